@@ -1,0 +1,97 @@
+"""The test sets: two sides of many float tensors, in every container that plumb reads."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import struct
+from pathlib import Path
+from typing import Iterator
+
+import h5py
+import numpy as np
+import torch
+
+ELEMENTS = 1 << 20  # of one tensor
+
+
+def tensors(side: str, count: int, dtype: torch.dtype) -> Iterator[tuple[str, torch.Tensor]]:
+    """Normal values; the target differs from the golden side by noise of a thousandth."""
+    generator = torch.Generator().manual_seed(1)
+    base = torch.randn(ELEMENTS, generator=generator)
+    noise = torch.randn(ELEMENTS, generator=generator) * 1e-3
+    for i in range(count):
+        values = base.roll(4099 * i) * (1 + i / count)
+        if side == "target":
+            values = values + values * noise
+        yield f"layers.{i:03d}.weight", values.to(dtype).reshape(1024, -1)
+
+
+def write_npy(path: Path, items: Iterator[tuple[str, torch.Tensor]]) -> None:
+    path.mkdir()
+    for name, tensor in items:
+        np.save(path / f"{name}.npy", tensor.numpy())
+
+
+def write_pt(path: Path, items: Iterator[tuple[str, torch.Tensor]]) -> None:
+    torch.save(dict(items), path)
+
+
+def write_h5(path: Path, items: Iterator[tuple[str, torch.Tensor]]) -> None:
+    with h5py.File(path, "w", track_order=True) as file:
+        step = file.create_group("1", track_order=True)
+        for name, tensor in items:
+            dataset = step.create_dataset(name, data=tensor.numpy())
+            dataset.attrs["dtype"] = str(tensor.dtype)
+
+
+def write_safetensors(path: Path, items: Iterator[tuple[str, torch.Tensor]]) -> None:
+    codes = {torch.float32: "F32", torch.float16: "F16", torch.bfloat16: "BF16"}
+    header: dict[str, object] = {}
+    offset = 0
+    payloads = []
+    for name, tensor in items:
+        size = tensor.numel() * tensor.element_size()
+        header[name] = {
+            "dtype": codes[tensor.dtype],
+            "shape": list(tensor.shape),
+            "data_offsets": [offset, offset + size],
+        }
+        offset += size
+        payloads.append(tensor.view(torch.int32 if size == 4 * tensor.numel() else torch.int16))
+    text = json.dumps(header).encode()
+    text += b" " * (-(len(text) + 8) % 64)  # so that the payload starts at a multiple of 64
+    with path.open("wb") as file:
+        file.write(struct.pack("<Q", len(text)) + text)
+        for payload in payloads:
+            payload.numpy().tofile(file)
+
+
+WRITERS = {"npy": write_npy, "pt": write_pt, "safetensors": write_safetensors, "h5": write_h5}
+
+
+def make(folder: Path, kind: str, count: int, dtype: torch.dtype) -> tuple[Path, Path]:
+    """The target and the golden side; a complete set that is there already is used again."""
+    short = str(dtype).removeprefix("torch.")
+    ending = "" if kind == "npy" else f".{kind}"
+    paths = []
+    for side in ("target", "golden"):
+        path = folder / f"{side}-{short}-{count}-{kind}{ending}"
+        if not path.exists():
+            part = path.with_name("unfinished" + ending)
+            remove(part)
+            WRITERS[kind](part, tensors(side, count, dtype))
+            part.rename(path)
+        paths.append(path)
+    return paths[0], paths[1]
+
+
+def remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def size(path: Path) -> int:
+    return sum(p.stat().st_size for p in ([path] if path.is_file() else path.iterdir()))

@@ -1,0 +1,70 @@
+/* Whole comparisons and summaries: from runs to a table. */
+#ifndef PLUMB_COMPARE_H
+#define PLUMB_COMPARE_H
+
+#include "plumb/match.h"
+#include "plumb/standard.h"
+#include "plumb/table.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Called now and then, from one thread at a time, with bytes done and bytes in all. */
+typedef void plumb_progress_fn(void *context, uint64_t done, uint64_t total);
+
+enum plumb_columns {
+    PLUMB_COLUMNS_AUTO, /* XRAY when both runs are HDF5 module dumps, else TORCHAIR */
+    PLUMB_COLUMNS_XRAY, /* Index, Status, Module (Bench/Target), Cosine, RMSE, IsClose (%), ... */
+    PLUMB_COLUMNS_TORCHAIR, /* API Name, Stack Info, Data Name, Cosine, EucDist, MaxAbsErr, ... */
+};
+
+struct plumb_compare_options {
+    struct plumb_match_options match;
+    enum plumb_columns columns;
+    const char *standard;        /* name or file; NULL: the one that fits the columns */
+    const char *const *settings; /* assignments for plumb_standard_override, in order */
+    size_t settings_count;
+    const char *metrics; /* further columns: "all", or names separated by commas; NULL: none */
+    bool wide;           /* adds Step, Rank, Min Err, dtypes, shapes and both paths */
+    bool reasons; /* adds the rule that decided each row, to columns that have no place for it */
+    unsigned threads;            /* 0: as many as there are processors */
+    plumb_progress_fn *progress; /* NULL: none */
+    void *progress_context;
+};
+
+struct plumb_comparison {
+    struct plumb_table *table;
+    size_t compared;                   /* pairs whose values were compared */
+    size_t passed, suspicious, failed; /* of the compared; suspicious ones passed too */
+    size_t unmatched;                  /* records without a partner */
+    size_t unreadable; /* pairs that could not be compared: unreadable, shapes differ, ... */
+    size_t worst_row, first_failing_row; /* rows of the unsorted table, or PLUMB_NO_RECORD */
+    char *closing; /* the closing line(s) for people: counts, worst, first failure, advice */
+};
+
+/* Compares two runs. Damage to single tensors is a row; only unusable options fail the call. Free the
+ * result with plumb_comparison_free. */
+enum plumb_code plumb_compare(struct plumb_comparison *out, const struct plumb_run *target,
+                              const struct plumb_run *golden,
+                              const struct plumb_compare_options *options, struct plumb_error *err);
+void plumb_comparison_free(struct plumb_comparison *comparison);
+
+struct plumb_summary_options {
+    bool
+        wide; /* full names are the table look's business; this adds dtype, shape, NaN/Inf counts */
+    unsigned threads;
+    plumb_progress_fn *progress;
+    void *progress_context;
+};
+
+/* Index, Step, Rank, Module, Min, Max, Mean, Std: a row a tensor. *unreadable counts rows that have an
+ * error instead of numbers. */
+enum plumb_code plumb_summary(struct plumb_table **table, size_t *unreadable,
+                              const struct plumb_run *run,
+                              const struct plumb_summary_options *options, struct plumb_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

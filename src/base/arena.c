@@ -1,0 +1,86 @@
+#include "base/arena.h"
+
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { CHUNK_BYTES = 64 * 1024, ALIGN = _Alignof(max_align_t) };
+
+struct arena_chunk {
+    struct arena_chunk *next;
+    size_t used, capacity;
+    _Alignas(max_align_t) unsigned char bytes[];
+};
+
+void *arena_alloc(struct arena *arena, size_t size)
+{
+    if (size > SIZE_MAX / 2)
+        return NULL;
+    size = (size + ALIGN - 1) / ALIGN * ALIGN;
+
+    struct arena_chunk *chunk = arena->chunks;
+    if (!chunk || chunk->capacity - chunk->used < size) {
+        size_t capacity = size > CHUNK_BYTES / 4 ? size : CHUNK_BYTES;
+        struct arena_chunk *fresh = calloc(1, sizeof *fresh + capacity);
+        if (!fresh)
+            return NULL;
+        fresh->capacity = capacity;
+        /* A large block gets a chunk of its own, behind the one that still has room. */
+        if (chunk && capacity == size) {
+            fresh->next = chunk->next;
+            chunk->next = fresh;
+        } else {
+            fresh->next = chunk;
+            arena->chunks = fresh;
+        }
+        chunk = fresh;
+    }
+    void *memory = chunk->bytes + chunk->used;
+    chunk->used += size;
+    return memory;
+}
+
+void *arena_array(struct arena *arena, size_t count, size_t size)
+{
+    if (size && count > SIZE_MAX / size)
+        return NULL;
+    return arena_alloc(arena, count * size);
+}
+
+char *arena_copy(struct arena *arena, const char *text, size_t length)
+{
+    char *copy = length < SIZE_MAX ? arena_alloc(arena, length + 1) : NULL;
+    if (copy && length)
+        memcpy(copy, text, length);
+    return copy;
+}
+
+char *arena_printf(struct arena *arena, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    int length = vsnprintf(NULL, 0, format, args);
+    va_end(args);
+    if (length < 0)
+        return NULL;
+    char *text = arena_alloc(arena, (size_t)length + 1);
+    if (!text)
+        return NULL;
+    va_start(args, format);
+    vsnprintf(text, (size_t)length + 1, format, args);
+    va_end(args);
+    return text;
+}
+
+void arena_free(struct arena *arena)
+{
+    struct arena_chunk *chunk = arena->chunks;
+    while (chunk) {
+        struct arena_chunk *next = chunk->next;
+        free(chunk);
+        chunk = next;
+    }
+    arena->chunks = NULL;
+}

@@ -1,0 +1,28 @@
+/* Memory that is freed all at once. Not thread-safe; one owner at a time. */
+#ifndef BASE_ARENA_H
+#define BASE_ARENA_H
+
+#include <stddef.h>
+
+struct arena_chunk;
+
+struct arena {
+    struct arena_chunk *chunks; /* newest first */
+};
+
+/* size bytes, zeroed, aligned for any type; NULL when out of memory. size 0 gives a valid pointer. */
+void *arena_alloc(struct arena *arena, size_t size);
+
+/* Room for count elements; NULL when out of memory or when the product overflows. */
+void *arena_array(struct arena *arena, size_t count, size_t size);
+
+/* A copy of length bytes plus a terminating NUL; NULL when out of memory. */
+char *arena_copy(struct arena *arena, const char *text, size_t length);
+
+/* Formatted text; NULL when out of memory. */
+char *arena_printf(struct arena *arena, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+void arena_free(struct arena *arena);
+
+#endif

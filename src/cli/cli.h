@@ -1,0 +1,74 @@
+/* What the commands share: common options, messages, and where results go. */
+#ifndef CLI_CLI_H
+#define CLI_CLI_H
+
+#include "cli/args.h"
+#include "plumb/table.h"
+
+enum cli_exit { CLI_OK = 0, CLI_BAD = 1, CLI_UNUSABLE = 2 };
+
+/* The first member of every command's options. */
+struct cli_common {
+    bool help, no_color;
+    int64_t threads, cpu_mask;
+};
+
+/* The first member of the options of commands that show a table. */
+struct cli_view {
+    struct cli_common common;
+    int format; /* enum plumb_table_format, without xlsx */
+    bool wide;
+    const char *sort;
+    int64_t limit;
+};
+
+extern const struct args_option cli_common_options[], cli_view_options[];
+
+extern const struct args_command cmd_compare, cmd_convert, cmd_info, cmd_standard, cmd_summary;
+extern const struct args_command cmd_help, cmd_man, cmd_completion;
+
+extern const struct args_command cli_root;
+extern const struct args_command *const cli_commands[]; /* ends with NULL */
+
+/* The command of that name, or NULL. */
+const struct args_command *cli_find(const char *name);
+
+/* Prints the help of a command, or of the program for &cli_root; returns the exit code. */
+int cli_help(const struct args_command *command);
+
+/* "plumb: ..." on stderr, one line, control characters made harmless. */
+void cli_message(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void cli_report(const struct plumb_error *err);
+
+/* A message, a pointer to the command's help, and the exit code for wrong usage. */
+int cli_usage(const struct args_command *command, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* True when text ends in `ending`. */
+bool cli_ends_with(const char *text, const char *ending);
+
+/* The number of threads asked for; 0 means all processors. */
+unsigned cli_threads(const struct cli_common *common);
+
+/* Writes text to stdout. False (after a message, unless the reader has gone) when that fails. */
+bool cli_print(const char *text);
+
+/* True for formats that other programs read: people's lines then go to stderr. */
+bool cli_is_machine_format(int format);
+
+/* Sorts and cuts the table as asked for. */
+enum plumb_code cli_arrange(struct plumb_table *table, const struct cli_view *view,
+                            struct plumb_error *err);
+
+/* Prints the table to stdout as asked for; PLUMB_OK also when the reader has gone. */
+enum plumb_code cli_show(const struct plumb_table *table, const struct cli_view *view,
+                         struct plumb_error *err);
+
+/* Writes the table to a file; the ending of its name chooses the format. */
+enum plumb_code cli_save(const struct plumb_table *table, const char *path,
+                         const struct cli_view *view, struct plumb_error *err);
+
+/* PLUMB_E_ARG, listing the endings, for a path that cli_save would refuse. */
+enum plumb_code cli_check_ending(const char *path, struct plumb_error *err);
+
+#endif

@@ -1,0 +1,345 @@
+#define _GNU_SOURCE
+#include "cli/cli.h"
+#include "cli/progress.h"
+#include "cli/result.h"
+#include "plumb/compare.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum only { ONLY_FAIL, ONLY_SUSPICIOUS };
+
+struct compare_options {
+    struct cli_view view;
+    const char *words[3]; /* TARGET GOLDEN RESULT, or what of them no option gave */
+    const char *target, *golden, *output;
+    bool xlsx, fuzzy, quiet;
+    int match, columns, equal_nan, only;
+    const char *map, *standard, *metrics;
+    struct args_list set;
+    double rtol, atol, gt, max_err;
+};
+
+/* Which words are which, once the options have had their say. */
+struct sides {
+    const char *target, *golden, *result;
+    bool origin_form; /* paths given as options: a result file is expected */
+};
+
+static int find_sides(struct sides *sides, const struct compare_options *options)
+{
+    size_t used = 0;
+    sides->origin_form = options->target && options->golden;
+    sides->target = options->target ? options->target : options->words[used++];
+    sides->golden = options->golden ? options->golden : options->words[used++];
+    sides->result = options->words[used++];
+    if (!sides->target || !sides->golden)
+        return cli_usage(&cmd_compare, "%s is missing", sides->target ? "GOLDEN" : "TARGET");
+    for (; used < sizeof options->words / sizeof *options->words; used++)
+        if (options->words[used])
+            return cli_usage(&cmd_compare, "unexpected argument '%s'", options->words[used]);
+    if (options->xlsx && sides->result && !cli_ends_with(sides->result, ".xlsx"))
+        return cli_usage(&cmd_compare, "--xlsx, but the result file is called '%s'", sides->result);
+    if (options->output && sides->result)
+        return cli_usage(&cmd_compare, "give either RESULT or --output_path, not both");
+    return CLI_OK;
+}
+
+/* Assignments for the standard: the options that are short for one, then --set in order. */
+static const char **settings(const struct compare_options *options, struct arena *arena,
+                             size_t *count)
+{
+    const struct {
+        const char *name;
+        double value;
+    } numbers[] = {{"rtol", options->rtol},
+                   {"atol", options->atol},
+                   {"gt", options->gt},
+                   {"max_abs", options->max_err}};
+    enum { NUMBERS = sizeof numbers / sizeof *numbers };
+    const char **list = arena_array(arena, NUMBERS + 1 + options->set.count, sizeof *list);
+    *count = 0;
+    if (!list)
+        return NULL;
+    for (size_t i = 0; i < NUMBERS; i++) {
+        if (isnan(numbers[i].value))
+            continue;
+        list[*count] = arena_printf(arena, "%s=%.17g", numbers[i].name, numbers[i].value);
+        if (!list[(*count)++])
+            return NULL;
+    }
+    if (options->equal_nan >= 0)
+        list[(*count)++] = options->equal_nan ? "equal_nan=no" : "equal_nan=yes";
+    for (size_t i = 0; i < options->set.count; i++)
+        list[(*count)++] = options->set.items[i];
+    return list;
+}
+
+static enum plumb_code compare(struct plumb_comparison *comparison,
+                               const struct compare_options *options, const struct sides *sides,
+                               struct plumb_error *err)
+{
+    struct arena arena = {0};
+    struct plumb_run *target = NULL, *golden = NULL;
+    struct progress progress;
+    size_t count;
+    enum plumb_code code;
+    const char **list = settings(options, &arena, &count);
+    if (!list) {
+        code = plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+        goto out;
+    }
+    code = plumb_run_open(&target, sides->target, err);
+    if (!code)
+        code = plumb_run_open(&golden, sides->golden, err);
+    if (code)
+        goto out;
+    struct plumb_compare_options all = {
+        .match = {.mode = (enum plumb_match_mode)options->match, .map_file = options->map},
+        .columns = (enum plumb_columns)options->columns,
+        .standard = options->standard,
+        .settings = list,
+        .settings_count = count,
+        .metrics = options->metrics,
+        .wide = options->view.wide,
+        .threads = cli_threads(&options->view.common),
+        .progress = progress_update,
+        .progress_context = &progress,
+    };
+    if (options->fuzzy && all.match.mode == PLUMB_MATCH_AUTO)
+        all.match.mode = PLUMB_MATCH_FUZZY;
+    progress_init(&progress);
+    code = plumb_compare(comparison, target, golden, &all, err);
+    progress_end(&progress);
+out:
+    plumb_run_free(golden);
+    plumb_run_free(target);
+    arena_free(&arena);
+    return code;
+}
+
+/* The closing lines go where people look: not into a stream that a program reads. */
+static void print_closing(const char *closing, bool to_stderr)
+{
+    FILE *out = to_stderr ? stderr : stdout;
+    if (!closing)
+        return;
+    for (const char *c = closing; *c; c++)
+        fputc((unsigned char)*c < 0x20 && *c != '\n' ? '?' : *c, out);
+    if (*closing && closing[strlen(closing) - 1] != '\n')
+        fputc('\n', out);
+}
+
+static enum plumb_code deliver(const struct plumb_comparison *comparison,
+                               const struct compare_options *options, const struct sides *sides,
+                               struct plumb_error *err)
+{
+    const struct cli_view *view = &options->view;
+    bool to_file = sides->result || options->output || options->xlsx || sides->origin_form;
+    char *made = NULL;
+    enum plumb_code code;
+    if (options->only >= 0)
+        plumb_table_keep_severity(comparison->table,
+                                  options->only == ONLY_FAIL ? PLUMB_FAILED : PLUMB_SUSPICIOUS);
+    code = cli_arrange(comparison->table, view, err);
+    if (!code && to_file && !sides->result)
+        code = result_reserve(&made, options->output, options->xlsx ? ".xlsx" : ".csv", err);
+    if (code)
+        return code;
+    if (to_file) {
+        const char *path = made ? made : sides->result;
+        code = cli_save(comparison->table, path, view, err);
+        if (code && made)
+            unlink(made);
+        else if (!code && !options->quiet)
+            printf("%zu rows written to %s\n", plumb_table_rows(comparison->table), path);
+    } else if (!options->quiet) {
+        code = cli_show(comparison->table, view, err);
+    }
+    if (!code && !options->quiet)
+        print_closing(comparison->closing, !to_file && cli_is_machine_format(view->format));
+    free(made);
+    return code;
+}
+
+static int run_compare(const void *context)
+{
+    const struct compare_options *options = context;
+    struct plumb_comparison comparison = {0};
+    struct plumb_error err;
+    struct sides sides;
+    int status = find_sides(&sides, options);
+    if (status)
+        return status;
+    status = CLI_UNUSABLE;
+    enum plumb_code code = sides.result ? cli_check_ending(sides.result, &err) : PLUMB_OK;
+    if (!code && options->output)
+        code = result_folder(options->output, &err);
+    if (!code)
+        code = compare(&comparison, options, &sides, &err);
+    if (code)
+        goto out;
+    size_t bad = comparison.failed + comparison.unmatched + comparison.unreadable;
+    if (!bad && !comparison.compared)
+        code = plumb_fail(&err, PLUMB_E_ARG, "there is no tensor on either side");
+    else
+        code = deliver(&comparison, options, &sides, &err);
+    if (!code)
+        status = bad ? CLI_BAD : CLI_OK;
+out:
+    if (code)
+        cli_report(&err);
+    plumb_comparison_free(&comparison);
+    return status;
+}
+
+#define FIELD(name) .offset = offsetof(struct compare_options, name)
+
+static const struct args_option compare_arguments[] = {
+    {.names = {"TARGET"},
+     .kind = ARGS_PATH,
+     .arity = ARGS_MAYBE,
+     FIELD(words[0]),
+     .help = "the run to judge: a file, or a folder of files"},
+    {.names = {"GOLDEN"},
+     .kind = ARGS_PATH,
+     .arity = ARGS_MAYBE,
+     FIELD(words[1]),
+     .help = "the run that is right"},
+    {.names = {"RESULT"},
+     .kind = ARGS_PATH,
+     .arity = ARGS_MAYBE,
+     FIELD(words[2]),
+     .help = "file for the table: .csv .json .md .xlsx .txt"},
+    {.names = {"-tp", "--target_path"},
+     .kind = ARGS_PATH,
+     FIELD(target),
+     .metavar = "PATH",
+     .help = "TARGET as an option"},
+    {.names = {"-gp", "--golden_path"},
+     .kind = ARGS_PATH,
+     FIELD(golden),
+     .metavar = "PATH",
+     .help = "GOLDEN as an option; both: table into a file"},
+    {.names = {"-o", "--output_path"},
+     .kind = ARGS_PATH,
+     FIELD(output),
+     .metavar = "DIR",
+     .help = "folder for a compare_result_TIME.csv"},
+    {.names = {"--xlsx"}, .kind = ARGS_FLAG, FIELD(xlsx), .help = "write that file as .xlsx"},
+    {.names = {NULL}},
+};
+
+static const struct args_option pairing_options[] = {
+    {.names = {"--match"},
+     .kind = ARGS_CHOICE,
+     FIELD(match),
+     .choices = "auto|exact|fuzzy|order",
+     .initial = "auto",
+     .help = "equal names, then similar ones; or in order"},
+    {.names = {"-fm", "--fuzzy_match"},
+     .kind = ARGS_FLAG,
+     FIELD(fuzzy),
+     .help = "the same as --match fuzzy"},
+    {.names = {"--map"},
+     .kind = ARGS_PATH,
+     FIELD(map),
+     .metavar = "FILE",
+     .help = "pairs of names that come first"},
+    {.names = {NULL}},
+};
+
+static const struct args_option verdict_options[] = {
+    {.names = {"--standard"},
+     .kind = ARGS_PATH,
+     FIELD(standard),
+     .metavar = "NAME|FILE",
+     .help = "rules: xray, torchair, allclose, or a file"},
+    {.names = {"--set"},
+     .kind = ARGS_TEXT,
+     .arity = ARGS_EACH,
+     FIELD(set),
+     .metavar = "NAME=VALUE",
+     .help = "change a number of the rules; repeatable"},
+    {.names = {"--max_err"},
+     .kind = ARGS_REAL,
+     FIELD(max_err),
+     .metavar = "T",
+     .help = "largest absolute error that passes"},
+    {.names = {"--rtol"},
+     .kind = ARGS_REAL,
+     FIELD(rtol),
+     .metavar = "R",
+     .help = "IsClose is |target-golden| <= A + R*|golden|"},
+    {.names = {"--atol"}, .kind = ARGS_REAL, FIELD(atol), .metavar = "A", .help = "see --rtol"},
+    {.names = {"--gt"},
+     .kind = ARGS_REAL,
+     FIELD(gt),
+     .metavar = "T",
+     .help = "GtNum counts |target-golden| > T"},
+    {.names = {"--equal_nan"},
+     .kind = ARGS_CHOICE,
+     FIELD(equal_nan),
+     .choices = "yes|no",
+     .help = "whether two NaNs are equal"},
+    {.names = {NULL}},
+};
+
+static const struct args_option table_options[] = {
+    {.names = {"--columns"},
+     .kind = ARGS_CHOICE,
+     FIELD(columns),
+     .choices = "auto|xray|torchair",
+     .initial = "auto",
+     .help = "auto: xray if both are HDF5"},
+    {.names = {"--metrics"},
+     .kind = ARGS_TEXT,
+     FIELD(metrics),
+     .metavar = "all|NAME,...",
+     .help = "more columns, named as in `plumb standard`"},
+    {.names = {"--only"},
+     .kind = ARGS_CHOICE,
+     FIELD(only),
+     .choices = "fail|suspicious",
+     .help = "only rows that are at least this bad"},
+    {.names = {"--quiet"},
+     .kind = ARGS_FLAG,
+     FIELD(quiet),
+     .help = "print nothing; the exit code tells"},
+    {.names = {NULL}},
+};
+
+static const struct args_set compare_sets[] = {{"Arguments", compare_arguments},
+                                               {"Pairing", pairing_options},
+                                               {"Verdict", verdict_options},
+                                               {"Table", table_options},
+                                               {"Output", cli_view_options},
+                                               {"Common options", cli_common_options},
+                                               {NULL, NULL}};
+
+static const struct args_example compare_examples[] = {
+    {"plumb compare npu.h5 gpu.h5", "a table on the terminal"},
+    {"plumb compare npu gpu result.xlsx --only fail", "what fails, as a spreadsheet"},
+    {"plumb compare a.pt b.pt --standard allclose --rtol 1e-3", "other rules"},
+    {"plumb compare -tp npu -gp gpu -o results", "results/compare_result_TIME.csv"},
+    {"plumb compare a.npz b.npz --match order --sort -MaxAbsErr", "worst first"},
+    {NULL, NULL},
+};
+
+const struct args_command cmd_compare = {
+    .name = "compare",
+    .summary = "tell where two runs stop agreeing",
+    .usage = "TARGET GOLDEN [RESULT] [options]\n-tp TARGET -gp GOLDEN [-o DIR] [options]",
+    .about =
+        "Pairs the tensors of two runs by name, compares each pair, judges it, and shows a row "
+        "a pair. Tensors without a partner are listed at the end.",
+    .sets = compare_sets,
+    .examples = compare_examples,
+    .exits = "0 when everything passes\n"
+             "1 when something fails, has no partner, or cannot be read\n"
+             "2 when the input or the command line is unusable",
+    .size = sizeof(struct compare_options),
+    .run = run_compare,
+};

@@ -1,0 +1,305 @@
+#define _GNU_SOURCE
+#include "base/map.h"
+#include "cli/cli.h"
+#include "cli/result.h"
+#include "plumb/run.h"
+#include "plumb/write.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct convert_options {
+    struct cli_common common;
+    const char *source, *destination;
+    bool force;
+};
+
+struct conversion {
+    const struct plumb_run *run;
+    const char *destination;
+    bool force;
+    bool many_steps, many_ranks; /* then they must be part of the names */
+    int64_t rank;                /* the only one, or -1 */
+    size_t written, skipped;
+    struct arena arena;
+    struct map names; /* of files made so far */
+};
+
+static void look_at_steps_and_ranks(struct conversion *conversion)
+{
+    int64_t step = -1;
+    for (size_t i = 0; i < plumb_run_count(conversion->run); i++) {
+        const struct plumb_record *record = plumb_run_record(conversion->run, i);
+        if (i == 0) {
+            step = record->step;
+            conversion->rank = record->rank;
+        }
+        conversion->many_steps |= record->step != step;
+        conversion->many_ranks |= record->rank != conversion->rank;
+    }
+    if (conversion->many_ranks)
+        conversion->rank = -1;
+}
+
+/* "rank1/2/name": as much of it as tells the tensors of this run apart. NULL when out of memory. */
+static const char *full_name(struct conversion *conversion, const struct plumb_record *record,
+                             bool with_step)
+{
+    char rank[32] = "", step[32] = "";
+    if (conversion->many_ranks && record->rank >= 0)
+        snprintf(rank, sizeof rank, "rank%" PRId64 "/", record->rank);
+    if (with_step && conversion->many_steps && record->step >= 0)
+        snprintf(step, sizeof step, "%" PRId64 "/", record->step);
+    return arena_printf(&conversion->arena, "%s%s%s", rank, step, record->name);
+}
+
+static void skip(struct conversion *conversion, const char *name, const struct plumb_error *err)
+{
+    char text[1024];
+    cli_message("%s: not converted: %s", name, plumb_error_text(err, text, sizeof text));
+    conversion->skipped++;
+}
+
+/* -- A folder of .npy files ----------------------------------------------------------------- */
+
+/* Makes a path below the destination of a tensor's name, and the folders on the way. Names come
+ * from strangers: no part may lead out of the destination. */
+static enum plumb_code npy_path(struct conversion *conversion, const char *name, struct buf *path,
+                                struct plumb_error *err)
+{
+    buf_text(path, conversion->destination);
+    while (path->size > 1 && path->data[path->size - 1] == '/')
+        path->data[--path->size] = '\0';
+    while (*name) {
+        size_t length = strcspn(name, "/");
+        if (length == 2 && !memcmp(name, "..", 2))
+            return plumb_fail(err, PLUMB_E_ARG, "a name with '..' cannot be a file name");
+        if (length && !(length == 1 && *name == '.')) {
+            if (path->data && mkdir(path->data, 0777) && errno != EEXIST)
+                return plumb_fail(err, PLUMB_E_IO, "cannot make the folder %s: %s", path->data,
+                                  strerror(errno));
+            buf_text(path, "/");
+            for (size_t i = 0; i < length; i++) {
+                char c = (unsigned char)name[i] < 0x20 || name[i] == 0x7f ? '_' : name[i];
+                buf_append(path, &c, 1);
+            }
+        }
+        name += length + (name[length] == '/');
+    }
+    buf_text(path, ".npy");
+    if (path->failed)
+        return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+    return PLUMB_OK;
+}
+
+static enum plumb_code claim(struct conversion *conversion, const char *path,
+                             struct plumb_error *err)
+{
+    bool added = false;
+    const char *copy = arena_copy(&conversion->arena, path, strlen(path));
+    if (!copy || !map_put(&conversion->names, copy, strlen(copy), &added))
+        return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+    if (!added)
+        return plumb_fail(err, PLUMB_E_ARG, "another tensor was already written to %s", path);
+    if (!conversion->force && !access(path, F_OK))
+        return plumb_fail(err, PLUMB_E_ARG, "%s exists; --force replaces it", path);
+    return PLUMB_OK;
+}
+
+static enum plumb_code write_npy(struct conversion *conversion, size_t index, const char *name,
+                                 struct plumb_error *err)
+{
+    struct buf path = {0};
+    struct plumb_payload payload;
+    struct plumb_guard guard;
+    enum plumb_code code = npy_path(conversion, name, &path, err);
+    if (!code)
+        code = claim(conversion, path.data, err);
+    if (!code)
+        code = plumb_run_load(conversion->run, index, &payload, err);
+    if (code)
+        goto out;
+    plumb_guard_enter(&guard, &payload.file);
+    code = plumb_npy_write(path.data, &payload.tensor, err);
+    if (plumb_guard_leave(&guard)) {
+        unlink(path.data);
+        code = plumb_fail(err, PLUMB_E_IO, "the file was cut short while it was read");
+    }
+    plumb_payload_release(&payload);
+out:
+    buf_free(&path);
+    return code;
+}
+
+static enum plumb_code to_folder(struct conversion *conversion, struct plumb_error *err)
+{
+    for (size_t i = 0; i < plumb_run_count(conversion->run); i++) {
+        const struct plumb_record *record = plumb_run_record(conversion->run, i);
+        const char *name = full_name(conversion, record, true);
+        if (!name)
+            return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+        if (record->error) {
+            skip(conversion, record->name, record->error);
+            continue;
+        }
+        struct plumb_error problem;
+        if (write_npy(conversion, i, name, &problem))
+            skip(conversion, record->name, &problem);
+        else
+            conversion->written++;
+    }
+    return PLUMB_OK;
+}
+
+/* -- One container -------------------------------------------------------------------------- */
+
+static enum plumb_code add_to_container(struct conversion *conversion, struct plumb_writer *writer,
+                                        bool hdf5, size_t index, struct plumb_error *err)
+{
+    const struct plumb_record *record = plumb_run_record(conversion->run, index);
+    struct plumb_payload payload;
+    struct plumb_guard guard;
+    struct plumb_error problem;
+    if (record->error) {
+        skip(conversion, record->name, record->error);
+        return PLUMB_OK;
+    }
+    const struct plumb_dtype_info *type = plumb_dtype_info(record->dtype);
+    if (!hdf5 && !type->safetensors) {
+        plumb_fail(&problem, PLUMB_E_UNSUPPORTED, "safetensors has no type for %s", type->name);
+        skip(conversion, record->name, &problem);
+        return PLUMB_OK;
+    }
+    const char *name = full_name(conversion, record, !hdf5);
+    if (!name)
+        return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+    if (plumb_run_load(conversion->run, index, &payload, &problem)) {
+        skip(conversion, record->name, &problem);
+        return PLUMB_OK;
+    }
+    plumb_guard_enter(&guard, &payload.file);
+    enum plumb_code code =
+        plumb_writer_add(writer, name, hdf5 ? record->step : -1, &payload.tensor, err);
+    if (plumb_guard_leave(&guard))
+        code = plumb_fail(err, PLUMB_E_IO, "%s was cut short while it was read", record->path);
+    plumb_payload_release(&payload);
+    conversion->written += !code;
+    return code;
+}
+
+static enum plumb_code to_container(struct conversion *conversion, struct plumb_error *err)
+{
+    bool hdf5 = cli_ends_with(conversion->destination, ".h5");
+    struct plumb_writer_options options = {.global_rank = conversion->rank,
+                                           .local_rank = conversion->rank};
+    struct plumb_writer *writer;
+    if (!conversion->force && !access(conversion->destination, F_OK))
+        return plumb_fail(err, PLUMB_E_ARG, "%s exists; --force replaces it",
+                          conversion->destination);
+    enum plumb_code code = plumb_writer_open(&writer, conversion->destination, &options, err);
+    if (code)
+        return code;
+    for (size_t i = 0; !code && i < plumb_run_count(conversion->run); i++)
+        code = add_to_container(conversion, writer, hdf5, i, err);
+    if (code || !conversion->written) {
+        plumb_writer_abort(writer);
+        return code;
+    }
+    return plumb_writer_close(writer, err);
+}
+
+/* -- The command ---------------------------------------------------------------------------- */
+
+/* A destination without an ending, or one that says so, is a folder. */
+static bool is_folder_name(const char *path)
+{
+    struct stat info;
+    const char *base = strrchr(path, '/');
+    base = base ? base + 1 : path;
+    return !*base || !strchr(base + 1, '.') || (!stat(path, &info) && S_ISDIR(info.st_mode));
+}
+
+static int run_convert(const void *context)
+{
+    const struct convert_options *options = context;
+    struct conversion conversion = {
+        .destination = options->destination, .force = options->force, .rank = -1};
+    struct plumb_run *run = NULL;
+    struct plumb_error err;
+    bool container = cli_ends_with(options->destination, ".safetensors") ||
+                     cli_ends_with(options->destination, ".h5");
+    if (!*options->destination || (!container && !is_folder_name(options->destination)))
+        return cli_usage(&cmd_convert,
+                         "'%s' ends neither in .safetensors nor .h5, nor is it a folder",
+                         options->destination);
+    int status = CLI_UNUSABLE;
+    enum plumb_code code = plumb_run_open(&run, options->source, &err);
+    if (code)
+        goto out;
+    conversion.run = run;
+    look_at_steps_and_ranks(&conversion);
+    code = container ? to_container(&conversion, &err) : to_folder(&conversion, &err);
+    if (!code && !conversion.written)
+        code =
+            plumb_fail(&err, PLUMB_E_ARG, "%s: nothing that could be converted", options->source);
+    if (code)
+        goto out;
+    printf("%zu tensor%s written to %s\n", conversion.written, conversion.written == 1 ? "" : "s",
+           options->destination);
+    if (conversion.skipped)
+        cli_message("%zu of %zu tensors were not converted", conversion.skipped,
+                    plumb_run_count(run));
+    status = conversion.skipped ? CLI_BAD : CLI_OK;
+out:
+    if (code)
+        cli_report(&err);
+    map_free(&conversion.names);
+    arena_free(&conversion.arena);
+    plumb_run_free(run);
+    return status;
+}
+
+static const struct args_option convert_arguments[] = {
+    {.names = {"SRC"},
+     .kind = ARGS_PATH,
+     .offset = offsetof(struct convert_options, source),
+     .help = "a tensor file, or a folder of such files"},
+    {.names = {"DST"},
+     .kind = ARGS_PATH,
+     .offset = offsetof(struct convert_options, destination),
+     .help = "FILE.safetensors, FILE.h5, or a folder (.npy)"},
+    {.names = {"--force"},
+     .kind = ARGS_FLAG,
+     .offset = offsetof(struct convert_options, force),
+     .help = "replace files that exist"},
+    {.names = {NULL}},
+};
+
+static const struct args_set convert_sets[] = {
+    {"Arguments", convert_arguments}, {"Common options", cli_common_options}, {NULL, NULL}};
+
+static const struct args_example convert_examples[] = {
+    {"plumb convert model.pt model.safetensors", "without running a line of its pickle"},
+    {"plumb convert dump.h5 dump/", "a folder of .npy files, for numpy"},
+    {"plumb convert dump/ dump.h5", "a folder into one file"},
+    {NULL, NULL},
+};
+
+const struct args_command cmd_convert = {
+    .name = "convert",
+    .summary = "write the tensors of a run in another format",
+    .usage = "SRC DST [options]",
+    .about = "Writes every tensor of a run into one .safetensors or .h5 file, or into a folder of "
+             ".npy files, bit by bit. Steps, and ranks where there are several, become part of the "
+             "names.",
+    .sets = convert_sets,
+    .examples = convert_examples,
+    .exits = "0 when everything was converted\n"
+             "1 when some tensors could not be\n"
+             "2 when nothing could be, or the command line is unusable",
+    .size = sizeof(struct convert_options),
+    .run = run_convert,
+};

@@ -1,0 +1,115 @@
+#define _GNU_SOURCE
+#include "cli/cli.h"
+#include "cli/terminal.h"
+
+#include <unistd.h>
+
+/* Help, and what is made of the same table at build time: man pages and bash completion. */
+
+struct help_options {
+    struct cli_common common;
+    const char *command;
+};
+
+static int print_and_free(struct buf *text)
+{
+    int status = CLI_OK;
+    if (text->failed) {
+        cli_message("out of memory");
+        status = CLI_UNUSABLE;
+    } else if (!cli_print(text->data)) {
+        status = CLI_UNUSABLE;
+    }
+    buf_free(text);
+    return status;
+}
+
+int cli_help(const struct args_command *command)
+{
+    unsigned width = terminal_width(STDOUT_FILENO);
+    struct buf text = {0};
+    width = !width ? 80 : width < 60 ? 60 : width > 100 ? 100 : width;
+    args_help(&text, command == &cli_root ? NULL : cli_root.name, command, cli_commands, width);
+    return print_and_free(&text);
+}
+
+/* The command that was named, the program itself when none was; NULL after a message. */
+static const struct args_command *named(const struct help_options *options,
+                                        const struct args_command *self)
+{
+    if (!options->command)
+        return &cli_root;
+    const struct args_command *command = cli_find(options->command);
+    if (!command)
+        cli_usage(self, "there is no command '%s'", options->command);
+    return command;
+}
+
+static int run_help(const void *context)
+{
+    const struct args_command *command = named(context, &cmd_help);
+    return command ? cli_help(command) : CLI_UNUSABLE;
+}
+
+static int run_man(const void *context)
+{
+    const struct args_command *command = named(context, &cmd_man);
+    struct buf text = {0};
+    if (!command)
+        return CLI_UNUSABLE;
+    args_man(&text, command == &cli_root ? NULL : cli_root.name, command, cli_commands,
+             PLUMB_VERSION);
+    return print_and_free(&text);
+}
+
+static int run_completion(const void *context)
+{
+    (void)context;
+    struct buf text = {0};
+    args_completion(&text, &cli_root, cli_commands);
+    return print_and_free(&text);
+}
+
+static const struct args_option help_arguments[] = {
+    {.names = {"COMMAND"},
+     .kind = ARGS_TEXT,
+     .arity = ARGS_MAYBE,
+     .offset = offsetof(struct help_options, command),
+     .choices = "compare|summary|info|convert|standard",
+     .help = "the command to explain; none: list them"},
+    {.names = {NULL}},
+};
+
+static const struct args_set help_sets[] = {
+    {"Arguments", help_arguments}, {"Common options", cli_common_options}, {NULL, NULL}};
+
+static const struct args_set completion_sets[] = {{"Common options", cli_common_options},
+                                                  {NULL, NULL}};
+
+const struct args_command cmd_help = {
+    .name = "help",
+    .summary = "explain a command",
+    .usage = "[COMMAND]",
+    .about = "Explains a command: the same as `plumb COMMAND --help`.",
+    .sets = help_sets,
+    .size = sizeof(struct help_options),
+    .run = run_help,
+};
+
+const struct args_command cmd_man = {
+    .name = "__man",
+    .usage = "[COMMAND]",
+    .about = "Writes the man page of a command, or of plumb itself.",
+    .sets = help_sets,
+    .size = sizeof(struct help_options),
+    .run = run_man,
+};
+
+const struct args_command cmd_completion = {
+    .name = "__completion",
+    .usage = "",
+    .about = "Writes the bash completion of plumb.",
+    .sets = completion_sets,
+    .size = sizeof(struct cli_common),
+    .run = run_completion,
+};

@@ -1,0 +1,53 @@
+#define _GNU_SOURCE
+#include "cli/result.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+enum plumb_code result_folder(const char *folder, struct plumb_error *err)
+{
+    struct stat info;
+    if (mkdir(folder, 0777) && errno != EEXIST)
+        return plumb_fail(err, PLUMB_E_IO, "cannot make the folder %s: %s", folder,
+                          strerror(errno));
+    if (stat(folder, &info) || !S_ISDIR(info.st_mode))
+        return plumb_fail(err, PLUMB_E_ARG, "%s is not a folder", folder);
+    return PLUMB_OK;
+}
+
+enum plumb_code result_reserve(char **path, const char *folder, const char *ending,
+                               struct plumb_error *err)
+{
+    char stamp[32];
+    struct tm local;
+    time_t now = time(NULL);
+    if (!localtime_r(&now, &local) || !strftime(stamp, sizeof stamp, "%Y%m%d%H%M%S", &local))
+        return plumb_fail(err, PLUMB_E_IO, "the clock gives no local time");
+    for (unsigned i = 0; i < 10000; i++) {
+        char suffix[16] = "";
+        if (i)
+            snprintf(suffix, sizeof suffix, "_%u", i);
+        if (asprintf(path, "%s%scompare_result_%s%s%s", folder ? folder : "", folder ? "/" : "",
+                     stamp, suffix, ending) < 0)
+            return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+        int fd = open(*path, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
+        if (fd >= 0) {
+            close(fd);
+            return PLUMB_OK;
+        }
+        int reason = errno;
+        if (reason != EEXIST)
+            plumb_fail(err, PLUMB_E_IO, "cannot write %s: %s", *path, strerror(reason));
+        free(*path);
+        *path = NULL;
+        if (reason != EEXIST)
+            return PLUMB_E_IO;
+    }
+    return plumb_fail(err, PLUMB_E_IO, "too many result files of this second");
+}

@@ -1,0 +1,15 @@
+/* Result files that get their name from the time: DIR/compare_result_YYYYmmddHHMMSS.csv. */
+#ifndef CLI_RESULT_H
+#define CLI_RESULT_H
+
+#include "plumb/error.h"
+
+/* Makes sure that a folder is there, making its last part when it is missing. */
+enum plumb_code result_folder(const char *folder, struct plumb_error *err);
+
+/* Makes an empty file of a name that nobody had, for cli_save to replace. folder NULL: the current
+ * one. The caller frees *path. */
+enum plumb_code result_reserve(char **path, const char *folder, const char *ending,
+                               struct plumb_error *err);
+
+#endif

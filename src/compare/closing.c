@@ -1,0 +1,122 @@
+/* The line that sums a comparison up, and what to do when names did not match. */
+#include "base/buf.h"
+#include "compare/compare.h"
+
+#include <math.h>
+
+static bool fails(const struct comparison *comparison, size_t pair)
+{
+    const struct row *row = &comparison->rows[pair];
+    return !row->compared || row->verdict.severity == PLUMB_FAILED;
+}
+
+/* NaN is the worst there is. */
+static bool worse(double a, double b)
+{
+    return isnan(a) ? !isnan(b) : a > b;
+}
+
+static void count_rows(struct plumb_comparison *out, const struct comparison *comparison)
+{
+    out->worst_row = out->first_failing_row = PLUMB_NO_RECORD;
+    for (size_t i = 0; i < comparison->matching.count; i++) {
+        const struct row *row = &comparison->rows[i];
+        bool failed = fails(comparison, i);
+        if (failed && out->first_failing_row == PLUMB_NO_RECORD)
+            out->first_failing_row = i;
+        if (!row->compared) {
+            bool alone = comparison->matching.pairs[i].how == PLUMB_UNMATCHED;
+            *(alone ? &out->unmatched : &out->unreadable) += 1;
+            continue;
+        }
+        out->compared++;
+        out->passed += !failed;
+        out->failed += failed;
+        out->suspicious += row->verdict.severity == PLUMB_SUSPICIOUS;
+        if (out->worst_row == PLUMB_NO_RECORD ||
+            worse(row->distance, comparison->rows[out->worst_row].distance))
+            out->worst_row = i;
+    }
+}
+
+static void put_count(struct buf *text, const char *gap, size_t count, const char *what)
+{
+    buf_printf(text, "%s%zu %s", gap, count, what);
+}
+
+static void first_names(struct buf *text, const char *side, const struct plumb_run *run)
+{
+    size_t count = plumb_run_count(run);
+    buf_printf(text, "  %s has %zu tensor%s", side, count, count == 1 ? "" : "s");
+    for (size_t i = 0; i < count && i < 3; i++)
+        buf_printf(text, "%s%s", i ? ", " : ": ", plumb_run_record(run, i)->name);
+    buf_text(text, count > 3 ? ", ...\n" : "\n");
+}
+
+/* Nothing, or only part, of the two runs found its partner: what was there, and what would help. */
+static void advise(struct buf *text, const struct comparison *comparison)
+{
+    const struct plumb_matching *matching = &comparison->matching;
+    size_t targets = plumb_run_count(comparison->run[0]);
+    size_t goldens = plumb_run_count(comparison->run[1]);
+    if (matching->matched == 0) {
+        buf_text(text, "No name of the target run matches one of the golden run.\n");
+        first_names(text, "target", comparison->run[0]);
+        first_names(text, "golden", comparison->run[1]);
+        for (size_t i = 0; i < matching->count; i++) {
+            const struct plumb_pair *pair = &matching->pairs[i];
+            if (pair->target == PLUMB_NO_RECORD || pair->nearest == PLUMB_NO_RECORD)
+                continue;
+            buf_printf(text, "  nearest: %s ~ %s\n",
+                       plumb_run_record(comparison->run[0], pair->target)->name,
+                       plumb_run_record(comparison->run[1], pair->nearest)->name);
+            break;
+        }
+    }
+    enum plumb_match_mode mode = comparison->options->match.mode;
+    buf_text(text, "To pair more: ");
+    if (mode == PLUMB_MATCH_EXACT)
+        buf_text(text, "--match fuzzy bridges other class names, prefixes and call indices; ");
+    if (targets == goldens)
+        buf_printf(text, "--match order pairs the %zu tensors one by one; ", targets);
+    buf_text(text, "--map FILE takes lines 'target name: golden name'.\n");
+}
+
+enum plumb_code compare_closing(struct plumb_comparison *out, const struct comparison *comparison,
+                                struct plumb_error *err)
+{
+    struct buf text = {0};
+    count_rows(out, comparison);
+    if (out->unmatched)
+        advise(&text, comparison);
+    put_count(&text, "", out->compared, "compared: ");
+    put_count(&text, "", out->passed, "pass");
+    if (out->suspicious)
+        buf_printf(&text, " (%zu suspicious)", out->suspicious);
+    put_count(&text, ", ", out->failed, "fail");
+    put_count(&text, "; ", out->unmatched, "unmatched");
+    if (out->unreadable)
+        put_count(&text, ", ", out->unreadable, "not comparable");
+    if (out->worst_row != PLUMB_NO_RECORD && comparison->rows[out->worst_row].distance != 0) {
+        const struct row *row = &comparison->rows[out->worst_row];
+        buf_printf(&text, "; worst: %s (relative distance %.3g)",
+                   compare_name(comparison, out->worst_row), row->distance);
+    }
+    if (out->first_failing_row != PLUMB_NO_RECORD) {
+        const struct row *row = &comparison->rows[out->first_failing_row];
+        bool alone = comparison->matching.pairs[out->first_failing_row].how == PLUMB_UNMATCHED;
+        buf_printf(&text, "; first failure: %s (%s)",
+                   compare_name(comparison, out->first_failing_row),
+                   row->compared  ? row->verdict.rule
+                   : alone        ? "no partner"
+                   : row->problem ? row->problem
+                                  : "out of memory");
+    }
+    buf_text(&text, "\n");
+    if (text.failed) {
+        buf_free(&text);
+        return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+    }
+    out->closing = text.data;
+    return PLUMB_OK;
+}

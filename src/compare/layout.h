@@ -1,0 +1,50 @@
+/* The columns of a comparison, and where each gets its cells from. */
+#ifndef COMPARE_LAYOUT_H
+#define COMPARE_LAYOUT_H
+
+#include "base/arena.h"
+#include "plumb/compare.h"
+
+enum source {
+    FROM_INDEX,
+    FROM_STATUS,    /* "Fail" or nothing */
+    FROM_RESULT,    /* PASS or FAIL */
+    FROM_REACHED,   /* Yes or No */
+    FROM_NAME,      /* the golden name; the target's when there is none */
+    FROM_NAMES,     /* [target, golden] */
+    FROM_STACK,     /* N/A: these formats record no stack */
+    FROM_GRAD,      /* are the requires_grad flags equal? */
+    FROM_REASON,    /* the rule, or what was wrong */
+    FROM_METRIC,    /* a named metric */
+    FROM_CRC,       /* of side `detail` */
+    FROM_HISTOGRAM, /* number `detail`: absolute, relative, ULP */
+    FROM_STEP,
+    FROM_RANK,
+    FROM_DTYPES,
+    FROM_SHAPES,
+    FROM_MATCH,
+    FROM_PATH, /* of side `detail` */
+};
+
+struct field {
+    enum source source;
+    unsigned detail; /* FROM_METRIC: its place among the row's values */
+};
+
+enum { MAX_FIELDS = 128 };
+
+struct layout {
+    struct plumb_column columns[MAX_FIELDS];
+    struct field fields[MAX_FIELDS];
+    size_t count;
+    const struct plumb_metric_name *metrics[MAX_FIELDS]; /* what a row's values are */
+    size_t metric_count;
+    unsigned groups; /* what all of it needs */
+};
+
+/* Columns for the options; `columns` is not AUTO. PLUMB_E_ARG names an unknown metric and its nearest
+ * relatives. */
+enum plumb_code layout_init(struct layout *layout, enum plumb_columns columns,
+                            const struct plumb_compare_options *options, struct plumb_error *err);
+
+#endif

@@ -1,0 +1,174 @@
+#include "compare/compare.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* "float16" when both sides agree, else "float16/float32"; the same for shapes. */
+static void both_sides(char *text, size_t size, const char *target, const char *golden)
+{
+    if (!target || !golden || strcmp(target, golden) == 0)
+        snprintf(text, size, "%s", target ? target : golden);
+    else
+        snprintf(text, size, "%s/%s", target, golden);
+}
+
+static const char *dtype_of(const struct plumb_record *record)
+{
+    return record && !record->error ? plumb_dtype_info(record->dtype)->name : NULL;
+}
+
+static const char *shape_of(const struct plumb_record *record, char *text, size_t size)
+{
+    struct plumb_tensor tensor;
+    if (!record || record->error ||
+        plumb_tensor_init(&tensor, record->dtype, record->ndim, record->shape, NULL))
+        return NULL;
+    return plumb_shape_text(&tensor, text, size);
+}
+
+static const char *how_text(enum plumb_match_how how)
+{
+    static const char *const words[] = {[PLUMB_BY_NAME] = "by name",
+                                        [PLUMB_BY_LIKENESS] = "by likeness",
+                                        [PLUMB_BY_ORDER] = "by order",
+                                        [PLUMB_BY_MAP] = "by map",
+                                        [PLUMB_UNMATCHED] = "unmatched"};
+    return words[how];
+}
+
+/* Why a pair without a partner has none. */
+static void unmatched_reason(const struct comparison *comparison, size_t pair, char *text,
+                             size_t size)
+{
+    const struct plumb_pair *p = &comparison->matching.pairs[pair];
+    int other = p->target == PLUMB_NO_RECORD ? 0 : 1;
+    int used = snprintf(text, size, "only in the %s run", other ? "target" : "golden");
+    if (p->nearest != PLUMB_NO_RECORD && used > 0 && (size_t)used < size)
+        snprintf(text + used, size - (size_t)used, "; nearest name there: %s",
+                 plumb_run_record(comparison->run[other], p->nearest)->name);
+}
+
+static const char *reason(const struct comparison *comparison, size_t pair, char *text, size_t size)
+{
+    const struct row *row = &comparison->rows[pair];
+    if (row->compared)
+        return row->verdict.rule;
+    if (comparison->matching.pairs[pair].how != PLUMB_UNMATCHED)
+        return row->problem ? row->problem : "out of memory";
+    unmatched_reason(comparison, pair, text, size);
+    return text;
+}
+
+static const char *grad_text(const struct plumb_record *target, const struct plumb_record *golden)
+{
+    if (!target || !golden || target->requires_grad < 0 || golden->requires_grad < 0)
+        return "N/A";
+    return target->requires_grad == golden->requires_grad ? "True" : "False";
+}
+
+static bool set_number(struct plumb_table *table, size_t column,
+                       const struct comparison *comparison, size_t pair, unsigned which)
+{
+    if (!comparison->rows[pair].compared)
+        return plumb_table_text(table, column, "N/A");
+    const struct layout *layout = &comparison->layout;
+    double value = comparison->values[pair * layout->metric_count + which];
+    if (layout->metrics[which]->integer)
+        plumb_table_int(table, column, (int64_t)value);
+    else
+        plumb_table_real(table, column, value);
+    return true;
+}
+
+static bool set_cell(struct plumb_table *table, size_t column, const struct comparison *comparison,
+                     size_t pair, enum plumb_severity severity)
+{
+    const struct field *field = &comparison->layout.fields[column];
+    const struct row *row = &comparison->rows[pair];
+    const struct plumb_record *target = compare_record(comparison, pair, 0);
+    const struct plumb_record *golden = compare_record(comparison, pair, 1);
+    const struct plumb_record *either = golden ? golden : target;
+    bool failed = severity == PLUMB_FAILED;
+    char text[1024], a[160], b[160];
+
+    switch (field->source) {
+    case FROM_INDEX:
+        plumb_table_int(table, column, (int64_t)pair);
+        return true;
+    case FROM_STATUS:
+        return plumb_table_text(table, column, failed ? "Fail" : "");
+    case FROM_RESULT:
+        return plumb_table_text(table, column, failed ? "FAIL" : "PASS");
+    case FROM_REACHED:
+        return plumb_table_text(table, column, failed ? "No" : "Yes");
+    case FROM_NAME:
+        return plumb_table_text(table, column, either->name);
+    case FROM_NAMES:
+        snprintf(text, sizeof text, "[%s, %s]", target ? target->name : "N/A",
+                 golden ? golden->name : "N/A");
+        return plumb_table_text(table, column, text);
+    case FROM_STACK:
+        return plumb_table_text(table, column, "N/A");
+    case FROM_GRAD:
+        return plumb_table_text(table, column, grad_text(target, golden));
+    case FROM_REASON:
+        return plumb_table_text(table, column, reason(comparison, pair, text, sizeof text));
+    case FROM_METRIC:
+        return set_number(table, column, comparison, pair, field->detail);
+    case FROM_CRC:
+        snprintf(text, sizeof text, "%08" PRIx32, row->crc[field->detail]);
+        return plumb_table_text(table, column, row->compared ? text : "N/A");
+    case FROM_HISTOGRAM:
+        return plumb_table_text(
+            table, column, row->histogram[field->detail] ? row->histogram[field->detail] : "N/A");
+    case FROM_STEP:
+        if (either->step >= 0)
+            plumb_table_int(table, column, either->step);
+        return true;
+    case FROM_RANK:
+        if (either->rank >= 0)
+            plumb_table_int(table, column, either->rank);
+        return true;
+    case FROM_DTYPES:
+        if (!dtype_of(target) && !dtype_of(golden))
+            return plumb_table_text(table, column, "N/A");
+        both_sides(text, sizeof text, dtype_of(target), dtype_of(golden));
+        return plumb_table_text(table, column, text);
+    case FROM_SHAPES: {
+        const char *left = shape_of(target, a, sizeof a), *right = shape_of(golden, b, sizeof b);
+        if (!left && !right)
+            return plumb_table_text(table, column, "N/A");
+        both_sides(text, sizeof text, left, right);
+        return plumb_table_text(table, column, text);
+    }
+    case FROM_MATCH:
+        return plumb_table_text(table, column, how_text(comparison->matching.pairs[pair].how));
+    case FROM_PATH: {
+        const struct plumb_record *record = field->detail == 0 ? target : golden;
+        return plumb_table_text(table, column, record ? record->path : "N/A");
+    }
+    }
+    return true;
+}
+
+enum plumb_code compare_table(struct plumb_table **table, const struct comparison *comparison,
+                              struct plumb_error *err)
+{
+    const struct layout *layout = &comparison->layout;
+    struct plumb_table *made = plumb_table_new(layout->columns, layout->count);
+    for (size_t pair = 0; made && pair < comparison->matching.count; pair++) {
+        const struct row *row = &comparison->rows[pair];
+        enum plumb_severity severity = row->compared ? row->verdict.severity : PLUMB_FAILED;
+        bool ok = plumb_table_add_row(made, severity);
+        for (size_t column = 0; ok && column < layout->count; column++)
+            ok = set_cell(made, column, comparison, pair, severity);
+        if (!ok) {
+            plumb_table_free(made);
+            made = NULL;
+        }
+    }
+    *table = made;
+    return made ? PLUMB_OK : plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+}

@@ -1,0 +1,207 @@
+#include "format/format.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* In the order of trial. The two kinds of zip file look at the first member to tell themselves apart. */
+static const struct format *const formats[] = {
+    &format_npy, &format_safetensors, &format_hdf5, &format_npz, &format_pt,
+};
+
+enum { HEAD_BYTES = 512 };
+
+const struct format *format_probe(const struct plumb_file *file)
+{
+    size_t n = file->size < HEAD_BYTES ? (size_t)file->size : HEAD_BYTES;
+    if (!n)
+        return NULL;
+    uint8_t head[HEAD_BYTES];
+    struct plumb_guard guard;
+    plumb_guard_enter(&guard, file);
+    memcpy(head, file->data, n);
+    if (plumb_guard_leave(&guard))
+        return NULL;
+    for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
+        if (formats[i]->probe(head, n))
+            return formats[i];
+    return NULL;
+}
+
+static enum plumb_code fail_shrank(struct plumb_error *err)
+{
+    return plumb_fail(err, PLUMB_E_IO, "the file shrank while it was read");
+}
+
+enum plumb_code format_list(const struct format *format, struct listing *out,
+                            const struct plumb_file *file, struct plumb_error *err)
+{
+    size_t before = out->count;
+    struct plumb_guard guard;
+    plumb_guard_enter(&guard, file);
+    enum plumb_code code = format->list(out, file, err);
+    if (plumb_guard_leave(&guard))
+        code = fail_shrank(err);
+    if (code) {
+        out->count = before;
+        plumb_error_in_file(err, out->path);
+    }
+    return code;
+}
+
+struct plumb_record *listing_add(struct listing *out, const char *name, size_t length)
+{
+    if (out->count == out->capacity) {
+        size_t capacity = out->capacity ? out->capacity * 2 : 16;
+        struct plumb_record *records = arena_array(out->arena, capacity, sizeof *records);
+        if (!records)
+            return NULL;
+        if (out->count)
+            memcpy(records, out->records, out->count * sizeof *records);
+        out->records = records;
+        out->capacity = capacity;
+    }
+    const char *copy = arena_copy(out->arena, name, length);
+    if (!copy)
+        return NULL;
+    struct plumb_record *record = &out->records[out->count++];
+    *record = (struct plumb_record){
+        .name = copy, .path = out->path, .step = -1, .rank = -1, .requires_grad = -1};
+    return record;
+}
+
+enum plumb_code listing_set_shape(struct listing *out, struct plumb_record *record,
+                                  enum plumb_dtype dtype, unsigned ndim, const int64_t *shape,
+                                  struct plumb_error *err)
+{
+    struct plumb_tensor tensor;
+    enum plumb_code code = plumb_tensor_init(&tensor, dtype, ndim, shape, err);
+    if (code)
+        return code;
+    int64_t *copy = arena_array(out->arena, ndim, sizeof *copy);
+    if (!copy)
+        return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+    if (ndim)
+        memcpy(copy, shape, ndim * sizeof *copy);
+    record->dtype = dtype;
+    record->ndim = ndim;
+    record->shape = copy;
+    record->count = tensor.count;
+    return PLUMB_OK;
+}
+
+enum plumb_code listing_fail(struct listing *out, struct plumb_record *record,
+                             const struct plumb_error *err)
+{
+    struct plumb_error *copy = arena_alloc(out->arena, sizeof *copy);
+    if (!copy)
+        return PLUMB_E_NOMEM;
+    *copy = *err;
+    plumb_error_in_file(copy, out->path);
+    record->error = copy;
+    return PLUMB_OK;
+}
+
+/* The view that the record describes, over a storage of that many bytes. */
+static enum plumb_code make_view(const struct plumb_record *record, const void *storage,
+                                 uint64_t bytes, struct plumb_tensor *tensor,
+                                 struct plumb_error *err)
+{
+    static const char nothing[16];
+    enum plumb_code code =
+        plumb_tensor_init(tensor, record->dtype, record->ndim, record->shape, err);
+    if (code)
+        return code;
+
+    unsigned bits = plumb_dtype_info(record->dtype)->bits;
+    uint64_t available = bits < 8 ? bytes * 2 : bytes / (bits / 8);
+    if (bits < 8 && record->start % 2)
+        return plumb_fail(err, PLUMB_E_UNSUPPORTED,
+                          "a view of a packed 4-bit type that begins in the middle of a byte");
+    code = plumb_tensor_set_strides(tensor, record->stride ? record->stride : tensor->stride,
+                                    record->start, available, err);
+    if (code)
+        return code;
+    tensor->swap = record->swap;
+    tensor->data = nothing;
+    if (tensor->count)
+        tensor->data =
+            (const uint8_t *)storage + (bits < 8 ? record->start / 2 : record->start * (bits / 8));
+    return PLUMB_OK;
+}
+
+static enum plumb_code check_unchanged(const struct plumb_file *file, uint64_t file_size,
+                                       int64_t mtime_ns, struct plumb_error *err)
+{
+    if (file->file_size == file_size && file->mtime_ns == mtime_ns)
+        return PLUMB_OK;
+    return plumb_fail(err, PLUMB_E_IO, "the file changed since it was listed");
+}
+
+static enum plumb_code map_stored(const struct plumb_record *record, uint64_t file_size,
+                                  int64_t mtime_ns, struct plumb_payload *payload,
+                                  struct plumb_error *err)
+{
+    struct plumb_file *file = &payload->file;
+    enum plumb_code code = plumb_file_map(file, record->path, record->offset, record->bytes, err);
+    /* Too short for the extent that was there when it was listed: changed, not damaged. */
+    if (code == PLUMB_E_FORMAT)
+        return plumb_fail(err, PLUMB_E_IO, "the file changed since it was listed");
+    if (!code)
+        code = check_unchanged(file, file_size, mtime_ns, err);
+    if (!code)
+        code = make_view(record, file->data, file->size, &payload->tensor, err);
+    return code;
+}
+
+static enum plumb_code decode_stored(const struct format *format, const struct plumb_record *record,
+                                     uint64_t file_size, int64_t mtime_ns,
+                                     struct plumb_payload *payload, struct plumb_error *err)
+{
+    struct plumb_file file;
+    uint64_t bytes = 0;
+    enum plumb_code code = plumb_file_map(&file, record->path, 0, UINT64_MAX, err);
+    if (code)
+        return code;
+    code = check_unchanged(&file, file_size, mtime_ns, err);
+    if (code)
+        goto out;
+
+    struct plumb_guard guard;
+    plumb_guard_enter(&guard, &file);
+    code = format->read(record, &file, &payload->owned, &bytes, err);
+    if (plumb_guard_leave(&guard))
+        code = fail_shrank(err);
+    if (!code)
+        code = make_view(record, payload->owned, bytes, &payload->tensor, err);
+out:
+    plumb_file_unmap(&file);
+    return code;
+}
+
+enum plumb_code format_load(const struct format *format, const struct plumb_record *record,
+                            uint64_t file_size, int64_t mtime_ns, struct plumb_payload *payload,
+                            struct plumb_error *err)
+{
+    *payload = (struct plumb_payload){0};
+    if (record->error) {
+        if (err)
+            *err = *record->error;
+        return record->error->code;
+    }
+    enum plumb_code code = format->read && record->detail
+                               ? decode_stored(format, record, file_size, mtime_ns, payload, err)
+                               : map_stored(record, file_size, mtime_ns, payload, err);
+    if (code) {
+        plumb_error_in_file(err, record->path);
+        plumb_payload_release(payload);
+    }
+    return code;
+}
+
+void plumb_payload_release(struct plumb_payload *payload)
+{
+    plumb_file_unmap(&payload->file);
+    free(payload->owned);
+    *payload = (struct plumb_payload){0};
+}

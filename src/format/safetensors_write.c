@@ -1,0 +1,132 @@
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/map.h"
+#include "format/output.h"
+#include "format/writer.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The header comes first in the file and is known last, so the elements wait in a file of their own. */
+struct safetensors_writer {
+    struct plumb_writer base;
+    struct output final, spool;
+    struct buf header;
+    struct map names;
+    struct arena arena; /* holds the names */
+};
+
+static void release(struct safetensors_writer *self)
+{
+    output_discard(&self->final);
+    output_discard(&self->spool);
+    buf_free(&self->header);
+    map_free(&self->names);
+    arena_free(&self->arena);
+    free(self);
+}
+
+static void append_json_string(struct buf *out, const char *text)
+{
+    buf_text(out, "\"");
+    for (const char *c = text; *c; c++) {
+        if (*c == '"' || *c == '\\')
+            buf_printf(out, "\\%c", *c);
+        else if ((unsigned char)*c < ' ')
+            buf_printf(out, "\\u%04x", (unsigned)*c);
+        else
+            buf_append(out, c, 1);
+    }
+    buf_text(out, "\"");
+}
+
+static enum plumb_code reserve_name(struct safetensors_writer *self, const char *name,
+                                    struct plumb_error *err)
+{
+    bool added;
+    if (strcmp(name, "__metadata__") == 0)
+        return plumb_fail(err, PLUMB_E_ARG, "no tensor may be called __metadata__");
+    const char *copy = arena_copy(&self->arena, name, strlen(name));
+    if (!copy || !map_put(&self->names, copy, strlen(copy), &added))
+        return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+    if (!added)
+        return plumb_fail(err, PLUMB_E_ARG, "there already is a tensor called %s", name);
+    return PLUMB_OK;
+}
+
+static enum plumb_code add(struct plumb_writer *writer, const char *name, int64_t step,
+                           const struct plumb_tensor *tensor, struct plumb_error *err)
+{
+    struct safetensors_writer *self = (struct safetensors_writer *)writer;
+    const struct plumb_dtype_info *info = plumb_dtype_info(tensor->dtype);
+    if (step >= 0)
+        return plumb_fail(err, PLUMB_E_UNSUPPORTED,
+                          "a .safetensors file cannot hold steps; write .h5, or a file a step");
+    if (!info->safetensors)
+        return plumb_fail(err, PLUMB_E_UNSUPPORTED, "%s: a .safetensors file cannot hold %s", name,
+                          info->name);
+    enum plumb_code code = reserve_name(self, name, err);
+    if (code)
+        return code;
+
+    struct buf *header = &self->header;
+    uint64_t begin = self->spool.size, end = begin + plumb_tensor_bytes(tensor);
+    buf_text(header, header->size ? "," : "{");
+    append_json_string(header, name);
+    buf_printf(header, ":{\"dtype\":\"%s\",\"shape\":[", info->safetensors);
+    for (unsigned i = 0; i < tensor->rank; i++)
+        buf_printf(header, "%s%" PRId64, i ? "," : "", tensor->shape[i]);
+    buf_printf(header, "],\"data_offsets\":[%" PRIu64 ",%" PRIu64 "]}", begin, end);
+    if (header->failed)
+        return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+    return output_tensor(&self->spool, tensor, err);
+}
+
+static enum plumb_code finish(struct plumb_writer *writer, struct plumb_error *err)
+{
+    struct safetensors_writer *self = (struct safetensors_writer *)writer;
+    struct buf *header = &self->header;
+    buf_text(header, header->size ? "}" : "{}");
+    buf_repeat(header, ' ', (8 - header->size % 8) % 8);
+
+    unsigned char length[8];
+    for (int i = 0; i < 8; i++)
+        length[i] = (unsigned char)((uint64_t)header->size >> (8 * i));
+    enum plumb_code code = header->failed ? plumb_fail(err, PLUMB_E_NOMEM, "out of memory")
+                                          : output_bytes(&self->final, length, sizeof length, err);
+    if (!code)
+        code = output_bytes(&self->final, header->data, header->size, err);
+    if (!code)
+        code = output_copy(&self->final, &self->spool, err);
+    if (!code)
+        code = output_commit(&self->final, true, err);
+    release(self);
+    return code;
+}
+
+static void abandon(struct plumb_writer *writer)
+{
+    release((struct safetensors_writer *)writer);
+}
+
+enum plumb_code safetensors_writer_open(struct plumb_writer **writer, const char *path,
+                                        const struct plumb_writer_options *options,
+                                        struct plumb_error *err)
+{
+    static const struct writer_ops ops = {.add = add, .close = finish, .abort = abandon};
+    (void)options;
+    struct safetensors_writer *self = calloc(1, sizeof *self);
+    if (!self)
+        return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+    self->base.ops = &ops;
+    enum plumb_code code = output_open(&self->final, path, err);
+    if (!code)
+        code = output_open(&self->spool, path, err);
+    if (code) {
+        release(self);
+        return code;
+    }
+    *writer = &self->base;
+    return PLUMB_OK;
+}

@@ -1,0 +1,66 @@
+#include "format/writer.h"
+
+#include <string.h>
+#include <strings.h>
+
+typedef enum plumb_code opener(struct plumb_writer **writer, const char *path,
+                               const struct plumb_writer_options *options, struct plumb_error *err);
+
+static opener *opener_of(const char *path)
+{
+    static const struct {
+        const char *ending;
+        opener *open;
+    } endings[] = {
+        {".safetensors", safetensors_writer_open},
+        {".h5", hdf5_writer_open},
+        {".hdf5", hdf5_writer_open},
+    };
+    size_t length = strlen(path);
+    for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
+        size_t n = strlen(endings[i].ending);
+        if (length > n && strcasecmp(path + length - n, endings[i].ending) == 0)
+            return endings[i].open;
+    }
+    return NULL;
+}
+
+enum plumb_code plumb_writer_open(struct plumb_writer **writer, const char *path,
+                                  const struct plumb_writer_options *options,
+                                  struct plumb_error *err)
+{
+    static const struct plumb_writer_options defaults = {.global_rank = -1, .local_rank = -1};
+    opener *open = opener_of(path);
+    enum plumb_code code =
+        open ? open(writer, path, options ? options : &defaults, err)
+             : plumb_fail(err, PLUMB_E_ARG, "plumb writes files that end in .safetensors or .h5");
+    if (code)
+        plumb_error_in_file(err, path);
+    return code;
+}
+
+enum plumb_code plumb_writer_add(struct plumb_writer *writer, const char *name, int64_t step,
+                                 const struct plumb_tensor *tensor, struct plumb_error *err)
+{
+    if (!*name)
+        return plumb_fail(err, PLUMB_E_ARG, "a tensor needs a name");
+    enum plumb_code code = writer->ops->add(writer, name, step, tensor, err);
+    if (code && code != PLUMB_E_ARG && code != PLUMB_E_UNSUPPORTED)
+        writer->failed = code;
+    return code;
+}
+
+enum plumb_code plumb_writer_close(struct plumb_writer *writer, struct plumb_error *err)
+{
+    enum plumb_code failed = writer->failed;
+    if (!failed)
+        return writer->ops->close(writer, err);
+    writer->ops->abort(writer);
+    return plumb_fail(err, failed, "not finished, because a tensor could not be written");
+}
+
+void plumb_writer_abort(struct plumb_writer *writer)
+{
+    if (writer)
+        writer->ops->abort(writer);
+}

@@ -1,0 +1,321 @@
+#include "match/match.h"
+#include "base/map.h"
+#include "match/near.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+static enum plumb_code out_of_memory(struct plumb_error *err)
+{
+    return plumb_fail(err, PLUMB_E_NOMEM, "out of memory while matching the records");
+}
+
+void match_pair(struct matcher *matcher, size_t target, size_t golden, enum plumb_match_how how)
+{
+    matcher->side[TARGET].partner[target] = golden;
+    matcher->side[GOLDEN].partner[golden] = target;
+    matcher->how[target] = how;
+}
+
+bool match_same_shape(const struct plumb_record *a, const struct plumb_record *b)
+{
+    if (a->ndim != b->ndim)
+        return false;
+    for (unsigned i = 0; i < a->ndim; i++)
+        if (a->shape[i] != b->shape[i])
+            return false;
+    return true;
+}
+
+const char *match_place(struct matcher *matcher, const struct plumb_record *record)
+{
+    if (!matcher->by_step && !matcher->by_rank)
+        return "";
+    return arena_printf(&matcher->arena, "/%" PRId64 "/%" PRId64,
+                        matcher->by_step ? record->step : 0, matcher->by_rank ? record->rank : 0);
+}
+
+/* The free records that share a key, chained in their order. */
+struct group {
+    size_t first[2], last[2], count[2];
+};
+
+struct grouping {
+    struct map map; /* key to number of group + 1 */
+    struct group *groups;
+    size_t count;
+    size_t *next[2]; /* by record */
+};
+
+static bool group_side(struct grouping *grouping, const struct match_side *side, int which,
+                       const struct match_key *keys)
+{
+    for (size_t i = 0; i < side->count; i++) {
+        if (side->partner[i] != PLUMB_NO_RECORD || !keys[i].text)
+            continue;
+        uint64_t *number = map_put(&grouping->map, keys[i].text, keys[i].length, NULL);
+        if (!number)
+            return false;
+        if (!*number) {
+            *number = ++grouping->count;
+            grouping->groups[*number - 1] = (struct group){0};
+        }
+        struct group *group = &grouping->groups[*number - 1];
+        if (group->count[which]++)
+            grouping->next[which][group->last[which]] = i;
+        else
+            group->first[which] = i;
+        group->last[which] = i;
+    }
+    return true;
+}
+
+static bool may_pair(const struct group *group, enum match_policy policy)
+{
+    size_t targets = group->count[TARGET], goldens = group->count[GOLDEN];
+    if (!targets || !goldens)
+        return false;
+    switch (policy) {
+    case MATCH_UNIQUE:
+        return targets == 1 && goldens == 1;
+    case MATCH_EQUAL_COUNTS:
+        return targets == goldens;
+    case MATCH_IN_ORDER:
+        break;
+    }
+    return true;
+}
+
+bool match_by_keys(struct matcher *matcher, const struct match_key *target,
+                   const struct match_key *golden, enum match_policy policy,
+                   enum plumb_match_how how, match_filter *filter, const void *context)
+{
+    size_t targets = matcher->side[TARGET].count, goldens = matcher->side[GOLDEN].count;
+    bool done = false;
+    struct grouping grouping = {0};
+    grouping.groups = calloc(targets + goldens + 1, sizeof *grouping.groups);
+    grouping.next[TARGET] = calloc(targets + 1, sizeof(size_t));
+    grouping.next[GOLDEN] = calloc(goldens + 1, sizeof(size_t));
+    if (!grouping.groups || !grouping.next[TARGET] || !grouping.next[GOLDEN])
+        goto out;
+    if (!group_side(&grouping, &matcher->side[GOLDEN], GOLDEN, golden) ||
+        !group_side(&grouping, &matcher->side[TARGET], TARGET, target))
+        goto out;
+
+    for (size_t i = 0; i < grouping.count; i++) {
+        const struct group *group = &grouping.groups[i];
+        if (!may_pair(group, policy))
+            continue;
+        size_t t = group->first[TARGET], g = group->first[GOLDEN];
+        for (size_t k = 0; k < group->count[TARGET] && k < group->count[GOLDEN]; k++) {
+            size_t next_t = grouping.next[TARGET][t], next_g = grouping.next[GOLDEN][g];
+            if (!filter || filter(matcher, t, g, context))
+                match_pair(matcher, t, g, how);
+            t = next_t;
+            g = next_g;
+        }
+    }
+    done = true;
+out:
+    map_free(&grouping.map);
+    free(grouping.groups);
+    free(grouping.next[TARGET]);
+    free(grouping.next[GOLDEN]);
+    return done;
+}
+
+static bool match_exact(struct matcher *matcher)
+{
+    struct match_key *keys[2];
+    for (int which = TARGET; which <= GOLDEN; which++) {
+        const struct match_side *side = &matcher->side[which];
+        keys[which] = arena_array(&matcher->arena, side->count, sizeof *keys[which]);
+        if (!keys[which])
+            return false;
+        for (size_t i = 0; i < side->count; i++) {
+            const char *name = side->records[i]->name;
+            if (matcher->by_step || matcher->by_rank) {
+                const char *place = match_place(matcher, side->records[i]);
+                name = place ? arena_printf(&matcher->arena, "%s%s", name, place) : NULL;
+                if (!name)
+                    return false;
+            }
+            keys[which][i] = (struct match_key){name, strlen(name)};
+        }
+    }
+    return match_by_keys(matcher, keys[TARGET], keys[GOLDEN], MATCH_IN_ORDER, PLUMB_BY_NAME, NULL,
+                         NULL);
+}
+
+static size_t count_free(const struct match_side *side)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < side->count; i++)
+        count += side->partner[i] == PLUMB_NO_RECORD;
+    return count;
+}
+
+static size_t next_free(const struct match_side *side, size_t from)
+{
+    while (from < side->count && side->partner[from] != PLUMB_NO_RECORD)
+        from++;
+    return from;
+}
+
+static enum plumb_code match_order(struct matcher *matcher, struct plumb_error *err)
+{
+    struct match_side *target = &matcher->side[TARGET], *golden = &matcher->side[GOLDEN];
+    size_t targets = count_free(target), goldens = count_free(golden);
+    if (targets != goldens)
+        return plumb_fail(err, PLUMB_E_ARG,
+                          "matching by order needs as many records on both sides, but the target "
+                          "has %zu and the golden run %zu; match by name or with a map file",
+                          targets, goldens);
+    for (size_t t = next_free(target, 0), g = next_free(golden, 0); t < target->count;
+         t = next_free(target, t), g = next_free(golden, g))
+        match_pair(matcher, t, g, PLUMB_BY_ORDER);
+    return PLUMB_OK;
+}
+
+static bool has_single(const struct match_side *side, bool ranks)
+{
+    for (size_t i = 1; i < side->count; i++) {
+        const struct plumb_record *first = side->records[0], *other = side->records[i];
+        if (ranks ? other->rank != first->rank : other->step != first->step)
+            return false;
+    }
+    return true;
+}
+
+static enum plumb_code run_stages(struct matcher *matcher,
+                                  const struct plumb_match_options *options,
+                                  struct plumb_error *err)
+{
+    struct match_side *target = &matcher->side[TARGET], *golden = &matcher->side[GOLDEN];
+    matcher->by_step = !has_single(target, false) || !has_single(golden, false);
+    matcher->by_rank = !has_single(target, true) || !has_single(golden, true);
+
+    if (options->map_file) {
+        enum plumb_code code = match_map_file(matcher, options->map_file, err);
+        if (code != PLUMB_OK)
+            return code;
+    }
+    if (options->mode == PLUMB_MATCH_ORDER)
+        return match_order(matcher, err);
+    if (!match_exact(matcher))
+        return out_of_memory(err);
+    /* Whoever names two single tensors means these two. */
+    if (target->count == 1 && golden->count == 1 && target->partner[0] == PLUMB_NO_RECORD)
+        match_pair(matcher, 0, 0, PLUMB_BY_ORDER);
+    if (options->mode != PLUMB_MATCH_EXACT && count_free(target) && count_free(golden) &&
+        !match_fuzzy(matcher))
+        return out_of_memory(err);
+    return PLUMB_OK;
+}
+
+static bool list_free(struct matcher *matcher, int which, struct plumb_matching *out)
+{
+    const struct match_side *side = &matcher->side[which];
+    if (!count_free(side))
+        return true;
+    struct near near;
+    if (!near_init(&near, matcher, !which))
+        return false;
+    for (size_t i = next_free(side, 0); i < side->count; i = next_free(side, i + 1)) {
+        struct plumb_pair pair = {
+            .target = which == TARGET ? i : PLUMB_NO_RECORD,
+            .golden = which == GOLDEN ? i : PLUMB_NO_RECORD,
+            .how = PLUMB_UNMATCHED,
+            .nearest = near_find(&near, side->records[i]->name),
+        };
+        out->pairs[out->count++] = pair;
+    }
+    near_destroy(&near);
+    return true;
+}
+
+static bool list_pairs(struct matcher *matcher, struct plumb_matching *out)
+{
+    const struct match_side *target = &matcher->side[TARGET], *golden = &matcher->side[GOLDEN];
+    out->pairs = calloc(target->count + golden->count + 1, sizeof *out->pairs);
+    if (!out->pairs)
+        return false;
+    for (size_t i = 0; i < target->count; i++)
+        if (target->partner[i] != PLUMB_NO_RECORD)
+            out->pairs[out->count++] = (struct plumb_pair){.target = i,
+                                                           .golden = target->partner[i],
+                                                           .how = matcher->how[i],
+                                                           .nearest = PLUMB_NO_RECORD};
+    out->matched = out->count;
+    return list_free(matcher, TARGET, out) && list_free(matcher, GOLDEN, out);
+}
+
+static bool init_side(struct matcher *matcher, int which, const struct plumb_record *const *records,
+                      size_t count)
+{
+    struct match_side *side = &matcher->side[which];
+    side->records = records;
+    side->count = count;
+    side->partner = arena_array(&matcher->arena, count, sizeof *side->partner);
+    for (size_t i = 0; side->partner && i < count; i++)
+        side->partner[i] = PLUMB_NO_RECORD;
+    return side->partner != NULL;
+}
+
+enum plumb_code match_records(struct plumb_matching *out, const struct plumb_record *const *target,
+                              size_t target_count, const struct plumb_record *const *golden,
+                              size_t golden_count, const struct plumb_match_options *options,
+                              struct plumb_error *err)
+{
+    enum plumb_code code;
+    struct matcher matcher = {0};
+    *out = (struct plumb_matching){0};
+    matcher.how = arena_array(&matcher.arena, target_count, sizeof *matcher.how);
+    if (!matcher.how || !init_side(&matcher, TARGET, target, target_count) ||
+        !init_side(&matcher, GOLDEN, golden, golden_count)) {
+        code = out_of_memory(err);
+        goto out;
+    }
+    code = run_stages(&matcher, options, err);
+    if (code == PLUMB_OK && !list_pairs(&matcher, out))
+        code = out_of_memory(err);
+out:
+    if (code != PLUMB_OK)
+        plumb_matching_free(out);
+    arena_free(&matcher.arena);
+    return code;
+}
+
+static const struct plumb_record **list_records(const struct plumb_run *run)
+{
+    size_t count = plumb_run_count(run);
+    const struct plumb_record **records = calloc(count + 1, sizeof *records);
+    for (size_t i = 0; records && i < count; i++)
+        records[i] = plumb_run_record(run, i);
+    return records;
+}
+
+enum plumb_code plumb_match(struct plumb_matching *out, const struct plumb_run *target,
+                            const struct plumb_run *golden,
+                            const struct plumb_match_options *options, struct plumb_error *err)
+{
+    static const struct plumb_match_options usual = {PLUMB_MATCH_AUTO, NULL};
+    const struct plumb_record **targets = list_records(target), **goldens = list_records(golden);
+    enum plumb_code code;
+    *out = (struct plumb_matching){0};
+    if (targets && goldens)
+        code = match_records(out, targets, plumb_run_count(target), goldens,
+                             plumb_run_count(golden), options ? options : &usual, err);
+    else
+        code = out_of_memory(err);
+    free(targets);
+    free(goldens);
+    return code;
+}
+
+void plumb_matching_free(struct plumb_matching *matching)
+{
+    free(matching->pairs);
+    *matching = (struct plumb_matching){0};
+}

@@ -1,0 +1,120 @@
+#include "metric/exact.h"
+
+#include <math.h>
+#include <string.h>
+
+void exact_add(struct exact *sum, double value)
+{
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    unsigned exponent = bits >> 52 & 0x7FF;
+    uint64_t mantissa = bits & 0xFFFFFFFFFFFFF;
+    if (exponent == 0x7FF) {
+        sum->nan |= mantissa != 0;
+        sum->positive |= mantissa == 0 && !(bits >> 63);
+        sum->negative |= mantissa == 0 && bits >> 63;
+        return;
+    }
+    if (exponent)
+        mantissa |= UINT64_C(1) << 52;
+    else
+        exponent = 1;
+
+    unsigned position = exponent - 1; /* of the mantissa's lowest bit above 2^-1074 */
+    int64_t *limb = sum->limb + position / 32;
+    unsigned shift = position % 32;
+    uint64_t low = (mantissa & 0xFFFFFFFF) << shift; /* below 2^63 */
+    uint64_t high = (mantissa >> 32) << shift;       /* below 2^52 */
+    int64_t first = (int64_t)(low & 0xFFFFFFFF);
+    int64_t second = (int64_t)((low >> 32) + (high & 0xFFFFFFFF));
+    int64_t third = (int64_t)(high >> 32);
+    int64_t sign = bits >> 63 ? -1 : 1;
+    limb[0] += sign * first;
+    limb[1] += sign * second;
+    limb[2] += sign * third;
+
+    if (++sum->pending == 1u << 29) {
+        struct exact none = {0};
+        exact_merge(sum, &none);
+    }
+}
+
+void exact_add_product(struct exact *sum, double a, double b)
+{
+    double product = a * b;
+    exact_add(sum, product);
+    if (isfinite(product))
+        exact_add(sum, fma(a, b, -product));
+}
+
+/* Brings all limbs but the top one into 0 .. 2^32-1. */
+static void settle(int64_t *limb)
+{
+    int64_t carry = 0;
+    for (int i = 0; i < EXACT_LIMBS - 1; i++) {
+        int64_t value = limb[i] + carry;
+        carry = value >> 32;
+        limb[i] = value & 0xFFFFFFFF;
+    }
+    limb[EXACT_LIMBS - 1] += carry;
+}
+
+void exact_merge(struct exact *sum, const struct exact *other)
+{
+    int64_t limb[EXACT_LIMBS];
+    memcpy(limb, other->limb, sizeof limb);
+    settle(limb);
+    settle(sum->limb);
+    for (int i = 0; i < EXACT_LIMBS; i++)
+        sum->limb[i] += limb[i];
+    sum->pending = 2;
+    sum->nan |= other->nan;
+    sum->positive |= other->positive;
+    sum->negative |= other->negative;
+}
+
+double exact_round(const struct exact *sum)
+{
+    if (sum->nan || (sum->positive && sum->negative))
+        return NAN;
+    if (sum->positive || sum->negative)
+        return sum->positive ? INFINITY : -INFINITY;
+
+    int64_t limb[EXACT_LIMBS];
+    memcpy(limb, sum->limb, sizeof limb);
+    settle(limb);
+    bool negative = limb[EXACT_LIMBS - 1] < 0;
+    if (negative) {
+        for (int i = 0; i < EXACT_LIMBS; i++)
+            limb[i] = -limb[i];
+        settle(limb);
+    }
+    int top = EXACT_LIMBS - 1;
+    while (top > 0 && limb[top] == 0)
+        top--;
+    if (limb[top] == 0)
+        return 0;
+
+    /* The highest 64 bits, with a sticky bit for the rest, rounded to 53. */
+    uint64_t high = (uint64_t)limb[top];
+    uint64_t middle = top > 0 ? (uint64_t)limb[top - 1] : 0;
+    uint64_t low = top > 1 ? (uint64_t)limb[top - 2] : 0;
+    int lead =
+        __builtin_clzll(high) - 32; /* leading zeros of a 32-bit limb; the top one fits too */
+    uint64_t window = high << 32 | middle;
+    uint64_t rest = low << 32;
+    if (lead > 0) {
+        window = window << lead | low >> (32 - lead);
+        rest = low << (32 + lead);
+    }
+    bool sticky = rest != 0;
+    for (int i = top - 3; i >= 0 && !sticky; i--)
+        sticky = limb[i] != 0;
+
+    uint64_t mantissa = window >> 11, tail = window & 0x7FF;
+    if (tail > 0x400 || (tail == 0x400 && (sticky || (mantissa & 1))))
+        mantissa++;
+    int exponent = 32 * (top - 1) - 1074 - lead + 11;
+    double value = ldexp((double)mantissa, exponent);
+    return negative ? -value : value;
+}

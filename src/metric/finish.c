@@ -1,0 +1,221 @@
+#include "metric/state.h"
+
+#include <float.h>
+#include <math.h>
+
+/* Pairs that are not both finite, sorted by what they mean. */
+struct specials {
+    uint64_t equal_inf, both_nan, mismatched;
+    double error; /* what they make of an error metric: 0, infinity or NaN */
+};
+
+static struct specials count_specials(const struct plumb_metric_state *state)
+{
+    struct specials s = {0};
+    for (int t = 0; t < PLUMB_CLASSES; t++)
+        for (int g = 0; g < PLUMB_CLASSES; g++) {
+            uint64_t n = state->classes[t][g];
+            if (t == g) {
+                s.equal_inf += t == PLUMB_POS_INF || t == PLUMB_NEG_INF ? n : 0;
+                s.both_nan += t == PLUMB_NAN ? n : 0;
+            } else if (n) {
+                s.mismatched += n;
+                if (t == PLUMB_NAN || g == PLUMB_NAN)
+                    s.error = NAN;
+                else if (!isnan(s.error))
+                    s.error = INFINITY;
+            }
+        }
+    /* The other rules know no equal infinities: there, inf - inf is NaN. */
+    enum plumb_relative_rule rule = state->rule.which;
+    if (rule == PLUMB_REL_PRECHECK && (s.equal_inf || s.both_nan))
+        s.error = NAN;
+    if ((rule == PLUMB_REL_TORCHAIR && (s.equal_inf || s.both_nan || s.mismatched)) ||
+        (rule == PLUMB_REL_GENERAL && s.mismatched))
+        s.error = NAN;
+    return s;
+}
+
+/* value, unless a pair that is not finite spoils it. */
+static double spoiled(const struct specials *s, double value)
+{
+    return s->error != 0 ? s->error : value;
+}
+
+static double quotient(double a, double b)
+{
+    return b > 0 ? a / b : NAN;
+}
+
+struct sums {
+    double tg, tt, gg, dd, ds;
+    double scale; /* what norms have to be multiplied with */
+};
+
+static struct sums round_sums(const struct plumb_metric_state *state)
+{
+    const struct error_sums *e = &state->sums, *h = &state->huge;
+    struct sums s = {exact_round(&e->tg), exact_round(&e->tt), exact_round(&e->gg),
+                     exact_round(&e->dd), exact_round(&e->ds), 1};
+    if (state->any_huge) {
+        s.tg = s.tg * 0x1p-1024 + exact_round(&h->tg);
+        s.tt = s.tt * 0x1p-1024 + exact_round(&h->tt);
+        s.gg = s.gg * 0x1p-1024 + exact_round(&h->gg);
+        s.dd = s.dd * 0x1p-1024 + exact_round(&h->dd);
+        s.ds = s.ds * 0x1p-1024 + exact_round(&h->ds);
+        s.scale = 0x1p512;
+    }
+    return s;
+}
+
+/* 1 - cos = (|d|^2 - (|t| - |g|)^2) / (2 |t| |g|), with |t| - |g| = sum(d*(t+g)) / (|t| + |g|): no
+ * cancellation where the two are close, which is where the digits are wanted. */
+static void finish_cosine(const struct plumb_metric_state *state, const struct sums *s,
+                          struct plumb_metrics *out)
+{
+    double t = sqrt(s->tt), g = sqrt(s->gg);
+    if (t == 0 || g == 0) {
+        bool undefined = state->rule.which == PLUMB_REL_GENERAL && t != g;
+        out->cosine = undefined ? NAN : t == g;
+        out->one_minus_cosine = 1 - out->cosine;
+        return;
+    }
+    double direct = s->tg / (t * g);
+    double gap = s->ds / (t + g);
+    double away = (s->dd - gap * gap) / (2 * t * g);
+    if (away < 0)
+        away = 0;
+    if (direct < -1)
+        direct = -1;
+    out->cosine = away < 0.5 ? 1 - away : direct;
+    out->one_minus_cosine = away < 0.5 ? away : 1 - direct;
+}
+
+static double relative_euclidean(const struct plumb_metric_state *state, const struct sums *s)
+{
+    if (state->rule.which != PLUMB_REL_TORCHAIR)
+        return s->gg > 0 ? sqrt(s->dd / s->gg) : s->dd > 0 ? INFINITY : 0;
+    if (sqrt(s->gg) <= state->rule.eps)
+        return 0;
+    double dd = s->dd > FLT_MAX ? INFINITY : s->dd, gg = s->gg > FLT_MAX ? INFINITY : s->gg;
+    return sqrt(dd / gg);
+}
+
+static void finish_histograms(const struct plumb_metric_state *state, const struct specials *s,
+                              struct plumb_metrics *out)
+{
+    struct plumb_histogram *histograms[3] = {&out->abs_histogram, &out->rel_histogram,
+                                             &out->ulp_histogram};
+    for (int which = 0; which < (state->has_ulp ? 3 : 2); which++) {
+        *histograms[which] = state->histogram[which];
+        histograms[which]->bin[0] += s->equal_inf + s->both_nan;
+        histograms[which]->bin[HISTOGRAM_BINS - 1] += s->mismatched;
+    }
+}
+
+void plumb_metric_finish(const struct plumb_metric_state *state, struct plumb_metrics *out)
+{
+    unsigned groups = state->spec.groups;
+    struct specials special = count_specials(state);
+    const struct specials *s = &special;
+    struct sums sums = round_sums(state);
+
+    *out = (struct plumb_metrics){0};
+    for (int t = 0; t < PLUMB_CLASSES; t++)
+        for (int g = 0; g < PLUMB_CLASSES; g++) {
+            out->classes[t][g] = state->classes[t][g];
+            out->count += state->classes[t][g];
+        }
+    out->nonfinite_mismatch = s->mismatched;
+    double n = (double)out->count;
+
+    /* Pairs that are equal though not finite have no error; whether two NaNs are is an option. */
+    bool precheck_rule = state->rule.which == PLUMB_REL_PRECHECK;
+    uint64_t equal = s->equal_inf + (state->spec.equal_nan ? s->both_nan : 0);
+    uint64_t different = s->mismatched + (state->spec.equal_nan ? 0 : s->both_nan);
+    if (precheck_rule) {
+        different += equal;
+        equal = 0;
+    }
+
+    finish_cosine(state, &sums, out);
+    if (s->error != 0 || !out->count)
+        out->cosine = out->one_minus_cosine = NAN;
+    out->euclidean = spoiled(s, sqrt(sums.dd) * sums.scale);
+    out->relative_euclidean = spoiled(s, relative_euclidean(state, &sums));
+    out->rmse = spoiled(s, sqrt(quotient(sums.dd, n)) * sums.scale);
+    out->max_abs = spoiled(s, out->count ? state->max_abs : NAN);
+    out->max_abs_index = state->max_index == UINT64_MAX ? out->count : state->max_index;
+
+    out->mean_abs = out->min_abs = out->max_rel = out->mean_rel = NAN;
+    out->max_ulp = out->mean_ulp = out->kl = NAN;
+    if (groups & PLUMB_G_RELATIVE) {
+        out->max_rel = spoiled(s, out->count ? state->max_rel : NAN);
+        out->rel_below_5e3 = state->below_5e3 + equal;
+        out->rel_below_1e3 = state->below_1e3 + equal;
+    }
+    if (groups & PLUMB_G_RATIOS) {
+        out->mean_rel = spoiled(s, quotient(exact_round(&state->rel_sum), n));
+        out->rel_below_1e2 = state->below_1e2 + equal;
+        out->rel_below_1e4 = state->below_1e4 + equal;
+    }
+    if (groups & PLUMB_G_CLOSE) {
+        uint64_t gap =
+            state->above > state->below ? state->above - state->below : state->below - state->above;
+        out->close = state->close + equal;
+        out->greater = state->greater + different;
+        out->above = state->above;
+        out->below = state->below;
+        out->unequal = state->above + state->below + different;
+        out->error_balance = quotient((double)gap, n);
+    }
+    if (groups & PLUMB_G_ABSOLUTE) {
+        out->mean_abs = spoiled(s, quotient(exact_round(&state->abs_sum), n));
+        out->min_abs = isinf(state->min_abs) ? 0 : state->min_abs;
+        for (int k = 0; k < ABS_LIMITS; k++)
+            out->abs_over[k] = state->abs_over[k] + different;
+    }
+    if (groups & PLUMB_G_ULP && state->has_ulp) {
+        out->max_ulp = spoiled(s, out->count ? state->max_ulp : NAN);
+        out->mean_ulp = spoiled(s, quotient(exact_round(&state->ulp_sum), n));
+        out->ulp_over = state->ulp_over + different;
+    }
+    if (groups & PLUMB_G_STATS) {
+        stats_finish(&state->stats[0], &out->target);
+        stats_finish(&state->stats[1], &out->golden);
+    }
+    if (groups & PLUMB_G_SMALL) {
+        out->small = state->small_count;
+        out->small_errors = state->small_errors;
+    }
+    if (groups & PLUMB_G_KL)
+        out->kl = s->error != 0 ? NAN : kl_finish(&state->kl);
+    if (groups & PLUMB_G_BITS)
+        out->bits_differ = state->bits_differ;
+    if (groups & PLUMB_G_CRC) {
+        out->target_crc = state->crc[0];
+        out->golden_crc = state->crc[1];
+    }
+    if (groups & PLUMB_G_HISTOGRAM)
+        finish_histograms(state, s, out);
+    if (groups & PLUMB_G_PRECHECK)
+        precheck_finish(&state->precheck, out);
+}
+
+enum plumb_code plumb_metric_pair(const struct plumb_metric_spec *spec,
+                                  const struct plumb_tensor *target,
+                                  const struct plumb_tensor *golden, struct plumb_metrics *out,
+                                  struct plumb_error *err)
+{
+    if (target->count != golden->count)
+        return plumb_fail(err, PLUMB_E_ARG, "%llu elements against %llu",
+                          (unsigned long long)target->count, (unsigned long long)golden->count);
+    struct plumb_metric_state *state =
+        plumb_metric_new(spec, target->dtype, golden->dtype, target->count);
+    if (!state)
+        return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+    plumb_metric_update(state, target, golden, 0, target->count);
+    plumb_metric_finish(state, out);
+    plumb_metric_free(state);
+    return PLUMB_OK;
+}

@@ -1,0 +1,142 @@
+/* Kernels: the inner loops over one block of finite pairs.
+ *
+ * Each works on up to PLUMB_METRIC_BLOCK pairs and adds to lanes: element i goes to lane i % LANES, in
+ * ascending order, with one rounding for each operation that the C version writes. So a version for
+ * any vector width has the same bits to deliver. The C versions are the definition; the others
+ * replace entries of the table. */
+#ifndef METRIC_KERNEL_H
+#define METRIC_KERNEL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Eight lanes keep the additions of most kernels from waiting for each other. The error sums, always
+ * needed and many, would not fit in 16 registers that way; they have four. */
+enum { LANES = 8, ERROR_LANES = 4, ABS_LIMITS = 7 };
+
+/* Pairs of equal types that the hottest kernels read without converting them first. */
+enum kernel_type { KERNEL_F64, KERNEL_F32, KERNEL_F16, KERNEL_BF16, KERNEL_TYPES };
+
+/* t: target, g: golden, d = t - g, s = t + g. */
+struct error_lanes {
+    double tg[ERROR_LANES], tt[ERROR_LANES], gg[ERROR_LANES], dd[ERROR_LANES], ds[ERROR_LANES];
+    double max[ERROR_LANES]; /* of |d| */
+};
+
+/* r = |d| / |g|; NaN, which only 0/0 gives, counts as no error. */
+struct relative_lanes {
+    double max[ERROR_LANES];
+    uint64_t below_5e3[ERROR_LANES], below_1e3[ERROR_LANES];
+};
+
+struct ratio_lanes {
+    double sum[LANES];
+    uint64_t below_1e2[LANES], below_1e4[LANES];
+};
+
+struct close_limits {
+    double rtol, atol, gt;
+};
+
+struct close_lanes {
+    uint64_t close[LANES], greater[LANES], above[LANES], below[LANES];
+};
+
+struct absolute_lanes {
+    double sum[LANES], min[LANES]; /* min: the smallest |d| that is not zero */
+    uint64_t over[ABS_LIMITS][LANES];
+};
+
+struct ulp_scale {
+    int precision, emin; /* of the type whose ULPs are counted */
+    double threshold;
+};
+
+struct ulp_lanes {
+    double sum[LANES], max[LANES];
+    uint64_t over[LANES];
+};
+
+struct small_lanes {
+    uint64_t small[LANES], errors[LANES];
+};
+
+struct range_lanes {
+    double sum[LANES], min[LANES], max[LANES];
+};
+
+/* Deviations from a centre. */
+struct centre_lanes {
+    double sum[LANES], squares[LANES];
+};
+
+/* Sums of exp(g), exp(t), exp(g)*(g-t), for |t|, |g| <= KL_FAST. */
+struct kl_lanes {
+    double golden[LANES], target[LANES], weighted[LANES];
+};
+#define KL_FAST 170.0
+
+/* Bin 0 is zero; bin k > 0 holds sizes of exponent HISTOGRAM_LOWEST + k - 1, clamped at both ends. The
+ * last bin is not a kernel's: it is for pairs that are not finite. */
+enum { HISTOGRAM_BINS = 130, HISTOGRAM_LOWEST = -96 };
+struct histogram_lanes {
+    uint32_t bin[HISTOGRAM_BINS][LANES];
+};
+
+struct kernels {
+    const char *name;
+
+    /* From stored values to float64, and from t and g to what the other kernels read. */
+    void (*load[KERNEL_TYPES])(const void *data, size_t n, double *out);
+    void (*difference)(const double *t, const double *g, size_t n, double *d);
+    void (*relative)(const double *d, const double *g, size_t n, double *r);
+    void (*ulps)(const double *d, const double *g, size_t n, const struct ulp_scale *scale,
+                 double *u);
+
+    void (*error)(const double *t, const double *g, const double *d, size_t n,
+                  struct error_lanes *out);
+    void (*relative_tally)(const double *r, size_t n, struct relative_lanes *out);
+    void (*ratio_tally)(const double *r, size_t n, struct ratio_lanes *out);
+    void (*close)(const double *d, const double *g, size_t n, const struct close_limits *limits,
+                  struct close_lanes *out);
+    void (*absolute)(const double *d, size_t n, struct absolute_lanes *out);
+    void (*ulp_tally)(const double *u, size_t n, double threshold, struct ulp_lanes *out);
+    void (*small)(const double *d, const double *g, size_t n, double limit, double tolerance,
+                  struct small_lanes *out);
+    void (*range)(const double *x, size_t n, struct range_lanes *out);
+    void (*centre)(const double *x, size_t n, double centre, struct centre_lanes *out);
+    void (*kl)(const double *t, const double *g, size_t n, struct kl_lanes *out);
+    void (*histogram)(const double *x, size_t n, struct histogram_lanes *out);
+
+    /* The hottest combinations, straight from the stored values of pairs of one type. */
+    void (*pair_error[KERNEL_TYPES])(const void *t, const void *g, size_t n,
+                                     struct error_lanes *out);
+    void (*pair_relative[KERNEL_TYPES])(const void *t, const void *g, size_t n,
+                                        struct error_lanes *error, struct relative_lanes *relative);
+    void (*pair_close[KERNEL_TYPES])(const void *t, const void *g, size_t n,
+                                     const struct close_limits *limits, struct close_lanes *out);
+};
+
+/* The absolute limits 1e-1 .. 1e-7. */
+extern const double kernel_abs_limits[ABS_LIMITS];
+
+/* What kernel_exp is made of. */
+#define KERNEL_LOG2E 0x1.71547652b82fep0
+extern const double kernel_exp2[10];
+
+extern const struct kernels kernels_c;
+
+/* exp(x) for |x| <= 708, to about 1e-11, by the same operations on every level. */
+double kernel_exp(double x);
+
+/* The C table, upgraded as far as the processor and the mask allow. */
+struct kernels kernels_select(unsigned mask);
+
+/* The same with the mask in force (plumb_cpu_mask). */
+struct kernels kernels_current(void);
+
+#if defined(__x86_64__)
+void kernels_avx2(struct kernels *table);
+#endif
+
+#endif

@@ -1,0 +1,289 @@
+/* The kernels in plain C: the definition that the vector versions are tested against. */
+#include "metric/kernel.h"
+#include "plumb/metric.h"
+
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+static_assert(HISTOGRAM_BINS == PLUMB_HISTOGRAM_BINS, "one layout of histograms");
+
+const double kernel_abs_limits[ABS_LIMITS] = {1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7};
+
+/* (ln 2)^i / i! */
+const double kernel_exp2[10] = {
+    1.0,
+    0x1.62e42fefa39efp-1,
+    0x1.ebfbdff82c58fp-3,
+    0x1.c6b08d704a0cp-5,
+    0x1.3b2ab6fba4e77p-7,
+    0x1.5d87fe78a6731p-10,
+    0x1.430912f86c787p-13,
+    0x1.ffcbfc588b0c7p-17,
+    0x1.62c0223a5c824p-20,
+    0x1.b5253d395e7c4p-24,
+};
+
+static uint64_t bits_of(double x)
+{
+    uint64_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
+static double from_bits(uint64_t bits)
+{
+    double x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+static void difference(const double *t, const double *g, size_t n, double *d)
+{
+    for (size_t i = 0; i < n; i++)
+        d[i] = t[i] - g[i];
+}
+
+static void relative(const double *d, const double *g, size_t n, double *r)
+{
+    for (size_t i = 0; i < n; i++)
+        r[i] = fabs(d[i]) / fabs(g[i]);
+}
+
+/* |d| in units in the last place of g, in a type of the given precision. A unit at zero is the one at
+ * 1. The scale is split in two because 2^(precision - exponent) may overflow for float64. */
+static void ulps(const double *d, const double *g, size_t n, const struct ulp_scale *scale,
+                 double *u)
+{
+    double factor = ldexp(1, scale->precision - 1);
+    for (size_t i = 0; i < n; i++) {
+        int exponent = g[i] == 0 ? 1023 : (int)(bits_of(g[i]) >> 52 & 0x7FF);
+        if (exponent < scale->emin + 1023)
+            exponent = scale->emin + 1023;
+        double unit = from_bits((uint64_t)(2047 - exponent) << 52); /* 2^(1 - e) */
+        u[i] = fabs(d[i]) * unit * factor;
+    }
+}
+
+static void error(const double *t, const double *g, const double *d, size_t n,
+                  struct error_lanes *out)
+{
+    for (size_t i = 0; i < n; i++) {
+        size_t l = i % ERROR_LANES;
+        out->tg[l] += t[i] * g[i];
+        out->tt[l] += t[i] * t[i];
+        out->gg[l] += g[i] * g[i];
+        out->dd[l] += d[i] * d[i];
+        out->ds[l] += d[i] * (t[i] + g[i]);
+        if (fabs(d[i]) > out->max[l])
+            out->max[l] = fabs(d[i]);
+    }
+}
+
+static void relative_tally(const double *r, size_t n, struct relative_lanes *out)
+{
+    for (size_t i = 0; i < n; i++) {
+        size_t l = i % ERROR_LANES;
+        if (r[i] > out->max[l])
+            out->max[l] = r[i];
+        out->below_5e3[l] += !(r[i] >= 5e-3);
+        out->below_1e3[l] += !(r[i] >= 1e-3);
+    }
+}
+
+static void ratio_tally(const double *r, size_t n, struct ratio_lanes *out)
+{
+    for (size_t i = 0; i < n; i++) {
+        size_t l = i % LANES;
+        out->sum[l] += r[i] >= 0 ? r[i] : 0;
+        out->below_1e2[l] += !(r[i] >= 1e-2);
+        out->below_1e4[l] += !(r[i] >= 1e-4);
+    }
+}
+
+static void close(const double *d, const double *g, size_t n, const struct close_limits *limits,
+                  struct close_lanes *out)
+{
+    for (size_t i = 0; i < n; i++) {
+        size_t l = i % LANES;
+        out->close[l] += fabs(d[i]) <= limits->atol + limits->rtol * fabs(g[i]);
+        out->greater[l] += fabs(d[i]) > limits->gt;
+        out->above[l] += d[i] > 0;
+        out->below[l] += d[i] < 0;
+    }
+}
+
+static void absolute(const double *d, size_t n, struct absolute_lanes *out)
+{
+    for (size_t i = 0; i < n; i++) {
+        size_t l = i % LANES;
+        double size = fabs(d[i]);
+        out->sum[l] += size;
+        if (size != 0 && size < out->min[l])
+            out->min[l] = size;
+        for (int k = 0; k < ABS_LIMITS; k++)
+            out->over[k][l] += size > kernel_abs_limits[k];
+    }
+}
+
+static void ulp_tally(const double *u, size_t n, double threshold, struct ulp_lanes *out)
+{
+    for (size_t i = 0; i < n; i++) {
+        size_t l = i % LANES;
+        out->sum[l] += u[i];
+        if (u[i] > out->max[l])
+            out->max[l] = u[i];
+        out->over[l] += u[i] > threshold;
+    }
+}
+
+static void small(const double *d, const double *g, size_t n, double limit, double tolerance,
+                  struct small_lanes *out)
+{
+    for (size_t i = 0; i < n; i++) {
+        bool is_small = fabs(g[i]) <= limit;
+        out->small[i % LANES] += is_small;
+        out->errors[i % LANES] += is_small && fabs(d[i]) > tolerance;
+    }
+}
+
+static void range(const double *x, size_t n, struct range_lanes *out)
+{
+    for (size_t i = 0; i < n; i++) {
+        size_t l = i % LANES;
+        out->sum[l] += x[i];
+        if (x[i] < out->min[l])
+            out->min[l] = x[i];
+        if (x[i] > out->max[l])
+            out->max[l] = x[i];
+    }
+}
+
+static void centre(const double *x, size_t n, double middle, struct centre_lanes *out)
+{
+    for (size_t i = 0; i < n; i++) {
+        double deviation = x[i] - middle;
+        out->sum[i % LANES] += deviation;
+        out->squares[i % LANES] += deviation * deviation;
+    }
+}
+
+/* 2^k * 2^r with k = round(x / ln 2) and |r| <= 1/2, 2^r by its series up to r^9, in pairs so that few
+ * operations wait for each other. Adding 1.5*2^52 rounds to an integer, which then sits in the low
+ * bits of the sum. Fused multiply-adds are written out: they are part of the definition. */
+double kernel_exp(double x)
+{
+    double sum = fma(x, KERNEL_LOG2E, 0x1.8p52);
+    double r = fma(x, KERNEL_LOG2E, -(sum - 0x1.8p52));
+    double r2 = r * r, r4 = r2 * r2;
+    double p01 = fma(r, kernel_exp2[1], kernel_exp2[0]);
+    double p23 = fma(r, kernel_exp2[3], kernel_exp2[2]);
+    double p45 = fma(r, kernel_exp2[5], kernel_exp2[4]);
+    double p67 = fma(r, kernel_exp2[7], kernel_exp2[6]);
+    double p89 = fma(r, kernel_exp2[9], kernel_exp2[8]);
+    double low = fma(p23, r2, p01);
+    double high = fma(p67, r2, p45);
+    double p = fma(fma(p89, r4, high), r4, low);
+    return p * from_bits((bits_of(sum) + 1023) << 52);
+}
+
+static void kl(const double *t, const double *g, size_t n, struct kl_lanes *out)
+{
+    for (size_t i = 0; i < n; i++) {
+        size_t l = i % LANES;
+        double weight = kernel_exp(g[i]);
+        out->golden[l] += weight;
+        out->target[l] += kernel_exp(t[i]);
+        out->weighted[l] = fma(weight, g[i] - t[i], out->weighted[l]);
+    }
+}
+
+static void histogram(const double *x, size_t n, struct histogram_lanes *out)
+{
+    for (size_t i = 0; i < n; i++) {
+        double size = fabs(x[i]);
+        int bin = (int)(bits_of(size) >> 52) - 1023 - HISTOGRAM_LOWEST + 1;
+        if (!(size > 0)) /* NaN is 0/0: no error */
+            bin = 0;
+        else if (bin < 1)
+            bin = 1;
+        else if (bin > HISTOGRAM_BINS - 2)
+            bin = HISTOGRAM_BINS - 2;
+        out->bin[bin][i % LANES]++;
+    }
+}
+
+/* The combined kernels, put together from the others. */
+
+static void pair_relative(enum kernel_type type, const void *t, const void *g, size_t n,
+                          struct error_lanes *errors, struct relative_lanes *relatives)
+{
+    double wide_t[PLUMB_METRIC_BLOCK], wide_g[PLUMB_METRIC_BLOCK], d[PLUMB_METRIC_BLOCK] = {0};
+    kernels_c.load[type](t, n, wide_t);
+    kernels_c.load[type](g, n, wide_g);
+    difference(wide_t, wide_g, n, d);
+    error(wide_t, wide_g, d, n, errors);
+    if (relatives) {
+        relative(d, wide_g, n, d);
+        relative_tally(d, n, relatives);
+    }
+}
+
+static void pair_close(enum kernel_type type, const void *t, const void *g, size_t n,
+                       const struct close_limits *limits, struct close_lanes *out)
+{
+    double wide_t[PLUMB_METRIC_BLOCK], wide_g[PLUMB_METRIC_BLOCK], d[PLUMB_METRIC_BLOCK] = {0};
+    kernels_c.load[type](t, n, wide_t);
+    kernels_c.load[type](g, n, wide_g);
+    difference(wide_t, wide_g, n, d);
+    close(d, wide_g, n, limits, out);
+}
+
+#define TYPED(suffix, type, dtype)                                                                 \
+    static void load_##suffix(const void *data, size_t n, double *out)                             \
+    {                                                                                              \
+        plumb_to_f64(dtype, data, 0, n, false, out);                                               \
+    }                                                                                              \
+    static void pair_error_##suffix(const void *t, const void *g, size_t n,                        \
+                                    struct error_lanes *out)                                       \
+    {                                                                                              \
+        pair_relative(type, t, g, n, out, NULL);                                                   \
+    }                                                                                              \
+    static void pair_relative_##suffix(const void *t, const void *g, size_t n,                     \
+                                       struct error_lanes *errors,                                 \
+                                       struct relative_lanes *relatives)                           \
+    {                                                                                              \
+        pair_relative(type, t, g, n, errors, relatives);                                           \
+    }                                                                                              \
+    static void pair_close_##suffix(const void *t, const void *g, size_t n,                        \
+                                    const struct close_limits *limits, struct close_lanes *out)    \
+    {                                                                                              \
+        pair_close(type, t, g, n, limits, out);                                                    \
+    }
+
+TYPED(f64, KERNEL_F64, PLUMB_F64)
+TYPED(f32, KERNEL_F32, PLUMB_F32)
+TYPED(f16, KERNEL_F16, PLUMB_F16)
+TYPED(bf16, KERNEL_BF16, PLUMB_BF16)
+
+const struct kernels kernels_c = {
+    .name = "c",
+    .load = {load_f64, load_f32, load_f16, load_bf16},
+    .difference = difference,
+    .relative = relative,
+    .ulps = ulps,
+    .error = error,
+    .relative_tally = relative_tally,
+    .ratio_tally = ratio_tally,
+    .close = close,
+    .absolute = absolute,
+    .ulp_tally = ulp_tally,
+    .small = small,
+    .range = range,
+    .centre = centre,
+    .kl = kl,
+    .histogram = histogram,
+    .pair_error = {pair_error_f64, pair_error_f32, pair_error_f16, pair_error_bf16},
+    .pair_relative = {pair_relative_f64, pair_relative_f32, pair_relative_f16, pair_relative_bf16},
+    .pair_close = {pair_close_f64, pair_close_f32, pair_close_f16, pair_close_bf16},
+};

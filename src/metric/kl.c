@@ -1,0 +1,100 @@
+#include "metric/kl.h"
+
+#include <math.h>
+
+#define LN2 0x1.62e42fefa39efp-1
+#define BUCKET_LN2 (512 * LN2)
+
+/* Makes `bucket` the highest, if it is higher. Returns its place: 0, 1, or 2 when it is too low. */
+static int place_of(struct kl_sum *sum, double bucket)
+{
+    if (!sum->any || bucket > sum->bucket) {
+        const struct exact none = {0};
+        bool neighbour = sum->any && bucket == sum->bucket + 1;
+        sum->total[1] = neighbour ? sum->total[0] : none;
+        sum->weighted[1] = neighbour ? sum->weighted[0] : none;
+        sum->total[0] = sum->weighted[0] = none;
+        sum->bucket = bucket;
+        sum->any = true;
+    }
+    return bucket == sum->bucket ? 0 : bucket == sum->bucket - 1 ? 1 : 2;
+}
+
+static void add(struct kl_sum *sum, double bucket, double total, double weighted)
+{
+    int place = place_of(sum, bucket);
+    if (place == 2)
+        return;
+    exact_add(&sum->total[place], total);
+    exact_add(&sum->weighted[place], weighted);
+}
+
+static void add_one(struct kl_sum *sum, double x, double factor)
+{
+    double bucket = floor((x / LN2 + 256) / 512);
+    double value = kernel_exp(x - bucket * BUCKET_LN2);
+    add(sum, bucket, value, value * factor);
+}
+
+static double total(const double *lanes)
+{
+    return ((lanes[0] + lanes[1]) + (lanes[2] + lanes[3])) +
+           ((lanes[4] + lanes[5]) + (lanes[6] + lanes[7]));
+}
+
+void kl_block(struct kl_state *kl, const struct kernels *kernels, const double *t, const double *g,
+              size_t n)
+{
+    struct range_lanes range = {0};
+    kernels->range(t, n, &range);
+    kernels->range(g, n, &range);
+    bool fast = n > 0;
+    for (int l = 0; l < LANES; l++)
+        fast = fast && range.min[l] >= -KL_FAST && range.max[l] <= KL_FAST;
+    if (fast) {
+        struct kl_lanes lanes = {0};
+        kernels->kl(t, g, n, &lanes);
+        add(&kl->golden, 0, total(lanes.golden), total(lanes.weighted));
+        add(&kl->target, 0, total(lanes.target), 0);
+        return;
+    }
+    for (size_t i = 0; i < n; i++) {
+        add_one(&kl->golden, g[i], g[i] - t[i]);
+        add_one(&kl->target, t[i], 0);
+    }
+}
+
+static void merge_sum(struct kl_sum *sum, const struct kl_sum *other)
+{
+    if (!other->any)
+        return;
+    for (int i = 0; i < 2; i++) {
+        int place = place_of(sum, other->bucket - i);
+        if (place == 2)
+            continue;
+        exact_merge(&sum->total[place], &other->total[i]);
+        exact_merge(&sum->weighted[place], &other->weighted[i]);
+    }
+}
+
+void kl_merge(struct kl_state *kl, const struct kl_state *other)
+{
+    merge_sum(&kl->target, &other->target);
+    merge_sum(&kl->golden, &other->golden);
+}
+
+static double combined(const struct exact sums[2])
+{
+    return exact_round(&sums[0]) + exact_round(&sums[1]) * 0x1p-512;
+}
+
+double kl_finish(const struct kl_state *kl)
+{
+    if (!kl->golden.any)
+        return 0;
+    double z_golden = combined(kl->golden.total), z_target = combined(kl->target.total);
+    double log_ratio =
+        log(z_target / z_golden) + (kl->target.bucket - kl->golden.bucket) * BUCKET_LN2;
+    double divergence = combined(kl->golden.weighted) / z_golden + log_ratio;
+    return divergence < 0 ? 0 : divergence;
+}

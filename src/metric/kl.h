@@ -1,0 +1,30 @@
+/* Kullback-Leibler divergence of softmax(golden) from softmax(target), in one pass.
+ *
+ * Needed are the sums of exp(g), exp(t) and exp(g)*(g-t), which overflow long before g and t do. They
+ * are kept as multiples of 2^(512*bucket) for the two highest buckets that occur; what lies lower
+ * cannot be seen in the result. Which buckets those are does not depend on the order of the values, so
+ * neither does the result. */
+#ifndef METRIC_KL_H
+#define METRIC_KL_H
+
+#include "metric/exact.h"
+#include "metric/kernel.h"
+
+struct kl_sum {
+    bool any;
+    double bucket;
+    struct exact total[2], weighted[2]; /* in the highest bucket, and in the one below */
+};
+
+struct kl_state {
+    struct kl_sum target, golden;
+};
+
+void kl_block(struct kl_state *kl, const struct kernels *kernels, const double *t, const double *g,
+              size_t n);
+void kl_merge(struct kl_state *kl, const struct kl_state *other);
+
+/* 0 when nothing was added; never negative. */
+double kl_finish(const struct kl_state *kl);
+
+#endif

@@ -1,0 +1,169 @@
+#include "metric/stats.h"
+
+#include "metric/dense.h"
+
+#include <math.h>
+
+static double total(const double *lanes)
+{
+    return ((lanes[0] + lanes[1]) + (lanes[2] + lanes[3])) +
+           ((lanes[4] + lanes[5]) + (lanes[6] + lanes[7]));
+}
+
+/* Takes out what is not finite, counting it; returns how many values are left. */
+static size_t keep_finite(struct stats_state *stats, const double *x, size_t n, double *finite)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (isfinite(x[i]))
+            finite[kept++] = x[i];
+        else if (isnan(x[i]))
+            stats->nan++;
+        else if (x[i] > 0)
+            stats->pos_inf++;
+        else
+            stats->neg_inf++;
+    }
+    return kept;
+}
+
+static double find_range(const struct kernels *kernels, const double *x, size_t n,
+                         struct range_lanes *range)
+{
+    *range = (struct range_lanes){0};
+    for (int l = 0; l < LANES; l++) {
+        range->min[l] = INFINITY;
+        range->max[l] = -INFINITY;
+    }
+    kernels->range(x, n, range);
+    return total(range->sum);
+}
+
+static void widen(struct stats_state *stats, double min, double max)
+{
+    if (!stats->finite || min < stats->min)
+        stats->min = min;
+    if (!stats->finite || max > stats->max)
+        stats->max = max;
+}
+
+/* With m near the block's mean and r = x - m, the sums of x and x^2 are n*m + sum(r) and
+ * n*m^2 + 2*m*sum(r) + sum(r^2). Put together from these parts without rounding, they keep the digits
+ * that the deviation of values far from zero needs. */
+void stats_values(struct stats_state *stats, const struct kernels *kernels, const double *x,
+                  size_t n)
+{
+    double finite[PLUMB_METRIC_BLOCK];
+    struct range_lanes range;
+    double sum = find_range(kernels, x, n, &range);
+    if (!isfinite(sum)) {
+        n = keep_finite(stats, x, n, finite);
+        x = finite;
+        sum = find_range(kernels, x, n, &range);
+    }
+    if (!n)
+        return;
+    double min = range.min[0], max = range.max[0];
+    for (int l = 1; l < LANES; l++) {
+        min = range.min[l] < min ? range.min[l] : min;
+        max = range.max[l] > max ? range.max[l] : max;
+    }
+    widen(stats, min, max);
+    stats->finite += n;
+
+    double m = sum / (double)n;
+    if (!isfinite(m)) { /* the sum of huge float64 values overflows */
+        for (size_t i = 0; i < n; i++) {
+            exact_add(&stats->sum, x[i]);
+            exact_add(&stats->squares, x[i] * x[i]);
+        }
+        return;
+    }
+    struct centre_lanes centre = {0};
+    kernels->centre(x, n, m, &centre);
+    double rest = total(centre.sum), square = m * m;
+    exact_add_product(&stats->sum, m, (double)n);
+    exact_add(&stats->sum, rest);
+    exact_add_product(&stats->squares, square, (double)n);
+    if (isfinite(square))
+        exact_add(&stats->squares, fma(m, m, -square) * (double)n);
+    exact_add_product(&stats->squares, 2 * m, rest);
+    exact_add(&stats->squares, total(centre.squares));
+}
+
+void stats_tensor(struct stats_state *stats, const struct kernels *kernels,
+                  const struct plumb_tensor *tensor, uint64_t first, uint64_t count)
+{
+    unsigned parts = plumb_dtype_parts(tensor->dtype);
+    uint64_t end = count < tensor->count - first ? first + count : tensor->count;
+    struct room room;
+    double x[PLUMB_METRIC_BLOCK];
+    for (uint64_t at = first; at < end;) {
+        size_t n = PLUMB_METRIC_BLOCK / parts;
+        if (n > end - at)
+            n = (size_t)(end - at);
+        dense_load(kernels, tensor->dtype, dense_block(tensor, at, n, &room), n * parts, x);
+        stats_values(stats, kernels, x, n * parts);
+        at += n;
+    }
+}
+
+void stats_merge(struct stats_state *stats, const struct stats_state *other)
+{
+    if (other->finite)
+        widen(stats, other->min, other->max);
+    stats->finite += other->finite;
+    stats->nan += other->nan;
+    stats->pos_inf += other->pos_inf;
+    stats->neg_inf += other->neg_inf;
+    exact_merge(&stats->sum, &other->sum);
+    exact_merge(&stats->squares, &other->squares);
+}
+
+/* sum(x^2) - sum(x)^2 / n, again without rounding before the end. */
+static double centred_squares(const struct stats_state *stats)
+{
+    double n = (double)stats->finite, high = exact_round(&stats->sum);
+    if (!isfinite(high))
+        return NAN;
+    struct exact rest = stats->sum;
+    exact_add(&rest, -high);
+    double low = exact_round(&rest);
+
+    struct exact result = stats->squares;
+    double quotient = high / n, remainder = fma(-quotient, n, high) / n;
+    exact_add_product(&result, -quotient, high);
+    exact_add_product(&result, -remainder, high);
+    exact_add(&result, -2 * quotient * low);
+    double value = exact_round(&result);
+    return value < 0 ? 0 : value;
+}
+
+void stats_finish(const struct stats_state *stats, struct plumb_stats *out)
+{
+    uint64_t n = stats->finite;
+    *out = (struct plumb_stats){
+        .count = n + stats->nan + stats->pos_inf + stats->neg_inf,
+        .nan = stats->nan,
+        .pos_inf = stats->pos_inf,
+        .neg_inf = stats->neg_inf,
+        .finite_min = n ? stats->min : NAN,
+        .finite_max = n ? stats->max : NAN,
+    };
+    if (stats->nan || !out->count) {
+        out->min = out->max = out->mean = out->std = out->norm = NAN;
+        return;
+    }
+    bool infinite = stats->pos_inf || stats->neg_inf;
+    out->min = stats->neg_inf ? -INFINITY : n ? stats->min : INFINITY;
+    out->max = stats->pos_inf ? INFINITY : n ? stats->max : -INFINITY;
+    if (infinite) {
+        out->mean = stats->pos_inf && stats->neg_inf ? NAN : stats->pos_inf ? INFINITY : -INFINITY;
+        out->std = NAN;
+        out->norm = INFINITY;
+        return;
+    }
+    out->mean = exact_round(&stats->sum) / (double)n;
+    out->std = n > 1 ? sqrt(centred_squares(stats) / (double)(n - 1)) : NAN;
+    out->norm = sqrt(exact_round(&stats->squares));
+}

@@ -1,0 +1,27 @@
+/* Statistics of one side, mergeable: mean, deviation and norm from exact sums. */
+#ifndef METRIC_STATS_H
+#define METRIC_STATS_H
+
+#include "metric/exact.h"
+#include "metric/kernel.h"
+#include "plumb/metric.h"
+
+struct stats_state {
+    uint64_t finite, nan, pos_inf, neg_inf;
+    double min, max; /* of the finite values; meaningless while there are none */
+    struct exact sum, squares;
+};
+
+/* Adds n values, at most PLUMB_METRIC_BLOCK. */
+void stats_values(struct stats_state *stats, const struct kernels *kernels, const double *x,
+                  size_t n);
+
+/* Adds elements [first, first+count) of a tensor; first is a multiple of PLUMB_METRIC_BLOCK and below
+ * the tensor's count, count may exceed what is left. */
+void stats_tensor(struct stats_state *stats, const struct kernels *kernels,
+                  const struct plumb_tensor *tensor, uint64_t first, uint64_t count);
+
+void stats_merge(struct stats_state *stats, const struct stats_state *other);
+void stats_finish(const struct stats_state *stats, struct plumb_stats *out);
+
+#endif

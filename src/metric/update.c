@@ -1,0 +1,412 @@
+#include "metric/state.h"
+
+#include "metric/crc.h"
+#include "metric/dense.h"
+
+#include <libdeflate.h>
+#include <math.h>
+#include <string.h>
+
+static double sum4(const double *lanes)
+{
+    return (lanes[0] + lanes[1]) + (lanes[2] + lanes[3]);
+}
+
+static double sum8(const double *lanes)
+{
+    return sum4(lanes) + sum4(lanes + 4);
+}
+
+static uint64_t count4(const uint64_t *lanes)
+{
+    return lanes[0] + lanes[1] + lanes[2] + lanes[3];
+}
+
+static uint64_t count8(const uint64_t *lanes)
+{
+    return count4(lanes) + count4(lanes + 4);
+}
+
+static double max4(const double *lanes)
+{
+    double low = lanes[0] > lanes[1] ? lanes[0] : lanes[1];
+    double high = lanes[2] > lanes[3] ? lanes[2] : lanes[3];
+    return low > high ? low : high;
+}
+
+static void add_error_sums(struct error_sums *sums, const struct error_lanes *lanes)
+{
+    exact_add(&sums->tg, sum4(lanes->tg));
+    exact_add(&sums->tt, sum4(lanes->tt));
+    exact_add(&sums->gg, sum4(lanes->gg));
+    exact_add(&sums->dd, sum4(lanes->dd));
+    exact_add(&sums->ds, sum4(lanes->ds));
+}
+
+static bool finite_block(const struct error_lanes *lanes)
+{
+    return isfinite(sum4(lanes->tt) + sum4(lanes->gg));
+}
+
+static void add_relative(struct plumb_metric_state *state, const struct relative_lanes *lanes)
+{
+    double max = max4(lanes->max);
+    if (max > state->max_rel)
+        state->max_rel = max;
+    state->below_5e3 += count4(lanes->below_5e3);
+    state->below_1e3 += count4(lanes->below_1e3);
+}
+
+static void add_close(struct plumb_metric_state *state, const struct close_lanes *lanes)
+{
+    state->close += count8(lanes->close);
+    state->greater += count8(lanes->greater);
+    state->above += count8(lanes->above);
+    state->below += count8(lanes->below);
+}
+
+static enum plumb_class class_of(double x)
+{
+    return isfinite(x) ? PLUMB_FINITE
+           : isnan(x)  ? PLUMB_NAN
+           : x > 0     ? PLUMB_POS_INF
+                       : PLUMB_NEG_INF;
+}
+
+/* A block on its way through the general path. */
+struct block {
+    double t[PLUMB_METRIC_BLOCK], g[PLUMB_METRIC_BLOCK], d[PLUMB_METRIC_BLOCK];
+    double r[PLUMB_METRIC_BLOCK], u[PLUMB_METRIC_BLOCK];
+    uint16_t place[PLUMB_METRIC_BLOCK]; /* where a kept pair stood, once others were taken out */
+    bool moved;                         /* place is in use */
+    bool wide;                          /* d is more exact than t - g */
+    size_t n;
+};
+
+/* Takes out the pairs that are not finite, counting what they were. */
+static void keep_finite(struct plumb_metric_state *state, struct block *block)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < block->n; i++) {
+        enum plumb_class t = class_of(block->t[i]), g = class_of(block->g[i]);
+        if (t == PLUMB_FINITE && g == PLUMB_FINITE) {
+            block->t[kept] = block->t[i];
+            block->g[kept] = block->g[i];
+            block->d[kept] = block->d[i];
+            block->place[kept++] = (uint16_t)i;
+        } else if (rule_takes_as_zero(&state->rule, t, g)) {
+            block->t[kept] = block->g[kept] = block->d[kept] = 0;
+            block->place[kept++] = (uint16_t)i;
+        } else {
+            state->classes[t][g]++;
+        }
+    }
+    block->moved = true;
+    block->n = kept;
+}
+
+/* The squares of finite float64 values may overflow; scaled down they do not. */
+static void add_huge(struct plumb_metric_state *state, const struct block *block)
+{
+    double t[PLUMB_METRIC_BLOCK], g[PLUMB_METRIC_BLOCK], d[PLUMB_METRIC_BLOCK];
+    for (size_t i = 0; i < block->n; i++) {
+        t[i] = block->t[i] * 0x1p-512;
+        g[i] = block->g[i] * 0x1p-512;
+        d[i] = t[i] - g[i];
+    }
+    struct error_lanes lanes = {0};
+    state->kernels.error(t, g, d, block->n, &lanes);
+    add_error_sums(&state->huge, &lanes);
+    state->any_huge = true;
+}
+
+static void note_max(struct plumb_metric_state *state, double max, const double *d, size_t n,
+                     uint64_t base, const uint16_t *place)
+{
+    if (!n || (state->max_index != UINT64_MAX && !(max > state->max_abs)))
+        return;
+    state->max_abs = max;
+    for (size_t i = 0; i < n; i++)
+        if (fabs(d[i]) == max) {
+            state->max_index = base + (place ? place[i] : i);
+            return;
+        }
+}
+
+static void add_histogram(struct plumb_metric_state *state, int which, const double *x, size_t n)
+{
+    struct histogram_lanes lanes = {0};
+    state->kernels.histogram(x, n, &lanes);
+    for (int bin = 0; bin < HISTOGRAM_BINS; bin++)
+        for (int l = 0; l < LANES; l++)
+            state->histogram[which].bin[bin] += lanes.bin[bin][l];
+}
+
+static void add_absolute(struct plumb_metric_state *state, const struct block *block)
+{
+    struct absolute_lanes lanes = {0};
+    for (int l = 0; l < LANES; l++)
+        lanes.min[l] = INFINITY;
+    state->kernels.absolute(block->d, block->n, &lanes);
+    exact_add(&state->abs_sum, sum8(lanes.sum));
+    for (int l = 0; l < LANES; l++)
+        if (lanes.min[l] < state->min_abs)
+            state->min_abs = lanes.min[l];
+    for (int k = 0; k < ABS_LIMITS; k++)
+        state->abs_over[k] += count8(lanes.over[k]);
+}
+
+static void add_ulp(struct plumb_metric_state *state, const struct block *block)
+{
+    struct ulp_lanes lanes = {0};
+    state->kernels.ulp_tally(block->u, block->n, state->ulp.threshold, &lanes);
+    exact_add(&state->ulp_sum, sum8(lanes.sum));
+    for (int l = 0; l < LANES; l++)
+        if (lanes.max[l] > state->max_ulp)
+            state->max_ulp = lanes.max[l];
+    state->ulp_over += count8(lanes.over);
+}
+
+/* All groups, for a block of values in block->t and block->g (and block->d when wide). */
+static void general_block(struct plumb_metric_state *state, struct block *block, uint64_t base)
+{
+    const struct kernels *k = &state->kernels;
+    unsigned groups = state->spec.groups;
+
+    if (groups & PLUMB_G_PRECHECK)
+        precheck_block(&state->precheck, block->t, block->g, block->n);
+    rule_values(&state->rule, block->t, block->g, block->n);
+    if (!block->wide)
+        k->difference(block->t, block->g, block->n, block->d);
+
+    struct error_lanes error = {0};
+    k->error(block->t, block->g, block->d, block->n, &error);
+    if (groups & PLUMB_G_STATS) {
+        stats_values(&state->stats[0], k, block->t, block->n);
+        stats_values(&state->stats[1], k, block->g, block->n);
+    }
+    if (!finite_block(&error)) {
+        keep_finite(state, block);
+        error = (struct error_lanes){0};
+        k->error(block->t, block->g, block->d, block->n, &error);
+    }
+    size_t n = block->n;
+    state->classes[PLUMB_FINITE][PLUMB_FINITE] += n;
+    if (!n)
+        return;
+    if (finite_block(&error))
+        add_error_sums(&state->sums, &error);
+    else
+        add_huge(state, block);
+
+    bool plain = state->rule.which == PLUMB_REL_PLAIN;
+    bool needs_r = groups & (PLUMB_G_RELATIVE | PLUMB_G_RATIOS | PLUMB_G_HISTOGRAM);
+    if (!plain)
+        rule_relative(&state->rule, block->t, block->g, n, block->d, block->r);
+    else if (needs_r)
+        k->relative(block->d, block->g, n, block->r);
+    if (!plain) { /* the rule may have masked errors */
+        error = (struct error_lanes){0};
+        k->error(block->t, block->g, block->d, n, &error);
+    }
+    note_max(state, max4(error.max), block->d, n, base, block->moved ? block->place : NULL);
+
+    if (groups & PLUMB_G_RELATIVE) {
+        struct relative_lanes lanes = {0};
+        k->relative_tally(block->r, n, &lanes);
+        add_relative(state, &lanes);
+    }
+    if (groups & PLUMB_G_RATIOS) {
+        struct ratio_lanes lanes = {0};
+        k->ratio_tally(block->r, n, &lanes);
+        exact_add(&state->rel_sum, sum8(lanes.sum));
+        state->below_1e2 += count8(lanes.below_1e2);
+        state->below_1e4 += count8(lanes.below_1e4);
+    }
+    if (groups & PLUMB_G_CLOSE) {
+        struct close_lanes lanes = {0};
+        struct close_limits limits = {state->spec.rtol, state->spec.atol, state->spec.gt};
+        k->close(block->d, block->g, n, &limits, &lanes);
+        add_close(state, &lanes);
+    }
+    if (groups & PLUMB_G_ABSOLUTE)
+        add_absolute(state, block);
+    if (groups & PLUMB_G_SMALL) {
+        struct small_lanes lanes = {0};
+        k->small(block->d, block->g, n, state->small, state->small_atol, &lanes);
+        state->small_count += count8(lanes.small);
+        state->small_errors += count8(lanes.errors);
+    }
+    if (groups & PLUMB_G_KL)
+        kl_block(&state->kl, k, block->t, block->g, n);
+    if (groups & (PLUMB_G_ULP | PLUMB_G_HISTOGRAM) && state->has_ulp) {
+        k->ulps(block->d, block->g, n, &state->ulp, block->u);
+        if (groups & PLUMB_G_ULP)
+            add_ulp(state, block);
+    }
+    if (groups & PLUMB_G_HISTOGRAM) {
+        add_histogram(state, 0, block->d, n);
+        add_histogram(state, 1, block->r, n);
+        if (state->has_ulp)
+            add_histogram(state, 2, block->u, n);
+    }
+}
+
+/* The errors of 64-bit integers beyond 2^53 are taken from the integers. */
+
+static bool is_int64(enum plumb_dtype dtype)
+{
+    return dtype == PLUMB_I64 || dtype == PLUMB_U64;
+}
+
+struct wide_int {
+    bool negative;
+    uint64_t size;
+};
+
+static struct wide_int int64_at(enum plumb_dtype dtype, const void *data, size_t i)
+{
+    uint64_t bits;
+    memcpy(&bits, (const char *)data + i * sizeof bits, sizeof bits);
+    bool negative = dtype == PLUMB_I64 && bits >> 63;
+    return (struct wide_int){negative, negative ? -bits : bits};
+}
+
+static double int64_difference(struct wide_int a, struct wide_int b)
+{
+    double size;
+    uint64_t sum;
+    if (a.negative == b.negative)
+        size = a.size >= b.size ? (double)(a.size - b.size) : -(double)(b.size - a.size);
+    else if (!__builtin_add_overflow(a.size, b.size, &sum))
+        size = (double)sum;
+    else /* half of it, with the lost bit kept for the rounding */
+        size = (double)((sum >> 1 | UINT64_C(1) << 63) | (sum & 1)) * 2;
+    return a.negative ? -size : size;
+}
+
+static void exact_differences(const struct plumb_metric_state *state, const void *t, const void *g,
+                              size_t n, struct block *block)
+{
+    for (size_t i = 0; i < n; i++)
+        block->d[i] =
+            int64_difference(int64_at(state->target, t, i), int64_at(state->golden, g, i));
+    block->wide = true;
+}
+
+/* Blocks of one type that need few groups go through the combined kernels, straight from memory. */
+static bool direct_block(struct plumb_metric_state *state, const void *t, const void *g, size_t n,
+                         uint64_t base)
+{
+    const struct kernels *k = &state->kernels;
+    unsigned groups = state->spec.groups & ~(unsigned)(PLUMB_G_CRC | PLUMB_G_BITS);
+    int type = state->direct;
+    if (type < 0 || state->rule.which != PLUMB_REL_PLAIN ||
+        groups & ~(unsigned)(PLUMB_G_ERROR | PLUMB_G_RELATIVE | PLUMB_G_CLOSE))
+        return false;
+
+    struct error_lanes error = {0};
+    struct relative_lanes relative = {0};
+    if (groups & PLUMB_G_RELATIVE)
+        k->pair_relative[type](t, g, n, &error, &relative);
+    else
+        k->pair_error[type](t, g, n, &error);
+    if (!finite_block(&error))
+        return false;
+
+    state->classes[PLUMB_FINITE][PLUMB_FINITE] += n;
+    add_error_sums(&state->sums, &error);
+    if (groups & PLUMB_G_RELATIVE)
+        add_relative(state, &relative);
+    if (groups & PLUMB_G_CLOSE) {
+        struct close_lanes lanes = {0};
+        struct close_limits limits = {state->spec.rtol, state->spec.atol, state->spec.gt};
+        k->pair_close[type](t, g, n, &limits, &lanes);
+        add_close(state, &lanes);
+    }
+    double max = max4(error.max);
+    if (state->max_index == UINT64_MAX || max > state->max_abs) {
+        double wide[2][PLUMB_METRIC_BLOCK];
+        k->load[type](t, n, wide[0]);
+        k->load[type](g, n, wide[1]);
+        k->difference(wide[0], wide[1], n, wide[0]);
+        note_max(state, max, wide[0], n, base, NULL);
+    }
+    return true;
+}
+
+static uint64_t differing_elements(const unsigned char *t, const unsigned char *g, size_t n,
+                                   unsigned bits)
+{
+    uint64_t differ = 0;
+    if (bits == 4) {
+        for (size_t i = 0; i < n; i++) {
+            unsigned x = t[i / 2] ^ g[i / 2];
+            differ += (i % 2 ? x >> 4 : x & 15u) != 0;
+        }
+        return differ;
+    }
+    size_t width = bits / 8;
+    if (memcmp(t, g, n * width) == 0)
+        return 0;
+    for (size_t i = 0; i < n; i++)
+        differ += memcmp(t + i * width, g + i * width, width) != 0;
+    return differ;
+}
+
+/* Real values beside complex ones: as complex numbers without an imaginary part. */
+static void pad_imaginary(double *x, size_t n)
+{
+    for (size_t i = n; i-- > 0;) {
+        x[2 * i] = x[i];
+        x[2 * i + 1] = 0;
+    }
+}
+
+void plumb_metric_update(struct plumb_metric_state *state, const struct plumb_tensor *target,
+                         const struct plumb_tensor *golden, uint64_t first, uint64_t count)
+{
+    if (first >= target->count)
+        return;
+    uint64_t end = count < target->count - first ? first + count : target->count;
+    unsigned groups = state->spec.groups;
+    unsigned parts[2] = {plumb_dtype_parts(target->dtype), plumb_dtype_parts(golden->dtype)};
+    unsigned most = parts[0] > parts[1] ? parts[0] : parts[1];
+    unsigned bits[2] = {plumb_dtype_info(target->dtype)->bits,
+                        plumb_dtype_info(golden->dtype)->bits};
+    uint32_t crc[2] = {0, 0};
+    struct room room[2];
+    struct block block;
+
+    for (uint64_t at = first; at < end;) {
+        size_t n = PLUMB_METRIC_BLOCK / most;
+        if (n > end - at)
+            n = (size_t)(end - at);
+        const void *t = dense_block(target, at, n, &room[0]);
+        const void *g = dense_block(golden, at, n, &room[1]);
+
+        if (groups & PLUMB_G_CRC) {
+            crc[0] = libdeflate_crc32(crc[0], t, (n * bits[0] + 7) / 8);
+            crc[1] = libdeflate_crc32(crc[1], g, (n * bits[1] + 7) / 8);
+        }
+        if (groups & PLUMB_G_BITS)
+            state->bits_differ +=
+                target->dtype == golden->dtype ? differing_elements(t, g, n, bits[0]) : n;
+        if (!direct_block(state, t, g, n * most, at * most)) {
+            block.n = n * most;
+            block.moved = block.wide = false;
+            dense_load(&state->kernels, target->dtype, t, n * parts[0], block.t);
+            dense_load(&state->kernels, golden->dtype, g, n * parts[1], block.g);
+            if (parts[0] != parts[1])
+                pad_imaginary(parts[0] < parts[1] ? block.t : block.g, n);
+            if (is_int64(target->dtype) && is_int64(golden->dtype))
+                exact_differences(state, t, g, n, &block);
+            general_block(state, &block, at * most);
+        }
+        at += n;
+    }
+    if (groups & PLUMB_G_CRC) {
+        state->crc[0] ^= crc_contribution(crc[0], state->bytes[0] - (end * bits[0] + 7) / 8);
+        state->crc[1] ^= crc_contribution(crc[1], state->bytes[1] - (end * bits[1] + 7) / 8);
+    }
+}

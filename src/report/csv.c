@@ -1,0 +1,89 @@
+/* RFC 4180 with LF, UTF-8, quotes only where needed, and all digits of every number. */
+#include "report/utf8.h"
+#include "report/writer.h"
+
+/* -1.5e-07 and the like, which a text cell may hold and which is harmless. */
+static bool is_number(const char *text)
+{
+    text += *text == '+' || *text == '-';
+    if (strcmp(text, "inf") == 0 || strcmp(text, "NaN") == 0)
+        return true;
+    size_t digits = strspn(text, "0123456789");
+    text += digits;
+    if (*text == '.') {
+        size_t decimals = strspn(text + 1, "0123456789");
+        text += 1 + decimals;
+        digits += decimals;
+    }
+    if (!digits)
+        return false;
+    if (*text == 'e' || *text == 'E') {
+        text++;
+        text += *text == '+' || *text == '-';
+        digits = strspn(text, "0123456789");
+        text += digits;
+    }
+    return digits && !*text;
+}
+
+/* Spreadsheets run a cell that begins like this as a formula, and names in dumps are not ours. */
+static bool is_formula(const char *text)
+{
+    if (!*text || !strchr("=+-@\t\r", *text))
+        return false;
+    return text[1] && !is_number(text);
+}
+
+static void write_text(struct sink *sink, const char *text)
+{
+    bool formula = is_formula(text);
+    bool quote = strpbrk(text, ",\"\r\n") != NULL;
+
+    if (quote)
+        sink_char(sink, '"');
+    if (formula)
+        sink_char(sink, '\'');
+    for (struct utf8_char c; *text; text += c.size) {
+        c = utf8_next(text);
+        if (!c.valid)
+            sink_text(sink, UTF8_REPLACEMENT);
+        else if (*text == '"')
+            sink_text(sink, "\"\"");
+        else
+            sink_write(sink, text, c.size);
+    }
+    if (quote)
+        sink_char(sink, '"');
+}
+
+enum plumb_code csv_write(const struct plumb_table *table, const struct plumb_table_look *look,
+                          struct sink *sink)
+{
+    (void)look;
+    size_t columns = plumb_table_columns(table), rows = plumb_table_rows(table);
+    for (size_t i = 0; i < columns; i++) {
+        if (i)
+            sink_char(sink, ',');
+        write_text(sink, plumb_table_column(table, i)->title);
+    }
+    sink_char(sink, '\n');
+
+    for (size_t row = 0; row < rows; row++) {
+        for (size_t i = 0; i < columns; i++) {
+            const struct plumb_cell *cell = plumb_table_cell(table, row, i);
+            char number[NUMBER_BYTES];
+            if (i)
+                sink_char(sink, ',');
+            if (cell->type == PLUMB_CELL_TEXT)
+                write_text(sink, cell->as.text);
+            else
+                sink_text(sink, cell_exact(cell, plumb_table_column(table, i), number));
+            /* A line with nothing on it would not be read as a row. */
+            if (columns == 1 && (cell->type == PLUMB_CELL_EMPTY ||
+                                 (cell->type == PLUMB_CELL_TEXT && !*cell->as.text)))
+                sink_text(sink, "\"\"");
+        }
+        sink_char(sink, '\n');
+    }
+    return PLUMB_OK;
+}

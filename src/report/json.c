@@ -1,0 +1,101 @@
+/* {"columns": [title, ...], "rows": [{title: value, ..., "severity": "normal"}, ...]} */
+#include "base/arena.h"
+#include "report/utf8.h"
+#include "report/writer.h"
+
+#include <math.h>
+
+static void write_string(struct sink *sink, const char *text)
+{
+    sink_char(sink, '"');
+    for (struct utf8_char c; *text; text += c.size) {
+        c = utf8_next(text);
+        if (!c.valid) {
+            sink_text(sink, UTF8_REPLACEMENT);
+        } else if (c.code < 0x20 || c.code == 0x7f) {
+            char escape[8];
+            snprintf(escape, sizeof escape, "\\u%04x", (unsigned)c.code);
+            sink_text(sink, escape);
+        } else {
+            if (*text == '"' || *text == '\\')
+                sink_char(sink, '\\');
+            sink_write(sink, text, c.size);
+        }
+    }
+    sink_char(sink, '"');
+}
+
+static void write_value(struct sink *sink, const struct plumb_cell *cell,
+                        const struct plumb_column *column)
+{
+    char number[NUMBER_BYTES];
+    if (cell->type == PLUMB_CELL_EMPTY)
+        sink_text(sink, "null");
+    else if (cell->type == PLUMB_CELL_TEXT ||
+             (cell->type == PLUMB_CELL_REAL && !isfinite(cell->as.real)))
+        write_string(sink, cell_exact(cell, column, number)); /* JSON has no NaN and no infinity */
+    else
+        sink_text(sink, cell_exact(cell, column, number));
+}
+
+static bool is_taken(const char *const *keys, size_t count, const char *key)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(keys[i], key) == 0)
+            return true;
+    return strcmp(key, "severity") == 0;
+}
+
+/* A key a column: its title, numbered where a title repeats, since the second value of a key would
+ * hide the first. NULL when out of memory. */
+static const char **make_keys(struct arena *arena, const struct plumb_table *table)
+{
+    size_t columns = plumb_table_columns(table);
+    const char **keys = arena_array(arena, columns, sizeof *keys);
+    for (size_t i = 0; keys && i < columns; i++) {
+        const char *title = plumb_table_column(table, i)->title;
+        keys[i] = title;
+        for (unsigned n = 2; keys[i] && is_taken(keys, i, keys[i]); n++)
+            keys[i] = arena_printf(arena, "%s %u", title, n);
+        if (!keys[i])
+            return NULL;
+    }
+    return keys;
+}
+
+enum plumb_code json_write(const struct plumb_table *table, const struct plumb_table_look *look,
+                           struct sink *sink)
+{
+    static const char *const severities[] = {"normal", "suspicious", "failed"};
+    (void)look;
+    struct arena arena = {0};
+    size_t columns = plumb_table_columns(table), rows = plumb_table_rows(table);
+    const char **keys = make_keys(&arena, table);
+    if (!keys) {
+        arena_free(&arena);
+        return PLUMB_E_NOMEM;
+    }
+
+    sink_text(sink, "{\"columns\": [");
+    for (size_t i = 0; i < columns; i++) {
+        if (i)
+            sink_text(sink, ", ");
+        write_string(sink, keys[i]);
+    }
+    sink_text(sink, "],\n \"rows\": [");
+    for (size_t row = 0; row < rows; row++) {
+        sink_text(sink, row ? ",\n  {" : "\n  {");
+        for (size_t i = 0; i < columns; i++) {
+            write_string(sink, keys[i]);
+            sink_text(sink, ": ");
+            write_value(sink, plumb_table_cell(table, row, i), plumb_table_column(table, i));
+            sink_text(sink, ", ");
+        }
+        sink_text(sink, "\"severity\": \"");
+        sink_text(sink, severities[plumb_table_severity(table, row)]);
+        sink_text(sink, "\"}");
+    }
+    sink_text(sink, "]}\n");
+    arena_free(&arena);
+    return PLUMB_OK;
+}

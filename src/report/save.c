@@ -1,0 +1,215 @@
+/* Tables to streams and to files. */
+#define _GNU_SOURCE
+#include "report/writer.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <strings.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+typedef enum plumb_code write_function(const struct plumb_table *, const struct plumb_table_look *,
+                                       struct sink *);
+
+static const struct {
+    const char *ending;
+    write_function *write; /* NULL for what needs a file */
+} formats[] = {
+    [PLUMB_TABLE_BOX] = {".txt", box_write},    [PLUMB_TABLE_CSV] = {".csv", csv_write},
+    [PLUMB_TABLE_JSON] = {".json", json_write}, [PLUMB_TABLE_MARKDOWN] = {".md", markdown_write},
+    [PLUMB_TABLE_XLSX] = {".xlsx", NULL},
+};
+
+enum { FORMAT_COUNT = sizeof formats / sizeof *formats };
+_Static_assert(FORMAT_COUNT == PLUMB_TABLE_XLSX + 1, "a row for each format");
+
+const char *cell_shown(const struct plumb_cell *cell, const struct plumb_column *column,
+                       char scratch[NUMBER_BYTES])
+{
+    if (cell->type != PLUMB_CELL_REAL)
+        return cell_exact(cell, column, scratch);
+    number_shown(cell->as.real, column->style, scratch);
+    return scratch;
+}
+
+const char *cell_exact(const struct plumb_cell *cell, const struct plumb_column *column,
+                       char scratch[NUMBER_BYTES])
+{
+    switch (cell->type) {
+    case PLUMB_CELL_TEXT:
+        return cell->as.text;
+    case PLUMB_CELL_INT:
+        number_integer(cell->as.integer, scratch);
+        return scratch;
+    case PLUMB_CELL_REAL:
+        number_exact(cell->as.real, column->style == PLUMB_STYLE_REPR, scratch);
+        return scratch;
+    case PLUMB_CELL_EMPTY:
+        break;
+    }
+    return "";
+}
+
+enum plumb_code plumb_table_print(const struct plumb_table *table, enum plumb_table_format format,
+                                  const struct plumb_table_look *look, FILE *out,
+                                  struct plumb_error *err)
+{
+    static const struct plumb_table_look usual = {0};
+    if ((unsigned)format >= FORMAT_COUNT || !formats[format].write)
+        return plumb_fail(err, PLUMB_E_ARG,
+                          "this format cannot go to a stream; give a file name for it");
+    struct sink sink;
+    sink.out = out;
+    sink.error = 0;
+    sink.used = 0;
+    if (formats[format].write(table, look ? look : &usual, &sink) != PLUMB_OK)
+        return plumb_fail(err, PLUMB_E_NOMEM, "out of memory while writing the table");
+    return sink_finish(&sink, err);
+}
+
+bool plumb_table_format_of(const char *path, enum plumb_table_format *format)
+{
+    const char *slash = strrchr(path, '/');
+    const char *dot = strrchr(slash ? slash : path, '.');
+    for (size_t i = 0; dot && i < FORMAT_COUNT; i++) {
+        if (strcasecmp(dot, formats[i].ending) == 0) {
+            *format = (enum plumb_table_format)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+static enum plumb_code fail_errno(struct plumb_error *err, const char *path, const char *what)
+{
+    plumb_fail(err, PLUMB_E_IO, "cannot %s: %s", what, strerror(errno));
+    plumb_error_in_file(err, path);
+    return PLUMB_E_IO;
+}
+
+/* A new empty file ".NAME.tmp-PID-N" beside the final one. Fills name and returns its descriptor, or
+ * -1 with errno set. */
+static int create_temporary(const char *folder, const char *base, char *name, size_t size)
+{
+    for (unsigned n = 0; n < 1000; n++) {
+        int length = snprintf(name, size, "%s/.%.200s.tmp-%ld-%u", folder, base, (long)getpid(), n);
+        if (length < 0 || (size_t)length >= size) {
+            errno = ENAMETOOLONG;
+            return -1;
+        }
+        int fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (fd >= 0 || errno != EEXIST)
+            return fd;
+    }
+    return -1;
+}
+
+static bool sync_to_disk(int fd)
+{
+    return fsync(fd) == 0 || errno == EINVAL || errno == ENOTSUP; /* not every file can be synced */
+}
+
+/* Writes the table into fd, and closes it. name is where fd is, in folder. */
+static enum plumb_code write_into(const struct plumb_table *table, enum plumb_table_format format,
+                                  const struct plumb_table_look *look, int fd, const char *name,
+                                  const char *folder, struct plumb_error *err)
+{
+    enum plumb_code code;
+    if (format == PLUMB_TABLE_XLSX) {
+        code = xlsx_write(table, name, folder, err);
+        if (code == PLUMB_OK && !sync_to_disk(fd))
+            code = plumb_fail(err, PLUMB_E_IO, "cannot write: %s", strerror(errno));
+        close(fd);
+        return code;
+    }
+    FILE *out = fdopen(fd, "w");
+    if (!out) {
+        close(fd);
+        return plumb_fail(err, PLUMB_E_NOMEM, "out of memory while writing the table");
+    }
+    code = plumb_table_print(table, format, look, out, err);
+    if (code == PLUMB_OK && !sync_to_disk(fd))
+        code = plumb_fail(err, PLUMB_E_IO, "cannot write: %s", strerror(errno));
+    if (fclose(out) != 0 && code == PLUMB_OK)
+        code = plumb_fail(err, PLUMB_E_IO, "cannot write: %s", strerror(errno));
+    return code;
+}
+
+/* Best effort: the rename itself survives a crash only when the folder is on disk too. */
+static void sync_folder(const char *folder)
+{
+    int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd >= 0) {
+        fsync(fd);
+        close(fd);
+    }
+}
+
+/* Devices and pipes are written in place: nothing may be renamed over them. */
+static enum plumb_code save_in_place(const struct plumb_table *table, const char *path,
+                                     enum plumb_table_format format,
+                                     const struct plumb_table_look *look, struct plumb_error *err)
+{
+    if (format == PLUMB_TABLE_XLSX) {
+        plumb_fail(err, PLUMB_E_ARG, "a workbook needs a regular file");
+        plumb_error_in_file(err, path);
+        return PLUMB_E_ARG;
+    }
+    int fd = open(path, O_WRONLY | O_CLOEXEC);
+    if (fd < 0)
+        return fail_errno(err, path, "open it");
+    enum plumb_code code = write_into(table, format, look, fd, path, NULL, err);
+    if (code != PLUMB_OK)
+        plumb_error_in_file(err, path);
+    return code;
+}
+
+enum plumb_code plumb_table_save(const struct plumb_table *table, const char *path,
+                                 enum plumb_table_format format,
+                                 const struct plumb_table_look *look, struct plumb_error *err)
+{
+    struct stat old;
+    bool exists = stat(path, &old) == 0;
+    if (exists && S_ISDIR(old.st_mode)) {
+        errno = EISDIR;
+        return fail_errno(err, path, "write it");
+    }
+    if (exists && !S_ISREG(old.st_mode))
+        return save_in_place(table, path, format, look, err);
+
+    char temporary[PATH_MAX + 256];
+    enum plumb_code code = PLUMB_OK;
+    char *final = exists ? realpath(path, NULL) : strdup(path); /* a link stays a link */
+    if (!final)
+        return fail_errno(err, path, "find it");
+    char *for_folder = strdup(final), *for_base = strdup(final);
+    if (!for_folder || !for_base) {
+        code = plumb_fail(err, PLUMB_E_NOMEM, "out of memory while writing the table");
+        goto out;
+    }
+    const char *folder = dirname(for_folder);
+    int fd = create_temporary(folder, basename(for_base), temporary, sizeof temporary);
+    if (fd < 0) {
+        code = fail_errno(err, path, "create it");
+        goto out;
+    }
+    if (exists)
+        (void)!fchmod(fd, old.st_mode & 07777);
+    code = write_into(table, format, look, fd, temporary, folder, err);
+    if (code == PLUMB_OK && rename(temporary, final) != 0)
+        code = fail_errno(err, path, "rename the finished file to it");
+    if (code == PLUMB_OK)
+        sync_folder(folder);
+    else
+        unlink(temporary);
+out:
+    if (code != PLUMB_OK)
+        plumb_error_in_file(err, path);
+    free(for_folder);
+    free(for_base);
+    free(final);
+    return code;
+}

@@ -1,0 +1,30 @@
+/* UTF-8 from people we do not trust: names out of dumps end up on terminals. */
+#ifndef REPORT_UTF8_H
+#define REPORT_UTF8_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define UTF8_REPLACEMENT "\xef\xbf\xbd" /* U+FFFD */
+
+struct utf8_char {
+    uint32_t code;
+    unsigned size; /* bytes; 1 when not valid */
+    bool valid;    /* a shortest-form code point that is not a surrogate */
+};
+
+/* The character at text, which is not at its NUL. */
+struct utf8_char utf8_next(const char *text);
+
+/* Columns that a terminal gives the character: 0, 1 or 2; -1 when it must not get there: invalid,
+ * control characters (escape sequences begin with one), and those that reorder or hide text. */
+int utf8_width(struct utf8_char c);
+
+/* The same for a whole text, with what must not be shown counted as one column. */
+size_t utf8_text_width(const char *text);
+
+/* True when the bytes of text are all valid. */
+bool utf8_is_valid(const char *text);
+
+#endif

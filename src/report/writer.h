@@ -1,0 +1,29 @@
+/* The writers of a table, one a format, and what they share. */
+#ifndef REPORT_WRITER_H
+#define REPORT_WRITER_H
+
+#include "plumb/table.h"
+#include "report/number.h"
+#include "report/sink.h"
+
+/* Each writes the whole table; failures of the stream stay in the sink. NOMEM is the only error. */
+enum plumb_code box_write(const struct plumb_table *table, const struct plumb_table_look *look,
+                          struct sink *sink);
+enum plumb_code csv_write(const struct plumb_table *table, const struct plumb_table_look *look,
+                          struct sink *sink);
+enum plumb_code json_write(const struct plumb_table *table, const struct plumb_table_look *look,
+                           struct sink *sink);
+enum plumb_code markdown_write(const struct plumb_table *table, const struct plumb_table_look *look,
+                               struct sink *sink);
+
+/* Writes a workbook to path, which is in folder, where further temporary files may be made. */
+enum plumb_code xlsx_write(const struct plumb_table *table, const char *path, const char *folder,
+                           struct plumb_error *err);
+
+/* A cell as people or programs see it: its own text, or a number put into scratch; "" when empty. */
+const char *cell_shown(const struct plumb_cell *cell, const struct plumb_column *column,
+                       char scratch[NUMBER_BYTES]);
+const char *cell_exact(const struct plumb_cell *cell, const struct plumb_column *column,
+                       char scratch[NUMBER_BYTES]);
+
+#endif

@@ -1,0 +1,243 @@
+/* An Excel workbook, written row by row in constant memory. Numbers get the 16 digits that the
+ * library prints; Excel itself shows 15. */
+#define _GNU_SOURCE
+#include "base/buf.h"
+#include "report/utf8.h"
+#include "report/writer.h"
+
+#include <errno.h>
+#include <locale.h>
+#include <math.h>
+#include <stdlib.h>
+#include <xlsxwriter.h>
+
+enum {
+    ROWS_A_SHEET = 1048000, /* Excel ends at 1,048,576 */
+    MAX_TEXT = 32000,       /* Excel ends at 32,767 characters a cell */
+    MAX_COLUMNS = 16384,
+    WIDEST = 80
+};
+
+enum { RED = 0xFFC7CE, YELLOW = 0xFFEB9C };
+
+struct workbook {
+    lxw_workbook *book;
+    lxw_format *header;
+    lxw_format *fills[3]; /* by severity; none for normal rows */
+    double *widths;       /* by column, in characters */
+    struct buf scratch;
+    lxw_error error; /* the first one */
+};
+
+static bool check(struct workbook *w, lxw_error error)
+{
+    if (w->error == LXW_NO_ERROR)
+        w->error = error;
+    return w->error == LXW_NO_ERROR;
+}
+
+/* XML cannot hold every string: what it cannot is replaced, and what Excel cannot is cut. Returns
+ * text itself when it is fine. */
+static const char *clean(struct workbook *w, const char *text)
+{
+    size_t characters = 0;
+    bool fine = true;
+    for (const char *at = text; *at && fine;) {
+        struct utf8_char c = utf8_next(at);
+        fine = utf8_width(c) >= 0 && ++characters <= MAX_TEXT;
+        at += c.size;
+    }
+    if (fine)
+        return text;
+
+    w->scratch.size = 0;
+    characters = 0;
+    for (; *text && characters < MAX_TEXT; characters++) {
+        struct utf8_char c = utf8_next(text);
+        if (*text == '\n' || *text == '\t')
+            buf_append(&w->scratch, text, 1);
+        else if (utf8_width(c) < 0)
+            buf_text(&w->scratch, UTF8_REPLACEMENT);
+        else
+            buf_append(&w->scratch, text, c.size);
+        text += c.size;
+    }
+    if (*text)
+        buf_text(&w->scratch, "...");
+    if (w->scratch.failed) {
+        check(w, LXW_ERROR_MEMORY_MALLOC_FAILED);
+        return "";
+    }
+    return w->scratch.data;
+}
+
+static double column_width(const struct plumb_table *table, size_t column)
+{
+    const struct plumb_column *about = plumb_table_column(table, column);
+    /* The button of the filter takes the room of about three characters of the header. */
+    size_t width = utf8_text_width(about->title) + 3;
+    for (size_t row = 0; row < plumb_table_rows(table) && width < WIDEST; row++) {
+        char number[NUMBER_BYTES];
+        size_t cell =
+            utf8_text_width(cell_exact(plumb_table_cell(table, row, column), about, number));
+        width = cell + 1 > width ? cell + 1 : width;
+    }
+    return (double)(width > WIDEST ? WIDEST : width);
+}
+
+static void write_cell(struct workbook *w, lxw_worksheet *sheet, lxw_row_t row, lxw_col_t column,
+                       const struct plumb_cell *cell, lxw_format *format)
+{
+    char number[NUMBER_BYTES];
+    switch (cell->type) {
+    case PLUMB_CELL_EMPTY:
+        if (format) /* the colour goes over the whole row */
+            check(w, worksheet_write_blank(sheet, row, column, format));
+        return;
+    case PLUMB_CELL_TEXT:
+        check(w, worksheet_write_string(sheet, row, column, clean(w, cell->as.text), format));
+        return;
+    case PLUMB_CELL_INT:
+        /* Excel computes in double: a larger integer keeps its digits as a text. */
+        if (cell->as.integer > INT64_C(1) << 53 || cell->as.integer < -(INT64_C(1) << 53)) {
+            number_integer(cell->as.integer, number);
+            check(w, worksheet_write_string(sheet, row, column, number, format));
+        } else {
+            check(w, worksheet_write_number(sheet, row, column, (double)cell->as.integer, format));
+        }
+        return;
+    case PLUMB_CELL_REAL:
+        if (isfinite(cell->as.real)) {
+            check(w, worksheet_write_number(sheet, row, column, cell->as.real, format));
+        } else {
+            number_exact(cell->as.real, false, number);
+            check(w, worksheet_write_string(sheet, row, column, number, format));
+        }
+        return;
+    }
+}
+
+static void write_sheet(struct workbook *w, const struct plumb_table *table, unsigned number,
+                        size_t first, size_t count)
+{
+    lxw_col_t columns = (lxw_col_t)plumb_table_columns(table);
+    char name[32];
+    snprintf(name, sizeof name, "Result %u", number);
+    if (number == 1)
+        name[strlen("Result")] = '\0';
+
+    lxw_worksheet *sheet = workbook_add_worksheet(w->book, name);
+    if (!sheet) {
+        check(w, LXW_ERROR_MEMORY_MALLOC_FAILED);
+        return;
+    }
+    worksheet_freeze_panes(sheet, 1, 0);
+    if (columns)
+        check(w, worksheet_autofilter(sheet, 0, 0, (lxw_row_t)count, (lxw_col_t)(columns - 1)));
+    for (lxw_col_t i = 0; i < columns; i++) {
+        const char *title = plumb_table_column(table, i)->title;
+        check(w, worksheet_set_column(sheet, i, i, w->widths[i], NULL));
+        check(w, worksheet_write_string(sheet, 0, i, clean(w, title), w->header));
+    }
+    for (size_t row = 0; row < count && w->error == LXW_NO_ERROR; row++) {
+        lxw_format *fill = w->fills[plumb_table_severity(table, first + row)];
+        for (lxw_col_t i = 0; i < columns; i++)
+            write_cell(w, sheet, (lxw_row_t)(row + 1), i, plumb_table_cell(table, first + row, i),
+                       fill);
+    }
+    /* The library does not look at whether its temporary file took the rows. */
+    if (sheet->optimize_tmpfile &&
+        (fflush(sheet->optimize_tmpfile) != 0 || ferror(sheet->optimize_tmpfile)))
+        check(w, LXW_ERROR_CREATING_TMPFILE);
+}
+
+static bool make_formats(struct workbook *w)
+{
+    static const lxw_color_t colours[] = {
+        [PLUMB_SUSPICIOUS] = YELLOW,
+        [PLUMB_FAILED] = RED,
+    };
+    w->header = workbook_add_format(w->book);
+    for (int i = PLUMB_SUSPICIOUS; i <= PLUMB_FAILED; i++) {
+        w->fills[i] = workbook_add_format(w->book);
+        if (!w->fills[i])
+            return false;
+        format_set_bg_color(w->fills[i], colours[i]);
+    }
+    if (!w->header)
+        return false;
+    format_set_bold(w->header);
+    format_set_bottom(w->header, LXW_BORDER_THIN);
+    return true;
+}
+
+static enum plumb_code report(lxw_error error, int saved_errno, struct plumb_error *err)
+{
+    if (error == LXW_ERROR_MEMORY_MALLOC_FAILED)
+        return plumb_fail(err, PLUMB_E_NOMEM, "out of memory while writing the workbook");
+    return plumb_fail(err, PLUMB_E_IO, "cannot write the workbook: %s (%s)",
+                      saved_errno ? strerror(saved_errno) : "the stream failed",
+                      lxw_strerror(error));
+}
+
+static enum plumb_code write_workbook(const struct plumb_table *table, const char *path,
+                                      const char *folder, struct plumb_error *err)
+{
+    size_t columns = plumb_table_columns(table), rows = plumb_table_rows(table);
+    if (columns > MAX_COLUMNS)
+        return plumb_fail(err, PLUMB_E_ARG,
+                          "%zu columns are more than the %d of a workbook; write .csv instead",
+                          columns, MAX_COLUMNS);
+
+    struct workbook w = {0};
+    char *tmpdir = strdup(folder); /* the option is not const */
+    w.widths = calloc(columns ? columns : 1, sizeof *w.widths);
+    if (!tmpdir || !w.widths) {
+        check(&w, LXW_ERROR_MEMORY_MALLOC_FAILED);
+        goto out;
+    }
+    for (size_t i = 0; i < columns; i++)
+        w.widths[i] = column_width(table, i);
+
+    errno = 0;
+    lxw_workbook_options options = {.constant_memory = 1, .tmpdir = tmpdir, .use_zip64 = 0};
+    w.book = workbook_new_opt(path, &options);
+    if (!w.book || !make_formats(&w)) {
+        check(&w, LXW_ERROR_MEMORY_MALLOC_FAILED);
+        goto out;
+    }
+    size_t first = 0;
+    unsigned sheet = 0;
+    do {
+        size_t count = rows - first < ROWS_A_SHEET ? rows - first : ROWS_A_SHEET;
+        write_sheet(&w, table, ++sheet, first, count);
+        first += count;
+    } while (first < rows && w.error == LXW_NO_ERROR);
+    if (w.error == LXW_NO_ERROR) {
+        errno = 0;
+        check(&w, workbook_close(w.book)); /* frees it, come what may */
+        w.book = NULL;
+    }
+out:;
+    int saved_errno = errno;
+    if (w.book)
+        lxw_workbook_free(w.book);
+    buf_free(&w.scratch);
+    free(w.widths);
+    free(tmpdir);
+    return w.error == LXW_NO_ERROR ? PLUMB_OK : report(w.error, saved_errno, err);
+}
+
+enum plumb_code xlsx_write(const struct plumb_table *table, const char *path, const char *folder,
+                           struct plumb_error *err)
+{
+    /* The library prints numbers as the locale has them; a workbook with decimal commas is broken. */
+    locale_t c_locale = newlocale(LC_NUMERIC_MASK, "C", (locale_t)0);
+    if (!c_locale)
+        return plumb_fail(err, PLUMB_E_NOMEM, "out of memory while writing the workbook");
+    locale_t before = uselocale(c_locale);
+    enum plumb_code code = write_workbook(table, path, folder, err);
+    uselocale(before);
+    freelocale(c_locale);
+    return code;
+}

@@ -1,0 +1,381 @@
+#define _GNU_SOURCE
+#include "plumb/run.h"
+
+#include "format/format.h"
+#include "run/walk.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+
+#define FORMATS_TEXT ".npy, .npz, .pt, .pth, .safetensors and .h5 files"
+
+/* One file, and the records [first, first+count) that came from it. */
+struct source {
+    const char *relative; /* path inside the folder, or NULL for a run of one file */
+    const struct format *format;
+    uint64_t size;
+    int64_t mtime_ns;
+    size_t first, count;
+};
+
+struct plumb_run {
+    struct arena arena;
+    const char *path, *kind;
+    struct listing listing;
+    struct source *sources; /* in order, without those that hold nothing */
+    size_t source_count;
+    size_t ignored;
+};
+
+static enum plumb_code no_memory(struct plumb_error *err)
+{
+    return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+}
+
+static const char *base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+/* The length of path without its ending. */
+static size_t stem_length(const char *path)
+{
+    const char *name = base_name(path);
+    const char *dot = strrchr(name, '.');
+    return dot && dot != name ? (size_t)(dot - path) : strlen(path);
+}
+
+/* Does the name alone say that this should be a file plumb reads? */
+static bool has_known_ending(const char *path)
+{
+    static const char *const endings[] = {".npy",         ".npz", ".pt",  ".pth",
+                                          ".safetensors", ".h5",  ".hdf5"};
+    const char *dot = strrchr(base_name(path), '.');
+    for (size_t i = 0; dot && i < sizeof endings / sizeof *endings; i++)
+        if (strcasecmp(dot, endings[i]) == 0)
+            return true;
+    return false;
+}
+
+/* The global rank in "globalrank-3_localrank-1.h5", or -1. */
+static int64_t rank_of_name(const char *path)
+{
+    static const char *const parts[] = {"globalrank-", "_localrank-"};
+    const char *p = base_name(path);
+    int64_t ranks[2];
+    for (int i = 0; i < 2; i++) {
+        size_t length = strlen(parts[i]);
+        if (strncmp(p, parts[i], length) != 0)
+            return -1;
+        p += length;
+        const char *digits = p;
+        ranks[i] = 0;
+        while (*p >= '0' && *p <= '9' && p - digits < 18)
+            ranks[i] = ranks[i] * 10 + (*p++ - '0');
+        if (p == digits)
+            return -1;
+    }
+    return strcmp(p, ".h5") == 0 ? ranks[0] : -1;
+}
+
+/* Maps, recognises and lists one file; source->format stays NULL when its content is unknown. */
+static enum plumb_code list_file(struct plumb_run *run, struct source *source, const char *path,
+                                 struct plumb_error *err)
+{
+    struct plumb_file file;
+    enum plumb_code code = plumb_file_map(&file, path, 0, UINT64_MAX, err);
+    if (code)
+        return code;
+    source->first = run->listing.count;
+    source->size = file.file_size;
+    source->mtime_ns = file.mtime_ns;
+    source->format = format_probe(&file);
+    run->listing.path = path;
+    if (source->format)
+        code = format_list(source->format, &run->listing, &file, err);
+    else if (!file.size)
+        code = plumb_fail(err, PLUMB_E_FORMAT, "the file is empty");
+    else
+        code = plumb_fail(err, PLUMB_E_FORMAT,
+                          "the content is none that plumb knows; it reads " FORMATS_TEXT);
+    if (code)
+        plumb_error_in_file(err, path);
+    source->count = run->listing.count - source->first;
+    plumb_file_unmap(&file);
+    return code;
+}
+
+/* Files that do not say their rank inside may say it in their name. */
+static void set_ranks(struct plumb_run *run, const struct source *source, const char *path)
+{
+    int64_t rank = source->format == &format_hdf5 ? rank_of_name(path) : -1;
+    for (size_t i = 0; i < source->count; i++) {
+        struct plumb_record *record = &run->listing.records[source->first + i];
+        if (record->rank < 0)
+            record->rank = rank;
+    }
+}
+
+static enum plumb_code open_file(struct plumb_run *run, struct plumb_error *err)
+{
+    run->sources = arena_alloc(&run->arena, sizeof *run->sources);
+    if (!run->sources)
+        return no_memory(err);
+    enum plumb_code code = list_file(run, run->sources, run->path, err);
+    if (code)
+        return code;
+    run->source_count = 1;
+    run->kind = run->sources->format->name;
+    set_ranks(run, run->sources, run->path);
+    return PLUMB_OK;
+}
+
+/* One record in place of the tensors that a file should have held. */
+static enum plumb_code add_failed(struct plumb_run *run, struct source *source, const char *path,
+                                  const struct plumb_error *error)
+{
+    run->listing.path = path;
+    source->format = NULL;
+    source->first = run->listing.count;
+    source->count = 1;
+    struct plumb_record *record =
+        listing_add(&run->listing, source->relative, stem_length(source->relative));
+    if (!record)
+        return PLUMB_E_NOMEM;
+    record->rank = rank_of_name(source->relative);
+    return listing_fail(&run->listing, record, error);
+}
+
+static enum plumb_code add_entry(struct plumb_run *run, const struct walk_entry *entry,
+                                 struct plumb_error *err)
+{
+    struct source *source = &run->sources[run->source_count];
+    *source = (struct source){.relative = entry->path};
+    const char *path = arena_printf(&run->arena, "%s/%s", run->path, entry->path);
+    if (!path)
+        return no_memory(err);
+
+    struct plumb_error why;
+    enum plumb_code code = PLUMB_OK;
+    if (entry->error) {
+        code = add_failed(run, source, path, entry->error);
+    } else if ((code = list_file(run, source, path, &why))) {
+        if (code == PLUMB_E_FORMAT && !source->format && !has_known_ending(path)) {
+            run->ignored++;
+            return PLUMB_OK;
+        }
+        if (code != PLUMB_E_NOMEM)
+            code = add_failed(run, source, path, &why);
+    } else {
+        set_ranks(run, source, path);
+    }
+    if (code)
+        return no_memory(err);
+    run->source_count += source->count > 0;
+    return PLUMB_OK;
+}
+
+static bool is_container(const struct source *source)
+{
+    return source->format && source->format != &format_npy;
+}
+
+static bool is_rank_dump(const struct source *source)
+{
+    return source->format == &format_hdf5 && rank_of_name(source->relative) >= 0;
+}
+
+/* Do all module dumps of ranks lie in the same folder? */
+static bool ranks_share_folder(const struct plumb_run *run)
+{
+    const struct source *seen = NULL;
+    for (size_t i = 0; i < run->source_count; i++) {
+        const struct source *source = &run->sources[i];
+        if (!is_rank_dump(source))
+            continue;
+        size_t length = (size_t)(base_name(source->relative) - source->relative);
+        if (seen && ((size_t)(base_name(seen->relative) - seen->relative) != length ||
+                     memcmp(seen->relative, source->relative, length) != 0))
+            return false;
+        seen = source;
+    }
+    return true;
+}
+
+/* Is this the only tensor of its file, and called like it? */
+static bool is_namesake(const struct plumb_run *run, const struct source *source)
+{
+    const char *name = base_name(source->relative);
+    size_t length = stem_length(name);
+    const char *inner = run->listing.records[source->first].name;
+    return source->count == 1 && strlen(inner) == length && memcmp(inner, name, length) == 0;
+}
+
+/* Puts the first length bytes of the relative path and a dot before the names of a file. */
+static enum plumb_code prefix_names(struct plumb_run *run, const struct source *source,
+                                    size_t length)
+{
+    for (size_t i = 0; length && i < source->count; i++) {
+        struct plumb_record *record = &run->listing.records[source->first + i];
+        record->name =
+            arena_printf(&run->arena, "%.*s.%s", (int)length, source->relative, record->name);
+        if (!record->name)
+            return PLUMB_E_NOMEM;
+    }
+    return PLUMB_OK;
+}
+
+/* Gives records names that are unique in the folder, and no longer than that takes. */
+static enum plumb_code name_records(struct plumb_run *run)
+{
+    size_t containers = 0;
+    for (size_t i = 0; i < run->source_count; i++)
+        containers += is_container(&run->sources[i]);
+    bool one_folder = ranks_share_folder(run);
+
+    enum plumb_code code = PLUMB_OK;
+    for (size_t i = 0; i < run->source_count && !code; i++) {
+        const struct source *source = &run->sources[i];
+        const char *relative = source->relative;
+        if (source->format == &format_npy || (containers > 1 && is_namesake(run, source))) {
+            const char *name = arena_copy(&run->arena, relative, stem_length(relative));
+            run->listing.records[source->first].name = name;
+            code = name ? PLUMB_OK : PLUMB_E_NOMEM;
+        } else if (is_rank_dump(source)) {
+            size_t folder = (size_t)(base_name(relative) - relative);
+            code = prefix_names(run, source, one_folder || !folder ? 0 : folder - 1);
+        } else if (is_container(source) && containers > 1) {
+            code = prefix_names(run, source, stem_length(relative));
+        }
+    }
+    return code;
+}
+
+static enum plumb_code fail_nothing(const struct plumb_run *run, const struct walk *walk,
+                                    struct plumb_error *err)
+{
+    if (walk->count)
+        plumb_fail(err, PLUMB_E_FORMAT,
+                   "no tensors in this folder: none of its %zu files (the first is %s) is one that"
+                   " plumb reads; it reads " FORMATS_TEXT,
+                   walk->count, walk->entries[0].path);
+    else if (walk->links_outside)
+        plumb_fail(err, PLUMB_E_FORMAT,
+                   "nothing but links that lead out of this folder, which plumb does not follow;"
+                   " give the folder they lead to");
+    else
+        plumb_fail(err, PLUMB_E_FORMAT,
+                   "the folder is empty; plumb reads folders of " FORMATS_TEXT);
+    plumb_error_in_file(err, run->path);
+    return PLUMB_E_FORMAT;
+}
+
+static enum plumb_code open_folder(struct plumb_run *run, struct plumb_error *err)
+{
+    struct walk walk = {.arena = &run->arena};
+    run->kind = "folder";
+    enum plumb_code code = walk_folder(&walk, run->path, err);
+    if (code)
+        return code;
+    run->ignored = walk.special + walk.links_outside;
+    run->sources = arena_array(&run->arena, walk.count, sizeof *run->sources);
+    if (!run->sources)
+        return no_memory(err);
+    for (size_t i = 0; i < walk.count; i++) {
+        code = add_entry(run, &walk.entries[i], err);
+        if (code)
+            return code;
+    }
+    if (!run->listing.count)
+        return fail_nothing(run, &walk, err);
+    return name_records(run) ? no_memory(err) : PLUMB_OK;
+}
+
+enum plumb_code plumb_run_open(struct plumb_run **out, const char *path, struct plumb_error *err)
+{
+    enum plumb_code code;
+    struct stat st;
+    struct plumb_run *run = calloc(1, sizeof *run);
+    if (!run)
+        return no_memory(err);
+    run->listing.arena = &run->arena;
+    size_t length = strlen(path);
+    while (length > 1 && path[length - 1] == '/')
+        length--;
+    run->path = arena_copy(&run->arena, path, length);
+    if (!run->path) {
+        code = no_memory(err);
+    } else if (stat(path, &st) != 0) {
+        code = plumb_fail(err, PLUMB_E_IO, "cannot open it: %s", strerror(errno));
+        plumb_error_in_file(err, path);
+    } else {
+        code = S_ISDIR(st.st_mode) ? open_folder(run, err) : open_file(run, err);
+    }
+    if (code) {
+        plumb_run_free(run);
+        return code;
+    }
+    *out = run;
+    return PLUMB_OK;
+}
+
+void plumb_run_free(struct plumb_run *run)
+{
+    if (!run)
+        return;
+    arena_free(&run->arena);
+    free(run);
+}
+
+size_t plumb_run_count(const struct plumb_run *run)
+{
+    return run->listing.count;
+}
+
+const struct plumb_record *plumb_run_record(const struct plumb_run *run, size_t index)
+{
+    return index < run->listing.count ? &run->listing.records[index] : NULL;
+}
+
+const char *plumb_run_path(const struct plumb_run *run)
+{
+    return run->path;
+}
+
+const char *plumb_run_kind(const struct plumb_run *run)
+{
+    return run->kind;
+}
+
+size_t plumb_run_ignored(const struct plumb_run *run)
+{
+    return run->ignored;
+}
+
+static const struct source *source_of(const struct plumb_run *run, size_t index)
+{
+    size_t low = 0, high = run->source_count;
+    while (high - low > 1) {
+        size_t middle = low + (high - low) / 2;
+        if (run->sources[middle].first <= index)
+            low = middle;
+        else
+            high = middle;
+    }
+    return &run->sources[low];
+}
+
+enum plumb_code plumb_run_load(const struct plumb_run *run, size_t index,
+                               struct plumb_payload *payload, struct plumb_error *err)
+{
+    if (index >= run->listing.count)
+        return plumb_fail(err, PLUMB_E_ARG, "there is no tensor %zu among %zu", index,
+                          run->listing.count);
+    const struct source *source = source_of(run, index);
+    return format_load(source->format, &run->listing.records[index], source->size, source->mtime_ns,
+                       payload, err);
+}

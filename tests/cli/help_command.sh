@@ -1,0 +1,5 @@
+plumb compare --help
+plumb help compare >again
+plumb compare -h | cmp - again
+# Help wins over whatever else is wrong.
+plumb compare --help --no-such-option | cmp - again

@@ -1,0 +1,1 @@
+plumb info "$DATA/hdf5/module.h5"

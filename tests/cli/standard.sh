@@ -1,0 +1,5 @@
+plumb standard
+for name in $(plumb standard); do
+    plumb standard $name >$name.std
+    test -s $name.std || echo "$name is empty"
+done
