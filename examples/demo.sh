@@ -7,8 +7,6 @@ set -eu
 cd "$(dirname "$0")/.."
 plumb=${PLUMB:-build/plumb}
 planted=blocks.2.norm2.LayerNorm.5.forward_output.0
-result=$(mktemp)
-trap 'rm -f "$result"' EXIT
 
 say() {
     printf '\n%s\n' "$*"
@@ -25,10 +23,10 @@ show summary examples/demo/golden --limit 12
 
 say 'Where does the device stop agreeing? Every tensor of the capture, compared:'
 status=0
-show compare examples/demo/target examples/demo/golden >"$result" || status=$?
-cat "$result"
+show compare examples/demo/target examples/demo/golden || status=$?
 
-first=$(sed -n 's/.*[Ff]irst fail[a-z]*[^:]*: *\([^ ,;]*\).*/\1/p' "$result" | tail -n 1)
+closing=$("$plumb" compare examples/demo/target examples/demo/golden | tail -n 1)
+first=$(printf '%s\n' "$closing" | sed -n 's/.*first failure: \([^ ]*\).*/\1/p')
 if [ "$status" -ne 1 ] || [ "$first" != "$planted" ]; then
     say "demo: expected the first failing row to be $planted, got '${first:-none}' (exit $status)" >&2
     exit 1

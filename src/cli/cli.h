@@ -68,6 +68,9 @@ enum plumb_code cli_show(const struct plumb_table *table, const struct cli_view 
 enum plumb_code cli_save(const struct plumb_table *table, const char *path,
                          const struct cli_view *view, struct plumb_error *err);
 
+/* The note about a file that cli_save wrote. */
+void cli_say_written(const struct plumb_table *table, const char *path);
+
 /* PLUMB_E_ARG, listing the endings, for a path that cli_save would refuse. */
 enum plumb_code cli_check_ending(const char *path, struct plumb_error *err);
 

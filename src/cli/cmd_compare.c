@@ -154,7 +154,7 @@ static enum plumb_code deliver(const struct plumb_comparison *comparison,
         if (code && made)
             unlink(made);
         else if (!code && !options->quiet)
-            printf("%zu rows written to %s\n", plumb_table_rows(comparison->table), path);
+            cli_say_written(comparison->table, path);
     } else if (!options->quiet) {
         code = cli_show(comparison->table, view, err);
     }
@@ -298,7 +298,7 @@ static const struct args_option table_options[] = {
      .kind = ARGS_TEXT,
      FIELD(metrics),
      .metavar = "all|NAME,...",
-     .help = "more columns, named as in `plumb standard`"},
+     .help = "more columns; see: plumb help metrics"},
     {.names = {"--only"},
      .kind = ARGS_CHOICE,
      FIELD(only),

@@ -1,7 +1,9 @@
 #define _GNU_SOURCE
 #include "cli/cli.h"
 #include "cli/terminal.h"
+#include "plumb/metric.h"
 
+#include <string.h>
 #include <unistd.h>
 
 /* Help, and what is made of the same table at build time: man pages and bash completion. */
@@ -45,8 +47,20 @@ static const struct args_command *named(const struct help_options *options,
     return command;
 }
 
+static int list_metrics(void)
+{
+    struct buf text = {0};
+    buf_text(&text, "Metrics, as --metrics, --set and standards name them, and their columns:\n\n");
+    for (const struct plumb_metric_name *metric = plumb_metric_names(); metric->name; metric++)
+        buf_printf(&text, "  %-26s  %s\n", metric->name, metric->title);
+    return print_and_free(&text);
+}
+
 static int run_help(const void *context)
 {
+    const struct help_options *options = context;
+    if (options->command && !strcmp(options->command, "metrics"))
+        return list_metrics();
     const struct args_command *command = named(context, &cmd_help);
     return command ? cli_help(command) : CLI_UNUSABLE;
 }
@@ -75,8 +89,8 @@ static const struct args_option help_arguments[] = {
      .kind = ARGS_TEXT,
      .arity = ARGS_MAYBE,
      .offset = offsetof(struct help_options, command),
-     .choices = "compare|summary|info|convert|standard",
-     .help = "the command to explain; none: list them"},
+     .choices = "compare|summary|info|convert|standard|metrics",
+     .help = "the command to explain, or metrics; none: list"},
     {.names = {NULL}},
 };
 
@@ -89,8 +103,10 @@ static const struct args_set completion_sets[] = {{"Common options", cli_common_
 const struct args_command cmd_help = {
     .name = "help",
     .summary = "explain a command",
-    .usage = "[COMMAND]",
-    .about = "Explains a command: the same as `plumb COMMAND --help`.",
+    .usage = "[COMMAND]\nmetrics",
+    .about =
+        "Explains a command: the same as `plumb COMMAND --help`. `plumb help metrics` lists the "
+        "names of all metrics.",
     .sets = help_sets,
     .size = sizeof(struct help_options),
     .run = run_help,

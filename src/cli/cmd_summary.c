@@ -38,12 +38,13 @@ static int run_summary(const void *context)
     if (options->out) {
         code = cli_save(table, options->out, &options->view, &err);
         if (!code)
-            printf("%zu rows written to %s\n", plumb_table_rows(table), options->out);
+            cli_say_written(table, options->out);
     } else {
         code = cli_show(table, &options->view, &err);
     }
     if (!code && unreadable)
-        cli_message("%zu of %zu tensors could not be read", unreadable, plumb_run_count(run));
+        cli_message("%zu of %zu tensors could not be read; see why with: plumb info %s", unreadable,
+                    plumb_run_count(run), options->path);
 out:
     if (code)
         cli_report(&err);

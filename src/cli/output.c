@@ -185,3 +185,9 @@ enum plumb_code cli_save(const struct plumb_table *table, const char *path,
     plumb_table_format_of(path, &format);
     return plumb_table_save(table, path, format, &look, err);
 }
+
+void cli_say_written(const struct plumb_table *table, const char *path)
+{
+    size_t rows = plumb_table_rows(table);
+    printf("%zu row%s written to %s\n", rows, rows == 1 ? "" : "s", path);
+}

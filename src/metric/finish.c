@@ -74,9 +74,16 @@ static void finish_cosine(const struct plumb_metric_state *state, const struct s
                           struct plumb_metrics *out)
 {
     double t = sqrt(s->tt), g = sqrt(s->gg);
-    if (t == 0 || g == 0) {
-        bool undefined = state->rule.which == PLUMB_REL_GENERAL && t != g;
-        out->cosine = undefined ? NAN : t == g;
+    enum plumb_relative_rule rule = state->rule.which;
+    double none = rule == PLUMB_REL_GENERAL ? 0x1p-52 : 0; /* a norm up to this is that of zeros */
+    if (t <= none || g <= none) {
+        bool both = t <= none && g <= none;
+        out->cosine = both ? 1 : rule == PLUMB_REL_GENERAL ? NAN : 0;
+        out->one_minus_cosine = 1 - out->cosine;
+        return;
+    }
+    if (rule == PLUMB_REL_TORCHAIR && (t < 1e-8 || g < 1e-8)) {
+        out->cosine = s->tg / (fmax(t, 1e-8) * fmax(g, 1e-8));
         out->one_minus_cosine = 1 - out->cosine;
         return;
     }
@@ -113,6 +120,21 @@ static void finish_histograms(const struct plumb_metric_state *state, const stru
     }
 }
 
+/* The pre-check's ULPs: a golden infinity has no exponent, which makes NaN of them; only an infinite
+ * target against a number is counted. */
+static void precheck_ulps(const struct plumb_metric_state *state, struct plumb_metrics *out)
+{
+    const uint64_t(*c)[PLUMB_CLASSES] = state->classes;
+    uint64_t infinite = c[PLUMB_POS_INF][PLUMB_FINITE] + c[PLUMB_NEG_INF][PLUMB_FINITE];
+    uint64_t other = out->count - c[PLUMB_FINITE][PLUMB_FINITE] - infinite;
+    out->ulp_over = state->ulp_over + infinite;
+    double sum = exact_round(&state->ulp_sum);
+    if (other || isnan(sum))
+        out->max_ulp = out->mean_ulp = NAN;
+    else if (infinite)
+        out->max_ulp = out->mean_ulp = INFINITY;
+}
+
 void plumb_metric_finish(const struct plumb_metric_state *state, struct plumb_metrics *out)
 {
     unsigned groups = state->spec.groups;
@@ -130,13 +152,11 @@ void plumb_metric_finish(const struct plumb_metric_state *state, struct plumb_me
     double n = (double)out->count;
 
     /* Pairs that are equal though not finite have no error; whether two NaNs are is an option. */
-    bool precheck_rule = state->rule.which == PLUMB_REL_PRECHECK;
     uint64_t equal = s->equal_inf + (state->spec.equal_nan ? s->both_nan : 0);
     uint64_t different = s->mismatched + (state->spec.equal_nan ? 0 : s->both_nan);
-    if (precheck_rule) {
-        different += equal;
-        equal = 0;
-    }
+
+    /* ... but for the pre-check, whose relative error of inf and inf is NaN. */
+    uint64_t near = state->rule.which == PLUMB_REL_PRECHECK ? 0 : equal;
 
     finish_cosine(state, &sums, out);
     if (s->error != 0 || !out->count)
@@ -145,19 +165,22 @@ void plumb_metric_finish(const struct plumb_metric_state *state, struct plumb_me
     out->relative_euclidean = spoiled(s, relative_euclidean(state, &sums));
     out->rmse = spoiled(s, sqrt(quotient(sums.dd, n)) * sums.scale);
     out->max_abs = spoiled(s, out->count ? state->max_abs : NAN);
+    if (state->rule.which == PLUMB_REL_GENERAL &&
+        out->count == 1) /* there, in the data's own type */
+        out->max_abs = rule_own_type(&state->rule, state->target, state->golden, out->max_abs);
     out->max_abs_index = state->max_index == UINT64_MAX ? out->count : state->max_index;
 
     out->mean_abs = out->min_abs = out->max_rel = out->mean_rel = NAN;
     out->max_ulp = out->mean_ulp = out->kl = NAN;
     if (groups & PLUMB_G_RELATIVE) {
         out->max_rel = spoiled(s, out->count ? state->max_rel : NAN);
-        out->rel_below_5e3 = state->below_5e3 + equal;
-        out->rel_below_1e3 = state->below_1e3 + equal;
+        out->rel_below_5e3 = state->below_5e3 + near;
+        out->rel_below_1e3 = state->below_1e3 + near;
     }
     if (groups & PLUMB_G_RATIOS) {
         out->mean_rel = spoiled(s, quotient(exact_round(&state->rel_sum), n));
-        out->rel_below_1e2 = state->below_1e2 + equal;
-        out->rel_below_1e4 = state->below_1e4 + equal;
+        out->rel_below_1e2 = state->below_1e2 + near;
+        out->rel_below_1e4 = state->below_1e4 + near;
     }
     if (groups & PLUMB_G_CLOSE) {
         uint64_t gap =
@@ -179,6 +202,8 @@ void plumb_metric_finish(const struct plumb_metric_state *state, struct plumb_me
         out->max_ulp = spoiled(s, out->count ? state->max_ulp : NAN);
         out->mean_ulp = spoiled(s, quotient(exact_round(&state->ulp_sum), n));
         out->ulp_over = state->ulp_over + different;
+        if (state->rule.which == PLUMB_REL_PRECHECK)
+            precheck_ulps(state, out);
     }
     if (groups & PLUMB_G_STATS) {
         stats_finish(&state->stats[0], &out->target);

@@ -3,7 +3,13 @@
 #include <math.h>
 
 #define LN2 0x1.62e42fefa39efp-1
-#define BUCKET_LN2 (512 * LN2)
+#define WIDTH (512 * LN2) /* of a bucket, in units of x */
+#define LONE 0x1p58 /* from here on, neighbouring float64 values are too far apart to share one */
+
+static double bucket_of(double x)
+{
+    return fabs(x) < LONE ? floor((x / LN2 + 256) / 512) : x;
+}
 
 /* Makes `bucket` the highest, if it is higher. Returns its place: 0, 1, or 2 when it is too low. */
 static int place_of(struct kl_sum *sum, double bucket)
@@ -31,9 +37,13 @@ static void add(struct kl_sum *sum, double bucket, double total, double weighted
 
 static void add_one(struct kl_sum *sum, double x, double factor)
 {
-    double bucket = floor((x / LN2 + 256) / 512);
-    double value = kernel_exp(x - bucket * BUCKET_LN2);
-    add(sum, bucket, value, value * factor);
+    double bucket = bucket_of(x);
+    double value = fabs(x) < LONE ? kernel_exp(fma(-bucket, WIDTH, x)) : 1;
+    int place = place_of(sum, bucket);
+    if (place == 2)
+        return;
+    exact_add(&sum->total[place], value);
+    exact_add_product(&sum->weighted[place], value, factor);
 }
 
 static double total(const double *lanes)
@@ -88,13 +98,33 @@ static double combined(const struct exact sums[2])
     return exact_round(&sums[0]) + exact_round(&sums[1]) * 0x1p-512;
 }
 
+/* Adds -factor * (where the side's bucket begins) * total to sum, without rounding. */
+static void subtract_start(struct exact *sum, const struct kl_sum *side, double factor,
+                           double total)
+{
+    double width = fabs(side->bucket) < LONE ? WIDTH : 1;
+    double start = side->bucket * width, rest = fma(side->bucket, width, -start);
+    exact_add_product(sum, -factor * start, total);
+    exact_add_product(sum, -factor * rest, total);
+}
+
+/* sum(P * (g - t)) - ln(sum exp(g)) + ln(sum exp(t)). What the buckets begin with cancels against the
+ * first term and may be huge, so that much is exact. */
 double kl_finish(const struct kl_state *kl)
 {
     if (!kl->golden.any)
         return 0;
-    double z_golden = combined(kl->golden.total), z_target = combined(kl->target.total);
-    double log_ratio =
-        log(z_target / z_golden) + (kl->target.bucket - kl->golden.bucket) * BUCKET_LN2;
-    double divergence = combined(kl->golden.weighted) / z_golden + log_ratio;
+    double golden = combined(kl->golden.total), target = combined(kl->target.total);
+    double high = exact_round(&kl->golden.total[0]);
+    struct exact lower = kl->golden.total[0], mean = kl->golden.weighted[0];
+    exact_add(&lower, -high);
+    double parts[2] = {high, exact_round(&lower)};
+    for (int i = 0; i < 2; i++) {
+        subtract_start(&mean, &kl->golden, 1, parts[i]);
+        subtract_start(&mean, &kl->target, -1, parts[i]);
+    }
+    double start = (kl->golden.bucket - kl->target.bucket) * WIDTH;
+    double below = exact_round(&kl->golden.weighted[1]) - start * exact_round(&kl->golden.total[1]);
+    double divergence = (exact_round(&mean) + below * 0x1p-512) / golden + log(target / golden);
     return divergence < 0 ? 0 : divergence;
 }

@@ -30,16 +30,17 @@ void precheck_init(struct precheck_state *state, const struct plumb_metric_spec 
         state->atol = state->atol_absolute = spec->small_atol;
 }
 
-/* Not finite on either side: is the mismatch one after clipping both to the type's range? */
-static bool bad_is_error(const struct precheck_state *state, double d, double b, double den,
-                         double tolerance)
+/* Not finite on either side: is there an error after clipping both to the type's range? The difference
+ * is taken in the device's type, where that of the two extremes is infinite. */
+static bool bad_is_error(enum plumb_dtype device, enum plumb_dtype held, double d, double b,
+                         double den, double tolerance)
 {
     if (isnan(d) && isnan(b))
         return false;
-    double limit = plumb_dtype_info(state->device)->max_finite;
+    double limit = plumb_dtype_info(device)->max_finite;
     double clipped_d = d > limit ? limit : d < -limit ? -limit : d;
     double clipped_b = b > limit ? limit : b < -limit ? -limit : b;
-    return !(fabs(clipped_d - clipped_b) / den <= tolerance);
+    return !(plumb_round_to(held, fabs(clipped_d - clipped_b)) / den <= tolerance);
 }
 
 static void threshold(struct threshold_counts *counts, bool finite, bool small, bool bad_error,
@@ -92,10 +93,10 @@ void precheck_block(struct precheck_state *state, const double *device, const do
                 state->max_rel = rel;
         }
 
-        bool bad_error = !finite && bad_is_error(state, d, b_held, den, state->rtol);
+        bool bad_error = !finite && bad_is_error(state->device, held, d, b_held, den, state->rtol);
         threshold(&state->absolute, finite, small, bad_error, rel > state->rtol,
                   error > state->atol_absolute);
-        bad_error = !finite && bad_is_error(state, d, b_held, den, state->bound);
+        bad_error = !finite && bad_is_error(state->device, held, d, b_held, den, state->bound);
         threshold(&state->accumulative, finite, fabs(b) <= 1, bad_error, rel > state->bound,
                   error > state->bound);
     }

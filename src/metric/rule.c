@@ -25,7 +25,8 @@ void rule_init(struct rule *rule, enum plumb_relative_rule which, enum plumb_dty
         rule->eps = single ? 0x1p-23 : 0x1p-52;
         break;
     case PLUMB_REL_PRECHECK:
-        rule->single = single;
+        rule->single = single || target == PLUMB_BF16; /* bfloat16 makes float32 of both sides */
+        rule->half = golden == PLUMB_F16;
         rule->eps = target == PLUMB_BF16   ? 0x1p-8
                     : golden == PLUMB_F16  ? 0x1p-10
                     : golden == PLUMB_BF16 ? 0x1p-7
@@ -44,7 +45,9 @@ static double rounded(const struct rule *rule, double x)
 
 void rule_values(const struct rule *rule, double *t, double *g, size_t n)
 {
-    if (rule->which != PLUMB_REL_TORCHAIR)
+    bool single =
+        rule->which == PLUMB_REL_TORCHAIR || (rule->which == PLUMB_REL_PRECHECK && rule->single);
+    if (!single)
         return;
     for (size_t i = 0; i < n; i++) {
         t[i] = (double)(float)t[i];
@@ -80,4 +83,22 @@ void rule_relative(const struct rule *rule, const double *t, const double *g, si
             r[i] = rounded(rule, size / rounded(rule, fabs(g[i]) + eps));
         }
     }
+}
+
+/* The tool takes 2^(10 - e) in float16 when the golden side is that: from 2^16 on it is infinite. */
+void rule_ulps(const struct rule *rule, const double *d, const double *g, size_t n, double *u)
+{
+    if (!rule->half)
+        return;
+    for (size_t i = 0; i < n; i++)
+        if (g[i] != 0 && fabs(g[i]) < 0x1p-5)
+            u[i] = d[i] == 0 ? NAN : INFINITY;
+}
+
+double rule_own_type(const struct rule *rule, enum plumb_dtype target, enum plumb_dtype golden,
+                     double x)
+{
+    if (target == PLUMB_F16 && golden == PLUMB_F16)
+        return plumb_round_to(PLUMB_F16, x);
+    return rounded(rule, x);
 }

@@ -11,6 +11,7 @@
 struct rule {
     enum plumb_relative_rule which;
     bool single; /* the tool computes in float32 */
+    bool half;   /* the tool takes powers of two in float16 */
     double eps;
 };
 
@@ -26,5 +27,12 @@ bool rule_takes_as_zero(const struct rule *rule, enum plumb_class t, enum plumb_
 /* Fills r, and changes d where the rule masks errors. Only for rules other than the plain one. */
 void rule_relative(const struct rule *rule, const double *t, const double *g, size_t n, double *d,
                    double *r);
+
+/* Changes ULP errors where the tool's own arithmetic overflows. */
+void rule_ulps(const struct rule *rule, const double *d, const double *g, size_t n, double *u);
+
+/* x rounded to the type in which the tool would hold a difference of the two. */
+double rule_own_type(const struct rule *rule, enum plumb_dtype target, enum plumb_dtype golden,
+                     double x);
 
 #endif
