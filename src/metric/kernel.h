@@ -79,9 +79,6 @@ struct kl_lanes {
 /* Bin 0 is zero; bin k > 0 holds sizes of exponent HISTOGRAM_LOWEST + k - 1, clamped at both ends. The
  * last bin is not a kernel's: it is for pairs that are not finite. */
 enum { HISTOGRAM_BINS = 130, HISTOGRAM_LOWEST = -96 };
-struct histogram_lanes {
-    uint32_t bin[HISTOGRAM_BINS][LANES];
-};
 
 struct kernels {
     const char *name;
@@ -106,7 +103,7 @@ struct kernels {
     void (*range)(const double *x, size_t n, struct range_lanes *out);
     void (*centre)(const double *x, size_t n, double centre, struct centre_lanes *out);
     void (*kl)(const double *t, const double *g, size_t n, struct kl_lanes *out);
-    void (*histogram)(const double *x, size_t n, struct histogram_lanes *out);
+    void (*histogram)(const double *x, size_t n, uint64_t *bins);
 
     /* The hottest combinations, straight from the stored values of pairs of one type. */
     void (*pair_error[KERNEL_TYPES])(const void *t, const void *g, size_t n,

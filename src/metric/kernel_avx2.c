@@ -519,9 +519,10 @@ static void kl(const double *t, const double *g, size_t n, struct kl_lanes *out)
     kernels_c.kl(t + i, g + i, n - i, out);
 }
 
-INLINE __m256i bins4(__m256d x)
+/* Four bin numbers; see histogram() of kernel_c.c. */
+INLINE __m256i bins4(const double *x)
 {
-    __m256d size = size4(x);
+    __m256d size = size4(_mm256_loadu_pd(x));
     __m256i bin = _mm256_sub_epi32(_mm256_srli_epi64(_mm256_castpd_si256(size), 52),
                                    _mm256_set1_epi64x(1023 + HISTOGRAM_LOWEST - 1));
     bin = _mm256_max_epi32(bin, _mm256_set1_epi64x(1));
@@ -530,19 +531,70 @@ INLINE __m256i bins4(__m256d x)
     return _mm256_and_si256(bin, _mm256_castpd_si256(positive));
 }
 
-/* The vector unit finds the bins, ordinary stores count: a counter for each lane, so that equal bins
- * side by side do not wait for each other. */
-static void histogram(const double *x, size_t n, struct histogram_lanes *out)
+/* 32 of them as bytes, in an order that does not matter: each 64-bit number is shifted to a byte of its
+ * own and the eight are put together. */
+INLINE __m256i bins32(const double *x)
 {
-    size_t i = 0;
-    for (; i + 8 <= n; i += 8) {
-        uint64_t bin[8];
-        put_count(bin,
-                  (struct n8){bins4(_mm256_loadu_pd(x + i)), bins4(_mm256_loadu_pd(x + i + 4))});
-        for (int l = 0; l < 8; l++)
-            out->bin[bin[l]][l]++;
+    __m256i bytes = bins4(x);
+    bytes = _mm256_or_si256(bytes, _mm256_slli_epi64(bins4(x + 4), 8));
+    bytes = _mm256_or_si256(bytes, _mm256_slli_epi64(bins4(x + 8), 16));
+    bytes = _mm256_or_si256(bytes, _mm256_slli_epi64(bins4(x + 12), 24));
+    bytes = _mm256_or_si256(bytes, _mm256_slli_epi64(bins4(x + 16), 32));
+    bytes = _mm256_or_si256(bytes, _mm256_slli_epi64(bins4(x + 20), 40));
+    bytes = _mm256_or_si256(bytes, _mm256_slli_epi64(bins4(x + 24), 48));
+    return _mm256_or_si256(bytes, _mm256_slli_epi64(bins4(x + 28), 56));
+}
+
+INLINE unsigned horizontal(__m256i bytes, int want_max)
+{
+    unsigned char byte[32];
+    _mm256_storeu_si256((__m256i *)byte, bytes);
+    unsigned best = byte[0];
+    for (int i = 1; i < 32; i++)
+        best = want_max ? (byte[i] > best ? byte[i] : best) : (byte[i] < best ? byte[i] : best);
+    return best;
+}
+
+/* How many of the bytes equal one value; at most 255 vectors. */
+INLINE uint64_t count_bytes(const __m256i *vectors, size_t n, unsigned value)
+{
+    __m256i wanted = _mm256_set1_epi8((char)value), sums = _mm256_setzero_si256();
+    for (size_t i = 0; i < n; i++)
+        sums = _mm256_sub_epi8(sums, _mm256_cmpeq_epi8(vectors[i], wanted));
+    uint64_t part[4];
+    _mm256_storeu_si256((__m256i *)part, _mm256_sad_epu8(sums, _mm256_setzero_si256()));
+    return part[0] + part[1] + part[2] + part[3];
+}
+
+/* Errors of one block seldom span more than some twenty powers of two. So the bins are written as
+ * bytes, and each bin in the range that occurs is counted by comparing all bytes with it: faster than
+ * incrementing counters one by one, which wait for each other. */
+static void histogram(const double *x, size_t n, uint64_t *bins)
+{
+    enum { MOST_VECTORS = 32, WIDE_RANGE = 40 };
+    __m256i vectors[MOST_VECTORS];
+    __m256i low = _mm256_set1_epi8(-1), high = _mm256_setzero_si256();
+    size_t used = 0;
+    for (; used < n / 32 && used < MOST_VECTORS; used++) {
+        __m256i v = bins32(x + used * 32);
+        vectors[used] = v;
+        high = _mm256_max_epu8(high, v);
+        /* Zeros wrap around to the top here, and do not count as low. */
+        low = _mm256_min_epu8(low, _mm256_sub_epi8(v, _mm256_set1_epi8(1)));
     }
-    kernels_c.histogram(x + i, n - i, out);
+    unsigned last = horizontal(high, 1), first = horizontal(low, 0) + 1;
+    if (used && last && last - first > WIDE_RANGE)
+        used = 0;
+    if (used) {
+        uint64_t zeros = used * 32;
+        for (unsigned bin = first; bin <= last; bin++) {
+            uint64_t found = count_bytes(vectors, used, bin);
+            bins[bin] += found;
+            zeros -= found;
+        }
+        bins[0] += zeros;
+    }
+    kernels_c.histogram(x + used * 32, n - used * 32, bins);
 }
 
 #define TYPED(suffix, type)                                                                        \

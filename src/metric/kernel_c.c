@@ -198,7 +198,7 @@ static void kl(const double *t, const double *g, size_t n, struct kl_lanes *out)
     }
 }
 
-static void histogram(const double *x, size_t n, struct histogram_lanes *out)
+static void histogram(const double *x, size_t n, uint64_t *bins)
 {
     for (size_t i = 0; i < n; i++) {
         double size = fabs(x[i]);
@@ -209,7 +209,7 @@ static void histogram(const double *x, size_t n, struct histogram_lanes *out)
             bin = 1;
         else if (bin > HISTOGRAM_BINS - 2)
             bin = HISTOGRAM_BINS - 2;
-        out->bin[bin][i % LANES]++;
+        bins[bin]++;
     }
 }
 

@@ -53,15 +53,9 @@ static double total(const double *lanes)
 }
 
 void kl_block(struct kl_state *kl, const struct kernels *kernels, const double *t, const double *g,
-              size_t n)
+              size_t n, double largest)
 {
-    struct range_lanes range = {0};
-    kernels->range(t, n, &range);
-    kernels->range(g, n, &range);
-    bool fast = n > 0;
-    for (int l = 0; l < LANES; l++)
-        fast = fast && range.min[l] >= -KL_FAST && range.max[l] <= KL_FAST;
-    if (fast) {
+    if (largest <= KL_FAST && n) {
         struct kl_lanes lanes = {0};
         kernels->kl(t, g, n, &lanes);
         add(&kl->golden, 0, total(lanes.golden), total(lanes.weighted));

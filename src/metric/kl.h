@@ -20,8 +20,9 @@ struct kl_state {
     struct kl_sum target, golden;
 };
 
+/* Adds n pairs, none of whose values is larger than `largest`. */
 void kl_block(struct kl_state *kl, const struct kernels *kernels, const double *t, const double *g,
-              size_t n);
+              size_t n, double largest);
 void kl_merge(struct kl_state *kl, const struct kl_state *other);
 
 /* 0 when nothing was added; never negative. */

@@ -133,15 +133,6 @@ static void note_max(struct plumb_metric_state *state, double max, const double 
         }
 }
 
-static void add_histogram(struct plumb_metric_state *state, int which, const double *x, size_t n)
-{
-    struct histogram_lanes lanes = {0};
-    state->kernels.histogram(x, n, &lanes);
-    for (int bin = 0; bin < HISTOGRAM_BINS; bin++)
-        for (int l = 0; l < LANES; l++)
-            state->histogram[which].bin[bin] += lanes.bin[bin][l];
-}
-
 static void add_absolute(struct plumb_metric_state *state, const struct block *block)
 {
     struct absolute_lanes lanes = {0};
@@ -237,8 +228,10 @@ static void general_block(struct plumb_metric_state *state, struct block *block,
         state->small_count += count8(lanes.small);
         state->small_errors += count8(lanes.errors);
     }
-    if (groups & PLUMB_G_KL)
-        kl_block(&state->kl, k, block->t, block->g, n);
+    if (groups & PLUMB_G_KL) {
+        double largest = sqrt(fmax(sum4(error.tt), sum4(error.gg))); /* no value is larger */
+        kl_block(&state->kl, k, block->t, block->g, n, largest);
+    }
     if (groups & (PLUMB_G_ULP | PLUMB_G_HISTOGRAM) && state->has_ulp) {
         k->ulps(block->d, block->g, n, &state->ulp, block->u);
         rule_ulps(&state->rule, block->d, block->g, n, block->u);
@@ -246,10 +239,10 @@ static void general_block(struct plumb_metric_state *state, struct block *block,
             add_ulp(state, block);
     }
     if (groups & PLUMB_G_HISTOGRAM) {
-        add_histogram(state, 0, block->d, n);
-        add_histogram(state, 1, block->r, n);
+        k->histogram(block->d, n, state->histogram[0].bin);
+        k->histogram(block->r, n, state->histogram[1].bin);
         if (state->has_ulp)
-            add_histogram(state, 2, block->u, n);
+            k->histogram(block->u, n, state->histogram[2].bin);
     }
 }
 
