@@ -156,28 +156,23 @@ static enum plumb_code to_folder(struct conversion *conversion, struct plumb_err
 
 /* -- One container -------------------------------------------------------------------------- */
 
+/* Fails only when the file as a whole is lost; a tensor that cannot be read, or that the format does
+ * not take, is skipped. */
 static enum plumb_code add_to_container(struct conversion *conversion, struct plumb_writer *writer,
                                         bool hdf5, size_t index, struct plumb_error *err)
 {
     const struct plumb_record *record = plumb_run_record(conversion->run, index);
     struct plumb_payload payload;
     struct plumb_guard guard;
-    struct plumb_error problem;
     if (record->error) {
         skip(conversion, record->name, record->error);
-        return PLUMB_OK;
-    }
-    const struct plumb_dtype_info *type = plumb_dtype_info(record->dtype);
-    if (!hdf5 && !type->safetensors) {
-        plumb_fail(&problem, PLUMB_E_UNSUPPORTED, "safetensors has no type for %s", type->name);
-        skip(conversion, record->name, &problem);
         return PLUMB_OK;
     }
     const char *name = full_name(conversion, record, !hdf5);
     if (!name)
         return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
-    if (plumb_run_load(conversion->run, index, &payload, &problem)) {
-        skip(conversion, record->name, &problem);
+    if (plumb_run_load(conversion->run, index, &payload, err)) {
+        skip(conversion, record->name, err);
         return PLUMB_OK;
     }
     plumb_guard_enter(&guard, &payload.file);
@@ -186,6 +181,10 @@ static enum plumb_code add_to_container(struct conversion *conversion, struct pl
     if (plumb_guard_leave(&guard))
         code = plumb_fail(err, PLUMB_E_IO, "%s was cut short while it was read", record->path);
     plumb_payload_release(&payload);
+    if (code == PLUMB_E_ARG || code == PLUMB_E_UNSUPPORTED) {
+        skip(conversion, record->name, err);
+        return PLUMB_OK;
+    }
     conversion->written += !code;
     return code;
 }

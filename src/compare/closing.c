@@ -89,7 +89,13 @@ enum plumb_code compare_closing(struct plumb_comparison *out, const struct compa
     count_rows(out, comparison);
     if (out->unmatched)
         advise(&text, comparison);
-    put_count(&text, "", out->compared, "compared: ");
+    size_t alike = 0;
+    for (size_t i = 0; i < comparison->matching.count; i++)
+        alike += comparison->matching.pairs[i].how == PLUMB_BY_LIKENESS;
+    put_count(&text, "", out->compared, "compared");
+    if (alike)
+        buf_printf(&text, " (%zu paired by likeness of their names)", alike);
+    buf_text(&text, ": ");
     put_count(&text, "", out->passed, "pass");
     if (out->suspicious)
         buf_printf(&text, " (%zu suspicious)", out->suspicious);

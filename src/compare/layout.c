@@ -39,7 +39,7 @@ static void xray_columns(struct layout *layout)
     add_text(layout, "Module (Bench/Target)", FROM_NAME, 0, true);
     add_metric(layout, NULL, "cosine", PLUMB_STYLE_NUMBER);
     add_metric(layout, NULL, "rmse", PLUMB_STYLE_NUMBER);
-    add_metric(layout, NULL, "close_percent", PLUMB_STYLE_NUMBER);
+    add_metric(layout, NULL, "close_percent", PLUMB_STYLE_PERCENT);
     add_metric(layout, "Max Err (t)", "max_abs", PLUMB_STYLE_NUMBER);
     add_metric(layout, NULL, "greater", PLUMB_STYLE_NUMBER);
 }

@@ -119,11 +119,18 @@ static double rounded(double value)
     return strtod(text, NULL);
 }
 
+/* Two decimals, towards zero, so that only all of something is 100 %. The small addition is for values
+ * like 99.98 that are a little below what they stand for. */
+static double cut_percent(double value)
+{
+    return floor(value * 100 + 1e-9) / 100;
+}
+
 size_t number_shown(double value, enum plumb_style style, char text[NUMBER_BYTES])
 {
     if (style == PLUMB_STYLE_DIGITS)
         return number_digits(value, text);
-    double shown = rounded(value);
+    double shown = style == PLUMB_STYLE_PERCENT ? cut_percent(value) : rounded(value);
     if (style == PLUMB_STYLE_REPR)
         return number_exact(shown, true, text);
     /* A difference that is there must not look like none. */

@@ -276,11 +276,11 @@ double plumb_round_to(enum plumb_dtype dtype, double value)
     bool unsigned_type = dtype == PLUMB_F8_E8M0;
     if (unsigned_type && (value < 0 || isinf(value)))
         return NAN;
-    if (value == 0)
-        return unsigned_type ? 0x1p-127 : value;
+    if (value == 0 && unsigned_type)
+        return 0x1p-127;
 
     double rounded = value;
-    if (!isinf(value)) {
+    if (!isinf(value) && value != 0) {
         int exponent = ilogb(value);
         if (exponent < info->emin)
             exponent = info->emin;
@@ -290,6 +290,9 @@ double plumb_round_to(enum plumb_dtype dtype, double value)
         if (unsigned_type && rounded == 0)
             rounded = 0x1p-127;
     }
+    bool one_zero = dtype == PLUMB_F8_E4M3FNUZ || dtype == PLUMB_F8_E5M2FNUZ || dtype == PLUMB_HIF8;
+    if (rounded == 0 && one_zero)
+        return 0;
     if (fabs(rounded) <= info->max_finite)
         return rounded;
     bool has_infinity = dtype == PLUMB_F16 || dtype == PLUMB_BF16 || dtype == PLUMB_F32 ||

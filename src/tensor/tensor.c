@@ -40,9 +40,11 @@ enum plumb_code plumb_tensor_set_strides(struct plumb_tensor *tensor, const int6
 {
     bool dense = true;
     int64_t lowest = 0, highest = 0; /* element offsets the view reaches, relative to its start */
-    for (unsigned i = 0; i < tensor->rank; i++) {
-        if (tensor->shape[i] != 1 && stride[i] != tensor->stride[i])
+    uint64_t extent = 1;             /* the stride that C order would have */
+    for (unsigned i = tensor->rank; i-- > 0;) {
+        if (tensor->shape[i] != 1 && (uint64_t)stride[i] != extent)
             dense = false;
+        extent *= tensor->shape[i] ? (uint64_t)tensor->shape[i] : 1;
         int64_t reach;
         if (tensor->count && (__builtin_mul_overflow(tensor->shape[i] - 1, stride[i], &reach) ||
                               __builtin_add_overflow(reach < 0 ? lowest : highest, reach,
@@ -57,8 +59,9 @@ enum plumb_code plumb_tensor_set_strides(struct plumb_tensor *tensor, const int6
                           available);
     if (!dense && plumb_dtype_info(tensor->dtype)->bits < 8)
         return plumb_fail(err, PLUMB_E_UNSUPPORTED, "a strided view of a packed 4-bit type");
+    /* The stride of a dimension of size 1 leads nowhere; a wild one must not overflow on the way. */
     for (unsigned i = 0; i < tensor->rank; i++)
-        tensor->stride[i] = stride[i];
+        tensor->stride[i] = tensor->shape[i] == 1 ? 0 : stride[i];
     tensor->dense = dense || tensor->count == 0;
     return PLUMB_OK;
 }

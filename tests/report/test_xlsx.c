@@ -98,8 +98,6 @@ static void a_workbook(void **state)
     assert_int_equal(plumb_table_save(table, path, PLUMB_TABLE_XLSX, NULL, &err), PLUMB_OK);
     plumb_table_free(table);
 
-    if (access("/usr/bin/python3", X_OK) != 0)
-        skip();
     char *sheet = read_part("xl/worksheets/sheet1.xml");
     assert_has(sheet, "<pane ySplit=\"1\" topLeftCell=\"A2\" activePane=\"bottomLeft\"");
     assert_has(sheet, "<autoFilter ref=\"A1:C6\"/>");
@@ -149,8 +147,6 @@ static void two_sheets(void **state)
     }
     assert_int_equal(plumb_table_save(table, path, PLUMB_TABLE_XLSX, NULL, &err), PLUMB_OK);
     plumb_table_free(table);
-    if (access("/usr/bin/python3", X_OK) != 0)
-        skip();
     char *sheet = read_part("xl/worksheets/sheet2.xml");
     assert_has(sheet, "<t>n</t>");
     assert_has(sheet, "<c r=\"A2\"><v>1048000</v></c>");
