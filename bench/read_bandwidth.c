@@ -2,8 +2,9 @@
  *
  *     read_bandwidth [MEGABYTES]
  *
- * prints the best of several passes in GB/s (1e9 bytes) for one thread and for two, a line each. The
- * sum has eight independent lanes of 32 bytes, which compilers turn into the widest loads there are. */
+ * prints the best of several passes in GB/s (1e9 bytes) for one thread and for two, a line each.
+ * The sum has eight independent lanes of 32 bytes, which compilers turn into the widest loads there
+ * are. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdint.h>

@@ -43,8 +43,8 @@ struct plumb_comparison {
     char *closing; /* the closing line(s) for people: counts, worst, first failure, advice */
 };
 
-/* Compares two runs. Damage to single tensors is a row; only unusable options fail the call. Free the
- * result with plumb_comparison_free. */
+/* Compares two runs. Damage to single tensors is a row; only unusable options fail the call. Free
+ * the result with plumb_comparison_free. */
 enum plumb_code plumb_compare(struct plumb_comparison *out, const struct plumb_run *target,
                               const struct plumb_run *golden,
                               const struct plumb_compare_options *options, struct plumb_error *err);
@@ -58,8 +58,8 @@ struct plumb_summary_options {
     void *progress_context;
 };
 
-/* Index, Step, Rank, Module, Min, Max, Mean, Std: a row a tensor. *unreadable counts rows that have an
- * error instead of numbers. */
+/* Index, Step, Rank, Module, Min, Max, Mean, Std: a row a tensor. *unreadable counts rows that have
+ * an error instead of numbers. */
 enum plumb_code plumb_summary(struct plumb_table **table, size_t *unreadable,
                               const struct plumb_run *run,
                               const struct plumb_summary_options *options, struct plumb_error *err);

@@ -42,9 +42,9 @@ struct plumb_matching {
 };
 
 /* Pairs the records of two runs. Every record of both appears exactly once. Ranks and steps must be
- * equal too, unless each run has a single one; two runs of one record each always match.
- * Errors: PLUMB_E_ARG for mode ORDER with differing numbers, PLUMB_E_IO / PLUMB_E_FORMAT for the map
- * file (with the line that is wrong). */
+ * equal too, unless each run has a single one; two runs of one record each always match. Errors:
+ * PLUMB_E_ARG for mode ORDER with differing numbers, PLUMB_E_IO / PLUMB_E_FORMAT for the map file
+ * (with the line that is wrong). */
 enum plumb_code plumb_match(struct plumb_matching *out, const struct plumb_run *target,
                             const struct plumb_run *golden,
                             const struct plumb_match_options *options, struct plumb_error *err);

@@ -2,13 +2,13 @@
  *
  * A state collects parts of a pair in any order; states of parts that were cut at multiples of
  * PLUMB_METRIC_BLOCK numbers can be added up. Sums are float64 within a block, in fixed lanes, and
- * exact across blocks, so the result is the same to the last bit for any number of threads, any SIMD
- * level and any such cut.
+ * exact across blocks, so the result is the same to the last bit for any number of threads, any
+ * SIMD level and any such cut.
  *
  * Which pairs count. A pair whose two values are finite enters the errors. Equal infinities and two
- * NaNs are equal: no error, but `equal` is false for two NaNs unless equal_nan is set. Any other pair
- * with a NaN makes an error metric NaN; any other pair with an infinity makes it infinite. Complex
- * tensors are compared part by part, as if twice as long.
+ * NaNs are equal: no error, but `equal` is false for two NaNs unless equal_nan is set. Any other
+ * pair with a NaN makes an error metric NaN; any other pair with an infinity makes it infinite.
+ * Complex tensors are compared part by part, as if twice as long.
  *
  * A state belongs to one thread at a time; different states are independent. */
 #ifndef PLUMB_METRIC_H
@@ -115,7 +115,8 @@ struct plumb_metrics {
 
 struct plumb_metric_state;
 
-/* A state for pairs of the two types with `count` elements in all. Returns NULL when out of memory. */
+/* A state for pairs of the two types with `count` elements in all. Returns NULL when out of
+ * memory. */
 struct plumb_metric_state *plumb_metric_new(const struct plumb_metric_spec *spec,
                                             enum plumb_dtype target, enum plumb_dtype golden,
                                             uint64_t count);
@@ -153,8 +154,8 @@ struct plumb_metric_name {
 const struct plumb_metric_name *plumb_metric_find(const char *name);
 const struct plumb_metric_name *plumb_metric_names(void);
 
-/* SIMD levels. The mask has a bit for each level above plain C; 0 leaves plain C only. It may be set
- * at any time between calls, for the whole process (tests, --cpu-mask, PLUMB_CPU_MASK). */
+/* SIMD levels. The mask has a bit for each level above plain C; 0 leaves plain C only. It may be
+ * set at any time between calls, for the whole process (tests, --cpu-mask, PLUMB_CPU_MASK). */
 void plumb_cpu_mask(unsigned mask);
 const char *plumb_cpu_level(void); /* "c" or "avx2": what the next call will use */
 

@@ -1,9 +1,9 @@
 /* A run: the ordered tensors that one execution of a model left behind, whatever wrote them.
  *
  * A run is opened from a file (.npy .npz .pt .pth .safetensors .h5) or from a folder tree of such
- * files; what a file is, is decided by its content. Opening reads structure only; payloads are mapped
- * or decoded one at a time by plumb_run_load. An open run does not change: any number of threads may
- * load from it at once. */
+ * files; what a file is, is decided by its content. Opening reads structure only; payloads are
+ * mapped or decoded one at a time by plumb_run_load. An open run does not change: any number of
+ * threads may load from it at once. */
 #ifndef PLUMB_RUN_H
 #define PLUMB_RUN_H
 

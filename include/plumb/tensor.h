@@ -22,8 +22,8 @@ struct plumb_tensor {
     const void *data;               /* first element; no alignment is promised */
 };
 
-/* Sets dtype, shape, count and C-order strides; data becomes NULL. Refuses (PLUMB_E_FORMAT) negative
- * sizes, too many dimensions, and shapes whose byte size does not fit in 63 bits. */
+/* Sets dtype, shape, count and C-order strides; data becomes NULL. Refuses (PLUMB_E_FORMAT)
+ * negative sizes, too many dimensions, and shapes whose byte size does not fit in 63 bits. */
 enum plumb_code plumb_tensor_init(struct plumb_tensor *tensor, enum plumb_dtype dtype,
                                   unsigned rank, const int64_t *shape, struct plumb_error *err);
 
@@ -36,12 +36,13 @@ enum plumb_code plumb_tensor_set_strides(struct plumb_tensor *tensor, const int6
 /* Bytes of the dense form. */
 uint64_t plumb_tensor_bytes(const struct plumb_tensor *tensor);
 
-/* Converts elements [first, first+count) in C order to float64 (complex: two numbers an element). */
+/* Converts elements [first, first+count) in C order to float64 (complex: two numbers an
+ * element). */
 void plumb_tensor_to_f64(const struct plumb_tensor *tensor, uint64_t first, size_t count,
                          double *out);
 
-/* Copies elements [first, first+count) in C order as stored, packed without gaps. Packed 4-bit types
- * are always dense; there, first must be even. */
+/* Copies elements [first, first+count) in C order as stored, packed without gaps. Packed 4-bit
+ * types are always dense; there, first must be even. */
 void plumb_tensor_gather(const struct plumb_tensor *tensor, uint64_t first, size_t count,
                          void *out);
 

@@ -8,8 +8,8 @@
 extern "C" {
 #endif
 
-/* Writes one .npy file (version 1.0 unless the header needs more). Types numpy lacks are refused with
- * PLUMB_E_UNSUPPORTED. */
+/* Writes one .npy file (version 1.0 unless the header needs more). Types numpy lacks are refused
+ * with PLUMB_E_UNSUPPORTED. */
 enum plumb_code plumb_npy_write(const char *path, const struct plumb_tensor *tensor,
                                 struct plumb_error *err);
 
@@ -19,15 +19,16 @@ struct plumb_writer_options {
     int64_t global_rank, local_rank; /* HDF5 root attributes; -1: left out */
 };
 
-/* Opens a container by the ending of path: .safetensors or .h5. The file appears under its name only
- * when plumb_writer_close succeeds. options may be NULL. */
+/* Opens a container by the ending of path: .safetensors or .h5. The file appears under its name
+ * only when plumb_writer_close succeeds. options may be NULL. */
 enum plumb_code plumb_writer_open(struct plumb_writer **writer, const char *path,
                                   const struct plumb_writer_options *options,
                                   struct plumb_error *err);
 
 /* Appends a tensor; its bytes are written before the call returns. step -1: no step. HDF5 puts
- * tensors of a step into the group /STEP, keeps creation order, and stores types it lacks (bfloat16,
- * 8-bit floats) as unsigned integers of the same width; every dataset has the attribute dtype. */
+ * tensors of a step into the group /STEP, keeps creation order, and stores types it lacks
+ * (bfloat16, 8-bit floats) as unsigned integers of the same width; every dataset has the attribute
+ * dtype. */
 enum plumb_code plumb_writer_add(struct plumb_writer *writer, const char *name, int64_t step,
                                  const struct plumb_tensor *tensor, struct plumb_error *err);
 

@@ -10,7 +10,8 @@ struct arena {
     struct arena_chunk *chunks; /* newest first */
 };
 
-/* size bytes, zeroed, aligned for any type; NULL when out of memory. size 0 gives a valid pointer. */
+/* size bytes, zeroed, aligned for any type; NULL when out of memory. size 0 gives a valid
+ * pointer. */
 void *arena_alloc(struct arena *arena, size_t size);
 
 /* Room for count elements; NULL when out of memory or when the product overflows. */

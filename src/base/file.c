@@ -78,8 +78,9 @@ void plumb_file_unmap(struct plumb_file *file)
     *file = (struct plumb_file){0};
 }
 
-/* The guard. A fault inside a guarded mapping is answered with a page of zeros put in its place, which
- * needs no unwinding of whatever was reading; any other fault goes to whoever had the signal before. */
+/* The guard. A fault inside a guarded mapping is answered with a page of zeros put in its place,
+ * which needs no unwinding of whatever was reading; any other fault goes to whoever had the signal
+ * before. */
 
 static _Thread_local struct plumb_guard *innermost;
 static struct sigaction previous;

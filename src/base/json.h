@@ -1,6 +1,6 @@
-/* A JSON pull parser over bytes that somebody else holds: no heap, no copies, each call to json_next
- * yields one event. Takes what Python's json module writes, the bare words NaN, Infinity and
- * -Infinity included. UTF-8 is passed through unchecked.
+/* A JSON pull parser over bytes that somebody else holds: no heap, no copies, each call to
+ * json_next yields one event. Takes what Python's json module writes, the bare words NaN, Infinity
+ * and -Infinity included. UTF-8 is passed through unchecked.
  *
  *     struct json json;
  *     json_init(&json, bytes, size);
@@ -8,7 +8,7 @@
  *         ...
  *     if (json.error)
  *         return json_fail(&json, 0, err);
- */
+ * / */
 #ifndef BASE_JSON_H
 #define BASE_JSON_H
 
@@ -78,8 +78,8 @@ bool json_skip(struct json *json, enum json_event event);
 /* True when the last key or string, unescaped, is this text of at most JSON_MAX_IS bytes. */
 bool json_is(const struct json *json, const char *text);
 
-/* Decodes the last key or string into out, which needs json->length bytes; *length is what it came to.
- * False, with error set, when it holds half of a surrogate pair. */
+/* Decodes the last key or string into out, which needs json->length bytes; *length is what it came
+ * to. False, with error set, when it holds half of a surrogate pair. */
 bool json_unescape(struct json *json, char *out, size_t *length);
 
 /* The same into the arena, with a NUL behind it. NULL with error set as above, or, with error

@@ -131,8 +131,8 @@ bool json_int64(const struct json *json, int64_t *value)
     return true;
 }
 
-/* A number as digits * 10^exponent. More significant digits than any double can tell apart are folded
- * into the last one, which keeps ties on the right side. */
+/* A number as digits * 10^exponent. More significant digits than any double can tell apart are
+ * folded into the last one, which keeps ties on the right side. */
 enum { MAX_DIGITS = 780 };
 
 struct decimal {

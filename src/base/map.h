@@ -18,8 +18,8 @@ struct map {
     size_t count, capacity;
 };
 
-/* The place of key's value, inserted as 0 when new (*added says so; added may be NULL). NULL when out
- * of memory. The place is valid until the next insertion. */
+/* The place of key's value, inserted as 0 when new (*added says so; added may be NULL). NULL when
+ * out of memory. The place is valid until the next insertion. */
 uint64_t *map_put(struct map *map, const char *key, size_t length, bool *added);
 
 /* The place of key's value, or NULL. */

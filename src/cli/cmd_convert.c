@@ -156,8 +156,8 @@ static enum plumb_code to_folder(struct conversion *conversion, struct plumb_err
 
 /* -- One container -------------------------------------------------------------------------- */
 
-/* Fails only when the file as a whole is lost; a tensor that cannot be read, or that the format does
- * not take, is skipped. */
+/* Fails only when the file as a whole is lost; a tensor that cannot be read, or that the format
+ * does not take, is skipped. */
 static enum plumb_code add_to_container(struct conversion *conversion, struct plumb_writer *writer,
                                         bool hdf5, size_t index, struct plumb_error *err)
 {

@@ -42,8 +42,8 @@ struct layout {
     unsigned groups; /* what all of it needs */
 };
 
-/* Columns for the options; `columns` is not AUTO. PLUMB_E_ARG names an unknown metric and its nearest
- * relatives. */
+/* Columns for the options; `columns` is not AUTO. PLUMB_E_ARG names an unknown metric and its
+ * nearest relatives. */
 enum plumb_code layout_init(struct layout *layout, enum plumb_columns columns,
                             const struct plumb_compare_options *options, struct plumb_error *err);
 

@@ -25,7 +25,8 @@ struct walk {
     void *progress_context;
     void *context;
 
-    /* Called once an item's payloads are there, before its parts. Refusing (with err) ends the item. */
+    /* Called once an item's payloads are there, before its parts. Refusing (with err) ends the
+     * item. */
     enum plumb_code (*accept)(void *context, size_t item, const struct plumb_payload *payloads,
                               struct plumb_error *err);
 
@@ -35,7 +36,8 @@ struct walk {
     void (*merge)(void *state, const void *other);
     void (*release)(void *state);
 
-    /* Called once for each item that is not skipped: with its state, or with the error that ended it. */
+    /* Called once for each item that is not skipped: with its state, or with the error that ended
+     * it. */
     void (*finish)(void *context, size_t item, const struct plumb_payload *payloads, void *state,
                    const struct plumb_error *err);
 };

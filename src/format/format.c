@@ -4,7 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* In the order of trial. The two kinds of zip file look at the first member to tell themselves apart. */
+/* In the order of trial. The two kinds of zip file look at the first member to tell themselves
+ * apart. */
 static const struct format *const formats[] = {
     &format_npy, &format_safetensors, &format_hdf5, &format_npz, &format_pt,
 };

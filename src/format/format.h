@@ -1,5 +1,5 @@
-/* What a file format is to the rest of plumb. To add one: write a file like npy.c, declare its struct
- * here, and put it into the table of format.c. */
+/* What a file format is to the rest of plumb. To add one: write a file like npy.c, declare its
+ * struct here, and put it into the table of format.c. */
 #ifndef FORMAT_FORMAT_H
 #define FORMAT_FORMAT_H
 
@@ -20,15 +20,16 @@ struct format {
     /* Does the file start like one? head holds its first n (up to 512) bytes. */
     bool (*probe)(const uint8_t *head, size_t n);
 
-    /* Appends a record for each tensor, in the file's own order. A tensor that cannot be read gets a
-     * record with an error (listing_fail) and the others follow; only damage that leaves nothing to
-     * list is an error of the call. Never reads outside file, never allocates by a promised size. */
+    /* Appends a record for each tensor, in the file's own order. A tensor that cannot be read gets
+     * a record with an error (listing_fail) and the others follow; only damage that leaves nothing
+     * to list is an error of the call. Never reads outside file, never allocates by a promised
+     * size. */
     enum plumb_code (*list)(struct listing *out, const struct plumb_file *file,
                             struct plumb_error *err);
 
-    /* Decodes the record's storage into *owned (malloc), dense elements in storage order, *bytes long.
-     * file is the whole mapped file. read is called only for records with a detail; the others are
-     * stored whole at record->offset, and mapped. NULL when all of them are. */
+    /* Decodes the record's storage into *owned (malloc), dense elements in storage order, *bytes
+     * long. file is the whole mapped file. read is called only for records with a detail; the
+     * others are stored whole at record->offset, and mapped. NULL when all of them are. */
     enum plumb_code (*read)(const struct plumb_record *record, const struct plumb_file *file,
                             void **owned, uint64_t *bytes, struct plumb_error *err);
 };

@@ -14,8 +14,8 @@ struct npy_header {
 };
 
 /* Reads the header at the start of size bytes, which need not reach beyond it: whether the elements
- * fit is for the caller to check. The shape is one that plumb_tensor_init takes. Byte positions in err
- * count from data. Types plumb does not read are PLUMB_E_UNSUPPORTED, and named. */
+ * fit is for the caller to check. The shape is one that plumb_tensor_init takes. Byte positions in
+ * err count from data. Types plumb does not read are PLUMB_E_UNSUPPORTED, and named. */
 enum plumb_code npy_parse(const uint8_t *data, uint64_t size, struct npy_header *out,
                           struct plumb_error *err);
 

@@ -23,8 +23,8 @@ enum plumb_code output_tensor(struct output *out, const struct plumb_tensor *ten
 /* Appends all that was written to from. */
 enum plumb_code output_copy(struct output *out, const struct output *from, struct plumb_error *err);
 
-/* Gives the file its name, replacing any file of that name; with sync, not before its bytes are on the
- * disk. Releases out in any case, and removes the temporary file on failure. */
+/* Gives the file its name, replacing any file of that name; with sync, not before its bytes are on
+ * the disk. Releases out in any case, and removes the temporary file on failure. */
 enum plumb_code output_commit(struct output *out, bool sync, struct plumb_error *err);
 
 /* Removes the temporary file and releases out; all zero is fine. */

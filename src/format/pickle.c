@@ -344,8 +344,8 @@ static enum plumb_code skip_frame(struct pickle_machine *m, size_t width)
     return PLUMB_OK;
 }
 
-/* What each accepted opcode does, and with what: the width in bytes of the number that follows it, a
- * count, or a kind. The others are refused. */
+/* What each accepted opcode does, and with what: the width in bytes of the number that follows it,
+ * a count, or a kind. The others are refused. */
 static const struct {
     enum plumb_code (*run)(struct pickle_machine *m, size_t argument);
     size_t argument;

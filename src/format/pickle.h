@@ -1,8 +1,9 @@
-/* Python's pickles as plain values. Nothing is imported, called or built: a global is a name, a call is
- * a node that says what would be called with what.
+/* Python's pickles as plain values. Nothing is imported, called or built: a global is a name, a
+ * call is a node that says what would be called with what.
  *
- * Understands what the binary protocols 2 to 5 write for data (opcodes outside that list are refused
- * by name and position). Strings are borrowed from the input, which must outlive the values. */
+ * Understands what the binary protocols 2 to 5 write for data (opcodes outside that list are
+ * refused by name and position). Strings are borrowed from the input, which must outlive the
+ * values. */
 #ifndef FORMAT_PICKLE_H
 #define FORMAT_PICKLE_H
 
@@ -44,8 +45,8 @@ struct pickle_object {
     struct pickle_items dict;      /* set in it: key, value, key, value ... */
 };
 
-/* Values are shared (a memo entry may be used many times) and may contain themselves: bound every walk.
- * on_path is zero, and free for the walker's use. */
+/* Values are shared (a memo entry may be used many times) and may contain themselves: bound every
+ * walk. on_path is zero, and free for the walker's use. */
 struct pickle_value {
     uint8_t kind; /* enum pickle_kind */
     bool on_path;

@@ -95,8 +95,8 @@ enum plumb_code pickle_push(struct pickle_machine *m, struct pickle_value *value
 struct pickle_value *pickle_top(const struct pickle_machine *m);
 struct pickle_value *pickle_pop(struct pickle_machine *m);
 
-/* The values above the last mark, which is removed with them; they stay readable until the next push.
- * False when there is no mark. */
+/* The values above the last mark, which is removed with them; they stay readable until the next
+ * push. False when there is no mark. */
 bool pickle_pop_mark(struct pickle_machine *m, struct pickle_value ***values, size_t *count);
 
 /* A value of a kind, zero otherwise; NULL when out of memory. */

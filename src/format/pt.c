@@ -180,7 +180,8 @@ static enum plumb_code parse_pickle(const struct pt_archive *archive, const uint
                          "byte %" PRIu64 " of data.pkl: %s", why.offset, why.message);
 }
 
-/* A file that is one object of some class, without a tensor in it, is nothing plumb can speak about. */
+/* A file that is one object of some class, without a tensor in it, is nothing plumb can speak
+ * about. */
 static enum plumb_code refuse_opaque(const struct pt_archive *archive,
                                      const struct pickle_value *root, struct plumb_error *err)
 {

@@ -25,8 +25,9 @@ struct pt_tensor {
 /* Is the value a tensor, of whatever sort, or a storage on its own? */
 bool pt_is_tensor(const struct pickle_value *value);
 
-/* Reads such a value; a bare storage becomes a tensor of one dimension. Sorts of tensors that plumb does
- * not read (sparse, quantized) are PLUMB_E_UNSUPPORTED and named. Byte positions in err are the pickle's. */
+/* Reads such a value; a bare storage becomes a tensor of one dimension. Sorts of tensors that plumb
+ * does not read (sparse, quantized) are PLUMB_E_UNSUPPORTED and named. Byte positions in err are
+ * the pickle's. */
 enum plumb_code pt_tensor_read(const struct pickle_value *value, struct pt_tensor *out,
                                struct plumb_error *err);
 

@@ -9,14 +9,15 @@
 enum {
     MAX_DEPTH = 200,
     MAX_NAME = 4096,
-    /* Values may be shared, so that a small pickle can have a huge tree. A walk may cost this much for
-     * each byte of the pickle (an honest one stays below 4), and a bit more for tiny ones. */
+    /* Values may be shared, so that a small pickle can have a huge tree. A walk may cost this much
+     * for each byte of the pickle (an honest one stays below 4), and a bit more for tiny ones. */
     COST_PER_BYTE = 32,
     COST_BASE = 1 << 20,
     COST_PER_RECORD = 128,
 };
 
-/* A view may repeat its storage (expand), but not beyond any use: nobody waits for 2^60 elements. */
+/* A view may repeat its storage (expand), but not beyond any use: nobody waits for 2^60
+ * elements. */
 #define MAX_EXPANDED ((uint64_t)1 << 32)
 
 struct walk {

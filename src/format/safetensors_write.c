@@ -8,7 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The header comes first in the file and is known last, so the elements wait in a file of their own. */
+/* The header comes first in the file and is known last, so the elements wait in a file of their
+ * own. */
 struct safetensors_writer {
     struct plumb_writer base;
     struct output final, spool;

@@ -5,8 +5,8 @@
 #include "plumb/write.h"
 
 struct writer_ops {
-    /* As plumb_writer_add; name is not empty. A refusal (PLUMB_E_ARG, PLUMB_E_UNSUPPORTED) leaves the
-     * file as it was; after any other failure only abort follows. */
+    /* As plumb_writer_add; name is not empty. A refusal (PLUMB_E_ARG, PLUMB_E_UNSUPPORTED) leaves
+     * the file as it was; after any other failure only abort follows. */
     enum plumb_code (*add)(struct plumb_writer *writer, const char *name, int64_t step,
                            const struct plumb_tensor *tensor, struct plumb_error *err);
 

@@ -56,8 +56,8 @@ static enum plumb_code find_end(const struct plumb_file *file, uint64_t *end,
                          "ZIP archive");
 }
 
-/* The 64-bit end record, which the locator in front of the short one points to. What both state must
- * agree, so that no other reader sees another archive in the same bytes. */
+/* The 64-bit end record, which the locator in front of the short one points to. What both state
+ * must agree, so that no other reader sees another archive in the same bytes. */
 static enum plumb_code read_end64(const struct plumb_file *file, uint64_t end,
                                   struct directory *dir, uint64_t *limit, struct plumb_error *err)
 {
@@ -401,8 +401,8 @@ enum plumb_code zip_inflate_head(const struct zip_entry *entry, const struct plu
     code = decompress(entry, file, dst, room, &result, got, err);
     if (code)
         return code;
-    /* libdeflate does not stream, but it writes as far as the room goes before it says that there is
-     * too little of it; only the match that did not fit is missing. */
+    /* libdeflate does not stream, but it writes as far as the room goes before it says that there
+     * is too little of it; only the match that did not fit is missing. */
     if (result == LIBDEFLATE_INSUFFICIENT_SPACE && room > MATCH_MAX)
         *got = room - MATCH_MAX;
     else if (result != LIBDEFLATE_SUCCESS)

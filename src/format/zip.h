@@ -1,8 +1,8 @@
 /* Members of a ZIP archive, read from its central directory over a mapped file.
  *
- * Sizes and offsets come from the central directory alone: torch leaves them zero in the headers that
- * precede the data. An archive that contradicts itself is refused as a whole; a member that is merely
- * packed in a way plumb does not know is refused when it is used (zip_check). */
+ * Sizes and offsets come from the central directory alone: torch leaves them zero in the headers
+ * that precede the data. An archive that contradicts itself is refused as a whole; a member that is
+ * merely packed in a way plumb does not know is refused when it is used (zip_check). */
 #ifndef FORMAT_ZIP_H
 #define FORMAT_ZIP_H
 
@@ -28,9 +28,9 @@ struct zip {
     struct map names; /* name -> index */
 };
 
-/* Reads the directory. Refuses archives that are cut short, span several disks, are encrypted, whose
- * members overlap one another or the directory, or whose names are duplicate or could leave a folder.
- * Memory is bounded by the size of the directory. zip_close is needed only on success. */
+/* Reads the directory. Refuses archives that are cut short, span several disks, are encrypted,
+ * whose members overlap one another or the directory, or whose names are duplicate or could leave a
+ * folder. Memory is bounded by the size of the directory. zip_close is needed only on success. */
 enum plumb_code zip_open(struct zip *zip, struct arena *arena, const struct plumb_file *file,
                          struct plumb_error *err);
 void zip_close(struct zip *zip); /* forgets the names; the entries live on in the arena */
@@ -45,7 +45,8 @@ enum plumb_code zip_check(const struct zip_entry *entry, struct plumb_error *err
 enum plumb_code zip_inflate(const struct zip_entry *entry, const struct plumb_file *file, void *dst,
                             struct plumb_error *err);
 
-/* Unpacks the beginning of a deflated member: up to room bytes, *got of them valid. No CRC check. */
+/* Unpacks the beginning of a deflated member: up to room bytes, *got of them valid. No CRC
+ * check. */
 enum plumb_code zip_inflate_head(const struct zip_entry *entry, const struct plumb_file *file,
                                  void *dst, size_t room, size_t *got, struct plumb_error *err);
 

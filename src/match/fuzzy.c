@@ -1,8 +1,8 @@
 /* Pairs records whose names say the same in different words.
  *
- * Each tier forgets a bit more of the name and pairs those that then are equal, so that a likeness is
- * used only by what no closer one has taken. What a tensor is (weight or bias, input or output) and
- * every number of the module path always count. */
+ * Each tier forgets a bit more of the name and pairs those that then are equal, so that a likeness
+ * is used only by what no closer one has taken. What a tensor is (weight or bias, input or output)
+ * and every number of the module path always count. */
 #include "match/prefix.h"
 
 #include <string.h>

@@ -18,8 +18,8 @@ static enum plumb_code out_of_memory(struct plumb_error *err)
     return plumb_fail(err, PLUMB_E_NOMEM, "out of memory while reading the map file");
 }
 
-/* Takes a quoted name, a doubled quote standing for one. Returns where the rest begins, or NULL when
- * the quote does not end. */
+/* Takes a quoted name, a doubled quote standing for one. Returns where the rest begins, or NULL
+ * when the quote does not end. */
 static char *take_quoted(char *text, char **name)
 {
     char quote = *text, *out = text;
@@ -42,7 +42,8 @@ static void trim_end(char *text)
     text[length] = '\0';
 }
 
-/* The separator after an unquoted name. Names may hold colons: one with a space after it goes first. */
+/* The separator after an unquoted name. Names may hold colons: one with a space after it goes
+ * first. */
 static char *find_separator(char *line)
 {
     char *at = strchr(line, '\t');

@@ -25,8 +25,8 @@ bool name_parse(struct name *name, struct arena *arena, const char *text);
 
 bool name_is_number(const char *token);
 
-/* Whether the two classes may be one. A class without a call index may in truth be the last module of
- * the path, as in Mixed_5b and Mixed_6a: then its digits count. */
+/* Whether the two classes may be one. A class without a call index may in truth be the last module
+ * of the path, as in Mixed_5b and Mixed_6a: then its digits count. */
 bool name_classes_agree(const struct name *a, const struct name *b);
 
 #endif

@@ -1,5 +1,5 @@
-/* Names are cut into tokens. Those that have the rarest token of the asked name are looked at, those
- * of them that agree best at their two ends are compared by edit distance in tokens. */
+/* Names are cut into tokens. Those that have the rarest token of the asked name are looked at,
+ * those of them that agree best at their two ends are compared by edit distance in tokens. */
 #define _GNU_SOURCE
 #include "match/near.h"
 

@@ -1,6 +1,6 @@
 /* Every free target looks for the golden names that share the longest end of its path, and of equal
- * shape, and votes for the pair of beginnings that is left over. Beginnings with enough votes are then
- * taken for the same thing, most votes first. */
+ * shape, and votes for the pair of beginnings that is left over. Beginnings with enough votes are
+ * then taken for the same thing, most votes first. */
 #include "match/prefix.h"
 #include "base/map.h"
 

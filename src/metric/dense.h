@@ -11,8 +11,8 @@ struct room {
     _Alignas(32) unsigned char bytes[PLUMB_METRIC_BLOCK * ELEMENT_MAX];
 };
 
-/* Elements [first, first+n), n at most PLUMB_METRIC_BLOCK: the tensor's own bytes, or a copy in room.
- * first is even for packed 4-bit types. */
+/* Elements [first, first+n), n at most PLUMB_METRIC_BLOCK: the tensor's own bytes, or a copy in
+ * room. first is even for packed 4-bit types. */
 const void *dense_block(const struct plumb_tensor *tensor, uint64_t first, size_t n,
                         struct room *room);
 

@@ -1,7 +1,7 @@
 /* An exact sum of float64 values: a fixed-point number wide enough for all of them.
  *
- * Adding is exact, so the order of additions and merges cannot change the result. This is what makes
- * the metrics independent of the number of threads and of how a tensor was cut. */
+ * Adding is exact, so the order of additions and merges cannot change the result. This is what
+ * makes the metrics independent of the number of threads and of how a tensor was cut. */
 #ifndef METRIC_EXACT_H
 #define METRIC_EXACT_H
 

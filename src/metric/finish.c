@@ -120,8 +120,8 @@ static void finish_histograms(const struct plumb_metric_state *state, const stru
     }
 }
 
-/* The pre-check's ULPs: a golden infinity has no exponent, which makes NaN of them; only an infinite
- * target against a number is counted. */
+/* The pre-check's ULPs: a golden infinity has no exponent, which makes NaN of them; only an
+ * infinite target against a number is counted. */
 static void precheck_ulps(const struct plumb_metric_state *state, struct plumb_metrics *out)
 {
     const uint64_t(*c)[PLUMB_CLASSES] = state->classes;

@@ -1,8 +1,8 @@
 /* Kernels: the inner loops over one block of finite pairs.
  *
- * Each works on up to PLUMB_METRIC_BLOCK pairs and adds to lanes: element i goes to lane i % LANES, in
- * ascending order, with one rounding for each operation that the C version writes. So a version for
- * any vector width has the same bits to deliver. The C versions are the definition; the others
+ * Each works on up to PLUMB_METRIC_BLOCK pairs and adds to lanes: element i goes to lane i % LANES,
+ * in ascending order, with one rounding for each operation that the C version writes. So a version
+ * for any vector width has the same bits to deliver. The C versions are the definition; the others
  * replace entries of the table. */
 #ifndef METRIC_KERNEL_H
 #define METRIC_KERNEL_H
@@ -10,8 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Eight lanes keep the additions of most kernels from waiting for each other. The error sums, always
- * needed and many, would not fit in 16 registers that way; they have four. */
+/* Eight lanes keep the additions of most kernels from waiting for each other. The error sums,
+ * always needed and many, would not fit in 16 registers that way; they have four. */
 enum { LANES = 8, ERROR_LANES = 4, ABS_LIMITS = 7 };
 
 /* Pairs of equal types that the hottest kernels read without converting them first. */
@@ -76,8 +76,8 @@ struct kl_lanes {
 };
 #define KL_FAST 170.0
 
-/* Bin 0 is zero; bin k > 0 holds sizes of exponent HISTOGRAM_LOWEST + k - 1, clamped at both ends. The
- * last bin is not a kernel's: it is for pairs that are not finite. */
+/* Bin 0 is zero; bin k > 0 holds sizes of exponent HISTOGRAM_LOWEST + k - 1, clamped at both ends.
+ * The last bin is not a kernel's: it is for pairs that are not finite. */
 enum { HISTOGRAM_BINS = 130, HISTOGRAM_LOWEST = -96 };
 
 struct kernels {

@@ -1,8 +1,8 @@
 /* The kernels for AVX2: the same operations as kernel_c.c, four or eight lanes at a time.
  *
  * Products of two values of at most 24 significant bits are exact in float64, so that fused and
- * separate multiply-add round alike; for those types the fused form is used. What is left over after
- * whole vectors goes through the C version, which then continues with lane 0. */
+ * separate multiply-add round alike; for those types the fused form is used. What is left over
+ * after whole vectors goes through the C version, which then continues with lane 0. */
 #include "metric/kernel.h"
 #include "plumb/dtype.h"
 
@@ -387,7 +387,8 @@ static void ratio_tally(const double *r, size_t n, struct ratio_lanes *out)
     kernels_c.ratio_tally(r + i, n - i, out);
 }
 
-/* Counters of the limits share registers badly, so they take a loop of their own, four at a time. */
+/* Counters of the limits share registers badly, so they take a loop of their own, four at a
+ * time. */
 static void absolute(const double *d, size_t n, struct absolute_lanes *out)
 {
     struct v8 sum = get(out->sum), min = get(out->min);
@@ -531,8 +532,8 @@ INLINE __m256i bins4(const double *x)
     return _mm256_and_si256(bin, _mm256_castpd_si256(positive));
 }
 
-/* 32 of them as bytes, in an order that does not matter: each 64-bit number is shifted to a byte of its
- * own and the eight are put together. */
+/* 32 of them as bytes, in an order that does not matter: each 64-bit number is shifted to a byte of
+ * its own and the eight are put together. */
 INLINE __m256i bins32(const double *x)
 {
     __m256i bytes = bins4(x);
@@ -567,8 +568,8 @@ INLINE uint64_t count_bytes(const __m256i *vectors, size_t n, unsigned value)
 }
 
 /* Errors of one block seldom span more than some twenty powers of two. So the bins are written as
- * bytes, and each bin in the range that occurs is counted by comparing all bytes with it: faster than
- * incrementing counters one by one, which wait for each other. */
+ * bytes, and each bin in the range that occurs is counted by comparing all bytes with it: faster
+ * than incrementing counters one by one, which wait for each other. */
 static void histogram(const double *x, size_t n, uint64_t *bins)
 {
     enum { MOST_VECTORS = 32, WIDE_RANGE = 40 };

@@ -50,8 +50,8 @@ static void relative(const double *d, const double *g, size_t n, double *r)
         r[i] = fabs(d[i]) / fabs(g[i]);
 }
 
-/* |d| in units in the last place of g, in a type of the given precision. A unit at zero is the one at
- * 1. The scale is split in two because 2^(precision - exponent) may overflow for float64. */
+/* |d| in units in the last place of g, in a type of the given precision. A unit at zero is the one
+ * at 1. The scale is split in two because 2^(precision - exponent) may overflow for float64. */
 static void ulps(const double *d, const double *g, size_t n, const struct ulp_scale *scale,
                  double *u)
 {
@@ -168,9 +168,9 @@ static void centre(const double *x, size_t n, double middle, struct centre_lanes
     }
 }
 
-/* 2^k * 2^r with k = round(x / ln 2) and |r| <= 1/2, 2^r by its series up to r^9, in pairs so that few
- * operations wait for each other. Adding 1.5*2^52 rounds to an integer, which then sits in the low
- * bits of the sum. Fused multiply-adds are written out: they are part of the definition. */
+/* 2^k * 2^r with k = round(x / ln 2) and |r| <= 1/2, 2^r by its series up to r^9, in pairs so that
+ * few operations wait for each other. Adding 1.5*2^52 rounds to an integer, which then sits in the
+ * low bits of the sum. Fused multiply-adds are written out: they are part of the definition. */
 double kernel_exp(double x)
 {
     double sum = fma(x, KERNEL_LOG2E, 0x1.8p52);

@@ -102,8 +102,8 @@ static void subtract_start(struct exact *sum, const struct kl_sum *side, double 
     exact_add_product(sum, -factor * rest, total);
 }
 
-/* sum(P * (g - t)) - ln(sum exp(g)) + ln(sum exp(t)). What the buckets begin with cancels against the
- * first term and may be huge, so that much is exact. */
+/* sum(P * (g - t)) - ln(sum exp(g)) + ln(sum exp(t)). What the buckets begin with cancels against
+ * the first term and may be huge, so that much is exact. */
 double kl_finish(const struct kl_state *kl)
 {
     if (!kl->golden.any)

@@ -1,9 +1,9 @@
 /* Kullback-Leibler divergence of softmax(golden) from softmax(target), in one pass.
  *
- * Needed are the sums of exp(g), exp(t) and exp(g)*(g-t), which overflow long before g and t do. They
- * are kept as multiples of 2^(512*bucket) for the two highest buckets that occur; what lies lower
- * cannot be seen in the result. Which buckets those are does not depend on the order of the values, so
- * neither does the result. */
+ * Needed are the sums of exp(g), exp(t) and exp(g)*(g-t), which overflow long before g and t do.
+ * They are kept as multiples of 2^(512*bucket) for the two highest buckets that occur; what lies
+ * lower cannot be seen in the result. Which buckets those are does not depend on the order of the
+ * values, so neither does the result. */
 #ifndef METRIC_KL_H
 #define METRIC_KL_H
 

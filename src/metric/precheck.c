@@ -30,8 +30,8 @@ void precheck_init(struct precheck_state *state, const struct plumb_metric_spec 
         state->atol = state->atol_absolute = spec->small_atol;
 }
 
-/* Not finite on either side: is there an error after clipping both to the type's range? The difference
- * is taken in the device's type, where that of the two extremes is infinite. */
+/* Not finite on either side: is there an error after clipping both to the type's range? The
+ * difference is taken in the device's type, where that of the two extremes is infinite. */
 static bool bad_is_error(enum plumb_dtype device, enum plumb_dtype held, double d, double b,
                          double den, double tolerance)
 {

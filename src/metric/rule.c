@@ -36,8 +36,8 @@ void rule_init(struct rule *rule, enum plumb_relative_rule which, enum plumb_dty
     }
 }
 
-/* The tool's own precision: float32 where it computes in that. A float64 operation on float32 values,
- * rounded to float32, is the float32 operation. */
+/* The tool's own precision: float32 where it computes in that. A float64 operation on float32
+ * values, rounded to float32, is the float32 operation. */
 static double rounded(const struct rule *rule, double x)
 {
     return rule->single ? (double)(float)x : x;
@@ -85,7 +85,8 @@ void rule_relative(const struct rule *rule, const double *t, const double *g, si
     }
 }
 
-/* The tool takes 2^(10 - e) in float16 when the golden side is that: from 2^16 on it is infinite. */
+/* The tool takes 2^(10 - e) in float16 when the golden side is that: from 2^16 on it is
+ * infinite. */
 void rule_ulps(const struct rule *rule, const double *d, const double *g, size_t n, double *u)
 {
     if (!rule->half)

@@ -1,8 +1,8 @@
 /* The ways there are to say how far a target value is from a golden one.
  *
- * A rule prepares a block: which pairs count, with what difference and what relative error. The plain
- * rule is the kernels' own; the others follow tools whose numbers plumb reproduces, in their order of
- * rounding, and are scalar. */
+ * A rule prepares a block: which pairs count, with what difference and what relative error. The
+ * plain rule is the kernels' own; the others follow tools whose numbers plumb reproduces, in their
+ * order of rounding, and are scalar. */
 #ifndef METRIC_RULE_H
 #define METRIC_RULE_H
 

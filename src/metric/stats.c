@@ -47,9 +47,9 @@ static void widen(struct stats_state *stats, double min, double max)
         stats->max = max;
 }
 
-/* With m near the block's mean and r = x - m, the sums of x and x^2 are n*m + sum(r) and
- * n*m^2 + 2*m*sum(r) + sum(r^2). Put together from these parts without rounding, they keep the digits
- * that the deviation of values far from zero needs. */
+/* With m near the block's mean and r = x - m, the sums of x and x^2 are n*m + sum(r) and n*m^2 +
+ * 2*m*sum(r) + sum(r^2). Put together from these parts without rounding, they keep the digits that
+ * the deviation of values far from zero needs. */
 void stats_values(struct stats_state *stats, const struct kernels *kernels, const double *x,
                   size_t n)
 {

@@ -16,8 +16,8 @@ struct stats_state {
 void stats_values(struct stats_state *stats, const struct kernels *kernels, const double *x,
                   size_t n);
 
-/* Adds elements [first, first+count) of a tensor; first is a multiple of PLUMB_METRIC_BLOCK and below
- * the tensor's count, count may exceed what is left. */
+/* Adds elements [first, first+count) of a tensor; first is a multiple of PLUMB_METRIC_BLOCK and
+ * below the tensor's count, count may exceed what is left. */
 void stats_tensor(struct stats_state *stats, const struct kernels *kernels,
                   const struct plumb_tensor *tensor, uint64_t first, uint64_t count);
 

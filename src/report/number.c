@@ -109,7 +109,8 @@ static size_t number_digits(double value, char text[NUMBER_BYTES])
                        text);
 }
 
-/* To the nearest multiple of 10^-7; the C library's conversions are exact, so ties cannot go wrong. */
+/* To the nearest multiple of 10^-7; the C library's conversions are exact, so ties cannot go
+ * wrong. */
 static double rounded(double value)
 {
     if (!(fabs(value) < 9007199254740992.0))
@@ -119,8 +120,8 @@ static double rounded(double value)
     return strtod(text, NULL);
 }
 
-/* Two decimals, towards zero, so that only all of something is 100 %. The small addition is for values
- * like 99.98 that are a little below what they stand for. */
+/* Two decimals, towards zero, so that only all of something is 100 %. The small addition is for
+ * values like 99.98 that are a little below what they stand for. */
 static double cut_percent(double value)
 {
     return floor(value * 100 + 1e-9) / 100;

@@ -6,8 +6,8 @@
 
 enum { NUMBER_BYTES = 32 }; /* room for any number and its NUL */
 
-/* All digits: the shortest text that reads back as value, laid out like Python's repr. With point, a
- * whole number keeps its ".0". NaN, inf and -inf for what is not finite. Returns the length. */
+/* All digits: the shortest text that reads back as value, laid out like Python's repr. With point,
+ * a whole number keeps its ".0". NaN, inf and -inf for what is not finite. Returns the length. */
 size_t number_exact(double value, bool point, char text[NUMBER_BYTES]);
 
 /* For people, by style. Returns the length. */

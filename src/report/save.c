@@ -90,8 +90,8 @@ static enum plumb_code fail_errno(struct plumb_error *err, const char *path, con
     return PLUMB_E_IO;
 }
 
-/* A new empty file ".NAME.tmp-PID-N" beside the final one. Fills name and returns its descriptor, or
- * -1 with errno set. */
+/* A new empty file ".NAME.tmp-PID-N" beside the final one. Fills name and returns its descriptor,
+ * or -1 with errno set. */
 static int create_temporary(const char *folder, const char *base, char *name, size_t size)
 {
     for (unsigned n = 0; n < 1000; n++) {

@@ -1,8 +1,9 @@
-/* The value and the borders of the interval that rounds to it are scaled by a power of ten, such that
- * the interval is 1 to 10 units wide. Then it holds at most one multiple of 10, which is the shortest
- * if it is there, and at least one whole number, of which the nearest is wanted (Giulietti's scheme).
- * Powers of ten are kept to 128 bits only; where that is too little to decide, which on random numbers
- * practically never happens, the C library's exact conversions are asked instead. */
+/* The value and the borders of the interval that rounds to it are scaled by a power of ten, such
+ * that the interval is 1 to 10 units wide. Then it holds at most one multiple of 10, which is the
+ * shortest if it is there, and at least one whole number, of which the nearest is wanted
+ * (Giulietti's scheme). Powers of ten are kept to 128 bits only; where that is too little to
+ * decide, which on random numbers practically never happens, the C library's exact conversions are
+ * asked instead. */
 #include "report/shortest.h"
 
 #include <inttypes.h>

@@ -10,8 +10,8 @@ struct decimal {
     int exponent;
 };
 
-/* Of all decimals that round to value (finite, above 0) one with the fewest digits, and of those the
- * nearest to value: what Python's repr prints. */
+/* Of all decimals that round to value (finite, above 0) one with the fewest digits, and of those
+ * the nearest to value: what Python's repr prints. */
 struct decimal shortest_decimal(double value);
 
 /* value (finite, above 0) rounded to `precision` significant digits (1 to 17). */

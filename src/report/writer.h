@@ -20,7 +20,8 @@ enum plumb_code markdown_write(const struct plumb_table *table, const struct plu
 enum plumb_code xlsx_write(const struct plumb_table *table, const char *path, const char *folder,
                            struct plumb_error *err);
 
-/* A cell as people or programs see it: its own text, or a number put into scratch; "" when empty. */
+/* A cell as people or programs see it: its own text, or a number put into scratch; "" when
+ * empty. */
 const char *cell_shown(const struct plumb_cell *cell, const struct plumb_column *column,
                        char scratch[NUMBER_BYTES]);
 const char *cell_exact(const struct plumb_cell *cell, const struct plumb_column *column,

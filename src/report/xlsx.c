@@ -231,7 +231,8 @@ out:;
 enum plumb_code xlsx_write(const struct plumb_table *table, const char *path, const char *folder,
                            struct plumb_error *err)
 {
-    /* The library prints numbers as the locale has them; a workbook with decimal commas is broken. */
+    /* The library prints numbers as the locale has them; a workbook with decimal commas is
+     * broken. */
     locale_t c_locale = newlocale(LC_NUMERIC_MASK, "C", (locale_t)0);
     if (!c_locale)
         return plumb_fail(err, PLUMB_E_NOMEM, "out of memory while writing the workbook");

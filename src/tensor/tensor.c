@@ -59,7 +59,8 @@ enum plumb_code plumb_tensor_set_strides(struct plumb_tensor *tensor, const int6
                           available);
     if (!dense && plumb_dtype_info(tensor->dtype)->bits < 8)
         return plumb_fail(err, PLUMB_E_UNSUPPORTED, "a strided view of a packed 4-bit type");
-    /* The stride of a dimension of size 1 leads nowhere; a wild one must not overflow on the way. */
+    /* The stride of a dimension of size 1 leads nowhere; a wild one must not overflow on the
+     * way. */
     for (unsigned i = 0; i < tensor->rank; i++)
         tensor->stride[i] = tensor->shape[i] == 1 ? 0 : stride[i];
     tensor->dense = dense || tensor->count == 0;

@@ -96,8 +96,8 @@ static inline void assert_open_refused(const struct format *format, const char *
     close_data(&o);
 }
 
-/* Lists every prefix of a file, from memory of exactly that size so that the sanitizers see a byte read
- * too far, and expects an error of each. */
+/* Lists every prefix of a file, from memory of exactly that size so that the sanitizers see a byte
+ * read too far, and expects an error of each. */
 static inline void assert_prefixes_fail(const struct format *format, const char *name)
 {
     struct opened o;

@@ -163,8 +163,8 @@ static void by_order(void **state)
     assert_null(matching.pairs);
 }
 
-/* Two records a side, so that neither the rule for single ones nor a lucky guess does it. The second
- * pair differs only in what must keep it apart from the first. */
+/* Two records a side, so that neither the rule for single ones nor a lucky guess does it. The
+ * second pair differs only in what must keep it apart from the first. */
 static void alike(void **state)
 {
     (void)state;

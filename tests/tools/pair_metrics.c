@@ -55,8 +55,8 @@ static enum plumb_code pair(const struct plumb_metric_spec *spec, char *const *w
     memset(payload, 0, sizeof payload);
     enum plumb_code code = PLUMB_OK;
     for (size_t side = 0; side < 2 && !code; side++)
-        code = load(words[side], count == 4 ? words[2 + side] : NULL, &run[side], &payload[side],
-                    err);
+        code =
+            load(words[side], count == 4 ? words[2 + side] : NULL, &run[side], &payload[side], err);
     if (!code)
         code = plumb_metric_pair(spec, &payload[0].tensor, &payload[1].tensor, &metrics, err);
     if (!code)
@@ -90,7 +90,8 @@ int main(int argc, char **argv)
         struct plumb_error err;
         char text[900];
         if (count >= 2 && pair(&spec, words, count, &err))
-            printf("{\"ok\": false, \"error\": \"%s\"}\n", plumb_error_text(&err, text, sizeof text));
+            printf("{\"ok\": false, \"error\": \"%s\"}\n",
+                   plumb_error_text(&err, text, sizeof text));
     }
     return EXIT_SUCCESS;
 }
