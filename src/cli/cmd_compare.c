@@ -47,6 +47,11 @@ static int find_sides(struct sides *sides, const struct compare_options *options
     return CLI_OK;
 }
 
+static bool goes_to_file(const struct compare_options *options, const struct sides *sides)
+{
+    return sides->result || options->output || options->xlsx || sides->origin_form;
+}
+
 /* Assignments for the standard: the options that are short for one, then --set in order. */
 static const char **settings(const struct compare_options *options, struct arena *arena,
                              size_t *count)
@@ -104,6 +109,7 @@ static enum plumb_code compare(struct plumb_comparison *comparison,
         .settings_count = count,
         .metrics = options->metrics,
         .wide = options->view.wide,
+        .reasons = goes_to_file(options, sides) || options->view.format != PLUMB_TABLE_BOX,
         .threads = cli_threads(&options->view.common),
         .progress = progress_update,
         .progress_context = &progress,
@@ -137,7 +143,7 @@ static enum plumb_code deliver(const struct plumb_comparison *comparison,
                                struct plumb_error *err)
 {
     const struct cli_view *view = &options->view;
-    bool to_file = sides->result || options->output || options->xlsx || sides->origin_form;
+    bool to_file = goes_to_file(options, sides);
     char *made = NULL;
     enum plumb_code code;
     if (options->only >= 0)

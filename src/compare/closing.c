@@ -77,7 +77,7 @@ static void advise(struct buf *text, const struct comparison *comparison)
     buf_text(text, "To pair more: ");
     if (mode == PLUMB_MATCH_EXACT)
         buf_text(text, "--match fuzzy bridges other class names, prefixes and call indices; ");
-    if (targets == goldens)
+    if (targets == goldens && matching->matched == 0)
         buf_printf(text, "--match order pairs the %zu tensors one by one; ", targets);
     buf_text(text, "--map FILE takes lines 'target name: golden name'.\n");
 }
@@ -109,14 +109,10 @@ enum plumb_code compare_closing(struct plumb_comparison *out, const struct compa
                    compare_name(comparison, out->worst_row), row->distance);
     }
     if (out->first_failing_row != PLUMB_NO_RECORD) {
-        const struct row *row = &comparison->rows[out->first_failing_row];
-        bool alone = comparison->matching.pairs[out->first_failing_row].how == PLUMB_UNMATCHED;
+        char reason[1024];
         buf_printf(&text, "; first failure: %s (%s)",
                    compare_name(comparison, out->first_failing_row),
-                   row->compared  ? row->verdict.rule
-                   : alone        ? "no partner"
-                   : row->problem ? row->problem
-                                  : "out of memory");
+                   compare_reason(comparison, out->first_failing_row, reason, sizeof reason));
     }
     buf_text(&text, "\n");
     if (text.failed) {

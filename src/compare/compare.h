@@ -44,4 +44,8 @@ const struct plumb_record *compare_record(const struct comparison *comparison, s
 /* The name to show for a pair. */
 const char *compare_name(const struct comparison *comparison, size_t pair);
 
+/* What decided a pair: the rule, or why there was nothing to judge. Uses text where it has to. */
+const char *compare_reason(const struct comparison *comparison, size_t pair, char *text,
+                           size_t size);
+
 #endif

@@ -38,27 +38,34 @@ static const char *how_text(enum plumb_match_how how)
     return words[how];
 }
 
-/* Why a pair without a partner has none. */
-static void unmatched_reason(const struct comparison *comparison, size_t pair, char *text,
-                             size_t size)
+static const char *unmatched_reason(const struct comparison *comparison, size_t pair, char *text,
+                                    size_t size)
 {
     const struct plumb_pair *p = &comparison->matching.pairs[pair];
-    int other = p->target == PLUMB_NO_RECORD ? 0 : 1;
-    int used = snprintf(text, size, "only in the %s run", other ? "target" : "golden");
-    if (p->nearest != PLUMB_NO_RECORD && used > 0 && (size_t)used < size)
-        snprintf(text + used, size - (size_t)used, "; nearest name there: %s",
-                 plumb_run_record(comparison->run[other], p->nearest)->name);
+    int side = p->target == PLUMB_NO_RECORD ? 1 : 0;
+    const struct plumb_record *record = compare_record(comparison, pair, side);
+    const char *where = side ? "golden" : "target";
+    char problem[900];
+    if (record->error)
+        snprintf(text, size, "only in the %s run, and unreadable there: %s", where,
+                 plumb_error_text(record->error, problem, sizeof problem));
+    else if (p->nearest == PLUMB_NO_RECORD)
+        snprintf(text, size, "only in the %s run", where);
+    else
+        snprintf(text, size, "only in the %s run; nearest name in the other: %s", where,
+                 plumb_run_record(comparison->run[1 - side], p->nearest)->name);
+    return text;
 }
 
-static const char *reason(const struct comparison *comparison, size_t pair, char *text, size_t size)
+const char *compare_reason(const struct comparison *comparison, size_t pair, char *text,
+                           size_t size)
 {
     const struct row *row = &comparison->rows[pair];
     if (row->compared)
         return row->verdict.rule;
-    if (comparison->matching.pairs[pair].how != PLUMB_UNMATCHED)
-        return row->problem ? row->problem : "out of memory";
-    unmatched_reason(comparison, pair, text, size);
-    return text;
+    if (comparison->matching.pairs[pair].how == PLUMB_UNMATCHED)
+        return unmatched_reason(comparison, pair, text, size);
+    return row->problem ? row->problem : "out of memory";
 }
 
 static const char *grad_text(const struct plumb_record *target, const struct plumb_record *golden)
@@ -114,7 +121,7 @@ static bool set_cell(struct plumb_table *table, size_t column, const struct comp
     case FROM_GRAD:
         return plumb_table_text(table, column, grad_text(target, golden));
     case FROM_REASON:
-        return plumb_table_text(table, column, reason(comparison, pair, text, sizeof text));
+        return plumb_table_text(table, column, compare_reason(comparison, pair, text, sizeof text));
     case FROM_METRIC:
         return set_number(table, column, comparison, pair, field->detail);
     case FROM_CRC:

@@ -53,6 +53,10 @@ static size_t parts_of(const struct walk_item *item)
 {
     if (!item->sides)
         return 0;
+    /* What was refused may have been so for its size: nothing is sized by what it promised. */
+    for (unsigned i = 0; i < item->sides; i++)
+        if (record_of(&item->side[i])->error)
+            return 1;
     uint64_t count = record_of(&item->side[0])->count;
     return count ? (size_t)((count - 1) / PART_ELEMENTS + 1) : 1;
 }

@@ -149,6 +149,7 @@ void plumb_metric_finish(const struct plumb_metric_state *state, struct plumb_me
             out->count += state->classes[t][g];
         }
     out->nonfinite_mismatch = s->mismatched;
+    out->integers = state->integers;
     double n = (double)out->count;
 
     /* Pairs that are equal though not finite have no error; whether two NaNs are is an option. */

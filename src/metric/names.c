@@ -33,6 +33,8 @@ static double share(uint64_t part, const struct plumb_metrics *m)
     X(not_close, "NotClose", PLUMB_G_CLOSE, true, (double)(m->count - m->close))                   \
     X(greater, "GtNum", PLUMB_G_CLOSE, true, (double)m->greater)                                   \
     X(unequal, "Unequal", PLUMB_G_CLOSE, true, (double)m->unequal)                                 \
+    X(integer_differences, "Integer Differences", PLUMB_G_ERROR, true,                             \
+      (double)(m->integers ? m->unequal : 0))                                                      \
     X(above, "Target Above", PLUMB_G_CLOSE, true, (double)m->above)                                \
     X(below, "Target Below", PLUMB_G_CLOSE, true, (double)m->below)                                \
     X(error_balance, "Error Balance", PLUMB_G_CLOSE, false, m->error_balance)                      \

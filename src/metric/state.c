@@ -22,6 +22,9 @@ static void state_setup(struct plumb_metric_state *state, const struct plumb_met
                         enum plumb_dtype target, enum plumb_dtype golden, uint64_t count)
 {
     state->spec = *spec;
+    state->integers = !is_float(target) && !is_float(golden);
+    if (state->integers) /* for them a small difference is no rounding, so it is always counted */
+        state->spec.groups |= PLUMB_G_CLOSE;
     state->target = target;
     state->golden = golden;
     plumb_dtype_bytes(target, count, &state->bytes[0]);

@@ -23,7 +23,7 @@ struct plumb_metric_state {
     int direct; /* kernel_type that reads both sides as they are, or -1 */
     struct rule rule;
     struct ulp_scale ulp;
-    bool has_ulp;
+    bool has_ulp, integers;
     double small, small_atol;
 
     uint64_t classes[PLUMB_CLASSES][PLUMB_CLASSES];

@@ -1,0 +1,543 @@
+/* Every kernel of every SIMD level against the one in plain C, bit for bit. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "metric/kernel.h"
+#include "plumb/metric.h"
+#include "random.h"
+
+#include <float.h>
+#include <mpfr.h>
+#include <stdbool.h>
+#include <stdio.h>
+
+enum { BLOCK = PLUMB_METRIC_BLOCK, MAX_LEVELS = 4 };
+
+static struct kernels levels[MAX_LEVELS];
+static size_t level_count;
+
+/* All levels above plain C that this processor has. */
+static int find_levels(void **state)
+{
+    (void)state;
+    struct kernels full = kernels_select(UINT32_MAX), none = kernels_select(0);
+    assert_string_equal(none.name, "c");
+    assert_ptr_equal(none.error, kernels_c.error);
+    if (full.error != kernels_c.error)
+        levels[level_count++] = full;
+    for (size_t i = 0; i < level_count; i++)
+        printf("# level %s against c\n", levels[i].name);
+    if (!level_count)
+        printf("# this processor has plain C only\n");
+    return 0;
+}
+
+/* -- Data -------------------------------------------------------------------------------------- */
+
+static const double odd_values[] = {
+    0.0,   -0.0,    5e-324, -5e-324, 0x1p-1022, DBL_MIN, 1e-310, 1e-200, -1e-160, 1e-45,  0x1p-96,
+    1e-30, 0x1p-97, 1e-16,  0x1p-31, 0x1p-32,   1,       -1,     1.5,    2,       3,      170,
+    -170,  65504,   1e38,   1e150,   -1e150,    1e160,   -1e200, 1e300,  DBL_MAX, 0x1p31, 0x1p32,
+    1e-1,  1e-2,    1e-3,   1e-4,    1e-5,      1e-6,    1e-7,   5e-3,   2e-3,    1e-8,   32,
+};
+
+enum kind { NORMAL, CLOSE, WIDE, ODD, EQUAL, TIES, KINDS };
+
+static double one_value(enum kind kind, uint64_t *seed)
+{
+    const size_t count = sizeof odd_values / sizeof *odd_values;
+    double x;
+    switch (kind) {
+    case WIDE:
+        return random_finite(seed);
+    case ODD: /* a special value, or its neighbour, of either sign */
+        x = odd_values[random_below(seed, count)];
+        if (random_below(seed, 3) == 0)
+            x = nextafter(x, random_unit(seed) < 0 ? -DBL_MAX : DBL_MAX);
+        return random_below(seed, 2) ? x : -x;
+    case EQUAL:
+        return 0.3;
+    case TIES:
+        return (double)random_below(seed, 3) - 1;
+    default:
+        return 3 * random_unit(seed);
+    }
+}
+
+/* A block of pairs: t, g, their difference, and sizes to be tallied. */
+struct data {
+    double t[BLOCK], g[BLOCK], d[BLOCK], r[BLOCK];
+};
+
+static void fill(struct data *data, enum kind kind, uint64_t *seed)
+{
+    for (int i = 0; i < BLOCK; i++) {
+        data->g[i] = one_value(kind, seed);
+        data->t[i] = kind == CLOSE && i % 7 ? data->g[i] * (1 + 1e-4 * random_unit(seed))
+                                            : one_value(kind, seed);
+        data->d[i] = data->t[i] - data->g[i];
+        if (kind == ODD && i % 3 == 0) /* d is an input of its own */
+            data->d[i] = one_value(kind, seed);
+        data->r[i] = fabs(data->d[i]) / fabs(data->g[i]); /* may be infinite, or NaN for 0/0 */
+        if (kind == ODD && i % 5 == 0)
+            data->r[i] = fabs(one_value(kind, seed));
+    }
+}
+
+static bool is_tested_length(size_t n)
+{
+    return n <= 40 || n >= 1000;
+}
+
+/* -- Comparing --------------------------------------------------------------------------------- */
+
+static const char *doing; /* for the message */
+static size_t length;
+
+/* Equal bits; a NaN is a NaN. */
+static void same_reals(const double *a, const double *b, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!(isnan(a[i]) && isnan(b[i])) && memcmp(&a[i], &b[i], sizeof *a) != 0)
+            fail_msg("%s, n = %zu, place %zu: %a instead of %a", doing, length, i, b[i], a[i]);
+}
+
+static void same_counts(const uint64_t *a, const uint64_t *b, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (a[i] != b[i])
+            fail_msg("%s, n = %zu, place %zu: %llu instead of %llu", doing, length, i,
+                     (unsigned long long)b[i], (unsigned long long)a[i]);
+}
+
+#define REALS(x, y, field) same_reals((x).field, (y).field, sizeof(x).field / sizeof(double))
+#define COUNTS(x, y, field)                                                                        \
+    same_counts((const uint64_t *)(x).field, (const uint64_t *)(y).field,                          \
+                sizeof(x).field / sizeof(uint64_t))
+
+static void same_errors(const struct error_lanes *a, const struct error_lanes *b)
+{
+    REALS(*a, *b, tg);
+    REALS(*a, *b, tt);
+    REALS(*a, *b, gg);
+    REALS(*a, *b, dd);
+    REALS(*a, *b, ds);
+    REALS(*a, *b, max);
+}
+
+static void same_relatives(const struct relative_lanes *a, const struct relative_lanes *b)
+{
+    REALS(*a, *b, max);
+    COUNTS(*a, *b, below_5e3);
+    COUNTS(*a, *b, below_1e3);
+}
+
+static void same_close(const struct close_lanes *a, const struct close_lanes *b)
+{
+    COUNTS(*a, *b, close);
+    COUNTS(*a, *b, greater);
+    COUNTS(*a, *b, above);
+    COUNTS(*a, *b, below);
+}
+
+/* -- Kernels on float64 ------------------------------------------------------------------------ */
+
+static void check_maps(const struct kernels *k, const struct data *data, size_t n)
+{
+    const struct kernels *c = &kernels_c;
+    double a[BLOCK + 1], b[BLOCK + 1];
+    a[n] = b[n] = 777;
+
+    doing = "difference";
+    c->difference(data->t, data->g, n, a);
+    k->difference(data->t, data->g, n, b);
+    same_reals(a, b, n + 1);
+
+    doing = "relative";
+    c->relative(data->d, data->g, n, a);
+    k->relative(data->d, data->g, n, b);
+    same_reals(a, b, n + 1);
+
+    doing = "relative in place";
+    memcpy(b, data->d, n * sizeof *b);
+    k->relative(b, data->g, n, b);
+    same_reals(a, b, n + 1);
+
+    doing = "ulps";
+    static const struct ulp_scale scales[] = {{23, -126, 32}, {52, -1022, 32}, {10, -14, 1},
+                                              {7, -126, 1},   {3, -6, 1},      {1, 0, 1}};
+    for (size_t i = 0; i < sizeof scales / sizeof *scales; i++) {
+        c->ulps(data->d, data->g, n, &scales[i], a);
+        k->ulps(data->d, data->g, n, &scales[i], b);
+        same_reals(a, b, n + 1);
+    }
+}
+
+#define TWICE(call)                                                                                \
+    do {                                                                                           \
+        const struct kernels *use = &kernels_c;                                                    \
+        out = &a;                                                                                  \
+        call;                                                                                      \
+        use = k;                                                                                   \
+        out = &b;                                                                                  \
+        call;                                                                                      \
+    } while (0)
+
+static void check_error(const struct kernels *k, const struct data *data, size_t n)
+{
+    doing = "error";
+    struct error_lanes a = {.tg = {1, -2, 3, 0.1}, .max = {0, 1e-3, 1, 0}}, b = a, *out;
+    TWICE(use->error(data->t, data->g, data->d, n, out));
+    same_errors(&a, &b);
+}
+
+static void check_tallies(const struct kernels *k, const struct data *data, size_t n)
+{
+    {
+        doing = "relative_tally";
+        struct relative_lanes a = {.max = {0.5, 0, 0, 0}, .below_1e3 = {7, 0, 0, 9}}, b = a, *out;
+        TWICE(use->relative_tally(data->r, n, out));
+        same_relatives(&a, &b);
+    }
+    {
+        doing = "ratio_tally";
+        struct ratio_lanes a = {.sum = {0.1, 0, 0, 0, 0, 1}, .below_1e2 = {1, 2, 3}}, b = a, *out;
+        TWICE(use->ratio_tally(data->r, n, out));
+        REALS(a, b, sum);
+        COUNTS(a, b, below_1e2);
+        COUNTS(a, b, below_1e4);
+    }
+    {
+        doing = "absolute";
+        struct absolute_lanes a = {.sum = {0.1}}, b, *out;
+        for (int l = 0; l < LANES; l++)
+            a.min[l] = l % 3 ? INFINITY : 1e-5;
+        b = a;
+        TWICE(use->absolute(data->d, n, out));
+        REALS(a, b, sum);
+        REALS(a, b, min);
+        COUNTS(a, b, over);
+    }
+    static const double thresholds[] = {0, 1, 32, 1e-3};
+    for (size_t i = 0; i < 4; i++) {
+        doing = "ulp_tally";
+        double u[BLOCK];
+        for (size_t j = 0; j < n; j++)
+            u[j] = isnan(data->r[j]) ? 0 : data->r[j];
+        struct ulp_lanes a = {.max = {1}}, b = a, *out;
+        TWICE(use->ulp_tally(u, n, thresholds[i], out));
+        REALS(a, b, sum);
+        REALS(a, b, max);
+        COUNTS(a, b, over);
+    }
+}
+
+static void check_limits(const struct kernels *k, const struct data *data, size_t n)
+{
+    static const struct close_limits limits[] = {
+        {1e-3, 1e-5, 0}, {0, 0, 0}, {1e-1, 1e-7, 1e-3}, {0, 1e-2, 5e-3}, {1, 0, 1}};
+    for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
+        doing = "close";
+        struct close_lanes a = {.close = {5}, .below = {0, 0, 0, 0, 0, 0, 0, 1}}, b = a, *out;
+        TWICE(use->close(data->d, data->g, n, &limits[i], out));
+        same_close(&a, &b);
+    }
+    static const double small[][2] = {{0x1p-20, 0x1p-30}, {1e-3, 1e-16}, {0, 0}, {1, 1e-2}};
+    for (size_t i = 0; i < sizeof small / sizeof *small; i++) {
+        doing = "small";
+        struct small_lanes a = {.small = {1, 1}}, b = a, *out;
+        TWICE(use->small(data->d, data->g, n, small[i][0], small[i][1], out));
+        COUNTS(a, b, small);
+        COUNTS(a, b, errors);
+    }
+}
+
+static void check_statistics(const struct kernels *k, const struct data *data, size_t n)
+{
+    {
+        doing = "range";
+        struct range_lanes a = {.sum = {1}}, b, *out;
+        for (int l = 0; l < LANES; l++) {
+            a.min[l] = INFINITY;
+            a.max[l] = -INFINITY;
+        }
+        b = a;
+        TWICE(use->range(data->t, n, out));
+        REALS(a, b, sum);
+        REALS(a, b, min);
+        REALS(a, b, max);
+    }
+    static const double centres[] = {0, 0.3, -1e150, 5e-324};
+    for (size_t i = 0; i < 4; i++) {
+        doing = "centre";
+        struct centre_lanes a = {.squares = {0, 1}}, b = a, *out;
+        TWICE(use->centre(data->t, n, centres[i], out));
+        REALS(a, b, sum);
+        REALS(a, b, squares);
+    }
+    {
+        doing = "kl";
+        double t[BLOCK], g[BLOCK];
+        for (size_t i = 0; i < n; i++) {
+            t[i] = fmod(data->t[i], KL_FAST);
+            g[i] = fmod(data->g[i], KL_FAST);
+            if (i % 11 == 0)
+                g[i] = copysign(KL_FAST, g[i]);
+        }
+        struct kl_lanes a = {.golden = {1}, .weighted = {0, -1}}, b = a, *out;
+        TWICE(use->kl(t, g, n, out));
+        REALS(a, b, golden);
+        REALS(a, b, target);
+        REALS(a, b, weighted);
+    }
+    {
+        doing = "histogram";
+        uint64_t a[HISTOGRAM_BINS] = {[0] = 5, [128] = 5}, b[HISTOGRAM_BINS], total = 0;
+        memcpy(b, a, sizeof b);
+        kernels_c.histogram(data->r, n, a);
+        kernels_c.histogram(data->d, n, a);
+        k->histogram(data->r, n, b);
+        k->histogram(data->d, n, b);
+        same_counts(a, b, HISTOGRAM_BINS);
+        for (int bin = 0; bin < HISTOGRAM_BINS; bin++)
+            total += a[bin];
+        assert_int_equal(total, 2 * n + 10);
+        assert_int_equal(a[HISTOGRAM_BINS - 1], 0);
+    }
+}
+
+static void check_all(const struct kernels *k, const struct data *data, size_t n)
+{
+    length = n;
+    check_maps(k, data, n);
+    check_error(k, data, n);
+    check_tallies(k, data, n);
+    check_limits(k, data, n);
+    check_statistics(k, data, n);
+}
+
+static void test_float64(void **state)
+{
+    (void)state;
+    static struct data data;
+    uint64_t seed = 1;
+    for (size_t level = 0; level < level_count; level++)
+        for (int kind = 0; kind < KINDS; kind++) {
+            fill(&data, (enum kind)kind, &seed);
+            for (size_t n = 0; n <= BLOCK; n++)
+                if (is_tested_length(n))
+                    check_all(&levels[level], &data, n);
+        }
+}
+
+/* Numbers that are not finite reach these before they are sorted out. */
+static void test_not_finite(void **state)
+{
+    (void)state;
+    static struct data data;
+    const double specials[] = {INFINITY, -INFINITY, NAN};
+    uint64_t seed = 2;
+    for (size_t level = 0; level < level_count; level++)
+        for (int round = 0; round < 200; round++) {
+            fill(&data, NORMAL, &seed);
+            for (int i = 0; i < round % 20; i++) {
+                data.t[random_below(&seed, BLOCK)] = specials[random_below(&seed, 3)];
+                data.g[random_below(&seed, BLOCK)] = specials[random_below(&seed, 3)];
+            }
+            for (int i = 0; i < BLOCK; i++)
+                data.d[i] = data.t[i] - data.g[i];
+            length = BLOCK - (size_t)random_below(&seed, 20);
+            check_error(&levels[level], &data, length);
+            struct range_lanes a = {0}, b = {0};
+            doing = "range";
+            kernels_c.range(data.t, length, &a);
+            levels[level].range(data.t, length, &b);
+            REALS(a, b, sum);
+            REALS(a, b, min);
+            REALS(a, b, max);
+        }
+}
+
+/* -- Kernels on stored values ------------------------------------------------------------------ */
+
+static const size_t widths[KERNEL_TYPES] = {8, 4, 2, 2};
+
+/* A value of the type, as its bits: any finite one, or one near others. */
+static uint64_t stored_value(enum kernel_type type, enum kind kind, uint64_t *seed)
+{
+    for (;;) {
+        double x = one_value(kind, seed);
+        float single = (float)x;
+        uint32_t word;
+        memcpy(&word, &single, sizeof word);
+        uint64_t bits, top;
+        switch (type) {
+        case KERNEL_F64:
+            memcpy(&bits, &x, sizeof bits);
+            top = UINT64_C(0x7FF) << 52;
+            break;
+        case KERNEL_F32:
+            bits = kind == WIDE ? random_bits(seed) & UINT32_MAX : word;
+            top = 0x7F800000;
+            break;
+        case KERNEL_F16: /* bits rather than values: mostly in the usual range */
+            bits = kind == WIDE || kind == ODD ? random_bits(seed) & 0xFFFF
+                                               : 0x3000 + (random_bits(seed) & 0x8FFF);
+            top = 0x7C00;
+            break;
+        default:
+            bits = kind == WIDE ? random_bits(seed) & 0xFFFF : word >> 16;
+            top = 0x7F80;
+            break;
+        }
+        if ((bits & top) != top)
+            return bits;
+    }
+}
+
+static void fill_stored(enum kernel_type type, enum kind kind, unsigned char *t, unsigned char *g,
+                        uint64_t *seed)
+{
+    for (size_t i = 0; i < BLOCK; i++) {
+        uint64_t golden = stored_value(type, kind, seed), target = stored_value(type, kind, seed);
+        if (kind == CLOSE && i % 7)
+            target = golden ^ random_below(seed, type == KERNEL_F64 ? 1 << 20 : 8);
+        if (kind == EQUAL)
+            target = golden;
+        memcpy(g + i * widths[type], &golden, widths[type]);
+        memcpy(t + i * widths[type], &target, widths[type]);
+    }
+}
+
+static void check_stored(const struct kernels *k, enum kernel_type type, const void *t,
+                         const void *g, size_t n)
+{
+    const struct kernels *c = &kernels_c;
+    length = n;
+    doing = "load";
+    double x[BLOCK + 1], y[BLOCK + 1];
+    x[n] = y[n] = 777;
+    c->load[type](t, n, x);
+    k->load[type](t, n, y);
+    same_reals(x, y, n + 1);
+
+    doing = "pair_error";
+    struct error_lanes a = {.max = {0, 1e-3}}, b = a;
+    c->pair_error[type](t, g, n, &a);
+    k->pair_error[type](t, g, n, &b);
+    same_errors(&a, &b);
+
+    doing = "pair_relative";
+    struct error_lanes again = {.max = {0, 1e-3}};
+    struct relative_lanes ra = {.below_5e3 = {3}}, rb = ra;
+    c->pair_relative[type](t, g, n, &again, &ra);
+    same_errors(&a, &again);
+    again = (struct error_lanes){.max = {0, 1e-3}};
+    k->pair_relative[type](t, g, n, &again, &rb);
+    same_errors(&a, &again);
+    same_relatives(&ra, &rb);
+
+    doing = "pair_close";
+    static const struct close_limits limits[] = {{1e-3, 1e-5, 0}, {0, 0, 1e-3}};
+    for (int i = 0; i < 2; i++) {
+        struct close_lanes ca = {.above = {2}}, cb = ca;
+        c->pair_close[type](t, g, n, &limits[i], &ca);
+        k->pair_close[type](t, g, n, &limits[i], &cb);
+        same_close(&ca, &cb);
+    }
+}
+
+static void test_stored(void **state)
+{
+    (void)state;
+    static unsigned char t[BLOCK * 8 + 1], g[BLOCK * 8 + 1];
+    uint64_t seed = 3;
+    for (size_t level = 0; level < level_count; level++)
+        for (int type = 0; type < KERNEL_TYPES; type++)
+            for (int kind = 0; kind < KINDS; kind++) {
+                size_t offset = kind % 2 != 0; /* no alignment is promised */
+                fill_stored((enum kernel_type)type, (enum kind)kind, t + offset, g + offset, &seed);
+                for (size_t n = 0; n <= BLOCK; n++)
+                    if (is_tested_length(n))
+                        check_stored(&levels[level], (enum kernel_type)type, t + offset, g + offset,
+                                     n);
+            }
+}
+
+/* All 65,536 codes of the 16-bit types, NaNs and infinities too. */
+static void test_load_codes(void **state)
+{
+    (void)state;
+    static uint16_t codes[65536];
+    static double a[65536], b[65536];
+    for (unsigned i = 0; i < 65536; i++)
+        codes[i] = (uint16_t)i;
+    for (size_t level = 0; level < level_count; level++)
+        for (int type = KERNEL_F16; type <= KERNEL_BF16; type++) {
+            doing = "load";
+            for (size_t at = 0; at < 65536; at += BLOCK) {
+                kernels_c.load[type](codes + at, BLOCK, a + at);
+                levels[level].load[type](codes + at, BLOCK, b + at);
+            }
+            same_reals(a, b, 65536);
+        }
+}
+
+/* -- The exponential --------------------------------------------------------------------------- */
+
+static void test_exp(void **state)
+{
+    (void)state;
+    uint64_t seed = 4;
+    double worst = 0;
+    mpfr_t wanted, error;
+    mpfr_init2(wanted, 120);
+    mpfr_init2(error, 120);
+    for (int i = 0; i < 60000; i++) {
+        double x = 177.5 * random_unit(&seed);
+        if (i < 512) /* the ends of the interval of the series */
+            x = (i - 256 + 0.5) * 0.6931471805599453;
+        else if (i % 10 == 0)
+            x = 708 * random_unit(&seed);
+        else if (i % 10 == 1)
+            x = ldexp(random_unit(&seed), -(int)random_below(&seed, 60));
+        mpfr_set_d(wanted, x, MPFR_RNDN);
+        mpfr_exp(wanted, wanted, MPFR_RNDN);
+        mpfr_set_d(error, kernel_exp(x), MPFR_RNDN);
+        mpfr_sub(error, error, wanted, MPFR_RNDN);
+        mpfr_div(error, error, wanted, MPFR_RNDN);
+        double relative = fabs(mpfr_get_d(error, MPFR_RNDN));
+        if (!(relative < 2e-11))
+            fail_msg("exp(%a) is off by %g", x, relative);
+        worst = relative > worst ? relative : worst;
+    }
+    mpfr_clear(wanted);
+    mpfr_clear(error);
+    mpfr_free_cache();
+    printf("# kernel_exp: largest relative error %.2g\n", worst);
+    assert_true(worst > 1e-14); /* else nothing was measured */
+    assert_true(kernel_exp(0) == 1);
+}
+
+static void test_mask(void **state)
+{
+    (void)state;
+    plumb_cpu_mask(0);
+    assert_string_equal(plumb_cpu_level(), "c");
+    plumb_cpu_mask(UINT32_MAX);
+    assert_string_equal(plumb_cpu_level(), level_count ? levels[level_count - 1].name : "c");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_float64), cmocka_unit_test(test_not_finite),
+        cmocka_unit_test(test_stored),  cmocka_unit_test(test_load_codes),
+        cmocka_unit_test(test_exp),     cmocka_unit_test(test_mask),
+    };
+    return cmocka_run_group_tests(tests, find_levels, NULL);
+}
