@@ -4,7 +4,8 @@
 
 enum rebuild {
     REBUILD_NONE,
-    REBUILD_TENSOR,    /* storage, offset, size, stride [, requires_grad, hooks [, dtype]] */
+    REBUILD_TENSOR,    /* storage, offset, size, stride [, requires_grad, hooks [, dtype]]
+                        * [, metadata] */
     REBUILD_PARAMETER, /* tensor, requires_grad, hooks [, state] */
     REBUILD_TYPE,      /* function, class, arguments, state */
     REBUILD_OTHER,     /* a tensor that plumb does not read */
@@ -22,6 +23,8 @@ static const struct {
     {"torch._tensor._rebuild_from_type", REBUILD_TYPE},
     {"torch._tensor._rebuild_from_type_v2", REBUILD_TYPE},
     {"torch.storage._load_from_bytes", REBUILD_OTHER},
+    {"numpy.core.multiarray._reconstruct", REBUILD_OTHER},
+    {"numpy._core.multiarray._reconstruct", REBUILD_OTHER},
 };
 
 static const struct {
@@ -131,6 +134,23 @@ static enum plumb_code read_dtype(const struct pickle_value *value, enum plumb_d
     return PLUMB_OK;
 }
 
+/* Marks by which torch puts off work: the storage does not hold the tensor's values. */
+static enum plumb_code check_metadata(const struct pickle_value *metadata, struct plumb_error *err)
+{
+    if (metadata->kind != PICKLE_DICT)
+        return PLUMB_OK;
+    for (uint32_t i = 0; i + 1 < metadata->items.count; i += 2) {
+        const struct pickle_value *key = metadata->items.at[i], *on = metadata->items.at[i + 1];
+        bool conj = pickle_is_str(key, "conj");
+        if ((conj || pickle_is_str(key, "neg")) && on->kind == PICKLE_BOOL && on->integer)
+            return plumb_fail_at(err, PLUMB_E_UNSUPPORTED, key->offset,
+                                 "%s views are not read: save what %s() gives",
+                                 conj ? "conjugate" : "negative",
+                                 conj ? "resolve_conj" : "resolve_neg");
+    }
+    return PLUMB_OK;
+}
+
 static enum plumb_code read_call(const struct pickle_value *callable,
                                  const struct pickle_value *args, struct pt_tensor *out,
                                  struct plumb_error *err)
@@ -159,6 +179,9 @@ static enum plumb_code read_call(const struct pickle_value *callable,
         code = malformed(at[3], "number of strides", err);
     if (args->items.count > 4 && at[4]->kind == PICKLE_BOOL && out->requires_grad < 0)
         out->requires_grad = (int8_t)at[4]->integer;
+    uint32_t metadata = typed ? 6 : 7;
+    if (!code && args->items.count > metadata)
+        code = check_metadata(at[metadata], err);
     return code;
 }
 
@@ -207,7 +230,7 @@ enum plumb_code pt_tensor_read(const struct pickle_value *value, struct pt_tenso
             break;
         case REBUILD_OTHER:
             return plumb_fail_at(err, PLUMB_E_UNSUPPORTED, callable->offset,
-                                 "tensors made by %.200s are not read: save a dense copy of it",
+                                 "what %.200s makes is not read: save it as a dense tensor",
                                  callable->global);
         case REBUILD_NONE:
             return malformed(callable, "function", err);

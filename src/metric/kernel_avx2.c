@@ -546,52 +546,65 @@ INLINE __m256i bins32(const double *x)
     return _mm256_or_si256(bytes, _mm256_slli_epi64(bins4(x + 28), 56));
 }
 
-INLINE unsigned horizontal(__m256i bytes, int want_max)
+INLINE unsigned largest_byte(__m256i bytes)
 {
-    unsigned char byte[32];
-    _mm256_storeu_si256((__m256i *)byte, bytes);
-    unsigned best = byte[0];
-    for (int i = 1; i < 32; i++)
-        best = want_max ? (byte[i] > best ? byte[i] : best) : (byte[i] < best ? byte[i] : best);
-    return best;
+    __m128i m = _mm_max_epu8(_mm256_castsi256_si128(bytes), _mm256_extracti128_si256(bytes, 1));
+    /* The smallest 16-bit word of the complement, once each holds the larger of its two bytes. */
+    m = _mm_max_epu8(m, _mm_srli_epi16(m, 8));
+    m = _mm_minpos_epu16(
+        _mm_xor_si128(_mm_and_si128(m, _mm_set1_epi16(0xFF)), _mm_set1_epi16(0xFF)));
+    return 0xFFu - (unsigned)_mm_extract_epi16(m, 0);
 }
 
-/* How many of the bytes equal one value; at most 255 vectors. */
-INLINE uint64_t count_bytes(const __m256i *vectors, size_t n, unsigned value)
+/* How many of the bytes equal value, value + 1, ... value + 3; at most 255 vectors. */
+INLINE void count_bytes(const __m256i *vectors, size_t n, unsigned value, uint64_t found[4])
 {
-    __m256i wanted = _mm256_set1_epi8((char)value), sums = _mm256_setzero_si256();
+    __m256i wanted[4], sums[4];
+    for (int k = 0; k < 4; k++) {
+        wanted[k] = _mm256_set1_epi8((char)(value + (unsigned)k));
+        sums[k] = _mm256_setzero_si256();
+    }
     for (size_t i = 0; i < n; i++)
-        sums = _mm256_sub_epi8(sums, _mm256_cmpeq_epi8(vectors[i], wanted));
-    uint64_t part[4];
-    _mm256_storeu_si256((__m256i *)part, _mm256_sad_epu8(sums, _mm256_setzero_si256()));
-    return part[0] + part[1] + part[2] + part[3];
+        for (int k = 0; k < 4; k++)
+            sums[k] = _mm256_sub_epi8(sums[k], _mm256_cmpeq_epi8(vectors[i], wanted[k]));
+    for (int k = 0; k < 4; k++) {
+        uint64_t part[4];
+        _mm256_storeu_si256((__m256i *)part, _mm256_sad_epu8(sums[k], _mm256_setzero_si256()));
+        found[k] = part[0] + part[1] + part[2] + part[3];
+    }
 }
 
-/* Errors of one block seldom span more than some twenty powers of two. So the bins are written as
- * bytes, and each bin in the range that occurs is counted by comparing all bytes with it: faster
- * than incrementing counters one by one, which wait for each other. */
+/* Errors of one block seldom span more than some twenty powers of two, no error and an infinite one
+ * apart. So the bins are written as bytes, and each bin in the range that occurs is counted by
+ * comparing all bytes with it: faster than incrementing counters, which wait for each other. */
 static void histogram(const double *x, size_t n, uint64_t *bins)
 {
-    enum { MOST_VECTORS = 32, WIDE_RANGE = 40 };
-    __m256i vectors[MOST_VECTORS];
+    enum { MOST_VECTORS = 32, WIDE_RANGE = 40, TOP = HISTOGRAM_BINS - 2 };
+    __m256i vectors[MOST_VECTORS], top = _mm256_set1_epi8((char)TOP);
     __m256i low = _mm256_set1_epi8(-1), high = _mm256_setzero_si256();
     size_t used = 0;
     for (; used < n / 32 && used < MOST_VECTORS; used++) {
         __m256i v = bins32(x + used * 32);
         vectors[used] = v;
-        high = _mm256_max_epu8(high, v);
-        /* Zeros wrap around to the top here, and do not count as low. */
+        high = _mm256_max_epu8(high, _mm256_andnot_si256(_mm256_cmpeq_epi8(v, top), v));
+        /* Zeros wrap around to the largest byte here, and do not count as low. */
         low = _mm256_min_epu8(low, _mm256_sub_epi8(v, _mm256_set1_epi8(1)));
     }
-    unsigned last = horizontal(high, 1), first = horizontal(low, 0) + 1;
-    if (used && last && last - first > WIDE_RANGE)
+    unsigned last = largest_byte(high);
+    unsigned first = 256 - largest_byte(_mm256_xor_si256(low, _mm256_set1_epi8(-1)));
+    if (last > first + WIDE_RANGE)
         used = 0;
     if (used) {
-        uint64_t zeros = used * 32;
-        for (unsigned bin = first; bin <= last; bin++) {
-            uint64_t found = count_bytes(vectors, used, bin);
-            bins[bin] += found;
-            zeros -= found;
+        uint64_t zeros = used * 32, found[4];
+        count_bytes(vectors, used, TOP, found); /* nothing is above */
+        bins[TOP] += found[0];
+        zeros -= found[0];
+        for (unsigned bin = first; bin <= last; bin += 4) {
+            count_bytes(vectors, used, bin, found);
+            for (unsigned k = 0; k < 4 && bin + k <= last; k++) {
+                bins[bin + k] += found[k];
+                zeros -= found[k];
+            }
         }
         bins[0] += zeros;
     }

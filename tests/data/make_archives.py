@@ -105,10 +105,11 @@ class Asm:
                 cls.number(count) + b"tQ")
 
     @classmethod
-    def v2(cls, storage: bytes, offset: int, shape: tuple, stride: tuple) -> bytes:
+    def v2(cls, storage: bytes, offset: int, shape: tuple, stride: tuple,
+           metadata: bytes = b"") -> bytes:
         return (cls.glob("torch._utils", "_rebuild_tensor_v2") + b"(" + storage +
                 cls.number(offset) + cls.ints(*shape) + cls.ints(*stride) + b"\x89" +
-                cls.glob("collections", "OrderedDict") + b")RtR")
+                cls.glob("collections", "OrderedDict") + b")R" + metadata + b"tR")
 
     @classmethod
     def v3(cls, storage: bytes, shape: tuple, stride: tuple, dtype: str) -> bytes:
@@ -201,6 +202,14 @@ def make_pt_by_hand() -> None:
         strides=Asm.v2(Asm.storage(FLOAT, "0", 6), 0, (6,), (1, 1)),
         negative=Asm.v2(Asm.storage(FLOAT, "0", 6), -1, (6,), (1,)),
         good=tensor), {"0": ramp})
+    # What torch 2 writes for views whose work it puts off, and an array of numpy.
+    array = (Asm.glob("numpy.core.multiarray", "_reconstruct") + b"(" +
+             Asm.glob("numpy", "ndarray") + Asm.ints(0) + Asm.text("b") + b"tR")
+    lazy = {"conj": Asm.dict(conj=b"\x88"), "neg": Asm.dict(conj=b"\x89", neg=b"\x88"),
+            "plain": Asm.dict(conj=b"\x89")}
+    write("lazy", Asm.dict(array=array, **{
+        name: Asm.v2(Asm.storage(FLOAT, "0", 6), 0, (2, 3), (3, 1), marks)
+        for name, marks in lazy.items()}), {"0": ramp})
     # A list in itself, and lists that double at each of 30 levels: a naive walk never ends.
     write("cycle", b"]q\x00h\x00a(" + tensor + b"e", {"0": ramp})
     write("bomb", b"]q\x00" + b"".join(

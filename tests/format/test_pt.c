@@ -136,6 +136,19 @@ static void other_sorts_of_tensors_are_named(void **state)
     close_data(&o);
 }
 
+static void values_that_are_not_stored_are_refused(void **state)
+{
+    (void)state;
+    struct opened o;
+    open_good(&o, "pt/lazy.pt");
+    assert_int_equal(o.listing.count, 4);
+    assert_refused(&o, "array", PLUMB_E_UNSUPPORTED, "numpy.core.multiarray._reconstruct");
+    assert_refused(&o, "conj", PLUMB_E_UNSUPPORTED, "resolve_conj");
+    assert_refused(&o, "neg", PLUMB_E_UNSUPPORTED, "resolve_neg");
+    assert_values(&o, &format_pt, "plain", PLUMB_F32, 2, (int64_t[]){2, 3}, ramp);
+    close_data(&o);
+}
+
 static void untyped_storages(void **state)
 {
     (void)state;
@@ -256,6 +269,7 @@ int main(void)
         cmocka_unit_test(lone_tensor_has_the_name_of_the_file),
         cmocka_unit_test(whole_module_shows_its_parameters),
         cmocka_unit_test(other_sorts_of_tensors_are_named),
+        cmocka_unit_test(values_that_are_not_stored_are_refused),
         cmocka_unit_test(untyped_storages),
         cmocka_unit_test(byte_order_and_deflated_storages),
         cmocka_unit_test(lies_cost_their_record),
