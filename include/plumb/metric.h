@@ -91,7 +91,7 @@ struct plumb_metrics {
     double max_rel, mean_rel;
     uint64_t rel_below_1e2, rel_below_5e3, rel_below_1e3, rel_below_1e4;
 
-    uint64_t close, greater, unequal; /* unequal: -0 equals 0, NaN differs from NaN */
+    uint64_t close, greater, unequal; /* unequal: -0 equals 0 */
     bool integers;         /* both sides are integers or bool; unequal is then always there */
     uint64_t above, below; /* target > golden, target < golden */
     double error_balance;  /* |above - below| / count */

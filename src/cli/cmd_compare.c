@@ -299,7 +299,7 @@ static const struct args_option table_options[] = {
      FIELD(columns),
      .choices = "auto|xray|torchair",
      .initial = "auto",
-     .help = "auto: xray if both are HDF5"},
+     .help = "auto: xray if all have a step"},
     {.names = {"--metrics"},
      .kind = ARGS_TEXT,
      FIELD(metrics),

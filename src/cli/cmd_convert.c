@@ -292,8 +292,8 @@ const struct args_command cmd_convert = {
     .summary = "write the tensors of a run in another format",
     .usage = "SRC DST [options]",
     .about = "Writes every tensor of a run into one .safetensors or .h5 file, or into a folder of "
-             ".npy files, bit by bit. Steps, and ranks where there are several, become part of the "
-             "names.",
+             ".npy files, bit by bit. Steps and ranks become part of the names where there are "
+             "several; in .h5, steps are groups.",
     .sets = convert_sets,
     .examples = convert_examples,
     .exits = "0 when everything was converted\n"

@@ -43,8 +43,8 @@ static int run_summary(const void *context)
         code = cli_show(table, &options->view, &err);
     }
     if (!code && unreadable)
-        cli_message("%zu of %zu tensors could not be read; see why with: plumb info %s", unreadable,
-                    plumb_run_count(run), options->path);
+        cli_message("%zu of %zu tensors could not be read%s", unreadable, plumb_run_count(run),
+                    options->view.wide ? "" : "; --wide says why");
 out:
     if (code)
         cli_report(&err);

@@ -2,6 +2,7 @@
 #include "cli/cli.h"
 #include "cli/terminal.h"
 #include "plumb/metric.h"
+#include "report/utf8.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -68,9 +69,15 @@ static void print_line(const char *prefix, const char *format, va_list arguments
 {
     char text[2048];
     vsnprintf(text, sizeof text, format, arguments);
-    for (char *c = text; *c; c++)
-        if ((unsigned char)*c < 0x20 || *c == 0x7f)
-            *c = '?';
+    char *to = text;
+    for (const char *from = text; *from;) {
+        struct utf8_char c = utf8_next(from);
+        bool shown = utf8_width(c) >= 0;
+        memmove(to, shown ? from : "?", shown ? c.size : 1);
+        to += shown ? c.size : 1;
+        from += c.size;
+    }
+    *to = '\0';
     fflush(stdout); /* what was said before shall also be seen before */
     fprintf(stderr, "%s%s\n", prefix, text);
 }

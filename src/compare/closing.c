@@ -1,6 +1,7 @@
 /* The line that sums a comparison up, and what to do when names did not match. */
 #include "base/buf.h"
 #include "compare/compare.h"
+#include "report/utf8.h"
 
 #include <math.h>
 
@@ -44,12 +45,27 @@ static void put_count(struct buf *text, const char *gap, size_t count, const cha
     buf_printf(text, "%s%zu %s", gap, count, what);
 }
 
+/* Names come from files that strangers wrote: none may end the line or begin an escape sequence. */
+static void put_clean(struct buf *text, const char *words)
+{
+    while (*words) {
+        struct utf8_char c = utf8_next(words);
+        if (utf8_width(c) < 0)
+            buf_text(text, "?");
+        else
+            buf_append(text, words, c.size);
+        words += c.size;
+    }
+}
+
 static void first_names(struct buf *text, const char *side, const struct plumb_run *run)
 {
     size_t count = plumb_run_count(run);
     buf_printf(text, "  %s has %zu tensor%s", side, count, count == 1 ? "" : "s");
-    for (size_t i = 0; i < count && i < 3; i++)
-        buf_printf(text, "%s%s", i ? ", " : ": ", plumb_run_record(run, i)->name);
+    for (size_t i = 0; i < count && i < 3; i++) {
+        buf_text(text, i ? ", " : ": ");
+        put_clean(text, plumb_run_record(run, i)->name);
+    }
     buf_text(text, count > 3 ? ", ...\n" : "\n");
 }
 
@@ -67,9 +83,11 @@ static void advise(struct buf *text, const struct comparison *comparison)
             const struct plumb_pair *pair = &matching->pairs[i];
             if (pair->target == PLUMB_NO_RECORD || pair->nearest == PLUMB_NO_RECORD)
                 continue;
-            buf_printf(text, "  nearest: %s ~ %s\n",
-                       plumb_run_record(comparison->run[0], pair->target)->name,
-                       plumb_run_record(comparison->run[1], pair->nearest)->name);
+            buf_text(text, "  nearest: ");
+            put_clean(text, plumb_run_record(comparison->run[0], pair->target)->name);
+            buf_text(text, " ~ ");
+            put_clean(text, plumb_run_record(comparison->run[1], pair->nearest)->name);
+            buf_text(text, "\n");
             break;
         }
     }
@@ -105,16 +123,19 @@ enum plumb_code compare_closing(struct plumb_comparison *out, const struct compa
         put_count(&text, ", ", out->unreadable, "not comparable");
     if (out->worst_row != PLUMB_NO_RECORD && comparison->rows[out->worst_row].distance != 0) {
         const struct row *row = &comparison->rows[out->worst_row];
-        buf_printf(&text, "; worst: %s (relative distance %.3g)",
-                   compare_name(comparison, out->worst_row), row->distance);
+        buf_text(&text, "; worst: ");
+        put_clean(&text, compare_name(comparison, out->worst_row));
+        buf_printf(&text, " (relative distance %.3g)", row->distance);
     }
     if (out->first_failing_row != PLUMB_NO_RECORD) {
         char reason[1024];
-        buf_printf(&text, "; first failure: %s (%s)",
-                   compare_name(comparison, out->first_failing_row),
-                   compare_reason(comparison, out->first_failing_row, reason, sizeof reason));
+        buf_text(&text, "; first failure: ");
+        put_clean(&text, compare_name(comparison, out->first_failing_row));
+        buf_text(&text, " (");
+        put_clean(&text, compare_reason(comparison, out->first_failing_row, reason, sizeof reason));
+        buf_text(&text, ")");
     }
-    buf_text(&text, "\n");
+    buf_printf(&text, "; standard: %s\n", plumb_standard_name(comparison->standard));
     if (text.failed) {
         buf_free(&text);
         return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");

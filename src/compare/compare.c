@@ -57,7 +57,7 @@ static void release(void *state)
     plumb_metric_free(state);
 }
 
-/* "0:12 -20:3 inf:1": the count of each bin that has any, by its exponent of two. */
+/* "0:12 2^-20:3 not finite:1": the count of each bin that has any, by its power of two. */
 static char *histogram_text(const struct plumb_histogram *histogram)
 {
     struct buf text = {0};
@@ -94,6 +94,7 @@ static void finish(void *context, size_t item, const struct plumb_payload *paylo
     struct plumb_metrics metrics;
     plumb_metric_finish(state, &metrics);
     row->compared = true;
+    row->integers = metrics.integers;
     row->distance = metrics.relative_euclidean;
     row->max_rel = metrics.max_rel;
     double *values = comparison->values + item * layout->metric_count;

@@ -7,6 +7,7 @@
 /* What became of one pair. */
 struct row {
     bool compared;
+    bool integers; /* both sides: they have no ULPs */
     struct plumb_verdict verdict;
     double distance; /* relative Euclidean: which row is worst */
     double max_rel;  /* for jumps */

@@ -38,6 +38,20 @@ static const char *how_text(enum plumb_match_how how)
     return words[how];
 }
 
+/* " at step 2, rank 0", as far as the record knows. */
+static const char *place_of(const struct plumb_record *record, char *text, size_t size)
+{
+    bool step = record->step >= 0, rank = record->rank >= 0;
+    if (step && rank)
+        snprintf(text, size, " at step %" PRId64 ", rank %" PRId64, record->step, record->rank);
+    else if (step || rank)
+        snprintf(text, size, " at %s %" PRId64, step ? "step" : "rank",
+                 step ? record->step : record->rank);
+    else
+        snprintf(text, size, " without step and rank");
+    return text;
+}
+
 static const char *unmatched_reason(const struct comparison *comparison, size_t pair, char *text,
                                     size_t size)
 {
@@ -45,15 +59,22 @@ static const char *unmatched_reason(const struct comparison *comparison, size_t 
     int side = p->target == PLUMB_NO_RECORD ? 1 : 0;
     const struct plumb_record *record = compare_record(comparison, pair, side);
     const char *where = side ? "golden" : "target";
-    char problem[900];
+    const struct plumb_record *nearest =
+        p->nearest == PLUMB_NO_RECORD ? NULL
+                                      : plumb_run_record(comparison->run[1 - side], p->nearest);
+    char problem[900], here[64], there[64];
     if (record->error)
         snprintf(text, size, "only in the %s run, and unreadable there: %s", where,
                  plumb_error_text(record->error, problem, sizeof problem));
-    else if (p->nearest == PLUMB_NO_RECORD)
+    else if (!nearest)
         snprintf(text, size, "only in the %s run", where);
+    else if (strcmp(nearest->name, record->name) == 0 &&
+             (nearest->step != record->step || nearest->rank != record->rank))
+        snprintf(text, size, "only in the %s run%s; the other has it%s", where,
+                 place_of(record, here, sizeof here), place_of(nearest, there, sizeof there));
     else
         snprintf(text, size, "only in the %s run; nearest name in the other: %s", where,
-                 plumb_run_record(comparison->run[1 - side], p->nearest)->name);
+                 nearest->name);
     return text;
 }
 
@@ -81,6 +102,8 @@ static bool set_number(struct plumb_table *table, size_t column,
     if (!comparison->rows[pair].compared)
         return plumb_table_text(table, column, "N/A");
     const struct layout *layout = &comparison->layout;
+    if (comparison->rows[pair].integers && layout->metrics[which]->group == PLUMB_G_ULP)
+        return plumb_table_text(table, column, "N/A");
     double value = comparison->values[pair * layout->metric_count + which];
     if (layout->metrics[which]->integer)
         plumb_table_int(table, column, (int64_t)value);

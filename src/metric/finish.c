@@ -48,7 +48,7 @@ static double quotient(double a, double b)
 }
 
 struct sums {
-    double tg, tt, gg, dd, ds;
+    double tg, tt, gg, dd;
     double scale; /* what norms have to be multiplied with */
 };
 
@@ -56,20 +56,20 @@ static struct sums round_sums(const struct plumb_metric_state *state)
 {
     const struct error_sums *e = &state->sums, *h = &state->huge;
     struct sums s = {exact_round(&e->tg), exact_round(&e->tt), exact_round(&e->gg),
-                     exact_round(&e->dd), exact_round(&e->ds), 1};
+                     exact_round(&e->dd), 1};
     if (state->any_huge) {
         s.tg = s.tg * 0x1p-1024 + exact_round(&h->tg);
         s.tt = s.tt * 0x1p-1024 + exact_round(&h->tt);
         s.gg = s.gg * 0x1p-1024 + exact_round(&h->gg);
         s.dd = s.dd * 0x1p-1024 + exact_round(&h->dd);
-        s.ds = s.ds * 0x1p-1024 + exact_round(&h->ds);
         s.scale = 0x1p512;
     }
     return s;
 }
 
-/* 1 - cos = (|d|^2 - (|t| - |g|)^2) / (2 |t| |g|), with |t| - |g| = sum(d*(t+g)) / (|t| + |g|): no
- * cancellation where the two are close, which is where the digits are wanted. */
+/* 1 - cos = (|d|^2 - (|t| - |g|)^2) / (2 |t| |g|): no cancellation where the two are close, which is
+ * where the digits are wanted. What rounding does to |t| - |g| is squared, and so cannot be seen.
+ * Where d is long, as for vectors of very different lengths, the quotient of the sums is better. */
 static void finish_cosine(const struct plumb_metric_state *state, const struct sums *s,
                           struct plumb_metrics *out)
 {
@@ -88,14 +88,15 @@ static void finish_cosine(const struct plumb_metric_state *state, const struct s
         return;
     }
     double direct = s->tg / (t * g);
-    double gap = s->ds / (t + g);
+    double gap = (s->tt - s->gg) / (t + g);
     double away = (s->dd - gap * gap) / (2 * t * g);
+    bool near = s->dd < 2 * t * g;
     if (away < 0)
         away = 0;
-    if (direct < -1)
-        direct = -1;
-    out->cosine = away < 0.5 ? 1 - away : direct;
-    out->one_minus_cosine = away < 0.5 ? away : 1 - direct;
+    if (direct < -1 || direct > 1)
+        direct = copysign(1, direct);
+    out->cosine = near ? 1 - away : direct;
+    out->one_minus_cosine = near ? away : 1 - direct;
 }
 
 static double relative_euclidean(const struct plumb_metric_state *state, const struct sums *s)

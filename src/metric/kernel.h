@@ -17,9 +17,9 @@ enum { LANES = 8, ERROR_LANES = 4, ABS_LIMITS = 7 };
 /* Pairs of equal types that the hottest kernels read without converting them first. */
 enum kernel_type { KERNEL_F64, KERNEL_F32, KERNEL_F16, KERNEL_BF16, KERNEL_TYPES };
 
-/* t: target, g: golden, d = t - g, s = t + g. */
+/* t: target, g: golden, d = t - g. */
 struct error_lanes {
-    double tg[ERROR_LANES], tt[ERROR_LANES], gg[ERROR_LANES], dd[ERROR_LANES], ds[ERROR_LANES];
+    double tg[ERROR_LANES], tt[ERROR_LANES], gg[ERROR_LANES], dd[ERROR_LANES];
     double max[ERROR_LANES]; /* of |d| */
 };
 

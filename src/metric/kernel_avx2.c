@@ -121,9 +121,11 @@ INLINE struct v8 load8(enum kernel_type type, const void *data, size_t i)
 {
     __m256 single;
     switch (type) {
-    case KERNEL_F32:
-        single = _mm256_loadu_ps((const float *)data + i);
-        break;
+    case KERNEL_F32: {
+        const float *at = (const float *)data + i;
+        return (struct v8){_mm256_cvtps_pd(_mm_loadu_ps(at)),
+                           _mm256_cvtps_pd(_mm_loadu_ps(at + 4))};
+    }
     case KERNEL_F16:
         single = _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)((const uint16_t *)data + i)));
         break;
@@ -150,13 +152,13 @@ INLINE const void *element(enum kernel_type type, const void *data, size_t i)
 /* Error sums: four lanes, so eight values take two steps. */
 
 struct error4 {
-    __m256d tg, tt, gg, dd, ds, max;
+    __m256d tg, tt, gg, dd, max;
 };
 
 INLINE struct error4 get_error(const struct error_lanes *p)
 {
     return (struct error4){_mm256_loadu_pd(p->tg), _mm256_loadu_pd(p->tt), _mm256_loadu_pd(p->gg),
-                           _mm256_loadu_pd(p->dd), _mm256_loadu_pd(p->ds), _mm256_loadu_pd(p->max)};
+                           _mm256_loadu_pd(p->dd), _mm256_loadu_pd(p->max)};
 }
 
 INLINE void put_error(struct error_lanes *p, struct error4 e)
@@ -165,7 +167,6 @@ INLINE void put_error(struct error_lanes *p, struct error4 e)
     _mm256_storeu_pd(p->tt, e.tt);
     _mm256_storeu_pd(p->gg, e.gg);
     _mm256_storeu_pd(p->dd, e.dd);
-    _mm256_storeu_pd(p->ds, e.ds);
     _mm256_storeu_pd(p->max, e.max);
 }
 
@@ -183,7 +184,6 @@ INLINE struct error4 add_error(enum kernel_type type, struct error4 e, __m256d t
     e.tt = add_product(type, e.tt, t, t);
     e.gg = add_product(type, e.gg, g, g);
     e.dd = add_product(KERNEL_F64, e.dd, d, d);
-    e.ds = add_product(KERNEL_F64, e.ds, d, _mm256_add_pd(t, g));
     e.max = _mm256_max_pd(size4(d), e.max);
     return e;
 }

@@ -74,7 +74,6 @@ static void error(const double *t, const double *g, const double *d, size_t n,
         out->tt[l] += t[i] * t[i];
         out->gg[l] += g[i] * g[i];
         out->dd[l] += d[i] * d[i];
-        out->ds[l] += d[i] * (t[i] + g[i]);
         if (fabs(d[i]) > out->max[l])
             out->max[l] = fabs(d[i]);
     }

@@ -113,7 +113,8 @@ double kl_finish(const struct kl_state *kl)
     struct exact lower = kl->golden.total[0], mean = kl->golden.weighted[0];
     exact_add(&lower, -high);
     double parts[2] = {high, exact_round(&lower)};
-    for (int i = 0; i < 2; i++) {
+    bool apart = kl->golden.bucket != kl->target.bucket;
+    for (int i = 0; apart && i < 2; i++) {
         subtract_start(&mean, &kl->golden, 1, parts[i]);
         subtract_start(&mean, &kl->target, -1, parts[i]);
     }

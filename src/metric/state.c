@@ -70,7 +70,6 @@ static void merge_sums(struct error_sums *sums, const struct error_sums *other)
     exact_merge(&sums->tt, &other->tt);
     exact_merge(&sums->gg, &other->gg);
     exact_merge(&sums->dd, &other->dd);
-    exact_merge(&sums->ds, &other->ds);
 }
 
 static double larger(double a, double b)

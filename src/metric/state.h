@@ -12,7 +12,7 @@
 
 /* Sums of products over finite pairs. */
 struct error_sums {
-    struct exact tg, tt, gg, dd, ds;
+    struct exact tg, tt, gg, dd;
 };
 
 struct plumb_metric_state {

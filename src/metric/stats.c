@@ -86,7 +86,7 @@ void stats_values(struct stats_state *stats, const struct kernels *kernels, cons
     exact_add(&stats->sum, rest);
     exact_add_product(&stats->squares, square, (double)n);
     if (isfinite(square))
-        exact_add(&stats->squares, fma(m, m, -square) * (double)n);
+        exact_add_product(&stats->squares, fma(m, m, -square), (double)n);
     exact_add_product(&stats->squares, 2 * m, rest);
     exact_add(&stats->squares, total(centre.squares));
 }
@@ -130,11 +130,16 @@ static double centred_squares(const struct stats_state *stats)
     exact_add(&rest, -high);
     double low = exact_round(&rest);
 
+    /* high / n = first + second + third, with more digits than two float64 hold */
     struct exact result = stats->squares;
-    double quotient = high / n, remainder = fma(-quotient, n, high) / n;
-    exact_add_product(&result, -quotient, high);
-    exact_add_product(&result, -remainder, high);
-    exact_add(&result, -2 * quotient * low);
+    double first = high / n, left = fma(-first, n, high);
+    double second = left / n, third = fma(-second, n, left) / n;
+    exact_add_product(&result, -first, high);
+    exact_add_product(&result, -second, high);
+    exact_add_product(&result, -third, high);
+    exact_add_product(&result, -2 * first, low);
+    exact_add_product(&result, -2 * second, low);
+    exact_add(&result, -low * low / n);
     double value = exact_round(&result);
     return value < 0 ? 0 : value;
 }

@@ -40,7 +40,6 @@ static void add_error_sums(struct error_sums *sums, const struct error_lanes *la
     exact_add(&sums->tt, sum4(lanes->tt));
     exact_add(&sums->gg, sum4(lanes->gg));
     exact_add(&sums->dd, sum4(lanes->dd));
-    exact_add(&sums->ds, sum4(lanes->ds));
 }
 
 static bool finite_block(const struct error_lanes *lanes)
@@ -120,10 +119,18 @@ static void add_huge(struct plumb_metric_state *state, const struct block *block
     state->any_huge = true;
 }
 
+/* Is max, of the block that begins at base, the largest so far? Of equals the first is wanted, and
+ * parts come in any order. */
+static bool is_largest(const struct plumb_metric_state *state, double max, uint64_t base)
+{
+    return state->max_index == UINT64_MAX || max > state->max_abs ||
+           (max == state->max_abs && base < state->max_index);
+}
+
 static void note_max(struct plumb_metric_state *state, double max, const double *d, size_t n,
                      uint64_t base, const uint16_t *place)
 {
-    if (!n || (state->max_index != UINT64_MAX && !(max > state->max_abs)))
+    if (!n || !is_largest(state, max, base))
         return;
     state->max_abs = max;
     for (size_t i = 0; i < n; i++)
@@ -319,7 +326,7 @@ static bool direct_block(struct plumb_metric_state *state, const void *t, const 
         add_close(state, &lanes);
     }
     double max = max4(error.max);
-    if (state->max_index == UINT64_MAX || max > state->max_abs) {
+    if (is_largest(state, max, base)) {
         double wide[2][PLUMB_METRIC_BLOCK];
         k->load[type](t, n, wide[0]);
         k->load[type](g, n, wide[1]);

@@ -276,7 +276,7 @@ static enum plumb_code fail_nothing(const struct plumb_run *run, const struct wa
 
 static enum plumb_code open_folder(struct plumb_run *run, struct plumb_error *err)
 {
-    struct walk walk = {.arena = &run->arena};
+    struct walk walk = {.is_expected = has_known_ending, .arena = &run->arena};
     run->kind = "folder";
     enum plumb_code code = walk_folder(&walk, run->path, err);
     if (code)

@@ -80,16 +80,22 @@ static struct walk_entry *add_entry(struct walk *walk, const char *path)
     return entry;
 }
 
-/* A subfolder that cannot be entered is an entry of its own, so that it is not forgotten. */
-static enum plumb_code add_failure(struct walk *walk, const char *path, const char *why)
+/* What should be read and cannot be is an entry of its own, so that it is not forgotten. */
+static enum plumb_code add_failure(struct walk *walk, const char *path, const char *what,
+                                   const char *why)
 {
     struct plumb_error *error = arena_alloc(walk->arena, sizeof *error);
     struct walk_entry *entry = error ? add_entry(walk, path) : NULL;
     if (!entry)
         return PLUMB_E_NOMEM;
-    plumb_fail(error, PLUMB_E_IO, "cannot read this folder: %s", why);
+    plumb_fail(error, PLUMB_E_IO, "%s: %s", what, why);
     entry->error = error;
     return PLUMB_OK;
+}
+
+static enum plumb_code add_folder_failure(struct walk *walk, const char *path, const char *why)
+{
+    return add_failure(walk, path, "cannot read this folder", why);
 }
 
 struct folder {
@@ -124,11 +130,11 @@ static enum plumb_code visit_folder(struct walk *walk, const struct folder *pare
                                     const char *name, const char *path)
 {
     if (parent->depth + 1 == MAX_DEPTH)
-        return add_failure(walk, path, "folders are nested too deeply");
+        return add_folder_failure(walk, path, "folders are nested too deeply");
     struct folder folder = {.path = path, .top = parent->top, .depth = parent->depth + 1};
     folder.fd = openat(parent->fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (folder.fd < 0)
-        return add_failure(walk, path, strerror(errno));
+        return add_folder_failure(walk, path, strerror(errno));
     return walk_into(walk, &folder);
 }
 
@@ -148,13 +154,15 @@ static enum plumb_code visit(struct walk *walk, const struct folder *folder, con
         enum plumb_code code = check_link(walk, folder, name, path, &wanted);
         if (code)
             return code;
-        walk->links_outside += !wanted;
-    } else {
-        walk->special += !wanted;
     }
-    if (!wanted)
-        return PLUMB_OK;
-    return add_entry(walk, path) ? PLUMB_OK : PLUMB_E_NOMEM;
+    if (wanted)
+        return add_entry(walk, path) ? PLUMB_OK : PLUMB_E_NOMEM;
+    if (walk->is_expected(path))
+        return add_failure(walk, path, "cannot read it",
+                           S_ISLNK(st.st_mode) ? "the link leads nowhere, or out of this folder"
+                                               : "not a regular file");
+    *(S_ISLNK(st.st_mode) ? &walk->links_outside : &walk->special) += 1;
+    return PLUMB_OK;
 }
 
 /* Takes over folder->fd. */

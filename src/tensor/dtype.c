@@ -54,7 +54,6 @@ static const struct {
     {"float8_e8m0", PLUMB_F8_E8M0},
     {"hif8", PLUMB_HIF8},
     {"float4_e2m1fn", PLUMB_F4_E2M1},
-    {"float4_e2m1fn_x2", PLUMB_F4_E2M1},
 };
 
 enum plumb_dtype plumb_dtype_from_name(const char *name)

@@ -23,21 +23,29 @@ uint32_t reference_crc(const unsigned char *bytes, uint64_t size)
     return ~crc;
 }
 
+/* Of the values as float64 has them: 64-bit integers are not exact here. */
+static long double as_double(long double x)
+{
+    return (long double)(double)x;
+}
+
 double reference_kl(const struct pair *pair)
 {
     const long double *t = pair->target.values, *g = pair->golden.values;
     long double top_t = -INFINITY, top_g = -INFINITY, sum_t = 0, sum_g = 0, divergence = 0;
     for (uint64_t i = 0; i < pair->numbers; i++) {
-        top_t = fmaxl(top_t, t[i]);
-        top_g = fmaxl(top_g, g[i]);
+        top_t = fmaxl(top_t, as_double(t[i]));
+        top_g = fmaxl(top_g, as_double(g[i]));
     }
     for (uint64_t i = 0; i < pair->numbers; i++) {
-        sum_t += expl(t[i] - top_t);
-        sum_g += expl(g[i] - top_g);
+        sum_t += expl(as_double(t[i]) - top_t);
+        sum_g += expl(as_double(g[i]) - top_g);
     }
     for (uint64_t i = 0; i < pair->numbers; i++) {
-        long double log_t = t[i] - top_t - logl(sum_t), log_g = g[i] - top_g - logl(sum_g);
-        divergence += expl(log_g) * (log_g - log_t);
+        long double log_t = as_double(t[i]) - top_t - logl(sum_t);
+        long double log_g = as_double(g[i]) - top_g - logl(sum_g);
+        if (expl(log_g) > 0)
+            divergence += expl(log_g) * (log_g - log_t);
     }
     return divergence < 0 ? 0 : (double)divergence;
 }
@@ -184,6 +192,11 @@ static void check_counts(struct checklist *list, const struct pair *pair,
     IS("above", above);
     IS("below", below);
     IS("unequal", above + below);
+    bool integers = true;
+    const enum plumb_dtype types[2] = {device, pair->golden.tensor.dtype};
+    for (int k = 0; k < 2; k++)
+        integers = integers && plumb_dtype_info(types[k])->kind < PLUMB_KIND_FLOAT;
+    IS("integer_differences", integers ? above + below : 0);
     IS("error_balance", n ? fabs((double)above - (double)below) / (double)n : NAN);
     for (int k = 0; k < 7; k++)
         IS(over_names[k], over[k]);

@@ -125,7 +125,6 @@ static void same_errors(const struct error_lanes *a, const struct error_lanes *b
     REALS(*a, *b, tt);
     REALS(*a, *b, gg);
     REALS(*a, *b, dd);
-    REALS(*a, *b, ds);
     REALS(*a, *b, max);
 }
 

@@ -280,7 +280,7 @@ static void damage_costs_one_record(void **state)
 static void links_do_not_lead_out(void **state)
 {
     (void)state;
-    static const char *const names[] = {"inside", "x"};
+    static const char *const names[] = {"dangling", "inside", "outside", "x"};
     struct scratch scratch, other;
     char target[512];
     scratch_make(&scratch);
@@ -295,23 +295,27 @@ static void links_do_not_lead_out(void **state)
     assert_int_equal(symlink("nowhere", scratch_path(&scratch, "dangling.npy")), 0);
 
     struct plumb_run *run = open_run(scratch.folder);
-    check_names(run, names, 2);
-    assert_int_equal(plumb_run_ignored(run), 4);
-    assert_true(load_one(run, 0) == 2);
+    check_names(run, names, 4);
+    assert_int_equal(plumb_run_ignored(run), 2);
+    assert_true(load_one(run, 1) == 2);
+    for (size_t i = 0; i < 4; i += 2)
+        assert_non_null(strstr(plumb_run_record(run, i)->error->message, "link"));
     plumb_run_free(run);
     scratch_remove(&other);
     scratch_remove(&scratch);
 }
 
-static void special_files_are_passed_over(void **state)
+static void special_files_are_not_read(void **state)
 {
     (void)state;
     struct scratch scratch;
     scratch_make(&scratch);
     put_npy(&scratch, "x.npy", 2);
     assert_int_equal(mkfifo(scratch_path(&scratch, "pipe.npy"), 0600), 0);
+    assert_int_equal(mkfifo(scratch_path(&scratch, "pipe"), 0600), 0);
     struct plumb_run *run = open_run(scratch.folder);
-    assert_int_equal(plumb_run_count(run), 1);
+    assert_int_equal(plumb_run_count(run), 2);
+    assert_non_null(strstr(plumb_run_record(run, 0)->error->message, "regular"));
     assert_int_equal(plumb_run_ignored(run), 1);
     plumb_run_free(run);
 
@@ -422,7 +426,7 @@ int main(void)
         cmocka_unit_test(ranks_in_several_folders_are_told_apart),
         cmocka_unit_test(damage_costs_one_record),
         cmocka_unit_test(links_do_not_lead_out),
-        cmocka_unit_test(special_files_are_passed_over),
+        cmocka_unit_test(special_files_are_not_read),
         cmocka_unit_test(depth_is_limited),
         cmocka_unit_test(nothing_to_read_is_explained),
     };

@@ -460,7 +460,6 @@ static void test_names(void **state)
                 {"torch.bool", PLUMB_BOOL},
                 {"float8_e8m0", PLUMB_F8_E8M0},
                 {"U64", PLUMB_U64},
-                {"float4_e2m1fn_x2", PLUMB_F4_E2M1},
                 {"", PLUMB_DTYPE_COUNT},
                 {"torch.", PLUMB_DTYPE_COUNT},
                 {"float33", PLUMB_DTYPE_COUNT},
