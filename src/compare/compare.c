@@ -110,6 +110,9 @@ static void finish(void *context, size_t item, const struct plumb_payload *paylo
         row->histogram[0] = histogram_text(&metrics.abs_histogram);
         row->histogram[1] = histogram_text(&metrics.rel_histogram);
         row->histogram[2] = histogram_text(&metrics.ulp_histogram);
+        for (int k = 0; k < 3; k++)
+            if (!row->histogram[k])
+                row->compared = false; /* without a problem: out of memory */
     }
 }
 

@@ -71,6 +71,8 @@ static void verdict_columns(struct layout *layout, enum plumb_columns columns, b
 
 static void all_metrics(struct layout *layout)
 {
+    if ((layout->groups & PLUMB_G_ALL) == PLUMB_G_ALL)
+        return; /* asked for twice */
     for (const struct plumb_metric_name *metric = plumb_metric_names(); metric->name; metric++)
         add_metric(layout, NULL, metric->name, PLUMB_STYLE_DIGITS);
     add_text(layout, "Target CRC-32", FROM_CRC, 0, false);

@@ -1,14 +1,16 @@
+#define _GNU_SOURCE
 #include "compare/walk.h"
 #include "metric/stats.h"
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct result {
     bool done;
     struct plumb_stats stats;
     char shape[64];
-    struct plumb_error error;
+    char *problem; /* malloc: why it could not be read; NULL when out of memory */
 };
 
 struct summary {
@@ -47,7 +49,8 @@ static void finish(void *context, size_t item, const struct plumb_payload *paylo
     const struct summary *summary = context;
     struct result *result = &summary->results[item];
     if (err) {
-        result->error = *err;
+        char text[800];
+        result->problem = strdup(plumb_error_text(err, text, sizeof text));
         return;
     }
     result->done = true;
@@ -112,8 +115,7 @@ static bool add_row(struct plumb_table *table, size_t index, const struct plumb_
     step_or_rank(table, RANK, record->rank);
     bool ok = plumb_table_text(table, MODULE, record->name);
     if (!result->done) {
-        char text[800];
-        plumb_error_text(&result->error, text, sizeof text);
+        const char *text = result->problem ? result->problem : "out of memory";
         for (size_t column = MIN; column <= STD; column++)
             ok = ok && plumb_table_text(table, column, "N/A");
         return ok && (!wide || plumb_table_text(table, PROBLEM, text));
@@ -181,6 +183,8 @@ enum plumb_code plumb_summary(struct plumb_table **table, size_t *unreadable,
 out:
     if (code == PLUMB_E_NOMEM)
         plumb_fail(err, code, "out of memory");
+    for (size_t i = 0; summary.results && i < count; i++)
+        free(summary.results[i].problem);
     free(items);
     free(summary.results);
     return code;

@@ -11,13 +11,18 @@
 #define PART_ELEMENTS (UINT64_C(1) << 20)
 _Static_assert(PART_ELEMENTS % PLUMB_METRIC_BLOCK == 0, "parts are cut at block boundaries");
 
+/* What an item needs from its first part to its last: too large to have for all items at once. */
+struct opened {
+    struct plumb_payload payload[2];
+    struct plumb_error error;
+};
+
 struct progress_of_item {
     pthread_mutex_t lock;
-    bool opened, failed;
+    bool begun, failed;
     size_t parts, parts_left;
-    struct plumb_payload payload[2];
+    struct opened *opened; /* from the first part to the last; NULL when out of memory */
     void *state;
-    struct plumb_error error;
 };
 
 struct task {
@@ -61,29 +66,52 @@ static size_t parts_of(const struct walk_item *item)
     return count ? (size_t)((count - 1) / PART_ELEMENTS + 1) : 1;
 }
 
-static enum plumb_code open_item(const struct session *session, size_t number,
-                                 struct progress_of_item *item)
+static bool open_item(const struct session *session, size_t number, struct progress_of_item *item)
 {
     const struct walk *walk = session->walk;
     const struct walk_item *what = &walk->items[number];
+    struct opened *opened = item->opened = calloc(1, sizeof *opened);
+    if (!opened)
+        return false;
     enum plumb_code code = PLUMB_OK;
     for (unsigned i = 0; i < what->sides && !code; i++)
-        code = plumb_run_load(what->side[i].run, what->side[i].record, &item->payload[i],
-                              &item->error);
+        code = plumb_run_load(what->side[i].run, what->side[i].record, &opened->payload[i],
+                              &opened->error);
     if (!code)
-        code = walk->accept(walk->context, number, item->payload, &item->error);
-    return code;
+        code = walk->accept(walk->context, number, opened->payload, &opened->error);
+    return code == PLUMB_OK;
+}
+
+/* Tells what became of the item, and lets go of all that it held. */
+static void close_item(const struct session *session, size_t number, struct progress_of_item *item)
+{
+    const struct walk *walk = session->walk;
+    struct opened *opened = item->opened;
+    static const struct plumb_payload none[2];
+    if (!opened) {
+        struct plumb_error error;
+        plumb_fail(&error, PLUMB_E_NOMEM, "out of memory");
+        walk->finish(walk->context, number, none, NULL, &error);
+        return;
+    }
+    walk->finish(walk->context, number, opened->payload, item->failed ? NULL : item->state,
+                 item->failed ? &opened->error : NULL);
+    if (item->state)
+        walk->release(item->state);
+    plumb_payload_release(&opened->payload[0]);
+    plumb_payload_release(&opened->payload[1]);
+    free(opened);
 }
 
 /* The state of one part, or NULL with the item's error set. */
 static void *compute(const struct session *session, const struct task *task,
-                     const struct progress_of_item *item, struct plumb_error *err)
+                     const struct opened *opened, struct plumb_error *err)
 {
     const struct walk *walk = session->walk;
     struct plumb_guard guard[2];
-    plumb_guard_enter(&guard[0], &item->payload[0].file);
-    plumb_guard_enter(&guard[1], &item->payload[1].file);
-    void *state = walk->part(walk->context, item->payload, task->first, PART_ELEMENTS);
+    plumb_guard_enter(&guard[0], &opened->payload[0].file);
+    plumb_guard_enter(&guard[1], &opened->payload[1].file);
+    void *state = walk->part(walk->context, opened->payload, task->first, PART_ELEMENTS);
     bool shrank[2];
     shrank[1] = plumb_guard_leave(&guard[1]);
     shrank[0] = plumb_guard_leave(&guard[0]);
@@ -120,20 +148,20 @@ static void run_task(void *context, size_t number, unsigned thread)
     struct progress_of_item *item = &session->items[task->item];
 
     pthread_mutex_lock(&item->lock);
-    if (!item->opened) {
-        item->opened = true;
-        item->failed = open_item(session, task->item, item) != PLUMB_OK;
+    if (!item->begun) {
+        item->begun = true;
+        item->failed = !open_item(session, task->item, item);
     }
     bool failed = item->failed;
     pthread_mutex_unlock(&item->lock);
 
     struct plumb_error error;
-    void *state = failed ? NULL : compute(session, task, item, &error);
+    void *state = failed ? NULL : compute(session, task, item->opened, &error);
 
     pthread_mutex_lock(&item->lock);
     if (!failed && !state && !item->failed) {
         item->failed = true;
-        item->error = error;
+        item->opened->error = error;
     }
     if (state && item->state) {
         walk->merge(item->state, state);
@@ -144,14 +172,8 @@ static void run_task(void *context, size_t number, unsigned thread)
     bool last = --item->parts_left == 0;
     pthread_mutex_unlock(&item->lock);
 
-    if (last) {
-        walk->finish(walk->context, task->item, item->payload, item->failed ? NULL : item->state,
-                     item->failed ? &item->error : NULL);
-        if (item->state)
-            walk->release(item->state);
-        plumb_payload_release(&item->payload[0]);
-        plumb_payload_release(&item->payload[1]);
-    }
+    if (last)
+        close_item(session, task->item, item);
     note_progress(session, &walk->items[task->item], item->parts);
 }
 

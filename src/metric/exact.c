@@ -3,6 +3,9 @@
 #include <math.h>
 #include <string.h>
 
+/* Limbs below those that single values reach. */
+enum { BASE = 2 * EXACT_STEP };
+
 void exact_add(struct exact *sum, double value)
 {
     uint64_t bits;
@@ -21,7 +24,7 @@ void exact_add(struct exact *sum, double value)
         exponent = 1;
 
     unsigned position = exponent - 1; /* of the mantissa's lowest bit above 2^-1074 */
-    int64_t *limb = sum->limb + position / 32;
+    int64_t *limb = sum->limb + BASE + position / 32;
     unsigned shift = position % 32;
     uint64_t low = (mantissa & 0xFFFFFFFF) << shift; /* below 2^63 */
     uint64_t high = (mantissa >> 32) << shift;       /* below 2^52 */
@@ -59,14 +62,31 @@ static void settle(int64_t *limb)
     limb[EXACT_LIMBS - 1] += carry;
 }
 
+static void negate(int64_t *limb)
+{
+    for (int i = 0; i < EXACT_LIMBS; i++)
+        limb[i] = -limb[i];
+    settle(limb);
+}
+
 void exact_merge(struct exact *sum, const struct exact *other)
 {
-    int64_t limb[EXACT_LIMBS];
+    exact_merge_shifted(sum, other, 0);
+}
+
+void exact_merge_shifted(struct exact *sum, const struct exact *other, int limbs)
+{
+    int64_t limb[EXACT_LIMBS], sign = 1;
     memcpy(limb, other->limb, sizeof limb);
     settle(limb);
+    if (limb[EXACT_LIMBS - 1] < 0) { /* the sign sits at the top, which a shift may drop */
+        negate(limb);
+        sign = -1;
+    }
     settle(sum->limb);
     for (int i = 0; i < EXACT_LIMBS; i++)
-        sum->limb[i] += limb[i];
+        if (i + limbs >= 0 && i + limbs < EXACT_LIMBS)
+            sum->limb[i + limbs] += sign * limb[i];
     sum->pending = 2;
     sum->nan |= other->nan;
     sum->positive |= other->positive;
@@ -74,6 +94,11 @@ void exact_merge(struct exact *sum, const struct exact *other)
 }
 
 double exact_round(const struct exact *sum)
+{
+    return exact_round_shifted(sum, 0);
+}
+
+double exact_round_shifted(const struct exact *sum, int limbs)
 {
     if (sum->nan || (sum->positive && sum->negative))
         return NAN;
@@ -84,11 +109,8 @@ double exact_round(const struct exact *sum)
     memcpy(limb, sum->limb, sizeof limb);
     settle(limb);
     bool negative = limb[EXACT_LIMBS - 1] < 0;
-    if (negative) {
-        for (int i = 0; i < EXACT_LIMBS; i++)
-            limb[i] = -limb[i];
-        settle(limb);
-    }
+    if (negative)
+        negate(limb);
     int top = EXACT_LIMBS - 1;
     while (top > 0 && limb[top] == 0)
         top--;
@@ -114,7 +136,7 @@ double exact_round(const struct exact *sum)
     uint64_t mantissa = window >> 11, tail = window & 0x7FF;
     if (tail > 0x400 || (tail == 0x400 && (sticky || (mantissa & 1))))
         mantissa++;
-    int exponent = 32 * (top - 1) - 1074 - lead + 11;
+    int exponent = 32 * (top - 1 - BASE + limbs) - 1074 - lead + 11;
     double value = ldexp((double)mantissa, exponent);
     return negative ? -value : value;
 }

@@ -52,24 +52,25 @@ struct sums {
     double scale; /* what norms have to be multiplied with */
 };
 
+/* Sums that float64 cannot hold, or not with all digits, are scaled. Only the plain rule knows
+ * norms that small. */
 static struct sums round_sums(const struct plumb_metric_state *state)
 {
-    const struct error_sums *e = &state->sums, *h = &state->huge;
-    struct sums s = {exact_round(&e->tg), exact_round(&e->tt), exact_round(&e->gg),
-                     exact_round(&e->dd), 1};
-    if (state->any_huge) {
-        s.tg = s.tg * 0x1p-1024 + exact_round(&h->tg);
-        s.tt = s.tt * 0x1p-1024 + exact_round(&h->tt);
-        s.gg = s.gg * 0x1p-1024 + exact_round(&h->gg);
-        s.dd = s.dd * 0x1p-1024 + exact_round(&h->dd);
-        s.scale = 0x1p512;
-    }
-    return s;
+    const struct error_sums *e = &state->sums;
+    double size = exact_round(&e->tt) + exact_round(&e->gg);
+    bool huge = size > 0x1p900, tiny = size < 0x1p-700 && state->rule.which == PLUMB_REL_PLAIN;
+    int limbs = huge ? -2 * EXACT_STEP : tiny ? 2 * EXACT_STEP : 0;
+    return (struct sums){exact_round_shifted(&e->tg, limbs), exact_round_shifted(&e->tt, limbs),
+                         exact_round_shifted(&e->gg, limbs), exact_round_shifted(&e->dd, limbs),
+                         huge   ? EXACT_SCALE
+                         : tiny ? 1 / EXACT_SCALE
+                                : 1};
 }
 
-/* 1 - cos = (|d|^2 - (|t| - |g|)^2) / (2 |t| |g|): no cancellation where the two are close, which is
- * where the digits are wanted. What rounding does to |t| - |g| is squared, and so cannot be seen.
- * Where d is long, as for vectors of very different lengths, the quotient of the sums is better. */
+/* 1 - cos = (|d|^2 - (|t| - |g|)^2) / (2 |t| |g|): no cancellation where the two are close, which
+ * is where the digits are wanted. What rounding does to |t| - |g| is squared, and so cannot be
+ * seen. Where d is long, as for vectors of very different lengths, the quotient of the sums is
+ * better. */
 static void finish_cosine(const struct plumb_metric_state *state, const struct sums *s,
                           struct plumb_metrics *out)
 {

@@ -64,12 +64,12 @@ void plumb_metric_free(struct plumb_metric_state *state)
     free(state);
 }
 
-static void merge_sums(struct error_sums *sums, const struct error_sums *other)
+void error_sums_merge(struct error_sums *sums, const struct error_sums *other, int limbs)
 {
-    exact_merge(&sums->tg, &other->tg);
-    exact_merge(&sums->tt, &other->tt);
-    exact_merge(&sums->gg, &other->gg);
-    exact_merge(&sums->dd, &other->dd);
+    exact_merge_shifted(&sums->tg, &other->tg, limbs);
+    exact_merge_shifted(&sums->tt, &other->tt, limbs);
+    exact_merge_shifted(&sums->gg, &other->gg, limbs);
+    exact_merge_shifted(&sums->dd, &other->dd, limbs);
 }
 
 static double larger(double a, double b)
@@ -82,11 +82,7 @@ void plumb_metric_merge(struct plumb_metric_state *state, const struct plumb_met
     for (int t = 0; t < PLUMB_CLASSES; t++)
         for (int g = 0; g < PLUMB_CLASSES; g++)
             state->classes[t][g] += other->classes[t][g];
-    merge_sums(&state->sums, &other->sums);
-    if (other->any_huge) {
-        merge_sums(&state->huge, &other->huge);
-        state->any_huge = true;
-    }
+    error_sums_merge(&state->sums, &other->sums, 0);
 
     /* Of equal errors, the one that comes first. */
     if (other->max_index != UINT64_MAX &&

@@ -15,6 +15,9 @@ struct error_sums {
     struct exact tg, tt, gg, dd;
 };
 
+/* Adds other, shifted as exact_merge_shifted does. */
+void error_sums_merge(struct error_sums *sums, const struct error_sums *other, int limbs);
+
 struct plumb_metric_state {
     struct plumb_metric_spec spec;
     enum plumb_dtype target, golden;
@@ -28,8 +31,6 @@ struct plumb_metric_state {
 
     uint64_t classes[PLUMB_CLASSES][PLUMB_CLASSES];
     struct error_sums sums;
-    struct error_sums huge; /* of blocks whose squares overflow, with values scaled by 2^-512 */
-    bool any_huge;
     double max_abs;
     uint64_t max_index; /* UINT64_MAX: no pair yet */
 

@@ -50,6 +50,21 @@ static void widen(struct stats_state *stats, double min, double max)
 /* With m near the block's mean and r = x - m, the sums of x and x^2 are n*m + sum(r) and n*m^2 +
  * 2*m*sum(r) + sum(r^2). Put together from these parts without rounding, they keep the digits that
  * the deviation of values far from zero needs. */
+static void add_sums(const struct kernels *kernels, const double *x, size_t n, double about,
+                     struct exact *sum, struct exact *squares)
+{
+    double m = about / (double)n;
+    struct centre_lanes centre = {0};
+    kernels->centre(x, n, m, &centre);
+    double rest = total(centre.sum), square = m * m;
+    exact_add_product(sum, m, (double)n);
+    exact_add(sum, rest);
+    exact_add_product(squares, square, (double)n);
+    exact_add_product(squares, fma(m, m, -square), (double)n);
+    exact_add_product(squares, 2 * m, rest);
+    exact_add(squares, total(centre.squares));
+}
+
 void stats_values(struct stats_state *stats, const struct kernels *kernels, const double *x,
                   size_t n)
 {
@@ -71,24 +86,20 @@ void stats_values(struct stats_state *stats, const struct kernels *kernels, cons
     widen(stats, min, max);
     stats->finite += n;
 
-    double m = sum / (double)n;
-    if (!isfinite(m)) { /* the sum of huge float64 values overflows */
-        for (size_t i = 0; i < n; i++) {
-            exact_add(&stats->sum, x[i]);
-            exact_add(&stats->squares, x[i] * x[i]);
-        }
+    /* Squares must neither overflow nor vanish. */
+    double size = -min > max ? -min : max;
+    bool huge = size >= 0x1p480, tiny = size > 0 && size < 0x1p-400;
+    if (!huge && !tiny) {
+        add_sums(kernels, x, n, sum, &stats->sum, &stats->squares);
         return;
     }
-    struct centre_lanes centre = {0};
-    kernels->centre(x, n, m, &centre);
-    double rest = total(centre.sum), square = m * m;
-    exact_add_product(&stats->sum, m, (double)n);
-    exact_add(&stats->sum, rest);
-    exact_add_product(&stats->squares, square, (double)n);
-    if (isfinite(square))
-        exact_add_product(&stats->squares, fma(m, m, -square), (double)n);
-    exact_add_product(&stats->squares, 2 * m, rest);
-    exact_add(&stats->squares, total(centre.squares));
+    int limbs = huge ? EXACT_STEP : -EXACT_STEP;
+    struct exact scaled = {0}, squares = {0};
+    for (size_t i = 0; i < n; i++)
+        finite[i] = x[i] * (huge ? 1 / EXACT_SCALE : EXACT_SCALE);
+    add_sums(kernels, finite, n, find_range(kernels, finite, n, &range), &scaled, &squares);
+    exact_merge_shifted(&stats->sum, &scaled, limbs);
+    exact_merge_shifted(&stats->squares, &squares, 2 * limbs);
 }
 
 void stats_tensor(struct stats_state *stats, const struct kernels *kernels,
@@ -121,17 +132,16 @@ void stats_merge(struct stats_state *stats, const struct stats_state *other)
 }
 
 /* sum(x^2) - sum(x)^2 / n, again without rounding before the end. */
-static double centred_squares(const struct stats_state *stats)
+static double centred_squares(const struct stats_state *stats, int limbs)
 {
-    double n = (double)stats->finite, high = exact_round(&stats->sum);
-    if (!isfinite(high))
-        return NAN;
-    struct exact rest = stats->sum;
-    exact_add(&rest, -high);
-    double low = exact_round(&rest);
+    struct exact sum = {0}, result = {0};
+    exact_merge_shifted(&sum, &stats->sum, limbs);
+    exact_merge_shifted(&result, &stats->squares, 2 * limbs);
+    double n = (double)stats->finite, high = exact_round(&sum);
+    exact_add(&sum, -high);
+    double low = exact_round(&sum);
 
     /* high / n = first + second + third, with more digits than two float64 hold */
-    struct exact result = stats->squares;
     double first = high / n, left = fma(-first, n, high);
     double second = left / n, third = fma(-second, n, left) / n;
     exact_add_product(&result, -first, high);
@@ -168,7 +178,11 @@ void stats_finish(const struct stats_state *stats, struct plumb_stats *out)
         out->norm = INFINITY;
         return;
     }
-    out->mean = exact_round(&stats->sum) / (double)n;
-    out->std = n > 1 ? sqrt(centred_squares(stats) / (double)(n - 1)) : NAN;
-    out->norm = sqrt(exact_round(&stats->squares));
+    /* Scaled, when float64 cannot hold the squares. */
+    double size = exact_round(&stats->squares);
+    int limbs = size > 0x1p900 ? -EXACT_STEP : size < 0x1p-700 ? EXACT_STEP : 0;
+    double scale = limbs < 0 ? EXACT_SCALE : limbs > 0 ? 1 / EXACT_SCALE : 1;
+    out->mean = exact_round_shifted(&stats->sum, limbs) / (double)n * scale;
+    out->std = n > 1 ? sqrt(centred_squares(stats, limbs) / (double)(n - 1)) * scale : NAN;
+    out->norm = sqrt(exact_round_shifted(&stats->squares, 2 * limbs)) * scale;
 }

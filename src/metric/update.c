@@ -47,6 +47,13 @@ static bool finite_block(const struct error_lanes *lanes)
     return isfinite(sum4(lanes->tt) + sum4(lanes->gg));
 }
 
+/* Are the squares far enough from both ends of float64? Those of all other types are. */
+static bool ordinary_block(const struct error_lanes *lanes)
+{
+    double size = sum4(lanes->tt) + sum4(lanes->gg);
+    return size >= 0x1p-800 && size < 0x1p1000;
+}
+
 static void add_relative(struct plumb_metric_state *state, const struct relative_lanes *lanes)
 {
     double max = max4(lanes->max);
@@ -104,19 +111,23 @@ static void keep_finite(struct plumb_metric_state *state, struct block *block)
     block->n = kept;
 }
 
-/* The squares of finite float64 values may overflow; scaled down they do not. */
-static void add_huge(struct plumb_metric_state *state, const struct block *block)
+/* The squares of finite float64 values may overflow, or vanish; of scaled ones they do not. */
+static void add_scaled(struct plumb_metric_state *state, const struct block *block, bool huge)
 {
+    double factor = huge ? 1 / EXACT_SCALE : EXACT_SCALE;
     double t[PLUMB_METRIC_BLOCK], g[PLUMB_METRIC_BLOCK], d[PLUMB_METRIC_BLOCK];
     for (size_t i = 0; i < block->n; i++) {
-        t[i] = block->t[i] * 0x1p-512;
-        g[i] = block->g[i] * 0x1p-512;
+        t[i] = block->t[i] * factor;
+        g[i] = block->g[i] * factor;
         d[i] = t[i] - g[i];
     }
     struct error_lanes lanes = {0};
+    struct error_sums scaled = {0};
     state->kernels.error(t, g, d, block->n, &lanes);
-    add_error_sums(&state->huge, &lanes);
-    state->any_huge = true;
+    if (sum4(lanes.tt) + sum4(lanes.gg) == 0)
+        return;
+    add_error_sums(&scaled, &lanes);
+    error_sums_merge(&state->sums, &scaled, huge ? 2 * EXACT_STEP : -2 * EXACT_STEP);
 }
 
 /* Is max, of the block that begins at base, the largest so far? Of equals the first is wanted, and
@@ -192,10 +203,10 @@ static void general_block(struct plumb_metric_state *state, struct block *block,
     state->classes[PLUMB_FINITE][PLUMB_FINITE] += n;
     if (!n)
         return;
-    if (finite_block(&error))
+    if (ordinary_block(&error))
         add_error_sums(&state->sums, &error);
     else
-        add_huge(state, block);
+        add_scaled(state, block, !(sum4(error.tt) + sum4(error.gg) < 1));
 
     bool plain = state->rule.which == PLUMB_REL_PLAIN;
     bool needs_r = groups & (PLUMB_G_RELATIVE | PLUMB_G_RATIOS | PLUMB_G_HISTOGRAM);
@@ -312,7 +323,7 @@ static bool direct_block(struct plumb_metric_state *state, const void *t, const 
         k->pair_relative[type](t, g, n, &error, &relative);
     else
         k->pair_error[type](t, g, n, &error);
-    if (!finite_block(&error))
+    if (!finite_block(&error) || (type == KERNEL_F64 && !ordinary_block(&error)))
         return false;
 
     state->classes[PLUMB_FINITE][PLUMB_FINITE] += n;

@@ -42,18 +42,12 @@ static const struct {
     const char *name;
     enum plumb_dtype dtype;
 } aliases[] = {
-    {"float", PLUMB_F32},
-    {"double", PLUMB_F64},
-    {"half", PLUMB_F16},
-    {"long", PLUMB_I64},
-    {"int", PLUMB_I32},
-    {"short", PLUMB_I16},
-    {"cfloat", PLUMB_C64},
-    {"cdouble", PLUMB_C128},
-    {"bf16", PLUMB_BF16},
-    {"float8_e8m0", PLUMB_F8_E8M0},
-    {"hif8", PLUMB_HIF8},
-    {"float4_e2m1fn", PLUMB_F4_E2M1},
+    {"float", PLUMB_F32},  {"double", PLUMB_F64},
+    {"half", PLUMB_F16},   {"long", PLUMB_I64},
+    {"int", PLUMB_I32},    {"short", PLUMB_I16},
+    {"cfloat", PLUMB_C64}, {"cdouble", PLUMB_C128},
+    {"bf16", PLUMB_BF16},  {"float8_e8m0", PLUMB_F8_E8M0},
+    {"hif8", PLUMB_HIF8},  {"float4_e2m1fn", PLUMB_F4_E2M1},
 };
 
 enum plumb_dtype plumb_dtype_from_name(const char *name)

@@ -180,16 +180,20 @@ static void walks_nested_groups_once_and_stays_inside(void **state)
 {
     (void)state;
     /* By name, because the file kept no order; not steps, because not all groups are numbers. */
-    static const char *const names[] = {"1/y", "a/x", "b/deep/er/w", "same", "soft"};
+    static const char *const names[] = {"1/y",      "a/x",     "b/deep/er/w", "by_way_of_outside",
+                                        "dangling", "outside", "same",        "soft"};
     struct h5_open open;
     open_fixture(&open, "nested.h5");
-    assert_int_equal(open.listing.count, 5);
-    for (size_t i = 0; i < 5; i++) {
+    assert_int_equal(open.listing.count, 8);
+    for (size_t i = 0; i < 8; i++) {
         assert_string_equal(open.listing.records[i].name, names[i]);
         assert_int_equal(open.listing.records[i].step, -1);
         assert_int_equal(open.listing.records[i].rank, -1);
     }
     check_ramp(&open, "soft", PLUMB_F32, 3);
+    check_refused(&open, "by_way_of_outside", PLUMB_E_UNSUPPORTED, "another file");
+    check_refused(&open, "dangling", PLUMB_E_UNSUPPORTED, "leads nowhere");
+    check_refused(&open, "outside", PLUMB_E_UNSUPPORTED, "another file");
     h5_open_close(&open);
 }
 

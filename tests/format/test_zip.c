@@ -120,7 +120,9 @@ static void members_are_found(void **state)
 {
     (void)state;
     for (size_t comment = 0; comment <= 65535; comment += 65535) {
-        struct spec spec = {.members = {{"a/x", "hello"}, {"b:..c/.d", ""}, {"a/", ""}},
+        struct spec spec = {.members = {{.name = "a/x", .data = "hello"},
+                                        {.name = "b:..c/.d", .data = ""},
+                                        {.name = "a/", .data = ""}},
                             .count = 3,
                             .comment = comment};
         struct buf bytes;
@@ -150,14 +152,15 @@ static void names_that_leave_are_refused(void **state)
     (void)state;
     const char *const bad[] = {"..", "../x", "a/../x", "a/..", "/etc/passwd", "a\\b", "C:/x"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        struct spec spec = {.members = {{bad[i], "data"}}, .count = 1};
+        struct spec spec = {.members = {{.name = bad[i], .data = "data"}}, .count = 1};
         refuse(&spec, PLUMB_E_FORMAT, "member name");
     }
-    struct spec nul = {.members = {{"a\0b", "data", .name_length = 3}}, .count = 1};
+    struct spec nul = {.members = {{.name = "a\0b", .data = "data", .name_length = 3}}, .count = 1};
     refuse(&nul, PLUMB_E_FORMAT, "member name");
-    struct spec twice = {.members = {{"a", "data"}, {"a", "data"}}, .count = 2};
+    struct spec twice = {.members = {{.name = "a", .data = "data"}, {.name = "a", .data = "data"}},
+                         .count = 2};
     refuse(&twice, PLUMB_E_FORMAT, "two members called 'a'");
-    struct spec other = {.members = {{"a", "data", .local_name = "b"}}, .count = 1};
+    struct spec other = {.members = {{.name = "a", .data = "data", .local_name = "b"}}, .count = 1};
     refuse(&other, PLUMB_E_FORMAT, "another name");
 }
 
@@ -165,29 +168,32 @@ static void members_that_overlap_are_refused(void **state)
 {
     (void)state;
     /* The first one's data ends inside the header of the second. */
-    struct spec inside = {.members = {{"a", "0123", .size = 5, .packed = 5}, {"b", "x"}},
+    struct spec inside = {.members = {{.name = "a", .data = "0123", .size = 5, .packed = 5},
+                                      {.name = "b", .data = "x"}},
                           .count = 2};
     refuse(&inside, PLUMB_E_FORMAT, "'a' and 'b' overlap");
-    struct spec directory = {.members = {{"a", "0123", .size = 5, .packed = 5}}, .count = 1};
+    struct spec directory = {.members = {{.name = "a", .data = "0123", .size = 5, .packed = 5}},
+                             .count = 1};
     refuse(&directory, PLUMB_E_FORMAT, "runs into the directory");
-    struct spec outside = {.members = {{"a", "0123", .shift = 1000}}, .count = 1};
+    struct spec outside = {.members = {{.name = "a", .data = "0123", .shift = 1000}}, .count = 1};
     refuse(&outside, PLUMB_E_FORMAT, "outside the archive's data");
-    struct spec nowhere = {.members = {{"a", "0123", .shift = 1}}, .count = 1};
+    struct spec nowhere = {.members = {{.name = "a", .data = "0123", .shift = 1}}, .count = 1};
     refuse(&nowhere, PLUMB_E_FORMAT, "no header of member 'a'");
 }
 
 static void directories_that_lie_are_refused(void **state)
 {
     (void)state;
-    struct spec more = {.members = {{"a", "x"}}, .count = 1, .promised = 1};
+    struct spec more = {.members = {{.name = "a", .data = "x"}}, .count = 1, .promised = 1};
     refuse(&more, PLUMB_E_FORMAT, "2 members are promised");
-    struct spec fewer = {.members = {{"a", "x"}}, .count = 1, .promised = (uint16_t)-1};
+    struct spec fewer = {
+        .members = {{.name = "a", .data = "x"}}, .count = 1, .promised = (uint16_t)-1};
     refuse(&fewer, PLUMB_E_FORMAT, "goes on after the 0 members");
-    struct spec disk = {.members = {{"a", "x"}}, .count = 1, .disk = 1};
+    struct spec disk = {.members = {{.name = "a", .data = "x"}}, .count = 1, .disk = 1};
     refuse(&disk, PLUMB_E_UNSUPPORTED, "several disks");
-    struct spec far = {.members = {{"a", "x"}}, .count = 1, .directory_shift = 1};
+    struct spec far = {.members = {{.name = "a", .data = "x"}}, .count = 1, .directory_shift = 1};
     refuse(&far, PLUMB_E_FORMAT, "does not fit");
-    struct spec secret = {.members = {{"a", "x", .flags = 1}}, .count = 1};
+    struct spec secret = {.members = {{.name = "a", .data = "x", .flags = 1}}, .count = 1};
     refuse(&secret, PLUMB_E_UNSUPPORTED, "encrypted");
 }
 
@@ -217,13 +223,15 @@ static void unpack_fails(struct member member, enum plumb_code code, const char 
 static void members_that_lie_are_refused_when_used(void **state)
 {
     (void)state;
-    unpack_fails((struct member){"a", "x", .method = 12}, PLUMB_E_UNSUPPORTED, "method 12");
-    unpack_fails((struct member){"a", "x", .size = 2}, PLUMB_E_FORMAT, "promises 2 bytes");
-    unpack_fails((struct member){"a", "x", .crc = 5}, PLUMB_E_FORMAT, "CRC-32");
-    unpack_fails((struct member){"a", "x", .method = 8, .size = 4000}, PLUMB_E_FORMAT,
-                 "cannot hold");
-    unpack_fails((struct member){"a", "noise", .method = 8, .size = 4000}, PLUMB_E_FORMAT,
-                 "damaged");
+    unpack_fails((struct member){.name = "a", .data = "x", .method = 12}, PLUMB_E_UNSUPPORTED,
+                 "method 12");
+    unpack_fails((struct member){.name = "a", .data = "x", .size = 2}, PLUMB_E_FORMAT,
+                 "promises 2 bytes");
+    unpack_fails((struct member){.name = "a", .data = "x", .crc = 5}, PLUMB_E_FORMAT, "CRC-32");
+    unpack_fails((struct member){.name = "a", .data = "x", .method = 8, .size = 4000},
+                 PLUMB_E_FORMAT, "cannot hold");
+    unpack_fails((struct member){.name = "a", .data = "noise", .method = 8, .size = 4000},
+                 PLUMB_E_FORMAT, "damaged");
 }
 
 /* The beginning of a member can be had without room for the rest of it. */
@@ -256,7 +264,10 @@ static void heads_are_unpacked(void **state)
 static void first_names(void **state)
 {
     (void)state;
-    struct spec spec = {.members = {{"d/", ""}, {"d/e/", ""}, {"d/f", "x"}}, .count = 3};
+    struct spec spec = {.members = {{.name = "d/", .data = ""},
+                                    {.name = "d/e/", .data = ""},
+                                    {.name = "d/f", .data = "x"}},
+                        .count = 3};
     struct buf bytes;
     build(&bytes, &spec);
     size_t length = 0;

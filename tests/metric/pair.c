@@ -129,7 +129,8 @@ static void reverse(unsigned char *bytes, size_t size)
     }
 }
 
-/* Lays the dense bytes out as the tensor is to have them: as [rows, columns], transposed with gaps. */
+/* Lays the dense bytes out as the tensor is to have them: in order, or as [rows, columns]
+ * transposed and with gaps. */
 static void lay_out(struct side *side, enum pair_layout layout, uint64_t *seed)
 {
     struct plumb_tensor *tensor = &side->tensor;

@@ -270,6 +270,42 @@ static void test_product(void **state)
     assert_true(exact_round(&sum) == INFINITY);
 }
 
+/* Scaled up or down, added and merged with the shift back: the same sum. */
+static void test_shifts(void **state)
+{
+    (void)state;
+    uint64_t seed = 8;
+    for (int round = 0; round < 500; round++) {
+        for (int step = -EXACT_STEP; step <= EXACT_STEP; step += 2 * EXACT_STEP) {
+            double scale = step > 0 ? EXACT_SCALE : 1 / EXACT_SCALE;
+            struct exact plain = {0}, scaled = {0}, back = {0};
+            for (int i = 0; i < 20; i++) {
+                double x = ldexp(random_unit(&seed), (int)random_below(&seed, 700) - 350);
+                exact_add(&plain, x);
+                exact_add(i % 2 ? &scaled : &back, i % 2 ? x * scale : x);
+            }
+            exact_merge_shifted(&back, &scaled, -step);
+            same(exact_round(&back), exact_round(&plain));
+            same(exact_round_shifted(&plain, step), exact_round(&plain) * scale);
+        }
+    }
+    /* Squares beyond both ends of float64. */
+    struct exact squares = {0}, ends = {0};
+    exact_add(&squares, -0x1p800);
+    exact_merge_shifted(&ends, &squares, 2 * EXACT_STEP);
+    assert_true(exact_round(&ends) == -INFINITY);
+    assert_true(exact_round_shifted(&ends, -2 * EXACT_STEP) == -0x1p800);
+    squares = (struct exact){0};
+    exact_add(&squares, 5e-324);
+    exact_merge_shifted(&ends, &squares, -2 * EXACT_STEP);
+    exact_add(&ends, 0);
+    struct exact opposite = {0};
+    exact_add(&opposite, 0x1p800);
+    exact_merge_shifted(&ends, &opposite, 2 * EXACT_STEP);
+    assert_true(exact_round(&ends) == 0);
+    assert_true(exact_round_shifted(&ends, 2 * EXACT_STEP) == 5e-324);
+}
+
 static int release(void **state)
 {
     (void)state;
@@ -284,7 +320,7 @@ int main(void)
         cmocka_unit_test(test_cancellation), cmocka_unit_test(test_ties),
         cmocka_unit_test(test_subnormal),    cmocka_unit_test(test_overflow),
         cmocka_unit_test(test_infinite),     cmocka_unit_test(test_many),
-        cmocka_unit_test(test_product),
+        cmocka_unit_test(test_product),      cmocka_unit_test(test_shifts),
     };
     return cmocka_run_group_tests(tests, NULL, release);
 }

@@ -1,5 +1,5 @@
-/* Cut and merged, on every SIMD level, in every layout: the same result to the last bit. And the two
- * sums that need more than float64: divergence and deviation. */
+/* Cut and merged, on every SIMD level, in every layout: the same result to the last bit. And the
+ * two sums that need more than float64: divergence and deviation. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -24,8 +24,8 @@ static struct plumb_metrics whole(const struct pair *pair, const struct plumb_me
     return metrics;
 }
 
-/* The parts between random block boundaries, spread over a few states in random order, which are then
- * merged in random order. */
+/* The parts between random block boundaries, spread over a few states in random order, which are
+ * then merged in random order. */
 static struct plumb_metrics in_parts(const struct pair *pair, const struct plumb_metric_spec *spec,
                                      uint64_t *seed)
 {
@@ -136,7 +136,7 @@ static void test_wild_cuts(void **state)
     }
 }
 
-/* The layout of the bytes does not matter: laid out otherwise, the same numbers give the same bits. */
+/* The layout of the bytes does not matter: the same numbers give the same bits. */
 static void test_layouts(void **state)
 {
     (void)state;

@@ -325,6 +325,11 @@ static void test_classes_directly(void **state)
     struct plumb_metrics m = metrics_of(&pair, &spec);
     assert_true(m.max_abs == 0 && m.classes[PLUMB_POS_INF][PLUMB_POS_INF] == 1 && m.cosine == 1);
     pair_free(&pair);
+    t[2] = 3.5; /* behind a pair that was taken out, it keeps its number */
+    pair_from(&pair, PLUMB_F32, t, g, 3);
+    m = metrics_of(&pair, &spec);
+    assert_true(m.max_abs == 0.5 && m.max_abs_index == 2);
+    pair_free(&pair);
     g[1] = -INFINITY;
     t[2] = NAN;
     pair_from(&pair, PLUMB_F32, t, g, 3);
