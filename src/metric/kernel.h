@@ -70,11 +70,13 @@ struct centre_lanes {
     double sum[LANES], squares[LANES];
 };
 
-/* Sums of exp(g), exp(t), exp(g)*(g-t), for |t|, |g| <= KL_FAST. */
+/* Sums of exp(g), exp(t), exp(g)*(g-t), for |t|, |g| <= KL_FAST. Where |d| <= KL_NEAR, exp(t) is had
+ * from exp(g) by a short series in d. */
 struct kl_lanes {
     double golden[LANES], target[LANES], weighted[LANES];
 };
 #define KL_FAST 170.0
+#define KL_NEAR 0x1p-4
 
 /* Bin 0 is zero; bin k > 0 holds sizes of exponent HISTOGRAM_LOWEST + k - 1, clamped at both ends.
  * The last bin is not a kernel's: it is for pairs that are not finite. */
@@ -103,6 +105,7 @@ struct kernels {
     void (*range)(const double *x, size_t n, struct range_lanes *out);
     void (*centre)(const double *x, size_t n, double centre, struct centre_lanes *out);
     void (*kl)(const double *t, const double *g, size_t n, struct kl_lanes *out);
+    void (*kl_near)(const double *d, const double *g, size_t n, struct kl_lanes *out);
     void (*histogram)(const double *x, size_t n, uint64_t *bins);
 
     /* The hottest combinations, straight from the stored values of pairs of one type. */

@@ -116,29 +116,31 @@ INLINE struct n8 count(struct n8 counter, struct v8 mask)
     return (struct n8){count4(counter.lo, mask.lo), count4(counter.hi, mask.hi)};
 }
 
+INLINE struct v8 widen(__m128 lo, __m128 hi)
+{
+    return (struct v8){_mm256_cvtps_pd(lo), _mm256_cvtps_pd(hi)};
+}
+
 /* Eight stored values as float64. */
 INLINE struct v8 load8(enum kernel_type type, const void *data, size_t i)
 {
-    __m256 single;
+    const uint16_t *words = (const uint16_t *)data + i;
     switch (type) {
-    case KERNEL_F32: {
-        const float *at = (const float *)data + i;
-        return (struct v8){_mm256_cvtps_pd(_mm_loadu_ps(at)),
-                           _mm256_cvtps_pd(_mm_loadu_ps(at + 4))};
-    }
+    case KERNEL_F32:
+        return widen(_mm_loadu_ps((const float *)data + i),
+                     _mm_loadu_ps((const float *)data + i + 4));
     case KERNEL_F16:
-        single = _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)((const uint16_t *)data + i)));
-        break;
+        return widen(_mm_cvtph_ps(_mm_loadl_epi64((const __m128i *)words)),
+                     _mm_cvtph_ps(_mm_loadl_epi64((const __m128i *)(words + 4))));
     case KERNEL_BF16: {
-        __m128i words = _mm_loadu_si128((const __m128i *)((const uint16_t *)data + i));
-        single = _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(words), 16));
-        break;
+        /* A zero below each word makes a float32 of it. */
+        __m128i all8 = _mm_loadu_si128((const __m128i *)words), zero = _mm_setzero_si128();
+        return widen(_mm_castsi128_ps(_mm_unpacklo_epi16(zero, all8)),
+                     _mm_castsi128_ps(_mm_unpackhi_epi16(zero, all8)));
     }
     default:
         return get((const double *)data + i);
     }
-    return (struct v8){_mm256_cvtps_pd(_mm256_castps256_ps128(single)),
-                       _mm256_cvtps_pd(_mm256_extractf128_ps(single, 1))};
 }
 
 /* The address of element i, for handing the rest of a block to the C version. */
@@ -520,30 +522,49 @@ static void kl(const double *t, const double *g, size_t n, struct kl_lanes *out)
     kernels_c.kl(t + i, g + i, n - i, out);
 }
 
-/* Four bin numbers; see histogram() of kernel_c.c. */
-INLINE __m256i bins4(const double *x)
+static void kl_near(const double *d, const double *g, size_t n, struct kl_lanes *out)
 {
-    __m256d size = size4(_mm256_loadu_pd(x));
-    __m256i bin = _mm256_sub_epi32(_mm256_srli_epi64(_mm256_castpd_si256(size), 52),
-                                   _mm256_set1_epi64x(1023 + HISTOGRAM_LOWEST - 1));
-    bin = _mm256_max_epi32(bin, _mm256_set1_epi64x(1));
-    bin = _mm256_min_epi32(bin, _mm256_set1_epi64x(HISTOGRAM_BINS - 2));
-    __m256d positive = _mm256_cmp_pd(size, _mm256_setzero_pd(), _CMP_GT_OQ);
-    return _mm256_and_si256(bin, _mm256_castpd_si256(positive));
+    struct v8 golden = get(out->golden), target = get(out->target), weighted = get(out->weighted);
+    size_t i = 0;
+    for (; i + 8 <= n; i += 8) {
+        struct v8 x = get(d + i), d2 = multiply(x, x), weight = exp8(get(g + i));
+        struct v8 high = fused(d2, all(1.0 / 720), fused(x, all(1.0 / 120), all(1.0 / 24)));
+        struct v8 low = fused(x, all(1.0 / 6), all(0.5));
+        struct v8 growth = fused(fused(high, d2, low), d2, add(all(1.0), x));
+        golden = add(golden, weight);
+        target = fused(weight, growth, target);
+        weighted = (struct v8){_mm256_fnmadd_pd(weight.lo, x.lo, weighted.lo),
+                               _mm256_fnmadd_pd(weight.hi, x.hi, weighted.hi)};
+    }
+    put(out->golden, golden);
+    put(out->target, target);
+    put(out->weighted, weighted);
+    kernels_c.kl_near(d + i, g + i, n - i, out);
 }
 
-/* 32 of them as bytes, in an order that does not matter: each 64-bit number is shifted to a byte of
- * its own and the eight are put together. */
+/* Eight bin numbers, in an order that does not matter; see histogram() of kernel_c.c. The upper halves
+ * of the float64 values tell the bin, the lower ones are needed to know zero. */
+INLINE __m256i bins8(const double *x)
+{
+    __m256 a = _mm256_castpd_ps(_mm256_loadu_pd(x)), b = _mm256_castpd_ps(_mm256_loadu_pd(x + 4));
+    __m256i lower = _mm256_castps_si256(_mm256_shuffle_ps(a, b, 0x88));
+    __m256i upper = _mm256_and_si256(_mm256_castps_si256(_mm256_shuffle_ps(a, b, 0xDD)),
+                                     _mm256_set1_epi32(0x7FFFFFFF));
+    __m256i bin = _mm256_sub_epi32(_mm256_srli_epi32(upper, 20),
+                                   _mm256_set1_epi32(1023 + HISTOGRAM_LOWEST - 1));
+    bin = _mm256_max_epi32(bin, _mm256_set1_epi32(1));
+    bin = _mm256_min_epi32(bin, _mm256_set1_epi32(HISTOGRAM_BINS - 2));
+    __m256i zero = _mm256_cmpeq_epi32(_mm256_or_si256(upper, lower), _mm256_setzero_si256());
+    __m256i nan = _mm256_cmpgt_epi32(upper, _mm256_set1_epi32(0x7FF00000));
+    return _mm256_andnot_si256(_mm256_or_si256(zero, nan), bin);
+}
+
+/* 32 of them as bytes: each 32-bit number is shifted to a byte of its own, and four put together. */
 INLINE __m256i bins32(const double *x)
 {
-    __m256i bytes = bins4(x);
-    bytes = _mm256_or_si256(bytes, _mm256_slli_epi64(bins4(x + 4), 8));
-    bytes = _mm256_or_si256(bytes, _mm256_slli_epi64(bins4(x + 8), 16));
-    bytes = _mm256_or_si256(bytes, _mm256_slli_epi64(bins4(x + 12), 24));
-    bytes = _mm256_or_si256(bytes, _mm256_slli_epi64(bins4(x + 16), 32));
-    bytes = _mm256_or_si256(bytes, _mm256_slli_epi64(bins4(x + 20), 40));
-    bytes = _mm256_or_si256(bytes, _mm256_slli_epi64(bins4(x + 24), 48));
-    return _mm256_or_si256(bytes, _mm256_slli_epi64(bins4(x + 28), 56));
+    __m256i low = _mm256_or_si256(bins8(x), _mm256_slli_epi32(bins8(x + 8), 8));
+    __m256i high = _mm256_or_si256(bins8(x + 16), _mm256_slli_epi32(bins8(x + 24), 8));
+    return _mm256_or_si256(low, _mm256_slli_epi32(high, 16));
 }
 
 INLINE unsigned largest_byte(__m256i bytes)
@@ -656,6 +677,7 @@ void kernels_avx2(struct kernels *table)
         .range = range,
         .centre = centre,
         .kl = kl,
+        .kl_near = kl_near,
         .histogram = histogram,
         .pair_error = {pair_error_f64, pair_error_f32, pair_error_f16, pair_error_bf16},
         .pair_relative = {pair_relative_f64, pair_relative_f32, pair_relative_f16,

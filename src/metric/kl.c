@@ -53,11 +53,14 @@ static double total(const double *lanes)
 }
 
 void kl_block(struct kl_state *kl, const struct kernels *kernels, const double *t, const double *g,
-              size_t n, double largest)
+              const double *near, size_t n, double largest)
 {
     if (largest <= KL_FAST && n) {
         struct kl_lanes lanes = {0};
-        kernels->kl(t, g, n, &lanes);
+        if (near)
+            kernels->kl_near(near, g, n, &lanes);
+        else
+            kernels->kl(t, g, n, &lanes);
         add(&kl->golden, 0, total(lanes.golden), total(lanes.weighted));
         add(&kl->target, 0, total(lanes.target), 0);
         return;

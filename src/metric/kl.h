@@ -20,9 +20,10 @@ struct kl_state {
     struct kl_sum target, golden;
 };
 
-/* Adds n pairs, none of whose values is larger than `largest`. */
+/* Adds n pairs, none of whose values is larger than `largest`. near: their differences, when none is
+ * larger than KL_NEAR, else NULL. */
 void kl_block(struct kl_state *kl, const struct kernels *kernels, const double *t, const double *g,
-              size_t n, double largest);
+              const double *near, size_t n, double largest);
 void kl_merge(struct kl_state *kl, const struct kl_state *other);
 
 /* 0 when nothing was added; never negative. */

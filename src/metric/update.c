@@ -248,7 +248,8 @@ static void general_block(struct plumb_metric_state *state, struct block *block,
     }
     if (groups & PLUMB_G_KL) {
         double largest = sqrt(fmax(sum4(error.tt), sum4(error.gg))); /* no value is larger */
-        kl_block(&state->kl, k, block->t, block->g, n, largest);
+        const double *near = plain && max4(error.max) <= KL_NEAR ? block->d : NULL;
+        kl_block(&state->kl, k, block->t, block->g, near, n, largest);
     }
     if (groups & (PLUMB_G_ULP | PLUMB_G_HISTOGRAM) && state->has_ulp) {
         k->ulps(block->d, block->g, n, &state->ulp, block->u);

@@ -288,6 +288,14 @@ static void check_statistics(const struct kernels *k, const struct data *data, s
         REALS(a, b, golden);
         REALS(a, b, target);
         REALS(a, b, weighted);
+
+        doing = "kl_near";
+        for (size_t i = 0; i < n; i++)
+            t[i] = fmod(data->d[i], KL_NEAR);
+        TWICE(use->kl_near(t, g, n, out));
+        REALS(a, b, golden);
+        REALS(a, b, target);
+        REALS(a, b, weighted);
     }
     {
         doing = "histogram";
