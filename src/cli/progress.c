@@ -38,11 +38,13 @@ void progress_update(void *context, uint64_t done, uint64_t total)
     share = share > 1 ? 1 : share;
     unsigned columns = terminal_width(STDERR_FILENO);
     int bar = columns >= 100 ? 40 : columns >= 70 ? 20 : 5, filled = (int)(share * bar);
-    double rate = (double)done / 1e6 / (double)elapsed; /* bytes in a millisecond, in GB/s */
+    bool large = total >= 1000000000;
+    double unit = large ? 1e9 : 1e6, rate = (double)done / unit / ((double)elapsed / 1e3);
     double left = share > 0 ? (double)elapsed / 1e3 * (1 - share) / share : 0;
-    fprintf(stderr, "\r[%.*s%*s] %3d %% %.1f of %.1f GB, %.1f GB/s, %.0f s left\033[K", filled,
-            full, bar - filled, "", (int)(share * 100), (double)done / 1e9, (double)total / 1e9,
-            rate, left);
+    const char *name = large ? "GB" : "MB";
+    fprintf(stderr, "\r[%.*s%*s] %3d %% %.1f of %.1f %s, %.1f %s/s, %.0f s left\033[K", filled,
+            full, bar - filled, "", (int)(share * 100), (double)done / unit, (double)total / unit,
+            name, rate, name, left);
     fflush(stderr);
 }
 

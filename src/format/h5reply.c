@@ -116,12 +116,15 @@ static enum plumb_code decide_dtype(const struct entry *entry, enum plumb_dtype 
     if (named == PLUMB_DTYPE_COUNT || named == stored)
         return PLUMB_OK;
     const struct plumb_dtype_info *is = plumb_dtype_info(stored), *says = plumb_dtype_info(named);
-    if (says->bits != is->bits)
-        return PLUMB_OK;
-    bool bits_in_integer = is->kind == PLUMB_KIND_UINT || is->kind == PLUMB_KIND_INT;
-    bool bits_in_float8 = is->kind == PLUMB_KIND_FLOAT && is->bits == 8;
-    if ((bits_in_integer && (says->kind == PLUMB_KIND_FLOAT || says->kind == PLUMB_KIND_BOOL)) ||
-        (bits_in_float8 && says->kind == PLUMB_KIND_FLOAT)) {
+    bool in_integer = is->kind == PLUMB_KIND_UINT || is->kind == PLUMB_KIND_INT;
+    bool in_float8 = is->kind == PLUMB_KIND_FLOAT && is->bits == 8;
+    bool says_float = says->kind == PLUMB_KIND_FLOAT || says->kind == PLUMB_KIND_COMPLEX;
+    if (says->bits != is->bits) {
+        /* Integers for floats of another width, or with several packed in one, are no numbers. */
+        if (says->bits >= 8 && !(in_integer && says_float))
+            return PLUMB_OK;
+    } else if ((in_integer && (says->kind == PLUMB_KIND_FLOAT || says->kind == PLUMB_KIND_BOOL)) ||
+               (in_float8 && says->kind == PLUMB_KIND_FLOAT)) {
         *dtype = named;
         return PLUMB_OK;
     }

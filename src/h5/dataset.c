@@ -109,6 +109,31 @@ static void describe_layout(struct dataset *out, hid_t dataset, hid_t type, hid_
     }
 }
 
+/* Says now what reading would stumble over: a filter that this libhdf5 lacks, and that was used. */
+static bool filters_are_there(hid_t dataset, hid_t space, hid_t create_plist,
+                              struct outcome *outcome)
+{
+    int count = H5Pget_nfilters(create_plist);
+    for (int i = 0; i < count; i++) {
+        unsigned flags, config, passed_over = 0;
+        size_t value_count = 0;
+        char name[64] = "";
+        H5Z_filter_t id = H5Pget_filter2(create_plist, (unsigned)i, &flags, &value_count, NULL,
+                                         sizeof name, name, &config);
+        if (id < 0 || H5Zfilter_avail(id) > 0)
+            continue;
+        hsize_t at[H5S_MAX_RANK], bytes;
+        haddr_t address;
+        if (H5Dget_chunk_info(dataset, space, 0, at, &passed_over, &address, &bytes) >= 0 &&
+            !(passed_over >> i & 1))
+            return fail(outcome, H5_EXIT_UNSUPPORTED,
+                        "packed with filter %d (%s), which libhdf5 has not here: unpack it with "
+                        "h5repack",
+                        (int)id, name);
+    }
+    return true;
+}
+
 /* A dtype attribute that is not one short string is as good as none. */
 static void describe_attribute(struct dataset *out, hid_t dataset)
 {
@@ -165,6 +190,7 @@ bool dataset_describe(struct dataset *out, hid_t dataset, bool shifted, uint64_t
         fail_hdf5(outcome, H5_EXIT_DAMAGED, "the dataset cannot be read");
     } else {
         good = dataset_is_inside(create_plist, outcome) &&
+               filters_are_there(dataset, space, create_plist, outcome) &&
                type_describe(type, &out->head, outcome) && describe_shape(out, space, outcome);
     }
     if (good) {

@@ -82,6 +82,25 @@ static void list_object(struct walk *walk, hid_t object, H5L_type_t link)
     }
 }
 
+/* What a link stands for; where it leads nowhere plumb goes, that is listed instead. */
+static void list_link(struct walk *walk, hid_t group, const char *name, H5L_type_t link)
+{
+    struct outcome why = {.code = H5_EXIT_OK};
+    bool followed = link == H5L_TYPE_HARD || link == H5L_TYPE_SOFT;
+    hid_t object = followed ? H5Oopen(group, name, walk->link_access) : -1;
+    if (object >= 0) {
+        list_object(walk, object, link);
+        H5Oclose(object);
+        return;
+    }
+    if (link == H5L_TYPE_HARD)
+        fail_hdf5(&why, H5_EXIT_DAMAGED, "it cannot be opened");
+    else
+        fail(&why, H5_EXIT_UNSUPPORTED,
+             "a link that leads nowhere, or into another file: bring the data in with h5repack");
+    emit_failure(walk, &why);
+}
+
 static herr_t on_link(hid_t group, const char *name, const H5L_info_t *info, void *context)
 {
     struct walk *walk = context;
@@ -90,9 +109,6 @@ static herr_t on_link(hid_t group, const char *name, const H5L_info_t *info, voi
              (unsigned long long)MAX_LINKS);
         return -1;
     }
-    if (info->type != H5L_TYPE_HARD && info->type != H5L_TYPE_SOFT)
-        return 0;
-
     size_t before = walk->length;
     int added = snprintf(walk->path + before, sizeof walk->path - before, "/%s", name);
     struct outcome why = {.code = H5_EXIT_OK};
@@ -102,14 +118,7 @@ static herr_t on_link(hid_t group, const char *name, const H5L_info_t *info, voi
         emit_failure(walk, &why);
     } else {
         walk->length = before + (size_t)added;
-        hid_t object = H5Oopen(group, name, walk->link_access);
-        if (object >= 0) {
-            list_object(walk, object, info->type);
-            H5Oclose(object);
-        } else if (info->type == H5L_TYPE_HARD) {
-            fail_hdf5(&why, H5_EXIT_DAMAGED, "it cannot be opened");
-            emit_failure(walk, &why);
-        }
+        list_link(walk, group, name, info->type);
         H5Eclear2(H5E_DEFAULT);
     }
     walk->length = before;

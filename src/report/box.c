@@ -3,6 +3,7 @@
 #include "report/writer.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <strings.h>
 
 enum { USUAL_CUT = 57, NARROWEST_CUT = 20, ELLIPSIS = 3 };
@@ -17,31 +18,82 @@ static size_t larger(size_t a, size_t b)
     return a > b ? a : b;
 }
 
-static size_t measure(const struct plumb_table *table, size_t column)
+/* Columns that the first bytes of text take. */
+static size_t width_of(const char *text, size_t bytes)
+{
+    size_t total = 0;
+    for (const char *end = text + bytes; text < end;) {
+        struct utf8_char c = utf8_next(text);
+        int width = utf8_width(c);
+        total += width < 0 ? 1 : (size_t)width;
+        text += c.size;
+    }
+    return total;
+}
+
+/* How many bytes of a title go on one line of so many columns: whole words, and at least one. */
+static size_t line_of(const char *title, size_t width)
+{
+    size_t end = 0, at = 0;
+    while (title[at]) {
+        at += strspn(title + at, " ");
+        at += strcspn(title + at, " ");
+        if (end && width_of(title, at) > width)
+            break;
+        end = at;
+    }
+    return end;
+}
+
+static size_t widest_word(const char *title)
+{
+    size_t widest = 0;
+    while (*title) {
+        size_t bytes = line_of(title, 0);
+        widest = larger(widest, width_of(title, bytes));
+        title += bytes;
+        title += strspn(title, " ");
+    }
+    return widest;
+}
+
+static size_t title_width(const struct plumb_column *about, bool wrap)
+{
+    return wrap ? widest_word(about->title) : utf8_text_width(about->title);
+}
+
+static size_t measure(const struct plumb_table *table, size_t column, bool wrap, bool cut)
 {
     const struct plumb_column *about = plumb_table_column(table, column);
-    size_t rows = plumb_table_rows(table);
-    size_t width = utf8_text_width(about->title);
+    size_t rows = plumb_table_rows(table), width = 0;
     for (size_t row = 0; row < rows; row++) {
         char number[NUMBER_BYTES];
         const char *text = cell_shown(plumb_table_cell(table, row, column), about, number);
         width = larger(width, utf8_text_width(text));
     }
-    return width;
+    if (about->elastic && cut && width > USUAL_CUT)
+        width = USUAL_CUT;
+    return larger(width, title_width(about, wrap));
+}
+
+static size_t total_width(const size_t *widths, size_t columns)
+{
+    size_t total = 1;
+    for (size_t i = 0; i < columns; i++)
+        total += widths[i] + 3;
+    return total;
 }
 
 /* Narrows the widest of the elastic columns, one step at a time, until the table fits or nothing
  * more can give. */
-static void squeeze(const struct plumb_table *table, size_t *widths, size_t target)
+static void squeeze(const struct plumb_table *table, size_t *widths, size_t target, bool wrap)
 {
-    size_t columns = plumb_table_columns(table), total = 1;
-    for (size_t i = 0; i < columns; i++)
-        total += widths[i] + 3;
+    size_t columns = plumb_table_columns(table), total = total_width(widths, columns);
     while (total > target) {
         size_t widest = columns;
         for (size_t i = 0; i < columns; i++) {
             const struct plumb_column *about = plumb_table_column(table, i);
-            size_t least = larger(NARROWEST_CUT, utf8_text_width(about->title));
+            size_t least = larger(NARROWEST_CUT, title_width(about, wrap));
             if (about->elastic && widths[i] > least &&
                 (widest == columns || widths[i] > widths[widest]))
                 widest = i;
@@ -53,11 +105,36 @@ static void squeeze(const struct plumb_table *table, size_t *widths, size_t targ
     }
 }
 
-static void write_rule(struct sink *sink, const size_t *widths, size_t columns)
+/* Narrow first what may be cut, then the titles, by breaking them into lines. */
+static void find_widths(const struct plumb_table *table, const struct plumb_table_look *look,
+                        size_t *widths)
 {
-    for (size_t i = 0; i < columns; i++) {
+    size_t columns = plumb_table_columns(table);
+    size_t target = look->wide ? 0 : look->width;
+    for (int wrap = 0; wrap < 2; wrap++) {
+        for (size_t i = 0; i < columns; i++)
+            widths[i] = measure(table, i, wrap, !look->wide);
+        if (!target)
+            return;
+        squeeze(table, widths, target, wrap);
+        if (total_width(widths, columns) <= target)
+            return;
+    }
+}
+
+/* The columns that stand side by side. */
+struct band {
+    const size_t *widths; /* of all columns */
+    size_t *columns;      /* the numbers of those shown */
+    size_t count;
+};
+
+static void write_rule(struct sink *sink, const struct band *band)
+{
+    for (size_t k = 0; k < band->count; k++) {
+        size_t i = band->columns[k];
         sink_char(sink, '+');
-        sink_repeat(sink, '-', widths[i] + 2);
+        sink_repeat(sink, '-', band->widths[i] + 2);
     }
     sink_text(sink, "+\n");
 }
@@ -133,42 +210,109 @@ static const char *colour_of(enum plumb_severity severity, const char *text)
     return strcasecmp(text, "PASS") == 0 ? green : NULL;
 }
 
-enum plumb_code box_write(const struct plumb_table *table, const struct plumb_table_look *look,
-                          struct sink *sink)
+static void write_titles(struct sink *sink, const struct plumb_table *table,
+                         const struct band *band)
 {
-    size_t columns = plumb_table_columns(table), rows = plumb_table_rows(table);
-    if (!columns)
-        return PLUMB_OK;
-    size_t *widths = calloc(columns, sizeof *widths);
-    if (!widths)
-        return PLUMB_E_NOMEM;
-    for (size_t i = 0; i < columns; i++) {
-        widths[i] = measure(table, i);
-        if (plumb_table_column(table, i)->elastic && !look->wide && widths[i] > USUAL_CUT)
-            widths[i] = larger(USUAL_CUT, utf8_text_width(plumb_table_column(table, i)->title));
-    }
-    if (look->width && !look->wide)
-        squeeze(table, widths, look->width);
-
-    write_rule(sink, widths, columns);
-    for (size_t i = 0; i < columns; i++) {
-        const struct plumb_column *about = plumb_table_column(table, i);
-        write_cell(sink, about->title, widths[i], about->left, NULL);
-    }
-    sink_text(sink, "|\n");
-    write_rule(sink, widths, columns);
-    for (size_t row = 0; row < rows; row++) {
-        enum plumb_severity severity = plumb_table_severity(table, row);
-        for (size_t i = 0; i < columns; i++) {
+    bool more = true;
+    for (size_t line = 0; more; line++) {
+        more = false;
+        for (size_t k = 0; k < band->count; k++) {
+            size_t i = band->columns[k];
             const struct plumb_column *about = plumb_table_column(table, i);
-            char number[NUMBER_BYTES];
-            const char *text = cell_shown(plumb_table_cell(table, row, i), about, number);
-            const char *colour = look->colour ? colour_of(severity, text) : NULL;
-            write_cell(sink, text, widths[i], about->left, colour);
+            const char *title = about->title;
+            size_t width = band->widths[i], bytes = line_of(title, width);
+            for (size_t above = 0; above < line; above++) {
+                title += bytes;
+                title += strspn(title, " ");
+                bytes = line_of(title, width);
+            }
+            size_t gap = width - width_of(title, bytes);
+            sink_text(sink, "| ");
+            sink_repeat(sink, ' ', about->left ? 0 : gap);
+            write_safely(sink, title, bytes);
+            sink_repeat(sink, ' ', (about->left ? gap : 0) + 1);
+            more = more || title[bytes];
         }
         sink_text(sink, "|\n");
     }
-    write_rule(sink, widths, columns);
-    free(widths);
+}
+
+static void write_band(struct sink *sink, const struct plumb_table *table, const struct band *band,
+                       bool coloured)
+{
+    size_t rows = plumb_table_rows(table);
+    write_rule(sink, band);
+    write_titles(sink, table, band);
+    write_rule(sink, band);
+    for (size_t row = 0; row < rows; row++) {
+        enum plumb_severity severity = plumb_table_severity(table, row);
+        for (size_t k = 0; k < band->count; k++) {
+            size_t i = band->columns[k];
+            const struct plumb_column *about = plumb_table_column(table, i);
+            char number[NUMBER_BYTES];
+            const char *text = cell_shown(plumb_table_cell(table, row, i), about, number);
+            const char *colour = coloured ? colour_of(severity, text) : NULL;
+            write_cell(sink, text, band->widths[i], about->left, colour);
+        }
+        sink_text(sink, "|\n");
+    }
+    write_rule(sink, band);
+}
+
+/* Columns up to the first name tell rows apart: they begin every band. None where that leaves too
+ * little room for the others. */
+static size_t key_columns(const struct plumb_table *table, const size_t *widths, size_t target)
+{
+    size_t columns = plumb_table_columns(table), key = 0, widest = 0;
+    while (key < columns && !plumb_table_column(table, key)->elastic)
+        key++;
+    if (key == columns)
+        return 0;
+    key++;
+    for (size_t i = key; i < columns; i++)
+        widest = larger(widest, widths[i]);
+    return total_width(widths, key) + widest + 3 <= target ? key : 0;
+}
+
+/* Fills the band with the key and as many columns from first on as fit; returns the next one. */
+static size_t fill_band(struct band *band, size_t key, size_t first, size_t columns, size_t target)
+{
+    size_t total = 1, next = first;
+    band->count = 0;
+    for (size_t i = 0; i < key; i++) {
+        band->columns[band->count++] = i;
+        total += band->widths[i] + 3;
+    }
+    for (; next < columns; next++) {
+        total += band->widths[next] + 3;
+        if (target && total > target)
+            break;
+        band->columns[band->count++] = next;
+    }
+    return next;
+}
+
+enum plumb_code box_write(const struct plumb_table *table, const struct plumb_table_look *look,
+                          struct sink *sink)
+{
+    size_t columns = plumb_table_columns(table);
+    if (!columns)
+        return PLUMB_OK;
+    size_t *numbers = calloc(columns, 2 * sizeof *numbers);
+    if (!numbers)
+        return PLUMB_E_NOMEM;
+    size_t *widths = numbers + columns;
+    find_widths(table, look, widths);
+
+    /* What is still too wide is shown in bands, one below the other. */
+    size_t target = look->wide ? 0 : look->width, key = 0;
+    if (target && total_width(widths, columns) > target)
+        key = key_columns(table, widths, target);
+    struct band band = {.widths = widths, .columns = numbers};
+    for (size_t next = key; next < columns;) {
+        next = fill_band(&band, key, next, columns, key ? target : 0);
+        write_band(sink, table, &band, look->colour);
+    }
+    free(numbers);
     return PLUMB_OK;
 }

@@ -49,6 +49,8 @@ def types():
         as_bits("widened", ramp(3), "torch.bfloat16")
         as_bits("odd_name", ramp(3), "<f4")
         as_bits("contradicts", ramp(3), "torch.int32")
+        as_bits("bytes_of_bf16", ramp(6, dtype="u1"), "torch.bfloat16")
+        as_bits("narrowed", ramp(3, dtype="i4"), "torch.int64")
         bf16 = h5py.h5t.IEEE_F32LE.copy()
         bf16.set_fields(15, 7, 8, 0, 7)
         bf16.set_size(2)
@@ -73,6 +75,7 @@ def unsupported():
         layout[:] = h5py.VirtualSource("other.h5", "x", (2,))
         f.create_virtual_dataset("virtual", layout)
         f.create_dataset("external", (2,), "f4", external=[("/etc/passwd", 0, 8)])
+        f.create_dataset("packed", data=ramp(100), compression="lzf")  # h5py has it, libhdf5 not
         f["after"] = ramp(2)
 
 

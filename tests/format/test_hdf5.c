@@ -119,6 +119,8 @@ static void reads_all_types(void **state)
     check_values(&open, "e4m3", PLUMB_F8_E4M3FN, 3, bits);
     check_values(&open, "e5m2", PLUMB_F8_E5M2, 3, bits);
     check_refused(&open, "contradicts", PLUMB_E_FORMAT, "torch.int32");
+    check_refused(&open, "bytes_of_bf16", PLUMB_E_FORMAT, "torch.bfloat16");
+    check_ramp(&open, "narrowed", PLUMB_I32, 3);
     h5_open_close(&open);
 }
 
@@ -172,6 +174,7 @@ static void refuses_what_is_no_tensor_and_goes_on(void **state)
     check_refused(&open, "ragged", PLUMB_E_UNSUPPORTED, "varying length");
     check_refused(&open, "virtual", PLUMB_E_UNSUPPORTED, "other files");
     check_refused(&open, "external", PLUMB_E_UNSUPPORTED, "other files");
+    check_refused(&open, "packed", PLUMB_E_UNSUPPORTED, "filter 32000");
     check_ramp(&open, "after", PLUMB_F32, 2);
     h5_open_close(&open);
 }
