@@ -8,11 +8,17 @@
 #include <cpuid.h>
 #include <stdbool.h>
 
-/* clang's __builtin_cpu_supports does not know this one. */
+/* The instruction is slow in virtual machines, and its answer never changes. 2: not asked yet. */
 static bool has_f16c(void)
 {
-    unsigned a, b, c, d;
-    return __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
+    static atomic_uint known = 2;
+    unsigned answer = atomic_load(&known), a, b, c, d;
+    if (answer == 2) {
+        /* clang's __builtin_cpu_supports does not know this one. */
+        answer = __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
+        atomic_store(&known, answer);
+    }
+    return answer;
 }
 #endif
 

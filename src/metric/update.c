@@ -3,6 +3,8 @@
 #include "metric/crc.h"
 #include "metric/dense.h"
 
+#include <assert.h>
+#include <float.h>
 #include <libdeflate.h>
 #include <math.h>
 #include <string.h>
@@ -265,45 +267,29 @@ static void general_block(struct plumb_metric_state *state, struct block *block,
     }
 }
 
-/* The errors of 64-bit integers beyond 2^53 are taken from the integers. */
+/* 64-bit integers beyond 2^53 lose digits in float64, so their differences are taken before. */
+static_assert(LDBL_MANT_DIG >= 64, "long double holds every 64-bit integer");
 
 static bool is_int64(enum plumb_dtype dtype)
 {
     return dtype == PLUMB_I64 || dtype == PLUMB_U64;
 }
 
-struct wide_int {
-    bool negative;
-    uint64_t size;
-};
-
-static struct wide_int int64_at(enum plumb_dtype dtype, const void *data, size_t i)
+static long double exact_value(enum plumb_dtype dtype, const void *data, double rounded, size_t i)
 {
     uint64_t bits;
+    if (!is_int64(dtype))
+        return rounded;
     memcpy(&bits, (const char *)data + i * sizeof bits, sizeof bits);
-    bool negative = dtype == PLUMB_I64 && bits >> 63;
-    return (struct wide_int){negative, negative ? -bits : bits};
-}
-
-static double int64_difference(struct wide_int a, struct wide_int b)
-{
-    double size;
-    uint64_t sum;
-    if (a.negative == b.negative)
-        size = a.size >= b.size ? (double)(a.size - b.size) : -(double)(b.size - a.size);
-    else if (!__builtin_add_overflow(a.size, b.size, &sum))
-        size = (double)sum;
-    else /* half of it, with the lost bit kept for the rounding */
-        size = (double)((sum >> 1 | UINT64_C(1) << 63) | (sum & 1)) * 2;
-    return a.negative ? -size : size;
+    return dtype == PLUMB_U64 ? (long double)bits : (long double)(int64_t)bits;
 }
 
 static void exact_differences(const struct plumb_metric_state *state, const void *t, const void *g,
-                              size_t n, struct block *block)
+                              struct block *block)
 {
-    for (size_t i = 0; i < n; i++)
-        block->d[i] =
-            int64_difference(int64_at(state->target, t, i), int64_at(state->golden, g, i));
+    for (size_t i = 0; i < block->n; i++)
+        block->d[i] = (double)(exact_value(state->target, t, block->t[i], i) -
+                               exact_value(state->golden, g, block->g[i], i));
     block->wide = true;
 }
 
@@ -431,9 +417,9 @@ void plumb_metric_update(struct plumb_metric_state *state, const struct plumb_te
             dense_load(&state->kernels, golden->dtype, g, n * parts[1], block.g);
             if (parts[0] != parts[1])
                 pad_imaginary(parts[0] < parts[1] ? block.t : block.g, n);
-            if (is_int64(target->dtype) && is_int64(golden->dtype) &&
+            if ((is_int64(target->dtype) || is_int64(golden->dtype)) && most == 1 &&
                 state->rule.which != PLUMB_REL_TORCHAIR)
-                exact_differences(state, t, g, n, &block);
+                exact_differences(state, t, g, &block);
             general_block(state, &block, at * most);
         }
         at += n;

@@ -206,11 +206,13 @@ static void finish(struct pair *pair)
     if (parts[1] < parts[0])
         pad(g, pair->numbers);
     bool exact = is_int64(t->tensor.dtype) && is_int64(g->tensor.dtype);
+    bool mixed = (is_int64(t->tensor.dtype) || is_int64(g->tensor.dtype)) && parts[0] == parts[1];
     pair->d = calloc((size_t)pair->numbers + 1, sizeof *pair->d);
     assert_non_null(pair->d);
     for (uint64_t i = 0; i < pair->numbers; i++)
-        pair->d[i] = exact ? (double)((wide)t->values[i] - (wide)g->values[i])
-                           : (double)t->values[i] - (double)g->values[i];
+        pair->d[i] = exact   ? (double)((wide)t->values[i] - (wide)g->values[i])
+                     : mixed ? (double)(t->values[i] - g->values[i])
+                             : (double)t->values[i] - (double)g->values[i];
 }
 
 void pair_make(struct pair *pair, enum plumb_dtype target, enum plumb_dtype golden, uint64_t count,
