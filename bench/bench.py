@@ -3,7 +3,8 @@
 Writes bench/results.md. Sets are made under build/bench and removed once measured.
 
     PLUMB           the program, build/plumb by default
-    BENCH_TENSORS   tensors a side, 200 by default; results of any other number go to build/bench
+    BENCH_TENSORS   tensors a side, 200 by default; with any other number everything is as much
+                    smaller or larger, and the results go to build/bench
     BENCH_KEEP=1    keep the sets for the next run
 """
 
@@ -14,33 +15,31 @@ import shutil
 import statistics
 import subprocess
 import sys
-import threading
 import time
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 import torch
 
+import dumps
+import report
 import sets
+from commands import PLUMB, ROOT, best, check, memory, seconds
+from report import Results
 
-ROOT = Path(__file__).resolve().parent.parent
 SCRATCH = ROOT / "build" / "bench"
-PLUMB = os.environ.get("PLUMB", str(ROOT / "build" / "plumb"))
-TENSORS = int(os.environ.get("BENCH_TENSORS", "200"))
+TABLES = SCRATCH / "tables"
+NORMAL = 200
+TENSORS = int(os.environ.get("BENCH_TENSORS", NORMAL))
 KEEP = os.environ.get("BENCH_KEEP") == "1"
 KINDS = ("npy", "pt", "safetensors", "h5")
 COLUMNS = {"default": [], "all": ["--metrics", "all"]}
-
-
-@dataclass
-class Results:
-    read: tuple[float, float] = (0.0, 0.0)  # GB/s with one thread, with two
-    numpy: dict[str, float] = field(default_factory=dict)  # by set of columns
-    h5diff: float | None = None
-    plumb: dict[tuple[str, str, str], float] = field(default_factory=dict)  # kind, dtype, columns
-    anonymous: dict[tuple[str, str, str], float] = field(default_factory=dict)  # MB, likewise
-    tiny: dict[str, float] = field(default_factory=dict)  # ms, by kind
+DUMPS = {report.GE_FX: (dumps.ge_fx, ["--mode", "torchair"]), report.TREE: (dumps.dump_tree, [])}
+DUMP_COLUMNS = {
+    "default": [],
+    "kl": ["--metrics", "kl"],
+    "msprobe": ["--rules", "msprobe", "--columns", "msprobe"],
+}
 
 
 def say(text: str) -> None:
@@ -53,62 +52,11 @@ def output(*command: str | Path) -> str:
     ).stdout
 
 
-def compare(*words: str | Path) -> float:
-    """Seconds of one `plumb compare`. 0 and 1 are verdicts, anything else ends the benchmark."""
-    command = [PLUMB, "compare", *[str(word) for word in words]]
-    start = time.perf_counter()
-    done = subprocess.run(command, stdout=subprocess.DEVNULL)
-    elapsed = time.perf_counter() - start
-    if done.returncode not in (0, 1):
-        sys.exit(f"bench: {' '.join(command)} ended with {done.returncode}")
-    return elapsed
-
-
-def check(*words: str | Path) -> None:
-    """Makes sure that a `plumb compare` compares every tensor, and brings the files into memory."""
-    command = [PLUMB, "compare", *[str(word) for word in words]]
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
-    closing = done.stdout.splitlines()[-1] if done.stdout else ""
-    if not closing.startswith(f"{TENSORS} compared: ") or "; 0 unmatched" not in closing:
-        sys.exit(f"bench: {' '.join(command)}: not all {TENSORS} tensors compared: {closing}")
-
-
-def anonymous_peak(*words: str | Path) -> float:
-    """The most anonymous memory, in MB, that a `plumb compare` and its children had at once."""
-    process = subprocess.Popen(
-        [PLUMB, "compare", *[str(word) for word in words]], stdout=subprocess.DEVNULL
-    )
-    peak = 0
-
-    def watch() -> None:
-        nonlocal peak
-        while process.poll() is None:
-            peak = max(peak, sum(map(resident_anonymous, with_children(process.pid))))
-            time.sleep(0.002)
-
-    watcher = threading.Thread(target=watch)
-    watcher.start()
-    watcher.join()
-    return peak / 1e3
-
-
-def with_children(pid: int) -> list[int]:
-    try:
-        text = Path(f"/proc/{pid}/task/{pid}/children").read_text()
-    except OSError:
-        return [pid]
-    return [pid, *map(int, text.split())]
-
-
-def resident_anonymous(pid: int) -> int:
-    try:
-        status = Path(f"/proc/{pid}/status").read_text()
-    except OSError:
-        return 0
-    for line in status.splitlines():
-        if line.startswith("RssAnon:"):
-            return int(line.split()[1])
-    return 0
+def done_with(*paths: Path) -> None:
+    sets.remove(TABLES)
+    for path in paths:
+        if not KEEP:
+            sets.remove(path)
 
 
 def read_bandwidth() -> tuple[float, float]:
@@ -120,27 +68,65 @@ def read_bandwidth() -> tuple[float, float]:
     return float(one), float(two)
 
 
+def measure(results: Results, key: tuple[str, str, str], size: int, *words: str | Path) -> None:
+    """One `plumb compare` of all tensors; size: the bytes of both sides."""
+    kind, name, columns = key
+    check(TENSORS, "compare", *words)
+    rate = size / best("compare", *words) / 1e9
+    results.plumb[key] = rate
+    results.anonymous[key] = memory("compare", *words).anonymous
+    say(f"  {kind:13} {name:9} {columns:8} {rate:7.2f} GB/s")
+
+
 def measure_set(results: Results, kind: str, dtype: torch.dtype) -> None:
     target, golden = sets.make(SCRATCH, kind, TENSORS, dtype)
     size = sets.size(target) + sets.size(golden)
     name = str(dtype).removeprefix("torch.")
     for columns, options in COLUMNS.items():
-        if dtype != torch.float32 and columns != "default":
-            continue
-        check(target, golden, *options)
-        best = min(compare(target, golden, *options) for _ in range(3))
-        results.plumb[kind, name, columns] = size / best / 1e9
-        say(f"  {kind:12} {name:9} {columns:8} {size / best / 1e9:7.2f} GB/s")
-        results.anonymous[kind, name, columns] = anonymous_peak(target, golden, *options)
+        if dtype == torch.float32 or columns == "default":
+            measure(results, (kind, name, columns), size, target, golden, *options)
     if kind == "npy":
         script = ROOT / "bench" / "numpy_metrics.py"
         for columns, pairs in (("default", 10), ("all", 5)):
             text = output(sys.executable, script, target, golden, columns, str(pairs))
             results.numpy[columns] = float(text)
-            say(f"  numpy                  {columns:8} {float(text):7.2f} GB/s")
-    if not KEEP:
-        sets.remove(target)
-        sets.remove(golden)
+            say(f"  numpy                   {columns:8} {float(text):7.2f} GB/s")
+    done_with(target, golden)
+
+
+def origin_form(target: Path, golden: Path) -> list[str | Path]:
+    """The sides as options, and the table into a file: how dumps are compared."""
+    return ["-tp", target, "-gp", golden, "-o", TABLES]
+
+
+def measure_dumps(results: Results) -> None:
+    for kind, (make, mode) in DUMPS.items():
+        target, golden = make(SCRATCH, TENSORS)
+        size = sets.size(target) + sets.size(golden)
+        for columns, options in DUMP_COLUMNS.items():
+            words = [*mode, *origin_form(target, golden), *options]
+            measure(results, (kind, "float32", columns), size, *words)
+        done_with(target, golden)
+
+
+def measure_statistics(results: Results) -> None:
+    """What has no payloads: many rows, and a single large file."""
+    results.rows = 500 * TENSORS
+    target, golden = dumps.statistics_pair(SCRATCH, results.rows)
+    words = ["compare", *origin_form(target, golden)]
+    check(results.rows, *words)
+    results.rows_seconds = best(*words)
+    results.memory["compare"] = memory(*words)
+    done_with(target, golden)
+    speed = results.rows / results.rows_seconds
+    say(f"  statistics, {results.rows} rows {results.rows_seconds:.2f} s, {speed:.0f} rows/s")
+
+    folder = dumps.large_json(SCRATCH, 500_000 * TENSORS)
+    results.json_size = sets.size(folder) / 1e6
+    results.json_seconds = best("info", folder)
+    results.memory["info"] = memory("info", folder)
+    done_with(folder)
+    say(f"  dump.json of {results.json_size:.0f} MB {results.json_seconds:.2f} s")
 
 
 def measure_h5diff(results: Results) -> None:
@@ -148,16 +134,14 @@ def measure_h5diff(results: Results) -> None:
     if not program:
         return
     target, golden = sets.make(SCRATCH, "h5", min(20, TENSORS), torch.float32)
-    best = float("inf")
+    fastest = float("inf")
     for _ in range(2):
         start = time.perf_counter()
         subprocess.run([program, "-q", "-d", "10", str(target), str(golden)])
-        best = min(best, time.perf_counter() - start)
-    results.h5diff = (sets.size(target) + sets.size(golden)) / best / 1e9
-    say(f"  h5diff                          {results.h5diff:7.2f} GB/s")
-    if not KEEP:
-        sets.remove(target)
-        sets.remove(golden)
+        fastest = min(fastest, time.perf_counter() - start)
+    results.h5diff = (sets.size(target) + sets.size(golden)) / fastest / 1e9
+    say(f"  h5diff                           {results.h5diff:7.2f} GB/s")
+    done_with(target, golden)
 
 
 def measure_tiny(results: Results) -> None:
@@ -169,110 +153,35 @@ def measure_tiny(results: Results) -> None:
             np.save(path, values.numpy())
         else:
             sets.WRITERS[kind](path, iter([("weight", values)]))
-        results.tiny[kind] = 1e3 * statistics.median(compare(path, path) for _ in range(20))
+        times = [seconds("compare", path, path) for _ in range(20)]
+        results.tiny[kind] = 1e3 * statistics.median(times)
         sets.remove(path)
         say(f"  tiny {kind:12} {results.tiny[kind]:6.1f} ms")
-
-
-def machine() -> str:
-    info = Path("/proc/cpuinfo").read_text()
-    flags = next((line.split() for line in info.splitlines() if line.startswith("flags")), [])
-    known = [flag for flag in ("avx", "f16c", "fma", "avx2", "avx512f") if flag in flags]
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
-    return f"{os.cpu_count()} cores ({' '.join(known)}), {memory:.0f} GB of memory"
-
-
-def goal_rows(results: Results) -> list[tuple[str, str, str, bool]]:
-    """What was promised: (what, goal, measured, met)."""
-    rows = []
-    read = results.read[1]
-
-    def at_least(what: str, goal: float, measured: float, unit: str) -> None:
-        rows.append((what, f"at least {goal:g} {unit}", f"{measured:.2f}", measured >= goal))
-
-    for columns, share, times in (("default", 0.5, 12), ("all", 0.1, 20)):
-        title = "default columns" if columns == "default" else "`--metrics all`"
-        for kind in ("npy", "pt", "safetensors"):
-            rate = results.plumb[kind, "float32", columns]
-            at_least(f"{title}, .{kind}", share, rate / read, "of read bandwidth")
-        rate = results.plumb["npy", "float32", columns]
-        at_least(f"{title}, .npy", times, rate / results.numpy[columns], "times numpy")
-    for name in ("float16", "bfloat16"):
-        rate = results.plumb["safetensors", name, "default"]
-        base = results.plumb["safetensors", "float32", "default"]
-        at_least(f"{name}, .safetensors", 0.5, rate / base, "of float32, per byte")
-    peak = max(results.anonymous.values())
-    rows.append(("anonymous memory, worst case", "under 64 MB", f"{peak:.1f} MB", peak < 64))
-    for kind in KINDS:
-        ms = results.tiny[kind]
-        rows.append((f"two tiny .{kind} files", "within 20 ms", f"{ms:.1f} ms", ms <= 20))
-    return rows
-
-
-def report(results: Results) -> str:
-    mebi = sets.ELEMENTS >> 20
-    lines = [
-        "# Benchmark",
-        "",
-        f"`make bench`: two sides of {TENSORS} tensors of {mebi} Mi numbers, in the page cache;",
-        "wall clock of the whole command, best of three. GB/s count the bytes of both sides.",
-        f"Machine: {machine()}; it reads {results.read[0]:.1f} GB/s with one",
-        f"thread and {results.read[1]:.1f} GB/s with two. Read bandwidth below is the latter.",
-        "",
-        "## Goals",
-        "",
-        "| what | goal | measured | met |",
-        "|---|---|---:|---|",
-    ]
-    for what, goal, measured, met in goal_rows(results):
-        lines.append(f"| {what} | {goal} | {measured} | {'yes' if met else '**no**'} |")
-    lines += [
-        "",
-        "## All numbers",
-        "",
-        "| files | type | columns | GB/s | of read bandwidth | times numpy | anonymous MB |",
-        "|---|---|---|---:|---:|---:|---:|",
-    ]
-    for (kind, name, columns), rate in results.plumb.items():
-        # An HDF5 pair has other default columns than numpy computes, a 16-bit pair other bytes.
-        fair = name == "float32" and (kind != "h5" or columns == "all")
-        times = f"{rate / results.numpy[columns]:.1f}" if fair else ""
-        peak = results.anonymous[kind, name, columns]
-        lines.append(
-            f"| .{kind} | {name} | {columns} | {rate:.2f} | {rate / results.read[1]:.2f} "
-            f"| {times} | {peak:.1f} |"
-        )
-    lines += ["", "| for comparison | GB/s |", "|---|---:|"]
-    for columns, rate in results.numpy.items():
-        lines.append(f"| numpy, the metrics of `{columns}`, float64 | {rate:.3f} |")
-    if results.h5diff is not None:
-        rate = results.plumb["h5", "float32", "default"]
-        lines.append(
-            f"| h5diff (plumb on .h5 is {rate / results.h5diff:.0f} times as fast) "
-            f"| {results.h5diff:.3f} |"
-        )
-    return "\n".join(lines) + "\n"
 
 
 def main() -> None:
     if not Path(PLUMB).exists():
         sys.exit(f"bench: there is no {PLUMB}; build it first, or set PLUMB")
+    if TENSORS < 2 or TENSORS % 2:
+        sys.exit("bench: BENCH_TENSORS must be an even number: operators have two tensors")
     SCRATCH.mkdir(parents=True, exist_ok=True)
-    results = Results()
+    results = Results(TENSORS)
     results.read = read_bandwidth()
     say(f"  reading memory {results.read[0]:.1f} GB/s, with two threads {results.read[1]:.1f}")
     measure_tiny(results)
+    measure_statistics(results)
     for kind in KINDS:
         measure_set(results, kind, torch.float32)
     for dtype in (torch.float16, torch.bfloat16):
         measure_set(results, "safetensors", dtype)
+    measure_dumps(results)
     measure_h5diff(results)
     results.read = max(results.read, read_bandwidth(), key=lambda rates: rates[1])
 
-    folder = ROOT / "bench" if TENSORS == 200 else SCRATCH
-    (folder / "results.md").write_text(report(results))
+    folder = ROOT / "bench" if TENSORS == NORMAL else SCRATCH
+    (folder / "results.md").write_text(report.page(results))
     say(f"written to {(folder / 'results.md').relative_to(ROOT)}")
-    missed = [row[0] for row in goal_rows(results) if not row[3]]
+    missed = [row[0] for row in report.goal_rows(results) if not row[3]]
     if missed:
         say("goals not met: " + "; ".join(missed))
 

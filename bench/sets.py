@@ -6,7 +6,7 @@ import json
 import shutil
 import struct
 from pathlib import Path
-from typing import Iterator
+from typing import Callable, Iterator
 
 import h5py
 import numpy as np
@@ -70,20 +70,30 @@ def write_safetensors(path: Path, items: Iterator[tuple[str, torch.Tensor]]) -> 
 WRITERS = {"npy": write_npy, "pt": write_pt, "safetensors": write_safetensors, "h5": write_h5}
 
 
-def make(folder: Path, kind: str, count: int, dtype: torch.dtype) -> tuple[Path, Path]:
+def make_both(
+    folder: Path, what: str, write: Callable[[Path, str], None], ending: str = ""
+) -> tuple[Path, Path]:
     """The target and the golden side; a complete set that is there already is used again."""
-    short = str(dtype).removeprefix("torch.")
-    ending = "" if kind == "npy" else f".{kind}"
     paths = []
     for side in ("target", "golden"):
-        path = folder / f"{side}-{short}-{count}-{kind}{ending}"
+        path = folder / f"{side}-{what}{ending}"
         if not path.exists():
             part = path.with_name("unfinished" + ending)
             remove(part)
-            WRITERS[kind](part, tensors(side, count, dtype))
+            write(part, side)
             part.rename(path)
         paths.append(path)
     return paths[0], paths[1]
+
+
+def make(folder: Path, kind: str, count: int, dtype: torch.dtype) -> tuple[Path, Path]:
+    short = str(dtype).removeprefix("torch.")
+    ending = "" if kind == "npy" else f".{kind}"
+
+    def write(path: Path, side: str) -> None:
+        WRITERS[kind](path, tensors(side, count, dtype))
+
+    return make_both(folder, f"{short}-{count}-{kind}", write, ending)
 
 
 def remove(path: Path) -> None:
@@ -94,4 +104,5 @@ def remove(path: Path) -> None:
 
 
 def size(path: Path) -> int:
-    return sum(p.stat().st_size for p in ([path] if path.is_file() else path.iterdir()))
+    files = [path] if path.is_file() else path.rglob("*")
+    return sum(file.stat().st_size for file in files if file.is_file())

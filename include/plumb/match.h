@@ -9,9 +9,9 @@ extern "C" {
 #endif
 
 enum plumb_match_mode {
-    PLUMB_MATCH_AUTO,  /* exact, then fuzzy for what is left */
+    PLUMB_MATCH_AUTO,  /* exact, then fuzzy for what is left, unless both runs are dumps */
     PLUMB_MATCH_EXACT, /* equal names only */
-    PLUMB_MATCH_FUZZY, /* the same as AUTO, spelled out */
+    PLUMB_MATCH_FUZZY, /* exact, then fuzzy; calls of dumps by their order, not by their numbers */
     PLUMB_MATCH_ORDER, /* the n-th with the n-th; refuses when the numbers differ */
 };
 
@@ -34,6 +34,10 @@ struct plumb_pair {
 struct plumb_match_options {
     enum plumb_match_mode mode;
     const char *map_file; /* pairs of names that come first, or NULL */
+    const char *data_map; /* YAML file of such pairs; names that are not there are fine; or NULL */
+    const char *cell_map; /* YAML file of module names; "": Cell counts as Module; or NULL */
+    const char *api_map;  /* YAML: API names; "": MindSpore's prefixes become PyTorch's; or NULL */
+    const int64_t *rank;  /* records of this rank only, or NULL */
 };
 
 struct plumb_matching {

@@ -99,6 +99,16 @@ enum plumb_code plumb_table_save(const struct plumb_table *table, const char *pa
                                  enum plumb_table_format format,
                                  const struct plumb_table_look *look, struct plumb_error *err);
 
+/* A table in a workbook of several, under a name that no other sheet there has. */
+struct plumb_sheet {
+    const char *name;
+    const struct plumb_table *table;
+};
+
+/* Writes an .xlsx file with a sheet for each table; else the same as plumb_table_save. */
+enum plumb_code plumb_workbook_save(const struct plumb_sheet *sheets, size_t count,
+                                    const char *path, struct plumb_error *err);
+
 #ifdef __cplusplus
 }
 #endif

@@ -3,6 +3,7 @@
 #define CLI_CLI_H
 
 #include "cli/args.h"
+#include "plumb/run.h"
 #include "plumb/table.h"
 
 enum cli_exit { CLI_OK = 0, CLI_BAD = 1, CLI_UNUSABLE = 2 };
@@ -25,6 +26,9 @@ struct cli_view {
 extern const struct args_option cli_common_options[], cli_view_options[];
 
 extern const struct args_command cmd_compare, cmd_convert, cmd_info, cmd_standard, cmd_summary;
+extern const struct args_command cmd_config_check, cmd_merge_result;
+extern const struct args_command cmd_condense;
+extern const struct args_command cmd_overflow_check;
 extern const struct args_command cmd_help, cmd_man, cmd_completion;
 
 extern const struct args_command cli_root;
@@ -67,6 +71,9 @@ enum plumb_code cli_show(const struct plumb_table *table, const struct cli_view 
 /* Writes the table to a file; the ending of its name chooses the format. */
 enum plumb_code cli_save(const struct plumb_table *table, const char *path,
                          const struct cli_view *view, struct plumb_error *err);
+
+/* What was odd about the files of a run, on stderr. */
+void cli_say_warnings(const struct plumb_run *run);
 
 /* The note about a file that cli_save wrote. */
 void cli_say_written(const struct plumb_table *table, const char *path);

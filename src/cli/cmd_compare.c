@@ -1,25 +1,35 @@
 #define _GNU_SOURCE
+#include "base/pool.h"
 #include "cli/cli.h"
+#include "cli/diff_analyze.h"
+#include "cli/general.h"
 #include "cli/progress.h"
+#include "cli/ranks.h"
 #include "cli/result.h"
+#include "cli/torchair.h"
 #include "plumb/compare.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 enum only { ONLY_FAIL, ONLY_SUSPICIOUS };
+enum rules { RULES_DOCUMENTED, RULES_MSPROBE };
+enum mode { MODE_AUTO, MODE_TORCHAIR };
 
 struct compare_options {
     struct cli_view view;
     const char *words[3]; /* TARGET GOLDEN RESULT, or what of them no option gave */
     const char *target, *golden, *output;
-    bool xlsx, fuzzy, quiet;
+    bool xlsx, fuzzy, quiet, diff_analyze;
     int match, columns, equal_nan, only;
     const char *map, *standard, *metrics;
+    int rules, mode;
+    const char *cell_map, *data_map, *api_map;
     struct args_list set;
-    double rtol, atol, gt, max_err;
+    double rtol, atol, gt, max_err, stat_limit;
 };
 
 /* Which words are which, once the options have had their say. */
@@ -62,7 +72,8 @@ static const char **settings(const struct compare_options *options, struct arena
     } numbers[] = {{"rtol", options->rtol},
                    {"atol", options->atol},
                    {"gt", options->gt},
-                   {"max_abs", options->max_err}};
+                   {"max_abs", options->max_err},
+                   {"stat_limit", options->stat_limit}};
     enum { NUMBERS = sizeof numbers / sizeof *numbers };
     const char **list = arena_array(arena, NUMBERS + 1 + options->set.count, sizeof *list);
     *count = 0;
@@ -82,12 +93,13 @@ static const char **settings(const struct compare_options *options, struct arena
     return list;
 }
 
+/* rank NULL: all of them. */
 static enum plumb_code compare(struct plumb_comparison *comparison,
                                const struct compare_options *options, const struct sides *sides,
+                               struct plumb_run *const runs[2], const int64_t *rank,
                                struct plumb_error *err)
 {
     struct arena arena = {0};
-    struct plumb_run *target = NULL, *golden = NULL;
     struct progress progress;
     size_t count;
     enum plumb_code code;
@@ -96,14 +108,15 @@ static enum plumb_code compare(struct plumb_comparison *comparison,
         code = plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
         goto out;
     }
-    code = plumb_run_open(&target, sides->target, err);
-    if (!code)
-        code = plumb_run_open(&golden, sides->golden, err);
-    if (code)
-        goto out;
     struct plumb_compare_options all = {
-        .match = {.mode = (enum plumb_match_mode)options->match, .map_file = options->map},
-        .columns = (enum plumb_columns)options->columns,
+        .match = {.mode = (enum plumb_match_mode)options->match,
+                  .map_file = options->map,
+                  .data_map = options->data_map,
+                  .cell_map = options->cell_map,
+                  .api_map = options->api_map,
+                  .rank = rank},
+        .columns = options->columns > PLUMB_COLUMNS_TORCHAIR ? PLUMB_COLUMNS_AUTO
+                                                             : (enum plumb_columns)options->columns,
         .standard = options->standard,
         .settings = list,
         .settings_count = count,
@@ -117,11 +130,9 @@ static enum plumb_code compare(struct plumb_comparison *comparison,
     if (options->fuzzy && all.match.mode == PLUMB_MATCH_AUTO)
         all.match.mode = PLUMB_MATCH_FUZZY;
     progress_init(&progress);
-    code = plumb_compare(comparison, target, golden, &all, err);
+    code = plumb_compare(comparison, runs[0], runs[1], &all, err);
     progress_end(&progress);
 out:
-    plumb_run_free(golden);
-    plumb_run_free(target);
     arena_free(&arena);
     return code;
 }
@@ -138,9 +149,19 @@ static void print_closing(const char *closing, bool to_stderr)
         fputc('\n', out);
 }
 
+/* A file of a rank has it in its name. */
+static enum plumb_code reserve(char **path, const struct compare_options *options,
+                               const int64_t *rank, struct plumb_error *err)
+{
+    char stem[64] = "compare_result";
+    if (rank && *rank >= 0)
+        snprintf(stem, sizeof stem, "compare_result_rank%" PRId64, *rank);
+    return result_reserve_as(path, options->output, stem, options->xlsx ? ".xlsx" : ".csv", err);
+}
+
 static enum plumb_code deliver(const struct plumb_comparison *comparison,
                                const struct compare_options *options, const struct sides *sides,
-                               struct plumb_error *err)
+                               const int64_t *rank, struct plumb_error *err)
 {
     const struct cli_view *view = &options->view;
     bool to_file = goes_to_file(options, sides);
@@ -151,7 +172,7 @@ static enum plumb_code deliver(const struct plumb_comparison *comparison,
                                   options->only == ONLY_FAIL ? PLUMB_FAILED : PLUMB_SUSPICIOUS);
     code = cli_arrange(comparison->table, view, err);
     if (!code && to_file && !sides->result)
-        code = result_reserve(&made, options->output, options->xlsx ? ".xlsx" : ".csv", err);
+        code = reserve(&made, options, rank, err);
     if (code)
         return code;
     if (to_file) {
@@ -170,34 +191,182 @@ static enum plumb_code deliver(const struct plumb_comparison *comparison,
     return code;
 }
 
+/* Dump trees under the origin's rules. */
+static int compare_general(const struct compare_options *options, const struct sides *sides,
+                           const struct plumb_general_places *places)
+{
+    struct general_request request = {
+        .view = &options->view,
+        .target = sides->target,
+        .golden = sides->golden,
+        .result = sides->result,
+        .folder = options->output,
+        .to_file = goes_to_file(options, sides),
+        .xlsx = options->xlsx,
+        .quiet = options->quiet,
+        .options = {.fuzzy = options->fuzzy,
+                    .cell_map = options->cell_map,
+                    .data_map = options->data_map},
+    };
+    return general_run(places, &request);
+}
+
+/* Compares one rank, or all, and shows or writes the table. *bad counts what is not well. */
+static enum plumb_code compare_rank(const struct compare_options *options,
+                                    const struct sides *sides, struct plumb_run *const runs[2],
+                                    const int64_t *rank, size_t *bad, struct plumb_error *err)
+{
+    struct plumb_comparison comparison = {0};
+    enum plumb_code code = compare(&comparison, options, sides, runs, rank, err);
+    if (code)
+        return code;
+    size_t here = comparison.failed + comparison.unmatched + comparison.unreadable;
+    if (!here && !comparison.compared)
+        code = plumb_fail(err, PLUMB_E_ARG, "there is no tensor on either side");
+    else
+        code = deliver(&comparison, options, sides, rank, err);
+    *bad += here;
+    plumb_comparison_free(&comparison);
+    return code;
+}
+
+struct opening {
+    const char *path[2];
+    struct plumb_run **runs;
+    struct plumb_error err[2];
+    enum plumb_code code[2];
+};
+
+static void open_one(void *context, size_t i, unsigned thread)
+{
+    struct opening *opening = context;
+    (void)thread;
+    opening->code[i] = plumb_run_open(&opening->runs[i], opening->path[i], &opening->err[i]);
+}
+
+/* Both at once: a dump.json of many megabytes takes its time. */
+static enum plumb_code open_runs(struct plumb_run *runs[2], const struct sides *sides,
+                                 struct plumb_error *err)
+{
+    struct opening opening = {.path = {sides->target, sides->golden}, .runs = runs};
+    pool_run(2, 2, open_one, &opening);
+    for (int i = 0; i < 2; i++)
+        if (opening.code[i]) {
+            *err = opening.err[i];
+            return opening.code[i];
+        }
+    return PLUMB_OK;
+}
+
+/* Opens both runs and compares them: in one table or, where files get their names from plumb, in
+ * one for each rank of a dump. */
+static enum plumb_code compare_runs(const struct compare_options *options,
+                                    const struct sides *sides, size_t *bad, struct plumb_error *err)
+{
+    struct plumb_run *runs[2] = {NULL, NULL};
+    int64_t *ranks = NULL;
+    size_t count = 0;
+    enum plumb_code code = open_runs(runs, sides, err);
+    for (int i = 0; i < 2 && !code; i++)
+        cli_say_warnings(runs[i]);
+    if (!code && goes_to_file(options, sides) && !sides->result)
+        code = ranks_list(&ranks, &count, runs, err);
+    if (!code && count < 2)
+        code = compare_rank(options, sides, runs, NULL, bad, err);
+    for (size_t i = 0; i < count && count > 1 && !code; i++)
+        code = compare_rank(options, sides, runs, &ranks[i], bad, err);
+    free(ranks);
+    plumb_run_free(runs[1]);
+    plumb_run_free(runs[0]);
+    return code;
+}
+
+/* The first node that differs, across ranks. */
+static int analyze_differences(const struct compare_options *options, const struct sides *sides)
+{
+    if (sides->result)
+        return cli_usage(&cmd_compare,
+                         "-da writes files of its own: give a folder with -o, not '%s'",
+                         sides->result);
+    struct diff_request request = {
+        .target = sides->target,
+        .golden = sides->golden,
+        .folder = options->output,
+        .origin_rules = options->rules == RULES_MSPROBE,
+        .quiet = options->quiet,
+        .pairing = {.fuzzy = options->fuzzy,
+                    .cell_map = options->cell_map,
+                    .data_map = options->data_map},
+    };
+    return diff_analyze_run(&request);
+}
+
+/* Dumps of compiled graphs. */
+static int compare_torchair(const struct compare_options *options, const struct sides *sides)
+{
+    static const enum plumb_severity least[] = {
+        [ONLY_FAIL] = PLUMB_FAILED, [ONLY_SUSPICIOUS] = PLUMB_SUSPICIOUS};
+    struct arena arena = {0};
+    struct torchair_request request = {
+        .view = &options->view,
+        .target = sides->target,
+        .golden = sides->golden,
+        .result = sides->result,
+        .folder = options->output,
+        .to_file = goes_to_file(options, sides),
+        .xlsx = options->xlsx,
+        .quiet = options->quiet,
+        .only = options->only < 0 ? -1 : (int)least[options->only],
+        .options = {.msprobe_rules = options->rules == RULES_MSPROBE,
+                    .msprobe_columns = options->columns > PLUMB_COLUMNS_TORCHAIR,
+                    .standard = options->standard,
+                    .metrics = options->metrics,
+                    .wide = options->view.wide},
+    };
+    int status = CLI_UNUSABLE;
+    request.options.settings = settings(options, &arena, &request.options.settings_count);
+    if (request.options.settings)
+        status = torchair_run(&request);
+    else
+        cli_message("out of memory");
+    arena_free(&arena);
+    return status;
+}
+
 static int run_compare(const void *context)
 {
     const struct compare_options *options = context;
-    struct plumb_comparison comparison = {0};
     struct plumb_error err;
     struct sides sides;
+    size_t bad = 0;
     int status = find_sides(&sides, options);
     if (status)
         return status;
+    if (options->diff_analyze)
+        return analyze_differences(options, &sides);
     status = CLI_UNUSABLE;
     enum plumb_code code = sides.result ? cli_check_ending(sides.result, &err) : PLUMB_OK;
     if (!code && options->output)
         code = result_folder(options->output, &err);
+    if (!code && (options->mode == MODE_TORCHAIR || plumb_torchair_recognise(sides.target)))
+        return compare_torchair(options, &sides);
+    if (!code && options->rules == RULES_MSPROBE) {
+        struct plumb_general_places places;
+        code = plumb_general_find(&places, sides.target, sides.golden, &err);
+        if (!code) {
+            status = compare_general(options, &sides, &places);
+            plumb_general_places_free(&places);
+            return status;
+        }
+        if (code == PLUMB_E_UNSUPPORTED) /* no dump trees: not a matter of these rules */
+            code = PLUMB_OK;
+    }
     if (!code)
-        code = compare(&comparison, options, &sides, &err);
-    if (code)
-        goto out;
-    size_t bad = comparison.failed + comparison.unmatched + comparison.unreadable;
-    if (!bad && !comparison.compared)
-        code = plumb_fail(&err, PLUMB_E_ARG, "there is no tensor on either side");
-    else
-        code = deliver(&comparison, options, &sides, &err);
-    if (!code)
-        status = bad ? CLI_BAD : CLI_OK;
-out:
+        code = compare_runs(options, &sides, &bad, &err);
     if (code)
         cli_report(&err);
-    plumb_comparison_free(&comparison);
+    else
+        status = bad ? CLI_BAD : CLI_OK;
     return status;
 }
 
@@ -235,6 +404,16 @@ static const struct args_option compare_arguments[] = {
      .metavar = "DIR",
      .help = "folder for a compare_result_TIME.csv"},
     {.names = {"--xlsx"}, .kind = ARGS_FLAG, FIELD(xlsx), .help = "write that file as .xlsx"},
+    {.names = {"-m", "--mode"},
+     .kind = ARGS_CHOICE,
+     FIELD(mode),
+     .choices = "auto|torchair",
+     .initial = "auto",
+     .help = "torchair: GE dumps; auto: by content"},
+    {.names = {"-da", "--diff_analyze"},
+     .kind = ARGS_FLAG,
+     FIELD(diff_analyze),
+     .help = "dump.json only: the first node that differs"},
     {.names = {NULL}},
 };
 
@@ -254,10 +433,33 @@ static const struct args_option pairing_options[] = {
      FIELD(map),
      .metavar = "FILE",
      .help = "pairs of names that come first"},
+    {.names = {"-cm", "--cell_mapping"},
+     .kind = ARGS_PATH,
+     .arity = ARGS_MAYBE,
+     FIELD(cell_map),
+     .metavar = "FILE",
+     .help = "YAML: target's module names: golden's"},
+    {.names = {"-am", "--api_mapping"},
+     .kind = ARGS_PATH,
+     .arity = ARGS_MAYBE,
+     FIELD(api_map),
+     .metavar = "FILE",
+     .help = "MindSpore's APIs as PyTorch's; YAML for more"},
+    {.names = {"-dm", "--data_mapping"},
+     .kind = ARGS_PATH,
+     FIELD(data_map),
+     .metavar = "FILE",
+     .help = "YAML: target's row names: golden's"},
     {.names = {NULL}},
 };
 
 static const struct args_option verdict_options[] = {
+    {.names = {"--rules"},
+     .kind = ARGS_CHOICE,
+     FIELD(rules),
+     .choices = "documented|msprobe",
+     .initial = "documented",
+     .help = "msprobe: as that tool has it, quirks too"},
     {.names = {"--standard"},
      .kind = ARGS_PATH,
      FIELD(standard),
@@ -274,6 +476,11 @@ static const struct args_option verdict_options[] = {
      FIELD(max_err),
      .metavar = "T",
      .help = "largest absolute error that passes"},
+    {.names = {"--stat_limit"},
+     .kind = ARGS_REAL,
+     FIELD(stat_limit),
+     .metavar = "R",
+     .help = "statistics pass below this (0.01 = 1 %)"},
     {.names = {"--rtol"},
      .kind = ARGS_REAL,
      FIELD(rtol),
@@ -297,7 +504,7 @@ static const struct args_option table_options[] = {
     {.names = {"--columns"},
      .kind = ARGS_CHOICE,
      FIELD(columns),
-     .choices = "auto|xray|torchair",
+     .choices = "auto|xray|torchair|msprobe",
      .initial = "auto",
      .help = "auto: xray if all have a step"},
     {.names = {"--metrics"},
@@ -330,6 +537,7 @@ static const struct args_example compare_examples[] = {
     {"plumb compare npu gpu result.xlsx --only fail", "what fails, as a spreadsheet"},
     {"plumb compare a.pt b.pt --standard allclose --rtol 1e-3", "other rules"},
     {"plumb compare -tp npu -gp gpu -o results", "results/compare_result_TIME.csv"},
+    {"plumb compare -tp npu/step0 -gp gpu/step0 -da", "the first difference of all ranks"},
     {"plumb compare a.npz b.npz --match order --sort -MaxAbsErr", "worst first"},
     {NULL, NULL},
 };

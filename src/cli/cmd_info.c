@@ -1,8 +1,10 @@
 #define _GNU_SOURCE
 #include "cli/cli.h"
 #include "plumb/run.h"
+#include "plumb/torchair.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 struct info_options {
@@ -13,6 +15,7 @@ struct info_options {
 /* What the run holds as a whole. */
 struct totals {
     size_t tensors, unreadable;
+    size_t arguments, recorded; /* that are no tensors; tensors without a payload */
     uint64_t bytes;
     int64_t first_step, last_step, first_rank, last_rank; /* -1: none */
 };
@@ -29,6 +32,8 @@ static void widen(int64_t value, int64_t *first, int64_t *last)
 static uint64_t tensor_bytes(const struct plumb_record *record)
 {
     uint64_t bytes = 0;
+    if (record->absent)
+        return 0;
     plumb_dtype_bytes(record->dtype, record->count, &bytes);
     return bytes;
 }
@@ -42,7 +47,10 @@ static struct totals count_totals(const struct plumb_run *run)
         widen(record->rank, &totals.first_rank, &totals.last_rank);
         if (record->error) {
             totals.unreadable++;
+        } else if (record->recorded && !record->recorded->tensor) {
+            totals.arguments++;
         } else {
+            totals.recorded += record->absent;
             totals.tensors++;
             totals.bytes += tensor_bytes(record);
         }
@@ -70,6 +78,13 @@ static void describe(struct buf *out, const struct plumb_run *run, const struct 
                totals->bytes);
     if (unit >= 0)
         buf_printf(out, " (%.1f %cB)", scaled, units[unit]);
+    if (totals->recorded == totals->tensors && totals->tensors)
+        buf_text(out, ", recorded without their values");
+    else if (totals->recorded)
+        buf_printf(out, ", %zu of them recorded without their values", totals->recorded);
+    if (totals->arguments)
+        buf_printf(out, ", %zu other argument%s", totals->arguments,
+                   totals->arguments == 1 ? "" : "s");
     append_range(out, "step", totals->first_step, totals->last_step);
     append_range(out, "rank", totals->first_rank, totals->last_rank);
     if (totals->unreadable)
@@ -83,6 +98,10 @@ static void describe(struct buf *out, const struct plumb_run *run, const struct 
 static bool shape_text(const struct plumb_record *record, char *text, size_t size)
 {
     struct plumb_tensor tensor;
+    if (record->recorded) {
+        snprintf(text, size, "%s", record->recorded->shape);
+        return true;
+    }
     if (plumb_tensor_init(&tensor, record->dtype, record->ndim, record->shape, NULL))
         return false;
     plumb_shape_text(&tensor, text, size);
@@ -98,9 +117,13 @@ static bool add_record(struct plumb_table *table, const size_t *place,
               plumb_table_text(table, place[NAME], record->name);
     if (!record->error) {
         ok =
-            ok && plumb_table_text(table, place[DTYPE], plumb_dtype_info(record->dtype)->name) &&
+            ok &&
+            plumb_table_text(table, place[DTYPE],
+                             record->recorded ? record->recorded->dtype
+                                              : plumb_dtype_info(record->dtype)->name) &&
             (!shape_text(record, text, sizeof text) || plumb_table_text(table, place[SHAPE], text));
-        plumb_table_int(table, place[BYTES], (int64_t)tensor_bytes(record));
+        if (!record->absent)
+            plumb_table_int(table, place[BYTES], (int64_t)tensor_bytes(record));
     } else {
         struct plumb_error problem = *record->error;
         if (!in_folder || place[FILE_NAME] != SIZE_MAX)
@@ -152,9 +175,34 @@ static struct plumb_table *list_records(const struct plumb_run *run, const struc
     return table;
 }
 
+/* What a compiled graph left behind; its files have more to say than a list of tensors. */
+static int run_ge_info(const struct info_options *options)
+{
+    struct plumb_table *table = NULL;
+    struct plumb_error err;
+    char *text = NULL;
+    size_t problems = 0;
+    enum plumb_code code = plumb_ge_info(&table, &text, &problems, options->path, &err);
+    if (!code)
+        code = cli_arrange(table, &options->view, &err);
+    if (!code && cli_is_machine_format(options->view.format))
+        fputs(text, stderr);
+    else if (!code)
+        cli_print(text);
+    if (!code)
+        code = cli_show(table, &options->view, &err);
+    if (code)
+        cli_report(&err);
+    plumb_table_free(table);
+    free(text);
+    return code ? CLI_UNUSABLE : problems ? CLI_BAD : CLI_OK;
+}
+
 static int run_info(const void *context)
 {
     const struct info_options *options = context;
+    if (plumb_torchair_recognise(options->path) || plumb_ge_recognise(options->path))
+        return run_ge_info(options);
     struct plumb_run *run = NULL;
     struct plumb_table *table = NULL;
     struct plumb_error err;
@@ -164,7 +212,8 @@ static int run_info(const void *context)
     if (code)
         goto out;
     struct totals totals = count_totals(run);
-    bool folder = !strcmp(plumb_run_kind(run), "folder");
+    bool folder = !strcmp(plumb_run_kind(run), "folder") || !strcmp(plumb_run_kind(run), "dump");
+    cli_say_warnings(run);
     describe(&line, run, &totals);
     table = list_records(run, &totals, folder, folder && options->view.wide);
     if (!table || line.failed) {

@@ -21,6 +21,7 @@ static int run_summary(const void *context)
         code = plumb_run_open(&run, options->path, &err);
     if (code)
         goto out;
+    cli_say_warnings(run);
     progress_init(&progress);
     code = plumb_summary(&table, &unreadable, run,
                          &(struct plumb_summary_options){

@@ -50,8 +50,9 @@ const struct args_command cli_root = {
 };
 
 const struct args_command *const cli_commands[] = {
-    &cmd_compare, &cmd_summary, &cmd_info,       &cmd_convert, &cmd_standard,
-    &cmd_help,    &cmd_man,     &cmd_completion, NULL,
+    &cmd_compare,      &cmd_summary,      &cmd_info,     &cmd_convert,        &cmd_standard,
+    &cmd_config_check, &cmd_merge_result, &cmd_condense, &cmd_overflow_check, &cmd_help,
+    &cmd_man,          &cmd_completion,   NULL,
 };
 
 const struct args_command *cli_find(const char *name)

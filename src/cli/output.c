@@ -193,6 +193,13 @@ enum plumb_code cli_save(const struct plumb_table *table, const char *path,
     return plumb_table_save(table, path, format, &look, err);
 }
 
+void cli_say_warnings(const struct plumb_run *run)
+{
+    const char *text;
+    for (size_t i = 0; (text = plumb_run_warning(run, i)); i++)
+        cli_message("warning: %s", text);
+}
+
 void cli_say_written(const struct plumb_table *table, const char *path)
 {
     size_t rows = plumb_table_rows(table);

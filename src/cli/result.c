@@ -24,6 +24,12 @@ enum plumb_code result_folder(const char *folder, struct plumb_error *err)
 enum plumb_code result_reserve(char **path, const char *folder, const char *ending,
                                struct plumb_error *err)
 {
+    return result_reserve_as(path, folder, "compare_result", ending, err);
+}
+
+enum plumb_code result_reserve_as(char **path, const char *folder, const char *stem,
+                                  const char *ending, struct plumb_error *err)
+{
     char stamp[32];
     struct tm local;
     time_t now = time(NULL);
@@ -33,8 +39,8 @@ enum plumb_code result_reserve(char **path, const char *folder, const char *endi
         char suffix[16] = "";
         if (i)
             snprintf(suffix, sizeof suffix, "_%u", i);
-        if (asprintf(path, "%s%scompare_result_%s%s%s", folder ? folder : "", folder ? "/" : "",
-                     stamp, suffix, ending) < 0)
+        if (asprintf(path, "%s%s%s_%s%s%s", folder ? folder : "", folder ? "/" : "", stem, stamp,
+                     suffix, ending) < 0)
             return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
         int fd = open(*path, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
         if (fd >= 0) {

@@ -12,4 +12,8 @@ enum plumb_code result_folder(const char *folder, struct plumb_error *err);
 enum plumb_code result_reserve(char **path, const char *folder, const char *ending,
                                struct plumb_error *err);
 
+/* The same with another beginning than compare_result. */
+enum plumb_code result_reserve_as(char **path, const char *folder, const char *stem,
+                                  const char *ending, struct plumb_error *err);
+
 #endif

@@ -4,6 +4,7 @@
 #include "report/utf8.h"
 
 #include <math.h>
+#include <string.h>
 
 static bool fails(const struct comparison *comparison, size_t pair)
 {
@@ -69,6 +70,50 @@ static void first_names(struct buf *text, const char *side, const struct plumb_r
     buf_text(text, count > 3 ? ", ...\n" : "\n");
 }
 
+static bool is_dump(const struct plumb_run *run)
+{
+    return strcmp(plumb_run_kind(run), "dump") == 0;
+}
+
+/* What the verdicts came from. */
+static void put_rule(struct buf *text, const struct comparison *comparison)
+{
+    if (comparison->mode == MODE_STATISTICS)
+        buf_printf(text, "; rule: statistics differ by less than %g%%\n",
+                   comparison->stat_limit * 100);
+    else if (comparison->mode == MODE_CHECKSUMS)
+        buf_text(text, "; rule: checksums are equal\n");
+    else
+        buf_printf(text, "; standard: %s\n", plumb_standard_name(comparison->standard));
+}
+
+/* Dumps are in the order of execution: the row where the two sides begin to part, when something
+ * was odd before the first failure. */
+static size_t first_difference(const struct plumb_comparison *out,
+                               const struct comparison *comparison)
+{
+    if (!is_dump(comparison->run[0]))
+        return PLUMB_NO_RECORD;
+    for (size_t i = 0; i < comparison->matching.count && i < out->first_failing_row; i++)
+        if (comparison->rows[i].compared &&
+            comparison->rows[i].verdict.severity == PLUMB_SUSPICIOUS)
+            return i;
+    return PLUMB_NO_RECORD;
+}
+
+static void put_row(struct buf *text, const char *what, const struct comparison *comparison,
+                    size_t row)
+{
+    char reason[1024];
+    if (row == PLUMB_NO_RECORD)
+        return;
+    buf_text(text, what);
+    put_clean(text, compare_name(comparison, row));
+    buf_text(text, " (");
+    put_clean(text, compare_reason(comparison, row, reason, sizeof reason));
+    buf_text(text, ")");
+}
+
 /* Nothing, or only part, of the two runs found its partner: what was there, and what would help. */
 static void advise(struct buf *text, const struct comparison *comparison)
 {
@@ -93,7 +138,9 @@ static void advise(struct buf *text, const struct comparison *comparison)
     }
     enum plumb_match_mode mode = comparison->options->match.mode;
     buf_text(text, "To pair more: ");
-    if (mode == PLUMB_MATCH_EXACT)
+    if (mode == PLUMB_MATCH_AUTO && is_dump(comparison->run[0]) && is_dump(comparison->run[1]))
+        buf_text(text, "-fm pairs calls by their order where numbers differ; ");
+    else if (mode == PLUMB_MATCH_EXACT)
         buf_text(text, "--match fuzzy bridges other class names, prefixes and call indices; ");
     if (targets == goldens && matching->matched == 0)
         buf_printf(text, "--match order pairs the %zu tensors one by one; ", targets);
@@ -127,15 +174,9 @@ enum plumb_code compare_closing(struct plumb_comparison *out, const struct compa
         put_clean(&text, compare_name(comparison, out->worst_row));
         buf_printf(&text, " (relative distance %.3g)", row->distance);
     }
-    if (out->first_failing_row != PLUMB_NO_RECORD) {
-        char reason[1024];
-        buf_text(&text, "; first failure: ");
-        put_clean(&text, compare_name(comparison, out->first_failing_row));
-        buf_text(&text, " (");
-        put_clean(&text, compare_reason(comparison, out->first_failing_row, reason, sizeof reason));
-        buf_text(&text, ")");
-    }
-    buf_printf(&text, "; standard: %s\n", plumb_standard_name(comparison->standard));
+    put_row(&text, "; first difference: ", comparison, first_difference(out, comparison));
+    put_row(&text, "; first failure: ", comparison, out->first_failing_row);
+    put_rule(&text, comparison);
     if (text.failed) {
         buf_free(&text);
         return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");

@@ -18,8 +18,10 @@ const struct plumb_record *compare_record(const struct comparison *comparison, s
 
 const char *compare_name(const struct comparison *comparison, size_t pair)
 {
+    const struct plumb_record *target = compare_record(comparison, pair, 0);
     const struct plumb_record *golden = compare_record(comparison, pair, 1);
-    return golden ? golden->name : compare_record(comparison, pair, 0)->name;
+    /* Numbers of calls may differ between dumps, and those of the target are being looked for. */
+    return golden && !(target && target->recorded) ? golden->name : target->name;
 }
 
 static enum plumb_code accept(void *context, size_t item, const struct plumb_payload *payloads,
@@ -123,10 +125,36 @@ static enum plumb_columns choose_columns(const struct comparison *comparison)
     for (int side = 0; side < 2; side++) {
         const struct plumb_run *run = comparison->run[side];
         for (size_t i = 0; i < plumb_run_count(run); i++)
-            if (plumb_run_record(run, i)->step < 0)
+            if (plumb_run_record(run, i)->step < 0 || plumb_run_record(run, i)->recorded)
                 return PLUMB_COLUMNS_TORCHAIR;
     }
     return PLUMB_COLUMNS_XRAY;
+}
+
+static bool has_ranks(const struct comparison *comparison)
+{
+    for (int side = 0; side < 2; side++) {
+        const struct plumb_run *run = comparison->run[side];
+        for (size_t i = 1; i < plumb_run_count(run) && !comparison->options->match.rank; i++)
+            if (plumb_run_record(run, i)->recorded &&
+                plumb_run_record(run, i)->rank != plumb_run_record(run, 0)->rank)
+                return true;
+    }
+    return false;
+}
+
+enum plumb_code compare_override(struct plumb_standard *standard, double *stat_limit,
+                                 const char *setting, struct plumb_error *err)
+{
+    static const char name[] = "stat_limit=";
+    if (strncmp(setting, name, sizeof name - 1) != 0)
+        return plumb_standard_override(standard, setting, err);
+    char *end;
+    const char *text = setting + sizeof name - 1;
+    *stat_limit = strtod(text, &end);
+    if (end == text || *end || !(*stat_limit > 0))
+        return plumb_fail(err, PLUMB_E_ARG, "stat_limit needs a number above 0, not '%s'", text);
+    return PLUMB_OK;
 }
 
 /* Standard, columns and what both need computed. */
@@ -139,9 +167,15 @@ static enum plumb_code prepare(struct comparison *comparison, struct plumb_error
         standard = columns == PLUMB_COLUMNS_XRAY ? "xray" : "torchair";
     enum plumb_code code = plumb_standard_load(&comparison->standard, standard, err);
     for (size_t i = 0; !code && i < options->settings_count; i++)
-        code = plumb_standard_override(comparison->standard, options->settings[i], err);
+        code = compare_override(comparison->standard, &comparison->stat_limit,
+                                options->settings[i], err);
+    comparison->mode = compare_choose_mode(comparison->run[0], comparison->run[1]);
+    static const enum layout_kind kinds[] = {[MODE_TENSORS] = LAYOUT_TENSORS,
+                                             [MODE_STATISTICS] = LAYOUT_STATISTICS,
+                                             [MODE_CHECKSUMS] = LAYOUT_CHECKSUMS};
     if (!code)
-        code = layout_init(&comparison->layout, columns, options, err);
+        code = layout_init(&comparison->layout, columns, kinds[comparison->mode],
+                           has_ranks(comparison), options, err);
     if (code)
         return code;
     plumb_metric_spec_init(&comparison->spec);
@@ -168,7 +202,7 @@ static enum plumb_code compare_pairs(struct comparison *comparison, struct plumb
         return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
     for (size_t i = 0; i < matching->count; i++) {
         const struct plumb_pair *pair = &matching->pairs[i];
-        if (pair->how != PLUMB_UNMATCHED)
+        if (comparison->rows[i].basis == BY_TENSOR)
             items[i] = (struct walk_item){
                 .side = {{comparison->run[0], pair->target}, {comparison->run[1], pair->golden}},
                 .sides = 2};
@@ -193,13 +227,18 @@ enum plumb_code plumb_compare(struct plumb_comparison *out, const struct plumb_r
                               const struct plumb_run *golden,
                               const struct plumb_compare_options *options, struct plumb_error *err)
 {
-    struct comparison comparison = {.run = {target, golden}, .options = options};
+    struct comparison comparison = {
+        .run = {target, golden}, .options = options, .stat_limit = 0.01};
     *out = (struct plumb_comparison){0};
     enum plumb_code code = plumb_match(&comparison.matching, target, golden, &options->match, err);
     if (!code)
         code = prepare(&comparison, err);
-    if (!code)
+    if (!code) {
+        compare_plan(&comparison);
         code = compare_pairs(&comparison, err);
+    }
+    if (!code)
+        code = compare_recorded(&comparison, err);
     if (!code)
         code = compare_jumps(&comparison, err);
     if (!code)
@@ -211,11 +250,14 @@ enum plumb_code plumb_compare(struct plumb_comparison *out, const struct plumb_r
 
     for (size_t i = 0; comparison.rows && i < comparison.matching.count; i++) {
         free(comparison.rows[i].problem);
+        free(comparison.rows[i].checksum[0]);
+        free(comparison.rows[i].checksum[1]);
         for (int k = 0; k < 3; k++)
             free(comparison.rows[i].histogram[k]);
     }
     free(comparison.rows);
     free(comparison.values);
+    free(comparison.differences);
     plumb_standard_free(comparison.standard);
     plumb_matching_free(&comparison.matching);
     return code;

@@ -4,15 +4,28 @@
 
 #include "compare/layout.h"
 
+/* What a pair is compared by; what two runs are, by and large. */
+enum basis { BY_NOTHING, BY_TENSOR, BY_STATISTICS, BY_CHECKSUM, BY_VALUE };
+enum compare_mode { MODE_TENSORS, MODE_STATISTICS, MODE_CHECKSUMS };
+
+/* Of one statistic. */
+struct difference {
+    enum { DIFFERENCE_NONE, DIFFERENCE_NUMBER, DIFFERENCE_WORD } kind;
+    double absolute, relative;
+};
+
 /* What became of one pair. */
 struct row {
+    enum basis basis;
     bool compared;
-    bool integers; /* both sides: they have no ULPs */
+    bool has_differences; /* its place among the comparison's is filled */
+    bool integers;        /* both sides: they have no ULPs */
     struct plumb_verdict verdict;
     double distance; /* relative Euclidean: which row is worst */
     double max_rel;  /* for jumps */
     uint32_t crc[2];
     char *histogram[3]; /* malloc, or NULL */
+    char *checksum[2];  /* malloc, when compared by them */
     char *problem;      /* malloc: why it was not compared, or NULL */
 };
 
@@ -23,9 +36,39 @@ struct comparison {
     struct plumb_standard *standard;
     struct plumb_metric_spec spec;
     struct layout layout;
-    struct row *rows; /* one a pair */
-    double *values;   /* layout.metric_count a pair */
+    enum compare_mode mode;
+    double stat_limit;              /* of relative differences of statistics */
+    struct row *rows;               /* one a pair */
+    double *values;                 /* layout.metric_count a pair */
+    struct difference *differences; /* PLUMB_STATISTICS a pair */
 };
+
+/* Tensors where both have them, else checksums where both are dumps made for them, else statistics,
+ * else checksums. */
+enum compare_mode compare_choose_mode(const struct plumb_run *target,
+                                      const struct plumb_run *golden);
+
+/* "stat_limit=0.02" sets *stat_limit, everything else is for the standard. */
+enum plumb_code compare_override(struct plumb_standard *standard, double *stat_limit,
+                                 const char *setting, struct plumb_error *err);
+
+/* Decides what each pair is compared by, or why it cannot be. */
+void compare_plan(struct comparison *comparison);
+
+/* Compares and judges the pairs that are not compared by their tensors. */
+enum plumb_code compare_recorded(struct comparison *comparison, struct plumb_error *err);
+
+/* Fills differences and judges the row by them; of comparison, only stat_limit is looked at. */
+void compare_judge_statistics(const struct comparison *comparison, struct row *row,
+                              const struct plumb_value *target, const struct plumb_value *golden,
+                              struct difference *differences);
+
+/* Its cell, absolute or relative. False when out of memory. */
+bool compare_set_difference(struct plumb_table *table, size_t column,
+                            const struct difference *difference, bool relative);
+
+/* The type of a record as it is shown, or NULL. */
+const char *compare_dtype(const struct plumb_record *record);
 
 /* Marks rows whose operator made errors grow by more than the standard allows. */
 enum plumb_code compare_jumps(struct comparison *comparison, struct plumb_error *err);

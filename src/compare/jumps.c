@@ -2,6 +2,7 @@
 #include "base/map.h"
 #include "compare/compare.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -31,37 +32,55 @@ static enum role role_of(const char *name, size_t *length)
     return ROLE_NONE;
 }
 
+/* The operator that a pair belongs to, in its step and rank; NULL when out of memory, "" when the
+ * pair does not have that role. */
+static const char *operator_of(const struct comparison *comparison, size_t pair, enum role role,
+                               struct arena *arena)
+{
+    const struct plumb_record *record = compare_record(comparison, pair, 0);
+    const char *name = compare_name(comparison, pair);
+    size_t length;
+    if (!comparison->rows[pair].compared || !record || role_of(name, &length) != role)
+        return "";
+    if (record->step < 0 && record->rank < 0)
+        return arena_copy(arena, name, length);
+    return arena_printf(arena, "%.*s/%" PRId64 "/%" PRId64, (int)length, name, record->step,
+                        record->rank);
+}
+
 enum plumb_code compare_jumps(struct comparison *comparison, struct plumb_error *err)
 {
     double limit = plumb_standard_jump(comparison->standard);
     size_t count = comparison->matching.count;
     struct map worst = {0}; /* operator -> pair with its worst input, plus one */
+    struct arena arena = {0};
     enum plumb_code code = PLUMB_OK;
     if (!(limit > 0))
         return PLUMB_OK;
 
     for (size_t i = 0; i < count; i++) {
-        const char *name = compare_name(comparison, i);
-        size_t length;
-        if (!comparison->rows[i].compared || role_of(name, &length) != ROLE_INPUT)
-            continue;
-        uint64_t *pair = map_put(&worst, name, length, NULL);
+        const char *name = operator_of(comparison, i, ROLE_INPUT, &arena);
+        uint64_t *pair = name ? map_put(&worst, name, strlen(name), NULL) : NULL;
         if (!pair) {
             code = plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
             goto out;
         }
+        if (!*name)
+            continue;
         if (!*pair || comparison->rows[i].max_rel > comparison->rows[*pair - 1].max_rel)
             *pair = i + 1;
     }
     for (size_t i = 0; i < count; i++) {
         struct row *row = &comparison->rows[i];
-        const char *name = compare_name(comparison, i);
-        size_t length;
-        if (!row->compared || row->verdict.severity != PLUMB_NORMAL ||
-            role_of(name, &length) != ROLE_OUTPUT)
+        const char *name = operator_of(comparison, i, ROLE_OUTPUT, &arena);
+        if (!name) {
+            code = plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+            goto out;
+        }
+        if (!*name || row->verdict.severity != PLUMB_NORMAL)
             continue;
-        const uint64_t *pair = map_get(&worst, name, length);
-        double input = pair ? comparison->rows[*pair - 1].max_rel : 0;
+        const uint64_t *pair = map_get(&worst, name, strlen(name));
+        double input = pair && *pair ? comparison->rows[*pair - 1].max_rel : 0;
         /* Exact inputs say nothing: the first rounding has to happen somewhere. */
         if (!(input > 0) || !(row->max_rel / input > limit))
             continue;
@@ -72,5 +91,6 @@ enum plumb_code compare_jumps(struct comparison *comparison, struct plumb_error 
     }
 out:
     map_free(&worst);
+    arena_free(&arena);
     return code;
 }

@@ -44,18 +44,46 @@ static void xray_columns(struct layout *layout)
     add_metric(layout, NULL, "greater", PLUMB_STYLE_NUMBER);
 }
 
-static void torchair_columns(struct layout *layout)
+static void statistics_columns(struct layout *layout)
 {
-    add_text(layout, "API Name", FROM_NAME, 0, true);
-    add_text(layout, "Stack Info", FROM_STACK, 0, false);
-    add_text(layout, "Data Name", FROM_NAMES, 0, true);
+    static const char *const differences[] = {"Max diff", "Min diff", "Mean diff", "L2norm diff"};
+    static const char *const relative[] = {"MaxRelativeErr", "MinRelativeErr", "MeanRelativeErr",
+                                           "NormRelativeErr"};
+    for (unsigned i = 0; i < PLUMB_STATISTICS; i++)
+        add(layout, differences[i], FROM_DIFFERENCE, i)->style = PLUMB_STYLE_DIGITS;
+    for (unsigned i = 0; i < PLUMB_STATISTICS; i++)
+        add(layout, relative[i], FROM_RELATIVE, i);
+}
+
+static void tensor_columns(struct layout *layout)
+{
     add_metric(layout, NULL, "cosine", PLUMB_STYLE_NUMBER);
     add_metric(layout, NULL, "euclidean", PLUMB_STYLE_DIGITS);
     add_metric(layout, NULL, "max_abs", PLUMB_STYLE_DIGITS);
     add_metric(layout, NULL, "max_rel", PLUMB_STYLE_DIGITS);
     add_metric(layout, NULL, "rel_below_1e3", PLUMB_STYLE_NUMBER);
     add_metric(layout, NULL, "rel_below_5e3", PLUMB_STYLE_NUMBER);
-    add_text(layout, "Requires_grad Consistent", FROM_GRAD, 0, false);
+}
+
+static void torchair_columns(struct layout *layout, enum layout_kind kind)
+{
+    add_text(layout, "API Name", FROM_NAME, 0, true);
+    add_text(layout, "Stack Info", FROM_STACK, 0, true);
+    add_text(layout, "Data Name", FROM_NAMES, 0, true);
+    switch (kind) {
+    case LAYOUT_TENSORS:
+        tensor_columns(layout);
+        break;
+    case LAYOUT_STATISTICS:
+        statistics_columns(layout);
+        break;
+    case LAYOUT_CHECKSUMS:
+        add_text(layout, "NPU MD5", FROM_CHECKSUM, 0, false);
+        add_text(layout, "BENCH MD5", FROM_CHECKSUM, 1, false);
+        break;
+    }
+    if (kind == LAYOUT_TENSORS)
+        add_text(layout, "Requires_grad Consistent", FROM_GRAD, 0, false);
 }
 
 static void verdict_columns(struct layout *layout, enum plumb_columns columns, bool reasons)
@@ -119,13 +147,14 @@ static void wide_columns(struct layout *layout)
 }
 
 enum plumb_code layout_init(struct layout *layout, enum plumb_columns columns,
+                            enum layout_kind kind, bool ranks,
                             const struct plumb_compare_options *options, struct plumb_error *err)
 {
     *layout = (struct layout){.groups = PLUMB_G_ERROR};
     if (columns == PLUMB_COLUMNS_XRAY)
         xray_columns(layout);
     else
-        torchair_columns(layout);
+        torchair_columns(layout, kind);
     enum plumb_code code =
         options->metrics ? listed_metrics(layout, options->metrics, err) : PLUMB_OK;
     if (code)
@@ -133,5 +162,7 @@ enum plumb_code layout_init(struct layout *layout, enum plumb_columns columns,
     if (options->wide)
         wide_columns(layout);
     verdict_columns(layout, columns, options->reasons || options->wide);
+    if (ranks && !options->wide)
+        add(layout, "Rank", FROM_RANK, 0);
     return PLUMB_OK;
 }

@@ -7,17 +7,20 @@
 
 enum source {
     FROM_INDEX,
-    FROM_STATUS,    /* "Fail" or nothing */
-    FROM_RESULT,    /* PASS or FAIL */
-    FROM_REACHED,   /* Yes or No */
-    FROM_NAME,      /* the golden name; the target's when there is none */
-    FROM_NAMES,     /* [target, golden] */
-    FROM_STACK,     /* N/A: these formats record no stack */
-    FROM_GRAD,      /* are the requires_grad flags equal? */
-    FROM_REASON,    /* the rule, or what was wrong */
-    FROM_METRIC,    /* a named metric */
-    FROM_CRC,       /* of side `detail` */
-    FROM_HISTOGRAM, /* number `detail`: absolute, relative, ULP */
+    FROM_STATUS,     /* "Fail" or nothing */
+    FROM_RESULT,     /* PASS or FAIL */
+    FROM_REACHED,    /* Yes or No */
+    FROM_NAME,       /* the golden name; the target's when there is none */
+    FROM_NAMES,      /* [target, golden] */
+    FROM_STACK,      /* on the first row of a call, where one was recorded; else N/A */
+    FROM_GRAD,       /* are the requires_grad flags equal? */
+    FROM_REASON,     /* the rule, or what was wrong */
+    FROM_METRIC,     /* a named metric */
+    FROM_CRC,        /* of side `detail` */
+    FROM_HISTOGRAM,  /* number `detail`: absolute, relative, ULP */
+    FROM_DIFFERENCE, /* of statistic `detail` */
+    FROM_RELATIVE,   /* the same, relative, in per cent */
+    FROM_CHECKSUM,   /* of side `detail` */
     FROM_STEP,
     FROM_RANK,
     FROM_DTYPES,
@@ -42,9 +45,13 @@ struct layout {
     unsigned groups; /* what all of it needs */
 };
 
-/* Columns for the options; `columns` is not AUTO. PLUMB_E_ARG names an unknown metric and its
- * nearest relatives. */
+/* What the columns between the names and the verdict are about. */
+enum layout_kind { LAYOUT_TENSORS, LAYOUT_STATISTICS, LAYOUT_CHECKSUMS };
+
+/* Columns for the options; `columns` is not AUTO; ranks: the rows are of several. PLUMB_E_ARG names
+ * an unknown metric and its nearest relatives. */
 enum plumb_code layout_init(struct layout *layout, enum plumb_columns columns,
+                            enum layout_kind kind, bool ranks,
                             const struct plumb_compare_options *options, struct plumb_error *err);
 
 #endif

@@ -94,6 +94,47 @@ static const struct plumb_column columns[ALL_COLUMNS] = {
     [PROBLEM] = {"Problem", PLUMB_STYLE_TEXT, true, true},
 };
 
+/* A value that is no number is shown as it was written. */
+static bool set_recorded(struct plumb_table *table, size_t column, const struct plumb_value *value)
+{
+    if (value->kind == PLUMB_VALUE_NUMBER)
+        plumb_table_real(table, column, value->number);
+    return value->kind != PLUMB_VALUE_WORD || plumb_table_text(table, column, value->text);
+}
+
+/* What a capture wrote down, where there is no payload. */
+static bool add_recorded(struct plumb_table *table, const struct plumb_record *record, bool wide)
+{
+    const struct plumb_recorded *recorded = record->recorded;
+    const struct plumb_value *statistic = recorded->statistic;
+    bool ok = true;
+    if (recorded->tensor)
+        ok = set_recorded(table, MIN, &statistic[PLUMB_STATISTIC_MIN]) &&
+             set_recorded(table, MAX, &statistic[PLUMB_STATISTIC_MAX]) &&
+             set_recorded(table, MEAN, &statistic[PLUMB_STATISTIC_MEAN]) &&
+             set_recorded(table, STD, &recorded->deviation) &&
+             (!wide || set_recorded(table, NORM, &statistic[PLUMB_STATISTIC_NORM]));
+    else if (recorded->value)
+        ok = plumb_table_text(table, MIN, recorded->value) &&
+             plumb_table_text(table, MAX, recorded->value);
+    return ok && (!wide || (plumb_table_text(table, DTYPE, recorded->dtype) &&
+                            plumb_table_text(table, SHAPE, recorded->shape)));
+}
+
+static bool is_odd(const struct plumb_record *record)
+{
+    for (int i = 0; i < PLUMB_STATISTICS; i++)
+        if (record->recorded->statistic[i].kind == PLUMB_VALUE_NUMBER &&
+            !isfinite(record->recorded->statistic[i].number))
+            return true;
+    return false;
+}
+
+static bool is_recorded_only(const struct plumb_record *record)
+{
+    return record->absent && record->recorded && !record->error;
+}
+
 static void step_or_rank(struct plumb_table *table, size_t column, int64_t value)
 {
     if (value >= 0)
@@ -105,15 +146,20 @@ static bool add_row(struct plumb_table *table, size_t index, const struct plumb_
                     const struct result *result, bool wide)
 {
     const struct plumb_stats *stats = &result->stats;
+    bool noted = is_recorded_only(record);
+    if (noted && !plumb_table_add_row(table, is_odd(record) ? PLUMB_SUSPICIOUS : PLUMB_NORMAL))
+        return false;
     bool odd = !result->done || stats->nan || stats->pos_inf || stats->neg_inf;
-    if (!plumb_table_add_row(table, !result->done ? PLUMB_FAILED
-                                    : odd         ? PLUMB_SUSPICIOUS
-                                                  : PLUMB_NORMAL))
+    if (!noted && !plumb_table_add_row(table, !result->done ? PLUMB_FAILED
+                                              : odd         ? PLUMB_SUSPICIOUS
+                                                            : PLUMB_NORMAL))
         return false;
     plumb_table_int(table, INDEX, (int64_t)index);
     step_or_rank(table, STEP, record->step);
     step_or_rank(table, RANK, record->rank);
     bool ok = plumb_table_text(table, MODULE, record->name);
+    if (noted)
+        return ok && add_recorded(table, record, wide);
     if (!result->done) {
         const char *text = result->problem ? result->problem : "out of memory";
         for (size_t column = MIN; column <= STD; column++)
@@ -127,7 +173,10 @@ static bool add_row(struct plumb_table *table, size_t index, const struct plumb_
         plumb_table_real(table, STD, stats->std);
     }
     if (wide) {
-        ok = ok && plumb_table_text(table, DTYPE, plumb_dtype_info(record->dtype)->name) &&
+        ok = ok &&
+             plumb_table_text(table, DTYPE,
+                              record->recorded ? record->recorded->dtype
+                                               : plumb_dtype_info(record->dtype)->name) &&
              plumb_table_text(table, SHAPE, result->shape);
         plumb_table_real(table, NORM, stats->norm);
         plumb_table_int(table, NANS, (int64_t)stats->nan);
@@ -149,7 +198,8 @@ enum plumb_code plumb_summary(struct plumb_table **table, size_t *unreadable,
     if (!items || !summary.results)
         goto out;
     for (size_t i = 0; i < count; i++)
-        items[i] = (struct walk_item){.side = {{run, i}}, .sides = 1};
+        items[i] = (struct walk_item){.side = {{run, i}},
+                                      .sides = !is_recorded_only(plumb_run_record(run, i))};
 
     struct walk walk = {.items = items,
                         .count = count,
@@ -174,7 +224,7 @@ enum plumb_code plumb_summary(struct plumb_table **table, size_t *unreadable,
             plumb_table_free(made);
             made = NULL;
         }
-        *unreadable += !summary.results[i].done;
+        *unreadable += !summary.results[i].done && !is_recorded_only(plumb_run_record(run, i));
     }
     if (made) {
         *table = made;

@@ -1,5 +1,7 @@
 #include "compare/compare.h"
 
+#include "base/buf.h"
+
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -16,12 +18,14 @@ static void both_sides(char *text, size_t size, const char *target, const char *
 
 static const char *dtype_of(const struct plumb_record *record)
 {
-    return record && !record->error ? plumb_dtype_info(record->dtype)->name : NULL;
+    return record ? compare_dtype(record) : NULL;
 }
 
 static const char *shape_of(const struct plumb_record *record, char *text, size_t size)
 {
     struct plumb_tensor tensor;
+    if (record && record->recorded)
+        return record->recorded->shape;
     if (!record || record->error ||
         plumb_tensor_init(&tensor, record->dtype, record->ndim, record->shape, NULL))
         return NULL;
@@ -99,7 +103,7 @@ static const char *grad_text(const struct plumb_record *target, const struct plu
 static bool set_number(struct plumb_table *table, size_t column,
                        const struct comparison *comparison, size_t pair, unsigned which)
 {
-    if (!comparison->rows[pair].compared)
+    if (!comparison->rows[pair].compared || comparison->rows[pair].basis != BY_TENSOR)
         return plumb_table_text(table, column, "N/A");
     const struct layout *layout = &comparison->layout;
     if (comparison->rows[pair].integers && layout->metrics[which]->group == PLUMB_G_ULP)
@@ -110,6 +114,89 @@ static bool set_number(struct plumb_table *table, size_t column,
     else
         plumb_table_real(table, column, value);
     return true;
+}
+
+bool compare_set_difference(struct plumb_table *table, size_t column,
+                            const struct difference *difference, bool relative)
+{
+    char text[40];
+    if (difference->kind == DIFFERENCE_NONE)
+        return plumb_table_text(table, column, "N/A");
+    if (difference->kind == DIFFERENCE_WORD)
+        return plumb_table_text(table, column, "Diff");
+    if (!relative) {
+        plumb_table_real(table, column, difference->absolute);
+        return true;
+    }
+    if (isnan(difference->relative) || isinf(difference->relative))
+        return plumb_table_text(table, column, isnan(difference->relative) ? "NaN" : "inf");
+    snprintf(text, sizeof text, "%.7g%%", difference->relative * 100);
+    return plumb_table_text(table, column, text);
+}
+
+static bool set_difference(struct plumb_table *table, size_t column,
+                           const struct comparison *comparison, size_t pair)
+{
+    const struct field *field = &comparison->layout.fields[column];
+    if (!comparison->rows[pair].has_differences)
+        return plumb_table_text(table, column, "N/A");
+    return compare_set_difference(table, column,
+                                  &comparison->differences[pair * PLUMB_STATISTICS + field->detail],
+                                  field->source == FROM_RELATIVE);
+}
+
+/* The call that a pair belongs to, or NULL. */
+static const char *call_of(const struct comparison *comparison, size_t pair)
+{
+    const struct plumb_record *record = compare_record(comparison, pair, 0);
+    if (!record)
+        record = compare_record(comparison, pair, 1);
+    return record->recorded ? record->recorded->api : NULL;
+}
+
+/* Where the call was made, once a call: one line, the innermost place first. */
+static bool set_stack(struct plumb_table *table, size_t column, const struct comparison *comparison,
+                      size_t pair)
+{
+    const struct plumb_record *target = compare_record(comparison, pair, 0);
+    const struct plumb_record *golden = compare_record(comparison, pair, 1);
+    const char *const *stack = target && target->recorded ? target->recorded->stack : NULL;
+    if (!stack && golden && golden->recorded)
+        stack = golden->recorded->stack;
+    const char *call = call_of(comparison, pair);
+    if (!stack || (pair && call_of(comparison, pair - 1) == call))
+        return plumb_table_text(table, column, "N/A");
+    struct buf text = {0};
+    buf_text(&text, "");
+    for (size_t i = 0; stack[i]; i++) {
+        buf_text(&text, i ? "; " : "");
+        for (const char *line = stack[i]; *line;) {
+            size_t blank = strspn(line, " \t\r\n"), word = strcspn(line + blank, " \t\r\n");
+            if (word) {
+                buf_text(&text, blank && line != stack[i] ? " " : "");
+                buf_append(&text, line + blank, word);
+            }
+            line += blank + word;
+        }
+    }
+    bool ok = !text.failed && plumb_table_text(table, column, text.data);
+    buf_free(&text);
+    return ok;
+}
+
+/* "[target, golden]": names of dumps can be long. */
+static bool set_names(struct plumb_table *table, size_t column, const struct plumb_record *target,
+                      const struct plumb_record *golden)
+{
+    struct buf text = {0};
+    buf_text(&text, "[");
+    buf_text(&text, target ? target->name : "N/A");
+    buf_text(&text, ", ");
+    buf_text(&text, golden ? golden->name : "N/A");
+    buf_text(&text, "]");
+    bool ok = !text.failed && plumb_table_text(table, column, text.data);
+    buf_free(&text);
+    return ok;
 }
 
 static bool set_cell(struct plumb_table *table, size_t column, const struct comparison *comparison,
@@ -134,13 +221,11 @@ static bool set_cell(struct plumb_table *table, size_t column, const struct comp
     case FROM_REACHED:
         return plumb_table_text(table, column, failed ? "No" : "Yes");
     case FROM_NAME:
-        return plumb_table_text(table, column, either->name);
+        return plumb_table_text(table, column, compare_name(comparison, pair));
     case FROM_NAMES:
-        snprintf(text, sizeof text, "[%s, %s]", target ? target->name : "N/A",
-                 golden ? golden->name : "N/A");
-        return plumb_table_text(table, column, text);
+        return set_names(table, column, target, golden);
     case FROM_STACK:
-        return plumb_table_text(table, column, "N/A");
+        return set_stack(table, column, comparison, pair);
     case FROM_GRAD:
         return plumb_table_text(table, column, grad_text(target, golden));
     case FROM_REASON:
@@ -149,7 +234,14 @@ static bool set_cell(struct plumb_table *table, size_t column, const struct comp
         return set_number(table, column, comparison, pair, field->detail);
     case FROM_CRC:
         snprintf(text, sizeof text, "%08" PRIx32, row->crc[field->detail]);
-        return plumb_table_text(table, column, row->compared ? text : "N/A");
+        return plumb_table_text(table, column,
+                                row->compared && row->basis == BY_TENSOR ? text : "N/A");
+    case FROM_DIFFERENCE:
+    case FROM_RELATIVE:
+        return set_difference(table, column, comparison, pair);
+    case FROM_CHECKSUM:
+        return plumb_table_text(
+            table, column, row->checksum[field->detail] ? row->checksum[field->detail] : "N/A");
     case FROM_HISTOGRAM:
         return plumb_table_text(
             table, column, row->histogram[field->detail] ? row->histogram[field->detail] : "N/A");

@@ -7,8 +7,16 @@
 /* In the order of trial. The two kinds of zip file look at the first member to tell themselves
  * apart. */
 static const struct format *const formats[] = {
-    &format_npy, &format_safetensors, &format_hdf5, &format_npz, &format_pt,
+    &format_npy, &format_condensed, &format_safetensors, &format_hdf5, &format_npz, &format_pt,
 };
+
+const struct format *format_named(const char *name)
+{
+    for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
+        if (strcmp(formats[i]->name, name) == 0)
+            return formats[i];
+    return NULL;
+}
 
 enum { HEAD_BYTES = 512 };
 

@@ -34,7 +34,11 @@ struct format {
                             void **owned, uint64_t *bytes, struct plumb_error *err);
 };
 
-extern const struct format format_npy, format_npz, format_pt, format_safetensors, format_hdf5;
+extern const struct format format_npy, format_npz, format_pt, format_safetensors, format_hdf5,
+    format_condensed;
+
+/* The format of that name, or NULL. */
+const struct format *format_named(const char *name);
 
 /* The format of a file by its first bytes, or NULL. */
 const struct format *format_probe(const struct plumb_file *file);

@@ -199,38 +199,52 @@ static enum plumb_code refuse_opaque(const struct pt_archive *archive,
                          global->offset, global->global);
 }
 
-static enum plumb_code list(struct listing *out, const struct plumb_file *file,
-                            struct plumb_error *err)
+enum plumb_code pt_open(struct pt_pickle *pt, const struct plumb_file *file,
+                        struct plumb_error *err)
 {
+    *pt = (struct pt_pickle){0};
     enum plumb_code code = refuse_legacy(file, err);
     if (code)
         return code;
-    struct arena scratch = {0};
-    struct pt_archive archive = {0};
-    uint8_t *owned = NULL;
-    size_t before = out->count;
-    code = zip_open(&archive.zip, &scratch, file, err);
-    if (code)
-        goto out;
-    code = find_pickle(&archive, err);
+    code = zip_open(&pt->archive.zip, &pt->arena, file, err);
+    if (code) {
+        arena_free(&pt->arena);
+        return code;
+    }
+    code = find_pickle(&pt->archive, err);
     if (!code)
-        code = refuse_script(&archive, err);
+        code = refuse_script(&pt->archive, err);
     if (!code)
-        code = read_byteorder(&archive, file, err);
+        code = read_byteorder(&pt->archive, file, err);
     const uint8_t *data = NULL;
     if (!code)
-        code = load_pickle(&archive, file, &data, &owned, err);
-    struct pickle_value *root = NULL;
+        code = load_pickle(&pt->archive, file, &data, &pt->owned, err);
     if (!code)
-        code = parse_pickle(&archive, data, &scratch, &root, err);
-    if (!code)
-        code = pt_walk(out, &archive, root, err);
+        code = parse_pickle(&pt->archive, data, &pt->arena, &pt->root, err);
+    if (code)
+        pt_close(pt);
+    return code;
+}
+
+void pt_close(struct pt_pickle *pt)
+{
+    zip_close(&pt->archive.zip);
+    free(pt->owned);
+    arena_free(&pt->arena);
+}
+
+static enum plumb_code list(struct listing *out, const struct plumb_file *file,
+                            struct plumb_error *err)
+{
+    struct pt_pickle pt;
+    size_t before = out->count;
+    enum plumb_code code = pt_open(&pt, file, err);
+    if (code)
+        return code;
+    code = pt_walk(out, &pt.archive, pt.root, err);
     if (!code && out->count == before)
-        code = refuse_opaque(&archive, root, err);
-    zip_close(&archive.zip);
-out:
-    free(owned);
-    arena_free(&scratch);
+        code = refuse_opaque(&pt.archive, pt.root, err);
+    pt_close(&pt);
     return code;
 }
 

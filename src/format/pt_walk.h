@@ -16,6 +16,19 @@ struct pt_archive {
     bool swap; /* the storages are in the other byte order */
 };
 
+/* An archive that was read as far as its pickle. Values borrow from the file it was opened with. */
+struct pt_pickle {
+    struct arena arena;
+    struct pt_archive archive;
+    uint8_t *owned; /* data.pkl, where it had to be unpacked */
+    struct pickle_value *root;
+};
+
+/* Reads the directory and the pickle. pt_close is needed only on success. */
+enum plumb_code pt_open(struct pt_pickle *pt, const struct plumb_file *file,
+                        struct plumb_error *err);
+void pt_close(struct pt_pickle *pt);
+
 /* The member called folder + name below the archive's prefix, or NULL. */
 const struct zip_entry *pt_find(const struct pt_archive *archive, const char *folder,
                                 const char *name, size_t length);

@@ -134,7 +134,10 @@ static bool match_exact(struct matcher *matcher)
         if (!keys[which])
             return false;
         for (size_t i = 0; i < side->count; i++) {
-            const char *name = side->records[i]->name;
+            const struct plumb_record *record = side->records[i];
+            const char *name = record->key ? record->key : record->name;
+            if (side->keys)
+                name = side->keys[i];
             if (matcher->by_step || matcher->by_rank) {
                 const char *place = match_place(matcher, side->records[i]);
                 name = place ? arena_printf(&matcher->arena, "%s%s", name, place) : NULL;
@@ -188,6 +191,26 @@ static bool has_single(const struct match_side *side, bool ranks)
     return true;
 }
 
+static bool is_dump(const struct match_side *side)
+{
+    for (size_t i = 0; i < side->count; i++)
+        if (side->records[i]->recorded && side->records[i]->recorded->api)
+            return true;
+    return false;
+}
+
+/* Makes free records that are no modules look taken, and free again. */
+static void set_functions_aside(struct match_side *side, bool aside)
+{
+    const size_t taken = PLUMB_NO_RECORD - 1;
+    for (size_t i = 0; i < side->count; i++) {
+        const char *name = side->records[i]->name;
+        bool module = strncmp(name, "Module.", 7) == 0 || strncmp(name, "Cell.", 5) == 0;
+        if (!module && side->partner[i] == (aside ? PLUMB_NO_RECORD : taken))
+            side->partner[i] = aside ? taken : PLUMB_NO_RECORD;
+    }
+}
+
 static enum plumb_code run_stages(struct matcher *matcher,
                                   const struct plumb_match_options *options,
                                   struct plumb_error *err)
@@ -201,17 +224,40 @@ static enum plumb_code run_stages(struct matcher *matcher,
         if (code != PLUMB_OK)
             return code;
     }
+    if (options->data_map) {
+        enum plumb_code code = match_data_map(matcher, options->data_map, err);
+        if (code != PLUMB_OK)
+            return code;
+    }
     if (options->mode == PLUMB_MATCH_ORDER)
         return match_order(matcher, err);
+    const char *const files[] = {
+        [MATCH_CELLS] = options->cell_map, [MATCH_APIS] = options->api_map};
+    for (enum match_rename what = MATCH_CELLS; what <= MATCH_APIS; what++) {
+        enum plumb_code code =
+            files[what] ? match_rename(matcher, what, files[what], err) : PLUMB_OK;
+        if (code != PLUMB_OK)
+            return code;
+    }
+    bool dumps = is_dump(target) && is_dump(golden);
+    if (dumps && options->mode == PLUMB_MATCH_FUZZY && !match_calls(matcher))
+        return out_of_memory(err);
     if (!match_exact(matcher))
         return out_of_memory(err);
     /* Whoever names two single tensors means these two. */
     if (target->count == 1 && golden->count == 1 && target->partner[0] == PLUMB_NO_RECORD)
         match_pair(matcher, 0, 0, PLUMB_BY_ORDER);
-    if (options->mode != PLUMB_MATCH_EXACT && count_free(target) && count_free(golden) &&
-        !match_fuzzy(matcher))
-        return out_of_memory(err);
-    return PLUMB_OK;
+    bool fuzzy =
+        options->mode == PLUMB_MATCH_FUZZY || (options->mode == PLUMB_MATCH_AUTO && !dumps);
+    if (!fuzzy || !count_free(target) || !count_free(golden))
+        return PLUMB_OK;
+    /* Modules have paths to go by; functions of different names are different. */
+    for (int which = TARGET; which <= GOLDEN && dumps; which++)
+        set_functions_aside(&matcher->side[which], true);
+    bool done = match_fuzzy(matcher);
+    for (int which = TARGET; which <= GOLDEN && dumps; which++)
+        set_functions_aside(&matcher->side[which], false);
+    return done ? PLUMB_OK : out_of_memory(err);
 }
 
 static bool list_free(struct matcher *matcher, int which, struct plumb_matching *out)
@@ -287,30 +333,68 @@ out:
     return code;
 }
 
-static const struct plumb_record **list_records(const struct plumb_run *run)
+/* The records of a run that take part, and their numbers in it. */
+struct part {
+    const struct plumb_record **records;
+    size_t *numbers;
+    size_t count;
+};
+
+static bool list_records(struct part *part, const struct plumb_run *run, const int64_t *rank)
 {
     size_t count = plumb_run_count(run);
-    const struct plumb_record **records = calloc(count + 1, sizeof *records);
-    for (size_t i = 0; records && i < count; i++)
-        records[i] = plumb_run_record(run, i);
-    return records;
+    part->records = calloc(count + 1, sizeof *part->records);
+    part->numbers = calloc(count + 1, sizeof *part->numbers);
+    if (!part->records || !part->numbers)
+        return false;
+    for (size_t i = 0; i < count; i++) {
+        const struct plumb_record *record = plumb_run_record(run, i);
+        if (rank && record->rank != *rank)
+            continue;
+        part->records[part->count] = record;
+        part->numbers[part->count++] = i;
+    }
+    return true;
+}
+
+static size_t number_in(const struct part *part, size_t index)
+{
+    return index == PLUMB_NO_RECORD ? index : part->numbers[index];
+}
+
+/* From numbers among those that take part to numbers of the runs. */
+static void translate(struct plumb_matching *out, const struct part parts[2])
+{
+    for (size_t i = 0; i < out->count; i++) {
+        struct plumb_pair *pair = &out->pairs[i];
+        pair->nearest = number_in(&parts[pair->target == PLUMB_NO_RECORD ? 0 : 1], pair->nearest);
+        pair->target = number_in(&parts[0], pair->target);
+        pair->golden = number_in(&parts[1], pair->golden);
+    }
 }
 
 enum plumb_code plumb_match(struct plumb_matching *out, const struct plumb_run *target,
                             const struct plumb_run *golden,
                             const struct plumb_match_options *options, struct plumb_error *err)
 {
-    static const struct plumb_match_options usual = {PLUMB_MATCH_AUTO, NULL};
-    const struct plumb_record **targets = list_records(target), **goldens = list_records(golden);
+    static const struct plumb_match_options usual = {.mode = PLUMB_MATCH_AUTO};
+    struct part parts[2] = {{0}};
     enum plumb_code code;
     *out = (struct plumb_matching){0};
-    if (targets && goldens)
-        code = match_records(out, targets, plumb_run_count(target), goldens,
-                             plumb_run_count(golden), options ? options : &usual, err);
+    if (!options)
+        options = &usual;
+    if (list_records(&parts[0], target, options->rank) &&
+        list_records(&parts[1], golden, options->rank))
+        code = match_records(out, parts[0].records, parts[0].count, parts[1].records,
+                             parts[1].count, options, err);
     else
         code = out_of_memory(err);
-    free(targets);
-    free(goldens);
+    if (!code)
+        translate(out, parts);
+    for (int i = 0; i < 2; i++) {
+        free(parts[i].records);
+        free(parts[i].numbers);
+    }
     return code;
 }
 

@@ -14,7 +14,8 @@ enum { TARGET, GOLDEN };
 struct match_side {
     const struct plumb_record *const *records;
     size_t count;
-    size_t *partner; /* by record: its number in the other run, or PLUMB_NO_RECORD while free */
+    size_t *partner;   /* by record: its number in the other run, or PLUMB_NO_RECORD while free */
+    const char **keys; /* by record: what exact matching compares; NULL: as the records say */
 };
 
 struct matcher {
@@ -55,6 +56,13 @@ void match_pair(struct matcher *matcher, size_t target, size_t golden, enum plum
 /* The stages. */
 enum plumb_code match_map_file(struct matcher *matcher, const char *path, struct plumb_error *err);
 bool match_fuzzy(struct matcher *matcher); /* false when out of memory */
+bool match_calls(struct matcher *matcher); /* rows of dumps only; false when out of memory */
+enum plumb_code match_data_map(struct matcher *matcher, const char *file, struct plumb_error *err);
+
+/* Renames modules or APIs in the keys of the target as a mapping file says; file "" has no names. */
+enum match_rename { MATCH_CELLS, MATCH_APIS };
+enum plumb_code match_rename(struct matcher *matcher, enum match_rename what, const char *file,
+                             struct plumb_error *err);
 
 /* plumb_match on arrays of records. */
 enum plumb_code match_records(struct plumb_matching *out, const struct plumb_record *const *target,

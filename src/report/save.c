@@ -112,14 +112,21 @@ static bool sync_to_disk(int fd)
     return fsync(fd) == 0 || errno == EINVAL || errno == ENOTSUP; /* not every file can be synced */
 }
 
-/* Writes the table into fd, and closes it. name is where fd is, in folder. */
-static enum plumb_code write_into(const struct plumb_table *table, enum plumb_table_format format,
-                                  const struct plumb_table_look *look, int fd, const char *name,
+/* What goes into a file; more than one sheet only into a workbook. */
+struct content {
+    const struct plumb_sheet *sheets;
+    size_t count;
+    enum plumb_table_format format;
+    const struct plumb_table_look *look;
+};
+
+/* Writes the content into fd, and closes it. name is where fd is, in folder. */
+static enum plumb_code write_into(const struct content *content, int fd, const char *name,
                                   const char *folder, struct plumb_error *err)
 {
     enum plumb_code code;
-    if (format == PLUMB_TABLE_XLSX) {
-        code = xlsx_write(table, name, folder, err);
+    if (content->format == PLUMB_TABLE_XLSX) {
+        code = xlsx_write(content->sheets, content->count, name, folder, err);
         if (code == PLUMB_OK && !sync_to_disk(fd))
             code = plumb_fail(err, PLUMB_E_IO, "cannot write: %s", strerror(errno));
         close(fd);
@@ -130,7 +137,7 @@ static enum plumb_code write_into(const struct plumb_table *table, enum plumb_ta
         close(fd);
         return plumb_fail(err, PLUMB_E_NOMEM, "out of memory while writing the table");
     }
-    code = plumb_table_print(table, format, look, out, err);
+    code = plumb_table_print(content->sheets->table, content->format, content->look, out, err);
     if (code == PLUMB_OK && !sync_to_disk(fd))
         code = plumb_fail(err, PLUMB_E_IO, "cannot write: %s", strerror(errno));
     if (fclose(out) != 0 && code == PLUMB_OK)
@@ -149,11 +156,10 @@ static void sync_folder(const char *folder)
 }
 
 /* Devices and pipes are written in place: nothing may be renamed over them. */
-static enum plumb_code save_in_place(const struct plumb_table *table, const char *path,
-                                     enum plumb_table_format format,
-                                     const struct plumb_table_look *look, struct plumb_error *err)
+static enum plumb_code save_in_place(const struct content *content, const char *path,
+                                     struct plumb_error *err)
 {
-    if (format == PLUMB_TABLE_XLSX) {
+    if (content->format == PLUMB_TABLE_XLSX) {
         plumb_fail(err, PLUMB_E_ARG, "a workbook needs a regular file");
         plumb_error_in_file(err, path);
         return PLUMB_E_ARG;
@@ -161,15 +167,14 @@ static enum plumb_code save_in_place(const struct plumb_table *table, const char
     int fd = open(path, O_WRONLY | O_CLOEXEC);
     if (fd < 0)
         return fail_errno(err, path, "open it");
-    enum plumb_code code = write_into(table, format, look, fd, path, NULL, err);
+    enum plumb_code code = write_into(content, fd, path, NULL, err);
     if (code != PLUMB_OK)
         plumb_error_in_file(err, path);
     return code;
 }
 
-enum plumb_code plumb_table_save(const struct plumb_table *table, const char *path,
-                                 enum plumb_table_format format,
-                                 const struct plumb_table_look *look, struct plumb_error *err)
+static enum plumb_code save(const struct content *content, const char *path,
+                            struct plumb_error *err)
 {
     struct stat old;
     bool exists = stat(path, &old) == 0;
@@ -178,7 +183,7 @@ enum plumb_code plumb_table_save(const struct plumb_table *table, const char *pa
         return fail_errno(err, path, "write it");
     }
     if (exists && !S_ISREG(old.st_mode))
-        return save_in_place(table, path, format, look, err);
+        return save_in_place(content, path, err);
 
     char temporary[PATH_MAX + 256];
     enum plumb_code code = PLUMB_OK;
@@ -198,7 +203,7 @@ enum plumb_code plumb_table_save(const struct plumb_table *table, const char *pa
     }
     if (exists)
         (void)!fchmod(fd, old.st_mode & 07777);
-    code = write_into(table, format, look, fd, temporary, folder, err);
+    code = write_into(content, fd, temporary, folder, err);
     if (code == PLUMB_OK && rename(temporary, final) != 0)
         code = fail_errno(err, path, "rename the finished file to it");
     if (code == PLUMB_OK)
@@ -212,4 +217,20 @@ out:
     free(for_base);
     free(final);
     return code;
+}
+
+enum plumb_code plumb_table_save(const struct plumb_table *table, const char *path,
+                                 enum plumb_table_format format,
+                                 const struct plumb_table_look *look, struct plumb_error *err)
+{
+    struct plumb_sheet sheet = {.name = "Result", .table = table};
+    return save(&(struct content){&sheet, 1, format, look}, path, err);
+}
+
+enum plumb_code plumb_workbook_save(const struct plumb_sheet *sheets, size_t count,
+                                    const char *path, struct plumb_error *err)
+{
+    if (!count)
+        return plumb_fail(err, PLUMB_E_ARG, "a workbook needs a sheet");
+    return save(&(struct content){sheets, count, PLUMB_TABLE_XLSX, NULL}, path, err);
 }

@@ -17,8 +17,8 @@ enum plumb_code markdown_write(const struct plumb_table *table, const struct plu
                                struct sink *sink);
 
 /* Writes a workbook to path, which is in folder, where further temporary files may be made. */
-enum plumb_code xlsx_write(const struct plumb_table *table, const char *path, const char *folder,
-                           struct plumb_error *err);
+enum plumb_code xlsx_write(const struct plumb_sheet *sheets, size_t count, const char *path,
+                           const char *folder, struct plumb_error *err);
 
 /* A cell as people or programs see it: its own text, or a number put into scratch; "" when
  * empty. */

@@ -15,6 +15,7 @@ enum {
     ROWS_A_SHEET = 1048000, /* Excel ends at 1,048,576 */
     MAX_TEXT = 32000,       /* Excel ends at 32,767 characters a cell */
     MAX_COLUMNS = 16384,
+    SHEET_NAME = 31,
     WIDEST = 80
 };
 
@@ -117,14 +118,32 @@ static void write_cell(struct workbook *w, lxw_worksheet *sheet, lxw_row_t row, 
     }
 }
 
-static void write_sheet(struct workbook *w, const struct plumb_table *table, unsigned number,
+/* Excel allows 31 characters in the name of a sheet, and not all of them. */
+static void name_sheet(char name[SHEET_NAME + 1], const char *wanted, unsigned number)
+{
+    char suffix[16] = "";
+    if (number > 1)
+        snprintf(suffix, sizeof suffix, " %u", number);
+    size_t used = 0, room = SHEET_NAME - strlen(suffix);
+    for (struct utf8_char c; *wanted; wanted += c.size) {
+        c = utf8_next(wanted);
+        bool fine = utf8_width(c) >= 0 && !strchr("[]:*?/\\'", *wanted);
+        size_t size = fine ? c.size : 1;
+        if (used + size > room)
+            break;
+        memcpy(name + used, fine ? wanted : "_", size);
+        used += size;
+    }
+    memcpy(name + used, suffix, strlen(suffix) + 1);
+}
+
+static void write_sheet(struct workbook *w, const struct plumb_sheet *what, unsigned number,
                         size_t first, size_t count)
 {
+    const struct plumb_table *table = what->table;
     lxw_col_t columns = (lxw_col_t)plumb_table_columns(table);
-    char name[32];
-    snprintf(name, sizeof name, "Result %u", number);
-    if (number == 1)
-        name[strlen("Result")] = '\0';
+    char name[SHEET_NAME + 1];
+    name_sheet(name, what->name, number);
 
     lxw_worksheet *sheet = workbook_add_worksheet(w->book, name);
     if (!sheet) {
@@ -180,10 +199,28 @@ static enum plumb_code report(lxw_error error, int saved_errno, struct plumb_err
                       lxw_strerror(error));
 }
 
-static enum plumb_code write_workbook(const struct plumb_table *table, const char *path,
-                                      const char *folder, struct plumb_error *err)
+/* A table too long for one sheet goes on in further ones. */
+static void write_table(struct workbook *w, const struct plumb_sheet *what)
 {
-    size_t columns = plumb_table_columns(table), rows = plumb_table_rows(table);
+    size_t columns = plumb_table_columns(what->table), rows = plumb_table_rows(what->table);
+    for (size_t i = 0; i < columns; i++)
+        w->widths[i] = column_width(what->table, i);
+    size_t first = 0;
+    unsigned sheet = 0;
+    do {
+        size_t count = rows - first < ROWS_A_SHEET ? rows - first : ROWS_A_SHEET;
+        write_sheet(w, what, ++sheet, first, count);
+        first += count;
+    } while (first < rows && w->error == LXW_NO_ERROR);
+}
+
+static enum plumb_code write_workbook(const struct plumb_sheet *sheets, size_t count,
+                                      const char *path, const char *folder, struct plumb_error *err)
+{
+    size_t columns = 0;
+    for (size_t i = 0; i < count; i++)
+        if (plumb_table_columns(sheets[i].table) > columns)
+            columns = plumb_table_columns(sheets[i].table);
     if (columns > MAX_COLUMNS)
         return plumb_fail(err, PLUMB_E_ARG,
                           "%zu columns are more than the %d of a workbook; write .csv instead",
@@ -196,8 +233,6 @@ static enum plumb_code write_workbook(const struct plumb_table *table, const cha
         check(&w, LXW_ERROR_MEMORY_MALLOC_FAILED);
         goto out;
     }
-    for (size_t i = 0; i < columns; i++)
-        w.widths[i] = column_width(table, i);
 
     errno = 0;
     lxw_workbook_options options = {.constant_memory = 1, .tmpdir = tmpdir, .use_zip64 = 0};
@@ -206,13 +241,8 @@ static enum plumb_code write_workbook(const struct plumb_table *table, const cha
         check(&w, LXW_ERROR_MEMORY_MALLOC_FAILED);
         goto out;
     }
-    size_t first = 0;
-    unsigned sheet = 0;
-    do {
-        size_t count = rows - first < ROWS_A_SHEET ? rows - first : ROWS_A_SHEET;
-        write_sheet(&w, table, ++sheet, first, count);
-        first += count;
-    } while (first < rows && w.error == LXW_NO_ERROR);
+    for (size_t i = 0; i < count && w.error == LXW_NO_ERROR; i++)
+        write_table(&w, &sheets[i]);
     if (w.error == LXW_NO_ERROR) {
         errno = 0;
         check(&w, workbook_close(w.book)); /* frees it, come what may */
@@ -228,8 +258,8 @@ out:;
     return w.error == LXW_NO_ERROR ? PLUMB_OK : report(w.error, saved_errno, err);
 }
 
-enum plumb_code xlsx_write(const struct plumb_table *table, const char *path, const char *folder,
-                           struct plumb_error *err)
+enum plumb_code xlsx_write(const struct plumb_sheet *sheets, size_t count, const char *path,
+                           const char *folder, struct plumb_error *err)
 {
     /* The library prints numbers as the locale has them; a workbook with decimal commas is
      * broken. */
@@ -237,7 +267,7 @@ enum plumb_code xlsx_write(const struct plumb_table *table, const char *path, co
     if (!c_locale)
         return plumb_fail(err, PLUMB_E_NOMEM, "out of memory while writing the workbook");
     locale_t before = uselocale(c_locale);
-    enum plumb_code code = write_workbook(table, path, folder, err);
+    enum plumb_code code = write_workbook(sheets, count, path, folder, err);
     uselocale(before);
     freelocale(c_locale);
     return code;

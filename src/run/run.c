@@ -1,7 +1,8 @@
 #define _GNU_SOURCE
 #include "plumb/run.h"
 
-#include "format/format.h"
+#include "format/condensed.h"
+#include "run/run.h"
 #include "run/walk.h"
 
 #include <errno.h>
@@ -11,24 +12,6 @@
 #include <sys/stat.h>
 
 #define FORMATS_TEXT ".npy, .npz, .pt, .pth, .safetensors and .h5 files"
-
-/* One file, and the records [first, first+count) that came from it. */
-struct source {
-    const char *relative; /* path inside the folder, or NULL for a run of one file */
-    const struct format *format;
-    uint64_t size;
-    int64_t mtime_ns;
-    size_t first, count;
-};
-
-struct plumb_run {
-    struct arena arena;
-    const char *path, *kind;
-    struct listing listing;
-    struct source *sources; /* in order, without those that hold nothing */
-    size_t source_count;
-    size_t ignored;
-};
 
 static enum plumb_code no_memory(struct plumb_error *err)
 {
@@ -49,6 +32,12 @@ static size_t stem_length(const char *path)
     return dot && dot != name ? (size_t)(dot - path) : strlen(path);
 }
 
+static bool ends_with(const char *text, const char *ending)
+{
+    size_t length = strlen(text), tail = strlen(ending);
+    return length > tail && memcmp(text + length - tail, ending, tail) == 0;
+}
+
 /* Does the name alone say that this should be a file plumb reads? */
 static bool has_known_ending(const char *path)
 {
@@ -58,7 +47,7 @@ static bool has_known_ending(const char *path)
     for (size_t i = 0; dot && i < sizeof endings / sizeof *endings; i++)
         if (strcasecmp(dot, endings[i]) == 0)
             return true;
-    return false;
+    return ends_with(path, CONDENSED_ENDING);
 }
 
 /* The global rank in "globalrank-3_localrank-1.h5", or -1. */
@@ -82,6 +71,26 @@ static int64_t rank_of_name(const char *path)
     return strcmp(p, ".h5") == 0 ? ranks[0] : -1;
 }
 
+/* A file that was condensed gives its records the names that the original would give them. */
+static enum plumb_code be_like_the_original(struct plumb_run *run, struct source *source,
+                                            struct plumb_error *err)
+{
+    const struct plumb_record *record = &run->listing.records[source->first];
+    const char *relative = source->relative;
+    if (!record->absent)
+        return PLUMB_OK;
+    source->format = &format_condensed;
+    const struct condensed_note *note = record->detail;
+    source->like = note ? format_named(note->format) : NULL;
+    if (!source->like)
+        source->like = &format_condensed;
+    char original[4096];
+    if (!relative || !condensed_original(relative, original, sizeof original))
+        return PLUMB_OK;
+    source->relative = arena_copy(&run->arena, original, strlen(original));
+    return source->relative ? PLUMB_OK : no_memory(err);
+}
+
 /* Maps, recognises and lists one file; source->format stays NULL when its content is unknown. */
 static enum plumb_code list_file(struct plumb_run *run, struct source *source, const char *path,
                                  struct plumb_error *err)
@@ -93,7 +102,7 @@ static enum plumb_code list_file(struct plumb_run *run, struct source *source, c
     source->first = run->listing.count;
     source->size = file.file_size;
     source->mtime_ns = file.mtime_ns;
-    source->format = format_probe(&file);
+    source->format = source->like = format_probe(&file);
     run->listing.path = path;
     if (source->format)
         code = format_list(source->format, &run->listing, &file, err);
@@ -102,9 +111,15 @@ static enum plumb_code list_file(struct plumb_run *run, struct source *source, c
     else
         code = plumb_fail(err, PLUMB_E_FORMAT,
                           "the content is none that plumb knows; it reads " FORMATS_TEXT);
-    if (code)
+    if (!code && condensed_is_reduced(path))
+        code = condensed_list_reduced(&run->listing, source->first, source->format, &file, err);
+    if (code) {
+        run->listing.count = source->first;
         plumb_error_in_file(err, path);
+    }
     source->count = run->listing.count - source->first;
+    if (!code && source->count)
+        code = be_like_the_original(run, source, err);
     plumb_file_unmap(&file);
     return code;
 }
@@ -112,7 +127,9 @@ static enum plumb_code list_file(struct plumb_run *run, struct source *source, c
 /* Files that do not say their rank inside may say it in their name. */
 static void set_ranks(struct plumb_run *run, const struct source *source, const char *path)
 {
-    int64_t rank = source->format == &format_hdf5 ? rank_of_name(path) : -1;
+    int64_t rank = source->like == &format_hdf5
+                       ? rank_of_name(source->relative ? source->relative : path)
+                       : -1;
     for (size_t i = 0; i < source->count; i++) {
         struct plumb_record *record = &run->listing.records[source->first + i];
         if (record->rank < 0)
@@ -139,7 +156,7 @@ static enum plumb_code add_failed(struct plumb_run *run, struct source *source, 
                                   const struct plumb_error *error)
 {
     run->listing.path = path;
-    source->format = NULL;
+    source->format = source->like = NULL;
     source->first = run->listing.count;
     source->count = 1;
     struct plumb_record *record =
@@ -148,6 +165,16 @@ static enum plumb_code add_failed(struct plumb_run *run, struct source *source, 
         return PLUMB_E_NOMEM;
     record->rank = rank_of_name(source->relative);
     return listing_fail(&run->listing, record, error);
+}
+
+/* Whoever was condensing it was killed before the original was removed: the original counts. */
+static bool is_superseded(const char *path)
+{
+    struct stat st;
+    char original[4096];
+    if (!condensed_original(path, original, sizeof original))
+        return false;
+    return stat(original, &st) == 0;
 }
 
 static enum plumb_code add_entry(struct plumb_run *run, const struct walk_entry *entry,
@@ -161,6 +188,8 @@ static enum plumb_code add_entry(struct plumb_run *run, const struct walk_entry 
 
     struct plumb_error why;
     enum plumb_code code = PLUMB_OK;
+    if (!entry->error && is_superseded(path))
+        return PLUMB_OK;
     if (entry->error) {
         code = add_failed(run, source, path, entry->error);
     } else if ((code = list_file(run, source, path, &why))) {
@@ -181,12 +210,12 @@ static enum plumb_code add_entry(struct plumb_run *run, const struct walk_entry 
 
 static bool is_container(const struct source *source)
 {
-    return source->format && source->format != &format_npy;
+    return source->like && source->like != &format_npy;
 }
 
 static bool is_rank_dump(const struct source *source)
 {
-    return source->format == &format_hdf5 && rank_of_name(source->relative) >= 0;
+    return source->like == &format_hdf5 && rank_of_name(source->relative) >= 0;
 }
 
 /* Do all module dumps of ranks lie in the same folder? */
@@ -241,14 +270,14 @@ static enum plumb_code name_records(struct plumb_run *run)
     for (size_t i = 0; i < run->source_count && !code; i++) {
         const struct source *source = &run->sources[i];
         const char *relative = source->relative;
-        if (source->format == &format_npy || (containers > 1 && is_namesake(run, source))) {
+        if (source->like == &format_npy || (containers > 1 && is_namesake(run, source))) {
             const char *name = arena_copy(&run->arena, relative, stem_length(relative));
             run->listing.records[source->first].name = name;
             code = name ? PLUMB_OK : PLUMB_E_NOMEM;
         } else if (is_rank_dump(source)) {
             size_t folder = (size_t)(base_name(relative) - relative);
             code = prefix_names(run, source, one_folder || !folder ? 0 : folder - 1);
-        } else if (is_container(source) && containers > 1) {
+        } else if (is_container(source) && (containers > 1 || source->like == &format_condensed)) {
             code = prefix_names(run, source, stem_length(relative));
         }
     }
@@ -313,7 +342,10 @@ enum plumb_code plumb_run_open(struct plumb_run **out, const char *path, struct 
         code = plumb_fail(err, PLUMB_E_IO, "cannot open it: %s", strerror(errno));
         plumb_error_in_file(err, path);
     } else {
-        code = S_ISDIR(st.st_mode) ? open_folder(run, err) : open_file(run, err);
+        bool found = false;
+        code = ends_with(run->path, CONDENSED_ENDING) ? PLUMB_OK : dumps_open(run, &found, err);
+        if (!code && !found)
+            code = S_ISDIR(st.st_mode) ? open_folder(run, err) : open_file(run, err);
     }
     if (code) {
         plumb_run_free(run);
@@ -327,6 +359,7 @@ void plumb_run_free(struct plumb_run *run)
 {
     if (!run)
         return;
+    dumps_free(run);
     arena_free(&run->arena);
     free(run);
 }
@@ -356,6 +389,11 @@ size_t plumb_run_ignored(const struct plumb_run *run)
     return run->ignored;
 }
 
+const char *plumb_run_warning(const struct plumb_run *run, size_t index)
+{
+    return index < run->warning_count ? run->warnings[index] : NULL;
+}
+
 static const struct source *source_of(const struct plumb_run *run, size_t index)
 {
     size_t low = 0, high = run->source_count;
@@ -375,6 +413,8 @@ enum plumb_code plumb_run_load(const struct plumb_run *run, size_t index,
     if (index >= run->listing.count)
         return plumb_fail(err, PLUMB_E_ARG, "there is no tensor %zu among %zu", index,
                           run->listing.count);
+    if (run->tree_count)
+        return dumps_load(&run->listing.records[index], payload, err);
     const struct source *source = source_of(run, index);
     return format_load(source->format, &run->listing.records[index], source->size, source->mtime_ns,
                        payload, err);

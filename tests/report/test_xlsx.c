@@ -157,12 +157,41 @@ static void two_sheets(void **state)
     free(book);
 }
 
+/* Several tables under names of their own, as far as Excel allows them. */
+static void named_sheets(void **state)
+{
+    (void)state;
+    static const struct plumb_column columns[] = {{"n", PLUMB_STYLE_NUMBER, false, false},
+                                                  {"x", PLUMB_STYLE_TEXT, true, false}};
+    struct plumb_error err = {0};
+    struct plumb_table *narrow = plumb_table_new(columns, 1), *wide = plumb_table_new(columns, 2);
+    assert_true(plumb_table_add_row(wide, PLUMB_NORMAL));
+    assert_true(plumb_table_text(wide, 1, "here"));
+    const struct plumb_sheet sheets[] = {{"Max diff", narrow},
+                                         {"a/b[c]:*?'\\", wide},
+                                         {"One Thousandth Err Ratio and more", narrow}};
+    assert_int_equal(plumb_workbook_save(sheets, 3, path, &err), PLUMB_OK);
+    assert_int_equal(plumb_workbook_save(sheets, 0, path, &err), PLUMB_E_ARG);
+    plumb_table_free(narrow);
+    plumb_table_free(wide);
+
+    char *book = read_part("xl/workbook.xml");
+    assert_has(book, "name=\"Max diff\"");
+    assert_has(book, "name=\"a_b_c______\"");
+    assert_has(book, "name=\"One Thousandth Err Ratio and mo\"");
+    free(book);
+    char *sheet = read_part("xl/worksheets/sheet2.xml");
+    assert_has(sheet, "<t>here</t>");
+    free(sheet);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_workbook),
         cmocka_unit_test(an_empty_table),
         cmocka_unit_test(two_sheets),
+        cmocka_unit_test(named_sheets),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -1,0 +1,143 @@
+"""What was measured, what was promised, and the page that says both."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import commands
+import sets
+
+GE_FX, TREE = "GE against FX", "dump.json"
+TITLES = {"default": "default columns", "all": "`--metrics all`", "kl": "`--metrics kl`"}
+
+
+@dataclass
+class Results:
+    tensors: int  # of a side
+    read: tuple[float, float] = (0.0, 0.0)  # GB/s with one thread, with two
+    numpy: dict[str, float] = field(default_factory=dict)  # by set of columns
+    h5diff: float | None = None
+    plumb: dict[tuple[str, str, str], float] = field(default_factory=dict)  # kind, dtype, columns
+    anonymous: dict[tuple[str, str, str], float] = field(default_factory=dict)  # MB, likewise
+    tiny: dict[str, float] = field(default_factory=dict)  # ms, by kind
+    rows: int = 0  # of the comparison of statistics
+    rows_seconds: float = 0.0
+    json_size: float = 0.0  # MB of the large dump.json
+    json_seconds: float = 0.0
+    memory: dict[str, commands.Memory] = field(default_factory=dict)  # of these last two
+
+
+Row = tuple[str, str, str, bool]  # what, goal, measured, met
+
+
+def goal_rows(results: Results) -> list[Row]:
+    rows: list[Row] = []
+    read = results.read[1]
+
+    def at_least(what: str, goal: float, measured: float, unit: str) -> None:
+        rows.append((what, f"at least {goal:g} {unit}", f"{measured:.2f}", measured >= goal))
+
+    for columns, share, times in (("default", 0.5, 12), ("all", 0.1, 20)):
+        for kind in ("npy", "pt", "safetensors"):
+            rate = results.plumb[kind, "float32", columns]
+            at_least(f"{TITLES[columns]}, .{kind}", share, rate / read, "of read bandwidth")
+        rate = results.plumb["npy", "float32", columns]
+        at_least(f"{TITLES[columns]}, .npy", times, rate / results.numpy[columns], "times numpy")
+    for name in ("float16", "bfloat16"):
+        rate = results.plumb["safetensors", name, "default"]
+        base = results.plumb["safetensors", "float32", "default"]
+        at_least(f"{name}, .safetensors", 0.5, rate / base, "of float32, per byte")
+    for kind in (GE_FX, TREE):
+        for columns, share in (("default", 0.4), ("kl", 0.2)):
+            rate = results.plumb[kind, "float32", columns]
+            at_least(f"{TITLES[columns]}, {kind}", share, rate / read, "of read bandwidth")
+    peak = max(results.anonymous.values())
+    rows.append(("anonymous memory, worst case", "under 64 MB", f"{peak:.1f} MB", peak < 64))
+    for kind, ms in results.tiny.items():
+        rows.append((f"two tiny .{kind} files", "within 20 ms", f"{ms:.1f} ms", ms <= 20))
+    took = results.rows_seconds
+    rows.append((f"statistics, {results.rows:,} rows", "under 2 s", f"{took:.2f} s", took < 2))
+    took = results.json_seconds
+    what = f"`plumb info` of a dump.json of {results.json_size:.0f} MB"
+    rows.append((what, "about 1 s (at most 1.25)", f"{took:.2f} s", took <= 1.25))
+    return rows
+
+
+def machine() -> str:
+    info = Path("/proc/cpuinfo").read_text()
+    flags = next((line.split() for line in info.splitlines() if line.startswith("flags")), [])
+    known = [flag for flag in ("avx", "f16c", "fma", "avx2", "avx512f") if flag in flags]
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    return f"{os.cpu_count()} cores ({' '.join(known)}), {memory:.0f} GB of memory"
+
+
+def tensor_lines(results: Results) -> list[str]:
+    lines = [
+        "| files | type | columns | GB/s | of read bandwidth | times numpy | anonymous MB |",
+        "|---|---|---|---:|---:|---:|---:|",
+    ]
+    for (kind, name, columns), rate in results.plumb.items():
+        # An HDF5 pair has other default columns than numpy computes, a 16-bit pair other bytes.
+        fair = name == "float32" and columns in results.numpy
+        fair = fair and (kind in ("npy", "pt", "safetensors") or (kind, columns) == ("h5", "all"))
+        times = f"{rate / results.numpy[columns]:.1f}" if fair else ""
+        peak = results.anonymous[kind, name, columns]
+        title = kind if kind in (GE_FX, TREE) else f".{kind}"
+        lines.append(
+            f"| {title} | {name} | {columns} | {rate:.2f} | {rate / results.read[1]:.2f} "
+            f"| {times} | {peak:.1f} |"
+        )
+    return lines
+
+
+def json_lines(results: Results) -> list[str]:
+    lines = ["| dump.json | seconds | | anonymous MB | resident MB |", "|---|---:|---:|---:|---:|"]
+    rows = f"{results.rows / results.rows_seconds:,.0f} rows/s"
+    rate = f"{results.json_size / results.json_seconds:.0f} MB/s"
+    for what, took, speed in (
+        ("compare", results.rows_seconds, rows),
+        ("info", results.json_seconds, rate),
+    ):
+        memory = results.memory[what]
+        lines.append(
+            f"| `{what}` | {took:.2f} | {speed} | {memory.anonymous:.0f} | {memory.resident:.0f} |"
+        )
+    return lines
+
+
+def other_lines(results: Results) -> list[str]:
+    lines = ["| for comparison | GB/s |", "|---|---:|"]
+    for columns, rate in results.numpy.items():
+        lines.append(f"| numpy, the metrics of `{columns}`, float64 | {rate:.3f} |")
+    if results.h5diff is not None:
+        rate = results.plumb["h5", "float32", "default"]
+        lines.append(
+            f"| h5diff (plumb on .h5 is {rate / results.h5diff:.0f} times as fast) "
+            f"| {results.h5diff:.3f} |"
+        )
+    return lines
+
+
+def page(results: Results) -> str:
+    mebi = sets.ELEMENTS >> 20
+    lines = [
+        "# Benchmark",
+        "",
+        f"`make bench`: two sides of {results.tensors} tensors of {mebi} Mi numbers, in the page",
+        f"cache; wall clock of the whole command, best of {commands.RUNS} or more. GB/s count the",
+        "bytes of both sides. GE against FX are operators of one input and one output each, the",
+        "other dump a dump.json with a .pt file a tensor; their tables go to a file.",
+        f"Machine: {machine()}; it reads {results.read[0]:.1f} GB/s with one",
+        f"thread and {results.read[1]:.1f} GB/s with two. Read bandwidth below is the latter.",
+        "",
+        "## Goals",
+        "",
+        "| what | goal | measured | met |",
+        "|---|---|---:|---|",
+    ]
+    for what, goal, measured, met in goal_rows(results):
+        lines.append(f"| {what} | {goal} | {measured} | {'yes' if met else '**no**'} |")
+    lines += ["", "## All numbers", "", *tensor_lines(results), "", *json_lines(results)]
+    return "\n".join([*lines, "", *other_lines(results)]) + "\n"

@@ -1,0 +1,207 @@
+#define _GNU_SOURCE
+#include "cli/cli.h"
+#include "cli/result.h"
+#include "plumb/merge.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+struct merge_result_options {
+    struct cli_common common;
+    const char *input, *output, *config;
+    bool csv;
+    int rules, columns;
+};
+
+#define NAME "multi_ranks_compare_merge"
+
+/* DIR/multi_ranks_compare_merge_TIME, with "_1" and so on behind it while a file of that name and
+ * ending is there; the first file is made to keep it. */
+static enum plumb_code reserve(char **stem, const char *folder, const char *ending,
+                               struct plumb_error *err)
+{
+    char stamp[32];
+    struct tm local;
+    time_t now = time(NULL);
+    if (!localtime_r(&now, &local) || !strftime(stamp, sizeof stamp, "%Y%m%d%H%M%S", &local))
+        return plumb_fail(err, PLUMB_E_IO, "the clock gives no local time");
+    for (unsigned i = 0; i < 10000; i++) {
+        char suffix[16] = "", *path = NULL;
+        if (i)
+            snprintf(suffix, sizeof suffix, "_%u", i);
+        if (asprintf(stem, "%s/%s_%s%s", folder, NAME, stamp, suffix) < 0)
+            *stem = NULL;
+        if (!*stem || asprintf(&path, "%s%s", *stem, ending) < 0) {
+            free(*stem);
+            return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+        }
+        int fd = open(path, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666), reason = errno;
+        if (fd >= 0)
+            close(fd);
+        if (fd < 0 && reason != EEXIST)
+            plumb_fail(err, PLUMB_E_IO, "cannot write %s: %s", path, strerror(reason));
+        free(path);
+        if (fd >= 0)
+            return PLUMB_OK;
+        free(*stem);
+        *stem = NULL;
+        if (reason != EEXIST)
+            return PLUMB_E_IO;
+    }
+    return plumb_fail(err, PLUMB_E_IO, "too many result files of this second");
+}
+
+/* ".Max_diff.csv" */
+static char *sheet_ending(const char *name)
+{
+    char *ending = NULL;
+    if (asprintf(&ending, ".%s.csv", name) < 0)
+        return NULL;
+    for (char *c = ending + 1; *c && strcmp(c, ".csv") != 0; c++)
+        if (!strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-", *c))
+            *c = '_';
+    return ending;
+}
+
+static enum plumb_code save_csv(const struct plumb_merge *merged, const char *folder,
+                                struct plumb_error *err)
+{
+    char *stem = NULL;
+    enum plumb_code code = PLUMB_OK;
+    for (size_t i = 0; i < merged->count && !code; i++) {
+        char *ending = sheet_ending(merged->sheets[i].name), *path = NULL;
+        if (!ending)
+            code = plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+        if (!code && !stem)
+            code = reserve(&stem, folder, ending, err);
+        if (!code && asprintf(&path, "%s%s", stem, ending) < 0)
+            code = plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+        if (!code)
+            code = plumb_table_save(merged->sheets[i].table, path, PLUMB_TABLE_CSV, NULL, err);
+        if (!code)
+            cli_say_written(merged->sheets[i].table, path);
+        free(path);
+        free(ending);
+    }
+    free(stem);
+    return code;
+}
+
+static enum plumb_code save_xlsx(const struct plumb_merge *merged, const char *folder,
+                                 struct plumb_error *err)
+{
+    char *stem = NULL, *path = NULL;
+    enum plumb_code code = reserve(&stem, folder, ".xlsx", err);
+    if (code)
+        return code;
+    if (asprintf(&path, "%s.xlsx", stem) < 0)
+        code = plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+    if (!code)
+        code = plumb_workbook_save(merged->sheets, merged->count, path, err);
+    if (code && path)
+        unlink(path);
+    if (!code)
+        printf("%zu sheet%s of %zu ranks written to %s\n", merged->count,
+               merged->count == 1 ? "" : "s", merged->ranks, path);
+    free(path);
+    free(stem);
+    return code;
+}
+
+static void say_notes(char *notes)
+{
+    for (char *end; notes && (end = strchr(notes, '\n')); notes = end + 1) {
+        *end = '\0';
+        cli_message("%s", notes);
+    }
+}
+
+static int run_merge_result(const void *context)
+{
+    const struct merge_result_options *options = context;
+    struct plumb_merge merged = {0};
+    struct plumb_error err;
+    if (!options->input || !options->output)
+        return cli_usage(&cmd_merge_result, "%s is missing", options->input ? "-o DIR" : "-i DIR");
+    enum plumb_code code = plumb_merge_results(&merged, options->input, options->config, &err);
+    if (!code) {
+        say_notes(merged.notes);
+        code = result_folder(options->output, &err);
+    }
+    if (!code)
+        code = options->csv ? save_csv(&merged, options->output, &err)
+                            : save_xlsx(&merged, options->output, &err);
+    bool bad = merged.unreadable;
+    if (code)
+        cli_report(&err);
+    plumb_merge_free(&merged);
+    return code ? CLI_UNUSABLE : bad ? CLI_BAD : CLI_OK;
+}
+
+#define FIELD(member) .offset = offsetof(struct merge_result_options, member)
+
+static const struct args_option arguments[] = {
+    {.names = {"-i", "--input_dir"},
+     .kind = ARGS_PATH,
+     FIELD(input),
+     .metavar = "DIR",
+     .help = "folder with results of single ranks"},
+    {.names = {"-o", "--output_dir"},
+     .kind = ARGS_PATH,
+     FIELD(output),
+     .metavar = "DIR",
+     .help = "folder for " NAME "_TIME.xlsx"},
+    {.names = {"-config", "--config-path"},
+     .kind = ARGS_PATH,
+     FIELD(config),
+     .metavar = "FILE",
+     .help = "YAML: lists api and compare_index (default: all)"},
+    {.names = {"--csv"},
+     .kind = ARGS_FLAG,
+     FIELD(csv),
+     .help = "write a .csv file a sheet instead"},
+    {.names = {"--rules"},
+     .kind = ARGS_CHOICE,
+     FIELD(rules),
+     .choices = "documented|msprobe",
+     .help = "for scripts; the result is the same"},
+    {.names = {"--columns"},
+     .kind = ARGS_CHOICE,
+     FIELD(columns),
+     .choices = "msprobe",
+     .help = "for scripts; the result is the same"},
+    {.names = {NULL}},
+};
+
+static const struct args_set sets[] = {
+    {"Arguments", arguments}, {"Common options", cli_common_options}, {NULL, NULL}};
+
+static const struct args_example examples[] = {
+    {"plumb merge_result -i results -o merged -config merge.yaml", "chosen APIs and columns"},
+    {"plumb merge_result -i results -o merged --csv", "everything, a .csv file a column"},
+    {NULL, NULL},
+};
+
+const struct args_command cmd_merge_result = {
+    .name = "merge_result",
+    .summary = "put the results of several ranks side by side",
+    .usage = "-i DIR -o DIR [-config FILE] [options]",
+    .about =
+        "Reads compare_result_rankN_TIME.xlsx and .csv, the newest of each rank, and writes a "
+        "workbook with a sheet for each column of numbers: NPU Name, rank0, rank1, ... A name "
+        "that a rank does not have is an empty cell. Cells N/A, unsupported and Nan become the "
+        "largest value of either side.\n\n"
+        "The configuration is YAML: a list api of names, each matched with the dot behind it "
+        "anywhere in NPU Name, and a list compare_index of columns.",
+    .sets = sets,
+    .examples = examples,
+    .exits = "0 when all ranks were merged\n"
+             "1 when some results could not be read\n"
+             "2 when there is nothing to merge, or the command line is unusable",
+    .size = sizeof(struct merge_result_options),
+    .run = run_merge_result,
+};

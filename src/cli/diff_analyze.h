@@ -1,0 +1,17 @@
+/* plumb compare -da. */
+#ifndef CLI_DIFF_ANALYZE_H
+#define CLI_DIFF_ANALYZE_H
+
+#include "plumb/analyze.h"
+
+struct diff_request {
+    const char *target, *golden;
+    const char *folder; /* for the files; NULL: the current one */
+    bool origin_rules, quiet;
+    struct plumb_general_options pairing;
+};
+
+/* Compares, writes the files, says what was found, and returns the exit code. */
+int diff_analyze_run(const struct diff_request *request);
+
+#endif

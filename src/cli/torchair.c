@@ -1,0 +1,134 @@
+#define _GNU_SOURCE
+#include "cli/torchair.h"
+
+#include "cli/progress.h"
+#include "cli/result.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+/* The origin's names have the time in UTC: msprobe_cmp_report[_rankR]_TIME.csv. */
+static enum plumb_code reserve_report(char **path, const char *folder, const char *rank,
+                                      const char *ending, struct plumb_error *err)
+{
+    char stamp[32];
+    struct tm utc;
+    time_t now = time(NULL);
+    if (!gmtime_r(&now, &utc) || !strftime(stamp, sizeof stamp, "%Y%m%d%H%M%S", &utc))
+        return plumb_fail(err, PLUMB_E_IO, "the clock gives no time");
+    for (unsigned i = 0; i < 10000; i++) {
+        char suffix[16] = "";
+        if (i)
+            snprintf(suffix, sizeof suffix, "_%u", i);
+        if (asprintf(path, "%s%smsprobe_cmp_report%s_%s%s%s", folder ? folder : "",
+                     folder ? "/" : "", rank, stamp, suffix, ending) < 0) {
+            *path = NULL;
+            return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+        }
+        int fd = open(*path, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
+        if (fd >= 0) {
+            close(fd);
+            return PLUMB_OK;
+        }
+        int reason = errno;
+        if (reason != EEXIST)
+            plumb_fail(err, PLUMB_E_IO, "cannot write %s: %s", *path, strerror(reason));
+        free(*path);
+        *path = NULL;
+        if (reason != EEXIST)
+            return PLUMB_E_IO;
+    }
+    return plumb_fail(err, PLUMB_E_IO, "too many result files of this second");
+}
+
+/* compare_result[_graphG][_rankR]_TIME.csv, or what the origin calls it. */
+static enum plumb_code reserve(char **path, const struct plumb_torchair_part *part,
+                               const struct torchair_request *request, struct plumb_error *err)
+{
+    const char *ending = request->xlsx ? ".xlsx" : ".csv";
+    char rank[32] = "", graph[32] = "", stem[96];
+    if (part->rank >= 0)
+        snprintf(rank, sizeof rank, "_rank%" PRId64, part->rank);
+    if (part->graph >= 0)
+        snprintf(graph, sizeof graph, "_graph%" PRId64, part->graph);
+    if (request->options.msprobe_columns)
+        return reserve_report(path, request->folder, rank, ending, err);
+    snprintf(stem, sizeof stem, "compare_result%s%s", graph, rank);
+    return result_reserve_as(path, request->folder, stem, ending, err);
+}
+
+static void print_closing(const char *closing, FILE *out)
+{
+    for (const char *c = closing; *c; c++)
+        fputc((unsigned char)*c < 0x20 && *c != '\n' ? '?' : *c, out);
+}
+
+static enum plumb_code deliver(const struct plumb_torchair_part *part, bool to_file,
+                               const struct torchair_request *request, struct plumb_error *err)
+{
+    const struct cli_view *view = request->view;
+    struct plumb_table *table = part->comparison.table;
+    char *made = NULL;
+    if (request->only >= 0)
+        plumb_table_keep_severity(table, (enum plumb_severity)request->only);
+    enum plumb_code code = cli_arrange(table, view, err);
+    if (!code && to_file && !request->result)
+        code = reserve(&made, part, request, err);
+    const char *path = made ? made : request->result;
+    if (!code && to_file)
+        code = cli_save(table, path, view, err);
+    else if (!code && !request->quiet)
+        code = cli_show(table, view, err);
+    if (code && made)
+        unlink(made);
+    if (!code && !request->quiet) {
+        if (to_file)
+            cli_say_written(table, path);
+        bool machine = !to_file && cli_is_machine_format(view->format);
+        print_closing(part->comparison.closing, machine ? stderr : stdout);
+    }
+    free(made);
+    return code;
+}
+
+int torchair_run(const struct torchair_request *request)
+{
+    struct plumb_torchair result = {0};
+    struct plumb_torchair_options options = request->options;
+    struct plumb_error err;
+    struct progress progress;
+    options.threads = cli_threads(&request->view->common);
+    options.progress = progress_update;
+    options.progress_context = &progress;
+    progress_init(&progress);
+    enum plumb_code code =
+        plumb_torchair_compare(&result, request->target, request->golden, &options, &err);
+    progress_end(&progress);
+    int status = CLI_OK;
+    if (!code && request->result && result.count > 1) {
+        status = cli_usage(&cmd_compare,
+                           "%zu ranks and graphs make %zu tables: give a folder with "
+                           "-o, not '%s'",
+                           result.count, result.count, request->result);
+        goto out;
+    }
+    bool to_file = request->to_file || result.count > 1;
+    for (size_t i = 0; i < result.count && !code; i++) {
+        const struct plumb_comparison *one = &result.parts[i].comparison;
+        if (one->failed + one->unmatched + one->unreadable)
+            status = CLI_BAD;
+        code = deliver(&result.parts[i], to_file, request, &err);
+    }
+out:
+    if (code) {
+        cli_report(&err);
+        status = CLI_UNUSABLE;
+    }
+    plumb_torchair_free(&result);
+    return status;
+}

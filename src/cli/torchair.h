@@ -1,0 +1,21 @@
+/* plumb compare --mode torchair: GE dumps. */
+#ifndef CLI_TORCHAIR_H
+#define CLI_TORCHAIR_H
+
+#include "cli/cli.h"
+#include "plumb/torchair.h"
+
+struct torchair_request {
+    const struct cli_view *view;
+    const char *target, *golden;
+    const char *result; /* a file, or NULL */
+    const char *folder; /* for files that get their name from the time, or NULL */
+    bool to_file, xlsx, quiet;
+    int only; /* the least severity that is shown; -1: all */
+    struct plumb_torchair_options options;
+};
+
+/* Compares, writes or prints the tables, and returns the exit code. */
+int torchair_run(const struct torchair_request *request);
+
+#endif

@@ -1,0 +1,113 @@
+#include "condense/text.h"
+
+#include "report/number.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+/* Bytes above ASCII pass as they are: the reader takes them back as they are. */
+static void put_string(struct buf *out, const char *text)
+{
+    buf_text(out, "\"");
+    for (; *text; text++) {
+        unsigned char c = (unsigned char)*text;
+        if (c < 0x20 || c == 0x7f) {
+            buf_printf(out, "\\u%04x", c);
+            continue;
+        }
+        if (c == '"' || c == '\\')
+            buf_text(out, "\\");
+        buf_append(out, text, 1);
+    }
+    buf_text(out, "\"");
+}
+
+/* All digits, and the words that Python's json module has for what is not finite. */
+static void put_number(struct buf *out, double value)
+{
+    char text[NUMBER_BYTES];
+    if (isnan(value)) {
+        buf_text(out, "NaN");
+    } else if (isinf(value)) {
+        buf_text(out, value > 0 ? "Infinity" : "-Infinity");
+    } else {
+        size_t length = number_exact(value, true, text);
+        buf_append(out, text, length);
+    }
+}
+
+static void put_field(struct buf *out, const char *key, double value)
+{
+    buf_printf(out, ", \"%s\": ", key);
+    put_number(out, value);
+}
+
+void text_begin(struct buf *out, const char *file, const char *format, uint64_t bytes)
+{
+    buf_text(out, "{\"plumb_condensed\": 1, \"file\": ");
+    put_string(out, file);
+    buf_printf(out, ", \"format\": \"%s\", \"bytes\": %" PRIu64 ", \"tensors\": [", format, bytes);
+}
+
+static void put_place(struct buf *out, const struct plumb_record *record)
+{
+    if (record->step >= 0)
+        buf_printf(out, ", \"step\": %" PRId64, record->step);
+    if (record->rank >= 0)
+        buf_printf(out, ", \"rank\": %" PRId64, record->rank);
+    if (record->requires_grad >= 0)
+        buf_printf(out, ", \"requires_grad\": %s", record->requires_grad ? "true" : "false");
+}
+
+static void put_statistics(struct buf *out, const struct plumb_stats *stats, unsigned keep)
+{
+    buf_printf(out, ", \"nan\": %" PRIu64 ", \"pos_inf\": %" PRIu64 ", \"neg_inf\": %" PRIu64,
+               stats->nan, stats->pos_inf, stats->neg_inf);
+    if (!stats->count)
+        return; /* an empty tensor has none */
+    if (keep & PLUMB_KEEP_MINMAX) {
+        put_field(out, "min", stats->min);
+        put_field(out, "max", stats->max);
+        if (stats->nan || stats->pos_inf || stats->neg_inf) {
+            put_field(out, "finite_min", stats->finite_min);
+            put_field(out, "finite_max", stats->finite_max);
+        }
+    }
+    if (keep & PLUMB_KEEP_MEAN) {
+        put_field(out, "mean", stats->mean);
+        put_field(out, "std", stats->std);
+    }
+    if (keep & PLUMB_KEEP_NORM)
+        put_field(out, "norm", stats->norm);
+}
+
+void text_tensor(struct buf *out, const struct plumb_record *record,
+                 const struct plumb_tensor *tensor, const struct measured *measured, unsigned keep,
+                 bool first)
+{
+    buf_text(out, first ? "\n{\"name\": " : ",\n{\"name\": ");
+    put_string(out, record->name);
+    put_place(out, record);
+    buf_printf(out, ", \"dtype\": \"%s\", \"shape\": [", plumb_dtype_info(tensor->dtype)->name);
+    for (unsigned i = 0; i < tensor->rank; i++)
+        buf_printf(out, "%s%" PRId64, i ? ", " : "", tensor->shape[i]);
+    buf_text(out, "]");
+    put_statistics(out, &measured->stats, keep);
+    if (keep & PLUMB_KEEP_CRC32)
+        buf_printf(out, ", \"crc32\": \"%08" PRIx32 "\"", measured->crc);
+    if (keep & PLUMB_KEEP_SKETCH) {
+        buf_text(out, ", \"sketch\": [");
+        for (unsigned k = 0; k < measured->sketch_count; k++) {
+            if (k)
+                buf_text(out, ", ");
+            put_number(out, measured->sketch[k]);
+        }
+        buf_text(out, "]");
+    }
+    buf_text(out, "}");
+}
+
+void text_end(struct buf *out)
+{
+    buf_text(out, "]}\n");
+}

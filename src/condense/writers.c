@@ -1,0 +1,119 @@
+#define _GNU_SOURCE
+#include "condense/writers.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static bool is_number(const char *text)
+{
+    for (; *text; text++)
+        if (*text < '0' || *text > '9')
+            return false;
+    return true;
+}
+
+/* How a descriptor was opened; -1 when it is gone. */
+static long open_flags(int process, const char *descriptor)
+{
+    char name[64], line[128];
+    long flags = -1;
+    snprintf(name, sizeof name, "fdinfo/%.20s", descriptor);
+    int fd = openat(process, name, O_RDONLY | O_CLOEXEC);
+    FILE *stream = fd < 0 ? NULL : fdopen(fd, "r");
+    if (!stream) {
+        if (fd >= 0)
+            close(fd);
+        return -1;
+    }
+    while (flags < 0 && fgets(line, sizeof line, stream))
+        if (sscanf(line, "flags: %lo", (unsigned long *)&flags) != 1)
+            flags = -1;
+    fclose(stream);
+    return flags;
+}
+
+static enum writers look_at_descriptors(int process, const struct stat *file)
+{
+    int fd = openat(process, "fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+    if (!dir) {
+        enum writers answer = errno == ENOENT || errno == ESRCH ? WRITERS_NONE : WRITERS_UNKNOWN;
+        if (fd >= 0)
+            close(fd);
+        return answer;
+    }
+    enum writers answer = WRITERS_NONE;
+    for (struct dirent *entry; answer == WRITERS_NONE && (entry = readdir(dir));) {
+        struct stat st;
+        if (entry->d_name[0] == '.' || fstatat(fd, entry->d_name, &st, 0) != 0 ||
+            st.st_dev != file->st_dev || st.st_ino != file->st_ino)
+            continue;
+        long flags = open_flags(process, entry->d_name);
+        if (flags >= 0 && (flags & O_ACCMODE) != O_RDONLY)
+            answer = WRITERS_SOME;
+    }
+    closedir(dir);
+    return answer;
+}
+
+/* A shared mapping goes on writing after its descriptor was closed. Devices are shown differently
+ * by some file systems, so the inode alone decides: a coincidence costs some waiting. Some
+ * processes show their descriptors but not their mappings; those are believed. */
+static bool has_mapped(int process, const struct stat *file)
+{
+    int fd = openat(process, "maps", O_RDONLY | O_CLOEXEC);
+    FILE *stream = fd < 0 ? NULL : fdopen(fd, "r");
+    if (!stream) {
+        if (fd >= 0)
+            close(fd);
+        return false;
+    }
+    bool found = false;
+    char *line = NULL, permissions[8];
+    size_t room = 0;
+    unsigned long long inode;
+    while (!found && getline(&line, &room, stream) > 0)
+        found = sscanf(line, "%*s %4s %*s %*s %llu", permissions, &inode) == 2 &&
+                permissions[1] == 'w' && permissions[3] == 's' && inode == file->st_ino;
+    free(line);
+    fclose(stream);
+    return found;
+}
+
+static enum writers look_at_process(int processes, const char *id, const struct stat *file)
+{
+    struct stat st;
+    int process = openat(processes, id, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (process < 0)
+        return WRITERS_NONE; /* ended meanwhile */
+    enum writers answer = look_at_descriptors(process, file);
+    if (answer == WRITERS_NONE && has_mapped(process, file))
+        answer = WRITERS_SOME;
+    /* Who writes a file, owns it: processes of others need not be seen. */
+    if (answer == WRITERS_UNKNOWN && fstat(process, &st) == 0 && st.st_uid != file->st_uid)
+        answer = WRITERS_NONE;
+    close(process);
+    return answer;
+}
+
+enum writers writers_of(const struct stat *file)
+{
+    DIR *dir = opendir("/proc");
+    if (!dir)
+        return WRITERS_UNKNOWN;
+    enum writers answer = WRITERS_NONE;
+    for (struct dirent *entry; answer != WRITERS_SOME && (entry = readdir(dir));) {
+        if (!is_number(entry->d_name))
+            continue;
+        enum writers one = look_at_process(dirfd(dir), entry->d_name, file);
+        if (one != WRITERS_NONE)
+            answer = one;
+    }
+    closedir(dir);
+    return answer;
+}

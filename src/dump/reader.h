@@ -1,0 +1,55 @@
+/* What the parts of the dump.json reader share. */
+#ifndef DUMP_READER_H
+#define DUMP_READER_H
+
+#include "base/buf.h"
+#include "base/json.h"
+#include "dump/dump.h"
+
+/* Longer names than any model has; without a limit a hostile file could ask for far more memory
+ * than it has bytes, since every row carries its name. */
+enum { DUMP_MAX_NAME = 4096, DUMP_MAX_NESTING = 64, DUMP_MAX_WARNINGS = 100 };
+
+struct reader {
+    struct dump_tree *tree;
+    struct json json;
+    struct buf path;          /* name of the place that is being read */
+    struct buf text;          /* for values on their way to the arena */
+    struct map words, shapes; /* texts that come again and again */
+    size_t row_capacity, api_capacity;
+    size_t name_bytes, name_limit;
+    enum dump_section section;
+    unsigned depth;
+    bool flat;      /* lists add no index to names */
+    bool checksums; /* some leaf has one */
+};
+
+/* Rows of the value that begins with event, at r->path. */
+enum plumb_code dump_walk(struct reader *r, enum json_event event);
+
+/* Appends ".text" to the path; the size to go back to is the caller's to keep. False, with a
+ * warning, when that is too long. */
+bool dump_push(struct reader *r, const char *text, size_t length);
+void dump_pop(struct reader *r, size_t size);
+
+/* A line for the tree's warnings. */
+enum plumb_code dump_warn(struct dump_tree *tree, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* Room for one more element behind count; NULL when out of memory. */
+void *dump_grow(void *items, size_t count, size_t *capacity, size_t size);
+
+/* The bytes of a dump.json; tree->path is for messages. */
+enum plumb_code dump_parse(struct dump_tree *tree, const void *bytes, size_t size,
+                           struct plumb_error *err);
+
+/* stack.json and construct.json of the tree's folder, or the bytes of such files. Damage is a
+ * warning. */
+enum plumb_code dump_read_stacks(struct dump_tree *tree);
+enum plumb_code dump_read_parents(struct dump_tree *tree);
+enum plumb_code dump_parse_stacks(struct dump_tree *tree, const void *bytes, size_t size,
+                                  const char *path);
+enum plumb_code dump_parse_parents(struct dump_tree *tree, const void *bytes, size_t size,
+                                   const char *path);
+
+#endif

@@ -1,0 +1,389 @@
+/* NAME.condensed.json, as src/condense writes it; docs/FORMATS.md describes it. */
+#include "format/condensed.h"
+
+#include "base/json.h"
+#include "plumb/condense.h"
+#include "report/number.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { VERSION = 1 };
+
+static const char magic[] = "{\"plumb_condensed\":";
+
+static bool probe(const uint8_t *head, size_t n)
+{
+    return n >= sizeof magic - 1 && memcmp(head, magic, sizeof magic - 1) == 0;
+}
+
+struct reader {
+    struct listing *out;
+    struct json json;
+    const char *file, *format; /* of the original */
+};
+
+/* What one tensor's object says. */
+struct fields {
+    const char *name, *dtype;
+    int64_t step, rank;
+    int8_t requires_grad;
+    int64_t shape[PLUMB_MAX_RANK];
+    unsigned ndim;
+    bool has_shape, too_deep;
+    struct plumb_value statistic[PLUMB_STATISTICS], deviation;
+    const char *checksum;
+    struct condensed_note note;
+};
+
+static enum plumb_code no_memory(struct plumb_error *err)
+{
+    return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+}
+
+static enum plumb_code odd(const struct reader *r, const char *what, struct plumb_error *err)
+{
+    return r->json.error ? json_fail(&r->json, 0, err)
+                         : plumb_fail_at(err, PLUMB_E_FORMAT, r->json.start,
+                                         "a condensed file with an odd %s", what);
+}
+
+static enum plumb_code read_text(struct reader *r, const char **text, struct plumb_error *err)
+{
+    if (json_next(&r->json) != JSON_STRING)
+        return odd(r, "text", err);
+    size_t length;
+    *text = json_copy(&r->json, r->out->arena, &length);
+    return *text ? PLUMB_OK : r->json.error ? json_fail(&r->json, 0, err) : no_memory(err);
+}
+
+static enum plumb_code read_integer(struct reader *r, int64_t *value, struct plumb_error *err)
+{
+    if (json_next(&r->json) == JSON_NUMBER && json_int64(&r->json, value) && *value >= 0)
+        return PLUMB_OK;
+    return odd(r, "number", err);
+}
+
+static enum plumb_code read_count(struct reader *r, uint64_t *value, struct plumb_error *err)
+{
+    int64_t number = 0;
+    enum plumb_code code = read_integer(r, &number, err);
+    *value = (uint64_t)number;
+    return code;
+}
+
+static enum plumb_code read_real(struct reader *r, double *value, struct plumb_error *err)
+{
+    if (json_next(&r->json) != JSON_NUMBER)
+        return odd(r, "number", err);
+    *value = json_double(&r->json);
+    return PLUMB_OK;
+}
+
+/* The text is the one Python has for the number. */
+static enum plumb_code set_value(struct arena *arena, struct plumb_value *value, double number)
+{
+    char text[NUMBER_BYTES];
+    if (isnan(number))
+        snprintf(text, sizeof text, "nan");
+    else
+        number_exact(number, true, text);
+    *value = (struct plumb_value){.kind = PLUMB_VALUE_NUMBER,
+                                  .number = number,
+                                  .text = arena_copy(arena, text, strlen(text))};
+    return value->text ? PLUMB_OK : PLUMB_E_NOMEM;
+}
+
+static enum plumb_code read_value(struct reader *r, struct plumb_value *value,
+                                  struct plumb_error *err)
+{
+    double number = 0;
+    enum plumb_code code = read_real(r, &number, err);
+    if (!code && set_value(r->out->arena, value, number))
+        code = no_memory(err);
+    return code;
+}
+
+static enum plumb_code read_shape(struct reader *r, struct fields *fields, struct plumb_error *err)
+{
+    enum json_event event = json_next(&r->json);
+    if (event != JSON_ARRAY)
+        return odd(r, "shape", err);
+    while ((event = json_next(&r->json)) == JSON_NUMBER) {
+        int64_t size;
+        if (!json_int64(&r->json, &size))
+            return odd(r, "shape", err);
+        if (fields->ndim < PLUMB_MAX_RANK)
+            fields->shape[fields->ndim++] = size;
+        else
+            fields->too_deep = true;
+    }
+    fields->has_shape = event == JSON_ARRAY_END;
+    return fields->has_shape ? PLUMB_OK : odd(r, "shape", err);
+}
+
+static enum plumb_code read_sketch(struct reader *r, struct fields *fields, struct plumb_error *err)
+{
+    double values[PLUMB_SKETCH_VALUES];
+    size_t count = 0;
+    enum json_event event = json_next(&r->json);
+    if (event != JSON_ARRAY)
+        return odd(r, "sketch", err);
+    while ((event = json_next(&r->json)) == JSON_NUMBER && count < PLUMB_SKETCH_VALUES)
+        values[count++] = json_double(&r->json);
+    if (event != JSON_ARRAY_END)
+        return odd(r, "sketch", err);
+    double *copy = arena_array(r->out->arena, count, sizeof *copy);
+    if (!copy)
+        return no_memory(err);
+    if (count)
+        memcpy(copy, values, count * sizeof *copy);
+    fields->note.sketch = copy;
+    fields->note.sketch_count = count;
+    return PLUMB_OK;
+}
+
+static enum plumb_code read_field(struct reader *r, struct fields *fields, struct plumb_error *err)
+{
+    static const char *const statistics[PLUMB_STATISTICS] = {
+        [PLUMB_STATISTIC_MAX] = "max",
+        [PLUMB_STATISTIC_MIN] = "min",
+        [PLUMB_STATISTIC_MEAN] = "mean",
+        [PLUMB_STATISTIC_NORM] = "norm",
+    };
+    struct json *json = &r->json;
+    for (int i = 0; i < PLUMB_STATISTICS; i++)
+        if (json_is(json, statistics[i]))
+            return read_value(r, &fields->statistic[i], err);
+    if (json_is(json, "name"))
+        return read_text(r, &fields->name, err);
+    if (json_is(json, "dtype"))
+        return read_text(r, &fields->dtype, err);
+    if (json_is(json, "crc32"))
+        return read_text(r, &fields->checksum, err);
+    if (json_is(json, "shape"))
+        return fields->has_shape ? odd(r, "second shape", err) : read_shape(r, fields, err);
+    if (json_is(json, "step"))
+        return read_integer(r, &fields->step, err);
+    if (json_is(json, "rank"))
+        return read_integer(r, &fields->rank, err);
+    if (json_is(json, "std"))
+        return read_value(r, &fields->deviation, err);
+    if (json_is(json, "nan"))
+        return read_count(r, &fields->note.nan, err);
+    if (json_is(json, "pos_inf"))
+        return read_count(r, &fields->note.pos_inf, err);
+    if (json_is(json, "neg_inf"))
+        return read_count(r, &fields->note.neg_inf, err);
+    if (json_is(json, "sketch"))
+        return read_sketch(r, fields, err);
+    if (json_is(json, "requires_grad")) {
+        fields->requires_grad = json_next(json) == JSON_TRUE;
+        return PLUMB_OK;
+    }
+    return json_skip(json, JSON_KEY) ? PLUMB_OK : json_fail(json, 0, err);
+}
+
+/* A record from what was read; a tensor that cannot be is one with an error. */
+static enum plumb_code add_tensor(struct reader *r, const struct fields *fields,
+                                  struct plumb_error *err)
+{
+    struct listing *out = r->out;
+    struct plumb_error why;
+    enum plumb_dtype dtype = plumb_dtype_from_name(fields->dtype);
+    struct plumb_record *record = listing_add(out, fields->name, strlen(fields->name));
+    struct plumb_recorded *recorded = arena_alloc(out->arena, sizeof *recorded);
+    struct condensed_note *note = arena_alloc(out->arena, sizeof *note);
+    if (!record || !recorded || !note)
+        return no_memory(err);
+    *note = fields->note;
+    note->format = r->format;
+    record->step = fields->step;
+    record->rank = fields->rank;
+    record->requires_grad = fields->requires_grad;
+    record->detail = note;
+    record->absent = true;
+
+    enum plumb_code code = PLUMB_OK;
+    if (dtype == PLUMB_DTYPE_COUNT)
+        code = plumb_fail(&why, PLUMB_E_UNSUPPORTED, "the unknown type '%.40s'", fields->dtype);
+    else if (fields->too_deep)
+        code = plumb_fail(&why, PLUMB_E_FORMAT, "more than %d dimensions", PLUMB_MAX_RANK);
+    else
+        code = listing_set_shape(out, record, dtype, fields->ndim, fields->shape, &why);
+    if (code)
+        return code == PLUMB_E_NOMEM || listing_fail(out, record, &why) ? no_memory(err) : PLUMB_OK;
+
+    char shape[1536];
+    struct plumb_tensor tensor;
+    plumb_tensor_init(&tensor, dtype, fields->ndim, fields->shape, &why);
+    plumb_shape_text(&tensor, shape, sizeof shape);
+    *recorded = (struct plumb_recorded){
+        .tensor = true,
+        .exact = true,
+        .type = "torch.Tensor",
+        .dtype = fields->dtype,
+        .shape = arena_copy(out->arena, shape, strlen(shape)),
+        .deviation = fields->deviation,
+        .checksum = fields->checksum,
+        .data_name = r->file,
+    };
+    memcpy(recorded->statistic, fields->statistic, sizeof recorded->statistic);
+    record->recorded = recorded;
+    return recorded->shape ? PLUMB_OK : no_memory(err);
+}
+
+static enum plumb_code read_tensor(struct reader *r, struct plumb_error *err)
+{
+    struct fields fields = {.step = -1, .rank = -1, .requires_grad = -1};
+    enum json_event event;
+    while ((event = json_next(&r->json)) == JSON_KEY) {
+        enum plumb_code code = read_field(r, &fields, err);
+        if (code)
+            return code;
+    }
+    if (event != JSON_OBJECT_END)
+        return odd(r, "tensor", err);
+    if (!fields.name || !fields.dtype || !fields.has_shape)
+        return plumb_fail_at(err, PLUMB_E_FORMAT, r->json.start,
+                             "a condensed tensor without name, dtype or shape");
+    return add_tensor(r, &fields, err);
+}
+
+static enum plumb_code read_tensors(struct reader *r, struct plumb_error *err)
+{
+    enum json_event event = json_next(&r->json);
+    if (event != JSON_ARRAY)
+        return odd(r, "list of tensors", err);
+    if (!r->file || !r->format)
+        return plumb_fail_at(err, PLUMB_E_FORMAT, r->json.start,
+                             "a condensed file that does not say what it was");
+    while ((event = json_next(&r->json)) == JSON_OBJECT) {
+        enum plumb_code code = read_tensor(r, err);
+        if (code)
+            return code;
+    }
+    return event == JSON_ARRAY_END ? PLUMB_OK : odd(r, "list of tensors", err);
+}
+
+static enum plumb_code read_version(struct reader *r, struct plumb_error *err)
+{
+    int64_t version;
+    enum plumb_code code = read_integer(r, &version, err);
+    if (!code && version != VERSION)
+        code = plumb_fail(err, PLUMB_E_UNSUPPORTED,
+                          "condensed form %" PRId64 ", but this plumb reads form %d only", version,
+                          VERSION);
+    return code;
+}
+
+static enum plumb_code read_member(struct reader *r, struct plumb_error *err)
+{
+    if (json_is(&r->json, "plumb_condensed"))
+        return read_version(r, err);
+    if (json_is(&r->json, "file"))
+        return read_text(r, &r->file, err);
+    if (json_is(&r->json, "format"))
+        return read_text(r, &r->format, err);
+    if (json_is(&r->json, "tensors"))
+        return read_tensors(r, err);
+    return json_skip(&r->json, JSON_KEY) ? PLUMB_OK : json_fail(&r->json, 0, err);
+}
+
+static enum plumb_code list(struct listing *out, const struct plumb_file *file,
+                            struct plumb_error *err)
+{
+    struct reader r = {.out = out};
+    size_t before = out->count;
+    json_init(&r.json, file->data, file->size);
+    if (json_next(&r.json) != JSON_OBJECT)
+        return odd(&r, "beginning", err);
+    enum json_event event;
+    while ((event = json_next(&r.json)) == JSON_KEY) {
+        enum plumb_code code = read_member(&r, err);
+        if (code)
+            return code;
+    }
+    if (event != JSON_OBJECT_END || json_next(&r.json) != JSON_END)
+        return odd(&r, "end", err);
+    if (out->count == before)
+        return plumb_fail(err, PLUMB_E_FORMAT, "a condensed file without tensors");
+    return PLUMB_OK;
+}
+
+/* Every record has a detail, so this is what loading one comes to. */
+static enum plumb_code refuse(const struct plumb_record *record, const struct plumb_file *file,
+                              void **owned, uint64_t *bytes, struct plumb_error *err)
+{
+    (void)record, (void)file, (void)owned, (void)bytes;
+    return plumb_fail(err, PLUMB_E_UNSUPPORTED,
+                      "condensed: its statistics were kept, its values were not");
+}
+
+const struct format format_condensed = {
+    .name = "condensed", .probe = probe, .list = list, .read = refuse};
+
+/* -- What belongs to a dump.json ------------------------------------------------------------ */
+
+enum plumb_code condensed_complete(struct plumb_recorded *recorded, const char *path,
+                                   struct arena *arena, bool *found)
+{
+    struct plumb_error ignored;
+    struct plumb_file file;
+    struct listing listing = {.arena = arena};
+    *found = false;
+    listing.path = arena_printf(arena, "%s" CONDENSED_ENDING, path);
+    if (!listing.path)
+        return PLUMB_E_NOMEM;
+    if (plumb_file_map(&file, listing.path, 0, UINT64_MAX, &ignored))
+        return PLUMB_OK;
+    enum plumb_code code = format_list(&format_condensed, &listing, &file, &ignored);
+    plumb_file_unmap(&file);
+    if (code)
+        return code == PLUMB_E_NOMEM ? code : PLUMB_OK;
+    const struct plumb_recorded *kept = listing.count == 1 ? listing.records[0].recorded : NULL;
+    *found = kept;
+    bool any = false;
+    for (int i = 0; kept && i < PLUMB_STATISTICS; i++) {
+        if (recorded->statistic[i].kind == PLUMB_VALUE_NONE)
+            recorded->statistic[i] = kept->statistic[i];
+        any = any || recorded->statistic[i].kind != PLUMB_VALUE_NONE;
+    }
+    if (kept && recorded->deviation.kind == PLUMB_VALUE_NONE)
+        recorded->deviation = kept->deviation;
+    /* Statistics say more: a checksum must not make this a run of checksums. */
+    if (kept && !recorded->checksum && !any && listing.records[0].count)
+        recorded->checksum = kept->checksum;
+    return PLUMB_OK;
+}
+
+/* -- What a script left --------------------------------------------------------------------- */
+
+bool condensed_is_reduced(const char *path)
+{
+    static const char ending[] = "_min_max.npX"; /* .npy or .npz */
+    size_t length = strlen(path), tail = sizeof ending - 1;
+    return length > tail && memcmp(path + length - tail, ending, tail - 1) == 0 &&
+           (path[length - 1] == 'y' || path[length - 1] == 'z');
+}
+
+bool condensed_original(const char *path, char *out, size_t size)
+{
+    size_t length = strlen(path), tail = sizeof CONDENSED_ENDING - 1;
+    const char *ending = "";
+    if (length > tail && strcmp(path + length - tail, CONDENSED_ENDING) == 0) {
+        length -= tail;
+    } else if (condensed_is_reduced(path)) {
+        /* The script took the ending of a .npy away, and knows no other. */
+        ending = path[length - 1] == 'y' ? ".npy" : "";
+        length -= sizeof "_min_max.npy" - 1;
+    } else {
+        return false;
+    }
+    if (!out)
+        return true;
+    int wanted = snprintf(out, size, "%.*s%s", (int)length, path, ending);
+    return wanted >= 0 && (size_t)wanted < size;
+}

@@ -1,0 +1,38 @@
+/* What `plumb condense`, or the script it replaces, left of a file of tensors: records without
+ * payloads, but with recorded statistics. */
+#ifndef FORMAT_CONDENSED_H
+#define FORMAT_CONDENSED_H
+
+#include "format/format.h"
+
+#define CONDENSED_ENDING ".condensed.json"
+
+/* record->detail of a condensed tensor. */
+struct condensed_note {
+    const char *format;             /* of the original: "npy", "ge", ... */
+    uint64_t nan, pos_inf, neg_inf; /* how many values are not finite */
+    const double *sketch;           /* see plumb/condense.h */
+    size_t sketch_count;            /* 0 when it was not kept */
+};
+
+/* Adds to what was recorded about a tensor what the condensed form of its data file says:
+ * statistics where they are missing, and the checksum where there are none. path is that of the
+ * data file. *found is false, without an error, when there is no such form, or it is damaged. */
+enum plumb_code condensed_complete(struct plumb_recorded *recorded, const char *path,
+                                   struct arena *arena, bool *found);
+
+/* Does the name say that a script left it: NAME_min_max.npy or NAME_min_max.npz? */
+bool condensed_is_reduced(const char *path);
+
+/* The path of the original, into out (which may be NULL), when the name is that of a condensed file
+ * of either kind and the result fits; else false. */
+bool condensed_original(const char *path, char *out, size_t size);
+
+/* Turns the records [first, ...) of such a file, as npy or npz listed them, into those of the
+ * tensors it is about: [min, max] into one, "inputs" and "outputs" of n rows into 2n. Files that
+ * hold anything else stay what they are. */
+enum plumb_code condensed_list_reduced(struct listing *out, size_t first,
+                                       const struct format *format, const struct plumb_file *file,
+                                       struct plumb_error *err);
+
+#endif

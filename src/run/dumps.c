@@ -1,0 +1,271 @@
+/* A dump as a run: a record a row of each dump.json, step by step and rank by rank. */
+#define _GNU_SOURCE
+#include "run/record.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static enum plumb_code no_memory(struct plumb_error *err)
+{
+    return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+}
+
+static bool is_file(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISREG(st.st_mode);
+}
+
+/* The number in "rank3" or "step12", or -1. */
+static int64_t number_after(const char *name, const char *word)
+{
+    size_t length = strlen(word), digits = strspn(name + strnlen(name, length), "0123456789");
+    if (strncmp(name, word, length) != 0 || !digits || digits > 9 || name[length + digits])
+        return -1;
+    return strtol(name + length, NULL, 10);
+}
+
+/* One record in place of rows that could not be had. */
+static enum plumb_code add_lost(struct plumb_run *run, const struct place *place, const char *name,
+                                size_t length, const struct plumb_error *why)
+{
+    struct plumb_record *record = listing_add(&run->listing, name, length);
+    if (!record)
+        return PLUMB_E_NOMEM;
+    record->step = place->step;
+    record->rank = place->rank;
+    record->absent = true;
+    return listing_fail(&run->listing, record, why);
+}
+
+/* A line about the files beside dump.json is a warning; any other stands for rows that are lost. */
+static enum plumb_code add_warning(struct plumb_run *run, const struct dump_tree *tree,
+                                   const struct place *place, const char *text)
+{
+    if (strstr(text, "stack.json") || strstr(text, "construct.json")) {
+        const char **list = realloc(run->warnings, (run->warning_count + 1) * sizeof *list);
+        if (!list)
+            return PLUMB_E_NOMEM;
+        run->warnings = list;
+        list[run->warning_count++] = text;
+        return PLUMB_OK;
+    }
+    struct plumb_error why;
+    const char *colon = strstr(text, ": "), *name = text;
+    size_t length = colon ? (size_t)(colon - text) : strlen(text);
+    const char *slash = memrchr(text, '/', length);
+    if (slash) {
+        name = slash + 1;
+        length -= (size_t)(name - text);
+    }
+    plumb_fail(&why, PLUMB_E_FORMAT, "%s", colon && !slash ? colon + 2 : text);
+    run->listing.path = tree->path;
+    return add_lost(run, place, name, length, &why);
+}
+
+static enum plumb_code add_rows(struct plumb_run *run, struct dump_tree *tree,
+                                const struct place *place)
+{
+    struct record_maker maker = {.run = run, .tree = tree, .place = *place};
+    enum plumb_code code = PLUMB_OK;
+    record_begin(&maker);
+    for (size_t i = 0; i < tree->row_count && !code; i++)
+        code = record_add(&maker, &tree->rows[i]);
+    record_end(&maker);
+    for (size_t i = 0; i < tree->warning_count && !code; i++)
+        code = add_warning(run, tree, place, tree->warnings[i]);
+    free(tree->rows);
+    tree->rows = NULL;
+    tree->row_count = 0;
+    return code;
+}
+
+/* The trees of one step. A tree that cannot be read is a record, unless it is the only one. */
+static enum plumb_code add_step(struct plumb_run *run, const struct dump_places *places,
+                                int64_t step, bool only, struct plumb_error *err)
+{
+    for (size_t i = 0; i < places->count; i++) {
+        if (run->tree_count == run->tree_capacity) {
+            size_t capacity = run->tree_capacity ? run->tree_capacity * 2 : 8;
+            struct dump_tree *trees = realloc(run->trees, capacity * sizeof *trees);
+            if (!trees)
+                return no_memory(err);
+            run->trees = trees;
+            run->tree_capacity = capacity;
+        }
+        struct place place = {.step = step, .rank = number_after(places->places[i].rank, "rank")};
+        struct dump_tree *tree = &run->trees[run->tree_count];
+        struct plumb_error why;
+        enum plumb_code code = dump_open(tree, places->places[i].json, &why);
+        if (!code) {
+            run->tree_count++;
+            code = add_rows(run, tree, &place);
+        } else if (code != PLUMB_E_NOMEM && !(only && places->count == 1)) {
+            const char *json = places->places[i].json;
+            run->listing.path = arena_copy(&run->arena, json, strlen(json));
+            code = run->listing.path ? add_lost(run, &place, "dump.json", 9, &why) : PLUMB_E_NOMEM;
+        } else if (code != PLUMB_E_NOMEM) {
+            if (err)
+                *err = why;
+            return code;
+        }
+        if (code)
+            return no_memory(err);
+    }
+    return PLUMB_OK;
+}
+
+static bool has_tree(const struct dump_places *places)
+{
+    for (size_t i = 0; i < places->count; i++)
+        if (is_file(places->places[i].json))
+            return true;
+    return false;
+}
+
+struct steps {
+    const char **names; /* in the arena, in their order */
+    int64_t *numbers;
+    size_t count;
+};
+
+static enum plumb_code list_steps(struct arena *arena, const char *folder, struct steps *steps)
+{
+    struct dirent **entries = NULL;
+    int count = scandir(folder, &entries, NULL, NULL);
+    if (count < 0)
+        return errno == ENOMEM ? PLUMB_E_NOMEM : PLUMB_OK;
+    steps->names = arena_array(arena, (size_t)count, sizeof *steps->names);
+    steps->numbers = arena_array(arena, (size_t)count, sizeof *steps->numbers);
+    enum plumb_code code = steps->names && steps->numbers ? PLUMB_OK : PLUMB_E_NOMEM;
+    for (int i = 0; i < count; i++) {
+        const char *name = entries[i]->d_name;
+        int64_t number = number_after(name, "step");
+        if (!code && number >= 0) {
+            const char *path = arena_printf(arena, "%s/%s", folder, name);
+            if (!path)
+                code = PLUMB_E_NOMEM;
+            size_t at = steps->count++;
+            for (; at && steps->numbers[at - 1] > number; at--) {
+                steps->numbers[at] = steps->numbers[at - 1];
+                steps->names[at] = steps->names[at - 1];
+            }
+            steps->numbers[at] = number;
+            steps->names[at] = path;
+        }
+        free(entries[i]);
+    }
+    free(entries);
+    return code;
+}
+
+/* Steps below a dump path; MindSpore puts them into a folder of the mode that it ran in. */
+static enum plumb_code open_steps(struct plumb_run *run, bool *found, struct plumb_error *err)
+{
+    static const char *const below[] = {"", "/graph", "/pynative"};
+    enum plumb_code code = PLUMB_OK;
+    for (size_t k = 0; k < sizeof below / sizeof *below && !code; k++) {
+        struct steps steps = {0};
+        const char *folder = arena_printf(&run->arena, "%s%s", run->path, below[k]);
+        if (!folder || list_steps(&run->arena, folder, &steps))
+            return no_memory(err);
+        for (size_t i = 0; i < steps.count && !code; i++) {
+            struct dump_places places;
+            struct plumb_error none;
+            if (dump_find(&places, steps.names[i], &none))
+                continue;
+            if (has_tree(&places)) {
+                *found = true;
+                code = add_step(run, &places, steps.numbers[i], false, err);
+            }
+            dump_places_free(&places);
+        }
+    }
+    return code;
+}
+
+enum plumb_code dumps_open(struct plumb_run *run, bool *found, struct plumb_error *err)
+{
+    struct dump_places places;
+    struct plumb_error none;
+    enum plumb_code code = dump_find(&places, run->path, &none);
+    *found = false;
+    if (code == PLUMB_E_NOMEM)
+        return no_memory(err);
+    if (!code) {
+        *found = has_tree(&places);
+        if (*found)
+            code = add_step(run, &places, -1, true, err);
+        dump_places_free(&places);
+    } else {
+        code = open_steps(run, found, err);
+    }
+    if (*found)
+        run->kind = "dump";
+    if (!code && *found && !run->listing.count) {
+        code = plumb_fail(err, PLUMB_E_FORMAT, "the dump has no entries");
+        plumb_error_in_file(err, run->path);
+    }
+    return code;
+}
+
+void dumps_free(struct plumb_run *run)
+{
+    for (size_t i = 0; i < run->tree_count; i++)
+        dump_close(&run->trees[i]);
+    free(run->trees);
+    free(run->warnings);
+}
+
+/* The one tensor of a payload file, whatever it is called there. */
+static enum plumb_code load_only(const struct plumb_record *record, struct arena *arena,
+                                 struct plumb_payload *payload, struct plumb_error *err)
+{
+    struct listing listing = {.arena = arena, .path = record->path};
+    struct plumb_file file;
+    enum plumb_code code = plumb_file_map(&file, record->path, 0, UINT64_MAX, err);
+    if (code)
+        return code;
+    const struct format *format = format_probe(&file);
+    if (format)
+        code = format_list(format, &listing, &file, err);
+    else
+        code = plumb_fail(err, PLUMB_E_FORMAT,
+                          file.size ? "the content is none that plumb knows" : "the file is empty");
+    uint64_t size = file.file_size;
+    int64_t mtime = file.mtime_ns;
+    plumb_file_unmap(&file);
+    if (!code && listing.count != 1)
+        code =
+            plumb_fail(err, PLUMB_E_FORMAT, "it holds %zu tensors instead of one", listing.count);
+    return code ? code : format_load(format, &listing.records[0], size, mtime, payload, err);
+}
+
+enum plumb_code dumps_load(const struct plumb_record *record, struct plumb_payload *payload,
+                           struct plumb_error *err)
+{
+    struct arena arena = {0};
+    *payload = (struct plumb_payload){0};
+    if (record->error) {
+        if (err)
+            *err = *record->error;
+        return record->error->code;
+    }
+    if (record->absent)
+        return plumb_fail(err, PLUMB_E_UNSUPPORTED, "the dump has no data file for it");
+    enum plumb_code code = load_only(record, &arena, payload, err);
+    if (!code && record->recorded->shape && payload->tensor.count != record->count) {
+        char text[160];
+        code = plumb_fail(err, PLUMB_E_FORMAT, "the file holds %s, but dump.json says %s",
+                          plumb_shape_text(&payload->tensor, text, sizeof text),
+                          record->recorded->shape);
+        plumb_payload_release(payload);
+    }
+    if (code)
+        plumb_error_in_file(err, record->path);
+    arena_free(&arena);
+    return code;
+}

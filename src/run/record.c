@@ -1,0 +1,237 @@
+#define _GNU_SOURCE
+#include "run/record.h"
+
+#include "run/dtype.h"
+
+#include "format/condensed.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static bool is_number(const char *text, size_t length)
+{
+    return length && strspn(text, "0123456789") >= length;
+}
+
+/* Where the call number of a backward API is: "Functional.linear.3.backward", or
+ * "Module.fc.Linear.backward.3". False when there is none. */
+static bool find_backward_number(const char *name, const char **number, size_t *length)
+{
+    static const char word[] = ".backward";
+    const char *at = NULL;
+    for (const char *p = name; (p = strstr(p, word)); p++)
+        at = p;
+    if (!at)
+        return false;
+    const char *end = at + sizeof word - 1;
+    if (*end == '.' && is_number(end + 1, strlen(end + 1))) {
+        *number = end + 1;
+        *length = strlen(end + 1);
+        return true;
+    }
+    const char *dot = *end ? NULL : memrchr(name, '.', (size_t)(at - name));
+    if (!dot || !is_number(dot + 1, (size_t)(at - dot - 1)))
+        return false;
+    *number = dot + 1;
+    *length = (size_t)(at - dot - 1);
+    return true;
+}
+
+/* Recomputation makes backward calls run in another order: they are counted as they come. */
+static enum plumb_code renumber(struct record_maker *maker, const char *name)
+{
+    const char *number;
+    size_t length;
+    maker->prefix = NULL;
+    if (!find_backward_number(name, &number, &length))
+        return PLUMB_OK;
+    int before = (int)(number - name);
+    struct arena *arena = &maker->run->arena;
+    const char *call = arena_printf(arena, "%.*s%s", before, name, number + length);
+    uint64_t *count = call ? map_put(&maker->calls, call, strlen(call), NULL) : NULL;
+    if (!count)
+        return PLUMB_E_NOMEM;
+    maker->prefix = arena_printf(arena, "%.*s%llu%s", before, name, (unsigned long long)(*count)++,
+                                 number + length);
+    return maker->prefix ? PLUMB_OK : PLUMB_E_NOMEM;
+}
+
+static const char *key_of(struct record_maker *maker, const struct dump_row *row)
+{
+    const char *name = maker->tree->apis[row->api].name;
+    size_t length = strlen(name);
+    if (!maker->prefix || strncmp(row->path_name, name, length) != 0)
+        return row->path_name;
+    return arena_printf(&maker->run->arena, "%s%s", maker->prefix, row->path_name + length);
+}
+
+enum plumb_dtype run_dtype(const char *text)
+{
+    char lower[32];
+    size_t length = strlen(text);
+    enum plumb_dtype dtype = plumb_dtype_from_name(text);
+    if (dtype != PLUMB_DTYPE_COUNT || length >= sizeof lower)
+        return dtype;
+    for (size_t i = 0; i <= length; i++)
+        lower[i] = (char)(text[i] >= 'A' && text[i] <= 'Z' ? text[i] - 'A' + 'a' : text[i]);
+    return plumb_dtype_from_name(lower);
+}
+
+static enum plumb_code mark(struct record_maker *maker, struct plumb_record *record,
+                            const struct plumb_error *why)
+{
+    return listing_fail(&maker->run->listing, record, why) ? PLUMB_E_NOMEM : PLUMB_OK;
+}
+
+/* Does a link stay in the folder of the dump? */
+static bool stays_inside(struct record_maker *maker, const char *path)
+{
+    char *real = realpath(path, NULL), *folder = realpath(maker->tree->folder, NULL);
+    size_t length = folder ? strlen(folder) : 0;
+    bool inside = real && folder && strncmp(real, folder, length) == 0 && real[length] == '/';
+    free(real);
+    free(folder);
+    return inside;
+}
+
+/* Finds the data file and looks at its size: shapes are promises. */
+static enum plumb_code find_payload(struct record_maker *maker, const struct dump_row *row,
+                                    struct plumb_record *record, struct plumb_recorded *recorded)
+{
+    char path[PATH_MAX];
+    struct plumb_error why;
+    struct stat st, target;
+    record->absent = !row->data_name || !(maker->payloads || maker->condensed);
+    if (record->absent)
+        return PLUMB_OK;
+    if (!dump_payload(maker->tree, row, path, sizeof path)) {
+        plumb_fail(&why, PLUMB_E_FORMAT, "the name of its data file, %.200s, leads elsewhere",
+                   row->data_name);
+        return mark(maker, record, &why);
+    }
+    record->path = maker->run->listing.path = arena_copy(&maker->run->arena, path, strlen(path));
+    if (!record->path)
+        return PLUMB_E_NOMEM;
+    if (lstat(path, &st) || stat(path, &target)) {
+        int reason = errno;
+        if (condensed_complete(recorded, path, &maker->run->arena, &record->absent))
+            return PLUMB_E_NOMEM;
+        record->absent |= !maker->payloads;
+        if (record->absent)
+            return PLUMB_OK;
+        plumb_fail(&why, PLUMB_E_IO, "cannot open its data file: %s", strerror(reason));
+        return mark(maker, record, &why);
+    }
+    if (!S_ISREG(target.st_mode) || (S_ISLNK(st.st_mode) && !stays_inside(maker, path))) {
+        plumb_fail(&why, PLUMB_E_IO,
+                   "its data file is a link that leads out of the folder, or no "
+                   "file at all");
+        return mark(maker, record, &why);
+    }
+    if (record->count / 2 > (uint64_t)target.st_size) {
+        plumb_fail(&why, PLUMB_E_FORMAT,
+                   "its data file of %lld bytes is too small for the shape %s",
+                   (long long)target.st_size, row->shape);
+        return mark(maker, record, &why);
+    }
+    return PLUMB_OK;
+}
+
+static struct plumb_recorded *recorded_of(struct record_maker *maker, const struct dump_row *row)
+{
+    const struct dump_tree *tree = maker->tree;
+    const struct dump_api *api = &tree->apis[row->api];
+    struct plumb_recorded *recorded = arena_alloc(&maker->run->arena, sizeof *recorded);
+    if (!recorded)
+        return NULL;
+    *recorded = (struct plumb_recorded){
+        .tensor = row->tensor,
+        .api = api->name,
+        .type = row->type,
+        .dtype = row->dtype,
+        .shape = row->shape,
+        .value = row->value,
+        .checksum = row->md5,
+        .data_name = row->data_name,
+        .stack = api->stack ? tree->stacks[api->stack - 1] : NULL,
+    };
+    if (!row->tensor && !row->value)
+        recorded->value = row->group_ranks ? row->group_ranks : row->type ? row->shape : "None";
+    for (size_t i = 0; i < PLUMB_STATISTICS; i++) {
+        const struct dump_value *value = &row->statistic[i];
+        recorded->statistic[i] = (struct plumb_value){
+            .kind = value->kind == DUMP_NUMBER ? PLUMB_VALUE_NUMBER
+                    : value->kind == DUMP_WORD ? PLUMB_VALUE_WORD
+                                               : PLUMB_VALUE_NONE,
+            .number = value->number,
+            .text = value->kind == DUMP_ABSENT ? NULL : value->text,
+        };
+    }
+    return recorded;
+}
+
+_Static_assert((int)PLUMB_STATISTIC_MAX == DUMP_MAX && (int)PLUMB_STATISTIC_NORM == DUMP_NORM,
+               "statistics in the same order");
+
+void record_begin(struct record_maker *maker)
+{
+    const struct dump_tree *tree = maker->tree;
+    char path[PATH_MAX];
+    struct stat st;
+    /* Who threw all data files away to save space has a dump of statistics. */
+    for (size_t i = 0; i < tree->row_count && !maker->payloads; i++) {
+        if (!tree->rows[i].data_name || !dump_payload(tree, &tree->rows[i], path, sizeof path))
+            continue;
+        maker->payloads = lstat(path, &st) == 0;
+        size_t length = strlen(path);
+        if (maker->payloads || maker->condensed || length + sizeof CONDENSED_ENDING > sizeof path)
+            continue;
+        memcpy(path + length, CONDENSED_ENDING, sizeof CONDENSED_ENDING);
+        maker->condensed = lstat(path, &st) == 0;
+    }
+}
+
+enum plumb_code record_add(struct record_maker *maker, const struct dump_row *row)
+{
+    struct listing *listing = &maker->run->listing;
+    if (maker->api != row->api + 1) {
+        if (renumber(maker, maker->tree->apis[row->api].name))
+            return PLUMB_E_NOMEM;
+        maker->api = row->api + 1;
+    }
+    listing->path = maker->tree->path;
+    struct plumb_record *record = listing_add(listing, "", 0);
+    if (!record)
+        return PLUMB_E_NOMEM;
+    record->name = row->name; /* the tree lives as long as the run */
+    record->step = maker->place.step;
+    record->rank = maker->place.rank;
+    record->key = key_of(maker, row);
+    struct plumb_recorded *recorded = recorded_of(maker, row);
+    record->recorded = recorded;
+    if (!record->key || !recorded)
+        return PLUMB_E_NOMEM;
+    if (row->requires_grad)
+        record->requires_grad = strcmp(row->requires_grad, "True") == 0;
+    record->absent = true;
+    if (!row->tensor)
+        return PLUMB_OK;
+
+    struct plumb_error why;
+    enum plumb_dtype dtype = run_dtype(row->dtype);
+    enum plumb_code code =
+        listing_set_shape(listing, record, dtype == PLUMB_DTYPE_COUNT ? PLUMB_F32 : dtype,
+                          row->ndim > UINT_MAX ? UINT_MAX : (unsigned)row->ndim, row->dims, &why);
+    if (code)
+        return code == PLUMB_E_NOMEM ? code : mark(maker, record, &why);
+    return find_payload(maker, row, record, recorded);
+}
+
+void record_end(struct record_maker *maker)
+{
+    map_free(&maker->calls);
+}

@@ -1,0 +1,39 @@
+/* What a run is made of. */
+#ifndef RUN_RUN_H
+#define RUN_RUN_H
+
+#include "dump/dump.h"
+#include "format/format.h"
+
+/* One file, and the records [first, first+count) that came from it. */
+struct source {
+    const char *relative; /* path inside the folder, or NULL for a run of one file */
+    const struct format *format;
+    const struct format *like; /* of what was condensed: its names are still those; else format */
+    uint64_t size;
+    int64_t mtime_ns;
+    size_t first, count;
+};
+
+struct plumb_run {
+    struct arena arena;
+    const char *path, *kind;
+    struct listing listing;
+    struct source *sources; /* in order, without those that hold nothing */
+    size_t source_count;
+    size_t ignored;
+    struct dump_tree *trees; /* of a dump; their rows are gone, the texts are in use */
+    size_t tree_count, tree_capacity;
+    const char **warnings; /* those of the dump that cost no row */
+    size_t warning_count;
+};
+
+/* Opens run->path as a dump; *found stays false, without an error, when it is none. */
+enum plumb_code dumps_open(struct plumb_run *run, bool *found, struct plumb_error *err);
+void dumps_free(struct plumb_run *run);
+
+/* Loads a record of a dump from the file that it names. */
+enum plumb_code dumps_load(const struct plumb_record *record, struct plumb_payload *payload,
+                           struct plumb_error *err);
+
+#endif

@@ -1,0 +1,83 @@
+/* A TorchAir dump: groups of tokens of files, whichever way the folders are laid out.
+ *
+ * A group is what one graph left behind; graph number i of the texts belongs to group number i of
+ * each side. A token is one execution of the graph. */
+#ifndef TORCHAIR_AIR_H
+#define TORCHAIR_AIR_H
+
+#include "base/map.h"
+#include "torchair/ge_file.h"
+#include "torchair/tree.h"
+
+/* A GE file and the operator it is of. */
+struct air_op {
+    const char *name;   /* of the operator */
+    const char *type;   /* "AutomaticBufferFusionOp" */
+    const char *path;   /* in full */
+    const char *file;   /* the last part of path */
+    uint64_t time;      /* that its name says, in microseconds */
+    struct ge_file *ge; /* once somebody opened it; else NULL */
+    bool unreadable;    /* it cannot be, and a row says so */
+    bool doubled;       /* a larger file of the same operator is the one to compare */
+    bool used;          /* some row is about it */
+};
+
+struct air_fx_file {
+    const char *path;
+    uint64_t index, inner;
+};
+
+struct air_fx_list {
+    struct air_fx_file *files;
+    size_t count;
+};
+
+/* What one FX node read and wrote. */
+struct air_node {
+    const char *key;
+    struct air_fx_list list[2]; /* inputs, outputs */
+    bool used;
+};
+
+struct air_token {
+    int64_t id;
+    struct air_op *ops; /* GE, in the order of their paths */
+    size_t op_count;
+    struct air_node *nodes; /* FX, in the order of their paths */
+    size_t node_count;
+    struct map by_name; /* ops that are not doubled, or nodes */
+    struct {
+        const char *path, *why;
+    } * odd; /* files that are neither */
+    size_t odd_count;
+};
+
+struct air_group {
+    int64_t id; /* model id or device of GE, number in order of FX */
+    struct air_token *tokens;
+    size_t token_count;
+};
+
+struct air_dump {
+    bool fx;
+    const char *root; /* the folder it was read from */
+    struct air_group *groups;
+    size_t count;
+};
+
+/* Finds groups, tokens and files below a folder. With origin, as the origin does. Everything lives
+ * in the arena but the maps: free with air_dump_free, also after failure. */
+enum plumb_code air_read_ge(struct air_dump *dump, const struct tree *tree, bool origin,
+                            struct arena *arena, struct plumb_error *err);
+enum plumb_code air_read_fx(struct air_dump *dump, const struct tree *tree, bool ranked,
+                            bool origin, struct arena *arena, struct plumb_error *err);
+void air_dump_free(struct air_dump *dump);
+
+struct air_token *air_find_token(const struct air_group *group, int64_t id);
+struct air_op *air_find_op(const struct air_token *token, const char *name, size_t length);
+struct air_node *air_find_node(const struct air_token *token, const char *key);
+
+/* Does the tree hold FX files? */
+bool air_has_fx(const struct tree *tree);
+
+#endif

@@ -1,0 +1,89 @@
+/* Which tensor of one side belongs to which of the other.
+ *
+ * Under plumb's own rules nothing is left out: what has no partner is a row that says so. Under the
+ * origin's rules the pairs are those the origin makes, in its order. */
+#ifndef TORCHAIR_PAIR_H
+#define TORCHAIR_PAIR_H
+
+#include "torchair/air.h"
+#include "torchair/graph_text.h"
+
+/* One side of a row: a tensor of a GE file, an FX file, a whole file, or nothing. */
+struct air_side {
+    const struct air_op *op;
+    const struct ge_tensor *tensor; /* of op; NULL: the file as a whole */
+    const char *path;               /* of an FX file, or of any other */
+    bool assumed;                   /* the origin takes it for an empty tensor */
+};
+
+enum air_kind {
+    AIR_PAIR,   /* to be compared */
+    AIR_ALONE,  /* without a partner */
+    AIR_BROKEN, /* something is wrong with it */
+};
+
+struct air_row {
+    enum air_kind kind;
+    int64_t token;
+    uint64_t id;      /* in the order of making, counting what was dropped */
+    const char *name; /* of the operator */
+    struct air_side target, golden;
+    const char *why; /* of ALONE and BROKEN */
+};
+
+struct air_rows {
+    struct air_row *items; /* in the arena */
+    size_t count, capacity;
+    uint64_t next_id;
+};
+
+struct pairing {
+    const struct graph *graph;
+    bool origin;
+    struct arena *arena;
+    struct air_rows *rows;
+    struct air_token *target, *golden;
+    bool failed; /* out of memory */
+};
+
+/* Appends the rows of one token. PLUMB_E_NOMEM is the only error. */
+enum plumb_code pair_token(struct pairing *pairing, bool golden_is_fx, struct plumb_error *err);
+
+/* A row by itself. */
+void pair_lone(struct pairing *pairing, enum air_kind kind, const char *name,
+               struct air_side target, struct air_side golden, const char *why);
+
+/* -- Between the files of this room ------------------------------------------------------------ */
+
+void pair_two(struct pairing *pairing, const char *name, struct air_side target,
+              struct air_side golden);
+
+/* The parsed file, or NULL: then a row says why, or memory ran out. */
+const struct ge_file *pair_open(struct pairing *pairing, struct air_op *op, bool is_target);
+
+/* The operators that a fused name is made of: longest first from the left. */
+struct pair_parts {
+    const struct graph_op **ops;
+    size_t count;
+};
+struct pair_parts pair_split(struct pairing *pairing, const char *name);
+
+void pair_with_fx(struct pairing *pairing, struct air_op *op);
+void pair_with_ge(struct pairing *pairing, struct air_op *op);
+
+static inline struct air_side side_ge(const struct air_op *op, const struct ge_tensor *tensor)
+{
+    return (struct air_side){.op = op, .tensor = tensor, .path = op->path};
+}
+
+static inline struct air_side side_file(const char *path)
+{
+    return (struct air_side){.path = path};
+}
+
+static inline struct air_side side_none(void)
+{
+    return (struct air_side){0};
+}
+
+#endif
