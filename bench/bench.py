@@ -109,24 +109,26 @@ def measure_dumps(results: Results) -> None:
         done_with(target, golden)
 
 
+def measure_json(results: Results, what: str, amount: float, *words: str | Path) -> None:
+    result = report.Json(amount, best(*words), memory(*words))
+    results.json[what] = result
+    say(f"  dump.json {what:15} {result.seconds:7.2f} s, {result.memory.anonymous:.0f} MB")
+
+
 def measure_statistics(results: Results) -> None:
     """What has no payloads: many rows, and a single large file."""
-    results.rows = 500 * TENSORS
-    target, golden = dumps.statistics_pair(SCRATCH, results.rows)
+    rows = 500 * TENSORS
+    target, golden = dumps.statistics_pair(SCRATCH, rows)
     words = ["compare", *origin_form(target, golden)]
-    check(results.rows, *words)
-    results.rows_seconds = best(*words)
-    results.memory["compare"] = memory(*words)
+    check(rows, *words)
+    measure_json(results, report.STATISTICS, rows, *words)
     done_with(target, golden)
-    speed = results.rows / results.rows_seconds
-    say(f"  statistics, {results.rows} rows {results.rows_seconds:.2f} s, {speed:.0f} rows/s")
 
     folder = dumps.large_json(SCRATCH, 500_000 * TENSORS)
-    results.json_size = sets.size(folder) / 1e6
-    results.json_seconds = best("info", folder)
-    results.memory["info"] = memory("info", folder)
+    megabytes = sets.size(folder) / 1e6
+    measure_json(results, report.READING, megabytes, "info", folder, "--limit", "1")
+    measure_json(results, report.LISTING, megabytes, "info", folder)
     done_with(folder)
-    say(f"  dump.json of {results.json_size:.0f} MB {results.json_seconds:.2f} s")
 
 
 def measure_h5diff(results: Results) -> None:

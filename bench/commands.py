@@ -32,10 +32,10 @@ def seconds(*words: str | Path) -> float:
     """Of one run. 0 and 1 are verdicts, anything else ends the benchmark."""
     line = command(words)
     start = time.perf_counter()
-    done = subprocess.run(line, stdout=subprocess.DEVNULL)
+    done = subprocess.run(line, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     elapsed = time.perf_counter() - start
     if done.returncode not in (0, 1):
-        sys.exit(f"bench: {' '.join(line)} ended with {done.returncode}")
+        sys.exit(f"bench: {' '.join(line)} ended with {done.returncode}: {done.stderr.strip()}")
     return elapsed
 
 
@@ -59,7 +59,8 @@ def check(count: int, *words: str | Path) -> None:
 
 
 def memory(*words: str | Path) -> Memory:
-    process = subprocess.Popen(command(words), stdout=subprocess.DEVNULL)
+    nowhere = subprocess.DEVNULL
+    process = subprocess.Popen(command(words), stdout=nowhere, stderr=nowhere)
     peak = Memory()
 
     def watch() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import struct
 from pathlib import Path
@@ -83,6 +84,7 @@ def make_both(
             write(part, side)
             part.rename(path)
         paths.append(path)
+    os.sync()  # later on it would disturb what is measured
     return paths[0], paths[1]
 
 

@@ -272,10 +272,12 @@ static bool rest(struct session *session, struct watch *watch, double seconds, d
 {
     double begun = now();
     bool news = false;
-    for (double passed = 0; passed < seconds; passed = now() - begun) {
+    for (;;) {
+        double left = seconds - (now() - begun);
+        if (left <= 0)
+            break;
         if (must_stop(session))
             return false;
-        double left = seconds - passed;
         news |= watch_wait(watch, left < SLICE_SECONDS ? left : SLICE_SECONDS);
         if (news && now() - begun < pause)
             watch_wait(&(struct watch){.fd = -1}, pause - (now() - begun));

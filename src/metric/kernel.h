@@ -70,8 +70,8 @@ struct centre_lanes {
     double sum[LANES], squares[LANES];
 };
 
-/* Sums of exp(g), exp(t), exp(g)*(g-t), for |t|, |g| <= KL_FAST. Where |d| <= KL_NEAR, exp(t) is had
- * from exp(g) by a short series in d. */
+/* Sums of exp(g), exp(t), exp(g)*(g-t), for |t|, |g| <= KL_FAST. Where |d| <= KL_NEAR, exp(t) is
+ * had from exp(g) by a short series in d. */
 struct kl_lanes {
     double golden[LANES], target[LANES], weighted[LANES];
 };

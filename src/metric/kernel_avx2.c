@@ -542,8 +542,8 @@ static void kl_near(const double *d, const double *g, size_t n, struct kl_lanes 
     kernels_c.kl_near(d + i, g + i, n - i, out);
 }
 
-/* Eight bin numbers, in an order that does not matter; see histogram() of kernel_c.c. The upper halves
- * of the float64 values tell the bin, the lower ones are needed to know zero. */
+/* Eight bin numbers, in an order that does not matter; see histogram() of kernel_c.c. The upper
+ * halves of the float64 values tell the bin, the lower ones are needed to know zero. */
 INLINE __m256i bins8(const double *x)
 {
     __m256 a = _mm256_castpd_ps(_mm256_loadu_pd(x)), b = _mm256_castpd_ps(_mm256_loadu_pd(x + 4));
@@ -559,7 +559,8 @@ INLINE __m256i bins8(const double *x)
     return _mm256_andnot_si256(_mm256_or_si256(zero, nan), bin);
 }
 
-/* 32 of them as bytes: each 32-bit number is shifted to a byte of its own, and four put together. */
+/* 32 of them as bytes: each 32-bit number is shifted to a byte of its own, and four put
+ * together. */
 INLINE __m256i bins32(const double *x)
 {
     __m256i low = _mm256_or_si256(bins8(x), _mm256_slli_epi32(bins8(x + 8), 8));

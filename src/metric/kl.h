@@ -20,8 +20,8 @@ struct kl_state {
     struct kl_sum target, golden;
 };
 
-/* Adds n pairs, none of whose values is larger than `largest`. near: their differences, when none is
- * larger than KL_NEAR, else NULL. */
+/* Adds n pairs, none of whose values is larger than `largest`. near: their differences, when none
+ * is larger than KL_NEAR, else NULL. */
 void kl_block(struct kl_state *kl, const struct kernels *kernels, const double *t, const double *g,
               const double *near, size_t n, double largest);
 void kl_merge(struct kl_state *kl, const struct kl_state *other);

@@ -301,7 +301,7 @@ static bool direct_block(struct plumb_metric_state *state, const void *t, const 
     unsigned groups = state->spec.groups & ~(unsigned)(PLUMB_G_CRC | PLUMB_G_BITS);
     int type = state->direct;
     if (type < 0 || state->rule.which != PLUMB_REL_PLAIN ||
-        groups & ~(unsigned)(PLUMB_G_ERROR | PLUMB_G_RELATIVE | PLUMB_G_CLOSE))
+        groups & ~(unsigned)(PLUMB_G_ERROR | PLUMB_G_RELATIVE | PLUMB_G_CLOSE | PLUMB_G_KL))
         return false;
 
     struct error_lanes error = {0};
@@ -324,12 +324,18 @@ static bool direct_block(struct plumb_metric_state *state, const void *t, const 
         add_close(state, &lanes);
     }
     double max = max4(error.max);
-    if (is_largest(state, max, base)) {
-        double wide[2][PLUMB_METRIC_BLOCK];
+    bool largest = is_largest(state, max, base);
+    if (largest || groups & PLUMB_G_KL) {
+        double wide[3][PLUMB_METRIC_BLOCK];
         k->load[type](t, n, wide[0]);
         k->load[type](g, n, wide[1]);
-        k->difference(wide[0], wide[1], n, wide[0]);
-        note_max(state, max, wide[0], n, base, NULL);
+        k->difference(wide[0], wide[1], n, wide[2]);
+        if (largest)
+            note_max(state, max, wide[2], n, base, NULL);
+        if (groups & PLUMB_G_KL) {
+            double size = sqrt(fmax(sum4(error.tt), sum4(error.gg)));
+            kl_block(&state->kl, k, wide[0], wide[1], max <= KL_NEAR ? wide[2] : NULL, n, size);
+        }
     }
     return true;
 }

@@ -44,6 +44,13 @@ static void write_text(struct sink *sink, const char *text)
     if (formula)
         sink_char(sink, '\'');
     for (struct utf8_char c; *text; text += c.size) {
+        size_t plain = 0;
+        while ((signed char)text[plain] > 0 && text[plain] != '"')
+            plain++;
+        sink_write(sink, text, plain);
+        text += plain;
+        if (!*text)
+            break;
         c = utf8_next(text);
         if (!c.valid)
             sink_text(sink, UTF8_REPLACEMENT);

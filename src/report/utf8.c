@@ -72,6 +72,11 @@ size_t utf8_text_width(const char *text)
 {
     size_t total = 0;
     while (*text) {
+        if (*text >= 0x20 && *text < 0x7f) {
+            total++;
+            text++;
+            continue;
+        }
         struct utf8_char c = utf8_next(text);
         int width = utf8_width(c);
         total += width < 0 ? 1 : (size_t)width;

@@ -1,4 +1,5 @@
-/* FX folders: {graph name}/{token}/files.npy, or, by older writers, {token + 1}/{dump}/files.npy. */
+/* FX folders: {graph name}/{token}/files.npy, or, by older writers, {token +
+ * 1}/{dump}/files.npy. */
 #define _GNU_SOURCE
 #include "torchair/air.h"
 #include "torchair/names.h"

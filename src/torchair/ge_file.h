@@ -35,8 +35,8 @@ struct ge_tensor {
     int32_t type;   /* of ge_type.h, for both containers */
     int32_t format, sub_format;
     struct ge_dims shape, original;
-    uint64_t offset, size;           /* in the file */
-    const struct plumb_error *error; /* its bytes are not all there; else NULL */
+    uint64_t offset, size;                 /* in the file */
+    const struct plumb_error *error;       /* its bytes are not all there; else NULL */
     const struct plumb_recorded *recorded; /* all that is left of a condensed one; else NULL */
 };
 
@@ -55,8 +55,8 @@ struct ge_file {
 bool ge_probe(const uint8_t *head, size_t n, uint64_t size);
 
 /* Parses bytes that somebody else has mapped (and guards); everything lives in the arena. A tensor
- * whose bytes run past the end gets an error of its own; only a header that cannot be read fails the
- * call. */
+ * whose bytes run past the end gets an error of its own; only a header that cannot be read fails
+ * the call. */
 enum plumb_code ge_parse(struct ge_file *ge, const struct plumb_file *file, const char *path,
                          struct arena *arena, struct plumb_error *err);
 
@@ -89,8 +89,8 @@ enum plumb_code ge_load(const struct ge_file *ge, const struct ge_tensor *tensor
                         const struct ge_reading *reading, struct plumb_payload *payload,
                         struct plumb_error *err);
 
-/* Its name to people, "float16", "int4", "DT_STRING"; under the origin's reading what that widens it
- * to. */
+/* Its name to people, "float16", "int4", "DT_STRING"; under the origin's reading what that widens
+ * it to. */
 const char *ge_dtype_shown(const struct ge_tensor *tensor, const struct ge_reading *reading);
 
 const char *ge_format_name(int32_t format); /* "FRACTAL_NZ", or "unknown" */

@@ -149,8 +149,8 @@ static void add_file(struct lister *lister, const char *path)
 static void add_folder(struct lister *lister, const struct tree *tree)
 {
     for (size_t i = 0; i < tree->file_count && !lister->failed; i++)
-        if (!tree->files[i].problem && (plumb_ge_recognise(tree->files[i].path) ||
-                                         ge_is_condensed(tree->files[i].path)))
+        if (!tree->files[i].problem &&
+            (plumb_ge_recognise(tree->files[i].path) || ge_is_condensed(tree->files[i].path)))
             add_file(lister, tree->files[i].path);
     for (size_t i = 0; i < tree->folder_count && !lister->failed; i++)
         add_folder(lister, &tree->folders[i]);

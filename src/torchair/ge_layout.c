@@ -182,7 +182,8 @@ static bool undo_as_origin(struct ge_order *order, const struct ge_tensor *tenso
     return done;
 }
 
-/* Formats that cut dimensions into blocks: taken as they lie, values would meet the wrong partner. */
+/* Formats that cut dimensions into blocks: taken as they lie, values would meet the wrong
+ * partner. */
 static bool is_blocked(int32_t format)
 {
     static const int32_t formats[] = {3,  4,  5,  6,  8,  9,  10, 11, 12, 13, 15, 17,

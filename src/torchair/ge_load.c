@@ -102,7 +102,8 @@ static unsigned stored_bits(const struct ge_type *type)
     }
 }
 
-/* Four-bit floats: sign, one exponent bit, two mantissa bits: 0, .25, .. .75 and 1, 1.25, .. 1.75. */
+/* Four-bit floats: sign, one exponent bit, two mantissa bits: 0, .25, .. .75 and 1, 1.25, ..
+ * 1.75. */
 static float decode_e1m2(unsigned code)
 {
     float size = (float)(code & 7) / 4;

@@ -25,7 +25,8 @@ struct ge_type {
 /* The row of a type, or NULL for a number that nobody knows. */
 const struct ge_type *ge_type_find(int32_t type);
 
-/* The dump's number for one of GE's runtime, which the nano container uses; -1 when there is none. */
+/* The dump's number for one of GE's runtime, which the nano container uses; -1 when there is
+ * none. */
 int32_t ge_type_of_runtime(int32_t runtime);
 
 #endif

@@ -75,8 +75,8 @@ static bool set_names(struct plumb_table *table, size_t column, const struct rep
     return ok;
 }
 
-static bool set_difference(struct plumb_table *table, size_t column,
-                           const struct measurement *what, size_t row)
+static bool set_difference(struct plumb_table *table, size_t column, const struct measurement *what,
+                           size_t row)
 {
     const struct air_result *result = &what->results[row];
     const struct field *field = &what->layout.fields[column];

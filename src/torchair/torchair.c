@@ -128,7 +128,7 @@ static enum plumb_code finish_part(struct session *session, struct rank *rank, i
     struct plumb_torchair_part *part = code ? NULL : add_part(session->out);
     if (!code && !part)
         code = no_memory(err);
-    if (!code) {
+    if (part) {
         struct report report = {
             .measurement = &measurement,
             .rank = rank->number,
@@ -348,8 +348,10 @@ static enum plumb_code compare_ranks(struct session *session, struct plumb_error
 {
     size_t count, common = 0;
     int64_t *ranks = list_ranks(session, &count);
-    enum plumb_code code = ranks ? PLUMB_OK : no_memory(err);
-    for (size_t i = 0; i < count && !code; i++)
+    if (!ranks)
+        return no_memory(err);
+    enum plumb_code code = PLUMB_OK;
+    for (size_t i = 0; i < count; i++)
         common +=
             find_rank(&session->trees[0], ranks[i]) && find_rank(&session->trees[1], ranks[i]);
     if (!code && !common)

@@ -23,8 +23,8 @@ struct tree {
 };
 
 /* Lists path and everything below it into the arena. Links to files are followed inside the tree
- * only, links to folders never; hidden names are passed over. A folder below that cannot be read has
- * a problem; only the top one fails the call. */
+ * only, links to folders never; hidden names are passed over. A folder below that cannot be read
+ * has a problem; only the top one fails the call. */
 enum plumb_code tree_read(struct tree *tree, const char *path, struct arena *arena,
                           struct plumb_error *err);
 

@@ -1,5 +1,5 @@
-/* The wire format of protobuf: a flat sequence of numbered fields. Just enough of it to read messages
- * whose schema is known; fields nobody asks for are stepped over. */
+/* The wire format of protobuf: a flat sequence of numbered fields. Just enough of it to read
+ * messages whose schema is known; fields nobody asks for are stepped over. */
 #ifndef TORCHAIR_WIRE_H
 #define TORCHAIR_WIRE_H
 
