@@ -426,15 +426,14 @@ class Comparing(Folder):
 
     def test_torchair(self) -> None:
         """GE and FX dumps: the same pairs, by statistics."""
-        case = next((p for root in (os.environ.get("PLUMB_GOLDEN"),
-                                    os.path.join(os.environ["PLUMB_TEST_DATA"], "golden")) if root
-                     for p in [Path(root) / "compare" / "ge_fx_new_layout"] if p.exists()), None)
-        if case is None:
-            self.skipTest("no GE dump here")
-        small = self.folder / "small"
-        shutil.copytree(case, small)
-        for path in [small, *small.rglob("*")]:
-            path.chmod(0o755 if path.is_dir() else 0o644)
+        source = Path(os.environ["PLUMB_TEST_DATA"], "golden", "compare", "ge_fx_two_ranks")
+        if "PLUMB_GOLDEN" in os.environ:
+            source = Path(os.environ["PLUMB_GOLDEN"], "compare", "ge_fx_new_layout")
+        case, small = self.folder / "case", self.folder / "small"
+        for copy in (case, small):  # one rank: one table
+            shutil.copytree(source, copy, ignore=shutil.ignore_patterns("*rank1", "*rank_1_*"))
+            for path in [copy, *copy.rglob("*")]:
+                path.chmod(0o755 if path.is_dir() else 0o644)
         self.assertEqual(condense(small).returncode, 0)
         full = self.rows(case / "msprobe_ge_dump", case / "msprobe_fx_dump")
         for target, golden in ((small, small), (case, small), (small, case)):

@@ -32,7 +32,8 @@ class Readme(unittest.TestCase):
     def test_console_blocks(self) -> None:
         checked = 0
         with tempfile.TemporaryDirectory(prefix="plumb-readme-") as folder:
-            os.symlink(ROOT / "examples", Path(folder) / "examples")
+            for name in ("examples", "tests"):
+                os.symlink(ROOT / name, Path(folder) / name)
             for command, shown in commands((ROOT / "README.md").read_text("utf-8")):
                 with self.subTest(command=command):
                     done = subprocess.run(["bash", "-c", command], cwd=folder, text=True,
