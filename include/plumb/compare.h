@@ -41,6 +41,7 @@ struct plumb_comparison {
     size_t unreadable; /* pairs that could not be compared: unreadable, shapes differ, ... */
     size_t worst_row, first_failing_row; /* rows of the unsorted table, or PLUMB_NO_RECORD */
     char *closing; /* the closing line(s) for people: counts, worst, first failure, advice */
+    char *mapping; /* of the rows that a layer_map paired, as a data_map file; or NULL */
 };
 
 /* Compares two runs. Damage to single tensors is a row; only unusable options fail the call. Free

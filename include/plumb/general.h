@@ -16,6 +16,8 @@ struct plumb_general_options {
     bool fuzzy;            /* pair rows whose names differ in the call number only */
     const char *cell_map;  /* YAML file of module names; "": Cell counts as Module; NULL: off */
     const char *data_map;  /* YAML file of row names; NULL: off */
+    const char *layer_map; /* YAML: names of modules by the class that holds them; NULL: off */
+    const char *api_map;   /* YAML: API names; "": MindSpore's become PyTorch's; NULL: off */
     bool plain_infinities; /* "inf" as in .xlsx files, not " inf" as in .csv files */
     unsigned threads;      /* 0: as many as there are processors */
     plumb_progress_fn *progress; /* NULL: none; counts rows, not bytes */
@@ -27,6 +29,7 @@ struct plumb_general {
     size_t rows, unmatched;  /* rows of the table; those without a partner */
     size_t errors, warnings; /* rows by Result */
     char *notes;             /* what was odd about the files, a line each; NULL: nothing */
+    char *mapping;           /* of the rows that a layer_map paired, as a data_map file; or NULL */
 };
 
 /* Compares the trees of two JSON files. Damaged payloads are rows; only files that are no dumps,

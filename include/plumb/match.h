@@ -37,12 +37,16 @@ struct plumb_match_options {
     const char *data_map; /* YAML file of such pairs; names that are not there are fine; or NULL */
     const char *cell_map; /* YAML file of module names; "": Cell counts as Module; or NULL */
     const char *api_map;  /* YAML: API names; "": MindSpore's prefixes become PyTorch's; or NULL */
-    const int64_t *rank;  /* records of this rank only, or NULL */
+    /* YAML: names of modules by the class that holds them; "": all names stay; or NULL. Dumps only:
+     * calls pair by the module that they are in and their turn there. */
+    const char *layer_map;
+    const int64_t *rank; /* records of this rank only, or NULL */
 };
 
 struct plumb_matching {
     struct plumb_pair *pairs; /* matched ones in target order, then target-only, then golden-only */
     size_t count, matched;
+    char *mapping; /* what layer_map said, as a data_map file; or NULL */
 };
 
 /* Pairs the records of two runs. Every record of both appears exactly once. Ranks and steps must be

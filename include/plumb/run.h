@@ -45,6 +45,7 @@ struct plumb_recorded {
     bool exact; /* by plumb condense: not rounded to the tensor's type, and there for every type */
     const char *checksum;     /* or NULL */
     const char *data_name;    /* of the payload's file, or NULL */
+    const char *parent;       /* the call that this one was made in, or NULL */
     const char *const *stack; /* lines, the last one followed by NULL; or NULL */
 };
 

@@ -54,6 +54,14 @@ static enum plumb_code describe(struct analysis *a, struct graph_rank *rank,
     return code;
 }
 
+static size_t count_partners(const struct general *general)
+{
+    size_t partners = 0;
+    for (size_t i = 0; i < general->count; i++)
+        partners += general->pairs[i].golden != GENERAL_NONE;
+    return partners;
+}
+
 static enum plumb_code compare_rank(struct analysis *a, const struct plumb_general_place *place)
 {
     struct diff diff;
@@ -65,9 +73,10 @@ static enum plumb_code compare_rank(struct analysis *a, const struct plumb_gener
     rank->number = analyze_rank(place->rank);
     analyze_note_warnings(&a->notes, place->rank, &diff.general.target);
     analyze_note_warnings(&a->notes, place->rank, &diff.general.golden);
-    if (!diff.general.count)
+    size_t partners = count_partners(&diff.general);
+    if (!partners)
         analyze_note(&a->notes, place->rank, "no row of the target has a partner");
-    a->out->incomplete += diff.general.target.cut || diff.general.golden.cut;
+    a->out->incomplete += !partners || diff.general.target.cut || diff.general.golden.cut;
     code = describe(a, rank, &diff);
     if (code)
         plumb_fail(a->err, code, "out of memory");

@@ -44,6 +44,7 @@ enum plumb_code diff_open(struct diff *diff, const struct plumb_general_place *p
 void diff_close(struct diff *diff)
 {
     free(diff->general.pairs);
+    free(diff->general.mapping);
     arena_free(&diff->general.arena);
     dump_close(&diff->general.golden);
     dump_close(&diff->general.target);

@@ -27,7 +27,7 @@ struct compare_options {
     int match, columns, equal_nan, only;
     const char *map, *standard, *metrics;
     int rules, mode;
-    const char *cell_map, *data_map, *api_map;
+    const char *cell_map, *data_map, *api_map, *layer_map;
     struct args_list set;
     double rtol, atol, gt, max_err, stat_limit;
 };
@@ -114,6 +114,7 @@ static enum plumb_code compare(struct plumb_comparison *comparison,
                   .data_map = options->data_map,
                   .cell_map = options->cell_map,
                   .api_map = options->api_map,
+                  .layer_map = options->layer_map,
                   .rank = rank},
         .columns = options->columns > PLUMB_COLUMNS_TORCHAIR ? PLUMB_COLUMNS_AUTO
                                                              : (enum plumb_columns)options->columns,
@@ -185,8 +186,15 @@ static enum plumb_code deliver(const struct plumb_comparison *comparison,
     } else if (!options->quiet) {
         code = cli_show(comparison->table, view, err);
     }
+    bool to_stderr = !to_file && cli_is_machine_format(view->format);
+    if (!code)
+        code = result_mapping(comparison->mapping, options->output,
+                              options->quiet ? NULL
+                              : to_stderr    ? stderr
+                                             : stdout,
+                              err);
     if (!code && !options->quiet)
-        print_closing(comparison->closing, !to_file && cli_is_machine_format(view->format));
+        print_closing(comparison->closing, to_stderr);
     free(made);
     return code;
 }
@@ -206,7 +214,9 @@ static int compare_general(const struct compare_options *options, const struct s
         .quiet = options->quiet,
         .options = {.fuzzy = options->fuzzy,
                     .cell_map = options->cell_map,
-                    .data_map = options->data_map},
+                    .data_map = options->data_map,
+                    .layer_map = options->layer_map,
+                    .api_map = options->api_map},
     };
     return general_run(places, &request);
 }
@@ -258,6 +268,19 @@ static enum plumb_code open_runs(struct plumb_run *runs[2], const struct sides *
     return PLUMB_OK;
 }
 
+/* What only the comparison of one step under the origin's rules can do. */
+static enum plumb_code check_dump_options(const struct compare_options *options,
+                                          struct plumb_error *err)
+{
+    if (options->rules == RULES_MSPROBE)
+        return plumb_fail(err, PLUMB_E_ARG,
+                          "--rules msprobe compares one step at a time; name two step folders");
+    if (options->columns > PLUMB_COLUMNS_TORCHAIR)
+        return plumb_fail(err, PLUMB_E_ARG,
+                          "--columns msprobe goes with --rules msprobe on dump.json trees");
+    return PLUMB_OK;
+}
+
 /* Opens both runs and compares them: in one table or, where files get their names from plumb, in
  * one for each rank of a dump. */
 static enum plumb_code compare_runs(const struct compare_options *options,
@@ -269,6 +292,9 @@ static enum plumb_code compare_runs(const struct compare_options *options,
     enum plumb_code code = open_runs(runs, sides, err);
     for (int i = 0; i < 2 && !code; i++)
         cli_say_warnings(runs[i]);
+    if (!code && strcmp(plumb_run_kind(runs[0]), "dump") == 0 &&
+        strcmp(plumb_run_kind(runs[1]), "dump") == 0)
+        code = check_dump_options(options, err);
     if (!code && goes_to_file(options, sides) && !sides->result)
         code = ranks_list(&ranks, &count, runs, err);
     if (!code && count < 2)
@@ -296,9 +322,55 @@ static int analyze_differences(const struct compare_options *options, const stru
         .quiet = options->quiet,
         .pairing = {.fuzzy = options->fuzzy,
                     .cell_map = options->cell_map,
-                    .data_map = options->data_map},
+                    .data_map = options->data_map,
+                    .layer_map = options->layer_map,
+                    .api_map = options->api_map},
     };
     return diff_analyze_run(&request);
+}
+
+/* Options that would be listened to by nobody, which must not look as if they had been. */
+struct idle_option {
+    bool given;
+    const char *name;
+};
+
+static int refuse_idle(const struct idle_option *list, size_t count, const char *where)
+{
+    for (size_t i = 0; i < count; i++)
+        if (list[i].given)
+            return cli_usage(&cmd_compare, "%s has no effect %s", list[i].name, where);
+    return CLI_OK;
+}
+
+static int refuse_for_origin(const struct compare_options *options)
+{
+    const struct idle_option idle[] = {
+        {options->match != PLUMB_MATCH_AUTO, "--match"},
+        {options->map, "--map"},
+        {options->standard, "--standard"},
+        {options->set.count > 0, "--set"},
+        {options->metrics, "--metrics"},
+        {!isnan(options->rtol), "--rtol"},
+        {!isnan(options->atol), "--atol"},
+        {!isnan(options->gt), "--gt"},
+        {!isnan(options->max_err), "--max_err"},
+        {options->equal_nan >= 0, "--equal_nan"},
+    };
+    return refuse_idle(idle, sizeof idle / sizeof *idle,
+                       "on dump.json trees under --rules msprobe");
+}
+
+static int refuse_for_graphs(const struct compare_options *options)
+{
+    const struct idle_option idle[] = {
+        {options->match != PLUMB_MATCH_AUTO, "--match"},
+        {options->fuzzy, "-fm"},
+        {options->map, "--map"},
+        {options->data_map, "-dm"},
+        {options->cell_map, "-cm"},
+    };
+    return refuse_idle(idle, sizeof idle / sizeof *idle, "on graph dumps, which pair by the graph");
 }
 
 /* Dumps of compiled graphs. */
@@ -348,13 +420,17 @@ static int run_compare(const void *context)
     enum plumb_code code = sides.result ? cli_check_ending(sides.result, &err) : PLUMB_OK;
     if (!code && options->output)
         code = result_folder(options->output, &err);
-    if (!code && (options->mode == MODE_TORCHAIR || plumb_torchair_recognise(sides.target)))
-        return compare_torchair(options, &sides);
+    if (!code && (options->mode == MODE_TORCHAIR || plumb_torchair_recognise(sides.target))) {
+        int refused = refuse_for_graphs(options);
+        return refused ? refused : compare_torchair(options, &sides);
+    }
     if (!code && options->rules == RULES_MSPROBE) {
         struct plumb_general_places places;
         code = plumb_general_find(&places, sides.target, sides.golden, &err);
         if (!code) {
-            status = compare_general(options, &sides, &places);
+            status = refuse_for_origin(options);
+            if (!status)
+                status = compare_general(options, &sides, &places);
             plumb_general_places_free(&places);
             return status;
         }
@@ -445,6 +521,12 @@ static const struct args_option pairing_options[] = {
      FIELD(api_map),
      .metavar = "FILE",
      .help = "MindSpore's APIs as PyTorch's; YAML for more"},
+    {.names = {"-lm", "--layer_mapping"},
+     .kind = ARGS_PATH,
+     .arity = ARGS_MAYBE,
+     FIELD(layer_map),
+     .metavar = "FILE",
+     .help = "dumps by layer; YAML: renamed modules by class"},
     {.names = {"-dm", "--data_mapping"},
      .kind = ARGS_PATH,
      FIELD(data_map),

@@ -60,9 +60,11 @@ static enum plumb_code deliver(const struct plumb_general *general,
             cli_say_written(general->table, path);
     }
     free(made);
+    FILE *out = !to_file && cli_is_machine_format(request->view->format) ? stderr : stdout;
+    if (!code)
+        code = result_mapping(general->mapping, request->folder, request->quiet ? NULL : out, err);
     if (!code && !request->quiet)
-        say_counts(general,
-                   !to_file && cli_is_machine_format(request->view->format) ? stderr : stdout);
+        say_counts(general, out);
     return code;
 }
 

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,4 +57,27 @@ enum plumb_code result_reserve_as(char **path, const char *folder, const char *s
             return PLUMB_E_IO;
     }
     return plumb_fail(err, PLUMB_E_IO, "too many result files of this second");
+}
+
+enum plumb_code result_mapping(const char *mapping, const char *folder, FILE *out,
+                               struct plumb_error *err)
+{
+    char *path = NULL;
+    if (!mapping)
+        return PLUMB_OK;
+    enum plumb_code code = result_reserve_as(&path, folder, "data_mapping", ".yaml", err);
+    if (code)
+        return code;
+    FILE *file = fopen(path, "we");
+    bool good = file && fputs(mapping, file) >= 0;
+    if (file && fclose(file))
+        good = false;
+    if (!good) {
+        code = plumb_fail(err, PLUMB_E_IO, "cannot write %s: %s", path, strerror(errno));
+        unlink(path);
+    } else if (out) {
+        fprintf(out, "which rows the layers pair is in %s\n", path);
+    }
+    free(path);
+    return code;
 }

@@ -4,6 +4,8 @@
 
 #include "plumb/error.h"
 
+#include <stdio.h>
+
 /* Makes sure that a folder is there, making its last part when it is missing. */
 enum plumb_code result_folder(const char *folder, struct plumb_error *err);
 
@@ -15,5 +17,10 @@ enum plumb_code result_reserve(char **path, const char *folder, const char *endi
 /* The same with another beginning than compare_result. */
 enum plumb_code result_reserve_as(char **path, const char *folder, const char *stem,
                                   const char *ending, struct plumb_error *err);
+
+/* Writes the file of a mapping, data_mapping_TIME.yaml, and tells its name on `out` (NULL: nobody).
+ * mapping NULL: there is none. */
+enum plumb_code result_mapping(const char *mapping, const char *folder, FILE *out,
+                               struct plumb_error *err);
 
 #endif

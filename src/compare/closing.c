@@ -168,7 +168,9 @@ enum plumb_code compare_closing(struct plumb_comparison *out, const struct compa
     put_count(&text, "; ", out->unmatched, "unmatched");
     if (out->unreadable)
         put_count(&text, ", ", out->unreadable, "not comparable");
-    if (out->worst_row != PLUMB_NO_RECORD && comparison->rows[out->worst_row].distance != 0) {
+    /* Only values tell how far apart two tensors are. */
+    if (comparison->mode == MODE_TENSORS && out->worst_row != PLUMB_NO_RECORD &&
+        comparison->rows[out->worst_row].distance != 0) {
         const struct row *row = &comparison->rows[out->worst_row];
         buf_text(&text, "; worst: ");
         put_clean(&text, compare_name(comparison, out->worst_row));

@@ -167,8 +167,8 @@ static enum plumb_code prepare(struct comparison *comparison, struct plumb_error
         standard = columns == PLUMB_COLUMNS_XRAY ? "xray" : "torchair";
     enum plumb_code code = plumb_standard_load(&comparison->standard, standard, err);
     for (size_t i = 0; !code && i < options->settings_count; i++)
-        code = compare_override(comparison->standard, &comparison->stat_limit,
-                                options->settings[i], err);
+        code = compare_override(comparison->standard, &comparison->stat_limit, options->settings[i],
+                                err);
     comparison->mode = compare_choose_mode(comparison->run[0], comparison->run[1]);
     static const enum layout_kind kinds[] = {[MODE_TENSORS] = LAYOUT_TENSORS,
                                              [MODE_STATISTICS] = LAYOUT_STATISTICS,
@@ -245,6 +245,8 @@ enum plumb_code plumb_compare(struct plumb_comparison *out, const struct plumb_r
         code = compare_table(&out->table, &comparison, err);
     if (!code)
         code = compare_closing(out, &comparison, err);
+    out->mapping = comparison.matching.mapping;
+    comparison.matching.mapping = NULL;
     if (code)
         plumb_comparison_free(out);
 
@@ -267,5 +269,6 @@ void plumb_comparison_free(struct plumb_comparison *comparison)
 {
     plumb_table_free(comparison->table);
     free(comparison->closing);
+    free(comparison->mapping);
     *comparison = (struct plumb_comparison){0};
 }

@@ -67,6 +67,9 @@ enum plumb_code plumb_general_compare(struct plumb_general *out, const char *tar
     }
     collect_notes(out, &general);
 out:
+    out->mapping = general.mapping;
+    if (code)
+        plumb_general_free(out);
     free(general.pairs);
     arena_free(&general.arena);
     dump_close(&general.golden);
@@ -78,5 +81,6 @@ void plumb_general_free(struct plumb_general *general)
 {
     plumb_table_free(general->table);
     free(general->notes);
+    free(general->mapping);
     *general = (struct plumb_general){0};
 }

@@ -59,20 +59,8 @@ struct general {
     struct arena arena;
     struct general_pair *pairs;
     size_t count, capacity;
+    char *mapping; /* what general_layers found, as a file; or NULL */
 };
-
-/* A YAML file of names to names, in order; later entries for the same name win. */
-struct general_map {
-    struct arena arena;
-    const char **from, **to;
-    size_t count;
-    struct map index;
-};
-enum plumb_code general_map_read(struct general_map *map, const char *path,
-                                 struct plumb_error *err);
-enum plumb_code general_map_parse(struct general_map *map, const void *bytes, size_t size,
-                                  struct plumb_error *err);
-void general_map_free(struct general_map *map);
 
 /* Fills pairs, in the order of the table. */
 enum plumb_code general_match(struct general *general, struct plumb_error *err);
@@ -88,6 +76,10 @@ struct general_side {
 /* The same, where call numbers do not count. Changes the keys. */
 enum plumb_code general_fuzzy(struct general *general, struct general_side *target,
                               struct general_side *golden);
+
+/* Makes the keys of the target those that the layers say, and tells them in general->mapping. */
+enum plumb_code general_layers(struct general *general, struct general_side *target,
+                               const struct general_side *golden, struct plumb_error *err);
 
 /* Appends a pair of rows; one whose types do not fit loses its golden row. */
 enum plumb_code general_add(struct general *general, size_t target, size_t golden);

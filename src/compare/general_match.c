@@ -1,5 +1,7 @@
 /* Which rows of the two trees belong together. */
+#include "base/names.h"
 #include "compare/general.h"
+#include "match/api.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -124,14 +126,8 @@ static const char *replace_once(struct arena *arena, const char *text, const cha
     return arena_printf(arena, "%.*s%s%s", (int)(at - text), text, to, at + strlen(from));
 }
 
-static const char *lookup(const struct general_map *map, const char *name)
-{
-    const uint64_t *place = map_get(&map->index, name, strlen(name));
-    return place && map->to ? map->to[*place] : NULL;
-}
-
 /* The golden name that a target row should have by the cell mapping. */
-static const char *cell_name(struct arena *arena, const struct general_map *map, const char *name)
+static const char *cell_name(struct arena *arena, const struct names *map, const char *name)
 {
     static const char *const marks[] = {".forward.", ".backward.", ".parameters_grad."};
     if (!contains(name, "forward") && !contains(name, "backward") &&
@@ -147,7 +143,7 @@ static const char *cell_name(struct arena *arena, const struct general_map *map,
     const char *module = arena_copy(arena, dot + 1, (size_t)(mark - dot - 1));
     if (!module)
         return NULL;
-    const char *whole = lookup(map, module);
+    const char *whole = names_find(map, module);
     if (whole)
         module = whole;
     for (size_t i = 0; !whole && module && i < map->count; i++)
@@ -156,23 +152,40 @@ static const char *cell_name(struct arena *arena, const struct general_map *map,
                   : NULL;
 }
 
+static enum plumb_code rename_apis(struct general_side *target,
+                                   const struct plumb_general_options *options, struct arena *arena,
+                                   struct plumb_error *err)
+{
+    struct api_rules rules;
+    enum plumb_code code = options->api_map ? api_read(&rules, options->api_map, err) : PLUMB_OK;
+    if (code || !options->api_map)
+        return code;
+    for (size_t i = 0; !code && i < target->count; i++) {
+        target->keys[i] = api_rename(arena, &rules, target->keys[i]);
+        if (!target->keys[i])
+            code = plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+    }
+    api_free(&rules);
+    return code;
+}
+
 /* Mappings look names up as the target wrote them, and give names as the golden side counts them.
  */
 static enum plumb_code map_keys(struct general_side *target,
                                 const struct plumb_general_options *options, struct arena *arena,
                                 struct plumb_error *err)
 {
-    struct general_map map = {0};
+    struct names map = {0};
     enum plumb_code code = PLUMB_OK;
     const char *path = options->data_map ? options->data_map : options->cell_map;
     if (!path)
-        return PLUMB_OK;
+        return rename_apis(target, options, arena, err);
     if (*path)
-        code = general_map_read(&map, path, err);
+        code = names_read(&map, path, err);
     for (size_t i = 0; !code && i < target->count; i++) {
         const char *name = target->tree->rows[target->rows[i]].name;
         if (options->data_map) {
-            const char *to = lookup(&map, name);
+            const char *to = names_find(&map, name);
             target->keys[i] = to ? arena_copy(arena, to, strlen(to)) : name;
         } else {
             target->keys[i] = cell_name(arena, &map, name);
@@ -180,8 +193,8 @@ static enum plumb_code map_keys(struct general_side *target,
         if (!target->keys[i])
             code = plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
     }
-    general_map_free(&map);
-    return code;
+    names_free(&map);
+    return code || options->data_map ? code : rename_apis(target, options, arena, err);
 }
 
 static bool in(const char *text, const char *const *list, size_t count)
@@ -225,7 +238,7 @@ enum plumb_code general_add(struct general *general, size_t target, size_t golde
         general->pairs = pairs;
         general->capacity = more;
     }
-    if (golden != GENERAL_NONE && !general->options->data_map &&
+    if (golden != GENERAL_NONE && !general->options->data_map && !general->options->layer_map &&
         !types_fit(general, general->target.rows[target].dtype, general->golden.rows[golden].dtype))
         golden = GENERAL_NONE;
     general->pairs[general->count++] = (struct general_pair){.target = target, .golden = golden};
@@ -279,10 +292,11 @@ enum plumb_code general_match(struct general *general, struct plumb_error *err)
     enum plumb_code code = collect(&target, &general->target, &general->arena);
     if (!code)
         code = collect(&golden, &general->golden, &general->arena);
-    if (!code && options->fuzzy) {
+    if (!code && options->fuzzy && !options->layer_map) {
         code = general_fuzzy(general, &target, &golden);
     } else if (!code) {
-        code = map_keys(&target, options, &general->arena, err);
+        code = options->layer_map ? general_layers(general, &target, &golden, err)
+                                  : map_keys(&target, options, &general->arena, err);
         if (code)
             return code;
         code = match_keys(general, &target, &golden);

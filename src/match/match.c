@@ -229,16 +229,25 @@ static enum plumb_code run_stages(struct matcher *matcher,
         if (code != PLUMB_OK)
             return code;
     }
-    if (options->mode == PLUMB_MATCH_ORDER)
-        return match_order(matcher, err);
-    const char *const files[] = {
-        [MATCH_CELLS] = options->cell_map, [MATCH_APIS] = options->api_map};
-    for (enum match_rename what = MATCH_CELLS; what <= MATCH_APIS; what++) {
-        enum plumb_code code =
-            files[what] ? match_rename(matcher, what, files[what], err) : PLUMB_OK;
-        if (code != PLUMB_OK)
+    if (options->layer_map) {
+        if (!is_dump(target) || !is_dump(golden))
+            return plumb_fail(err, PLUMB_E_ARG,
+                              "a layer mapping is for dumps with a dump.json; other runs take a "
+                              "map file");
+        /* Equal names in different layers are chance: what is left stays alone. */
+        enum plumb_code code = match_layers(matcher, options->layer_map, err);
+        if (code != PLUMB_OK || options->mode != PLUMB_MATCH_FUZZY)
             return code;
     }
+    if (options->mode == PLUMB_MATCH_ORDER)
+        return match_order(matcher, err);
+    enum plumb_code code = PLUMB_OK;
+    if (options->cell_map)
+        code = match_cells(matcher, options->cell_map, err);
+    if (!code && options->api_map)
+        code = match_apis(matcher, options->api_map, err);
+    if (code)
+        return code;
     bool dumps = is_dump(target) && is_dump(golden);
     if (dumps && options->mode == PLUMB_MATCH_FUZZY && !match_calls(matcher))
         return out_of_memory(err);
@@ -324,6 +333,7 @@ enum plumb_code match_records(struct plumb_matching *out, const struct plumb_rec
         goto out;
     }
     code = run_stages(&matcher, options, err);
+    out->mapping = matcher.mapping;
     if (code == PLUMB_OK && !list_pairs(&matcher, out))
         code = out_of_memory(err);
 out:
@@ -401,5 +411,6 @@ enum plumb_code plumb_match(struct plumb_matching *out, const struct plumb_run *
 void plumb_matching_free(struct plumb_matching *matching)
 {
     free(matching->pairs);
+    free(matching->mapping);
     *matching = (struct plumb_matching){0};
 }

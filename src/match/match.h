@@ -22,6 +22,7 @@ struct matcher {
     struct match_side side[2];
     enum plumb_match_how *how; /* by target record */
     bool by_step, by_rank;     /* must be equal */
+    char *mapping;             /* what match_layers found, as a file; or NULL */
     struct arena arena;        /* whatever lives as long as the matching */
 };
 
@@ -58,11 +59,11 @@ enum plumb_code match_map_file(struct matcher *matcher, const char *path, struct
 bool match_fuzzy(struct matcher *matcher); /* false when out of memory */
 bool match_calls(struct matcher *matcher); /* rows of dumps only; false when out of memory */
 enum plumb_code match_data_map(struct matcher *matcher, const char *file, struct plumb_error *err);
+enum plumb_code match_layers(struct matcher *matcher, const char *file, struct plumb_error *err);
 
-/* Renames modules or APIs in the keys of the target as a mapping file says; file "" has no names. */
-enum match_rename { MATCH_CELLS, MATCH_APIS };
-enum plumb_code match_rename(struct matcher *matcher, enum match_rename what, const char *file,
-                             struct plumb_error *err);
+/* Rename modules or APIs in the keys of the target as a mapping file says; file "" has no names. */
+enum plumb_code match_cells(struct matcher *matcher, const char *file, struct plumb_error *err);
+enum plumb_code match_apis(struct matcher *matcher, const char *file, struct plumb_error *err);
 
 /* plumb_match on arrays of records. */
 enum plumb_code match_records(struct plumb_matching *out, const struct plumb_record *const *target,

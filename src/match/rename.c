@@ -1,6 +1,7 @@
 /* Mapping files of the origin: names of cells or modules, and names of rows. */
 #define _GNU_SOURCE
-#include "compare/general.h"
+#include "base/names.h"
+#include "match/api.h"
 #include "match/match.h"
 
 #include <string.h>
@@ -14,7 +15,7 @@ static const char *replace(struct arena *arena, const char *text, const char *at
 
 /* The module path and class in "Module.layer.fc.Dense.forward.0.input.0", renamed: as a whole, or
  * else every piece that the file names. */
-static const char *rename_cell(struct arena *arena, const struct general_map *map, const char *key)
+static const char *rename_cell(struct arena *arena, const struct names *map, const char *key)
 {
     static const char *const words[] = {".forward.", ".backward.", ".parameters_grad."};
     const char *end = NULL, *dot = strchr(key, '.');
@@ -25,9 +26,9 @@ static const char *rename_cell(struct arena *arena, const struct general_map *ma
     const char *path = arena_copy(arena, dot + 1, (size_t)(end - dot - 1));
     if (!path)
         return NULL;
-    const uint64_t *whole = map_get(&map->index, path, strlen(path));
+    const char *whole = names_find(map, path);
     if (whole) {
-        path = map->to[*whole];
+        path = whole;
     } else {
         for (size_t i = 0; path && i < map->count; i++) {
             const char *found = *map->from[i] ? strstr(path, map->from[i]) : NULL;
@@ -42,55 +43,50 @@ static const char *rename_cell(struct arena *arena, const struct general_map *ma
                         path, end);
 }
 
-/* The call in "Mint.add.3.forward.input.0", renamed: as the file says, or by what the two frameworks
- * call the same set of functions. */
-static const char *rename_api(struct arena *arena, const struct general_map *map, const char *key)
-{
-    static const char *const prefixes[][2] = {{"MintFunctional.", "Functional."},
-                                              {"MintDistributed.", "Distributed."},
-                                              {"Mint.", "Torch."},
-                                              {"StubTensor.", "Tensor."}};
-    const char *dot = strchr(key, '.'), *end = dot ? strchr(dot + 1, '.') : NULL;
-    if (!end)
-        return key;
-    const char *api = arena_copy(arena, key, (size_t)(end - key));
-    if (!api)
-        return NULL;
-    const uint64_t *known = map_get(&map->index, api, strlen(api));
-    if (known)
-        return arena_printf(arena, "%s%s", map->to[*known], end);
-    for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++)
-        if (strncmp(key, prefixes[i][0], strlen(prefixes[i][0])) == 0)
-            return arena_printf(arena, "%s%s", prefixes[i][1], key + strlen(prefixes[i][0]));
-    return key;
-}
-
-enum plumb_code match_rename(struct matcher *matcher, enum match_rename what, const char *file,
-                             struct plumb_error *err)
+/* The keys of the target, to be changed; NULL when out of memory. */
+static const char **target_keys(struct matcher *matcher)
 {
     struct match_side *side = &matcher->side[TARGET];
-    struct general_map map = {0};
-    enum plumb_code code = *file ? general_map_read(&map, file, err) : PLUMB_OK;
+    if (side->keys)
+        return side->keys;
+    side->keys = arena_array(&matcher->arena, side->count, sizeof *side->keys);
+    for (size_t i = 0; side->keys && i < side->count; i++) {
+        const struct plumb_record *record = side->records[i];
+        side->keys[i] = record->key ? record->key : record->name;
+    }
+    return side->keys;
+}
+
+enum plumb_code match_cells(struct matcher *matcher, const char *file, struct plumb_error *err)
+{
+    struct names map = {0};
+    enum plumb_code code = *file ? names_read(&map, file, err) : PLUMB_OK;
     if (code)
         return code;
-    bool first = !side->keys;
-    if (first)
-        side->keys = arena_array(&matcher->arena, side->count, sizeof *side->keys);
-    bool done = side->keys != NULL;
-    for (size_t i = 0; done && i < side->count; i++) {
-        const struct plumb_record *record = side->records[i];
-        const char *key = record->key ? record->key : record->name;
-        key = first ? key : side->keys[i];
-        side->keys[i] = what == MATCH_CELLS ? rename_cell(&matcher->arena, &map, key)
-                                            : rename_api(&matcher->arena, &map, key);
-        done = side->keys[i] != NULL;
-    }
-    general_map_free(&map);
+    const char **keys = target_keys(matcher);
+    bool done = keys != NULL;
+    for (size_t i = 0; done && i < matcher->side[TARGET].count; i++)
+        done = (keys[i] = rename_cell(&matcher->arena, &map, keys[i]));
+    names_free(&map);
+    return done ? PLUMB_OK : plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+}
+
+enum plumb_code match_apis(struct matcher *matcher, const char *file, struct plumb_error *err)
+{
+    struct api_rules rules;
+    enum plumb_code code = api_read(&rules, file, err);
+    if (code)
+        return code;
+    const char **keys = target_keys(matcher);
+    bool done = keys != NULL;
+    for (size_t i = 0; done && i < matcher->side[TARGET].count; i++)
+        done = (keys[i] = api_rename(&matcher->arena, &rules, keys[i]));
+    api_free(&rules);
     return done ? PLUMB_OK : plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
 }
 
 /* Pairs by the file; golden rows are known by their names (keys: 0) or what matching compares. */
-static bool pair_mapped(struct matcher *matcher, const struct general_map *map, bool by_key)
+static bool pair_mapped(struct matcher *matcher, const struct names *map, bool by_key)
 {
     struct match_key *keys[2];
     for (int which = TARGET; which <= GOLDEN; which++) {
@@ -102,10 +98,9 @@ static bool pair_mapped(struct matcher *matcher, const struct general_map *map, 
             const struct plumb_record *record = side->records[i];
             const char *name = by_key && record->key ? record->key : record->name;
             if (which == TARGET) {
-                const uint64_t *to = map_get(&map->index, name, strlen(name));
-                if (!to)
+                name = names_find(map, name);
+                if (!name)
                     continue;
-                name = map->to[*to];
             }
             const char *place = match_place(matcher, record);
             const char *key = place ? arena_printf(&matcher->arena, "%s%s", name, place) : NULL;
@@ -120,11 +115,11 @@ static bool pair_mapped(struct matcher *matcher, const struct general_map *map, 
 
 enum plumb_code match_data_map(struct matcher *matcher, const char *file, struct plumb_error *err)
 {
-    struct general_map map;
-    enum plumb_code code = general_map_read(&map, file, err);
+    struct names map;
+    enum plumb_code code = names_read(&map, file, err);
     if (code)
         return code;
     bool done = pair_mapped(matcher, &map, false) && pair_mapped(matcher, &map, true);
-    general_map_free(&map);
+    names_free(&map);
     return done ? PLUMB_OK : plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
 }

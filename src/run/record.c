@@ -157,6 +157,7 @@ static struct plumb_recorded *recorded_of(struct record_maker *maker, const stru
         .value = row->value,
         .checksum = row->md5,
         .data_name = row->data_name,
+        .parent = api->parent,
         .stack = api->stack ? tree->stacks[api->stack - 1] : NULL,
     };
     if (!row->tensor && !row->value)

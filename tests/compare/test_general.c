@@ -1,4 +1,5 @@
 #define _GNU_SOURCE
+#include "base/names.h"
 #include "compare/general.h"
 #include "plumb/write.h"
 
@@ -245,19 +246,19 @@ static void test_bad_mappings_name_a_line(void **state)
                  {"a: b\n\"c\n", "line 3"},    {"a: &x b\nc: *x\n", "line 2"},
                  {"a: \xff\n", "line 1"}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        struct general_map map;
+        struct names map;
         struct plumb_error err;
-        assert_int_equal(general_map_parse(&map, cases[i].text, strlen(cases[i].text), &err),
+        assert_int_equal(names_parse(&map, cases[i].text, strlen(cases[i].text), &err),
                          PLUMB_E_FORMAT);
         if (!strstr(err.message, cases[i].line))
             fail_msg("%s: %s", cases[i].text, err.message);
     }
-    struct general_map map;
+    struct names map;
     struct plumb_error err;
-    assert_int_equal(general_map_parse(&map, "", 0, &err), PLUMB_OK);
+    assert_int_equal(names_parse(&map, "", 0, &err), PLUMB_OK);
     assert_int_equal(map.count, 0);
-    general_map_free(&map);
-    assert_int_equal(general_map_read(&map, "missing.yaml", &err), PLUMB_E_IO);
+    names_free(&map);
+    assert_int_equal(names_read(&map, "missing.yaml", &err), PLUMB_E_IO);
 }
 
 static void test_rules_of_statistics(void **state)

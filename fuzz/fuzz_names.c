@@ -1,4 +1,4 @@
-#include "compare/general.h"
+#include "base/names.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -6,9 +6,9 @@
 /* A mapping file: every name that it maps can be found, and an error says something. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct general_map map;
+    struct names map;
     struct plumb_error err = {0};
-    if (general_map_parse(&map, data, size, &err)) {
+    if (names_parse(&map, data, size, &err)) {
         if (!err.message[0])
             abort();
         return 0;
@@ -18,6 +18,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         if (!place || *place != i || !map.to[i])
             abort();
     }
-    general_map_free(&map);
+    names_free(&map);
     return 0;
 }
