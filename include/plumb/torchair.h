@@ -1,5 +1,5 @@
-/* TorchAir dumps: what a graph compiled for a device computed (GE files), against the same graph run
- * operator by operator (FX .npy files), or against a GE dump without fusion. */
+/* TorchAir dumps: what a graph compiled for a device computed (GE files), against the same graph
+ * run operator by operator (FX .npy files), or against a GE dump without fusion. */
 #ifndef PLUMB_TORCHAIR_H
 #define PLUMB_TORCHAIR_H
 
@@ -11,7 +11,8 @@ extern "C" {
 
 struct plumb_torchair_options {
     /* Pair, order, drop and measure as msProbe does, its quirks included where it does not give up.
-     * Without: nothing is dropped, and what has no partner or cannot be read is a row that says so. */
+     * Without: nothing is dropped, and what has no partner or cannot be read is a row that says
+     * so. */
     bool msprobe_rules;
     bool msprobe_columns; /* its table; else the columns of PLUMB_COLUMNS_TORCHAIR */
 

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 static bool is_number(const char *text)
@@ -31,8 +32,8 @@ static long open_flags(int process, const char *descriptor)
         return -1;
     }
     while (flags < 0 && fgets(line, sizeof line, stream))
-        if (sscanf(line, "flags: %lo", (unsigned long *)&flags) != 1)
-            flags = -1;
+        if (strncmp(line, "flags:", 6) == 0)
+            flags = (long)strtoul(line + 6, NULL, 8);
     fclose(stream);
     return flags;
 }
@@ -74,12 +75,12 @@ static bool has_mapped(int process, const struct stat *file)
         return false;
     }
     bool found = false;
-    char *line = NULL, permissions[8];
+    char *line = NULL, permissions[8], inode[24];
     size_t room = 0;
-    unsigned long long inode;
     while (!found && getline(&line, &room, stream) > 0)
-        found = sscanf(line, "%*s %4s %*s %*s %llu", permissions, &inode) == 2 &&
-                permissions[1] == 'w' && permissions[3] == 's' && inode == file->st_ino;
+        found = sscanf(line, "%*s %4s %*s %*s %20s", permissions, inode) == 2 &&
+                permissions[1] == 'w' && permissions[3] == 's' &&
+                strtoull(inode, NULL, 10) == file->st_ino;
     free(line);
     fclose(stream);
     return found;

@@ -46,7 +46,7 @@ static enum plumb_code no_memory(struct plumb_error *err)
     return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
 }
 
-/* -- Graph texts -------------------------------------------------------------------------------- */
+/* Graph texts. */
 
 static void find_graphs(struct graph_files *files, const struct tree *tree, int64_t rank)
 {
@@ -94,7 +94,7 @@ bool plumb_torchair_recognise(const char *path)
     return found;
 }
 
-/* -- Results ------------------------------------------------------------------------------------ */
+/* Results. */
 
 static struct plumb_torchair_part *add_part(struct plumb_torchair *out)
 {
@@ -143,7 +143,7 @@ static enum plumb_code finish_part(struct session *session, struct rank *rank, i
     return code;
 }
 
-/* -- Pairing ------------------------------------------------------------------------------------ */
+/* Pairing. */
 
 static const char *token_name(struct rank *rank, int64_t id)
 {
@@ -277,7 +277,7 @@ static enum plumb_code compare_rank(struct session *session, struct rank *rank,
     return code;
 }
 
-/* -- Ranks -------------------------------------------------------------------------------------- */
+/* Ranks. */
 
 /* The folder of a rank: the last one whose name ends so. */
 static const struct tree *find_rank(const struct tree *tree, int64_t number)
