@@ -390,8 +390,8 @@ static void test_bytes(void **state)
 
 /* -- Somebody else's list ---------------------------------------------------------------------- */
 
-/* golden/compare/vectors/lowbit_decode.csv: code, then for each of three types what a tool reads and
- * what is true. */
+/* golden/compare/vectors/lowbit_decode.csv: code, then for each of three types what a tool reads
+ * and what is true. */
 static void test_golden_list(void **state)
 {
     (void)state;
