@@ -86,6 +86,11 @@ void plumb_to_f64(enum plumb_dtype dtype, const void *data, uint64_t first, size
  * Overflow gives infinity, or NaN where the type has none. Float types only. */
 double plumb_round_to(enum plumb_dtype dtype, double value);
 
+/* Stores count numbers at out (no alignment needed) as elements of the type: floats rounded to
+ * nearest even, integers truncated and wrapped (NaN: 0), bool: not zero. Not for complex and packed
+ * 4-bit types. */
+void plumb_from_f64(enum plumb_dtype dtype, const double *in, size_t count, void *out);
+
 #ifdef __cplusplus
 }
 #endif

@@ -13,6 +13,11 @@ extern "C" {
 enum plumb_code plumb_npy_write(const char *path, const struct plumb_tensor *tensor,
                                 struct plumb_error *err);
 
+/* Writes one tensor to a .pt file, as torch.save does. Types torch 1.13 lacks are refused with
+ * PLUMB_E_UNSUPPORTED. */
+enum plumb_code plumb_pt_write(const char *path, const struct plumb_tensor *tensor,
+                               struct plumb_error *err);
+
 struct plumb_writer;
 
 struct plumb_writer_options {

@@ -50,9 +50,23 @@ const struct args_command cli_root = {
 };
 
 const struct args_command *const cli_commands[] = {
-    &cmd_compare,      &cmd_summary,      &cmd_info,     &cmd_convert,        &cmd_standard,
-    &cmd_config_check, &cmd_merge_result, &cmd_condense, &cmd_overflow_check, &cmd_help,
-    &cmd_man,          &cmd_completion,   NULL,
+    &cmd_compare,
+    &cmd_summary,
+    &cmd_info,
+    &cmd_convert,
+    &cmd_standard,
+    &cmd_config_check,
+    &cmd_merge_result,
+    &cmd_condense,
+    &cmd_overflow_check,
+    &cmd_api_precision_compare,
+    &cmd_acc_check,
+    &cmd_multi_acc_check,
+    &cmd_ops,
+    &cmd_help,
+    &cmd_man,
+    &cmd_completion,
+    NULL,
 };
 
 const struct args_command *cli_find(const char *name)

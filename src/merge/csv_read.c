@@ -1,19 +1,8 @@
-#include "base/buf.h"
+#include "base/csv.h"
 #include "merge/rows.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-enum { MAX_COLUMNS = 16384 };
-
-struct csv {
-    const char *at, *end;
-    uint64_t line;
-    struct row_cell *cells;
-    size_t *starts;
-    size_t count;
-    struct buf text; /* of the row's cells, each ended by a NUL */
-};
 
 bool rows_is_number(const char *text)
 {
@@ -36,103 +25,53 @@ bool rows_is_number(const char *text)
     return digits && !*text;
 }
 
-/* A cell in quotes, up to behind the quote that ends it. False when there is none. */
-static bool read_quoted(struct csv *csv)
+/* The row as texts that end with a NUL, which the reader's rows are made of. */
+struct row {
+    struct buf text;
+    struct row_cell *cells;
+    size_t capacity;
+};
+
+static enum plumb_code hand_over(const struct csv *csv, struct row *row,
+                                 const struct row_reader *reader, struct plumb_error *err)
 {
-    csv->at++;
-    while (csv->at < csv->end) {
-        const char *quote = memchr(csv->at, '"', (size_t)(csv->end - csv->at));
-        if (!quote)
-            return false;
-        for (const char *c = csv->at; c < quote; c++)
-            csv->line += *c == '\n';
-        buf_append(&csv->text, csv->at, (size_t)(quote - csv->at));
-        csv->at = quote + 1;
-        if (csv->at == csv->end || *csv->at != '"')
-            return true;
-        buf_append(&csv->text, "\"", 1);
-        csv->at++;
+    if (row->capacity < csv->capacity) {
+        struct row_cell *cells = realloc(row->cells, csv->capacity * sizeof *cells);
+        if (!cells)
+            return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+        row->cells = cells;
+        row->capacity = csv->capacity;
     }
-    return false;
-}
-
-static void read_plain(struct csv *csv)
-{
-    const char *start = csv->at;
-    while (csv->at < csv->end && *csv->at != ',' && *csv->at != '\n' && *csv->at != '\r')
-        csv->at++;
-    buf_append(&csv->text, start, (size_t)(csv->at - start));
-}
-
-static enum plumb_code read_cell(struct csv *csv, struct plumb_error *err)
-{
-    if (csv->count == MAX_COLUMNS)
-        return plumb_fail(err, PLUMB_E_FORMAT, "line %llu: more than %d columns",
-                          (unsigned long long)csv->line, MAX_COLUMNS);
-    unsigned long long line = csv->line;
-    csv->starts[csv->count++] = csv->text.size;
-    if (csv->at < csv->end && *csv->at == '"' && !read_quoted(csv))
-        return plumb_fail(err, PLUMB_E_FORMAT, "line %llu: a quote is not closed", line);
-    read_plain(csv); /* what is left of it, quoted or not */
-    buf_append(&csv->text, "", 1);
-    if (csv->text.failed)
-        return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
-    return PLUMB_OK;
-}
-
-static void end_line(struct csv *csv)
-{
-    if (csv->at < csv->end && *csv->at == '\r')
-        csv->at++;
-    if (csv->at < csv->end && *csv->at == '\n')
-        csv->at++;
-    csv->line++;
-}
-
-static enum plumb_code read_row(struct csv *csv, const struct row_reader *reader,
-                                struct plumb_error *err)
-{
-    enum plumb_code code;
-    csv->count = csv->text.size = 0;
-    while (!(code = read_cell(csv, err)) && csv->at < csv->end && *csv->at == ',')
-        csv->at++;
-    if (code)
-        return code;
-    end_line(csv);
-    bool empty = true;
+    row->text.size = 0;
     for (size_t i = 0; i < csv->count; i++) {
-        const char *text = csv->text.data + csv->starts[i];
-        text += strspn(text, " "); /* " inf" */
-        csv->cells[i] =
-            (struct row_cell){.text = *text ? text : NULL, .number = rows_is_number(text)};
-        empty = empty && !*text;
+        buf_append(&row->text, csv->cells[i].text, csv->cells[i].length);
+        buf_append(&row->text, "", 1);
     }
-    return empty ? PLUMB_OK : reader->row(reader->context, 0, csv->cells, csv->count, err);
+    if (row->text.failed)
+        return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+    bool empty = true;
+    const char *text = row->text.data;
+    for (size_t i = 0; i < csv->count; text += csv->cells[i++].length + 1) {
+        const char *inner = text + strspn(text, " "); /* " inf" */
+        row->cells[i] =
+            (struct row_cell){.text = *inner ? inner : NULL, .number = rows_is_number(inner)};
+        empty = empty && !*inner;
+    }
+    return empty ? PLUMB_OK : reader->row(reader->context, 0, row->cells, csv->count, err);
 }
 
 enum plumb_code csv_read(const struct plumb_file *file, const struct row_reader *reader,
                          struct plumb_error *err)
 {
-    static const char mark[] = "\xef\xbb\xbf";
-    struct csv csv = {.line = 1};
-    if (!file->size)
-        return PLUMB_OK;
-    csv.at = (const char *)file->data;
-    csv.end = csv.at + file->size;
-    if (file->size >= 3 && memcmp(csv.at, mark, 3) == 0)
-        csv.at += 3;
-    csv.cells = calloc(MAX_COLUMNS, sizeof *csv.cells);
-    csv.starts = calloc(MAX_COLUMNS, sizeof *csv.starts);
+    struct csv csv;
+    struct row row = {0};
+    csv_open(&csv, file->data, (size_t)file->size);
+    bool more = true;
     enum plumb_code code = PLUMB_OK;
-    if (!csv.cells || !csv.starts) {
-        code = plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
-        goto out;
-    }
-    while (!code && csv.at < csv.end)
-        code = read_row(&csv, reader, err);
-out:
-    buf_free(&csv.text);
-    free(csv.cells);
-    free(csv.starts);
+    while (!code && !(code = csv_next(&csv, &more, err)) && more)
+        code = hand_over(&csv, &row, reader, err);
+    csv_close(&csv);
+    buf_free(&row.text);
+    free(row.cells);
     return code;
 }

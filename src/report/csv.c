@@ -34,7 +34,7 @@ static bool is_formula(const char *text)
     return text[1] && !is_number(text);
 }
 
-static void write_text(struct sink *sink, const char *text)
+void csv_write_text(struct sink *sink, const char *text)
 {
     bool formula = is_formula(text);
     bool quote = strpbrk(text, ",\"\r\n") != NULL;
@@ -71,7 +71,7 @@ enum plumb_code csv_write(const struct plumb_table *table, const struct plumb_ta
     for (size_t i = 0; i < columns; i++) {
         if (i)
             sink_char(sink, ',');
-        write_text(sink, plumb_table_column(table, i)->title);
+        csv_write_text(sink, plumb_table_column(table, i)->title);
     }
     sink_char(sink, '\n');
 
@@ -82,7 +82,7 @@ enum plumb_code csv_write(const struct plumb_table *table, const struct plumb_ta
             if (i)
                 sink_char(sink, ',');
             if (cell->type == PLUMB_CELL_TEXT)
-                write_text(sink, cell->as.text);
+                csv_write_text(sink, cell->as.text);
             else
                 sink_text(sink, cell_exact(cell, plumb_table_column(table, i), number));
             /* A line with nothing on it would not be read as a row. */

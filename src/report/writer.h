@@ -16,6 +16,9 @@ enum plumb_code json_write(const struct plumb_table *table, const struct plumb_t
 enum plumb_code markdown_write(const struct plumb_table *table, const struct plumb_table_look *look,
                                struct sink *sink);
 
+/* One cell of a CSV file: quoted where needed, made harmless where a spreadsheet would run it. */
+void csv_write_text(struct sink *sink, const char *text);
+
 /* Writes a workbook to path, which is in folder, where further temporary files may be made. */
 enum plumb_code xlsx_write(const struct plumb_sheet *sheets, size_t count, const char *path,
                            const char *folder, struct plumb_error *err);

@@ -1,0 +1,111 @@
+/* Operators: plumb's own implementation of what PyTorch programs call, forward and backward.
+ *
+ * A call is a name with arguments, as a dump.json records it. It can be computed in the recorded
+ * types, or raised: all floating-point values and results in float64 (float64 itself is computed in
+ * extended precision and rounded once), which is the reference that devices are judged by.
+ *
+ * All functions are thread-safe; the same call may run on several threads at once. */
+#ifndef PLUMB_OP_H
+#define PLUMB_OP_H
+
+#include "plumb/tensor.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum plumb_arg_kind {
+    PLUMB_ARG_NONE,
+    PLUMB_ARG_TENSOR,
+    PLUMB_ARG_BOOL,
+    PLUMB_ARG_INT,
+    PLUMB_ARG_FLOAT,
+    PLUMB_ARG_TEXT,
+    PLUMB_ARG_DTYPE,
+    PLUMB_ARG_LIST,  /* list, tuple or torch.Size */
+    PLUMB_ARG_SLICE, /* items: start, stop, step, each an integer or none */
+    PLUMB_ARG_ELLIPSIS,
+    PLUMB_ARG_DEVICE, /* text: "npu:0" */
+    PLUMB_ARG_OTHER,  /* recorded, but not what it was: an empty object, a process group, ... */
+};
+
+/* One argument or result. Only the fields of its kind mean something. */
+struct plumb_arg {
+    enum plumb_arg_kind kind;
+    bool requires_grad;                /* tensor */
+    const struct plumb_tensor *tensor; /* tensor */
+    int64_t integer;                   /* int, bool */
+    double number;                     /* float */
+    const char *text;                  /* text, device, other */
+    enum plumb_dtype dtype;            /* dtype */
+    const struct plumb_arg *items;     /* list, slice */
+    size_t n_items;
+};
+
+struct plumb_kwarg {
+    const char *name;
+    struct plumb_arg value;
+};
+
+/* Where operators that drop elements at random take their 32-bit draws from. */
+struct plumb_draws {
+    uint32_t (*next)(void *state);
+    void *state;
+};
+
+struct plumb_call {
+    const char *prefix; /* "Functional", "Tensor", "Torch", "Aten", "NPU", "VF" */
+    const char *name;   /* "layer_norm", "linalg.norm" */
+    const struct plumb_arg *args;
+    size_t n_args;
+    const struct plumb_kwarg *kwargs;
+    size_t n_kwargs;
+    const struct plumb_tensor *const *grads; /* gradients of the outputs, in their order; NULL where
+                                                an output has none. No grads: forward only */
+    size_t n_grads;
+    const struct plumb_draws *draws; /* NULL: from a fixed seed */
+    bool legacy_scale; /* a missing attention scale is 1/sqrt(d) instead of the operator's 1.0 */
+};
+
+enum plumb_precision {
+    PLUMB_OWN,    /* float16 and bfloat16 are computed in float32 and rounded when stored */
+    PLUMB_RAISED, /* the reference */
+};
+
+struct plumb_result {
+    struct plumb_arg *outputs;
+    size_t n_outputs;
+    bool tuple;              /* a tuple or list came back, even if of one element */
+    struct plumb_arg *grads; /* one for each tensor in args, depth first, then in kwargs; kind none
+                                where there is no gradient */
+    size_t n_grads, n_arg_grads; /* the first n_arg_grads belong to args */
+    void *memory;                /* owns all of it */
+};
+
+/* Runs a call. PLUMB_E_UNSUPPORTED: no such operator, or not with these arguments; PLUMB_E_ARG: the
+ * arguments contradict each other (shapes, types, ranges); messages say which. out is always safe to
+ * destroy. Nothing of the call is kept, but results may alias its tensors' data. */
+enum plumb_code plumb_op_run(const struct plumb_call *call, enum plumb_precision precision,
+                             struct plumb_result *out, struct plumb_error *err);
+void plumb_result_destroy(struct plumb_result *result);
+
+struct plumb_op {
+    const char *names;  /* separated by blanks, the usual one first */
+    const char *schema; /* one signature a line: "add(Tensor input, Operand other, *, number
+                           alpha=1)" */
+    const char *family; /* "unary", "norm", ... */
+    const char *about;  /* one line: the formula or a remark; may be NULL */
+    bool backward;      /* has a gradient */
+    bool random;        /* results are random: run, but not comparable value by value */
+};
+
+/* The operator behind a name; prefix may be NULL (any). NULL when plumb has none. */
+const struct plumb_op *plumb_op_find(const char *prefix, const char *name);
+
+/* All of them: i from 0 until NULL comes back. */
+const struct plumb_op *plumb_op_at(size_t i);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

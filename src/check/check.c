@@ -1,0 +1,289 @@
+/* The run: calls are handed out in the order of the dump to several threads, and their rows are
+ * written in that order, whoever is ready first. */
+#define _GNU_SOURCE
+#include "plumb/check.h"
+
+#include "base/pool.h"
+#include "check/filter.h"
+#include "check/journal.h"
+#include "check/work.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* A call that is finished, or on its way; its texts live until they are written. */
+struct slot {
+    size_t call; /* in the dump */
+    bool ready;
+    struct arena arena;
+    struct journal_entry entry;
+};
+
+struct run {
+    const struct plumb_check_options *options;
+    struct plumb_check_summary *summary;
+    struct case_file *file;
+    struct arena arena; /* of the configuration */
+    struct check_config config;
+    struct selector selector;
+    struct work_shared shared;
+    struct mt19937 mt;
+    struct journal journal;
+    char error_data[4096];
+
+    struct slot *slots; /* what is to be done, in order */
+    size_t n_slots, written;
+
+    pthread_mutex_t lock; /* of all below, and of the journal */
+    size_t end;           /* slots from here on are left: the run failed there, or was stopped */
+    enum plumb_code code;
+    struct plumb_error err;
+};
+
+/* The run ends before slot i; what comes before it is still finished. */
+static void fail_at(struct run *run, size_t i, const struct plumb_error *err)
+{
+    if (i >= run->end)
+        return;
+    run->end = i;
+    run->code = err->code;
+    run->err = *err;
+}
+
+static enum plumb_check_status worse(const struct journal_entry *entry)
+{
+    if (entry->forward == STATUS_SKIP)
+        return PLUMB_CHECK_SKIP;
+    if (entry->forward == STATUS_ERROR || entry->backward == STATUS_ERROR)
+        return PLUMB_CHECK_ERROR;
+    if (entry->forward == STATUS_WARNING || entry->backward == STATUS_WARNING)
+        return PLUMB_CHECK_WARNING;
+    return PLUMB_CHECK_PASS;
+}
+
+static void tell_progress(struct run *run, const struct journal_entry *entry)
+{
+    if (!run->options->progress)
+        return;
+    const struct plumb_check_progress progress = {
+        .done = run->written,
+        .total = run->n_slots,
+        .name = entry->name,
+        .forward = check_status_text(entry->forward),
+        .backward = check_status_text(entry->backward),
+    };
+    if (!run->options->progress(run->options->context, &progress)) {
+        run->summary->stopped = true;
+        run->end = run->written;
+    }
+}
+
+/* Writes whatever is ready and next in order. Called with the lock held. */
+static void write_ready(struct run *run)
+{
+    while (run->written < run->end && run->slots[run->written].ready) {
+        struct slot *slot = &run->slots[run->written];
+        struct plumb_error err = {0};
+        if (journal_add(&run->journal, &slot->entry, &err)) {
+            fail_at(run, run->written, &err);
+            return;
+        }
+        run->summary->apis[worse(&slot->entry)]++;
+        run->written++;
+        tell_progress(run, &slot->entry);
+        arena_free(&slot->arena);
+    }
+}
+
+static void do_slot(void *context, size_t i, unsigned thread)
+{
+    struct run *run = context;
+    struct slot *slot = &run->slots[i];
+    pthread_mutex_lock(&run->lock);
+    const bool left = i >= run->end;
+    pthread_mutex_unlock(&run->lock);
+    if (left)
+        return;
+    struct plumb_error err = {0};
+    struct plumb_device *device = run->options->devices[thread % run->options->n_devices];
+    const enum plumb_code code =
+        work_case(&run->shared, slot->call, device, &slot->arena, &slot->entry, &err);
+    pthread_mutex_lock(&run->lock);
+    if (code)
+        fail_at(run, i, &err);
+    slot->ready = !code;
+    write_ready(run);
+    pthread_mutex_unlock(&run->lock);
+}
+
+/* ---- Setting up ----------------------------------------------------------------------------------- */
+
+static enum plumb_code make_folder(const char *folder, struct plumb_error *err)
+{
+    char path[4096];
+    if (snprintf(path, sizeof path, "%s", folder) >= (int)sizeof path)
+        return plumb_fail(err, PLUMB_E_ARG, "the path of the result folder is too long");
+    for (char *c = path + (*path == '/');; c++) {
+        const char was = *c;
+        if (was != '/' && was != '\0')
+            continue;
+        *c = '\0';
+        if (*path && mkdir(path, 0777) && errno != EEXIST && errno != EISDIR) {
+            plumb_fail(err, PLUMB_E_IO, "cannot make the folder: %s", strerror(errno));
+            plumb_error_in_file(err, path);
+            return PLUMB_E_IO;
+        }
+        *c = was;
+        if (was == '\0')
+            return PLUMB_OK;
+    }
+}
+
+static enum plumb_code set_up_rules(struct run *run, struct plumb_error *err)
+{
+    const struct plumb_check_options *options = run->options;
+    const bool msprobe = options->rules == PLUMB_CHECK_MSPROBE;
+    check_config_init(&run->config);
+    enum plumb_code code = PLUMB_OK;
+    if (options->config)
+        code = check_config_read(&run->config, options->config, &run->arena, err);
+    if (!code)
+        code = selector_init(&run->selector, &run->config, msprobe, err);
+    if (code)
+        return code;
+    const char **quantized =
+        arena_array(&run->arena, run->config.quantization_api_list.count + 1, sizeof *quantized);
+    if (!quantized)
+        return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+    for (size_t k = 0; k < run->config.quantization_api_list.count; k++)
+        quantized[k] = run->config.quantization_api_list.names[k];
+    run->shared = (struct work_shared){
+        .file = run->file,
+        .selector = &run->selector,
+        .inputs = {.inputs = (enum input_kind)options->inputs,
+                   .seed = options->seed,
+                   .msprobe = msprobe,
+                   .data_dir = case_data_dir(run->file)},
+        .judge = {.rules = msprobe ? RULES_MSPROBE : RULES_DOCUMENTED,
+                  .precision = run->config.precision,
+                  .quantized =
+                      run->config.quantization_api_list.count ? quantized : standard_quantized},
+    };
+    if (options->msprobe_rng) {
+        mt19937_init(&run->mt, 1234);
+        run->shared.inputs.mt = &run->mt;
+    }
+    return PLUMB_OK;
+}
+
+static enum plumb_code set_up_slots(struct run *run, struct plumb_error *err)
+{
+    const size_t n = case_count(run->file);
+    bool *keep = calloc(n + 1, sizeof *keep);
+    run->slots = calloc(n + 1, sizeof *run->slots);
+    enum plumb_code code = PLUMB_OK;
+    if (!keep || !run->slots)
+        code = plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+    else if (run->options->filter)
+        code = filter_repeats(run->file, run->options->rules == PLUMB_CHECK_MSPROBE, keep, err);
+    for (size_t k = 0; k < n && !code; k++) {
+        if (run->options->filter && !keep[k])
+            run->summary->repeated++;
+        else if (journal_is_done(&run->journal, case_place(run->file, k)->name))
+            run->summary->resumed++;
+        else
+            run->slots[run->n_slots++].call = k;
+    }
+    free(keep);
+    return code;
+}
+
+static enum plumb_code set_up_error_data(struct run *run, struct plumb_error *err)
+{
+    if (!run->options->save_error_data)
+        return PLUMB_OK;
+    const char *base = run->config.error_data_path;
+    struct stat info;
+    if (stat(base, &info) || !S_ISDIR(info.st_mode)) {
+        plumb_fail(err, PLUMB_E_ARG, "error_data_path is no folder");
+        plumb_error_in_file(err, base);
+        return PLUMB_E_ARG;
+    }
+    const bool slash = *base && base[strlen(base) - 1] == '/';
+    if (snprintf(run->error_data, sizeof run->error_data, "%s%sut_error_data%s", base,
+                 slash ? "" : "/", run->journal.stamp) >= (int)sizeof run->error_data)
+        return plumb_fail(err, PLUMB_E_ARG, "error_data_path is too long");
+    run->shared.error_data = run->error_data;
+    return PLUMB_OK;
+}
+
+static enum plumb_code set_up(struct run *run, struct plumb_error *err)
+{
+    const struct plumb_check_options *options = run->options;
+    enum plumb_code code = case_file_open(options->dump, &run->file, err);
+    if (!code)
+        code = set_up_rules(run, err);
+    const char *folder = options->folder ? options->folder : ".";
+    if (!code && !options->resume)
+        code = make_folder(folder, err);
+    if (!code)
+        code = options->resume
+                   ? journal_resume(&run->journal, options->resume, run->shared.judge.rules, err)
+                   : journal_create(&run->journal, folder, run->shared.judge.rules, err);
+    if (!code)
+        code = set_up_slots(run, err);
+    return code ? code : set_up_error_data(run, err);
+}
+
+static void note_files(struct run *run)
+{
+    struct plumb_check_summary *summary = run->summary;
+    snprintf(summary->result, sizeof summary->result, "%s", run->journal.result_path);
+    snprintf(summary->details, sizeof summary->details, "%s", run->journal.details_path);
+    struct stat info;
+    if (*run->error_data && stat(run->error_data, &info) == 0)
+        snprintf(summary->error_data, sizeof summary->error_data, "%s", run->error_data);
+}
+
+enum plumb_code plumb_check_run(const struct plumb_check_options *options,
+                                struct plumb_check_summary *summary, struct plumb_error *err)
+{
+    *summary = (struct plumb_check_summary){0};
+    if (options->n_devices == 0)
+        return plumb_fail(err, PLUMB_E_ARG, "no device to check on");
+    struct run run = {
+        .options = options, .summary = summary, .journal = {.result = -1, .details = -1}};
+    pthread_mutex_init(&run.lock, NULL);
+    enum plumb_code code = set_up(&run, err);
+    if (!code) {
+        unsigned threads = options->threads ? options->threads : pool_default_threads();
+        if (options->msprobe_rng)
+            threads = 1; /* one generator, consumed in the order of the dump */
+        run.end = run.n_slots;
+        pool_run(threads, run.n_slots, do_slot, &run);
+        if (run.code && err)
+            *err = run.err;
+        code = run.code;
+    }
+    struct plumb_error closing = {0};
+    note_files(&run);
+    const enum plumb_code closed = journal_close(&run.journal, &closing);
+    if (!code && closed) {
+        code = closed;
+        if (err)
+            *err = closing;
+    }
+    for (size_t k = 0; k < run.n_slots; k++)
+        arena_free(&run.slots[k].arena);
+    free(run.slots);
+    selector_destroy(&run.selector);
+    arena_free(&run.arena);
+    case_file_close(run.file);
+    pthread_mutex_destroy(&run.lock);
+    return code;
+}

@@ -1,0 +1,192 @@
+#include "check/convert.h"
+
+#include "check/standards.h"
+
+#include <string.h>
+
+/* Which type takes the place of which. */
+struct plan {
+    enum plumb_dtype to[PLUMB_DTYPE_COUNT];
+};
+
+static struct plan keep_all(void)
+{
+    struct plan plan;
+    for (unsigned k = 0; k < PLUMB_DTYPE_COUNT; k++)
+        plan.to[k] = (enum plumb_dtype)k;
+    return plan;
+}
+
+static enum plumb_code convert_tensor(const struct plumb_tensor *from, const struct plan *plan,
+                                      struct arena *arena, const struct plumb_tensor **out,
+                                      struct plumb_error *err)
+{
+    const enum plumb_dtype to = plan->to[from->dtype];
+    *out = from;
+    if (to == from->dtype)
+        return PLUMB_OK;
+    struct plumb_tensor *copy = arena_alloc(arena, sizeof *copy);
+    if (!copy)
+        return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+    enum plumb_code code = plumb_tensor_init(copy, to, from->rank, from->shape, err);
+    if (code)
+        return code;
+    const size_t size = plumb_dtype_info(to)->bits / 8;
+    unsigned char *bytes = arena_array(arena, copy->count, size);
+    if (!bytes)
+        return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+    double piece[1024];
+    for (uint64_t first = 0; first < from->count; first += 1024) {
+        const size_t n = from->count - first < 1024 ? (size_t)(from->count - first) : 1024;
+        plumb_tensor_to_f64(from, first, n, piece);
+        plumb_from_f64(to, piece, n, bytes + first * size);
+    }
+    copy->data = bytes;
+    *out = copy;
+    return PLUMB_OK;
+}
+
+static enum plumb_code convert_arg(struct plumb_arg *arg, const struct plan *plan,
+                                   struct arena *arena, struct plumb_error *err)
+{
+    if (arg->kind == PLUMB_ARG_TENSOR)
+        return convert_tensor(arg->tensor, plan, arena, &arg->tensor, err);
+    if (arg->kind != PLUMB_ARG_LIST || arg->n_items == 0)
+        return PLUMB_OK;
+    struct plumb_arg *items = arena_array(arena, arg->n_items, sizeof *items);
+    if (!items)
+        return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+    memcpy(items, arg->items, arg->n_items * sizeof *items);
+    enum plumb_code code = PLUMB_OK;
+    for (size_t k = 0; k < arg->n_items && !code; k++)
+        code = convert_arg(&items[k], plan, arena, err);
+    arg->items = items;
+    return code;
+}
+
+static enum plumb_code convert_call(const struct plumb_call *from, const struct plan *plan,
+                                    struct arena *arena, struct plumb_call *out,
+                                    struct plumb_error *err)
+{
+    struct plumb_arg *args = arena_array(arena, from->n_args, sizeof *args);
+    struct plumb_kwarg *kwargs = arena_array(arena, from->n_kwargs, sizeof *kwargs);
+    if (!args || !kwargs)
+        return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+    enum plumb_code code = PLUMB_OK;
+    for (size_t k = 0; k < from->n_args && !code; k++) {
+        args[k] = from->args[k];
+        code = convert_arg(&args[k], plan, arena, err);
+    }
+    for (size_t k = 0; k < from->n_kwargs && !code; k++) {
+        kwargs[k] = from->kwargs[k];
+        code = convert_arg(&kwargs[k].value, plan, arena, err);
+    }
+    *out = *from;
+    out->args = args;
+    out->kwargs = kwargs;
+    return code;
+}
+
+/* ---- Raising ------------------------------------------------------------------------------------ */
+
+static void see_types(const struct plumb_arg *arg, bool seen[PLUMB_DTYPE_COUNT])
+{
+    if (arg->kind == PLUMB_ARG_TENSOR)
+        seen[arg->tensor->dtype] = true;
+    for (size_t k = 0; arg->kind == PLUMB_ARG_LIST && k < arg->n_items; k++)
+        see_types(&arg->items[k], seen);
+}
+
+static void see_call(const struct plumb_call *call, bool seen[PLUMB_DTYPE_COUNT])
+{
+    memset(seen, 0, PLUMB_DTYPE_COUNT * sizeof *seen);
+    for (size_t k = 0; k < call->n_args; k++)
+        see_types(&call->args[k], seen);
+    for (size_t k = 0; k < call->n_kwargs; k++)
+        see_types(&call->kwargs[k].value, seen);
+}
+
+static struct plan raising(void)
+{
+    struct plan plan = keep_all();
+    for (unsigned k = 0; k < PLUMB_DTYPE_COUNT; k++)
+        if (standard_is_fp8((enum plumb_dtype)k))
+            plan.to[k] = PLUMB_F32;
+    plan.to[PLUMB_F16] = plan.to[PLUMB_BF16] = PLUMB_F32;
+    plan.to[PLUMB_F32] = PLUMB_F64;
+    return plan;
+}
+
+enum plumb_code convert_raise(const struct plumb_call *from, struct arena *arena,
+                              struct plumb_call *out, struct plumb_error *err)
+{
+    bool seen[PLUMB_DTYPE_COUNT];
+    see_call(from, seen);
+    struct plan plan = raising();
+    const bool conv = strcmp(from->name, "conv1d") == 0 || strcmp(from->name, "conv2d") == 0;
+    if (conv || seen[PLUMB_F16] + seen[PLUMB_BF16] + seen[PLUMB_F32] > 1)
+        plan.to[PLUMB_F32] = PLUMB_F32;
+    if (strcmp(from->name, "type_as") == 0)
+        plan = keep_all();
+    return convert_call(from, &plan, arena, out, err);
+}
+
+enum plumb_code convert_raise_tensor(const struct plumb_tensor *from, struct arena *arena,
+                                     const struct plumb_tensor **out, struct plumb_error *err)
+{
+    const struct plan plan = raising();
+    return convert_tensor(from, &plan, arena, out, err);
+}
+
+/* ---- Autocast ----------------------------------------------------------------------------------- */
+
+/* The operators that autocast runs in the lower precision. */
+static bool is_lowered(const char *name)
+{
+    static const char *const names[] = {
+        "__matmul__",
+        "addbmm",
+        "addmm",
+        "addmv",
+        "addr",
+        "baddbmm",
+        "bmm",
+        "chain_matmul",
+        "conv1d",
+        "conv2d",
+        "conv3d",
+        "conv_tbc",
+        "conv_transpose1d",
+        "conv_transpose2d",
+        "conv_transpose3d",
+        "convolution",
+        "einsum",
+        "linalg.multi_dot",
+        "linear",
+        "matmul",
+        "mm",
+        "mv",
+        "prelu",
+        "scaled_dot_product_attention",
+    };
+    for (size_t k = 0; k < sizeof names / sizeof *names; k++)
+        if (strcmp(name, names[k]) == 0)
+            return true;
+    return false;
+}
+
+enum plumb_code convert_autocast(struct plumb_call *call, const char *recorded_output,
+                                 struct arena *arena, struct plumb_error *err)
+{
+    const enum plumb_dtype dtype =
+        recorded_output ? plumb_dtype_from_name(recorded_output) : PLUMB_DTYPE_COUNT;
+    bool seen[PLUMB_DTYPE_COUNT];
+    see_call(call, seen);
+    if ((dtype != PLUMB_F16 && dtype != PLUMB_BF16) || seen[PLUMB_F16] || seen[PLUMB_BF16] ||
+        !is_lowered(call->name))
+        return PLUMB_OK;
+    struct plan plan = keep_all();
+    plan.to[PLUMB_F32] = dtype;
+    const struct plumb_call from = *call;
+    return convert_call(&from, &plan, arena, call, err);
+}

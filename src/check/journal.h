@@ -1,0 +1,48 @@
+/* The two tables of a check as journals: what is finished is on disk, and what is not can be redone
+ * without a trace. */
+#ifndef CHECK_JOURNAL_H
+#define CHECK_JOURNAL_H
+
+#include "base/arena.h"
+#include "base/map.h"
+#include "check/judge.h"
+
+struct journal {
+    int result, details; /* file descriptors */
+    char result_path[4096], details_path[4096];
+    char stamp[16];  /* "20260101120000" */
+    int64_t synced;  /* milliseconds */
+    struct map done; /* names of finished APIs, of an earlier run */
+    struct arena names;
+    enum check_rules rules;
+};
+
+/* A finished API. */
+struct journal_entry {
+    const char *name; /* "Torch.cat.0" */
+    enum check_status forward, backward;
+    const char *message; /* of the result row; NULL or "" for none */
+    const struct details_row *rows;
+    size_t n_rows;
+};
+
+/* Makes the two files in folder, named after the time, with their headers. Never touches files that
+ * are there already. */
+enum plumb_code journal_create(struct journal *journal, const char *folder, enum check_rules rules,
+                               struct plumb_error *err);
+
+/* Goes on with the files of an earlier run: cuts off a torn last line, and details rows of APIs that
+ * have no result row; fills done. */
+enum plumb_code journal_resume(struct journal *journal, const char *result_path,
+                               enum check_rules rules, struct plumb_error *err);
+
+bool journal_is_done(const struct journal *journal, const char *name);
+
+/* Appends the rows: details first. Syncs now and then. */
+enum plumb_code journal_add(struct journal *journal, const struct journal_entry *entry,
+                            struct plumb_error *err);
+
+/* Syncs and closes. */
+enum plumb_code journal_close(struct journal *journal, struct plumb_error *err);
+
+#endif

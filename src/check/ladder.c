@@ -1,0 +1,88 @@
+#include "check/ladder.h"
+
+#include <math.h>
+
+const double ladder_limit[DUALS] = {0.01, 0.001, 0.0001};
+
+static const char *const dual_name[DUALS] = {"dual-100", "dual-1000", "dual-10000"};
+
+enum cosine_case cosine_case(uint64_t count, bool device_zero, bool bench_zero, double cosine)
+{
+    if (count == 1)
+        return COSINE_ONE_ELEMENT;
+    if (device_zero || bench_zero)
+        return device_zero && bench_zero ? COSINE_BOTH_ZERO
+               : device_zero             ? COSINE_DEVICE_ZERO
+                                         : COSINE_BENCH_ZERO;
+    return isnan(cosine) ? COSINE_NAN : COSINE_GIVEN;
+}
+
+/* What to say before the deciding rule. */
+static const char *note(enum cosine_case which)
+{
+    switch (which) {
+    case COSINE_ONE_ELEMENT:
+        return "a single element has no cosine similarity; ";
+    case COSINE_BOTH_ZERO:
+        return "both sides are zero, so there is no cosine similarity; ";
+    case COSINE_NAN:
+        return "the cosine similarity is NaN, as there are NaN or infinite values; ";
+    default:
+        return "";
+    }
+}
+
+static bool passes(const struct ladder *ladder, int dual)
+{
+    return ladder->dual[dual] > 1 - ladder_limit[dual];
+}
+
+static bool set_dual(const struct ladder *ladder, struct arena *arena, struct details_row *row,
+                     int dual, enum check_status status)
+{
+    row->status = status;
+    row->message = arena_printf(arena, "%s%s %.6g is %s %g", note(ladder->which), dual_name[dual],
+                                ladder->dual[dual], passes(ladder, dual) ? "above" : "not above",
+                                1 - ladder_limit[dual]);
+    return row->message;
+}
+
+static bool set_cosine(const struct ladder *ladder, struct arena *arena, struct details_row *row)
+{
+    row->status = STATUS_ERROR;
+    if (ladder->which == COSINE_DEVICE_ZERO)
+        row->message = "the device's values are all zero, those of the benchmark are not";
+    else if (ladder->which == COSINE_BENCH_ZERO)
+        row->message = "the benchmark's values are all zero, those of the device are not";
+    else
+        row->message = arena_printf(arena, "cosine similarity %.6g is not above %g", ladder->cosine,
+                                    STANDARD_COSINE);
+    return row->message;
+}
+
+bool ladder_climb(const struct ladder *ladder, struct arena *arena, struct details_row *row,
+                  enum ladder_step *end)
+{
+    *end = STEP_COSINE;
+    if (ladder->which == COSINE_DEVICE_ZERO || ladder->which == COSINE_BENCH_ZERO ||
+        (ladder->which == COSINE_GIVEN && !(ladder->cosine > STANDARD_COSINE)))
+        return set_cosine(ladder, arena, row);
+
+    if (ladder->max_abs < STANDARD_MAX_ABS) {
+        *end = STEP_MAX_ABS;
+        row->status = STATUS_PASS;
+        row->message = arena_printf(arena, "%smaximum absolute error %.6g is below %g",
+                                    note(ladder->which), ladder->max_abs, STANDARD_MAX_ABS);
+        return row->message;
+    }
+
+    /* The first ratio tells error from the rest, the second warning from pass. */
+    int first = ladder->half ? DUAL_100 : DUAL_1000, second = first + 1;
+    if (!passes(ladder, first)) {
+        *end = ladder->half ? STEP_DUAL_100 : STEP_DUAL_1000;
+        return set_dual(ladder, arena, row, first, STATUS_ERROR);
+    }
+    *end = ladder->half ? STEP_DUAL_1000 : STEP_DUAL_10000;
+    return set_dual(ladder, arena, row, second,
+                    passes(ladder, second) ? STATUS_PASS : STATUS_WARNING);
+}

@@ -1,0 +1,22 @@
+/* The standards of api_precision_compare, each a function over the metrics of two devices. */
+#ifndef CHECK_PRECISION_STANDARDS_H
+#define CHECK_PRECISION_STANDARDS_H
+
+#include "check/precision_judge.h"
+
+struct metrics {
+    enum check_rules rules;
+    struct value a[COLUMN_COUNT], b[COLUMN_COUNT]; /* the device under test, the other device */
+    const struct details_cells *row;               /* of a */
+};
+
+/* Whether all cells that decide are there. */
+bool precision_has(const struct metrics *metrics, const struct route *route,
+                   enum check_standard standard);
+
+/* Fills the fields, the verdict and the message. Blank cells count as 0 where a standard of msProbe
+ * has them so; else the row counts as failed. */
+void precision_apply(const struct metrics *metrics, const struct route *route,
+                     enum check_standard standard, struct judged *judged);
+
+#endif

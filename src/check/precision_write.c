@@ -1,0 +1,236 @@
+#define _GNU_SOURCE
+#include "check/precision_write.h"
+#include "check/precision_number.h"
+#include "report/writer.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { MAX_SECONDS = 10000 };
+
+static const char *const stems[FILE_COUNT] = {[FILE_DETAILS] = "api_precision_compare_details",
+                                              [FILE_RESULT] = "api_precision_compare_result"};
+
+static void give_up_names(struct precision_writer *writer)
+{
+    for (int i = 0; i < FILE_COUNT; i++) {
+        if (writer->files[i].path)
+            unlink(writer->files[i].path);
+        free(writer->files[i].path);
+        writer->files[i].path = NULL;
+    }
+}
+
+/* Makes the two empty files of a second. *taken when one was there already. */
+static enum plumb_code reserve_second(struct precision_writer *writer, const char *folder,
+                                      const char *stamp, bool *taken, struct plumb_error *err)
+{
+    *taken = false;
+    for (int i = 0; i < FILE_COUNT; i++) {
+        char *path = NULL;
+        if (asprintf(&path, "%s/%s_%s.csv", folder, stems[i], stamp) < 0) {
+            give_up_names(writer);
+            return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+        }
+        int fd = open(path, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
+        if (fd < 0) {
+            *taken = errno == EEXIST;
+            if (!*taken)
+                plumb_fail(err, PLUMB_E_IO, "cannot write %s: %s", path, strerror(errno));
+            free(path);
+            give_up_names(writer);
+            return *taken ? PLUMB_OK : PLUMB_E_IO;
+        }
+        close(fd);
+        writer->files[i].path = path;
+    }
+    return PLUMB_OK;
+}
+
+/* The names of a second that is taken are never touched; the next free one is used at once, since
+ * nobody reads more into these names than their order. */
+static enum plumb_code reserve(struct precision_writer *writer, const char *folder,
+                               struct plumb_error *err)
+{
+    time_t now = time(NULL);
+    for (int i = 0; i < MAX_SECONDS; i++, now++) {
+        char stamp[32];
+        struct tm local;
+        bool taken;
+        if (!localtime_r(&now, &local) || !strftime(stamp, sizeof stamp, "%Y%m%d%H%M%S", &local))
+            return plumb_fail(err, PLUMB_E_IO, "the clock gives no local time");
+        enum plumb_code code = reserve_second(writer, folder, stamp, &taken, err);
+        if (code || !taken)
+            return code;
+    }
+    return plumb_fail(err, PLUMB_E_IO, "%s: too many result files of these seconds", folder);
+}
+
+static enum plumb_code begin_file(struct precision_writer *writer, int i, struct plumb_error *err)
+{
+    enum plumb_code code = output_open(&writer->files[i].output, writer->files[i].path, err);
+    if (code)
+        return code;
+    struct sink *sink = malloc(sizeof *sink);
+    int fd = sink ? dup(writer->files[i].output.fd) : -1;
+    FILE *out = fd >= 0 ? fdopen(fd, "w") : NULL;
+    if (!out) {
+        if (fd >= 0)
+            close(fd);
+        free(sink);
+        return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+    }
+    sink->out = out;
+    sink->error = 0;
+    sink->used = 0;
+    writer->files[i].sink = sink;
+    return PLUMB_OK;
+}
+
+static void end_row(const struct precision_writer *writer, struct sink *sink)
+{
+    sink_text(sink, writer->rules == RULES_MSPROBE ? "\r\n" : "\n");
+}
+
+static void write_headers(struct precision_writer *writer)
+{
+    static const char mark[] = "\xef\xbb\xbf";
+    for (int i = 0; i < FILE_COUNT; i++) {
+        struct sink *sink = writer->files[i].sink;
+        size_t columns = i == FILE_DETAILS ? FIELD_COUNT : 4;
+        if (writer->rules == RULES_MSPROBE)
+            sink_text(sink, mark);
+        for (size_t column = 0; column < columns; column++) {
+            if (column)
+                sink_char(sink, ',');
+            csv_write_text(sink,
+                           i == FILE_DETAILS
+                               ? precision_field_title(writer->rules, (enum precision_field)column)
+                               : precision_result_title(writer->rules, column));
+        }
+        end_row(writer, sink);
+    }
+}
+
+enum plumb_code precision_writer_open(struct precision_writer *writer, const char *folder,
+                                      enum check_rules rules, struct plumb_error *err)
+{
+    *writer = (struct precision_writer){.rules = rules};
+    enum plumb_code code = reserve(writer, folder, err);
+    for (int i = 0; i < FILE_COUNT && !code; i++)
+        code = begin_file(writer, i, err);
+    if (code)
+        precision_writer_close(writer);
+    else
+        write_headers(writer);
+    return code;
+}
+
+static void write_cell(struct precision_writer *writer, struct sink *sink, struct csv_cell cell)
+{
+    writer->text.size = 0;
+    buf_append(&writer->text, cell.text, cell.length);
+    if (!writer->text.failed)
+        csv_write_text(sink, writer->text.data);
+}
+
+/* The origin puts a space where there is nothing. */
+static void write_blank(const struct precision_writer *writer, struct sink *sink)
+{
+    if (writer->rules == RULES_MSPROBE)
+        sink_char(sink, ' ');
+}
+
+static void write_verdict(const struct precision_writer *writer, struct sink *sink,
+                          enum verdict verdict)
+{
+    if (verdict == VERDICT_NONE)
+        write_blank(writer, sink);
+    else
+        sink_text(sink, precision_verdict_text(verdict));
+}
+
+void precision_write_details(struct precision_writer *writer, struct csv_cell name,
+                             const struct judged *judged)
+{
+    struct sink *sink = writer->files[FILE_DETAILS].sink;
+    write_cell(writer, sink, name);
+    for (int i = FIELD_NAME + 1; i < FIELD_RESULT; i++) {
+        const struct field *field = &judged->fields[i];
+        char number[FIXED_BYTES];
+        sink_char(sink, ',');
+        if (field->kind == FIELD_NUMBER)
+            sink_write(sink, number, precision_fixed(field->number, number));
+        else if (field->kind == FIELD_TEXT)
+            write_cell(writer, sink, (struct csv_cell){field->text, field->length});
+        else
+            write_blank(writer, sink);
+    }
+    sink_char(sink, ',');
+    write_verdict(writer, sink, judged->verdict);
+    sink_char(sink, ',');
+    if (judged->standard < 0)
+        write_blank(writer, sink);
+    else
+        sink_text(sink,
+                  precision_standard_name(writer->rules, (enum check_standard)judged->standard));
+    sink_char(sink, ',');
+    if (judged->message->size)
+        csv_write_text(sink, judged->message->data);
+    end_row(writer, sink);
+}
+
+void precision_write_result(struct precision_writer *writer, struct csv_cell name,
+                            enum verdict forward, enum verdict backward, struct csv_cell message)
+{
+    struct sink *sink = writer->files[FILE_RESULT].sink;
+    write_cell(writer, sink, name);
+    sink_char(sink, ',');
+    write_verdict(writer, sink, forward);
+    sink_char(sink, ',');
+    write_verdict(writer, sink, backward);
+    sink_char(sink, ',');
+    write_cell(writer, sink, message);
+    end_row(writer, sink);
+}
+
+static enum plumb_code finish(struct precision_writer *writer, int i, struct plumb_error *err)
+{
+    struct sink *sink = writer->files[i].sink;
+    enum plumb_code code = sink_finish(sink, err);
+    if (fclose(sink->out) != 0 && !code)
+        code = plumb_fail(err, PLUMB_E_IO, "cannot write: %s", strerror(errno));
+    free(sink);
+    writer->files[i].sink = NULL;
+    if (code)
+        plumb_error_in_file(err, writer->files[i].path);
+    return code;
+}
+
+enum plumb_code precision_writer_commit(struct precision_writer *writer, struct plumb_error *err)
+{
+    enum plumb_code code =
+        writer->text.failed ? plumb_fail(err, PLUMB_E_NOMEM, "out of memory") : PLUMB_OK;
+    for (int i = 0; i < FILE_COUNT && !code; i++)
+        code = finish(writer, i, err);
+    for (int i = 0; i < FILE_COUNT && !code; i++)
+        code = output_commit(&writer->files[i].output, true, err);
+    return code;
+}
+
+void precision_writer_close(struct precision_writer *writer)
+{
+    for (int i = 0; i < FILE_COUNT; i++) {
+        if (writer->files[i].sink) {
+            fclose(writer->files[i].sink->out);
+            free(writer->files[i].sink);
+        }
+        output_discard(&writer->files[i].output);
+    }
+    give_up_names(writer);
+    buf_free(&writer->text);
+    *writer = (struct precision_writer){0};
+}

@@ -1,0 +1,500 @@
+#include "check/work.h"
+
+#include "check/convert.h"
+#include "check/error_data.h"
+
+#include <string.h>
+
+/* A call on its way through the check. */
+struct work {
+    const struct work_shared *shared;
+    struct plumb_device *device;
+    struct arena *arena;  /* of the rows, which outlive the work */
+    struct arena scratch; /* of the arguments */
+    struct check_case from;
+    struct plumb_call call;   /* as the device gets it */
+    struct plumb_call raised; /* as the reference gets it */
+    struct plumb_result bench, actual;
+    bool msprobe, fp8_input;
+    const char *no_backward; /* why there is none although one was recorded, or NULL */
+    struct details_row *rows;
+    size_t n_rows, max_rows;
+};
+
+static enum plumb_code no_memory(struct plumb_error *err)
+{
+    return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+}
+
+/* ---- Rows --------------------------------------------------------------------------------------- */
+
+static struct details_row *add_row(struct work *w, const char *direction, size_t k)
+{
+    if (w->n_rows == w->max_rows) {
+        const size_t room = w->max_rows ? 2 * w->max_rows : 4;
+        struct details_row *rows = arena_array(w->arena, room, sizeof *rows);
+        if (!rows)
+            return NULL;
+        if (w->n_rows)
+            memcpy(rows, w->rows, w->n_rows * sizeof *rows);
+        w->rows = rows;
+        w->max_rows = room;
+    }
+    struct details_row *row = &w->rows[w->n_rows];
+    *row = (struct details_row){.bench_dtype = " ", .device_dtype = " ", .shape = " "};
+    for (size_t c = 0; c < CELL_COUNT; c++)
+        row->cell[c] = " ";
+    row->name = arena_printf(w->arena, "%s.%s.output.%zu", w->from.name, direction, k);
+    if (!row->name)
+        return NULL;
+    w->n_rows++;
+    return row;
+}
+
+static enum plumb_code skip_row(struct work *w, const char *direction, const char *why,
+                                struct plumb_error *err)
+{
+    struct details_row *row = add_row(w, direction, 0);
+    if (!row)
+        return no_memory(err);
+    row->status = STATUS_SKIP;
+    row->message = why;
+    return PLUMB_OK;
+}
+
+/* The whole call was not checked. */
+static enum plumb_code skip_case(struct work *w, const char *why, struct journal_entry *out,
+                                 struct plumb_error *err)
+{
+    w->n_rows = 0;
+    enum plumb_code code = skip_row(w, "forward", why, err);
+    *out = (struct journal_entry){.name = w->from.name,
+                                  .forward = STATUS_SKIP,
+                                  .backward = STATUS_SKIP,
+                                  .message = why,
+                                  .rows = w->rows,
+                                  .n_rows = w->n_rows};
+    return code;
+}
+
+static enum plumb_code skip_error(struct work *w, const char *who, const struct plumb_error *why,
+                                  struct journal_entry *out, struct plumb_error *err)
+{
+    char text[1024];
+    plumb_error_text(why, text, sizeof text);
+    const char *message = arena_printf(w->arena, "%s%s", who, text);
+    return message ? skip_case(w, message, out, err) : no_memory(err);
+}
+
+/* ---- The gradients -------------------------------------------------------------------------------- */
+
+static bool arg_wants_grad(const struct plumb_arg *arg)
+{
+    if (arg->kind == PLUMB_ARG_TENSOR)
+        return arg->requires_grad;
+    for (size_t k = 0; arg->kind == PLUMB_ARG_LIST && k < arg->n_items; k++)
+        if (arg_wants_grad(&arg->items[k]))
+            return true;
+    return false;
+}
+
+static bool call_wants_grad(const struct plumb_call *call)
+{
+    for (size_t k = 0; k < call->n_args; k++)
+        if (arg_wants_grad(&call->args[k]))
+            return true;
+    for (size_t k = 0; k < call->n_kwargs; k++)
+        if (arg_wants_grad(&call->kwargs[k].value))
+            return true;
+    return false;
+}
+
+static bool has_kwarg(const struct plumb_call *call, const char *name)
+{
+    for (size_t k = 0; k < call->n_kwargs; k++)
+        if (strcmp(call->kwargs[k].name, name) == 0)
+            return true;
+    return false;
+}
+
+/* Why the backward of a call is not run, whether or not one was recorded; NULL when it is. */
+static const char *backward_refusal(const struct work *w)
+{
+    const char *api = w->from.api;
+    if (has_kwarg(&w->call, "out"))
+        return "no backward: the result went into a given tensor (out=)";
+    if (w->msprobe && strcmp(api, "repeat_interleave") == 0)
+        return "no backward of repeat_interleave under these rules";
+    if (w->msprobe && strcmp(api, "masked_select") == 0)
+        return "no backward of masked_select under these rules";
+    return NULL;
+}
+
+/* Under the msprobe rules a tuple has a backward only where one output is known to carry it. */
+static bool tuple_has_backward(const char *api)
+{
+    return strcmp(api, "topk") == 0 || strcmp(api, "npu_fusion_attention") == 0;
+}
+
+static enum plumb_code raise_grads(struct work *w, struct plumb_error *err)
+{
+    const size_t n = w->call.n_grads;
+    const struct plumb_tensor **grads = arena_array(&w->scratch, n, sizeof *grads);
+    if (!grads)
+        return no_memory(err);
+    enum plumb_code code = PLUMB_OK;
+    for (size_t k = 0; k < n && !code; k++)
+        if (w->call.grads[k])
+            code = convert_raise_tensor(w->call.grads[k], &w->scratch, &grads[k], err);
+    w->raised.grads = grads;
+    w->raised.n_grads = n;
+    return code;
+}
+
+/* Sets the gradients of both calls; outputs and tuple are those of the reference's forward. */
+static enum plumb_code give_grads(struct work *w, size_t outputs, bool tuple,
+                                  struct plumb_error *err)
+{
+    w->no_backward = backward_refusal(w);
+    if (!w->from.has_backward || w->no_backward || outputs == 0)
+        return PLUMB_OK;
+    if (w->msprobe && tuple && !tuple_has_backward(w->from.api)) {
+        w->no_backward = "no backward: several results, and none is known to carry the gradient";
+        return PLUMB_OK;
+    }
+    enum plumb_code code = generate_grads(&w->from, &w->shared->inputs, &w->scratch, &w->call.grads,
+                                          &w->call.n_grads, err);
+    if (code)
+        return code;
+    if (w->msprobe) {
+        if (!w->call.n_grads || !w->call.grads[0])
+            return plumb_fail(err, PLUMB_E_ARG, "the recorded gradient is null");
+        if (!call_wants_grad(&w->call))
+            return plumb_fail(err, PLUMB_E_ARG, "no argument requires the recorded gradient");
+        w->call.n_grads = 1;
+        return raise_grads(w, err);
+    }
+    bool any = false;
+    for (size_t k = 0; k < w->call.n_grads; k++)
+        any |= w->call.grads[k] != NULL;
+    if (!any) {
+        w->no_backward = "no backward: all recorded gradients are null";
+        w->call.n_grads = 0;
+    }
+    w->raised.grads = w->call.grads;
+    w->raised.n_grads = w->call.n_grads;
+    return PLUMB_OK;
+}
+
+/* ---- Running -------------------------------------------------------------------------------------- */
+
+static enum plumb_code run_bench(struct work *w, struct plumb_error *err)
+{
+    plumb_result_destroy(&w->bench);
+    return plumb_op_run(&w->raised, w->msprobe ? PLUMB_OWN : PLUMB_RAISED, &w->bench, err);
+}
+
+static enum plumb_code run_device(struct work *w, struct plumb_error *err)
+{
+    plumb_result_destroy(&w->actual);
+    char why[256] = "";
+    if (w->device->supports && !w->device->supports(w->device, &w->call, why, sizeof why))
+        return plumb_fail(err, PLUMB_E_UNSUPPORTED, "%s", why);
+    return w->device->run(w->device, &w->call, &w->actual, err);
+}
+
+/* Draws that were made once, to be made again. */
+struct replay {
+    const struct plumb_draws *source;
+    uint32_t *values;
+    size_t n, room, next;
+    struct arena *arena;
+};
+
+static uint32_t replay_next(void *state)
+{
+    struct replay *r = state;
+    if (r->next == r->n) {
+        if (r->n == r->room) {
+            const size_t room = r->room ? 2 * r->room : 256;
+            uint32_t *values = arena_array(r->arena, room, sizeof *values);
+            if (!values)
+                return r->source->next(r->source->state);
+            if (r->n)
+                memcpy(values, r->values, r->n * sizeof *values);
+            r->values = values;
+            r->room = room;
+        }
+        r->values[r->n++] = r->source->next(r->source->state);
+    }
+    return r->values[r->next++];
+}
+
+/* The origin's one generator feeds the inputs, then the operator on either side, then the gradient.
+ * Forward and backward run together here, so the operator's draws are made in a first run. */
+static enum plumb_code run_in_draw_order(struct work *w, const char **who, struct plumb_error *err)
+{
+    struct replay bench = {.source = w->call.draws, .arena = &w->scratch};
+    struct replay device = bench;
+    const struct plumb_draws bench_draws = {replay_next, &bench};
+    const struct plumb_draws device_draws = {replay_next, &device};
+    w->raised.draws = &bench_draws;
+    w->call.draws = &device_draws;
+    *who = "reference: ";
+    enum plumb_code code = run_bench(w, err);
+    if (code)
+        return code;
+    *who = "device: ";
+    code = run_device(w, err);
+    const size_t outputs = w->bench.n_outputs;
+    const bool tuple = w->bench.tuple;
+    *who = "gradient: ";
+    if (!code)
+        code = give_grads(w, outputs, tuple, err);
+    if (code || !w->call.n_grads)
+        return code;
+    bench.next = device.next = 0;
+    *who = "reference: ";
+    code = run_bench(w, err);
+    *who = "device: ";
+    return code ? code : run_device(w, err);
+}
+
+/* Whether the reference returns several results is known only after it ran; the rules that ask are
+ * few, so they get a forward run of their own. */
+static enum plumb_code run_sides(struct work *w, const char **who, struct plumb_error *err)
+{
+    enum plumb_code code = PLUMB_OK;
+    size_t outputs = 1;
+    bool tuple = false;
+    if (w->msprobe && w->from.has_backward) {
+        *who = "reference: ";
+        if ((code = run_bench(w, err)))
+            return code;
+        outputs = w->bench.n_outputs;
+        tuple = w->bench.tuple;
+    }
+    *who = "gradient: ";
+    if ((code = give_grads(w, outputs, tuple, err)))
+        return code;
+    *who = "reference: ";
+    if ((!w->bench.memory || w->call.n_grads) && (code = run_bench(w, err)))
+        return code;
+    *who = "device: ";
+    return run_device(w, err);
+}
+
+/* ---- Comparing ------------------------------------------------------------------------------------ */
+
+static enum plumb_code judge_list(struct work *w, const char *direction,
+                                  const struct plumb_arg *bench, size_t n_bench,
+                                  const struct plumb_arg *device, size_t n_device,
+                                  struct plumb_error *err)
+{
+    static const struct plumb_arg nothing = {.kind = PLUMB_ARG_NONE};
+    for (size_t k = 0; k < n_bench; k++) {
+        struct details_row *row = add_row(w, direction, k);
+        if (!row)
+            return no_memory(err);
+        const char *name = row->name;
+        enum plumb_code code = judge_output(&w->shared->judge, w->from.api, w->fp8_input, &bench[k],
+                                            k < n_device ? &device[k] : &nothing, w->arena, row);
+        if (code)
+            return no_memory(err);
+        row->name = name;
+    }
+    return PLUMB_OK;
+}
+
+static bool arg_is_fp8(const struct plumb_arg *arg)
+{
+    if (arg->kind == PLUMB_ARG_TENSOR)
+        return standard_is_fp8(arg->tensor->dtype);
+    for (size_t k = 0; arg->kind == PLUMB_ARG_LIST && k < arg->n_items; k++)
+        if (arg_is_fp8(&arg->items[k]))
+            return true;
+    return false;
+}
+
+static void see_fp8(struct work *w)
+{
+    for (size_t k = 0; k < w->call.n_args; k++)
+        w->fp8_input |= arg_is_fp8(&w->call.args[k]);
+    for (size_t k = 0; k < w->call.n_kwargs; k++)
+        w->fp8_input |= arg_is_fp8(&w->call.kwargs[k].value);
+}
+
+/* The first message among rows of that status. */
+static const char *message_of(const struct details_row *rows, size_t n, enum check_status status)
+{
+    for (size_t k = 0; k < n; k++)
+        if (rows[k].status == status && rows[k].message && *rows[k].message)
+            return rows[k].message;
+    return "";
+}
+
+static const char *result_message(const struct work *w, const struct journal_entry *out,
+                                  size_t n_forward)
+{
+    const enum check_status order[] = {STATUS_ERROR, STATUS_WARNING};
+    if (out->backward == STATUS_SKIP && (w->msprobe || out->forward == STATUS_PASS))
+        return message_of(out->rows + n_forward, out->n_rows - n_forward, STATUS_SKIP);
+    for (size_t k = 0; k < 2; k++)
+        if (out->forward == order[k] || out->backward == order[k])
+            return message_of(out->rows, out->n_rows, order[k]);
+    return "";
+}
+
+static enum plumb_code compare_dropout(struct work *w, struct journal_entry *out)
+{
+    out->forward = judge_dropout(&w->bench.outputs[0], &w->actual.outputs[0]);
+    out->backward = STATUS_BLANK;
+    if (w->call.n_grads && w->bench.n_grads && w->actual.n_grads &&
+        w->bench.grads[0].kind == PLUMB_ARG_TENSOR && w->actual.grads[0].kind == PLUMB_ARG_TENSOR)
+        out->backward = judge_dropout(&w->bench.grads[0], &w->actual.grads[0]);
+    return PLUMB_OK;
+}
+
+static enum plumb_code compare_sides(struct work *w, struct journal_entry *out,
+                                     struct plumb_error *err)
+{
+    const enum check_rules rules = w->shared->judge.rules;
+    size_t n_bench = w->bench.n_outputs;
+    if (w->msprobe && strcmp(w->from.api, "npu_fusion_attention") == 0)
+        n_bench = 1;
+    enum plumb_code code = judge_list(w, "forward", w->bench.outputs, n_bench, w->actual.outputs,
+                                      w->actual.n_outputs, err);
+    const size_t n_forward = w->n_rows;
+    if (!code && w->no_backward)
+        code = skip_row(w, "backward", w->no_backward, err);
+    else if (!code && w->call.n_grads && call_wants_grad(&w->call))
+        code = judge_list(w, "backward", w->bench.grads,
+                          w->msprobe ? w->bench.n_arg_grads : w->bench.n_grads, w->actual.grads,
+                          w->actual.n_grads, err);
+    if (code)
+        return code;
+    out->rows = w->rows;
+    out->n_rows = w->n_rows;
+    out->forward = judge_rows(rules, w->rows, n_forward);
+    out->backward = w->no_backward ? STATUS_SKIP
+                                   : judge_rows(rules, w->rows + n_forward, w->n_rows - n_forward);
+    out->message = result_message(w, out, n_forward);
+    return PLUMB_OK;
+}
+
+static enum plumb_code save_failure(struct work *w, const struct journal_entry *out,
+                                    struct plumb_error *err)
+{
+    const bool fine = out->forward == STATUS_PASS &&
+                      (out->backward == STATUS_PASS || out->backward == STATUS_BLANK);
+    if (!w->shared->error_data || fine)
+        return PLUMB_OK;
+    const struct error_data data = {w->shared->error_data, w->from.name, &w->call, &w->bench,
+                                    &w->actual};
+    return error_data_save(&data, err);
+}
+
+/* ---- The whole way -------------------------------------------------------------------------------- */
+
+static enum plumb_code run_and_compare(struct work *w, struct journal_entry *out,
+                                       struct plumb_error *err)
+{
+    const struct plumb_op *op = plumb_op_find(w->from.prefix, w->from.api);
+    if (!op) {
+        const char *message = arena_printf(
+            w->arena, "plumb has no operator %s; 'plumb ops' lists those it has", w->from.api);
+        return message ? skip_case(w, message, out, err) : no_memory(err);
+    }
+    struct plumb_error why = {0};
+    const char *who = "";
+    const bool dropout = strstr(w->from.api, "dropout") != NULL;
+    if (op->random && !dropout)
+        return skip_case(w, "the results are random: there is nothing to compare", out, err);
+    enum plumb_code code = op->random && w->shared->inputs.mt ? run_in_draw_order(w, &who, &why)
+                                                              : run_sides(w, &who, &why);
+    if (code)
+        return skip_error(w, who, &why, out, err);
+    if (w->msprobe && w->actual.n_outputs < w->bench.n_outputs)
+        return skip_case(w, "the device returned fewer results than the reference", out, err);
+    if (dropout && w->bench.n_outputs && w->actual.n_outputs)
+        code = compare_dropout(w, out);
+    else
+        code = compare_sides(w, out, err);
+    return code ? code : save_failure(w, out, err);
+}
+
+static enum plumb_code prepare(struct work *w, struct plumb_error *why)
+{
+    enum plumb_code code = generate_call(&w->from, &w->shared->inputs, &w->scratch, &w->call, why);
+    if (code)
+        return code;
+    see_fp8(w);
+    w->call.legacy_scale = w->msprobe;
+    w->raised = w->call;
+    if (w->msprobe)
+        code = convert_raise(&w->call, &w->scratch, &w->raised, why);
+    return code ? code : convert_autocast(&w->call, w->from.output_dtype, &w->scratch, why);
+}
+
+/* The origin's one generator has moved on behind a call that is refused late. */
+static void draw_inputs(const struct work_shared *shared, size_t i)
+{
+    struct arena arena = {0};
+    struct check_case from;
+    struct plumb_call call;
+    if (shared->inputs.mt && !case_parse(shared->file, i, &arena, &from, NULL))
+        generate_call(&from, &shared->inputs, &arena, &call, NULL);
+    arena_free(&arena);
+}
+
+/* VF calls: the origin does not run them and calls that a pass. */
+static enum plumb_code unrun_case(struct work *w, const char *why, struct journal_entry *out,
+                                  struct plumb_error *err)
+{
+    enum plumb_code code = skip_case(w, why, out, err);
+    out->forward = STATUS_PASS;
+    out->backward = STATUS_BLANK;
+    return code;
+}
+
+enum plumb_code work_case(const struct work_shared *shared, size_t i, struct plumb_device *device,
+                          struct arena *arena, struct journal_entry *out, struct plumb_error *err)
+{
+    struct work w = {.shared = shared,
+                     .device = device,
+                     .arena = arena,
+                     .msprobe = shared->judge.rules == RULES_MSPROBE};
+    const char *reason = NULL;
+    *out = (struct journal_entry){0};
+    w.from.name = case_place(shared->file, i)->name;
+    switch (select_call(shared->selector, w.from.name, &reason)) {
+    case SELECT_ABORT:
+        return plumb_fail(err, PLUMB_E_ARG, "%s: %s", w.from.name, reason);
+    case SELECT_SKIP:
+        return skip_case(&w, reason, out, err);
+    case SELECT_REFUSED:
+        draw_inputs(shared, i);
+        return skip_case(&w, reason, out, err);
+    case SELECT_UNRUN:
+        draw_inputs(shared, i);
+        return unrun_case(&w, reason, out, err);
+    case SELECT_RUN:
+        break;
+    }
+    const char *name = w.from.name;
+    struct plumb_error why = {0};
+    enum plumb_code code;
+    const bool unreadable = case_parse(shared->file, i, &w.scratch, &w.from, &why) != PLUMB_OK;
+    w.from.name = name; /* which lives as long as the file */
+    if (unreadable)
+        code = skip_error(&w, "entry: ", &why, out, err);
+    else if (prepare(&w, &why))
+        code = skip_error(&w, "inputs: ", &why, out, err);
+    else
+        code = run_and_compare(&w, out, err);
+    out->name = name;
+    plumb_result_destroy(&w.bench);
+    plumb_result_destroy(&w.actual);
+    arena_free(&w.scratch);
+    return code;
+}

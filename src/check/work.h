@@ -1,0 +1,26 @@
+/* One call of the dump, from its entry to its rows. */
+#ifndef CHECK_WORK_H
+#define CHECK_WORK_H
+
+#include "check/case.h"
+#include "check/generate.h"
+#include "check/journal.h"
+#include "check/select.h"
+#include "plumb/device.h"
+
+/* What all calls of a run share. */
+struct work_shared {
+    const struct case_file *file;
+    const struct selector *selector;
+    struct generate_options inputs;
+    struct judge_options judge;
+    const char *error_data; /* folder for what does not pass; NULL: nothing is saved */
+};
+
+/* Checks call i on the device. Everything in out lives in the arena. What goes wrong with the call
+ * becomes a SKIP row that says so; errors are those that end the run: out of memory, no room for
+ * error data, and under the msprobe rules a name that stops it. */
+enum plumb_code work_case(const struct work_shared *shared, size_t i, struct plumb_device *device,
+                          struct arena *arena, struct journal_entry *out, struct plumb_error *err);
+
+#endif

@@ -1,0 +1,33 @@
+/* A row of an operator table. */
+#ifndef OP_DEF_H
+#define OP_DEF_H
+
+#include "base/arena.h"
+#include "plumb/op.h"
+
+struct op;
+
+enum op_flag {
+    OP_NO_GRAD = 1, /* results have no gradient */
+    OP_RANDOM = 2,  /* results are random */
+};
+
+struct op_def {
+    const char *names;  /* "add add_ __add__": separated by blanks, the usual one first. A name may
+                           be bound to a prefix: "Tensor.max" */
+    const char *schema; /* one signature a line; see bind.h for the types */
+    void (*run)(struct op *o);
+    unsigned flags;
+    const char *about; /* the formula or a remark, or NULL */
+};
+
+/* What each copy of the room offers to the registry. */
+typedef enum plumb_code op_call_fn(size_t family, size_t def, const struct plumb_call *call,
+                                   bool raised, struct arena *arena, struct plumb_result *result,
+                                   struct plumb_error *err);
+typedef const struct op_def *op_family_fn(size_t family); /* NULL behind the last */
+
+extern op_call_fn op_call_f32, op_call_f64, op_call_f80;
+extern op_family_fn op_family_f64;
+
+#endif

@@ -1,0 +1,17 @@
+/* What the losses share. */
+#ifndef OP_LOSS_H
+#define OP_LOSS_H
+
+#include "op/op.h"
+
+#define loss_reduction OP_SYM(loss_reduction)
+#define loss_reduce OP_SYM(loss_reduce)
+
+enum reduction { REDUCE_NONE, REDUCE_MEAN, REDUCE_SUM };
+
+/* From `reduction` (a word or aten's number) and the old `size_average` and `reduce`. */
+enum reduction loss_reduction(struct op *o);
+
+struct val *loss_reduce(struct op *o, struct val *loss, enum reduction how);
+
+#endif
