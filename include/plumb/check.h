@@ -48,11 +48,12 @@ enum plumb_check_status {
 };
 
 struct plumb_check_summary {
-    uint64_t apis[PLUMB_CHECK_STATUSES]; /* by the worse of forward and backward; skip: not run */
+    uint64_t apis[PLUMB_CHECK_STATUSES]; /* by the worse of forward and backward; skip: not run;
+                                            those of an earlier run included */
     uint64_t resumed;                    /* APIs that an earlier run had finished */
     uint64_t repeated;                   /* left out by the filter */
     bool stopped;                        /* by the progress function */
-    char result[4096], details[4096];    /* paths of the two tables */
+    char result[4096], details[4096];    /* paths of the two tables; empty when there are none */
     char error_data[4096];               /* folder of saved data; empty when nothing was saved */
 };
 

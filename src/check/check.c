@@ -4,6 +4,7 @@
 #include "plumb/check.h"
 
 #include "base/pool.h"
+#include "check/error_data.h"
 #include "check/filter.h"
 #include "check/journal.h"
 #include "check/work.h"
@@ -24,6 +25,9 @@ struct slot {
     struct journal_entry entry;
 };
 
+/* How far calls may run ahead of one that takes long: their rows wait in memory. */
+enum { MAX_AHEAD = 256 };
+
 struct run {
     const struct plumb_check_options *options;
     struct plumb_check_summary *summary;
@@ -40,6 +44,7 @@ struct run {
     size_t n_slots, written;
 
     pthread_mutex_t lock; /* of all below, and of the journal */
+    pthread_cond_t moved; /* written or end is another */
     size_t end;           /* slots from here on are left: the run failed there, or was stopped */
     enum plumb_code code;
     struct plumb_error err;
@@ -53,15 +58,16 @@ static void fail_at(struct run *run, size_t i, const struct plumb_error *err)
     run->end = i;
     run->code = err->code;
     run->err = *err;
+    pthread_cond_broadcast(&run->moved);
 }
 
-static enum plumb_check_status worse(const struct journal_entry *entry)
+static enum plumb_check_status worse(enum check_status forward, enum check_status backward)
 {
-    if (entry->forward == STATUS_SKIP)
+    if (forward == STATUS_SKIP)
         return PLUMB_CHECK_SKIP;
-    if (entry->forward == STATUS_ERROR || entry->backward == STATUS_ERROR)
+    if (forward == STATUS_ERROR || backward == STATUS_ERROR)
         return PLUMB_CHECK_ERROR;
-    if (entry->forward == STATUS_WARNING || entry->backward == STATUS_WARNING)
+    if (forward == STATUS_WARNING || backward == STATUS_WARNING)
         return PLUMB_CHECK_WARNING;
     return PLUMB_CHECK_PASS;
 }
@@ -77,7 +83,7 @@ static void tell_progress(struct run *run, const struct journal_entry *entry)
         .forward = check_status_text(entry->forward),
         .backward = check_status_text(entry->backward),
     };
-    if (!run->options->progress(run->options->context, &progress)) {
+    if (!run->options->progress(run->options->context, &progress) && run->written < run->end) {
         run->summary->stopped = true;
         run->end = run->written;
     }
@@ -93,10 +99,11 @@ static void write_ready(struct run *run)
             fail_at(run, run->written, &err);
             return;
         }
-        run->summary->apis[worse(&slot->entry)]++;
+        run->summary->apis[worse(slot->entry.forward, slot->entry.backward)]++;
         run->written++;
         tell_progress(run, &slot->entry);
         arena_free(&slot->arena);
+        pthread_cond_broadcast(&run->moved);
     }
 }
 
@@ -105,6 +112,9 @@ static void do_slot(void *context, size_t i, unsigned thread)
     struct run *run = context;
     struct slot *slot = &run->slots[i];
     pthread_mutex_lock(&run->lock);
+    /* Slots are handed out in order, so whoever has the next one to be written does not wait. */
+    while (i < run->end && i >= run->written + MAX_AHEAD)
+        pthread_cond_wait(&run->moved, &run->lock);
     const bool left = i >= run->end;
     pthread_mutex_unlock(&run->lock);
     if (left)
@@ -203,51 +213,76 @@ static enum plumb_code set_up_slots(struct run *run, struct plumb_error *err)
     return code;
 }
 
+static enum plumb_code check_error_folder(const struct run *run, struct plumb_error *err)
+{
+    const char *base = run->config.error_data_path;
+    struct stat info;
+    if (!run->options->save_error_data || (stat(base, &info) == 0 && S_ISDIR(info.st_mode)))
+        return PLUMB_OK;
+    plumb_fail(err, PLUMB_E_ARG, "error_data_path is no folder");
+    plumb_error_in_file(err, base);
+    return PLUMB_E_ARG;
+}
+
 static enum plumb_code set_up_error_data(struct run *run, struct plumb_error *err)
 {
     if (!run->options->save_error_data)
         return PLUMB_OK;
     const char *base = run->config.error_data_path;
-    struct stat info;
-    if (stat(base, &info) || !S_ISDIR(info.st_mode)) {
-        plumb_fail(err, PLUMB_E_ARG, "error_data_path is no folder");
-        plumb_error_in_file(err, base);
-        return PLUMB_E_ARG;
-    }
     const bool slash = *base && base[strlen(base) - 1] == '/';
     if (snprintf(run->error_data, sizeof run->error_data, "%s%sut_error_data%s", base,
                  slash ? "" : "/", run->journal.stamp) >= (int)sizeof run->error_data)
         return plumb_fail(err, PLUMB_E_ARG, "error_data_path is too long");
     run->shared.error_data = run->error_data;
+    if (run->options->resume)
+        error_data_clean(run->error_data);
     return PLUMB_OK;
 }
 
-static enum plumb_code set_up(struct run *run, struct plumb_error *err)
-{
-    const struct plumb_check_options *options = run->options;
-    enum plumb_code code = case_file_open(options->dump, &run->file, err);
-    if (!code)
-        code = set_up_rules(run, err);
-    const char *folder = options->folder ? options->folder : ".";
-    if (!code && !options->resume)
-        code = make_folder(folder, err);
-    if (!code)
-        code = options->resume
-                   ? journal_resume(&run->journal, options->resume, run->shared.judge.rules, err)
-                   : journal_create(&run->journal, folder, run->shared.judge.rules, err);
-    if (!code)
-        code = set_up_slots(run, err);
-    return code ? code : set_up_error_data(run, err);
-}
-
+/* The summary says what is there to be read, and resumed, from now on. */
 static void note_files(struct run *run)
 {
     struct plumb_check_summary *summary = run->summary;
     snprintf(summary->result, sizeof summary->result, "%s", run->journal.result_path);
     snprintf(summary->details, sizeof summary->details, "%s", run->journal.details_path);
+    for (int f = 0; f <= STATUS_BLANK; f++)
+        for (int b = 0; b <= STATUS_BLANK; b++)
+            summary->apis[worse((enum check_status)f, (enum check_status)b)] +=
+                run->journal.earlier[f][b];
+}
+
+static void note_error_data(struct run *run)
+{
     struct stat info;
     if (*run->error_data && stat(run->error_data, &info) == 0)
-        snprintf(summary->error_data, sizeof summary->error_data, "%s", run->error_data);
+        snprintf(run->summary->error_data, sizeof run->summary->error_data, "%s", run->error_data);
+}
+
+static enum plumb_code open_journal(struct run *run, struct plumb_error *err)
+{
+    const struct plumb_check_options *options = run->options;
+    const enum check_rules rules = run->shared.judge.rules;
+    const char *folder = options->folder && *options->folder ? options->folder : ".";
+    if (options->resume)
+        return journal_resume(&run->journal, options->resume, rules, err);
+    enum plumb_code code = make_folder(folder, err);
+    return code ? code : journal_create(&run->journal, folder, rules, err);
+}
+
+static enum plumb_code set_up(struct run *run, struct plumb_error *err)
+{
+    enum plumb_code code = case_file_open(run->options->dump, &run->file, err);
+    if (!code)
+        code = set_up_rules(run, err);
+    if (!code)
+        code = check_error_folder(run, err);
+    if (!code)
+        code = open_journal(run, err);
+    if (code)
+        return code;
+    note_files(run);
+    code = set_up_slots(run, err);
+    return code ? code : set_up_error_data(run, err);
 }
 
 enum plumb_code plumb_check_run(const struct plumb_check_options *options,
@@ -259,6 +294,7 @@ enum plumb_code plumb_check_run(const struct plumb_check_options *options,
     struct run run = {
         .options = options, .summary = summary, .journal = {.result = -1, .details = -1}};
     pthread_mutex_init(&run.lock, NULL);
+    pthread_cond_init(&run.moved, NULL);
     enum plumb_code code = set_up(&run, err);
     if (!code) {
         unsigned threads = options->threads ? options->threads : pool_default_threads();
@@ -271,7 +307,7 @@ enum plumb_code plumb_check_run(const struct plumb_check_options *options,
         code = run.code;
     }
     struct plumb_error closing = {0};
-    note_files(&run);
+    note_error_data(&run);
     const enum plumb_code closed = journal_close(&run.journal, &closing);
     if (!code && closed) {
         code = closed;
@@ -284,6 +320,7 @@ enum plumb_code plumb_check_run(const struct plumb_check_options *options,
     selector_destroy(&run.selector);
     arena_free(&run.arena);
     case_file_close(run.file);
+    pthread_cond_destroy(&run.moved);
     pthread_mutex_destroy(&run.lock);
     return code;
 }

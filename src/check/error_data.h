@@ -14,7 +14,11 @@ struct error_data {
 /* Writes NAME.forward.input.K.pt and NAME.forward.kwargs.KEY[.K].pt,
  * NAME.forward.output.{bench,device}.K.pt, NAME.backward.input.K.pt and
  * NAME.backward.output.{bench,device}.K.pt into folder, which is made when it is missing. K counts
- * the leaves, also those that are no tensors. */
+ * the leaves, also those that are no tensors. A slash in a name becomes _, and a name that no file
+ * can have is cut. */
 enum plumb_code error_data_save(const struct error_data *data, struct plumb_error *err);
+
+/* Removes what a run that was killed was still writing. */
+void error_data_clean(const char *folder);
 
 #endif

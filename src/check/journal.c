@@ -1,13 +1,13 @@
 #define _GNU_SOURCE
 #include "check/journal.h"
 
-#include "base/buf.h"
 #include "check/rows.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -26,8 +26,8 @@ static int64_t now_ms(void)
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-static enum plumb_code write_all(int fd, const char *path, const struct buf *text,
-                                 struct plumb_error *err)
+enum plumb_code journal_write(int fd, const char *path, const struct buf *text,
+                              struct plumb_error *err)
 {
     if (text->failed)
         return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
@@ -57,13 +57,23 @@ static enum plumb_code write_header(struct journal *journal, struct plumb_error 
 {
     struct buf text = {0};
     rows_details_header(&text, journal->rules);
-    enum plumb_code code = write_all(journal->details, journal->details_path, &text, err);
+    enum plumb_code code = journal_write(journal->details, journal->details_path, &text, err);
     text.size = 0;
     rows_result_header(&text, journal->rules);
     if (!code)
-        code = write_all(journal->result, journal->result_path, &text, err);
+        code = journal_write(journal->result, journal->result_path, &text, err);
     buf_free(&text);
     return code;
+}
+
+enum plumb_code journal_lock(const struct journal *journal, struct plumb_error *err)
+{
+    /* Some file systems cannot lock; that is no reason to stop. */
+    if (flock(journal->result, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK)
+        return PLUMB_OK;
+    plumb_fail(err, PLUMB_E_IO, "another check is writing it");
+    plumb_error_in_file(err, journal->result_path);
+    return PLUMB_E_IO;
 }
 
 static void set_paths(struct journal *journal, const char *folder)
@@ -73,6 +83,19 @@ static void set_paths(struct journal *journal, const char *folder)
              "%s%saccuracy_checking_result_%s.csv", folder, slash, journal->stamp);
     snprintf(journal->details_path, sizeof journal->details_path,
              "%s%saccuracy_checking_details_%s.csv", folder, slash, journal->stamp);
+}
+
+static enum plumb_code begin_files(struct journal *journal, struct plumb_error *err)
+{
+    enum plumb_code code = journal_lock(journal, err);
+    if (code)
+        return code;
+    code = write_header(journal, err);
+    if (code) {
+        unlink(journal->result_path);
+        unlink(journal->details_path);
+    }
+    return code;
 }
 
 /* Takes the first second from now on whose two names are free. */
@@ -91,20 +114,22 @@ enum plumb_code journal_create(struct journal *journal, const char *folder, enum
             !strftime(journal->stamp, sizeof journal->stamp, "%Y%m%d%H%M%S", &local))
             return plumb_fail(err, PLUMB_E_IO, "the clock gives no local time");
         set_paths(journal, folder);
-        journal->result = open(journal->result_path, flags, 0644);
-        if (journal->result < 0 && errno == EEXIST)
-            continue;
-        if (journal->result < 0)
-            return io_error(err, "create", journal->result_path);
         journal->details = open(journal->details_path, flags, 0644);
-        if (journal->details >= 0)
-            return write_header(journal, err);
+        if (journal->details < 0 && errno == EEXIST)
+            continue;
+        if (journal->details < 0)
+            return io_error(err, "create", journal->details_path);
+        /* Second, so that whoever finds a result to resume finds its details too. */
+        journal->result = open(journal->result_path, flags, 0644);
+        if (journal->result >= 0)
+            return begin_files(journal, err);
         const int reason = errno;
-        close(journal->result);
-        unlink(journal->result_path);
+        close(journal->details);
+        unlink(journal->details_path);
+        journal->details = -1;
         errno = reason;
         if (reason != EEXIST)
-            return io_error(err, "create", journal->details_path);
+            return io_error(err, "create", journal->result_path);
     }
     return plumb_fail(err, PLUMB_E_IO, "no free name for results in %s", folder);
 }
@@ -120,11 +145,11 @@ enum plumb_code journal_add(struct journal *journal, const struct journal_entry 
     struct buf text = {0};
     for (size_t k = 0; k < entry->n_rows; k++)
         rows_details(&text, journal->rules, &entry->rows[k]);
-    enum plumb_code code = write_all(journal->details, journal->details_path, &text, err);
+    enum plumb_code code = journal_write(journal->details, journal->details_path, &text, err);
     text.size = 0;
     rows_result(&text, journal->rules, entry);
     if (!code)
-        code = write_all(journal->result, journal->result_path, &text, err);
+        code = journal_write(journal->result, journal->result_path, &text, err);
     buf_free(&text);
     if (!code && now_ms() - journal->synced >= 1000)
         code = sync_both(journal, err);

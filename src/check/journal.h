@@ -4,6 +4,7 @@
 #define CHECK_JOURNAL_H
 
 #include "base/arena.h"
+#include "base/buf.h"
 #include "base/map.h"
 #include "check/judge.h"
 
@@ -14,6 +15,7 @@ struct journal {
     int64_t synced;  /* milliseconds */
     struct map done; /* names of finished APIs, of an earlier run */
     struct arena names;
+    uint64_t earlier[STATUS_BLANK + 1][STATUS_BLANK + 1]; /* those, by forward and backward */
     enum check_rules rules;
 };
 
@@ -27,14 +29,23 @@ struct journal_entry {
 };
 
 /* Makes the two files in folder, named after the time, with their headers. Never touches files that
- * are there already. */
+ * are there already, and leaves none when it fails. */
 enum plumb_code journal_create(struct journal *journal, const char *folder, enum check_rules rules,
                                struct plumb_error *err);
 
-/* Goes on with the files of an earlier run: cuts off a torn last line, and details rows of APIs that
- * have no result row; fills done. */
+/* Goes on with the files of an earlier run: cuts off a torn last line, details rows of APIs that have
+ * no result row, and result rows whose details may have been lost with the power; fills done and
+ * earlier. Files that are not a pair of this rule set, or that somebody writes at the moment, are
+ * refused and left alone. */
 enum plumb_code journal_resume(struct journal *journal, const char *result_path,
                                enum check_rules rules, struct plumb_error *err);
+
+/* Writes all of text. */
+enum plumb_code journal_write(int fd, const char *path, const struct buf *text,
+                              struct plumb_error *err);
+
+/* Keeps other runs from going on with the same files while this one writes them. */
+enum plumb_code journal_lock(const struct journal *journal, struct plumb_error *err);
 
 bool journal_is_done(const struct journal *journal, const char *name);
 

@@ -38,10 +38,10 @@ struct details_file {
     struct arena arena; /* names that are not in the file as they are meant */
 };
 
-/* Maps a file and reads its header; with by_name also all of its names. Errors name the file and the
- * line, here or when the row is read: no CSV text, a column that the rules need is missing (which),
- * a row has another number of cells than the header, a cell is absurdly long; under the documented
- * rules also a name that is there twice, is empty, or would be run as a formula by a
+/* Maps a file and reads its header; with by_name also all of its names. Errors name the file and
+ * the line, here or when the row is read: no CSV text, a column that the rules need is missing
+ * (which), a row has another number of cells than the header, a cell is absurdly long; under the
+ * documented rules also a name that is there twice, is empty, or would be run as a formula by a
  * spreadsheet. */
 enum plumb_code details_open(struct details_file *file, const char *path, enum check_rules rules,
                              bool by_name, struct plumb_error *err);

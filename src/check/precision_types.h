@@ -1,4 +1,4 @@
-/* Which types pandas would give the columns of a details file; between its reader and its values. */
+/* Which types pandas would give the columns of a details file: for its reader and its values. */
 #ifndef CHECK_PRECISION_TYPES_H
 #define CHECK_PRECISION_TYPES_H
 

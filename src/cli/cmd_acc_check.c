@@ -4,6 +4,8 @@
 #include "cli/terminal.h"
 #include "plumb/check.h"
 
+#include <limits.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,6 +29,14 @@ static void interrupt(int signal_number)
 {
     (void)signal_number;
     interrupted = 1;
+}
+
+/* The first time the run stops after the APIs at hand; the second time at once. */
+static void catch_signals(void)
+{
+    struct sigaction action = {.sa_handler = interrupt, .sa_flags = SA_RESTART | (int)SA_RESETHAND};
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
 }
 
 struct watcher {
@@ -145,6 +155,16 @@ static void print_summary(const struct plumb_check_summary *s, bool quiet)
         printf("%s\n", s->error_data);
 }
 
+/* Tensors come and go by the thousand: memory that was used once stays with the process, since a
+ * page from the system costs more than most operators. */
+static void keep_memory(void)
+{
+    mallopt(M_ARENA_MAX, 1);
+    mallopt(M_MMAP_MAX, 0);
+    mallopt(M_TRIM_THRESHOLD, INT_MAX);
+    mallopt(M_TOP_PAD, 16 << 20);
+}
+
 static int check(const struct args_command *command, const struct check_options *options)
 {
     const char *dump = options->dump_option ? options->dump_option : options->dump;
@@ -182,8 +202,8 @@ static int check(const struct args_command *command, const struct check_options 
         .context = &watcher,
     };
     if (!code) {
-        signal(SIGINT, interrupt);
-        signal(SIGTERM, interrupt);
+        keep_memory();
+        catch_signals();
         code = plumb_check_run(&request, &summary, &err);
     }
     clear_bar(&watcher);
@@ -194,8 +214,7 @@ static int check(const struct args_command *command, const struct check_options 
     if (code)
         cli_report(&err);
     if ((code || summary.stopped) && *summary.result)
-        cli_message("not finished; go on with: plumb %s -api_info %s -csv_path %s", command->name,
-                    dump, summary.result);
+        cli_message("not finished; to go on, repeat the command with -csv_path %s", summary.result);
     if (code || summary.stopped)
         return CLI_UNUSABLE;
     return summary.apis[PLUMB_CHECK_ERROR] ? CLI_BAD : CLI_OK;

@@ -77,7 +77,7 @@ static void make_pickle(struct buf *out, const struct plumb_tensor *tensor)
 
 /* ---- The archive -------------------------------------------------------------------------------- */
 
-enum { ALIGNMENT = 64, WIDE = 24 };
+enum { ALIGNMENT = 64 };
 
 struct entry {
     const char *name;
@@ -167,25 +167,30 @@ static uint32_t tensor_crc(const struct plumb_tensor *tensor)
     return crc;
 }
 
+/* The wide field holds just those numbers that do not fit into the narrow ones. */
 static void put_central(struct buf *out, const struct entry *entry)
 {
-    const bool wide = entry->size >= UINT32_MAX || entry->offset >= UINT32_MAX;
+    const bool wide_size = entry->size >= UINT32_MAX, wide_offset = entry->offset >= UINT32_MAX;
+    const size_t wide = (wide_size ? 16U : 0U) + (wide_offset ? 8U : 0U);
     put_number(out, 0x02014b50, 4);
     put_number(out, 45, 2);
-    put_common(out, entry, wide ? WIDE + 4 : 0);
+    put_common(out, entry, wide ? wide + 4 : 0);
     put_number(out, 0, 2); /* comment */
     put_number(out, 0, 2); /* disk */
     put_number(out, 0, 2);
     put_number(out, 0, 4);
     put_number(out, narrow(entry->offset, UINT32_MAX), 4);
     buf_text(out, entry->name);
-    if (wide) {
-        put_number(out, 1, 2);
-        put_number(out, WIDE, 2);
+    if (!wide)
+        return;
+    put_number(out, 1, 2);
+    put_number(out, wide, 2);
+    if (wide_size) {
         put_number(out, entry->size, 8);
         put_number(out, entry->size, 8);
-        put_number(out, entry->offset, 8);
     }
+    if (wide_offset)
+        put_number(out, entry->offset, 8);
 }
 
 static void put_end(struct buf *out, uint64_t start, unsigned count)

@@ -43,18 +43,35 @@ static void mask_row(const struct heads *h, int64_t at, int64_t query, real *sco
                 score[j] = -R(INFINITY);
 }
 
+/* The largest number, NaN aside, in lanes that the compiler can make a vector of. */
+static real row_max(const real *x, int64_t n)
+{
+    enum { LANES = 8 };
+    real lanes[LANES], most = -R(INFINITY);
+    int64_t j = 0;
+    for (int l = 0; l < LANES; l++)
+        lanes[l] = most;
+    for (; j + LANES <= n; j += LANES)
+        for (int l = 0; l < LANES; l++)
+            lanes[l] = x[j + l] > lanes[l] ? x[j + l] : lanes[l];
+    for (int l = 0; l < LANES; l++)
+        most = lanes[l] > most ? lanes[l] : most;
+    for (; j < n; j++)
+        most = x[j] > most ? x[j] : most;
+    return most;
+}
+
+/* NaN anywhere makes the sum NaN, and with it the row. A row of nothing but -inf is one of zeros. */
 static void softmax_row(int64_t n, real *x)
 {
-    real max = -R(INFINITY);
-    for (int64_t j = 0; j < n; j++)
-        if (x[j] > max || isnan(x[j]))
-            max = x[j];
-    if (max == -R(INFINITY)) {
-        memset(x, 0, (size_t)n * sizeof *x);
+    const real most = row_max(x, n);
+    if (most == -R(INFINITY)) {
+        for (int64_t j = 0; j < n; j++)
+            x[j] = isnan(x[j]) ? x[j] : 0;
         return;
     }
     for (int64_t j = 0; j < n; j++)
-        x[j] = exp(x[j] - max);
+        x[j] = exp(x[j] - most);
     const real sum = real_sum(x, n, 1);
     for (int64_t j = 0; j < n; j++)
         x[j] /= sum;

@@ -89,8 +89,11 @@ static struct val *batch_apply(struct op *o, struct batch *b)
 static void run_batch_norm(struct op *o)
 {
     struct batch b;
-    if (batch_begin(o, &b, "eps"))
-        op_return(o, batch_apply(o, &b));
+    if (!batch_begin(o, &b, "eps"))
+        return;
+    if (b.training && b.norm.layout.batch == 1 && b.norm.layout.place == 1)
+        op_fail(o, PLUMB_E_ARG, "batch_norm: a channel of one element cannot be trained on");
+    op_return(o, batch_apply(o, &b));
 }
 
 /* The statistics that were saved for a backward; in evaluation torch gives none. */

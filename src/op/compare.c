@@ -24,12 +24,12 @@ COMPARISON(ge, >=)
 typedef void run(const struct val *a, int64_t at_a, int64_t sa, const struct val *b, int64_t at_b,
                  int64_t sb, int64_t *y, int64_t n);
 
-/* A number next to a tensor is rounded to the tensor's type, as torch does. */
+/* A number or 0-d tensor next to a tensor is rounded to the tensor's type, as torch does. */
 static struct val *comparand(struct op *o, struct val *x, enum plumb_dtype dtype)
 {
-    const bool number = x->weak;
+    const bool light = x->weak || (x->rank == 0 && x->dtype != dtype);
     x = elem_operand(o, x, dtype);
-    if (!x || !number || !x->f)
+    if (!x || !light || !x->f)
         return x;
     struct val *rounded = val_new(o, dtype, 0, NULL);
     if (rounded)

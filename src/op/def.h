@@ -28,6 +28,9 @@ typedef enum plumb_code op_call_fn(size_t family, size_t def, const struct plumb
 typedef const struct op_def *op_family_fn(size_t family); /* NULL behind the last */
 
 extern op_call_fn op_call_f32, op_call_f64, op_call_f80;
+#ifdef OP_HAVE_AVX2
+extern op_call_fn op_call_f32_avx2, op_call_f64_avx2;
+#endif
 extern op_family_fn op_family_f64;
 
 #endif

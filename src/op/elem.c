@@ -233,9 +233,10 @@ static void binary_backward(struct op *o, struct val *out)
     struct val *in[2] = {out->in[0], out->in[1]};
     real *full[2] = {NULL, NULL};
     for (unsigned v = 0; v < 2; v++) {
-        if (!in[v]->needs_grad)
+        real *own = val_grad(o, in[v]);
+        if (!own)
             continue;
-        full[v] = repeated(plan, v) ? op_alloc(o, out->count, sizeof **full) : val_grad(o, in[v]);
+        full[v] = repeated(plan, v) ? op_alloc(o, out->count, sizeof **full) : own;
         if (!full[v])
             return;
     }

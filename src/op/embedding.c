@@ -310,8 +310,7 @@ static void run_embedding_bag(struct op *o)
     op_return(o, out);
     if (!aten || !out)
         return;
-    int64_t n = index->count, none = 0;
-    struct val *of = val_new(o, index->dtype, 1, b->mode == BAG_SUM ? &none : &n);
+    struct val *of = val_new(o, index->dtype, 1, &index->count);
     struct val *sizes = val_new(o, index->dtype, 1, &b->n);
     struct val *largest = b->mode == BAG_MAX ? val_new(o, index->dtype, 2, out->shape)
                                              : val_new(o, index->dtype, 1, &b->n);
@@ -319,10 +318,13 @@ static void run_embedding_bag(struct op *o)
         return;
     for (int64_t k = 0; k < of->count; k++)
         of->i[k] = b->bag[k];
-    for (int64_t k = 0; k < b->n; k++)
+    /* PyTorch leaves the sizes out where its gradient does not need them. */
+    for (int64_t k = 0; k < b->n && b->mode != BAG_SUM; k++)
         sizes->i[k] = b->sizes[k];
-    for (int64_t k = 0; b->mode == BAG_MAX && k < largest->count; k++)
-        largest->i[k] = b->largest[k] < 0 ? 0 : index->i[b->largest[k]];
+    for (int64_t k = 0; k < largest->count; k++)
+        largest->i[k] = b->mode != BAG_MAX  ? sizes->i[k]
+                        : b->largest[k] < 0 ? 0
+                                            : index->i[b->largest[k]];
     op_return(o, of);
     op_return(o, sizes);
     op_return(o, largest);
@@ -341,7 +343,7 @@ const struct op_def op_embedding[] = {
     {"embedding_dense_backward",
      "embedding_dense_backward(Tensor grad|grad_output, Tensor input|indices, int num_weights, int "
      "padding_idx, bool scale_grad_by_freq)",
-     run_embedding_dense_backward, 0, NULL},
+     run_embedding_dense_backward, OP_NO_GRAD, NULL},
     {"embedding_bag _embedding_bag _embedding_bag_forward_only",
      "Functional.embedding_bag(Tensor input, Tensor weight, Tensor? offsets=None, float? "
      "max_norm=None, float norm_type=2, bool scale_grad_by_freq=False, str mode='mean', bool "

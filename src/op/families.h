@@ -57,7 +57,11 @@
     X(resample)                                                                                    \
     X(loss)                                                                                        \
     X(loss_class)                                                                                  \
+    X(loss_ctc)                                                                                    \
     X(fused)                                                                                       \
+    X(fused_attention)                                                                             \
+    X(fused_norm)                                                                                  \
+    X(fused_move)                                                                                  \
     X(optim)                                                                                       \
     X(dropout)
 

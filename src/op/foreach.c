@@ -55,6 +55,13 @@ static void each_sum(struct op *o, two *join)
     op_return_tuple(o);
 }
 
+static struct val *sign(struct op *o, struct val *x)
+{
+    struct val *above = v_compare(o, CMP_GT, x, v_int(o, 0));
+    struct val *below = v_compare(o, CMP_LT, x, v_int(o, 0));
+    return x ? v_sub(o, v_cast(o, above, x->dtype), v_cast(o, below, x->dtype)) : NULL;
+}
+
 static struct val *copy(struct op *o, struct val *x, struct val *y)
 {
     return x && y ? v_cast(o, v_broadcast(o, y, x->rank, x->shape), x->dtype) : NULL;
@@ -81,6 +88,7 @@ RUN(abs, each, v_abs)
 RUN(neg, each, v_neg)
 RUN(exp, each, v_exp)
 RUN(log, each, v_log)
+RUN(sign, each, sign)
 RUN(sqrt, each, v_sqrt)
 RUN(tanh, each, v_tanh)
 RUN(sigmoid, each, v_sigmoid)
@@ -106,6 +114,7 @@ const struct op_def op_foreach[] = {
     {"_foreach_neg _foreach_neg_", "_foreach_neg" LIST, run_neg, 0, NULL},
     {"_foreach_exp _foreach_exp_", "_foreach_exp" LIST, run_exp, 0, NULL},
     {"_foreach_log _foreach_log_", "_foreach_log" LIST, run_log, 0, NULL},
+    {"_foreach_sign _foreach_sign_", "_foreach_sign" LIST, run_sign, OP_NO_GRAD, NULL},
     {"_foreach_sqrt _foreach_sqrt_", "_foreach_sqrt" LIST, run_sqrt, 0, NULL},
     {"_foreach_tanh _foreach_tanh_", "_foreach_tanh" LIST, run_tanh, 0, NULL},
     {"_foreach_sigmoid _foreach_sigmoid_", "_foreach_sigmoid" LIST, run_sigmoid, 0, NULL},

@@ -192,6 +192,19 @@ static void run_nonzero(struct op *o)
     return_columns(o, x && x->rank == 0 ? v_reshape(o, x, 1, &x->count) : x);
 }
 
+/* As many rows as asked for: cut, or filled up. */
+static void run_nonzero_static(struct op *o)
+{
+    struct val *x = arg_tensor(o, "input"), *places = true_coordinates(o, x);
+    int64_t shape[2] = {arg_int(o, "size"), x ? x->rank : 0};
+    if (!places || shape_count(o, 2, shape) < 0)
+        return;
+    struct val *out = v_full(o, PLUMB_I64, 2, shape, 0);
+    for (int64_t k = 0; out && k < out->count; k++)
+        out->i[k] = k < places->count ? places->i[k] : arg_int(o, "fill_value");
+    op_return(o, out);
+}
+
 static void run_one_hot(struct op *o)
 {
     struct val *x = arg_index(o, "input");
@@ -232,6 +245,8 @@ const struct op_def op_gather[] = {
     {"masked_select", "masked_select(Tensor input|self, Tensor mask)", run_masked_select, 0, NULL},
     {"nonzero", "nonzero(Tensor input|self, *, bool as_tuple=False)", run_nonzero, OP_NO_GRAD,
      NULL},
+    {"nonzero_static", "nonzero_static(Tensor input|self, *, int size, int fill_value=-1)",
+     run_nonzero_static, OP_NO_GRAD, NULL},
     {"argwhere", "argwhere(Tensor input|self, *, bool as_tuple=False)", run_nonzero, OP_NO_GRAD,
      NULL},
     {"one_hot", "one_hot(Tensor input|self|tensor, int num_classes=-1)", run_one_hot, OP_NO_GRAD,

@@ -30,6 +30,33 @@ static void pack(bool tb, const real *b, int64_t ldb, int64_t k0, int64_t kn, in
 }
 
 /* rows (up to ROWS) of op(a) from row i0 on, times the block, added to c. */
+#if OP_REAL == 80
+
+/* No vectors of long double: four sums that stay in registers, from columns side by side. */
+static void panel(bool ta, const real *a, int64_t lda, int64_t i0, int64_t rows, int64_t k0,
+                  int64_t kn, real alpha, real block[BLOCK_K][BLOCK_N], real *c, int64_t ldc,
+                  int64_t n0, int64_t nn)
+{
+    const int64_t step = ta ? lda : 1;
+    for (int64_t r = 0; r < rows; r++) {
+        const real *row = ta ? a + k0 * lda + i0 + r : a + (i0 + r) * lda + k0;
+        for (int64_t j = 0; j < nn; j += 4) {
+            real sum[4] = {0};
+            for (int64_t p = 0; p < kn; p++) {
+                const real x = row[p * step];
+                sum[0] += x * block[p][j];
+                sum[1] += x * block[p][j + 1];
+                sum[2] += x * block[p][j + 2];
+                sum[3] += x * block[p][j + 3];
+            }
+            for (int64_t q = 0; q < 4 && j + q < nn; q++)
+                c[(i0 + r) * ldc + n0 + j + q] += alpha * sum[q];
+        }
+    }
+}
+
+#else
+
 static void panel(bool ta, const real *a, int64_t lda, int64_t i0, int64_t rows, int64_t k0,
                   int64_t kn, real alpha, real block[BLOCK_K][BLOCK_N], real *c, int64_t ldc,
                   int64_t n0, int64_t nn)
@@ -45,6 +72,8 @@ static void panel(bool ta, const real *a, int64_t lda, int64_t i0, int64_t rows,
         for (int64_t j = 0; j < nn; j++)
             c[(i0 + r) * ldc + n0 + j] += alpha * sum[r][j];
 }
+
+#endif
 
 void gemm_plain(bool ta, bool tb, int64_t m, int64_t n, int64_t k, real alpha, const real *a,
                 int64_t lda, const real *b, int64_t ldb, real beta, real *c, int64_t ldc)

@@ -126,38 +126,6 @@ static void run_column_stack(struct op *o)
     op_return(o, joined(o, xs, n, 1));
 }
 
-static void run_block_diag(struct op *o)
-{
-    size_t n;
-    struct val **xs = same_typed(o, &n);
-    if (!xs)
-        return;
-    int64_t shape[2] = {0, 0};
-    for (size_t k = 0; k < n; k++) {
-        if (xs[k]->rank > 2) {
-            op_fail(o, PLUMB_E_ARG, "block_diag: tensor %zu has %u dimensions (at most 2)", k,
-                    xs[k]->rank);
-            return;
-        }
-        if (xs[k]->rank < 2)
-            xs[k] = with_shape(o, xs[k], 1, xs[k]->count, 1, 2);
-        shape[0] += xs[k] ? xs[k]->shape[0] : 0;
-        shape[1] += xs[k] ? xs[k]->shape[1] : 0;
-    }
-    struct val *out = o->failed ? NULL : val_new(o, xs[0]->dtype, 2, shape);
-    int64_t row = 0, column = 0;
-    for (size_t k = 0; k < n && out; k++) {
-        struct val *x = xs[k];
-        int64_t *map = op_alloc(o, x->count + 1, sizeof *map);
-        for (int64_t j = 0; map && j < x->count; j++)
-            map[j] = (row + j / x->shape[1]) * shape[1] + column + j % x->shape[1];
-        out = v_place(o, out, x, map);
-        row += x->shape[0];
-        column += x->shape[1];
-    }
-    op_return(o, out);
-}
-
 /* Each 1-d tensor along its own dimension of a common grid. */
 static struct val **grids(struct op *o, struct val **xs, size_t n)
 {
@@ -435,7 +403,6 @@ const struct op_def op_join[] = {
     {"vstack row_stack", "vstack(Tensor[] tensors)", run_vstack, 0, NULL},
     {"dstack", "dstack(Tensor[] tensors)", run_dstack, 0, NULL},
     {"column_stack", "column_stack(Tensor[] tensors)", run_column_stack, 0, NULL},
-    {"block_diag", "block_diag(Tensor[]... tensors)", run_block_diag, 0, NULL},
     {"meshgrid", "meshgrid(Tensor[]... tensors, *, str? indexing=None)", run_meshgrid, 0, NULL},
     {"cartesian_prod", "cartesian_prod(Tensor[]... tensors)", run_cartesian_prod, 0, NULL},
     {"combinations", "combinations(Tensor input|self, int r=2, bool with_replacement=False)",

@@ -1,6 +1,8 @@
-/* The number type that operators compute in. Every file of this room but registry.c is compiled once
- * for each: float for devices, double for the reference, long double for the reference of float64.
- * OP_REAL says which (32, 64 or 80); names that must differ between the copies go through OP_SYM. */
+/* The number type that operators compute in. Every file of this room but blas.c and registry.c is
+ * compiled once for each: float for devices, double for the reference, long double for the reference
+ * of float64. OP_REAL says which (32, 64 or 80). Float and double have a second copy for processors
+ * with AVX2 (OP_AVX2), of the same results to the last bit: the compiler may use wider vectors, but
+ * neither reorder nor fuse. Names that must differ between the copies go through OP_SYM. */
 #ifndef OP_REAL_H
 #define OP_REAL_H
 
@@ -9,12 +11,20 @@
 
 #if OP_REAL == 32
 typedef float real;
+#ifdef OP_AVX2
+#define OP_SYM(name) name##_f32_avx2
+#else
 #define OP_SYM(name) name##_f32
+#endif
 #define REAL_EPS FLT_EPSILON
 #define REAL_MAX FLT_MAX
 #elif OP_REAL == 64
 typedef double real;
+#ifdef OP_AVX2
+#define OP_SYM(name) name##_f64_avx2
+#else
 #define OP_SYM(name) name##_f64
+#endif
 #define REAL_EPS DBL_EPSILON
 #define REAL_MAX DBL_MAX
 #elif OP_REAL == 80

@@ -1,6 +1,7 @@
 /* Which operator a name means, and in which number type a call is computed. */
 #include "op/def.h"
 #include "op/families.h"
+#include "plumb/metric.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -148,6 +149,18 @@ static bool call_holds_f64(const struct plumb_call *call)
     return false;
 }
 
+static op_call_fn *copy_for(enum plumb_precision precision, bool wide)
+{
+    if (precision == PLUMB_RAISED && wide)
+        return op_call_f80;
+    const bool f64 = precision == PLUMB_RAISED || wide;
+#ifdef OP_HAVE_AVX2
+    if (strcmp(plumb_cpu_level(), "avx2") == 0)
+        return f64 ? op_call_f64_avx2 : op_call_f32_avx2;
+#endif
+    return f64 ? op_call_f64 : op_call_f32;
+}
+
 enum plumb_code plumb_op_run(const struct plumb_call *call, enum plumb_precision precision,
                              struct plumb_result *out, struct plumb_error *err)
 {
@@ -159,10 +172,7 @@ enum plumb_code plumb_op_run(const struct plumb_call *call, enum plumb_precision
     if (!arena)
         return plumb_fail(err, PLUMB_E_NOMEM, "out of memory in %s", call->name);
     out->memory = arena;
-    const bool wide = call_holds_f64(call);
-    op_call_fn *run = precision == PLUMB_OWN ? (wide ? op_call_f64 : op_call_f32)
-                                             : (wide ? op_call_f80 : op_call_f64);
-    return run(e->family, e->def, call, precision == PLUMB_RAISED, arena, out, err);
+    return copy_for(precision, call_holds_f64(call))(e->family, e->def, call, precision == PLUMB_RAISED, arena, out, err);
 }
 
 void plumb_result_destroy(struct plumb_result *result)

@@ -149,68 +149,92 @@ static struct stencil find_stencil(const struct sampler *s, const real *grid)
     return out;
 }
 
-static void sample_backward(struct op *o, struct val *out)
+/* Adds to gx and gg, where they are not NULL, what the gradient of the samples is worth to them. */
+static void sample_back(const struct sampler *s, const real *x, const real *grid, const real *grad,
+                        real *gx, real *gg)
 {
-    const struct sampler *s = out->saved;
-    struct val *x = out->in[0], *grid = out->in[1];
-    real *gx = val_grad(o, x), *gg = val_grad(o, grid);
     for (int64_t p = 0; p < s->n * s->places; p++) {
-        const struct stencil t = find_stencil(s, grid->f + p * s->dims);
+        const struct stencil t = find_stencil(s, grid + p * s->dims);
         for (int64_t c = 0; c < s->channels; c++) {
-            const int64_t image = (p / s->places * s->channels + c) * s->plane;
-            const real g = out->grad[(p / s->places * s->channels + c) * s->places + p % s->places];
+            const int64_t plane = p / s->places * s->channels + c, image = plane * s->plane;
+            const real g = grad[plane * s->places + p % s->places];
             for (int k = 0; k < t.n; k++) {
                 if (t.at[k] < 0)
                     continue;
                 if (gx)
                     gx[image + t.at[k]] += g * t.weight[k];
                 for (unsigned d = 0; gg && d < s->dims; d++)
-                    gg[p * s->dims + d] += g * x->f[image + t.at[k]] * t.slope[k][d];
+                    gg[p * s->dims + d] += g * x[image + t.at[k]] * t.slope[k][d];
             }
         }
     }
 }
 
-static struct val *sampled(struct op *o, struct val *x, struct val *grid, enum method method,
-                           enum beyond beyond)
+static void sample_backward(struct op *o, struct val *out)
+{
+    struct val *x = out->in[0], *grid = out->in[1];
+    real *gx = val_grad(o, x), *gg = val_grad(o, grid);
+    if (!o->failed)
+        sample_back(out->saved, x->f, grid->f, out->grad, gx, gg);
+}
+
+/* How x is sampled by the grid; NULL (and failed) when they do not go together. */
+static struct sampler *prepare(struct op *o, const struct val *x, const struct val *grid,
+                               enum method method, enum beyond beyond, int64_t *shape)
 {
     if (!x || !grid || o->failed)
         return NULL;
     const unsigned dims = x->rank - 2;
     bool fits = (x->rank == 4 || x->rank == 5) && grid->rank == x->rank && x->f && grid->f &&
-                grid->shape[0] == x->shape[0] && grid->shape[grid->rank - 1] == dims;
+                x->dtype == grid->dtype && grid->shape[0] == x->shape[0] &&
+                grid->shape[grid->rank - 1] == dims;
     for (unsigned d = 2; fits && d < x->rank; d++)
         fits = x->shape[d] > 0;
     if (!fits || (method == SAMPLE_CUBIC && dims != 2))
         return op_fail(o, PLUMB_E_ARG,
-                       "%s: input of %u dimensions and grid of %u do not go together",
-                       o->call->name, x->rank, grid->rank);
+                       "%s: the input (%u dimensions, %s) and the grid (%u, %s) do not go together",
+                       o->call->name, x->rank, plumb_dtype_info(x->dtype)->name, grid->rank,
+                       plumb_dtype_info(grid->dtype)->name);
     struct sampler *s = op_alloc(o, 1, sizeof *s);
-    int64_t shape[5] = {x->shape[0], x->shape[1]};
-    for (unsigned d = 0; d < dims; d++)
-        shape[d + 2] = grid->shape[d + 1];
-    if (x->dtype != grid->dtype)
-        return op_fail(o, PLUMB_E_ARG, "%s: input and grid are of different types", o->call->name);
-    struct val *out = val_new(o, x->dtype, x->rank, shape);
-    if (!s || !out)
+    if (!s)
         return NULL;
-    *s = (struct sampler){method,     beyond,           arg_bool(o, "align_corners"),
-                          dims,       .n = x->shape[0], .channels = x->shape[1],
-                          .plane = 1, .places = 1};
+    *s = (struct sampler){.method = method,
+                          .beyond = beyond,
+                          .align_corners = arg_bool(o, "align_corners"),
+                          .dims = dims,
+                          .n = x->shape[0],
+                          .channels = x->shape[1],
+                          .plane = 1,
+                          .places = 1};
+    shape[0] = x->shape[0];
+    shape[1] = x->shape[1];
     for (unsigned d = 0; d < dims; d++) {
+        shape[d + 2] = grid->shape[d + 1];
         s->size[d] = x->shape[x->rank - 1 - d];
         s->stride[d] = s->plane;
         s->plane *= s->size[d];
         s->places *= shape[d + 2];
     }
+    return s;
+}
+
+static struct val *sampled(struct op *o, struct val *x, struct val *grid, enum method method,
+                           enum beyond beyond)
+{
+    int64_t shape[5];
+    struct sampler *s = prepare(o, x, grid, method, beyond, shape);
+    struct val *out = s ? val_new(o, x->dtype, x->rank, shape) : NULL;
+    if (!out)
+        return NULL;
     for (int64_t p = 0; p < s->n * s->places; p++) {
-        const struct stencil t = find_stencil(s, grid->f + p * dims);
+        const struct stencil t = find_stencil(s, grid->f + p * s->dims);
         for (int64_t c = 0; c < s->channels; c++) {
-            const real *image = x->f + (p / s->places * s->channels + c) * s->plane;
+            const int64_t plane = p / s->places * s->channels + c;
+            const real *image = x->f + plane * s->plane;
             real sum = 0;
             for (int k = 0; k < t.n; k++)
                 sum += t.at[k] < 0 ? 0 : image[t.at[k]] * t.weight[k];
-            out->f[(p / s->places * s->channels + c) * s->places + p % s->places] = sum;
+            out->f[plane * s->places + p % s->places] = sum;
         }
     }
     return val_node(o, out, sample_backward, x, grid, NULL, s);
@@ -236,6 +260,30 @@ static void run_grid_sample(struct op *o)
     const enum method method = (enum method)choice(o, "mode", methods);
     const enum beyond beyond = (enum beyond)choice(o, "padding_mode", beyonds);
     op_return(o, sampled(o, x, grid, method, beyond));
+}
+
+static void run_grid_sampler_backward(struct op *o)
+{
+    struct val *x = arg_tensor(o, "input"), *grid = arg_tensor(o, "grid");
+    struct val *grad = arg_tensor(o, "grad");
+    static const char *const none[3] = {"", "", ""};
+    const enum method method = (enum method)choice(o, "mode", none);
+    const enum beyond beyond = (enum beyond)choice(o, "padding_mode", none);
+    int64_t shape[5];
+    struct sampler *s = prepare(o, x, grid, method, beyond, shape);
+    if (!s || !grad)
+        return;
+    if (grad->rank != x->rank || memcmp(grad->shape, shape, x->rank * sizeof *shape) || !grad->f) {
+        op_fail(o, PLUMB_E_ARG, "%s: the gradient does not have the shape of the samples",
+                o->call->name);
+        return;
+    }
+    struct val *gx = val_like(o, x, x->dtype), *gg = val_like(o, grid, grid->dtype);
+    if (!gx || !gg)
+        return;
+    sample_back(s, x->f, grid->f, grad->f, gx->f, gg->f);
+    op_return(o, gx);
+    op_return(o, gg);
 }
 
 /* ---- Affine grids ------------------------------------------------------------------------------------------ */
@@ -286,6 +334,10 @@ const struct op_def op_sample[] = {
      "grid_sampler(Tensor input, Tensor grid, int mode|interpolation_mode, int padding_mode, bool "
      "align_corners)",
      run_grid_sample, 0, NULL},
+    {"grid_sampler_2d_backward grid_sampler_3d_backward",
+     "grid_sampler_2d_backward(Tensor grad|grad_output, Tensor input, Tensor grid, int "
+     "mode|interpolation_mode, int padding_mode, bool align_corners, any output_mask=None)",
+     run_grid_sampler_backward, OP_NO_GRAD, NULL},
     {"affine_grid affine_grid_generator",
      "affine_grid(Tensor theta, int[] size, bool? align_corners=None)", run_affine_grid, 0,
      "(x, y, 1) theta^T over the places of an image"},

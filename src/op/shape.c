@@ -384,7 +384,7 @@ const struct op_def op_shape[] = {
      "expand(Tensor input|self, int[]... size|shape, *, bool implicit=False)", run_expand, 0, NULL},
     {"expand_as", "expand_as(Tensor input|self, Tensor other)", run_expand_as, 0, NULL},
     {"broadcast_tensors", "broadcast_tensors(Tensor[]... tensors)", run_broadcast_tensors, 0, NULL},
-    {"clone contiguous alias alias_copy lift lift_fresh lift_fresh_copy resolve_neg resolve_conj "
+    {"clone contiguous alias alias_copy lift lift_fresh lift_fresh_copy "
      "pin_memory _pin_memory cpu cuda npu",
      "clone(Tensor input|self, any device=None, bool non_blocking=False)", run_same, 0, NULL},
     {"detach detach_ detach_copy", "detach(Tensor input|self)", run_detach, OP_NO_GRAD, NULL},

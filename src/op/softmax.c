@@ -55,14 +55,20 @@ static void log_softmax_row(const struct row *row, void *context)
         y[k] = x[k] - most - shift;
 }
 
-/* gx = y (g - sum(g y)) */
+/* gx = y (g - sum(g y)). As the sum of y is 1, all of g may be shifted; by that of the largest y, the
+ * terms that would cancel in a row with a clear winner vanish. */
 static void softmax_back_row(const struct row *row, void *context)
 {
-    (void)context;
     const real *y = row->in[0], *g = row->in[1];
-    const real sum = real_dot(g, y, row->n);
+    real *shifted = context;
+    int64_t most = 0;
+    for (int64_t k = 1; k < row->n; k++)
+        most = y[k] > y[most] ? k : most;
     for (int64_t k = 0; k < row->n; k++)
-        row->out[0][k] += y[k] * (g[k] - sum);
+        shifted[k] = g[k] - g[most];
+    const real sum = real_dot(shifted, y, row->n);
+    for (int64_t k = 0; k < row->n; k++)
+        row->out[0][k] += y[k] * (shifted[k] - sum);
 }
 
 /* gx = g - exp(y) sum(g) */
@@ -78,8 +84,10 @@ static void log_softmax_back_row(const struct row *row, void *context)
 static void softmax_back(struct op *o, struct val *out)
 {
     struct row rows = {.in = {out->f, out->grad}, .out = {val_grad(o, out->in[0])}};
-    if (rows.out[0])
-        each_row(o, *(const struct span3 *)out->saved, &rows, softmax_back_row, NULL);
+    const struct span3 *span = out->saved;
+    real *shifted = op_alloc(o, span->length, sizeof *shifted);
+    if (rows.out[0] && shifted)
+        each_row(o, *span, &rows, softmax_back_row, shifted);
 }
 
 static void log_softmax_back(struct op *o, struct val *out)

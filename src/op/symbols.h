@@ -217,7 +217,11 @@
 #define op_resample OP_SYM(op_resample)
 #define op_loss OP_SYM(op_loss)
 #define op_loss_class OP_SYM(op_loss_class)
+#define op_loss_ctc OP_SYM(op_loss_ctc)
 #define op_fused OP_SYM(op_fused)
+#define op_fused_attention OP_SYM(op_fused_attention)
+#define op_fused_norm OP_SYM(op_fused_norm)
+#define op_fused_move OP_SYM(op_fused_move)
 #define op_optim OP_SYM(op_optim)
 #define op_dropout OP_SYM(op_dropout)
 

@@ -12,7 +12,7 @@ static void where_backward(struct op *o, struct val *out)
     const unsigned last = plan->rank - 1;
     for (unsigned v = 1; v < 3; v++) {
         struct val *x = out->in[v];
-        if (!x->needs_grad || !out->count)
+        if (!val_grad(o, x) || !out->count)
             continue;
         real *full = op_alloc(o, out->count, sizeof *full);
         if (!full)

@@ -13,7 +13,6 @@
 #include <mpfr.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 enum { RANDOM = 20000, HALVES = 65536 };
 
@@ -39,7 +38,6 @@ DIRECT(log2, mpfr_log2)
 DIRECT(log10, mpfr_log10)
 DIRECT(log1p, mpfr_log1p)
 DIRECT(sqrt, mpfr_sqrt)
-DIRECT(rsqrt, mpfr_rec_sqrt)
 DIRECT(sin, mpfr_sin)
 DIRECT(cos, mpfr_cos)
 DIRECT(tan, mpfr_tan)
@@ -69,6 +67,13 @@ TRUTH(lgamma)
     (void)t, (void)u;
     int sign;
     mpfr_lgamma(y, &sign, x, N);
+}
+
+TRUTH(rsqrt) /* 1 / sqrt(-0) is -infinity */
+{
+    (void)u;
+    mpfr_sqrt(t, x, N);
+    mpfr_ui_div(y, 1, t, N);
 }
 
 TRUTH(reciprocal)
@@ -511,11 +516,11 @@ static const struct entry entries[] = {
     {"Torch", "sigmoid", sigmoid_truth, 2.5, 0.51, ALL},
     {"Functional", "logsigmoid", logsigmoid_truth, 2.5, 0.51, ALL},
     {"Functional", "softplus", softplus_truth, 2.5, 0.51, ALL},
-    {"Functional", "silu", silu_truth, 2.5, 0.51, WITHIN(-700, INFINITY)},
+    {"Functional", "silu", silu_truth, 3, 0.51, WITHIN(-700, INFINITY)},
     {"Functional", "mish", mish_truth, 4, 0.51, WITHIN(-700, INFINITY)},
     {"Functional", "gelu", gelu_truth, 6, 0.51, WITHIN(-37, INFINITY)},
     /* exp multiplies the rounding error of its argument, here a polynomial, by that argument. */
-    {"Functional", "gelu", gelu_tanh_truth, 20, 0.52, WITHIN(-4, INFINITY), .approximate = "tanh"},
+    {"Functional", "gelu", gelu_tanh_truth, 25, 0.52, WITHIN(-4, INFINITY), .approximate = "tanh"},
     {"Functional", "gelu", gelu_tanh_truth, 1000, 1, WITHIN(-20, INFINITY), .approximate = "tanh"},
     {"Functional", "tanhshrink", tanhshrink_truth, 6, 0.51, ALL},
     {"Functional", "softsign", softsign_truth, 1.5, 0.51, ALL},
@@ -537,8 +542,8 @@ static const struct entry entries[] = {
     {"Torch", "special.ndtr", ndtr_truth, 6, 0.51, ALL},
     {"Torch", "special.log_ndtr", log_ndtr_truth, 6, 0.51, WITHIN(-1e4, 1e4)},
     {"Torch", "special.entr", entr_truth, 1.5, 0.51, ALL},
-    {"Torch", "lgamma", lgamma_truth, 5, 0.51, WITHIN(-100, INFINITY)},
-    {"Torch", "digamma", digamma_truth, 1, 0.7, WITHIN(-100, 1e30), .floor = 1e-2},
+    {"Torch", "lgamma", lgamma_truth, 5, 0.51, WITHIN(-30, 1000)},
+    {"Torch", "digamma", digamma_truth, 1, 0.7, WITHIN(-30, 1000), .floor = 1e-2},
     {"Torch", "i0", i0_truth, 8, 0.51, WITHIN(-720, 720)},
     {"Torch", "special.i1e", i1e_truth, 10, 0.51, WITHIN(-720, 720)},
     {"Torch", "special.bessel_j0", j0_truth, 8, 0.6, WITHIN(-100, 100), .floor = 0.1},
@@ -672,8 +677,8 @@ static void test_against_mpfr(void **state)
             fmax(check(e, &r, &t->f16, e->ulps),
                  fmax(check(e, &r, &t->bf16, e->ulps), check(e, &r, &t->f32, e->ulps)));
         const double fine = check(e, &r, &t->f64, e->fine);
-        printf("# %-18s %5.2f ulps in float64 (%g allowed), %5.2f from extended (%g allowed) %g\n",
-               e->name, worst, e->ulps, fine, e->fine, (double)clock()/1e6);
+        printf("# %-18s %5.2f ulps in float64 (%g allowed), %5.2f from extended (%g allowed)\n",
+               e->name, worst, e->ulps, fine, e->fine);
         bad += !(worst <= e->ulps) + !(fine <= e->fine);
     }
     printf("# %d operators, %ld values\n", ENTRIES, r.checked);

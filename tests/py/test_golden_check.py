@@ -73,7 +73,7 @@ class WholeRuns(unittest.TestCase):
                 if column == "Message":
                     continue
                 if column in NOISY and api in KERNELS and a[column].strip() and b[column].strip():
-                    self.assertLess(abs(float(a[column]) - float(b[column])), NOISE.get(column, 1e-2), mine[0])
+                    self.assertLess(abs(float(a[column]) - float(b[column])), NOISE.get(column, 5e-2), mine[0])
                     continue
                 if column in ("双百指标", "双千指标", "双万指标", "Status") and api in KERNELS and \
                         "float16" in b["DEVICE Dtype"]:

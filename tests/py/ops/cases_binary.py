@@ -1,6 +1,6 @@
 """Functions of two and three operands, comparisons, bits."""
 
-from typing import Iterator
+from typing import Iterator, List
 
 import torch
 
@@ -200,6 +200,10 @@ def questions() -> Iterator[Case]:
         yield case(f"Torch.{name}", ints(0, 3, 9), uniform(0, 3, 9).detach())
         yield case(f"Torch.{name}", bools(9), True)
         yield case(f"Tensor.{name}_", ints(0, 3, 9).float(), 1.0)
+        for dtype in (torch.float32, torch.float16, torch.bfloat16):
+            tenths = (torch.arange(9) / 10).to(dtype)
+            yield case(f"Torch.{name}", tenths, 0.3, ref=lambda x, y, f=getattr(torch, name), t=dtype: f(x.to(t), y))
+            yield case(f"Torch.{name}", tenths, fixed(0.3), ref=lambda x, y, f=getattr(torch, name), t=dtype: f(x.to(t), y.to(t)))
     for name in "__eq__ __ne__ __lt__ __le__ __gt__ __ge__".split():
         yield case(f"Tensor.{name}", ints(0, 3, 9), 1)
     for name in "isnan isinf isfinite isposinf isneginf signbit isreal logical_not".split():
@@ -246,6 +250,35 @@ def bit_operators() -> Iterator[Case]:
     yield case("Torch.bitwise_not", randn(3), refused=True)
 
 
+def lists() -> Iterator[Case]:
+    """Lists of tensors, element by element. torch has gradients for them since 2.0."""
+    def some(grad: bool = False) -> List[torch.Tensor]:
+        made = [uniform(0.5, 2, 3), uniform(0.5, 2, 2, 2), uniform(0.5, 2)]
+        return made if grad else [t.detach() for t in made]
+
+    for name in "abs neg exp log sqrt tanh sigmoid reciprocal".split():
+        yield case(f"Torch._foreach_{name}", some())
+        yield case(f"Torch._foreach_{name}", some(True), grad_output=1,
+                   ref=lambda xs, f=getattr(torch, name): [f(x) for x in xs])
+    yield case("Torch._foreach_sign", some(), ref=lambda xs: [torch.sign(x) for x in xs])
+    yield case("Torch._foreach_mul", some(True), some(True), grad_output=2,
+               ref=lambda xs, ys: [x * y for x, y in zip(xs, ys)])
+    for name in "add sub mul div maximum minimum".split():
+        yield case(f"Torch._foreach_{name}", some(), some())
+        if name not in ("maximum", "minimum"):
+            yield case(f"Torch._foreach_{name}", some(), 2.5)
+            yield case(f"Torch._foreach_{name}", some(), [1.5, 2.5, 3.5])
+    yield case("Torch._foreach_add", some(), some(), alpha=3)
+    yield case("Torch._foreach_add", some(), some()[:2], refused=True)
+    yield case("Torch._foreach_pow", some(True), 2.0, ref=lambda xs, p: [x ** p for x in xs])
+    for name in "addcmul addcdiv".split():
+        yield case(f"Torch._foreach_{name}", some(), some(), some(), 0.5)
+        yield case(f"Torch._foreach_{name}", some(), some(), some(), [0.5, 1.5, 2.5])
+    yield case("Torch._foreach_lerp_", some(True), some(True), 0.25,
+               ref=lambda xs, ys, w: [torch.lerp(x, y, w) for x, y in zip(xs, ys)])
+    yield case("Torch._foreach_copy_", some(True), some(True), ref=lambda xs, ys: [y * 1 for y in ys])
+
+
 def cases() -> Iterator[Case]:
     seed("binary")
     yield from arithmetic()
@@ -255,3 +288,4 @@ def cases() -> Iterator[Case]:
     yield from three()
     yield from questions()
     yield from bit_operators()
+    yield from lists()

@@ -74,7 +74,7 @@ def sequences() -> Iterator[Case]:
     for name in ("hann", "hamming", "blackman", "bartlett", "kaiser"):
         for n in (0, 1, 2, 7, 8):
             yield case(f"Torch.{name}_window", n, dtype=torch.float32)
-            yield case(f"Torch.{name}_window", n, False, dtype=torch.float32)
+            yield case(f"Torch.{name}_window", n, False, dtype=torch.float32, check_own=n != 2)
         yield case(f"Torch.{name}_window", 9, rtol=1e-5)
         yield case(f"Torch.{name}_window", -1, refused=True)
     yield case("Torch.hamming_window", 6, True, 0.4, 0.7, dtype=torch.float32)

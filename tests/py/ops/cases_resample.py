@@ -109,6 +109,10 @@ def grids() -> Iterator[Case]:
     yield case("Functional.grid_sample", randn(1, 2, 3, 3, 3), randn(1, 2, 2, 2, 3), "bicubic", refused=True)
     yield case("Torch.grid_sampler", randn(2, 3, 4, 5), uniform(-1.5, 1.5, 2, 3, 2, 2), 0, 1, False)
     yield case("Torch.grid_sampler_3d", randn(1, 2, 3, 4, 5), uniform(-1.5, 1.5, 1, 2, 3, 2, 3), 0, 0, True)
+    yield case("Aten.grid_sampler_2d_backward", randn(2, 3, 3, 2).detach(), randn(2, 3, 4, 5).detach(),
+               uniform(-1.5, 1.5, 2, 3, 2, 2).detach(), 0, 0, False, [True, True])
+    yield case("Aten.grid_sampler_3d_backward", randn(1, 2, 1, 3, 2).detach(), randn(1, 2, 2, 4, 5).detach(),
+               uniform(-1.5, 1.5, 1, 1, 3, 2, 3).detach(), 0, 1, True, [True, True])
     for align in (False, True):
         yield case("Functional.affine_grid", randn(2, 2, 3), (2, 3, 4, 5), align)
         yield case("Functional.affine_grid", randn(2, 3, 4), (2, 3, 2, 4, 5), align_corners=align)

@@ -154,9 +154,38 @@ def activations() -> Iterator[Case]:
     yield case("Torch._add_relu", randn(3, 4), randn(3, 4), alpha=2, ref=lambda a, b, alpha: F.relu(a + alpha * b))
 
 
+def backwards() -> Iterator[Case]:
+    """Backward operators that have names of their own."""
+    g, x = randn(3, 4).detach(), randn(3, 4, scale=2).detach()
+    for name in "silu mish hardswish hardsigmoid gelu".split():
+        yield case(f"Aten.{name}_backward", g, x, rtol=1e-7)
+    yield case("Aten.gelu_backward", g, x, approximate="tanh")
+    yield case("Aten.sigmoid_backward", g, torch.sigmoid(x))
+    yield case("Aten.tanh_backward", g, torch.tanh(x))
+    yield case("Aten.threshold_backward", g, x, 0.3)
+    yield case("Aten.hardtanh_backward", g, x, -0.5, 0.7)
+    yield case("Aten.leaky_relu_backward", g, x, 0.2, False)
+    yield case("Aten.softplus_backward", g, x, 2.0, 1.5)
+    yield case("Aten.hardshrink_backward", g, x, 0.4)
+    yield case("Aten.softshrink_backward", g, x, 0.4)
+    yield case("Aten.elu_backward", g, 0.7, 1.1, 0.9, False, x)
+    yield case("Aten.elu_backward", g, 0.7, 1.1, 0.9, True, torch.ops.aten.elu(x, 0.7, 1.1, 0.9))
+    yield case("Aten.logit_backward", g, torch.sigmoid(x), None)
+    yield case("Aten.logit_backward", g, torch.sigmoid(x), 0.1)
+    yield case("Aten.glu_backward", g, randn(3, 8).detach(), 1)
+    yield case("Aten.log_sigmoid_backward", g, x, fixed([]), ref=lambda g, x, b: g * torch.sigmoid(-x))
+    yield case("Aten.log_sigmoid_forward", x, ref=lambda x: (F.logsigmoid(x), x.new_empty(0)))
+    yield case("Aten.prelu_backward", g, x, randn(4).detach(), check_own=False)
+    yield case("Aten.rrelu_with_noise", x, x, ref=lambda x, noise: F.rrelu(x))
+    yield case("Aten.rrelu_with_noise_backward", g, x, x, 0.1, 0.3, False, False)
+    yield case("Aten.silu_backward", g, randn(2).detach(), refused=True)
+    yield case("Aten.silu_backward", g, ints(0, 3, 3, 4), refused=True)
+
+
 def cases() -> Iterator[Case]:
     seed("unary")
     yield from plain()
     yield from in_place()
     yield from others()
     yield from activations()
+    yield from backwards()

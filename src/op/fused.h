@@ -1,0 +1,15 @@
+/* What the fused operators of torch_npu share. */
+#ifndef OP_FUSED_H
+#define OP_FUSED_H
+
+#include "op/op.h"
+
+static inline bool takes_floats(struct op *o, const struct val *x)
+{
+    if (x && !x->f)
+        op_fail(o, PLUMB_E_ARG, "%s of %s: it takes floating-point numbers", o->call->name,
+                plumb_dtype_info(x->dtype)->name);
+    return x && x->f && !o->failed;
+}
+
+#endif
