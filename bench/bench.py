@@ -22,6 +22,7 @@ import numpy as np
 import torch
 
 import dumps
+import precheck
 import report
 import sets
 from commands import PLUMB, ROOT, best, check, memory, seconds
@@ -161,6 +162,27 @@ def measure_tiny(results: Results) -> None:
         say(f"  tiny {kind:12} {results.tiny[kind]:6.1f} ms")
 
 
+def measure_precheck(results: Results) -> None:
+    folder = SCRATCH / "precheck"
+    folder.mkdir(exist_ok=True)
+    found = results.precheck
+    for name, calls in (("small", precheck.small()), ("layers", precheck.layers())):
+        dump = folder / f"{name}.json"
+        precheck.write_dump(dump, calls)
+        took = best("acc_check", dump, "-o", folder, "--quiet")
+        if name == "small":
+            found.rate = len(calls) / took
+        else:
+            found.plumb = took
+        sets.remove(folder)
+        folder.mkdir()
+    found.torch = precheck.torch_seconds()
+    found.references = precheck.op_speed(Path(PLUMB).parent / "op_speed")
+    sets.remove(folder)
+    say(f"  pre-check: {found.rate:.0f} small APIs a second; layers {found.plumb:.2f} s, "
+        f"PyTorch {found.torch:.2f} s")
+
+
 def main() -> None:
     if not Path(PLUMB).exists():
         sys.exit(f"bench: there is no {PLUMB}; build it first, or set PLUMB")
@@ -170,6 +192,7 @@ def main() -> None:
     results = Results(TENSORS)
     results.read = read_bandwidth()
     say(f"  reading memory {results.read[0]:.1f} GB/s, with two threads {results.read[1]:.1f}")
+    measure_precheck(results)
     measure_tiny(results)
     measure_statistics(results)
     for kind in KINDS:

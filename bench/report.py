@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import commands
+import precheck
 import sets
 
 GE_FX, TREE = "GE against FX", "dump.json"
@@ -32,6 +33,7 @@ class Results:
     anonymous: dict[tuple[str, str, str], float] = field(default_factory=dict)  # MB, likewise
     tiny: dict[str, float] = field(default_factory=dict)  # ms, by kind
     json: dict[str, Json] = field(default_factory=dict)  # dump.json without payloads
+    precheck: precheck.Precheck = field(default_factory=precheck.Precheck)
 
 
 Row = tuple[str, str, str, bool]  # what, goal, measured, met
@@ -67,7 +69,26 @@ def goal_rows(results: Results) -> list[Row]:
     rows.append((what, "under 2 s", f"{took:.2f} s", took < 2))
     what, took = f"reading a dump.json of {large.amount:.0f} MB", large.seconds
     rows.append((what, "about 1 s (at most 1.25)", f"{took:.2f} s", took <= 1.25))
+    check = results.precheck
+    at_least(f"pre-check of {precheck.SMALL:,} small APIs", 1000, check.rate, "a second")
+    ratio = check.plumb / check.torch
+    rows.append(("pre-check of a model's layers", "at most 1.2 of PyTorch's time", f"{ratio:.2f}", ratio <= 1.2))
     return rows
+
+
+def reference_lines(results: Results) -> list[str]:
+    """The reference operators, in float64 on one thread."""
+    found = results.precheck.references
+    took, work = found["dgemm"]
+    peak = work / took
+    lines = ["| reference operator, one thread | seconds | |", "|---|---:|---|"]
+    for name, (seconds, amount) in found.items():
+        if name == "layer_norm":
+            share = f"{amount / seconds / 1e9 / results.read[0]:.2f} of read bandwidth"
+        else:
+            share = f"{amount / seconds / peak:.2f} of OpenBLAS' dgemm ({peak / 1e9:.1f} GFLOP/s)"
+        lines.append(f"| {name} | {seconds:.4f} | {share} |")
+    return lines
 
 
 def machine() -> str:
@@ -140,5 +161,6 @@ def page(results: Results) -> str:
     ]
     for what, goal, measured, met in goal_rows(results):
         lines.append(f"| {what} | {goal} | {measured} | {'yes' if met else '**no**'} |")
-    lines += ["", "## All numbers", "", *tensor_lines(results), "", *json_lines(results)]
+    lines += ["", "## All numbers", "", *tensor_lines(results), "", *json_lines(results), "",
+              *reference_lines(results)]
     return "\n".join([*lines, "", *other_lines(results)]) + "\n"

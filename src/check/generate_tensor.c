@@ -1,6 +1,7 @@
 /* One tensor of a call. */
 #include "check/values.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -108,6 +109,34 @@ static enum plumb_code fill(struct maker *m, const struct place *at, const struc
     return code;
 }
 
+static int compare_i32(const void *a, const void *b)
+{
+    const int32_t x = *(const int32_t *)a, y = *(const int32_t *)b;
+    return (x > y) - (x < y);
+}
+
+static int compare_i64(const void *a, const void *b)
+{
+    const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* Where the bags of embedding_bag start: numbers that ascend. */
+static bool are_offsets(const struct maker *m, const struct place *at)
+{
+    return !m->options->msprobe && maker_api_is(m, "embedding_bag") &&
+           (strcmp(at->position, "forward.input.2") == 0 ||
+            strcmp(at->position, "forward.kwargs.offsets") == 0);
+}
+
+static void sort_integers(const struct plumb_tensor *tensor, void *data)
+{
+    if (tensor->dtype == PLUMB_I32)
+        qsort(data, (size_t)tensor->count, sizeof(int32_t), compare_i32);
+    else if (tensor->dtype == PLUMB_I64)
+        qsort(data, (size_t)tensor->count, sizeof(int64_t), compare_i64);
+}
+
 static enum plumb_code generate(struct maker *m, const struct place *at,
                                 const struct case_tensor *recorded, struct plumb_tensor *out)
 {
@@ -123,7 +152,11 @@ static enum plumb_code generate(struct maker *m, const struct place *at,
     void *data;
     enum plumb_code code =
         allocate(m, converted(m, info.dtype, at->first), info.rank, info.shape, out, &data);
-    return code ? code : fill(m, at, &info, out, data);
+    if (!code)
+        code = fill(m, at, &info, out, data);
+    if (!code && are_offsets(m, at))
+        sort_integers(out, data);
+    return code;
 }
 
 static enum plumb_code convert(struct maker *m, bool first, struct plumb_tensor *tensor)

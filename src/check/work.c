@@ -261,9 +261,13 @@ static enum plumb_code run_in_draw_order(struct work *w, const char **who, struc
 }
 
 /* Whether the reference returns several results is known only after it ran; the rules that ask are
- * few, so they get a forward run of their own. */
+ * few, so they get a forward run of their own. Each run gets the same draws, so that chance makes no
+ * difference between the sides. */
 static enum plumb_code run_sides(struct work *w, const char **who, struct plumb_error *err)
 {
+    struct replay replay = {.source = w->call.draws, .arena = &w->scratch};
+    const struct plumb_draws draws = {replay_next, &replay};
+    w->call.draws = w->raised.draws = &draws;
     enum plumb_code code = PLUMB_OK;
     size_t outputs = 1;
     bool tuple = false;
@@ -278,9 +282,11 @@ static enum plumb_code run_sides(struct work *w, const char **who, struct plumb_
     if ((code = give_grads(w, outputs, tuple, err)))
         return code;
     *who = "reference: ";
+    replay.next = 0;
     if ((!w->bench.memory || w->call.n_grads) && (code = run_bench(w, err)))
         return code;
     *who = "device: ";
+    replay.next = 0;
     return run_device(w, err);
 }
 
@@ -292,12 +298,14 @@ static enum plumb_code judge_list(struct work *w, const char *direction,
                                   struct plumb_error *err)
 {
     static const struct plumb_arg nothing = {.kind = PLUMB_ARG_NONE};
+    struct judge_options options = w->shared->judge;
+    options.gradient = strcmp(direction, "backward") == 0;
     for (size_t k = 0; k < n_bench; k++) {
         struct details_row *row = add_row(w, direction, k);
         if (!row)
             return no_memory(err);
         const char *name = row->name;
-        enum plumb_code code = judge_output(&w->shared->judge, w->from.api, w->fp8_input, &bench[k],
+        enum plumb_code code = judge_output(&options, w->from.api, w->fp8_input, &bench[k],
                                             k < n_device ? &device[k] : &nothing, w->arena, row);
         if (code)
             return no_memory(err);
@@ -486,6 +494,7 @@ enum plumb_code work_case(const struct work_shared *shared, size_t i, struct plu
     enum plumb_code code;
     const bool unreadable = case_parse(shared->file, i, &w.scratch, &w.from, &why) != PLUMB_OK;
     w.from.name = name; /* which lives as long as the file */
+    why.file[0] = '\0'; /* rows do not depend on where the dump lies */
     if (unreadable)
         code = skip_error(&w, "entry: ", &why, out, err);
     else if (prepare(&w, &why))

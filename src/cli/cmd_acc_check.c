@@ -3,6 +3,7 @@
 #include "cli/cli.h"
 #include "cli/terminal.h"
 #include "plumb/check.h"
+#include "report/utf8.h"
 
 #include <limits.h>
 #include <malloc.h>
@@ -59,6 +60,26 @@ static void clear_bar(struct watcher *watcher)
     watcher->shown = false;
 }
 
+/* As much of a name as fits into that many columns and bytes, with nothing that a terminal would
+ * obey: names come from files that strangers wrote. */
+static const char *fit(const char *name, size_t columns, char *out, size_t size)
+{
+    size_t used = 0, at = 0;
+    while (*name) {
+        const struct utf8_char c = utf8_next(name);
+        const int width = utf8_width(c);
+        const size_t bytes = width < 0 ? 1 : c.size;
+        used += width < 0 ? 1 : (size_t)width;
+        if (used > columns || at + bytes >= size)
+            break;
+        memcpy(out + at, width < 0 ? "?" : name, bytes);
+        at += bytes;
+        name += c.size;
+    }
+    out[at] = '\0';
+    return out;
+}
+
 /* A bar on a terminal, drawn at most ten times a second; elsewhere a line every ten seconds. */
 static void show_progress(struct watcher *watcher, const struct plumb_check_progress *p)
 {
@@ -74,12 +95,17 @@ static void show_progress(struct watcher *watcher, const struct plumb_check_prog
         return;
     }
     static const char full[] = "####################";
-    const unsigned columns = terminal_width(STDERR_FILENO);
     const int filled = p->total ? (int)(20 * p->done / p->total) : 20;
-    const int room = columns > 75 ? (int)columns - 75 : 0;
-    fprintf(stderr, "\r[%.*s%*s] %llu of %llu APIs, %.0f/s, %.0f s left  %.*s\033[K", filled, full,
-            20 - filled, "", (unsigned long long)p->done, (unsigned long long)p->total, rate, left,
-            room, p->name);
+    char bar[256], line[1024];
+    snprintf(bar, sizeof bar, "[%.*s%*s] %llu of %llu APIs, %.0f/s, %.0f s left  ", filled, full,
+             20 - filled, "", (unsigned long long)p->done, (unsigned long long)p->total, rate,
+             left);
+    const unsigned width = terminal_width(STDERR_FILENO);
+    const size_t columns = width ? width - 1 : 79, used = strlen(bar);
+    fprintf(stderr, "\r%.*s", (int)(used < columns ? used : columns), bar);
+    if (used < columns)
+        fputs(fit(p->name, columns - used, line, sizeof line), stderr);
+    fputs("\033[K", stderr);
     fflush(stderr);
     watcher->shown = true;
 }
@@ -98,8 +124,9 @@ static bool on_progress(void *context, const struct plumb_check_progress *p)
         return !interrupted;
     if (is_failure(p->forward) || is_failure(p->backward)) {
         clear_bar(watcher);
+        char name[1024];
         if (watcher->failed++ < FAILURES_SHOWN)
-            printf("%-40s forward %s%s%s\n", p->name, p->forward,
+            printf("%-40s forward %s%s%s\n", fit(p->name, 200, name, sizeof name), p->forward,
                    *p->backward == ' ' ? "" : ", backward ",
                    *p->backward == ' ' ? "" : p->backward);
         else if (watcher->failed == FAILURES_SHOWN + 1)
@@ -315,7 +342,7 @@ static const struct args_option splits[] = {
      .min = 1,
      .max = 64,
      .initial = "8",
-     .help = "threads; the rows are the same for any number (default: 8)"},
+     .help = "threads; the rows are the same for any number"},
     {.names = {NULL}},
 };
 

@@ -58,29 +58,30 @@ static inline real real_tanhshrink(real x)
 ELEM_UNARY(leaky_relu,  x > 0 ? x : x * p[0],             x > 0 ? g : g * p[0]);
 ELEM_UNARY(threshold,   x <= p[0] ? p[1] : x,             x <= p[0] ? R(0) : g);
 ELEM_UNARY(hardtanh,    x < p[0] ? p[0] : x > p[1] ? p[1] : x,
-                                                          x <= p[0] || x >= p[1] ? R(0) : g);
+           x <= p[0] || x >= p[1] ? R(0) : g);
 ELEM_UNARY(elu,         real_elu(x, p),                   g * real_elu_slope(x, p));
 ELEM_UNARY(hardswish,   x < -3 ? R(0) * x : x > 3 ? x : x * (x + R(3)) / R(6),
-                                                          x < -3 ? R(0) : x < 3 ? g * (x / R(3) + R(0.5)) : g);
+           x < -3 ? R(0) : x < 3 ? g * (x / R(3) + R(0.5)) : g);
 ELEM_UNARY(hardsigmoid, x < -3 ? R(0) : x > 3 ? R(1) : (x + R(3)) / R(6),
-                                                          x > -3 && x < 3 ? g / R(6) : R(0));
+           x > -3 && x < 3 ? g / R(6) : R(0));
 ELEM_UNARY(hardshrink,  OUTSIDE || isnan(x) ? x : R(0),   OUTSIDE || isnan(x) ? g : R(0));
 ELEM_UNARY(softshrink,  x > p[0] ? x - p[0] : x < -p[0] ? x + p[0] : R(0) * x,
-                                                          OUTSIDE || isnan(x) ? g : R(0));
+           OUTSIDE || isnan(x) ? g : R(0));
 ELEM_UNARY(tanhshrink,  real_tanhshrink(x),               g * tanh(x) * tanh(x));
-ELEM_UNARY(softsign,    x / (R(1) + fabs(x)),             g / ((R(1) + fabs(x)) * (R(1) + fabs(x))));
+ELEM_UNARY(softsign,    x / (R(1) + fabs(x)),
+           g / ((R(1) + fabs(x)) * (R(1) + fabs(x))));
 /* p: beta, threshold. */
 ELEM_UNARY(softplus,    x * p[0] > p[1] ? x : real_softplus(x * p[0]) / p[0],
-                                                          x * p[0] > p[1] ? g : g * real_sigmoid(x * p[0]));
-ELEM_UNARY(gelu_tanh,   x * real_sigmoid(GELU_2U),
-           g * (real_sigmoid(GELU_2U) + x * GELU_2DU * real_sigmoid_slope(GELU_2U)));
+           x * p[0] > p[1] ? g : g * fast_sigmoid(x * p[0]));
+ELEM_UNARY(gelu_tanh,   x * fast_sigmoid(GELU_2U),
+           g * (fast_sigmoid(GELU_2U) + x * GELU_2DU * real_sigmoid_slope(GELU_2U)));
 ELEM_UNARY(mish,        real_mish(x),                     g * real_mish_slope(x));
 
 ELEM_BINARY(prelu, a > 0 ? a : a * b, a > 0 ? g : g * b, a > 0 ? R(0) : g * a);
 
 /* clang-format on */
 
-/* ---- Operators --------------------------------------------------------------------------------- */
+/* ---- Operators ------------------------------------------------------------------------------- */
 
 static void apply(struct op *o, const struct elem_unary *fn, const real *p, size_t n)
 {
@@ -266,7 +267,7 @@ static void run_add_relu(struct op *o)
     op_return(o, v_relu(o, v_add(o, arg_tensor(o, "input"), scaled)));
 }
 
-/* ---- Backward operators ------------------------------------------------------------------------ */
+/* ---- Backward operators ---------------------------------------------------------------------- */
 
 static const char *const only_input[] = {"input", NULL};
 static const char *const input_and_weight[] = {"input", "weight", NULL};

@@ -1,5 +1,6 @@
 /* The core is computed for blocks of queries of one head at a time; the backward computes the weights
  * of a block once more instead of keeping them. */
+#include "op/fast.h"
 #include "op/attention.h"
 
 #include "op/matmul.h"
@@ -71,7 +72,7 @@ static void softmax_row(int64_t n, real *x)
         return;
     }
     for (int64_t j = 0; j < n; j++)
-        x[j] = exp(x[j] - most);
+        x[j] = fast_exp(x[j] - most);
     const real sum = real_sum(x, n, 1);
     for (int64_t j = 0; j < n; j++)
         x[j] /= sum;

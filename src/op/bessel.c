@@ -3,7 +3,7 @@
 #include "op/curve.h"
 #include "op/elem.h"
 
-/* ---- Modified, first kind ---------------------------------------------------------------------- */
+/* ---- Modified, first kind -------------------------------------------------------------------- */
 
 /* exp(-|x|) I_n(x). Below 25 the power series, which has only terms of one sign; above, the
  * asymptotic one. */
@@ -34,10 +34,10 @@ static real plain_i(int n, real x)
     return scaled_i(n, x) * half * half;
 }
 
-/* ---- Modified, second kind --------------------------------------------------------------------- */
+/* ---- Modified, second kind ------------------------------------------------------------------- */
 
-/* exp(x) K_n(x): the integral of exp(-x (cosh t - 1)) cosh(n t) over t > 0, by the trapezoidal rule,
- * which for such an integrand is exact to more digits than long double has. */
+/* exp(x) K_n(x): the integral of exp(-x (cosh t - 1)) cosh(n t) over t > 0, by the trapezoidal
+ * rule, which for such an integrand is exact to more digits than long double has. */
 static real scaled_k(int n, real x)
 {
     if (!(x > 0))
@@ -55,7 +55,7 @@ static real scaled_k(int n, real x)
     return (real)(sum * step);
 }
 
-/* ---- Plain ------------------------------------------------------------------------------------- */
+/* ---- Plain ----------------------------------------------------------------------------------- */
 
 /* From libm in the type of the call. */
 #if OP_REAL == 32

@@ -38,7 +38,11 @@ static int64_t int_pow(int64_t base, int64_t power)
 /* The common powers need no logarithm. */
 static inline real real_pow(real a, real b)
 {
-    return b == R(2) ? a * a : b == R(1) ? a : b == R(0.5) ? sqrt(a) : b == R(-1) ? R(1) / a : pow(a, b);
+    return b == R(2) ? a * a
+         : b == R(1) ? a
+         : b == R(0.5) ? sqrt(a)
+         : b == R(-1) ? R(1) / a
+         : pow(a, b);
 }
 
 ELEM_INTEGERS(pow, int_pow(a, b))
@@ -49,7 +53,7 @@ ELEM_BINARY_INT(pow, real_pow(a, b),
 
 /* clang-format on */
 
-/* ---- Building blocks --------------------------------------------------------------------------- */
+/* ---- Building blocks ------------------------------------------------------------------------- */
 
 struct val *v_add(struct op *o, struct val *a, struct val *b)
 {
@@ -96,7 +100,7 @@ struct val *v_offset(struct op *o, struct val *x, double offset)
     return v_add(o, x, v_number(o, offset));
 }
 
-/* ---- Operators --------------------------------------------------------------------------------- */
+/* ---- Operators ------------------------------------------------------------------------------- */
 
 /* other * alpha; alpha 1 leaves other as it is. */
 static struct val *times_alpha(struct op *o, struct val *other)

@@ -3,15 +3,12 @@
 
 /* Two loops each: floats with floats, integers with integers; results 0 or 1. */
 #define COMPARISON(name, operator)                                                                 \
-    ELEM_LOOP(name##_real, real, int64_t, a operator b)                                            \
-    ELEM_LOOP(name##_int, int64_t, int64_t, a operator b)                                          \
-    static void name##_run(const struct val *a, int64_t at_a, int64_t sa, const struct val *b,     \
-                           int64_t at_b, int64_t sb, int64_t *y, int64_t n)                        \
+    ELEM_INTEGERS(name, a operator b)                                                              \
+    ELEM_LOOP(name, real, int64_t, a operator b)                                                   \
+    static void name##_reals(const real *a, int64_t sa, const real *b, int64_t sb, int64_t *y,     \
+                             int64_t n)                                                            \
     {                                                                                              \
-        if (a->f)                                                                                  \
-            ELEM_STRIDES(sa, sb, name##_real_each, a->f + at_a, b->f + at_b, y, n, NULL);          \
-        else                                                                                       \
-            ELEM_STRIDES(sa, sb, name##_int_each, a->i + at_a, b->i + at_b, y, n, NULL);           \
+        ELEM_STRIDES(sa, sb, name##_each, a, b, y, n, NULL);                                       \
     }
 
 COMPARISON(eq, ==)
@@ -21,8 +18,17 @@ COMPARISON(le, <=)
 COMPARISON(gt, >)
 COMPARISON(ge, >=)
 
-typedef void run(const struct val *a, int64_t at_a, int64_t sa, const struct val *b, int64_t at_b,
-                 int64_t sb, int64_t *y, int64_t n);
+struct comparison {
+    void (*reals)(const real *a, int64_t sa, const real *b, int64_t sb, int64_t *y, int64_t n);
+    void (*integers)(const int64_t *a, int64_t sa, const int64_t *b, int64_t sb, int64_t *y,
+                     int64_t n);
+};
+
+static const struct comparison comparisons[] = {
+    [CMP_EQ] = {eq_reals, eq_integers}, [CMP_NE] = {ne_reals, ne_integers},
+    [CMP_LT] = {lt_reals, lt_integers}, [CMP_LE] = {le_reals, le_integers},
+    [CMP_GT] = {gt_reals, gt_integers}, [CMP_GE] = {ge_reals, ge_integers},
+};
 
 /* A number or 0-d tensor next to a tensor is rounded to the tensor's type, as torch does. */
 static struct val *comparand(struct op *o, struct val *x, enum plumb_dtype dtype)
@@ -39,8 +45,6 @@ static struct val *comparand(struct op *o, struct val *x, enum plumb_dtype dtype
 
 struct val *v_compare(struct op *o, enum compare how, struct val *a, struct val *b)
 {
-    static run *const runs[] = {[CMP_EQ] = eq_run, [CMP_NE] = ne_run, [CMP_LT] = lt_run,
-                                [CMP_LE] = le_run, [CMP_GT] = gt_run, [CMP_GE] = ge_run};
     if (!a || !b)
         return NULL;
     const enum plumb_dtype dtype = promote(a, b);
@@ -51,14 +55,21 @@ struct val *v_compare(struct op *o, enum compare how, struct val *a, struct val 
         return NULL;
     struct val *out = val_new(o, PLUMB_BOOL, plan.out_rank, plan.out_shape);
     const unsigned last = plan.rank - 1;
+    const int64_t sa = plan.stride[0][last], sb = plan.stride[1][last];
     struct elem_place place = {0};
-    for (bool more = out && out->count; more; more = elem_next(&plan, &place))
-        runs[how](a, place.offset[0], plan.stride[0][last], b, place.offset[1],
-                  plan.stride[1][last], out->i + place.at, plan.shape[last]);
+    for (bool more = out && out->count; more; more = elem_next(&plan, &place)) {
+        const int64_t *at = place.offset;
+        if (a->f)
+            comparisons[how].reals(a->f + at[0], sa, b->f + at[1], sb, out->i + place.at,
+                                   plan.shape[last]);
+        else
+            comparisons[how].integers(a->i + at[0], sa, b->i + at[1], sb, out->i + place.at,
+                                      plan.shape[last]);
+    }
     return out;
 }
 
-/* ---- Operators --------------------------------------------------------------------------------- */
+/* ---- Operators ------------------------------------------------------------------------------- */
 
 static void run_compare(struct op *o, enum compare how)
 {

@@ -152,15 +152,10 @@ static void result_size(const struct conv *c, int64_t *channels, int64_t *count)
     *count = c->transposed ? c->w.in_count : c->w.out_count;
 }
 
-static void backward(struct op *o, struct val *out)
+/* Adds to those of dx, dw and db that are not NULL what the gradient g of the result is worth. */
+static void add_gradients(const struct conv *c, const real *x, const real *w, const real *g,
+                          real *dx, real *dw, real *db, real *columns)
 {
-    const struct conv *c = out->saved;
-    const real *x = out->in[0]->f, *w = out->in[1]->f, *g = out->grad;
-    real *dx = val_grad(o, out->in[0]), *dw = val_grad(o, out->in[1]),
-         *db = val_grad(o, out->in[2]);
-    real *columns = tile_memory(o, c);
-    if (!columns)
-        return;
     if (dx && c->transposed)
         apply(c, g, w, dx, columns);
     else if (dx)
@@ -172,6 +167,15 @@ static void backward(struct op *o, struct val *out)
     for (int64_t b = 0; db && b < c->batch; b++)
         for (int64_t k = 0; k < channels; k++)
             db[k] += real_sum(g + (b * channels + k) * count, count, 1);
+}
+
+static void backward(struct op *o, struct val *out)
+{
+    const struct conv *c = out->saved;
+    real *dx = val_grad(o, out->in[0]), *dw = val_grad(o, out->in[1]),
+         *db = val_grad(o, out->in[2]), *columns = tile_memory(o, c);
+    if (columns)
+        add_gradients(c, out->in[0]->f, out->in[1]->f, out->grad, dx, dw, db, columns);
 }
 
 /* ---- Arguments --------------------------------------------------------------------------------- */
@@ -350,39 +354,63 @@ static void run(struct op *o, unsigned nd, bool transposed)
     op_return(o, single ? v_squeeze(o, y, 0) : y);
 }
 
-static void run_conv1d(struct op *o)
+static void run_conv(struct op *o)
 {
-    run(o, 1, false);
+    run(o, window_rank(o), false);
 }
 
-static void run_conv2d(struct op *o)
+static void run_conv_transpose(struct op *o)
 {
-    run(o, 2, false);
-}
-
-static void run_conv3d(struct op *o)
-{
-    run(o, 3, false);
-}
-
-static void run_conv_transpose1d(struct op *o)
-{
-    run(o, 1, true);
-}
-
-static void run_conv_transpose2d(struct op *o)
-{
-    run(o, 2, true);
-}
-
-static void run_conv_transpose3d(struct op *o)
-{
-    run(o, 3, true);
+    run(o, window_rank(o), true);
 }
 
 static void run_convolution(struct op *o)
 {
     run(o, 0, arg_bool(o, "transposed"));
+}
+
+/* The three gradients by themselves, as one operator; output_mask says which. */
+static void run_convolution_backward(struct op *o)
+{
+    struct val *g = arg_tensor(o, "grad_output"), *x = arg_tensor(o, "input"),
+               *weight = arg_tensor(o, "weight");
+    const struct plumb_arg *wanted = arg_raw(o, "output_mask");
+    struct conv *c = op_alloc(o, 1, sizeof *c);
+    if (!g || !x || !weight || !c)
+        return;
+    const unsigned nd = weight->rank >= 3 && weight->rank <= 5 ? weight->rank - 2 : 0;
+    if (nd == 0 || x->rank != nd + 2 || g->rank != nd + 2 || !x->f || !weight->f || !g->f ||
+        wanted->kind != PLUMB_ARG_LIST || wanted->n_items != 3) {
+        op_fail(o, PLUMB_E_ARG, "%s: gradient, input and weight do not fit each other",
+                o->call->name);
+        return;
+    }
+    c->transposed = arg_bool(o, "transposed");
+    c->batch = x->shape[0];
+    if (!read_channels(o, x, weight, NULL, c) || !read_geometry(o, x, weight, nd, c))
+        return;
+    int64_t channels, count;
+    result_size(c, &channels, &count);
+    const int64_t *sizes = (c->transposed ? c->w.in : c->w.out) + WINDOW_DIMS - nd;
+    if (g->shape[0] != c->batch || g->shape[1] != channels ||
+        memcmp(g->shape + 2, sizes, nd * sizeof *sizes) != 0) {
+        op_fail(o, PLUMB_E_ARG, "%s: the gradient has not the shape of the output", o->call->name);
+        return;
+    }
+    struct val *dx = val_like(o, x, x->dtype), *dw = val_like(o, weight, weight->dtype),
+               *db = val_new(o, g->dtype, 1, &channels);
+    real *columns = tile_memory(o, c);
+    if (!dx || !dw || !db || !columns)
+        return;
+    add_gradients(c, x->f, weight->f, g->f, wanted->items[0].integer ? dx->f : NULL,
+                  wanted->items[1].integer ? dw->f : NULL, wanted->items[2].integer ? db->f : NULL,
+                  columns);
+    struct val *const all[3] = {dx, dw, db};
+    for (int k = 0; k < 3; k++)
+        if (wanted->items[k].integer)
+            op_return(o, all[k]);
+        else
+            op_return_none(o);
 }
 
 /* Time, batch, channels; the weight is [kernel, in, out]. */
@@ -401,20 +429,15 @@ static void run_conv_tbc(struct op *o)
     op_return(o, v_permute(o, y, (const unsigned[]){2, 0, 1}));
 }
 
-#define CONV                                                                                       \
-    "(Tensor input, Tensor weight, Tensor? bias=None, int[] stride=1, any padding=0, int[] "       \
-    "dilation=1, int groups=1)"
-#define CONV_TRANSPOSE                                                                             \
-    "(Tensor input, Tensor weight, Tensor? bias=None, int[] stride=1, int[] padding=0, int[] "     \
-    "output_padding=0, int groups=1, int[] dilation=1)"
-
 const struct op_def op_conv[] = {
-    {"conv1d", "conv1d" CONV, run_conv1d, 0, NULL},
-    {"conv2d", "conv2d" CONV, run_conv2d, 0, NULL},
-    {"conv3d", "conv3d" CONV, run_conv3d, 0, NULL},
-    {"conv_transpose1d", "conv_transpose1d" CONV_TRANSPOSE, run_conv_transpose1d, 0, NULL},
-    {"conv_transpose2d", "conv_transpose2d" CONV_TRANSPOSE, run_conv_transpose2d, 0, NULL},
-    {"conv_transpose3d", "conv_transpose3d" CONV_TRANSPOSE, run_conv_transpose3d, 0, NULL},
+    {"conv1d conv2d conv3d",
+     "conv(Tensor input, Tensor weight, Tensor? bias=None, int[] stride=1, any padding=0, int[] "
+     "dilation=1, int groups=1)",
+     run_conv, 0, NULL},
+    {"conv_transpose1d conv_transpose2d conv_transpose3d",
+     "conv_transpose(Tensor input, Tensor weight, Tensor? bias=None, int[] stride=1, int[] "
+     "padding=0, int[] output_padding=0, int groups=1, int[] dilation=1)",
+     run_conv_transpose, 0, NULL},
     {"convolution _convolution convolution_overrideable",
      "convolution(Tensor input, Tensor weight, Tensor? bias, int[] stride, any padding, int[] "
      "dilation, bool transposed, int[] output_padding, int groups, any benchmark=None, any "
@@ -424,5 +447,10 @@ const struct op_def op_conv[] = {
      "conv_tbc(Tensor input|self, Tensor weight, Tensor bias, int[] padding|pad=0, *, int[] "
      "stride=1, int[] dilation=1, int groups=1)",
      run_conv_tbc, 0, NULL},
+    {"convolution_backward",
+     "convolution_backward(Tensor grad_output, Tensor input, Tensor weight, int[]? bias_sizes, "
+     "int[] stride, int[] padding, int[] dilation, bool transposed, int[] output_padding, int "
+     "groups, any output_mask)",
+     run_convolution_backward, OP_NO_GRAD, NULL},
     {0},
 };

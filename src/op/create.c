@@ -203,21 +203,29 @@ static void row_of_triangle(bool upper, int64_t r, int64_t columns, int64_t offs
     *to = upper ? columns : edge;
 }
 
+/* How many elements of rows x columns lie left of an edge that starts at column `edge` of the first
+ * row and moves right by one a row. */
+static int64_t left_of_edge(int64_t rows, int64_t columns, int64_t edge)
+{
+    const int64_t low = -edge < 0 ? 0 : -edge > rows ? rows : -edge;
+    const int64_t reach = columns - edge;
+    const int64_t high = reach < low ? low : reach > rows ? rows : reach;
+    return (high - low) * (2 * edge + low + high - 1) / 2 + (rows - high) * columns;
+}
+
 static void triangle_indices(struct op *o, bool upper)
 {
     int64_t rows = arg_int(o, "row"), columns = arg_int(o, "col"), offset = arg_int(o, "offset");
     int64_t shape[2] = {rows, columns}, from, to;
-    if (shape_count(o, 2, shape) < 0)
+    const int64_t all = shape_count(o, 2, shape);
+    if (all < 0)
         return;
     offset = offset < -rows ? -rows : offset > columns ? columns : offset;
     shape[0] = 2;
-    shape[1] = 0;
-    for (int64_t r = 0; r < rows && columns; r++) {
-        row_of_triangle(upper, r, columns, offset, &from, &to);
-        shape[1] += to - from;
-    }
+    shape[1] = all == 0 ? 0 : left_of_edge(rows, columns, offset + !upper);
+    shape[1] = upper ? all - shape[1] : shape[1];
     struct val *out = val_new(o, dtype_or(o, PLUMB_I64), 2, shape);
-    for (int64_t r = 0, k = 0; out && r < rows && columns; r++) {
+    for (int64_t r = 0, k = 0; out && r < rows && k < shape[1]; r++) {
         row_of_triangle(upper, r, columns, offset, &from, &to);
         for (int64_t c = from; c < to; c++, k++) {
             put(o, out, k, (real)r);

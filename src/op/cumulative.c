@@ -119,7 +119,8 @@ static struct val *v_running(struct op *o, struct val *x, unsigned dim, const st
     if (!out || !saved)
         return NULL;
     *saved = (struct running_saved){val_span(x, dim), how->backward};
-    struct row rows = {.in = {x->f}, .out = {out->f}, .int_in = x->i, .int_out = out->i};
+    struct row rows = {
+        .in = {x->f}, .out = {out->f}, .int_in = x->i, .int_out = out->i, .fresh = true};
     each_row(o, saved->span, &rows, x->f ? how->forward : how->int_forward, NULL);
     return val_node(o, out, running_back, x, NULL, NULL, saved);
 }
@@ -184,7 +185,7 @@ static void run_cumextreme(struct op *o, bool most)
     int64_t *map = op_alloc(o, x->count, sizeof *map);
     if (!index || !map)
         return;
-    struct row rows = {.in = {x->f}, .int_in = x->i, .int_out = index->i};
+    struct row rows = {.in = {x->f}, .int_in = x->i, .int_out = index->i, .fresh = true};
     each_row(o, span, &rows, cummax_row, &most);
     for (int64_t k = 0; k < x->count; k++) {
         const int64_t block = k / (span.length * span.inner) * span.length;

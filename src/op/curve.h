@@ -2,49 +2,42 @@
 #ifndef OP_CURVE_H
 #define OP_CURVE_H
 
-#include "op/real.h"
+#include "op/fast.h"
 
 #define REAL_PI R(3.14159265358979323846264338L)
 #define REAL_LN2 R(0.69314718055994530941723212L)
 
-/* 1 / (1 + exp(-x)), for both tails. */
-static inline real real_sigmoid(real x)
-{
-    const real e = exp(-fabs(x));
-    return (x < 0 ? e : R(1)) / (R(1) + e);
-}
-
-/* Its derivative, from x: sigmoid(x) * sigmoid(-x). */
+/* The derivative of the logistic function, from x: sigmoid(x) * sigmoid(-x). */
 static inline real real_sigmoid_slope(real x)
 {
-    const real e = exp(-fabs(x));
+    const real e = fast_exp(-fabs(x));
     return e / ((R(1) + e) * (R(1) + e));
 }
 
 /* log(1 + exp(x)) */
 static inline real real_softplus(real x)
 {
-    return (x > 0 ? x : x < 0 ? R(0) : x) + log1p(exp(-fabs(x)));
+    return (x > 0 ? x : x < 0 ? R(0) : x) + log1p(fast_exp(-fabs(x)));
 }
 
 /* 1 - tanh(x)^2 */
 static inline real real_sech2(real x)
 {
-    const real e = exp(R(-2) * fabs(x));
+    const real e = fast_exp(R(-2) * fabs(x));
     return R(4) * e / ((R(1) + e) * (R(1) + e));
 }
 
 /* The normal distribution: density, and the share below x. */
 static inline real real_normal_density(real x)
 {
-    return R(0.39894228040143267793994606L) * exp(R(-0.5) * x * x);
+    return R(0.39894228040143267793994606L) * fast_exp(R(-0.5) * x * x);
 }
 
 static inline real real_normal_below(real x)
 {
     const real t = -x * R(0.70710678118654752440084436L);
 #if OP_REAL == 32
-    return R(0.5) * erfc(t);
+    return R(0.5) * fast_erfc(t);
 #else
     /* In the lower tail erfc multiplies the rounding error of its argument by 2 t^2: add what that
      * error is worth. */

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* ---- Integers: callers have refused b == 0 ----------------------------------------------------- */
+/* ---- Integers: callers have refused b == 0 --------------------------------------------------- */
 
 /* -1 apart, because the smallest integer has no negative. */
 static inline int64_t int_trunc(int64_t a, int64_t b)
@@ -33,7 +33,7 @@ ELEM_INTEGERS(floor, int_floor(a, b))
 ELEM_INTEGERS(fmod, int_fmod(a, b))
 ELEM_INTEGERS(remainder, int_remainder(a, b))
 
-/* ---- Floats ------------------------------------------------------------------------------------ */
+/* ---- Floats ---------------------------------------------------------------------------------- */
 
 /* The sign of b, as Python's %. */
 static inline real real_remainder(real a, real b)
@@ -64,7 +64,7 @@ ELEM_BINARY_INT(fmod, fmod(a, b), g, -g *trunc(a / b), fmod_integers);
 ELEM_BINARY_INT(remainder, real_remainder(a, b), g, -g *real_floor_divide(a, b),
                 remainder_integers);
 
-/* ---- Operators --------------------------------------------------------------------------------- */
+/* ---- Operators ------------------------------------------------------------------------------- */
 
 /* Integers cannot be divided by zero. bool divides as if it were an integer. */
 static struct val *divided(struct op *o, struct val *a, struct val *b, const struct elem_binary *fn)

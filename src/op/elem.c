@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* ---- One operand ------------------------------------------------------------------------------- */
+/* ---- One operand ----------------------------------------------------------------------------- */
 
 struct unary_saved {
     const struct elem_unary *fn;
@@ -49,7 +49,7 @@ struct val *elem_unary(struct op *o, struct val *x, const struct elem_unary *fn,
     return val_node(o, out, unary_backward, x, NULL, NULL, s);
 }
 
-/* ---- Broadcasting ------------------------------------------------------------------------------ */
+/* ---- Broadcasting ---------------------------------------------------------------------------- */
 
 /* The size and stride of x along dimension d of a result of `rank` dimensions. */
 static int64_t size_along(const struct val *x, unsigned rank, unsigned d)
@@ -217,7 +217,7 @@ void elem_return(struct op *o, const struct val *self, struct val *out)
     op_return(o, self && in_place(o->call->name) ? v_cast(o, out, self->dtype) : out);
 }
 
-/* ---- Two operands ------------------------------------------------------------------------------ */
+/* ---- Two operands ---------------------------------------------------------------------------- */
 
 struct binary_saved {
     const struct elem_binary *fn;

@@ -1,14 +1,15 @@
 /* What the elementwise operators are made with: broadcasting, and loops written once per formula.
  *
- * A formula becomes a pair of loops over whole arrays (value, and what an output gradient g is worth
- * to an input), so that the compiler sees the arithmetic and can vectorise it. Within a formula x (or
- * a and b) is the input, y the result, g the gradient of y, and p the operator's own parameters. */
+ * A formula becomes a pair of loops over whole arrays (value, and what an output gradient g is
+ * worth to an input), so that the compiler sees the arithmetic and can vectorise it. Within a
+ * formula x (or a and b) is the input, y the result, g the gradient of y, and p the operator's own
+ * parameters. */
 #ifndef OP_ELEM_H
 #define OP_ELEM_H
 
 #include "op/op.h"
 
-/* ---- One operand ------------------------------------------------------------------------------- */
+/* ---- One operand ----------------------------------------------------------------------------- */
 
 enum { ELEM_PARAMS = 6 };
 
@@ -20,7 +21,8 @@ struct elem_unary {
     void (*integers)(const int64_t *restrict xs, int64_t *restrict ys, int64_t n);
 };
 
-/* Defines `static const struct elem_unary name_fn`. formula: of x and p; slope: of g, x, y and p. */
+/* Defines `static const struct elem_unary name_fn`. formula: of x and p; derivative: of g, x, y
+ * and p. */
 #define ELEM_UNARY(name, formula, derivative) ELEM_UNARY_INT(name, formula, derivative, NULL)
 #define ELEM_UNARY_INT(name, formula, derivative, integer_loop)                                    \
     static void name##_value(const real *restrict xs, real *restrict ys, int64_t n, const real *p) \
@@ -48,7 +50,7 @@ struct elem_unary {
 struct val *elem_unary(struct op *o, struct val *x, const struct elem_unary *fn, const real *p,
                        size_t n_params);
 
-/* ---- Broadcasting ------------------------------------------------------------------------------ */
+/* ---- Broadcasting ---------------------------------------------------------------------------- */
 
 /* How up to three operands run along their common shape, with neighbouring dimensions joined where
  * all operands allow it. Strides are in elements; 0 where an operand repeats. */
@@ -94,7 +96,7 @@ void elem_return(struct op *o, const struct val *self, struct val *out);
  * NULL). Has no gradient itself. */
 void elem_pullback(struct op *o, void (*forward)(struct op *o), const char *const *inputs);
 
-/* ---- Two operands ------------------------------------------------------------------------------ */
+/* ---- Two operands ---------------------------------------------------------------------------- */
 
 struct elem_binary {
     /* sa and sb are 0 or 1, not both 0. */
@@ -123,8 +125,8 @@ struct elem_binary {
 
 /* Defines `static void name_loop`: formula of a and b over arrays of the type. */
 #define ELEM_LOOP(name, from, to, formula)                                                         \
-    ELEM_INLINE void name##_each(int64_t sa, int64_t sb, const from *as, const from *bs, to *ys,   \
-                                 int64_t n, const real *p)                                         \
+    ELEM_INLINE void name##_each(int64_t sa, int64_t sb, const from as[], const from bs[],         \
+                                 to ys[], int64_t n, const real *p)                                \
     {                                                                                              \
         (void)p;                                                                                   \
         for (int64_t k = 0; k < n; k++) {                                                          \
@@ -142,8 +144,8 @@ struct elem_binary {
         ELEM_STRIDES(sa, sb, name##_int_each, a, b, y, n, NULL);                                   \
     }
 
-/* Defines `static const struct elem_binary name_fn`. formula: of a, b and p; by_a and by_b: of a, b,
- * y, g and p. */
+/* Defines `static const struct elem_binary name_fn`. formula: of a, b and p; by_a and by_b: of a,
+ * b, y, g and p. */
 #define ELEM_BINARY(name, formula, by_a, by_b) ELEM_BINARY_INT(name, formula, by_a, by_b, NULL)
 #define ELEM_BINARY_INT(name, formula, by_a, by_b, integer_loop)                                   \
     ELEM_LOOP(name, real, real, formula)                                                           \

@@ -36,7 +36,8 @@
     X(triangular)                                                                                  \
     X(matexp)                                                                                      \
     X(conv)                                                                                        \
-    X(pool)                                                                                        \
+    X(maxpool)                                                                                     \
+    X(avgpool)                                                                                     \
     X(spread)                                                                                      \
     X(attention)                                                                                   \
     X(multihead)                                                                                   \

@@ -1,7 +1,7 @@
 /* The gamma function and its relatives.
  *
- * Their series are summed in long double whatever the type of the call: they are rare, and recurrences
- * lose a few bits that the reference should not. */
+ * Their series are summed in long double whatever the type of the call: they are rare, and
+ * recurrences lose a few bits that the reference should not. */
 #define _DEFAULT_SOURCE /* lgamma_r: lgamma keeps the sign in a global variable */
 #include "op/curve.h"
 #include "op/elem.h"
@@ -28,7 +28,7 @@ static long double cotpi_l(long double x)
     return fabsl(r) == 0.5L ? 0 : 1 / tanl(PI_L * r);
 }
 
-/* ---- log |gamma| ------------------------------------------------------------------------------- */
+/* ---- log |gamma| ----------------------------------------------------------------------------- */
 
 static real real_lgamma(real x)
 {
@@ -42,7 +42,7 @@ static real real_lgamma(real x)
 #endif
 }
 
-/* ---- digamma ----------------------------------------------------------------------------------- */
+/* ---- digamma --------------------------------------------------------------------------------- */
 
 /* Up to 16 by psi(x) = psi(x + 1) - 1/x, then the asymptotic series. */
 static long double digamma_l(long double x)
@@ -54,8 +54,10 @@ static long double digamma_l(long double x)
     if (isinf(x))
         return x;
     long double below = 0;
-    for (; x < 16; x += 1)
+    while (x < 16) {
         below += 1 / x;
+        x += 1;
+    }
     const long double inverse = 1 / (x * x);
     long double power = inverse, series = 0;
     for (int k = 0; k < BERNOULLI; k++, power *= inverse)
@@ -63,15 +65,17 @@ static long double digamma_l(long double x)
     return logl(x) - 0.5L / x - series - below;
 }
 
-/* ---- Hurwitz zeta and polygamma ---------------------------------------------------------------- */
+/* ---- Hurwitz zeta and polygamma -------------------------------------------------------------- */
 
 /* The sum of (q + k)^-s over k >= 0, for s > 1 and q > 0: the first terms, then Euler-Maclaurin. */
 static long double hurwitz_positive(long double s, long double q)
 {
     const long double start = s > 16 ? (s < 2000 ? s : 2000) : 16;
     long double sum = 0;
-    for (; q < start; q += 1)
+    while (q < start) {
         sum += powl(q, -s);
+        q += 1;
+    }
     const long double first = powl(q, -s);
     sum += first * q / (s - 1) + first / 2;
     long double term = first * s / q / 2; /* s (s+1) ... q^(-s-2k+1) / (2k)! */
@@ -116,7 +120,7 @@ static long double polygamma_l(long double n, long double x)
     return (fmodl(n, 2) == 0 ? -1 : 1) * exact * hurwitz(n + 1, x);
 }
 
-/* ---- Incomplete gamma -------------------------------------------------------------------------- */
+/* ---- Incomplete gamma ------------------------------------------------------------------------ */
 
 /* m - log(1 + m), without cancellation near 0. */
 static long double log_gap(long double m)
@@ -241,7 +245,7 @@ ELEM_FLAT(zeta,       (real)hurwitz(a, b), NULL);
 
 /* clang-format on */
 
-/* ---- Operators --------------------------------------------------------------------------------- */
+/* ---- Operators ------------------------------------------------------------------------------- */
 
 static void run_lgamma(struct op *o)
 {

@@ -1,6 +1,16 @@
 /* Counting into bins. */
 #include "op/op.h"
 
+/* More bins than anybody looks at are a mistake or a lie; they are refused before they are laid. */
+static bool check_bins(struct op *o, int64_t bins)
+{
+    const int64_t most = (int64_t)1 << 26;
+    if (bins <= 0 || bins > most)
+        op_fail(o, PLUMB_E_ARG, "%s: %lld bins; 1 to %lld are possible", o->call->name,
+                (long long)bins, (long long)most);
+    return !o->failed;
+}
+
 static void run_bincount(struct op *o)
 {
     struct val *x = arg_tensor(o, "input"), *weights = arg_tensor(o, "weights");
@@ -25,7 +35,7 @@ static void run_bincount(struct op *o)
     enum plumb_dtype dtype = !weights                      ? PLUMB_I64
                              : weights->dtype == PLUMB_F32 ? PLUMB_F32
                                                            : PLUMB_F64;
-    struct val *out = val_new(o, dtype, 1, &bins);
+    struct val *out = bins == 0 || check_bins(o, bins) ? val_new(o, dtype, 1, &bins) : NULL;
     for (int64_t k = 0; out && k < x->count; k++) {
         if (weights)
             out->f[x->i[k]] += val_at(weights, k);
@@ -64,10 +74,10 @@ static void run_histc(struct op *o)
     real low = (real)arg_number(o, "min"), high = (real)arg_number(o, "max");
     if (!x)
         return;
-    if (!x->f || bins <= 0) {
-        op_fail(o, PLUMB_E_ARG, "histc takes floating-point numbers and at least one bin");
+    if (!x->f)
+        op_fail(o, PLUMB_E_ARG, "histc takes floating-point numbers");
+    if (!check_bins(o, bins))
         return;
-    }
     struct val *out = val_new(o, x->dtype, 1, &bins);
     if (!out || !data_range(o, x, &low, &high))
         return;
@@ -150,9 +160,7 @@ static void run_histogram(struct op *o)
     }
     if (!edges) {
         const int64_t bins = arg_int(o, "bins");
-        if (bins <= 0 || bins == INT64_MAX)
-            op_fail(o, PLUMB_E_ARG, "histogram: %lld bins", (long long)bins);
-        edges = o->failed ? NULL : even_edges(o, x, bins);
+        edges = check_bins(o, bins) ? even_edges(o, x, bins) : NULL;
     }
     const int64_t bins = edges && edges->count > 0 ? edges->count - 1 : 0;
     struct val *out = edges ? val_new(o, x->dtype, 1, &bins) : NULL;

@@ -281,6 +281,8 @@ static void run_split(struct op *o)
     const struct plumb_arg *raw = arg_raw(o, "sizes");
     size_t n;
     const int64_t *sizes = arg_many_ints(o, "sizes", &n);
+    if (!sizes)
+        op_fail(o, PLUMB_E_ARG, "%s: None is no size", o->call->name);
     if (o->failed)
         return;
     if (raw->kind != PLUMB_ARG_LIST && n == 1) {
@@ -323,7 +325,9 @@ static void split_at(struct op *o, struct val *x, unsigned dim, bool equal)
     const struct plumb_arg *raw = arg_raw(o, "indices");
     size_t n;
     const int64_t *at = arg_many_ints(o, "indices", &n);
-    if (o->failed || !raw)
+    if (!at)
+        op_fail(o, PLUMB_E_ARG, "%s: None is no index", o->call->name);
+    if (o->failed)
         return;
     int64_t length = x->shape[dim];
     bool lone =

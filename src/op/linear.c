@@ -163,6 +163,18 @@ static void run_addbmm(struct op *o)
     return_sum(o, v_matmul(o, wide, tall));
 }
 
+/* 8-bit integers multiplied and added up as 32-bit ones. */
+static void run_int_mm(struct op *o)
+{
+    struct val *a = arg_tensor(o, "input"), *b = arg_tensor(o, "mat2");
+    if (!a || !b)
+        return;
+    if (a->dtype != PLUMB_I8 || b->dtype != PLUMB_I8 || a->rank != 2 || b->rank != 2)
+        op_fail(o, PLUMB_E_ARG, "%s: matrices of int8 are needed", o->call->name);
+    else
+        op_return(o, v_matmul(o, v_cast(o, a, PLUMB_I32), v_cast(o, b, PLUMB_I32)));
+}
+
 const struct op_def op_linear[] = {
     {"linear", "linear(Tensor input, Tensor weight, Tensor? bias=None)", run_linear, 0,
      "input @ weight^T + bias"},
@@ -190,5 +202,7 @@ const struct op_def op_linear[] = {
     {"baddbmm baddbmm_",
      "baddbmm(Tensor input|self, Tensor batch1, Tensor batch2, *, number beta=1, number alpha=1)",
      run_baddbmm, 0, "beta * input + alpha * (batch1 @ batch2)"},
+    {"_int_mm", "_int_mm(Tensor input|self, Tensor mat2)", run_int_mm, OP_NO_GRAD,
+     "int8 @ int8 as int32"},
     {0},
 };

@@ -102,7 +102,7 @@ static void bce_backward(struct op *o, struct val *out)
     const struct val *x = out->in[0], *t = out->in[1];
     real *dx = val_grad(o, out->in[0]), *dt = val_grad(o, out->in[1]);
     for (int64_t k = 0; dx && k < x->count; k++) {
-        const real bottom = fmax((1 - x->f[k]) * x->f[k], R(1e-12));
+        const real bottom = fmax((1 - x->f[k]) * x->f[k], R(1e-12F)); /* as PyTorch has it */
         dx[k] += out->grad[k] * (x->f[k] - t->f[k]) / bottom;
     }
     for (int64_t k = 0; dt && k < x->count; k++) {
@@ -158,9 +158,9 @@ static void kl_backward(struct op *o, struct val *out)
     real *dx = val_grad(o, out->in[0]), *dt = val_grad(o, out->in[1]);
     for (int64_t k = 0; dx && k < x->count; k++)
         dx[k] -= out->grad[k] * t->f[k];
+    /* At 0 the slope is not finite; PyTorch says NaN. */
     for (int64_t k = 0; dt && k < x->count; k++)
-        if (t->f[k] != 0)
-            dt[k] += out->grad[k] * (log(t->f[k]) + 1 - x->f[k]);
+        dt[k] += out->grad[k] * (t->f[k] == 0 ? R(NAN) : log(t->f[k]) + 1 - x->f[k]);
 }
 
 /* t (log t - x), 0 where t is 0 */
@@ -321,12 +321,12 @@ static void run_triplet_margin(struct op *o)
 
 const struct op_def op_loss[] = {
     {"l1_loss",
-     "l1_loss(Tensor input|self, Tensor target, " OLD ")\nl1_loss(Tensor input, Tensor "
-     "target, any reduction='mean')",
+     "Functional.l1_loss(Tensor input, Tensor target, " OLD ")\n"
+     "l1_loss(Tensor input|self, Tensor target, any reduction='mean')",
      run_l1, 0, "|x - t|"},
     {"mse_loss",
-     "mse_loss(Tensor input|self, Tensor target, " OLD ")\nmse_loss(Tensor input, Tensor target, "
-     "any reduction='mean')",
+     "Functional.mse_loss(Tensor input, Tensor target, " OLD ")\n"
+     "mse_loss(Tensor input|self, Tensor target, any reduction='mean')",
      run_mse, 0, "(x - t)^2"},
     {"smooth_l1_loss",
      "Functional.smooth_l1_loss(Tensor input, Tensor target, " OLD ", number beta=1.0)\n"

@@ -89,9 +89,12 @@ static void run_nll(struct op *o)
     if (!find_classes(o, x, target, &c) || !take_weight(o, &c, arg_tensor(o, "weight")))
         return;
     c.ignore = arg_int(o, "ignore_index");
-    op_return(o, nll(o, v_float(o, x), &c, loss_reduction(o)));
-    if (strcmp(o->call->name, "nll_loss_forward") == 0)
-        op_return(o, v_sum(o, place_weights(o, &c, x->dtype), 0, false));
+    const enum reduction how = loss_reduction(o);
+    op_return(o, nll(o, v_float(o, x), &c, how));
+    if (!strstr(o->call->name, "_forward"))
+        return;
+    struct val *total = v_sum(o, place_weights(o, &c, x->dtype), 0, false);
+    op_return(o, how == REDUCE_NONE ? v_full(o, x->dtype, 0, NULL, 0) : total);
 }
 
 /* The weights of the classes, shaped to be multiplied with [N, C, ...]. */
@@ -132,7 +135,9 @@ static struct val *spread(struct op *o, struct val *logp, struct val *weight,
     if (!loss || !counted)
         return NULL;
     counted = v_reshape(o, counted, loss->rank, loss->shape);
-    loss = v_mul(o, loss, counted);
+    /* Chosen, not multiplied: without any place that counts the gradient is 0 and not 0 * inf. */
+    struct val *zero = v_number(o, 0);
+    loss = v_where(o, v_compare(o, CMP_NE, counted, zero), loss, zero);
     if (how != REDUCE_MEAN)
         return loss_reduce(o, loss, how);
     struct val *total = weight ? place_weights(o, c, logp->dtype) : counted;
@@ -354,7 +359,7 @@ const struct op_def op_loss_class[] = {
      "cross_entropy_loss(Tensor input|self, Tensor target, Tensor? weight=None, any "
      "reduction='mean', int ignore_index=-100, number label_smoothing=0.0)",
      run_cross_entropy, 0, "-w[y] log softmax(x)[y]"},
-    {"nll_loss nll_loss2d nll_loss_nd nll_loss_forward",
+    {"nll_loss nll_loss2d nll_loss_nd nll_loss_forward nll_loss2d_forward",
      "Functional.nll_loss(Tensor input, Tensor target, Tensor? weight=None, bool? "
      "size_average=None, int ignore_index=-100, bool? reduce=None, any reduction='mean')\n"
      "nll_loss(Tensor input|self, Tensor target, Tensor? weight=None, any reduction='mean', int "

@@ -141,8 +141,8 @@ bool norm_forward(struct op *o, const struct norm *norm, const real *x, const re
     struct work w = {.weight = weight, .bias = bias};
     const struct norm_layout *l = &norm->layout;
     return work_begin(o, &w, norm) &&
-           each_channel(o, l->batch, l->rows, l->place, &(struct row){.in = {x}, .out = {y}},
-                        forward_row, &w);
+           each_channel(o, l->batch, l->rows, l->place,
+                        &(struct row){.in = {x}, .out = {y}, .fresh = true}, forward_row, &w);
 }
 
 bool norm_gradient(struct op *o, const struct norm *norm, const real *x, const real *weight,

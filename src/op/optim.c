@@ -1,8 +1,6 @@
 /* Steps of optimisers over lists of parameters. Operators that change their arguments return what
  * these have become. */
-#include "op/vector_norm.h"
-
-#include <string.h>
+#include "op/op.h"
 
 struct adam {
     real lr, beta1, beta2, weight_decay, eps;
@@ -351,16 +349,6 @@ static void run_npu_adamw(struct op *o)
 
 /* ---- Lists of gradients -------------------------------------------------------------------------- */
 
-static void run_norms(struct op *o)
-{
-    size_t n;
-    struct val **xs = arg_tensors(o, "input", &n);
-    const double p = arg_number(o, "ord");
-    for (size_t k = 0; xs && k < n; k++)
-        op_return(o, v_vector_norm(o, xs[k], p, 0, false));
-    op_return_tuple(o);
-}
-
 /* Each times inv_scale; found_inf becomes 1 where any of them is not finite. */
 static void run_unscale(struct op *o)
 {
@@ -436,7 +424,6 @@ const struct op_def op_optim[] = {
      "number beta1, number beta2, number epsilon, Tensor grad, Tensor? max_grad_norm, bool? "
      "amsgrad, bool? maximize, *, Tensor var, Tensor m, Tensor v)",
      run_npu_adamw, OP_NO_GRAD, "var, m and v after the step"},
-    {"_foreach_norm", "_foreach_norm(Tensor[] input|self, number ord=2)", run_norms, 0, NULL},
     {"_amp_foreach_non_finite_check_and_unscale _amp_foreach_non_finite_check_and_unscale_",
      "_amp_foreach_non_finite_check_and_unscale(Tensor[] input|self, Tensor found_inf, Tensor "
      "inv_scale)",

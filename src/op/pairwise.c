@@ -82,7 +82,7 @@ static real neighbour(real a, real b, const real *p)
 
 ELEM_FLAT(nextafter, neighbour(a, b, p), NULL);
 
-/* ---- Integers ---------------------------------------------------------------------------------- */
+/* ---- Integers -------------------------------------------------------------------------------- */
 
 static uint64_t size_of(int64_t a)
 {
@@ -111,7 +111,7 @@ ELEM_INTEGERS(lcm, int_lcm(a, b))
 static const struct elem_binary gcd_fn = {NULL, NULL, gcd_integers};
 static const struct elem_binary lcm_fn = {NULL, NULL, lcm_integers};
 
-/* ---- Operators --------------------------------------------------------------------------------- */
+/* ---- Operators ------------------------------------------------------------------------------- */
 
 #define RUN_FLOAT(name)                                                                            \
     static void run_##name(struct op *o)                                                           \

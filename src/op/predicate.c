@@ -1,7 +1,7 @@
 /* Questions about elements: is it NaN, are they close, do both hold. */
 #include "op/elem.h"
 
-/* ---- One operand ------------------------------------------------------------------------------- */
+/* ---- One operand ----------------------------------------------------------------------------- */
 
 #define PREDICATE(name, of_float, of_integer)                                                      \
     static void run_##name(struct op *o)                                                           \
@@ -28,7 +28,7 @@ PREDICATE(isneginf, isinf(x) && x < 0, 0)
 PREDICATE(isreal, ((void)x, 1), 1)
 PREDICATE(signbit, signbit(x) != 0, x < 0)
 
-/* ---- Logic ------------------------------------------------------------------------------------- */
+/* ---- Logic ----------------------------------------------------------------------------------- */
 
 static struct val *truth(struct op *o, struct val *x)
 {
@@ -60,7 +60,7 @@ static void run_logical_xor(struct op *o)
     elem_return(o, x, v_compare(o, CMP_NE, truth(o, x), truth(o, arg_operand(o, "other"))));
 }
 
-/* ---- Closeness --------------------------------------------------------------------------------- */
+/* ---- Closeness ------------------------------------------------------------------------------- */
 
 /* p: rtol, atol, whether NaN equals NaN. Infinities are close to themselves only. */
 static inline real is_close(real a, real b, const real *p)

@@ -1,5 +1,5 @@
-/* Backward operators under names of their own (gelu_backward, ...): what a gradient of the output is
- * worth to the input, by the tape of the forward operator. */
+/* Backward operators under names of their own (gelu_backward, ...): what a gradient of the output
+ * is worth to the input, by the tape of the forward operator. */
 #include "op/elem.h"
 
 #include <string.h>

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-enum { TILE = 16, IN = 3, OUT = 2 };
+enum { TILE = 32, IN = 3, OUT = 2 };
 
 /* Where the elements of a tile are: channels [first, first + width) of [batch][channels][place]. */
 struct tile {
@@ -81,11 +81,11 @@ static void copies_fill(const struct copies *copies, const struct row *arrays, c
         if (copies->in[k])
             gather(arrays->in[k], t, copies->in[k]);
     for (int k = 0; k < OUT; k++)
-        if (copies->out[k])
+        if (copies->out[k] && !arrays->fresh)
             gather(arrays->out[k], t, copies->out[k]);
     if (copies->int_in)
         gather_ints(arrays->int_in, t, copies->int_in);
-    if (copies->int_out)
+    if (copies->int_out && !arrays->fresh)
         gather_ints(arrays->int_out, t, copies->int_out);
 }
 
@@ -102,7 +102,7 @@ static void copies_store(const struct copies *copies, const struct row *arrays,
 /* The arrays from one element on. */
 static struct row row_from(const struct row *arrays, int64_t from, int64_t n, int64_t at)
 {
-    struct row row = {.n = n, .at = at};
+    struct row row = {.fresh = arrays->fresh, .n = n, .at = at};
     for (int k = 0; k < IN; k++)
         row.in[k] = arrays->in[k] ? arrays->in[k] + from : NULL;
     for (int k = 0; k < OUT; k++)

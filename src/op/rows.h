@@ -6,12 +6,13 @@
 #include "op/op.h"
 
 /* The arrays of a walk, all of one shape, and, within it, one row of each. Those that are not used
- * are NULL. Outputs keep what they hold, so that a row can be added to. */
+ * are NULL. Outputs keep what they hold, so that a row can be added to, unless they are `fresh`. */
 struct row {
     const real *in[3];
     real *out[2];
     const int64_t *int_in;
     int64_t *int_out;
+    bool fresh; /* every element of the outputs is written, none is read */
     int64_t n;  /* its length */
     int64_t at; /* its number */
 };

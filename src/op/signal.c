@@ -44,7 +44,7 @@ static real bartlett(real x, const real *p)
 
 static real kaiser(real x, const real *p)
 {
-    return bessel_i0(p[0] * sqrt(4 * x * (1 - x))) / bessel_i0(p[0]);
+    return bessel_i0(p[0] * sqrt(4 * x * (1 - x))) / p[1];
 }
 
 /* Periodic windows are those of one more point, without the last. */
@@ -90,7 +90,7 @@ static void run_bartlett(struct op *o)
 
 static void run_kaiser(struct op *o)
 {
-    const real p[1] = {(real)arg_number(o, "beta")};
+    const real beta = (real)arg_number(o, "beta"), p[2] = {beta, bessel_i0(beta)};
     window(o, kaiser, p);
 }
 

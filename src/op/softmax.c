@@ -1,5 +1,6 @@
 /* softmax(x)_k = exp(x_k - max) / sum_j exp(x_j - max), and its logarithm: a row at a time, while it
  * is in the cache. */
+#include "op/fast.h"
 #include "op/fold.h"
 #include "op/rows.h"
 
@@ -33,7 +34,7 @@ static void softmax_row(const struct row *row, void *context)
         return;
     const real most = row_max(x, n);
     for (int64_t k = 0; k < n; k++)
-        y[k] = exp(x[k] - most);
+        y[k] = fast_exp(x[k] - most);
     const real sum = real_sum(y, n, 1);
     for (int64_t k = 0; k < n; k++)
         y[k] /= sum;
@@ -49,7 +50,7 @@ static void log_softmax_row(const struct row *row, void *context)
         return;
     const real most = row_max(x, n);
     for (int64_t k = 0; k < n; k++)
-        y[k] = exp(x[k] - most);
+        y[k] = fast_exp(x[k] - most);
     const real shift = log(real_sum(y, n, 1));
     for (int64_t k = 0; k < n; k++)
         y[k] = x[k] - most - shift;
@@ -78,7 +79,7 @@ static void log_softmax_back_row(const struct row *row, void *context)
     const real *y = row->in[0], *g = row->in[1];
     const real sum = real_sum(g, row->n, 1);
     for (int64_t k = 0; k < row->n; k++)
-        row->out[0][k] += g[k] - exp(y[k]) * sum;
+        row->out[0][k] += g[k] - fast_exp(y[k]) * sum;
 }
 
 static void softmax_back(struct op *o, struct val *out)
@@ -103,7 +104,8 @@ static struct val *by_rows(struct op *o, struct val *x, unsigned dim, row_fn *fo
     x = v_float(o, x);
     struct val *out = x ? val_like(o, x, x->dtype) : NULL;
     const struct span3 *span = out ? span_keep(o, val_span(x, dim)) : NULL;
-    if (!span || !each_row(o, *span, &(struct row){.in = {x->f}, .out = {out->f}}, forward, NULL))
+    if (!span || !each_row(o, *span, &(struct row){.in = {x->f}, .out = {out->f}, .fresh = true},
+                           forward, NULL))
         return NULL;
     return val_node(o, out, backward, x, NULL, NULL, span);
 }

@@ -6,7 +6,7 @@
 #define TWO_OVER_ROOT_PI R(1.12837916709551257389615890312155L)
 #define ROOT_2 R(1.41421356237309504880168872420970L)
 
-/* ---- Inverse error functions ------------------------------------------------------------------- */
+/* ---- Inverse error functions ----------------------------------------------------------------- */
 
 /* y with erfc(y) = q, for 0 < q <= 1. A formula good to three digits (S. Winitzki), then Halley's
  * method on whichever of erf and erfc is small. */
@@ -58,7 +58,7 @@ static real real_ndtri(real p)
     return p < R(0.5) ? -ROOT_2 * erfc_inverse(R(2) * p) : ROOT_2 * erfc_inverse(R(2) * (R(1) - p));
 }
 
-/* ---- exp(x^2) erfc(x) -------------------------------------------------------------------------- */
+/* ---- exp(x^2) erfc(x) ------------------------------------------------------------------------ */
 
 static real real_erfcx(real x)
 {
@@ -79,7 +79,7 @@ static real real_log_ndtr(real x)
                      : log1p(-real_normal_below(-x));
 }
 
-/* ---- sin(pi x) / (pi x) ------------------------------------------------------------------------ */
+/* ---- sin(pi x) / (pi x) ---------------------------------------------------------------------- */
 
 static inline real real_sinc(real x)
 {
@@ -100,7 +100,7 @@ static real real_sinc_slope(real x)
     return REAL_PI * sum;
 }
 
-/* ---- log(x / (1 - x)) -------------------------------------------------------------------------- */
+/* ---- log(x / (1 - x)) ------------------------------------------------------------------------ */
 
 static inline real real_logit(real x)
 {
@@ -127,10 +127,13 @@ ELEM_UNARY(erfc,     erfc(x),               -g * TWO_OVER_ROOT_PI * exp(-x * x))
 ELEM_UNARY(erfinv,   real_erfinv(x),        g / TWO_OVER_ROOT_PI * exp(y * y));
 ELEM_UNARY(erfcx,    real_erfcx(x),         g * (R(2) * x * y - TWO_OVER_ROOT_PI));
 ELEM_UNARY(ndtr,     real_normal_below(x),  g * real_normal_density(x));
-ELEM_UNARY(ndtri,    real_ndtri(x),         g * R(2.50662827463100050241576528481105L) * exp(y * y / R(2)));
-ELEM_UNARY(log_ndtr, real_log_ndtr(x),      g * (ROOT_2 * R(0.5) * TWO_OVER_ROOT_PI) / real_erfcx(-x / ROOT_2));
+ELEM_UNARY(ndtri,    real_ndtri(x),
+           g * R(2.50662827463100050241576528481105L) * exp(y * y / R(2)));
+ELEM_UNARY(log_ndtr, real_log_ndtr(x),
+           g * (ROOT_2 * R(0.5) * TWO_OVER_ROOT_PI) / real_erfcx(-x / ROOT_2));
 ELEM_UNARY(sinc,     real_sinc(x),          g * real_sinc_slope(x));
-ELEM_UNARY(entr,     real_entropy(x),       g * (x > 0 ? -log(x) - R(1) : x == 0 ? R(INFINITY) : R(NAN)));
+ELEM_UNARY(entr,     real_entropy(x),
+           g * (x > 0 ? -log(x) - R(1) : x == 0 ? R(INFINITY) : R(NAN)));
 ELEM_UNARY(logit,    real_logit(x),         x < 0 || x > R(1) ? R(NAN) : g / (x * (R(1) - x)));
 /* p: the limits that x is brought into first. */
 ELEM_UNARY(logit_in, real_logit(limited(x, p[0], p[1])),
@@ -138,7 +141,7 @@ ELEM_UNARY(logit_in, real_logit(limited(x, p[0], p[1])),
 
 /* clang-format on */
 
-/* ---- Operators --------------------------------------------------------------------------------- */
+/* ---- Operators ------------------------------------------------------------------------------- */
 
 #define RUN(name)                                                                                  \
     static void run_##name(struct op *o)                                                           \

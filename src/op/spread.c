@@ -49,6 +49,8 @@ static struct spread *read_windows(struct op *o, int64_t h, int64_t w)
         return NULL;
     struct window *v = &s->w;
     v->in[0] = v->out[0] = 1;
+    for (unsigned d = 0; d < WINDOW_DIMS; d++)
+        v->stride[d] = v->dilation[d] = 1;
     v->in[1] = h;
     v->in[2] = w;
     if (!window_arg(o, "kernel_size", 2, 1, 1, v->kernel) ||
@@ -99,7 +101,7 @@ static void run_unfold(struct op *o)
 static void run_fold(struct op *o)
 {
     struct val *x = arg_tensor(o, "input");
-    int64_t size[WINDOW_DIMS];
+    int64_t size[WINDOW_DIMS] = {0};
     if (!x || !window_arg(o, "output_size", 2, 1, 1, size))
         return;
     struct spread *s = read_windows(o, size[1], size[2]);

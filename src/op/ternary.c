@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* ---- where ------------------------------------------------------------------------------------- */
+/* ---- where ----------------------------------------------------------------------------------- */
 
 static void where_backward(struct op *o, struct val *out)
 {
@@ -30,8 +30,8 @@ static void where_backward(struct op *o, struct val *out)
 
 /* One run of a choice; the strides are constants where it matters. */
 #define CHOOSE(type)                                                                               \
-    static void choose_##type(const int64_t *c, int64_t sc, const type *a, int64_t sa,             \
-                              const type *b, int64_t sb, type *y, int64_t n)                       \
+    static void choose_##type(const int64_t *c, int64_t sc, const type a[], int64_t sa,            \
+                              const type b[], int64_t sb, type y[], int64_t n)                     \
     {                                                                                              \
         if (sc == 1 && sa == 1 && sb == 1)                                                         \
             for (int64_t k = 0; k < n; k++)                                                        \
@@ -74,7 +74,7 @@ struct val *v_where(struct op *o, struct val *cond, struct val *a, struct val *b
     return val_node(o, out, where_backward, cond, a, b, plan);
 }
 
-/* ---- clamp ------------------------------------------------------------------------------------- */
+/* ---- clamp ----------------------------------------------------------------------------------- */
 
 /* p: lowest, highest. NaN stays; the limits themselves let the gradient through. */
 static void clamp_value(const real *restrict xs, real *restrict ys, int64_t n, const real *p)
@@ -157,7 +157,7 @@ static void run_clamp(struct op *o)
     elem_return(o, x, out);
 }
 
-/* ---- NaN to numbers ---------------------------------------------------------------------------- */
+/* ---- NaN to numbers -------------------------------------------------------------------------- */
 
 /* p: instead of NaN, of infinity, of minus infinity. */
 ELEM_UNARY(nan_to_num,
@@ -181,7 +181,7 @@ static void run_nan_to_num(struct op *o)
     op_return(o, elem_unary(o, x, &nan_to_num_fn, p, 3));
 }
 
-/* ---- Sums with products ------------------------------------------------------------------------ */
+/* ---- Sums with products ---------------------------------------------------------------------- */
 
 static struct val *times_value(struct op *o, struct val *x)
 {
@@ -230,7 +230,7 @@ static void run_lerp(struct op *o)
               v_where(o, near, from_start(o, start, end, weight), from_end(o, start, end, weight)));
 }
 
-/* ---- where ------------------------------------------------------------------------------------- */
+/* ---- where ----------------------------------------------------------------------------------- */
 
 /* The places where the condition holds: an int64 tensor for each dimension. */
 static void return_places(struct op *o, const struct val *cond)

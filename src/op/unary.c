@@ -2,20 +2,8 @@
 #include "op/curve.h"
 #include "op/elem.h"
 
-/* A device takes these slopes from the result it has; the reference takes them from x, where nothing
- * cancels. */
-#if OP_REAL == 32
-#define TANH_SLOPE (R(1) - y * y)
-#define SIGMOID_SLOPE ((R(1) - y) * y)
-#else
-#define TANH_SLOPE real_sech2(x)
-#define SIGMOID_SLOPE real_sigmoid_slope(x)
-#endif
-
-/* clang-format off: formulas in columns */
-
-/* A device takes these slopes from the result it has; the reference takes them from x, where nothing
- * cancels. */
+/* A device takes these slopes from the result it has; the reference takes them from x, where
+ * nothing cancels. */
 #if OP_REAL == 32
 #define TANH_SLOPE (R(1) - y * y)
 #define SIGMOID_SLOPE ((R(1) - y) * y)
@@ -27,35 +15,9 @@
 /* Formulas in columns. */
 /* clang-format off */
 
-/* A device takes these slopes from the result it has; the reference takes them from x, where nothing
- * cancels. */
-#if OP_REAL == 32
-#define TANH_SLOPE (R(1) - y * y)
-#define SIGMOID_SLOPE ((R(1) - y) * y)
-#else
-#define TANH_SLOPE real_sech2(x)
-#define SIGMOID_SLOPE real_sigmoid_slope(x)
-#endif
+/* ---- Exponentials, logarithms, roots --------------------------------------------------------- */
 
-/* Formulas in columns. */
-/* clang-format off */
-
-/* A device takes these slopes from the result it has; the reference takes them from x, where nothing
- * cancels. */
-#if OP_REAL == 32
-#define TANH_SLOPE (R(1) - y * y)
-#define SIGMOID_SLOPE ((R(1) - y) * y)
-#else
-#define TANH_SLOPE real_sech2(x)
-#define SIGMOID_SLOPE real_sigmoid_slope(x)
-#endif
-
-/* Formulas in columns. */
-/* clang-format off */
-
-/* ---- Exponentials, logarithms, roots ----------------------------------------------------------- */
-
-ELEM_UNARY(exp,        exp(x),            g * y);
+ELEM_UNARY(exp,        fast_exp(x),            g * y);
 ELEM_UNARY(exp2,       exp2(x),           g * y * REAL_LN2);
 ELEM_UNARY(expm1,      expm1(x),          g * exp(x));
 ELEM_UNARY(log,        log(x),            g / x);
@@ -66,7 +28,7 @@ ELEM_UNARY(sqrt,       sqrt(x),           g / (R(2) * y));
 ELEM_UNARY(rsqrt,      R(1) / sqrt(x),    R(-0.5) * g * y * y * y);
 ELEM_UNARY(reciprocal, R(1) / x,          -g * y * y);
 
-/* ---- Trigonometric and hyperbolic -------------------------------------------------------------- */
+/* ---- Trigonometric and hyperbolic ------------------------------------------------------------ */
 
 ELEM_UNARY(sin,   sin(x),   g * cos(x));
 ELEM_UNARY(cos,   cos(x),   -g * sin(x));
@@ -76,7 +38,7 @@ ELEM_UNARY(acos,  acos(x),  -g / sqrt((R(1) - x) * (R(1) + x)));
 ELEM_UNARY(atan,  atan(x),  g / (R(1) + x * x));
 ELEM_UNARY(sinh,  sinh(x),  g * cosh(x));
 ELEM_UNARY(cosh,  cosh(x),  g * sinh(x));
-ELEM_UNARY(tanh,  tanh(x),  g * TANH_SLOPE);
+ELEM_UNARY(tanh,  fast_tanh(x),  g * TANH_SLOPE);
 ELEM_UNARY(asinh, asinh(x), g / hypot(R(1), x));
 ELEM_UNARY(acosh, acosh(x), g / (sqrt(x - R(1)) * sqrt(x + R(1))));
 ELEM_UNARY(atanh, atanh(x), g / ((R(1) - x) * (R(1) + x)));
@@ -84,16 +46,16 @@ ELEM_UNARY(deg2rad, x * R(0.01745329251994329576923690768L),
            g * R(0.01745329251994329576923690768L));
 ELEM_UNARY(rad2deg, x * R(57.29577951308232087679815481L), g * R(57.29577951308232087679815481L));
 
-/* ---- Around the logistic function; activations with parameters are in activation.c ------------- */
+/* ---- Around the logistic function; activations with parameters are in activation.c ----------- */
 
-ELEM_UNARY(sigmoid,    real_sigmoid(x),       g * SIGMOID_SLOPE);
-ELEM_UNARY(logsigmoid, -real_softplus(-x),    g * real_sigmoid(-x));
-ELEM_UNARY(softplus,   real_softplus(x),      g * real_sigmoid(x));
-ELEM_UNARY(silu,       x * real_sigmoid(x),   g * (real_sigmoid(x) + x * real_sigmoid_slope(x)));
+ELEM_UNARY(sigmoid,    fast_sigmoid(x),       g * SIGMOID_SLOPE);
+ELEM_UNARY(logsigmoid, -real_softplus(-x),    g * fast_sigmoid(-x));
+ELEM_UNARY(softplus,   real_softplus(x),      g * fast_sigmoid(x));
+ELEM_UNARY(silu,       x * fast_sigmoid(x),   g * (fast_sigmoid(x) + x * real_sigmoid_slope(x)));
 ELEM_UNARY(gelu,       x * real_normal_below(x),
            g * (real_normal_below(x) + x * real_normal_density(x)));
 
-/* ---- Signs and integers ------------------------------------------------------------------------ */
+/* ---- Signs and integers ---------------------------------------------------------------------- */
 
 #define INTEGERS(name, formula)                                                                    \
     static void name##_integers(const int64_t *restrict xs, int64_t *restrict ys, int64_t n)       \
@@ -130,7 +92,7 @@ ELEM_UNARY(round_down,   rint(x / p[0]) * p[0], R(0));
 
 /* clang-format on */
 
-/* ---- Building blocks and operators ------------------------------------------------------------- */
+/* ---- Building blocks and operators ----------------------------------------------------------- */
 
 /* v_name, for everybody, and run_name, for the table. */
 #define RUN(name)                                                                                  \

@@ -2,6 +2,14 @@
 
 #include <string.h>
 
+unsigned window_rank(const struct op *o)
+{
+    for (const char *s = o->call->name; *s; s++)
+        if (*s >= '1' && *s <= '3' && s[1] == 'd')
+            return (unsigned)(*s - '0');
+    return 1;
+}
+
 bool window_arg(struct op *o, const char *name, unsigned nd, int64_t least, int64_t missing,
                 int64_t out[WINDOW_DIMS])
 {
@@ -12,12 +20,12 @@ bool window_arg(struct op *o, const char *name, unsigned nd, int64_t least, int6
     if (n != 0 && n != 1 && n != nd)
         return op_fail(o, PLUMB_E_ARG, "%s: '%s' has %zu numbers for %u dimensions", o->call->name,
                        name, n, nd) != NULL;
-    for (unsigned d = 0; d < nd && n; d++) {
-        const int64_t value = given[n == 1 ? 0 : d];
-        if (value < least || value > INT32_MAX)
+    for (unsigned d = WINDOW_DIMS - nd; d < WINDOW_DIMS; d++) {
+        if (n != 0)
+            out[d] = given[n == 1 ? 0 : d + nd - WINDOW_DIMS];
+        if (out[d] < least || out[d] > INT32_MAX)
             return op_fail(o, PLUMB_E_ARG, "%s: '%s' is %lld (at least %lld)", o->call->name, name,
-                           (long long)value, (long long)least) != NULL;
-        out[WINDOW_DIMS - nd + d] = value;
+                           (long long)out[d], (long long)least) != NULL;
     }
     return !o->failed;
 }

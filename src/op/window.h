@@ -15,8 +15,12 @@ struct window {
     int64_t in_count, out_count, kernel_count;
 };
 
+/* The 2 of "max_pool2d": over how many dimensions the windows of the running operator slide. */
+unsigned window_rank(const struct op *o);
+
 /* Reads an argument of nd numbers (a lone one stands for all) into the last nd of three; the others
- * become `missing`. None keeps what is there already. Fails outside [least, 2^31). */
+ * become `missing`. None and [] keep what is there already. Fails when a number is outside [least,
+ * 2^31), or there is none. */
 bool window_arg(struct op *o, const char *name, unsigned nd, int64_t least, int64_t missing,
                 int64_t out[WINDOW_DIMS]);
 

@@ -1,5 +1,6 @@
-/* Operators of one element against MPFR: every float16, every bfloat16, and random float32 values in
- * the reference's float64; random float64 values in its extended precision, rounded to float64. */
+/* Operators of one element against MPFR: every float16, every bfloat16, and random float32 values
+ * in the reference's float64; random float64 values in its extended precision, rounded to
+ * float64. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,7 +17,7 @@
 
 enum { RANDOM = 20000, HALVES = 65536 };
 
-/* ---- Truth ------------------------------------------------------------------------------------- */
+/* ---- Truth ----------------------------------------------------------------------------------- */
 
 /* y = f(x); t and u are room for steps. All have the same precision. */
 typedef void truth(mpfr_t y, const mpfr_t x, mpfr_t t, mpfr_t u);
@@ -463,7 +464,7 @@ TRUTH(i1e)
     mpfr_mul(y, y, t, N);
 }
 
-/* ---- What is tested ---------------------------------------------------------------------------- */
+/* ---- What is tested -------------------------------------------------------------------------- */
 
 struct entry {
     const char *prefix, *name;
@@ -553,7 +554,7 @@ static const struct entry entries[] = {
 };
 enum { ENTRIES = sizeof entries / sizeof *entries };
 
-/* ---- Running ----------------------------------------------------------------------------------- */
+/* ---- Running --------------------------------------------------------------------------------- */
 
 struct room {
     mpfr_t x, y, t, u;

@@ -6,6 +6,7 @@ operators that write into them show what they got. Gradients of outputs are take
 the inputs come from a second run of the call on copies.
 """
 
+import contextlib
 import functools
 import json
 import re
@@ -225,6 +226,13 @@ class Recorder:
             else:
                 delattr(owner, name)
         self.wrapped = []
+
+    @contextlib.contextmanager
+    def paused(self) -> Iterator[None]:
+        """What is called meanwhile is not recorded; gradients still are."""
+        before, self.busy = self.busy, True
+        yield
+        self.busy = before
 
     def write(self) -> Path:
         for finish in list(self.waiting.values()):  # some outputs have got no gradient

@@ -221,20 +221,17 @@ def calls() -> Iterator[Call]:
         yield from family()
 
 
-def record(recorder: Recorder, function: Callable[..., Any], inputs: List[Any], dtype: torch.dtype) -> None:
+def record(recorder: Recorder, function: Callable[..., Any], inputs: List[Any]) -> None:
     """Forward, and backward from every output that has a gradient."""
-    def converted(value: Any) -> Any:
+    def given(value: Any) -> Any:
         if isinstance(value, Fixed):
-            return value.tensor.to(dtype)
-        if value.is_floating_point():
-            return value.detach().to(dtype).requires_grad_()
-        return value
+            return value.tensor.float()
+        return value.detach().requires_grad_() if value.is_floating_point() else value
 
-    if isinstance(function, nn.Module):
-        function.to(dtype)
-    inputs = [converted(value) for value in inputs]
-    with recorder:
-        outputs = function(*inputs)
-    outputs = [out for out in (outputs if isinstance(outputs, (list, tuple)) else [outputs])
-               if isinstance(out, Tensor) and out.requires_grad]
-    torch.autograd.backward(outputs, [torch.randn(out.shape).to(out.dtype) for out in outputs])
+    with recorder.paused():
+        inputs = [given(value) for value in inputs]
+    outputs = function(*inputs)
+    with recorder.paused():
+        outputs = [out for out in (outputs if isinstance(outputs, (list, tuple)) else [outputs])
+                   if isinstance(out, Tensor) and out.requires_grad]
+        torch.autograd.backward(outputs, [torch.randn(out.shape) for out in outputs])

@@ -72,7 +72,8 @@ class Truth(unittest.TestCase):
             twin = harness.Case(f"{case.prefix}.{bare}", case.args, case.kwargs, None, case.grad_output, case.rtol,
                                 case.own_rtol, False, case.backward, case.values, False, False, case.check_own)
             try:
-                harness.run_torch(twin, torch.float64)
+                if harness.run_torch(twin, torch.float64)[0] == [None]:
+                    continue  # changes its arguments and returns nothing
             except Exception:
                 continue  # PyTorch wants other arguments under that name
             names[bare] += 1

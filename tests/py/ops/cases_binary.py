@@ -51,7 +51,8 @@ def arithmetic() -> Iterator[Case]:
         yield case(f"Tensor.{name}", randn(3, 4), 3)
     yield case("Tensor.__rdiv__", uniform(0.5, 2, 3), 2.0)
     yield case("Tensor.__rdiv__", ints(1, 9, 3), 2, rtol=1e-6)
-    for name in "__iadd__ __isub__ __imul__ __idiv__ add_ sub_ mul_ div_ multiply_ divide_ subtract_ true_divide_".split():
+    for name in ("__iadd__ __isub__ __imul__ __idiv__ add_ sub_ mul_ div_ multiply_ divide_ subtract_ "
+                 "true_divide_").split():
         if name != "subtract_":
             yield case(f"Tensor.{name}", randn(3, 4), uniform(0.5, 2, 4))
         yield case(f"Tensor.{name}", randn(3, dtype=torch.float16), randn(3), rtol=1e-2, own_rtol=1e-2)
@@ -134,7 +135,8 @@ def functions() -> Iterator[Case]:
     yield case("Torch.heaviside", ints(-2, 2, 9), ints(-2, 9, 9))
     for dtype in (torch.float32, torch.float64):
         x = fixed([0.0, 1.0, 1.0, -1.0, 3.5, INF, NAN, 2.0, 1e-40], dtype)
-        yield case("Torch.nextafter", x, fixed([1.0, 2.0, 0.0, -5.0, 3.5, 0.0, 1.0, NAN, 0.0], dtype), values=dtype == torch.float64)
+        yield case("Torch.nextafter", x, fixed([1.0, 2.0, 0.0, -5.0, 3.5, 0.0, 1.0, NAN, 0.0], dtype),
+                   values=dtype == torch.float64)
     yield case("Torch.ldexp", randn(5), ints(-3, 3, 5))
     yield case("Torch.ldexp", ints(1, 5, 5), ints(-3, 3, 5))
     yield case("Torch.gcd", ints(-30, 30, 20), ints(-30, 30, 20))
@@ -203,7 +205,8 @@ def questions() -> Iterator[Case]:
         for dtype in (torch.float32, torch.float16, torch.bfloat16):
             tenths = (torch.arange(9) / 10).to(dtype)
             yield case(f"Torch.{name}", tenths, 0.3, ref=lambda x, y, f=getattr(torch, name), t=dtype: f(x.to(t), y))
-            yield case(f"Torch.{name}", tenths, fixed(0.3), ref=lambda x, y, f=getattr(torch, name), t=dtype: f(x.to(t), y.to(t)))
+            yield case(f"Torch.{name}", tenths, fixed(0.3),
+                       ref=lambda x, y, f=getattr(torch, name), t=dtype: f(x.to(t), y.to(t)))
     for name in "__eq__ __ne__ __lt__ __le__ __gt__ __ge__".split():
         yield case(f"Tensor.{name}", ints(0, 3, 9), 1)
     for name in "isnan isinf isfinite isposinf isneginf signbit isreal logical_not".split():

@@ -67,6 +67,17 @@ def general() -> Iterator[Case]:
     yield case("Functional.conv_tbc", randn(7, 2, 3), randn(3, 3, 4), randn(4))
 
 
+def backwards() -> Iterator[Case]:
+    x, w = randn(2, 4, 7, 6).detach(), randn(6, 2, 3, 2).detach()
+    for mask in ([True, True, True], [True, False, False], [False, True, False]):
+        yield case("Aten.convolution_backward", randn(2, 6, 4, 5).detach(), x, w, [6], [2, 1], [1, 0], [1, 1], False,
+                   [0, 0], 2, mask)
+    yield case("Aten.convolution_backward", randn(2, 4, 13, 7).detach(), x, randn(4, 2, 3, 2).detach(), [4], [2, 1],
+               [1, 0], [1, 1], True, [0, 0], 2, [True, True, True])
+    yield case("Aten.convolution_backward", randn(2, 6, 4, 4).detach(), x, w, [6], [2, 1], [1, 0], [1, 1], False, [0, 0],
+               2, [True, True, True], refused=True)
+
+
 def windows() -> Iterator[Case]:
     yield case("Functional.unfold", randn(2, 3, 5, 6), (2, 3))
     yield case("Functional.unfold", randn(2, 3, 5, 6), 2, dilation=2, padding=1, stride=(2, 1))
@@ -82,4 +93,5 @@ def cases() -> Iterator[Case]:
     yield from forward()
     yield from transposed()
     yield from general()
+    yield from backwards()
     yield from windows()

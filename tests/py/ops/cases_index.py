@@ -176,7 +176,8 @@ def embeddings() -> Iterator[Case]:
     yield case("Functional.embedding_bag", torch.tensor([1, 2, 2, 1]), randn(5, 4), torch.tensor([0, 2]), mode="sum",
                scale_grad_by_freq=True, differences=False)
     for mode in (0, 1, 2):
-        yield case("Torch.embedding_bag", randn(5, 4), ints(0, 5, 6), torch.tensor([0, 2]), False, mode, check_own=mode > 0)
+        yield case("Torch.embedding_bag", randn(5, 4), ints(0, 5, 6), torch.tensor([0, 2]), False, mode,
+                   check_own=mode > 0)
     yield case("Functional.embedding_bag", ints(0, 5, 4), randn(5, 4), refused=True)
     yield case("Functional.embedding_bag", ints(0, 5, 4), randn(5, 4), torch.tensor([1, 2]), refused=True)
     yield case("Functional.embedding_bag", ints(0, 5, 4), randn(5, 4), torch.tensor([0, 9]), refused=True)

@@ -64,6 +64,9 @@ def strict() -> Iterator[Case]:
     yield case("Torch.vdot", randn(9), randn(9))
     yield case("Torch.dot", randn(9), randn(8), refused=True)
     yield case("Aten.mm", randn(3, 4), randn(4, 2))
+    low = ints(-128, 128, 3, 40, dtype=torch.int8), ints(-128, 128, 40, 2, dtype=torch.int8)
+    yield case("Torch._int_mm", *low, ref=lambda a, b: a.int() @ b.int())
+    yield case("Torch._int_mm", randn(2, 2), randn(2, 2), refused=True)
     for name in ("outer", "ger"):
         yield case(f"Torch.{name}", randn(3), randn(4))
         yield case(f"Tensor.{name}", randn(3), vec2=randn(0))

@@ -87,8 +87,30 @@ def undone() -> Iterator[Case]:
     yield case("Functional.max_unpool2d", randn(1, 1, 2, 2), ints(0, 4, 1, 1, 2, 3), 2, refused=True)
 
 
+def backwards() -> Iterator[Case]:
+    x = randn(2, 3, 7, 6).detach()
+    y, places = F.max_pool2d(x, 3, 2, 1, return_indices=True)
+    yield case("Aten.max_pool2d_with_indices_backward", randn(*y.shape), x, [3, 3], [2, 2], [1, 1], [1, 1], False, places)
+    yield case("Aten.avg_pool2d_backward", randn(2, 3, 4, 3), x, [3, 3], [2, 2], [1, 1], False, True, None)
+    yield case("Aten.avg_pool2d_backward", randn(2, 3, 4, 3), x, [3, 3], [2, 2], [1, 1], False, False, 5)
+    yield case("Aten._adaptive_avg_pool2d_backward", randn(2, 3, 4, 2), x)
+    y, places = F.adaptive_max_pool2d(x, 3, return_indices=True)
+    yield case("Aten.adaptive_max_pool2d_backward", randn(*y.shape), x, places)
+    yield case("Aten.adaptive_max_pool2d_backward", randn(*y.shape), x, places + 100, refused=True)
+    yield case("Aten.adaptive_max_pool2d_backward", randn(2, 3, 2, 2), x, places, refused=True)
+    yield case("Aten.avg_pool2d_backward", randn(2, 3, 5, 3), x, [3, 3], [2, 2], [1, 1], False, True, None, refused=True)
+    yield case("Aten._adaptive_avg_pool2d_backward", randn(2, 4, 4, 2), x, refused=True)
+    x = randn(2, 3, 5, 6, 4).detach()
+    y, places = F.max_pool3d(x, 2, return_indices=True)
+    yield case("Aten.max_pool3d_with_indices_backward", randn(*y.shape), x, [2] * 3, [2] * 3, [0] * 3, [1] * 3, False,
+               places)
+    yield case("Aten.avg_pool3d_backward", randn(*y.shape), x, [2] * 3, [2] * 3, [0] * 3, False, True, None)
+    yield case("Aten._adaptive_avg_pool3d_backward", randn(2, 3, 2, 3, 4), x)
+
+
 def cases() -> Iterator[Case]:
     yield from largest()
     yield from mean()
     yield from norms()
     yield from undone()
+    yield from backwards()

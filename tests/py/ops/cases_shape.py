@@ -232,8 +232,7 @@ def parts() -> Iterator[Case]:
     yield case("Torch.select", randn(4, 5), dim=1, index=2)
     yield case("Torch.select", randn(4, 5), 0, 4, refused=True)
     for start, end, step in ((None, None, 1), (1, -1, 2), (-3, 100, 1), (3, 1, 1), (0, 2 ** 63 - 1, 3)):
-        # PyTorch's own trips over its encoding of large sizes now and then.
-        yield case("Aten.slice", randn(5, 2), 0, start, end, step, ref=lambda x, _, a, b, c: x[a:b:c])
+        yield case("Aten.slice", randn(5, 2), 0, start, end, step)
     yield case("Aten.slice", randn(5, 2), 1, 0, 1)
     yield case("Aten.slice", randn(5, 2), 0, 0, 4, 0, refused=True)
     yield case("Tensor.unfold", randn(7), 0, 3, 2)
@@ -273,7 +272,9 @@ def parts() -> Iterator[Case]:
     yield case("Torch.select_scatter", randn(3, 4), randn(4), 0, -1)
     yield case("Torch.select_scatter", randn(3, 4), randn(3), 0, 1, refused=True)
     yield case("Torch.slice_scatter", randn(5, 2), randn(2, 2), 0, 1, 5, 2)
-    yield case("Torch.slice_scatter", randn(5, 2), randn(5, 1), dim=1, start=1)
+    # Without a step, PyTorch 1.13 now and then takes it from memory that nobody set.
+    yield case("Torch.slice_scatter", randn(5, 2), randn(5, 1), dim=1, start=1,
+               ref=lambda x, part, dim, start: torch.slice_scatter(x, part, dim, start, None, 1))
     yield case("Torch.diagonal_scatter", randn(3, 4), randn(3), 1)
     yield case("Torch.as_strided_scatter", randn(6), randn(2, 2), (2, 2), (3, 1), 1,
                ref=lambda x, part, *_: x.index_put((torch.tensor([1, 2, 4, 5]),), part.reshape(-1)))

@@ -108,7 +108,8 @@ def activations() -> Iterator[Case]:
     kinks = fixed([0.0, -0.0, 3.0, -3.0, 6.0, 1.0, -1.0, 0.5, -0.5, 20.0, 25.0, -25.0], grad=True)
     calls = {
         "relu": [()], "relu6": [()], "elu": [(), (0.5,)], "selu": [()], "celu": [(), (0.7,), (2.0,)],
-        "leaky_relu": [(), (0.2,)], "rrelu": [(), (0.1, 0.4)], "logsigmoid": [()], "gelu": [()], "hardshrink": [(), (0.3,)],
+        "leaky_relu": [(), (0.2,)], "rrelu": [(), (0.1, 0.4)], "logsigmoid": [()], "gelu": [()],
+        "hardshrink": [(), (0.3,)],
         "tanhshrink": [()], "softsign": [()], "softplus": [(), (2,), (0.5, 1.0)], "softshrink": [(), (0.2,)],
         "hardsigmoid": [()], "hardswish": [()], "silu": [()], "mish": [()], "hardtanh": [(), (-0.5, 0.8)],
         "threshold": [(0.1, 7.0)], "tanh": [()], "sigmoid": [()],
@@ -138,7 +139,8 @@ def activations() -> Iterator[Case]:
         yield case(f"Torch.{name}", randn(3, 4))
     yield case("Torch.threshold", randn(3, 4), 0.2, -1.0)
     yield case("Torch.relu", ints(-4, 4, 5))
-    for name in "elu hardswish hardsigmoid hardtanh silu mish gelu leaky_relu relu6 softplus softshrink hardshrink".split():
+    for name in ("elu hardswish hardsigmoid hardtanh silu mish gelu leaky_relu relu6 softplus softshrink "
+                 "hardshrink").split():
         yield case(f"Aten.{name}", randn(3, 4), rtol=1e-8 if name == "hardsigmoid" else 1e-11)
     yield case("Aten.elu", randn(3, 4), 0.5, 1.2, 0.7)
     for dim in (-1, 0, 1):

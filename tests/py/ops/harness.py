@@ -238,7 +238,11 @@ def check(native: Native, case_: Case) -> None:
 
     outputs, _ = run_torch(case_, torch.float64)
     grad = gradient_for(case_, outputs[case_.grad_output]) if case_.grad_output < len(outputs) else None
-    want, want_grads = run_torch(case_, torch.float64, grad)
+    try:
+        want, want_grads = run_torch(case_, torch.float64, grad)
+    except NotImplementedError:  # PyTorch has no derivative of some in-place forms
+        grad = None
+        want, want_grads = run_torch(case_, torch.float64)
     try:
         got, _, got_grads = native.run(Call(case_.prefix, case_.name, case_.args, case_.kwargs, grad,
                                             case_.grad_output), RAISED)
