@@ -45,8 +45,7 @@ struct judge_options {
     enum check_rules rules;
     unsigned precision;           /* decimals of a float64: 14 */
     const char *const *quantized; /* usually standard_quantized; NULL: none */
-    bool gradient; /* the outputs are gradients: those of operators that only move values are sums,
-                      so that binary consistency cannot be asked of them */
+    bool gradient;                /* the outputs are gradients; see standard_adds_gradients() */
 };
 
 /* Compares one output. api is the bare name ("matmul"). Texts live in the arena. fp8_input: some

@@ -66,7 +66,8 @@ static enum plumb_code verdict(const struct judge_pair *pair, const struct tally
                                     "%llu of %llu values are NaN or infinite on one side only, or "
                                     "infinities of opposite sign; the limit is 0",
                                     (unsigned long long)tally->unlike, n);
-    } else if (!pair->options->gradient && standard_of_api(pair->api) == STANDARD_BINARY) {
+    } else if (standard_of_api(pair->api) == STANDARD_BINARY &&
+               !(pair->options->gradient && standard_adds_gradients(pair->api))) {
         row->status = tally->differ ? STATUS_ERROR : STATUS_PASS;
         row->message = arena_printf(pair->arena,
                                     "binary consistency: %llu of %llu values differ from the "

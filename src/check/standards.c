@@ -121,6 +121,14 @@ enum check_standard standard_of_api(const char *api)
     return STANDARD_BENCHMARK;
 }
 
+bool standard_adds_gradients(const char *api)
+{
+    static const char *const apis[] = {"broadcast_to", "fill_",      "gather",  "masked_fill",
+                                       "masked_fill_", "max_pool3d", "maximum", "minimum",
+                                       "pad",          "tile",       NULL};
+    return on_list(apis, api, strcmp);
+}
+
 bool standard_is_fp8(enum plumb_dtype dtype)
 {
     if (dtype >= PLUMB_DTYPE_COUNT)

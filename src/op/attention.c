@@ -1,7 +1,7 @@
 /* The core is computed for blocks of queries of one head at a time; the backward computes the weights
  * of a block once more instead of keeping them. */
-#include "op/fast.h"
 #include "op/attention.h"
+#include "op/fast.h"
 
 #include "op/matmul.h"
 

@@ -5,6 +5,7 @@
  * do all there is: apply (input to output), scatter (output to input), and weigh (both to weight),
  * where "input" is the side that windows slide over. */
 #include "op/matmul.h"
+#include "op/sum.h"
 #include "op/window.h"
 
 #include <limits.h>
@@ -164,9 +165,16 @@ static void add_gradients(const struct conv *c, const real *x, const real *w, co
         weigh(c, c->transposed ? g : x, c->transposed ? x : g, dw, columns);
     int64_t channels, count;
     result_size(c, &channels, &count);
-    for (int64_t b = 0; db && b < c->batch; b++)
-        for (int64_t k = 0; k < channels; k++)
-            db[k] += real_sum(g + (b * channels + k) * count, count, 1);
+    /* Before a batch norm the sum is zero but for rounding: nothing of it may be lost on the way. */
+    for (int64_t k = 0; db && k < channels; k++) {
+        struct tally sum = {db[k], 0};
+        for (int64_t b = 0; b < c->batch; b++) {
+            const struct tally t = tally_of(g + (b * channels + k) * count, count, 1);
+            tally_add(&sum, t.sum);
+            sum.lost += t.lost;
+        }
+        db[k] = tally_value(sum.sum, sum.lost);
+    }
 }
 
 static void backward(struct op *o, struct val *out)

@@ -27,7 +27,7 @@ static inline real fast_expm1(real x)
 #else
 
 #if OP_REAL == 64
-typedef int64_t real_bits;
+typedef uint64_t real_bits;
 enum { REAL_MANTISSA = 52, REAL_BIAS = 1023 };
 #define FAST_MAGIC 0x1.8p52 /* added, it leaves the nearest integer in the low bits */
 #define FAST_LN2_HIGH 0x1.62e42fefa0000p-1
@@ -35,7 +35,7 @@ enum { REAL_MANTISSA = 52, REAL_BIAS = 1023 };
 #define FAST_LOWEST (-750.0)
 #define FAST_HIGHEST 710.0
 #else
-typedef int32_t real_bits;
+typedef uint32_t real_bits;
 enum { REAL_MANTISSA = 23, REAL_BIAS = 127 };
 #define FAST_MAGIC 0x1.8p23F
 #define FAST_LN2_HIGH 0x1.62e400p-1F
@@ -49,7 +49,7 @@ static inline real fast_power(real magic)
 {
     real_bits bits;
     memcpy(&bits, &magic, sizeof bits);
-    bits = (real_bits)((bits + REAL_BIAS) * ((real_bits)1 << REAL_MANTISSA));
+    bits = (bits + REAL_BIAS) << REAL_MANTISSA;
     real power;
     memcpy(&power, &bits, sizeof power);
     return power;

@@ -23,9 +23,10 @@ static bool find_classes(struct op *o, const struct val *x, const struct val *ta
     const unsigned dim = x->rank == 1 ? 0 : 1;
     const struct span3 s = val_span(x, dim);
     *c = (struct classes){s.outer, s.length, s.inner, -100, target, NULL};
-    if (!target->i || target->count != s.outer * s.inner) {
+    const int64_t places = s.outer * s.inner;
+    if (!target->i || target->count != places) {
         op_fail(o, PLUMB_E_ARG, "%s: the target has %lld elements instead of %lld class numbers",
-                o->call->name, (long long)target->count, (long long)(s.outer * s.inner));
+                o->call->name, (long long)target->count, (long long)places);
         return false;
     }
     return true;

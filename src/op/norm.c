@@ -106,7 +106,7 @@ static bool group_layout(struct op *o, const struct val *x, int64_t groups,
 {
     if (!check_float(o, x))
         return false;
-    if (x->rank < 2 || groups <= 0 || x->shape[1] % groups != 0) {
+    if (x->rank < 2 || groups <= 0 || groups > x->shape[1] || x->shape[1] % groups != 0) {
         op_fail(o, PLUMB_E_ARG, "%s: the channels do not divide into %lld groups", o->call->name,
                 (long long)groups);
         return false;

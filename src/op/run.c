@@ -92,7 +92,12 @@ static void start_grad(struct op *o, size_t k)
     struct val *grad = op_load_plain(o, given);
     if (!grad)
         return;
-    if (grad->count != out->count || !grad->f) {
+    if (!grad->f) {
+        op_fail(o, PLUMB_E_ARG, "%s: the gradient of output %zu is of type %s", o->call->name, k,
+                plumb_dtype_info(grad->dtype)->name);
+        return;
+    }
+    if (grad->count != out->count) {
         op_fail(o, PLUMB_E_ARG, "%s: the gradient of output %zu has %lld elements instead of %lld",
                 o->call->name, k, (long long)grad->count, (long long)out->count);
         return;

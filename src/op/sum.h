@@ -26,6 +26,9 @@ static inline real tally_value(real sum, real lost)
     return isfinite(sum) ? sum + lost : sum;
 }
 
+/* The sum of n elements, not yet rounded to one number. */
+struct tally tally_of(const real *x, int64_t n, int64_t stride);
+
 /* Adds up the columns of x, rows by columns with `stride` elements from row to row: out[c]. */
 void sum_rows(const real *x, int64_t rows, int64_t columns, int64_t stride, real *out);
 

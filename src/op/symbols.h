@@ -59,6 +59,7 @@
 #define real_round OP_SYM(real_round)
 #define real_sum OP_SYM(real_sum)
 #define sum_rows OP_SYM(sum_rows)
+#define tally_of OP_SYM(tally_of)
 #define fold_mask OP_SYM(fold_mask)
 #define fold_shape OP_SYM(fold_shape)
 #define fold_begin OP_SYM(fold_begin)

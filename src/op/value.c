@@ -54,20 +54,18 @@ void op_begin(struct op *o, const struct plumb_call *call, bool raised, struct a
                      .limit = memory_limit()};
 }
 
+/* Sizes behind an empty dimension must multiply to something sensible as well: strides are made of
+ * them. */
 static bool count_elements(unsigned rank, const int64_t *shape, int64_t *count)
 {
-    *count = 1;
+    int64_t product = 1;
     bool empty = false;
     for (unsigned d = 0; d < rank; d++) {
-        if (shape[d] < 0)
+        if (shape[d] < 0 || (shape[d] && __builtin_mul_overflow(product, shape[d], &product)))
             return false;
         empty |= shape[d] == 0;
     }
-    for (unsigned d = 0; d < rank && !empty; d++)
-        if (__builtin_mul_overflow(*count, shape[d], count))
-            return false;
-    if (empty)
-        *count = 0;
+    *count = empty ? 0 : product;
     return true;
 }
 

@@ -74,8 +74,8 @@ def backwards() -> Iterator[Case]:
                    [0, 0], 2, mask)
     yield case("Aten.convolution_backward", randn(2, 4, 13, 7).detach(), x, randn(4, 2, 3, 2).detach(), [4], [2, 1],
                [1, 0], [1, 1], True, [0, 0], 2, [True, True, True])
-    yield case("Aten.convolution_backward", randn(2, 6, 4, 4).detach(), x, w, [6], [2, 1], [1, 0], [1, 1], False, [0, 0],
-               2, [True, True, True], refused=True)
+    yield case("Aten.convolution_backward", randn(2, 6, 4, 4).detach(), x, w, [6], [2, 1], [1, 0], [1, 1], False,
+               [0, 0], 2, [True, True, True], refused=True)
 
 
 def windows() -> Iterator[Case]:

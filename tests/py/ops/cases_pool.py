@@ -90,7 +90,8 @@ def undone() -> Iterator[Case]:
 def backwards() -> Iterator[Case]:
     x = randn(2, 3, 7, 6).detach()
     y, places = F.max_pool2d(x, 3, 2, 1, return_indices=True)
-    yield case("Aten.max_pool2d_with_indices_backward", randn(*y.shape), x, [3, 3], [2, 2], [1, 1], [1, 1], False, places)
+    yield case("Aten.max_pool2d_with_indices_backward", randn(*y.shape), x, [3, 3], [2, 2], [1, 1], [1, 1], False,
+               places)
     yield case("Aten.avg_pool2d_backward", randn(2, 3, 4, 3), x, [3, 3], [2, 2], [1, 1], False, True, None)
     yield case("Aten.avg_pool2d_backward", randn(2, 3, 4, 3), x, [3, 3], [2, 2], [1, 1], False, False, 5)
     yield case("Aten._adaptive_avg_pool2d_backward", randn(2, 3, 4, 2), x)
@@ -98,7 +99,8 @@ def backwards() -> Iterator[Case]:
     yield case("Aten.adaptive_max_pool2d_backward", randn(*y.shape), x, places)
     yield case("Aten.adaptive_max_pool2d_backward", randn(*y.shape), x, places + 100, refused=True)
     yield case("Aten.adaptive_max_pool2d_backward", randn(2, 3, 2, 2), x, places, refused=True)
-    yield case("Aten.avg_pool2d_backward", randn(2, 3, 5, 3), x, [3, 3], [2, 2], [1, 1], False, True, None, refused=True)
+    yield case("Aten.avg_pool2d_backward", randn(2, 3, 5, 3), x, [3, 3], [2, 2], [1, 1], False, True, None,
+               refused=True)
     yield case("Aten._adaptive_avg_pool2d_backward", randn(2, 4, 4, 2), x, refused=True)
     x = randn(2, 3, 5, 6, 4).detach()
     y, places = F.max_pool3d(x, 2, return_indices=True)
