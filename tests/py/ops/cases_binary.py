@@ -282,6 +282,13 @@ def lists() -> Iterator[Case]:
     yield case("Torch._foreach_copy_", some(True), some(True), ref=lambda xs, ys: [y * 1 for y in ys])
 
 
+def reversed_operands() -> Iterator[Case]:
+    yield case("Tensor.__rfloordiv__", ints(1, 9, 3, 4), 7)
+    yield case("Tensor.__rfloordiv__", uniform(0.5, 2, 5), 3.25, backward=False)
+    yield case("Tensor.__rlshift__", ints(0, 9, 6), 3)
+    yield case("Tensor.__rrshift__", ints(0, 9, 6), 1000)
+
+
 def cases() -> Iterator[Case]:
     seed("binary")
     yield from arithmetic()
@@ -292,3 +299,4 @@ def cases() -> Iterator[Case]:
     yield from questions()
     yield from bit_operators()
     yield from lists()
+    yield from reversed_operands()

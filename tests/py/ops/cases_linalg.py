@@ -81,6 +81,7 @@ def exponential() -> Iterator[Case]:
 
 
 def cases() -> Iterator[Case]:
+    yield case("Torch.linalg.solve_ex", randn(2, 3, 3), randn(2, 3, 2))
     yield from determinants()
     yield from systems()
     yield from cholesky()

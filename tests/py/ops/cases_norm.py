@@ -149,6 +149,18 @@ def gradients() -> Iterator[Case]:
                    randn(2, 2).detach(), uniform(0.5, 2, 2, 2).detach(), randn(4).detach(), 2, 4, 3, 2, mask)
 
 
+def no_training() -> Iterator[Case]:
+    """PyTorch 1.13 has it under its older name only."""
+
+    def older(x, weight, bias, mean, var, momentum, eps):  # type: ignore[no-untyped-def]
+        y = torch.native_batch_norm(x, weight, bias, mean, var, False, momentum, eps)[0]
+        return y, x.new_empty(0), x.new_empty(0)
+
+    yield case("Aten._native_batch_norm_legit_no_training", randn(4, 3, 5), randn(3), randn(3), randn(3).detach(),
+               uniform(0.5, 2, 3).detach(), 0.1, 1e-5, ref=older)
+
+
 def cases() -> Iterator[Case]:
+    yield from no_training()
     for family in (layer, group, batch, gradients):
         yield from family()

