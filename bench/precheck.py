@@ -63,7 +63,7 @@ def layers() -> list[tuple[str, list[Any], list[int]]]:
         ("Functional.relu", [tensor(8, 64, 28, 28)], [8, 64, 28, 28]),
         ("Functional.max_pool2d", [tensor(8, 64, 56, 56), number(3), number(2), number(1)], [8, 64, 28, 28]),
     ]
-    return calls * 2
+    return calls * 4
 
 
 def small() -> list[tuple[str, list[Any], list[int]]]:

@@ -64,7 +64,8 @@ struct plumb_call {
                                                 an output has none. No grads: forward only */
     size_t n_grads;
     const struct plumb_draws *draws; /* NULL: from a fixed seed */
-    bool legacy_scale; /* a missing attention scale is 1/sqrt(d) instead of the operator's 1.0 */
+    bool origin_rules; /* where the benchmark functions of msProbe depart from what the fused
+                          operators document (attention's scale and bands, an epsilon): as those */
 };
 
 enum plumb_precision {

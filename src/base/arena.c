@@ -1,6 +1,7 @@
 #include "base/arena.h"
 
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -72,6 +73,29 @@ char *arena_printf(struct arena *arena, const char *format, ...)
     vsnprintf(text, (size_t)length + 1, format, args);
     va_end(args);
     return text;
+}
+
+static bool is_used(const struct arena_chunk *chunk, const void *const *used, size_t n)
+{
+    const uintptr_t first = (uintptr_t)chunk->bytes;
+    for (size_t i = 0; i < n; i++)
+        if ((uintptr_t)used[i] >= first && (uintptr_t)used[i] < first + chunk->capacity)
+            return true;
+    return false;
+}
+
+void arena_keep(struct arena *arena, const void *const *used, size_t n)
+{
+    struct arena_chunk **link = &arena->chunks;
+    while (*link) {
+        struct arena_chunk *chunk = *link;
+        if (chunk->capacity > CHUNK_BYTES && !is_used(chunk, used, n)) {
+            *link = chunk->next;
+            free(chunk);
+        } else {
+            link = &chunk->next;
+        }
+    }
 }
 
 void arena_free(struct arena *arena)

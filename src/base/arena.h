@@ -24,6 +24,9 @@ char *arena_copy(struct arena *arena, const char *text, size_t length);
 char *arena_printf(struct arena *arena, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
+/* Frees the large blocks that none of the pointers leads into; what is small stays. */
+void arena_keep(struct arena *arena, const void *const *used, size_t n);
+
 void arena_free(struct arena *arena);
 
 #endif

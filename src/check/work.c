@@ -437,7 +437,7 @@ static enum plumb_code prepare(struct work *w, struct plumb_error *why)
     if (code)
         return code;
     see_fp8(w);
-    w->call.legacy_scale = w->msprobe;
+    w->call.origin_rules = w->msprobe;
     w->raised = w->call;
     if (w->msprobe)
         code = convert_raise(&w->call, &w->scratch, &w->raised, why);

@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -182,14 +183,21 @@ static void print_summary(const struct plumb_check_summary *s, bool quiet)
         printf("%s\n", s->error_data);
 }
 
-/* Tensors come and go by the thousand: memory that was used once stays with the process, since a
- * page from the system costs more than most operators. */
+/* Tensors come and go by the thousand, and a page from the system costs more than most operators. So
+ * memory that was used once stays with the process, and comes in large pages: a range is asked for
+ * and given back before anything is in it, which only settles how the system will back it. */
 static void keep_memory(void)
 {
     mallopt(M_ARENA_MAX, 1);
     mallopt(M_MMAP_MAX, 0);
     mallopt(M_TRIM_THRESHOLD, INT_MAX);
-    mallopt(M_TOP_PAD, 16 << 20);
+    const size_t size = (size_t)INT_MAX / 16 * 15; /* more would be trimmed */
+    const uintptr_t step = (uintptr_t)sysconf(_SC_PAGESIZE);
+    void *range = malloc(size);
+    const uintptr_t first = ((uintptr_t)range + step - 1) / step * step;
+    if (range)
+        madvise((void *)first, size - step, MADV_HUGEPAGE); /* no harm where it is refused */
+    free(range);
 }
 
 static int check(const struct args_command *command, const struct check_options *options)
@@ -229,6 +237,7 @@ static int check(const struct args_command *command, const struct check_options 
         .context = &watcher,
     };
     if (!code) {
+        setenv("OPENBLAS_NUM_THREADS", "1", 1); /* or it starts threads that wait in a loop */
         keep_memory();
         catch_signals();
         code = plumb_check_run(&request, &summary, &err);

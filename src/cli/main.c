@@ -34,6 +34,7 @@ static const struct args_example root_examples[] = {
     {"plumb info dump.h5", "what is in this file?"},
     {"plumb summary dump.h5", "the range, mean and deviation of every tensor"},
     {"plumb compare npu.h5 gpu.h5", "where do two runs stop agreeing?"},
+    {"plumb acc_check dump.json", "which operators of a model compute wrongly?"},
     {NULL, NULL},
 };
 
@@ -42,8 +43,8 @@ const struct args_command cli_root = {
     .summary = "tell where two tensor computations stop agreeing",
     .usage = "COMMAND [arguments]\n--version [--verbose]",
     .about = "plumb tells where two tensor computations stop agreeing, how badly, and whose fault "
-             "it is. It reads .npy, .npz, .pt, .pth, .safetensors and HDF5 files, and folders of "
-             "them.",
+             "it is. It reads .npy, .npz, .pt, .pth, .safetensors and HDF5 files, folders of them, "
+             "and dumps of msProbe and TorchAir.",
     .sets = root_sets,
     .examples = root_examples,
     .size = sizeof(struct root_options),
@@ -54,15 +55,15 @@ const struct args_command *const cli_commands[] = {
     &cmd_summary,
     &cmd_info,
     &cmd_convert,
+    &cmd_acc_check,
+    &cmd_multi_acc_check,
+    &cmd_api_precision_compare,
+    &cmd_ops,
     &cmd_standard,
     &cmd_config_check,
     &cmd_merge_result,
     &cmd_condense,
     &cmd_overflow_check,
-    &cmd_api_precision_compare,
-    &cmd_acc_check,
-    &cmd_multi_acc_check,
-    &cmd_ops,
     &cmd_help,
     &cmd_man,
     &cmd_completion,

@@ -285,7 +285,7 @@ static struct band band_of(struct op *o, int64_t mode, int64_t s, int64_t t)
 {
     const int64_t low = -bounded(arg_int(o, "pre_tockens")),
                   high = bounded(arg_int(o, "next_tockens")), all = bounded(INT64_MAX);
-    const int64_t corner = mode == 4 && o->call->legacy_scale ? 0 : t - s;
+    const int64_t corner = mode == 4 && o->call->origin_rules ? 0 : t - s;
     switch (mode) {
     case 0:
         return (struct band){low, high};
@@ -319,7 +319,7 @@ static bool set_masks(struct op *o, struct fusion *f, const int64_t *sizes, bool
     }
     mask = mask && mask->f ? v_compare(o, CMP_NE, mask, v_number(o, 0)) : mask;
     const bool compressed = mask && mode >= 2 && is_compressed(mask);
-    const bool banded = compressed || (!mask && o->call->legacy_scale);
+    const bool banded = compressed || (!mask && o->call->origin_rules);
     for (int64_t b = 0; b < f->n_sequences; b++)
         f->sequences[b].band = band_of(o, banded ? mode : 1, f->sequences[b].s, f->sequences[b].t);
     f->pse_first = pse_type == 1;
@@ -491,7 +491,7 @@ static void run_fusion(struct op *o)
         return;
     const enum plumb_dtype dtype = q->dtype;
     f->scale = (real)(arg_given(o, "scale")   ? arg_number(o, "scale")
-                      : o->call->legacy_scale ? 1 / sqrt((double)(size ? size : 1))
+                      : o->call->origin_rules ? 1 / sqrt((double)(size ? size : 1))
                                               : 1.0);
     if (!(varied ? varied_sequences(o, f) : equal_sequences(o, f, q->shape[0])))
         return;

@@ -102,6 +102,10 @@ static void start_grad(struct op *o, size_t k)
                 o->call->name, k, (long long)grad->count, (long long)out->count);
         return;
     }
+    if (!out->grad && grad->f != given->data) { /* a copy already: it may be added to */
+        out->grad = grad->f;
+        return;
+    }
     real *start = val_grad(o, out);
     for (int64_t e = 0; start && e < out->count; e++)
         start[e] += grad->f[e];
@@ -129,6 +133,32 @@ bool op_execute(struct op *o, size_t family, size_t def)
     return !o->failed;
 }
 
+static size_t note_used(const struct plumb_arg *args, size_t n, const void **used)
+{
+    size_t count = 0;
+    used[count++] = args;
+    for (size_t k = 0; k < n; k++)
+        if (args[k].kind == PLUMB_ARG_TENSOR) {
+            used[count++] = args[k].tensor;
+            used[count++] = args[k].tensor->data;
+        }
+    return count;
+}
+
+/* Lets go of all that the result does not need: it may be kept for long beside another one. */
+static void drop_scratch(struct op *o)
+{
+    const struct plumb_result *result = o->result;
+    const size_t room = 2 * (result->n_outputs + result->n_grads) + 3;
+    const void **used = op_alloc(o, (int64_t)room, sizeof *used);
+    if (!used)
+        return;
+    size_t n = note_used(result->outputs, result->n_outputs, used);
+    n += note_used(result->grads, result->n_grads, used + n);
+    used[n++] = used;
+    arena_keep(o->arena, used, n);
+}
+
 bool op_finish(struct op *o)
 {
     struct plumb_result *result = o->result;
@@ -144,6 +174,8 @@ bool op_finish(struct op *o)
             result->grads[k] =
                 (struct plumb_arg){.kind = PLUMB_ARG_TENSOR, .tensor = op_store(o, x, x->grad)};
     }
+    if (!o->failed)
+        drop_scratch(o);
     return !o->failed;
 }
 

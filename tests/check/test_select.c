@@ -329,7 +329,8 @@ static void check_results(const char *config_path, const char *result, const cha
         for (const char *const *f = failing; *f; f++)
             fails |= strcmp(*f, name) == 0;
         enum select_outcome outcome = select_call(&selector, name, &reason);
-        if ((outcome == SELECT_SKIP || fails) != skipped || (outcome != SELECT_RUN && fails))
+        const bool refused = outcome == SELECT_SKIP || outcome == SELECT_REFUSED;
+        if ((refused || fails) != skipped || (outcome != SELECT_RUN && fails))
             fail_msg("%s: %d", name, (int)outcome);
     }
     assert_null(fgets(line, sizeof line, stream));
