@@ -14,7 +14,7 @@ demo: all
 
 # Everything again under AddressSanitizer and UBSan, with the fuzz corpora, in a folder of its own.
 build-asan/build.ninja:
-	meson setup build-asan -Db_sanitize=address,undefined -Db_lundef=false -Doptimization=1
+	meson setup build-asan -Db_sanitize=address,undefined -Db_lundef=false -Doptimization=1 -Dop_avx2=false
 
 test: all
 	scripts/setup test

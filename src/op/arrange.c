@@ -10,7 +10,7 @@ static struct val *led_by_ones(struct op *o, struct val *x, unsigned n)
 {
     if (!x || x->rank >= n)
         return x;
-    int64_t shape[OP_RANK];
+    int64_t shape[OP_RANK] = {0};
     for (unsigned d = 0; d < n; d++)
         shape[d] = d + x->rank < n ? 1 : x->shape[d + x->rank - n];
     return v_reshape(o, x, n, shape);

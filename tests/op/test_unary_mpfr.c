@@ -441,7 +441,7 @@ static void bessel_i(mpfr_t y, const mpfr_t x, mpfr_t t, mpfr_t u, unsigned long
         mpfr_mul(t, t, u, N);
         mpfr_div_ui(t, t, k * (k + n), N);
         mpfr_add(y, y, t, N);
-        if (mpfr_zero_p(t) || mpfr_get_exp(t) < mpfr_get_exp(y) - 110)
+        if (!mpfr_regular_p(t) || !mpfr_regular_p(y) || mpfr_get_exp(t) < mpfr_get_exp(y) - 110)
             break;
     }
     if (n) {
