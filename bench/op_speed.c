@@ -1,5 +1,6 @@
-/* How fast the reference operators are: prints "NAME SECONDS WORK" lines, where WORK is operations of
- * a matrix product, or bytes for what only moves memory; "dgemm" is OpenBLAS itself on one thread. */
+/* How fast the reference operators are: prints "NAME SECONDS WORK" lines, where WORK is
+ * operations of a matrix product, or bytes for what only moves memory; "dgemm" is OpenBLAS
+ * itself on one thread. */
 #define _GNU_SOURCE
 #include "op/blas.h"
 #include "plumb/op.h"

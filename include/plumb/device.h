@@ -1,4 +1,5 @@
-/* What runs an operator: one struct a back end. The built-in `cpu` computes in the recorded types. */
+/* What runs an operator: one struct a back end. The built-in `cpu` computes in the recorded
+ * types. */
 #ifndef PLUMB_DEVICE_H
 #define PLUMB_DEVICE_H
 

@@ -83,9 +83,9 @@ struct plumb_result {
     void *memory;                /* owns all of it */
 };
 
-/* Runs a call. PLUMB_E_UNSUPPORTED: no such operator, or not with these arguments; PLUMB_E_ARG: the
- * arguments contradict each other (shapes, types, ranges); messages say which. out is always safe to
- * destroy. Nothing of the call is kept, but results may alias its tensors' data. */
+/* Runs a call. PLUMB_E_UNSUPPORTED: no such operator, or not with these arguments; PLUMB_E_ARG:
+ * the arguments contradict each other (shapes, types, ranges); messages say which. out is always
+ * safe to destroy. Nothing of the call is kept, but results may alias its tensors' data. */
 enum plumb_code plumb_op_run(const struct plumb_call *call, enum plumb_precision precision,
                              struct plumb_result *out, struct plumb_error *err);
 void plumb_result_destroy(struct plumb_result *result);
@@ -96,6 +96,7 @@ struct plumb_op {
                            alpha=1)" */
     const char *family; /* "unary", "norm", ... */
     const char *about;  /* one line: the formula or a remark; may be NULL */
+    const char *types;  /* what it takes: "floats", "floats, integers, bool" or "integers, bool" */
     bool backward;      /* has a gradient */
     bool random;        /* results are random: run, but not comparable value by value */
 };

@@ -131,7 +131,7 @@ static void do_slot(void *context, size_t i, unsigned thread)
     pthread_mutex_unlock(&run->lock);
 }
 
-/* ---- Setting up ----------------------------------------------------------------------------------- */
+/* ---- Setting up ------------------------------------------------------------------------------ */
 
 static enum plumb_code make_folder(const char *folder, struct plumb_error *err)
 {

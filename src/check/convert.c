@@ -87,7 +87,7 @@ static enum plumb_code convert_call(const struct plumb_call *from, const struct 
     return code;
 }
 
-/* ---- Raising ------------------------------------------------------------------------------------ */
+/* ---- Raising --------------------------------------------------------------------------------- */
 
 static void see_types(const struct plumb_arg *arg, bool seen[PLUMB_DTYPE_COUNT])
 {
@@ -138,7 +138,7 @@ enum plumb_code convert_raise_tensor(const struct plumb_tensor *from, struct are
     return convert_tensor(from, &plan, arena, out, err);
 }
 
-/* ---- Autocast ----------------------------------------------------------------------------------- */
+/* ---- Autocast -------------------------------------------------------------------------------- */
 
 /* The operators that autocast runs in the lower precision. */
 static bool is_lowered(const char *name)

@@ -24,12 +24,12 @@ struct generate_options {
     const char *data_dir; /* real data; NULL: generate everything */
 };
 
-/* Fills a call from a case: args, kwargs, prefix, name; all memory from the arena. The counter-based
- * values depend on (seed, call name with its number, position) only, and are the same on every
- * machine. With mt, kwargs are drawn first, then args. draws is set up too (from mt, or
- * counter-based). Refused, with the position in the message ("forward.input.0.1: ..."): limits that
- * make no sense, types that plumb does not know, and tensors that together take more than a quarter
- * of the machine's memory. Thread-safe, but for what shares one mt. */
+/* Fills a call from a case: args, kwargs, prefix, name; all memory from the arena. The
+ * counter-based values depend on (seed, call name with its number, position) only, and are the
+ * same on every machine. With mt, kwargs are drawn first, then args. draws is set up too (from
+ * mt, or counter-based). Refused, with the position in the message ("forward.input.0.1: ..."):
+ * limits that make no sense, types that plumb does not know, and tensors that together take more
+ * than a quarter of the machine's memory. Thread-safe, but for what shares one mt. */
 enum plumb_code generate_call(const struct check_case *from, const struct generate_options *options,
                               struct arena *arena, struct plumb_call *out, struct plumb_error *err);
 

@@ -1,6 +1,7 @@
-/* Values that operators get wrong. A row (the last dimension) is cut into stretches, and each gets a
- * pattern; in tensors of many rows every second row has one pattern throughout, so that sums along it
- * meet nothing else. All values respect the limits, unless the operator takes any number. */
+/* Values that operators get wrong. A row (the last dimension) is cut into stretches, and each
+ * gets a pattern; in tensors of many rows every second row has one pattern throughout, so that
+ * sums along it meet nothing else. All values respect the limits, unless the operator takes any
+ * number. */
 #include "check/values.h"
 
 #include <math.h>

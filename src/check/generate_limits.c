@@ -20,7 +20,7 @@ static const struct case_limit *either(const struct case_limit *finite,
     return is_given(finite) ? finite : limit;
 }
 
-/* ---- Floats ------------------------------------------------------------------------------------ */
+/* ---- Floats ---------------------------------------------------------------------------------- */
 
 /* The type of a complex number's parts. */
 static enum plumb_dtype part_of(enum plumb_dtype dtype)
@@ -120,7 +120,7 @@ static enum plumb_code float_limits(const struct case_tensor *t, enum plumb_dtyp
     return PLUMB_OK;
 }
 
-/* ---- Integers ---------------------------------------------------------------------------------- */
+/* ---- Integers -------------------------------------------------------------------------------- */
 
 /* Limits of the type, as float64 and as the bits of a 64-bit integer. */
 struct int_type {

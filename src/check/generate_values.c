@@ -1,7 +1,7 @@
 /* Uniform and normal values whose every element depends on the key and its index alone.
  *
- * Only arithmetic that IEEE 754 defines to the last bit is used, no sin, cos or log of a library, so
- * that two machines that check the same dump feed their devices the same bytes. */
+ * Only arithmetic that IEEE 754 defines to the last bit is used, no sin, cos or log of a
+ * library, so that two machines that check the same dump feed their devices the same bytes. */
 #include "check/values.h"
 
 #include <math.h>
@@ -61,7 +61,7 @@ static double clamp(double x, double lo, double hi)
     return x < lo ? lo : x > hi ? hi : x;
 }
 
-/* ---- Complex ----------------------------------------------------------------------------------- */
+/* ---- Complex --------------------------------------------------------------------------------- */
 
 /* A point of the unit circle: a rational one of an eighth, put into one of the eight. Not quite
  * evenly spread, and no worse for it. */
@@ -98,7 +98,7 @@ static void fill_complex(const struct fill *fill, const struct encoder *encoder)
     }
 }
 
-/* ---- Integers ---------------------------------------------------------------------------------- */
+/* ---- Integers -------------------------------------------------------------------------------- */
 
 __extension__ typedef unsigned __int128 wide;
 
@@ -176,7 +176,7 @@ void fill_uniform(const struct fill *fill, const struct encoder *encoder)
     }
 }
 
-/* ---- Normal ------------------------------------------------------------------------------------ */
+/* ---- Normal ---------------------------------------------------------------------------------- */
 
 /* Natural logarithm of a normal number below one, to about 1e-14. */
 static double logarithm(double x)
@@ -258,7 +258,7 @@ void fill_normal(const struct fill *fill, const struct encoder *encoder)
     }
 }
 
-/* ---- All of it --------------------------------------------------------------------------------- */
+/* ---- All of it ------------------------------------------------------------------------------- */
 
 static void put_ends(const struct fill *fill, const struct encoder *encoder)
 {

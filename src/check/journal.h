@@ -33,10 +33,10 @@ struct journal_entry {
 enum plumb_code journal_create(struct journal *journal, const char *folder, enum check_rules rules,
                                struct plumb_error *err);
 
-/* Goes on with the files of an earlier run: cuts off a torn last line, details rows of APIs that have
- * no result row, and result rows whose details may have been lost with the power; fills done and
- * earlier. Files that are not a pair of this rule set, or that somebody writes at the moment, are
- * refused and left alone. */
+/* Goes on with the files of an earlier run: cuts off a torn last line, details rows of APIs that
+ * have no result row, and result rows whose details may have been lost with the power; fills
+ * done and earlier. Files that are not a pair of this rule set, or that somebody writes at the
+ * moment, are refused and left alone. */
 enum plumb_code journal_resume(struct journal *journal, const char *result_path,
                                enum check_rules rules, struct plumb_error *err);
 

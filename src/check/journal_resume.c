@@ -205,8 +205,9 @@ static enum plumb_code walk_details(struct journal *journal, const struct old_fi
     return code;
 }
 
-/* Decides what stays. Details are written first, so after a kill they are ahead of the results; when
- * they are behind (the power failed), the last API that has any is redone, and what follows it. */
+/* Decides what stays. Details are written first, so after a kill they are ahead of the results;
+ * when they are behind (the power failed), the last API that has any is redone, and what follows
+ * it. */
 static enum plumb_code choose(struct journal *journal, struct old_file *result,
                               struct old_file *details, struct plumb_error *err)
 {

@@ -178,7 +178,8 @@ enum plumb_code judge_output(const struct judge_options *options, const char *ap
         if (judge_tensors(&pair))
             return PLUMB_E_NOMEM;
     } else if (device->kind == PLUMB_ARG_NONE) {
-        set(row, STATUS_SKIP, "the output is None");
+        set(row, STATUS_SKIP,
+            options->gradient ? "None: this argument has no gradient" : "the output is None");
     } else if (python_class(device->kind)) {
         judge_scalars(options, bench, device, arena, row);
     } else {

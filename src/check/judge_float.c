@@ -73,6 +73,10 @@ static enum plumb_code verdict(const struct judge_pair *pair, const struct tally
                                     "binary consistency: %llu of %llu values differ from the "
                                     "benchmark in the device's type; the limit is 0",
                                     (unsigned long long)tally->differ, n);
+    } else if (tally->equal == tally->count) {
+        row->status = STATUS_PASS;
+        row->message = arena_printf(
+            pair->arena, "all %llu values are NaN or infinite, and the same on both sides", n);
     } else if (!ladder_climb(ladder, pair->arena, row, &end)) {
         return PLUMB_E_NOMEM;
     }

@@ -23,8 +23,8 @@ const char *standard_name(enum check_standard standard);
 /* The standard of an API by its bare name ("matmul", "__add__"); benchmark when on no list. */
 enum check_standard standard_of_api(const char *api);
 
-/* APIs of the binary-consistency list that only move values forward, but add them up backward: their
- * gradients are rounded, and not held to equality under the documented rules. */
+/* APIs of the binary-consistency list that only move values forward, but add them up backward:
+ * their gradients are rounded, and not held to equality under the documented rules. */
 bool standard_adds_gradients(const char *api);
 
 /* The standard of one output. dtype is the device's; PLUMB_DTYPE_COUNT when the output is not a

@@ -4,7 +4,7 @@
 
 #include "check/generate.h"
 
-/* ---- Random bits ------------------------------------------------------------------------------- */
+/* ---- Random bits ----------------------------------------------------------------------------- */
 
 /* The key of one tensor: of its call ("Torch.cat.0") and position ("forward.input.0.1"). */
 uint64_t value_key(uint64_t seed, const char *call, const char *position);
@@ -25,7 +25,7 @@ struct value_draws {
 };
 uint32_t value_draw(struct value_draws *draws);
 
-/* ---- Storing numbers as elements --------------------------------------------------------------- */
+/* ---- Storing numbers as elements ------------------------------------------------------------- */
 
 struct encoder {
     enum plumb_dtype dtype;
@@ -53,7 +53,7 @@ float values_round_float(enum plumb_dtype dtype, float x);
 void values_put_ints(enum plumb_dtype dtype, void *data, uint64_t at, size_t n,
                      const uint64_t *values);
 
-/* ---- Limits ------------------------------------------------------------------------------------ */
+/* ---- Limits ---------------------------------------------------------------------------------- */
 
 struct value_limits {
     double lo, hi;        /* float: values of the type, lo <= hi, finite or equal; complex: of the
@@ -67,7 +67,7 @@ struct value_limits {
 enum plumb_code values_limits(const struct case_tensor *tensor, enum plumb_dtype dtype,
                               struct value_limits *out, struct plumb_error *err);
 
-/* ---- Filling ----------------------------------------------------------------------------------- */
+/* ---- Filling --------------------------------------------------------------------------------- */
 
 struct fill {
     enum plumb_dtype dtype;
@@ -92,7 +92,7 @@ void fill_adversarial(const struct fill *fill, const struct encoder *encoder);
 enum plumb_code fill_msprobe(const struct case_tensor *tensor, struct value_draws *draws,
                              const struct plumb_tensor *out, void *data, struct plumb_error *err);
 
-/* ---- Real data --------------------------------------------------------------------------------- */
+/* ---- Real data ------------------------------------------------------------------------------- */
 
 /* Reads the one tensor of `folder`/`name`, a .pt or .npy file that is really in that folder, into
  * the arena: dense, in this machine's byte order, at most max_bytes. */
@@ -100,7 +100,7 @@ enum plumb_code real_data_load(const char *folder, const char *name, uint64_t ma
                                struct arena *arena, struct plumb_tensor *out,
                                struct plumb_error *err);
 
-/* ---- The tensors of a call --------------------------------------------------------------------- */
+/* ---- The tensors of a call ------------------------------------------------------------------- */
 
 /* What holds for all tensors of a call. */
 struct maker {

@@ -26,7 +26,7 @@ static enum plumb_code no_memory(struct plumb_error *err)
     return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
 }
 
-/* ---- Rows --------------------------------------------------------------------------------------- */
+/* ---- Rows ------------------------------------------------------------------------------------ */
 
 static struct details_row *add_row(struct work *w, const char *direction, size_t k)
 {
@@ -86,7 +86,7 @@ static enum plumb_code skip_error(struct work *w, const char *who, const struct 
     return message ? skip_case(w, message, out, err) : no_memory(err);
 }
 
-/* ---- The gradients -------------------------------------------------------------------------------- */
+/* ---- The gradients --------------------------------------------------------------------------- */
 
 static bool arg_wants_grad(const struct plumb_arg *arg)
 {
@@ -186,7 +186,7 @@ static enum plumb_code give_grads(struct work *w, size_t outputs, bool tuple,
     return PLUMB_OK;
 }
 
-/* ---- Running -------------------------------------------------------------------------------------- */
+/* ---- Running --------------------------------------------------------------------------------- */
 
 static enum plumb_code run_bench(struct work *w, struct plumb_error *err)
 {
@@ -260,9 +260,9 @@ static enum plumb_code run_in_draw_order(struct work *w, const char **who, struc
     return code ? code : run_device(w, err);
 }
 
-/* Whether the reference returns several results is known only after it ran; the rules that ask are
- * few, so they get a forward run of their own. Each run gets the same draws, so that chance makes no
- * difference between the sides. */
+/* Whether the reference returns several results is known only after it ran; the rules that ask
+ * are few, so they get a forward run of their own. Each run gets the same draws, so that chance
+ * makes no difference between the sides. */
 static enum plumb_code run_sides(struct work *w, const char **who, struct plumb_error *err)
 {
     struct replay replay = {.source = w->call.draws, .arena = &w->scratch};
@@ -290,7 +290,7 @@ static enum plumb_code run_sides(struct work *w, const char **who, struct plumb_
     return run_device(w, err);
 }
 
-/* ---- Comparing ------------------------------------------------------------------------------------ */
+/* ---- Comparing ------------------------------------------------------------------------------- */
 
 static enum plumb_code judge_list(struct work *w, const char *direction,
                                   const struct plumb_arg *bench, size_t n_bench,
@@ -402,7 +402,7 @@ static enum plumb_code save_failure(struct work *w, const struct journal_entry *
     return error_data_save(&data, err);
 }
 
-/* ---- The whole way -------------------------------------------------------------------------------- */
+/* ---- The whole way --------------------------------------------------------------------------- */
 
 static enum plumb_code run_and_compare(struct work *w, struct journal_entry *out,
                                        struct plumb_error *err)
@@ -465,6 +465,14 @@ static enum plumb_code unrun_case(struct work *w, const char *why, struct journa
     return code;
 }
 
+/* Leaves the name of a payload file: rows do not depend on where the dump lies. */
+static void drop_folder(struct plumb_error *why)
+{
+    const char *slash = strrchr(why->file, '/');
+    if (slash)
+        memmove(why->file, slash + 1, strlen(slash));
+}
+
 enum plumb_code work_case(const struct work_shared *shared, size_t i, struct plumb_device *device,
                           struct arena *arena, struct journal_entry *out, struct plumb_error *err)
 {
@@ -494,13 +502,15 @@ enum plumb_code work_case(const struct work_shared *shared, size_t i, struct plu
     enum plumb_code code;
     const bool unreadable = case_parse(shared->file, i, &w.scratch, &w.from, &why) != PLUMB_OK;
     w.from.name = name; /* which lives as long as the file */
-    why.file[0] = '\0'; /* rows do not depend on where the dump lies */
-    if (unreadable)
+    if (unreadable) {
+        why.file[0] = '\0'; /* rows do not depend on where the dump lies */
         code = skip_error(&w, "entry: ", &why, out, err);
-    else if (prepare(&w, &why))
+    } else if (prepare(&w, &why)) {
+        drop_folder(&why);
         code = skip_error(&w, "inputs: ", &why, out, err);
-    else
+    } else {
         code = run_and_compare(&w, out, err);
+    }
     out->name = name;
     plumb_result_destroy(&w.bench);
     plumb_result_destroy(&w.actual);

@@ -23,7 +23,7 @@ struct check_options {
     int64_t seed, splits;
 };
 
-/* ---- Progress ------------------------------------------------------------------------------------- */
+/* ---- Progress -------------------------------------------------------------------------------- */
 
 static volatile sig_atomic_t interrupted;
 
@@ -138,7 +138,7 @@ static bool on_progress(void *context, const struct plumb_check_progress *p)
     return !interrupted;
 }
 
-/* ---- Running -------------------------------------------------------------------------------------- */
+/* ---- Running --------------------------------------------------------------------------------- */
 
 static bool same_device(const struct args_list *names, size_t k)
 {
@@ -183,9 +183,10 @@ static void print_summary(const struct plumb_check_summary *s, bool quiet)
         printf("%s\n", s->error_data);
 }
 
-/* Tensors come and go by the thousand, and a page from the system costs more than most operators. So
- * memory that was used once stays with the process, and comes in large pages: a range is asked for
- * and given back before anything is in it, which only settles how the system will back it. */
+/* Tensors come and go by the thousand, and a page from the system costs more than most
+ * operators. So memory that was used once stays with the process, and comes in large pages: a
+ * range is asked for and given back before anything is in it, which only settles how the system
+ * will back it. */
 static void keep_memory(void)
 {
     mallopt(M_ARENA_MAX, 1);
@@ -266,7 +267,7 @@ static int run_multi_acc_check(const void *context)
     return check(&cmd_multi_acc_check, context);
 }
 
-/* ---- The command line ----------------------------------------------------------------------------- */
+/* ---- The command line ------------------------------------------------------------------------ */
 
 #define FIELD(member) .offset = offsetof(struct check_options, member)
 

@@ -28,10 +28,10 @@ static void explain(struct buf *out, const struct plumb_op *op)
                op->backward ? "yes, by formula or through the tape" : "none: no gradient exists");
     if (op->random)
         buf_text(out, "  random       results are compared by their share of zeros only\n");
-    buf_text(out,
-             "  types        float16, bfloat16, float32, float64; integers and bool where PyTorch "
-             "has them\n"
-             "  devices      cpu\n");
+    buf_printf(out,
+               "  types        %s; floats are float16, bfloat16, float32, float64 and 8-bit ones\n"
+               "  devices      cpu\n",
+               op->types);
 }
 
 /* "Tensor.add", "add": the prefix is a known one, and the rest may have dots of its own. */
@@ -60,7 +60,7 @@ static int explain_one(const char *name)
     return fine ? CLI_OK : CLI_UNUSABLE;
 }
 
-enum { OPERATOR, FAMILY, FORWARD, BACKWARD, DEVICES, OTHERS, COLUMNS };
+enum { OPERATOR, FAMILY, FORWARD, BACKWARD, DTYPES, DEVICES, OTHERS, COLUMNS };
 
 static struct plumb_table *make_table(size_t *names)
 {
@@ -69,6 +69,7 @@ static struct plumb_table *make_table(size_t *names)
         [FAMILY] = {.title = "Family", .left = true},
         [FORWARD] = {.title = "Forward", .left = true},
         [BACKWARD] = {.title = "Backward", .left = true},
+        [DTYPES] = {.title = "Dtypes", .left = true},
         [DEVICES] = {.title = "Devices", .left = true},
         [OTHERS] = {.title = "Other names", .left = true, .elastic = true},
     };
@@ -79,13 +80,13 @@ static struct plumb_table *make_table(size_t *names)
         const size_t first = strcspn(op->names, " ");
         char name[128];
         snprintf(name, sizeof name, "%.*s", (int)first, op->names);
-        fine = plumb_table_add_row(table, PLUMB_NORMAL) &&
-               plumb_table_text(table, OPERATOR, name) &&
-               plumb_table_text(table, FAMILY, op->family) &&
-               plumb_table_text(table, FORWARD, op->random ? "random" : "yes") &&
-               plumb_table_text(table, BACKWARD, op->backward ? "yes" : "-") &&
-               plumb_table_text(table, DEVICES, "cpu") &&
-               plumb_table_text(table, OTHERS, op->names + first + (op->names[first] == ' '));
+        fine =
+            plumb_table_add_row(table, PLUMB_NORMAL) && plumb_table_text(table, OPERATOR, name) &&
+            plumb_table_text(table, FAMILY, op->family) &&
+            plumb_table_text(table, FORWARD, op->random ? "random" : "yes") &&
+            plumb_table_text(table, BACKWARD, op->backward ? "yes" : "-") &&
+            plumb_table_text(table, DTYPES, op->types) && plumb_table_text(table, DEVICES, "cpu") &&
+            plumb_table_text(table, OTHERS, op->names + first + (op->names[first] == ' '));
         ++*names;
         for (const char *s = op->names; *s; s++)
             *names += *s == ' ';

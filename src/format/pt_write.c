@@ -21,7 +21,7 @@ static const char *storage_of(enum plumb_dtype dtype)
     return names[dtype];
 }
 
-/* ---- The pickle --------------------------------------------------------------------------------- */
+/* ---- The pickle ------------------------------------------------------------------------------ */
 
 static void put_int(struct buf *out, uint64_t value)
 {
@@ -75,7 +75,7 @@ static void make_pickle(struct buf *out, const struct plumb_tensor *tensor)
                   "ccollections\nOrderedDict\n)RtR.");
 }
 
-/* ---- The archive -------------------------------------------------------------------------------- */
+/* ---- The archive ----------------------------------------------------------------------------- */
 
 enum { ALIGNMENT = 64 };
 

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* ---- Repetition --------------------------------------------------------------------------------- */
+/* ---- Repetition ------------------------------------------------------------------------------ */
 
 /* x of rank n, leading dimensions of size 1 added. */
 static struct val *led_by_ones(struct op *o, struct val *x, unsigned n)
@@ -108,7 +108,7 @@ static void run_repeat_interleave(struct op *o)
     op_return(o, v_pick_dim(o, x, dim, length, at));
 }
 
-/* ---- Order -------------------------------------------------------------------------------------- */
+/* ---- Order ----------------------------------------------------------------------------------- */
 
 static struct val *rolled(struct op *o, struct val *x, unsigned dim, int64_t shift)
 {

@@ -1,5 +1,5 @@
-/* The core is computed for blocks of queries of one head at a time; the backward computes the weights
- * of a block once more instead of keeping them. */
+/* The core is computed for blocks of queries of one head at a time; the backward computes the
+ * weights of a block once more instead of keeping them. */
 #include "op/attention.h"
 #include "op/fast.h"
 
@@ -25,7 +25,7 @@ struct block {
 
 enum { BLOCK_ELEMENTS = 1 << 17, BLOCK_LEAST = 16 };
 
-/* ---- Scores and weights ------------------------------------------------------------------------ */
+/* ---- Scores and weights ---------------------------------------------------------------------- */
 
 static void mask_row(const struct heads *h, int64_t at, int64_t query, real *score)
 {
@@ -62,7 +62,8 @@ static real row_max(const real *x, int64_t n)
     return most;
 }
 
-/* NaN anywhere makes the sum NaN, and with it the row. A row of nothing but -inf is one of zeros. */
+/* NaN anywhere makes the sum NaN, and with it the row. A row of nothing but -inf is one of
+ * zeros. */
 static void softmax_row(int64_t n, real *x)
 {
     const real most = row_max(x, n);
@@ -137,7 +138,7 @@ static void backward(struct op *o, struct val *out)
         }
 }
 
-/* ---- The building blocks ----------------------------------------------------------------------- */
+/* ---- The building blocks --------------------------------------------------------------------- */
 
 static bool mask_steps(struct op *o, struct heads *h, const struct val *mask)
 {
@@ -253,7 +254,7 @@ struct val *v_attention(struct op *o, struct val *q, struct val *k, struct val *
     return val_node(o, y, backward, q, k, v, h);
 }
 
-/* ---- scaled_dot_product_attention -------------------------------------------------------------- */
+/* ---- scaled_dot_product_attention ------------------------------------------------------------ */
 
 /* x as [B, N, S, D] with the leading dimensions given; heads of its own where they are grouped. */
 static struct val *four(struct op *o, struct val *x, unsigned rank, const int64_t *lead,

@@ -99,7 +99,7 @@ static void run_lp_pool(struct op *o)
     op_return(o, v_pow(o, v_scale(o, positive, size), v_number(o, 1 / norm)));
 }
 
-/* ---- The backward operators by name ------------------------------------------------------------ */
+/* ---- The backward operators by name ---------------------------------------------------------- */
 
 static void spread_backward(struct op *o, struct val *out)
 {

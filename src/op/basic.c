@@ -40,7 +40,8 @@ struct val *v_full(struct op *o, enum plumb_dtype dtype, unsigned rank, const in
         for (int64_t k = 0; k < x->count; k++)
             x->f[k] = filled;
     } else {
-        const int64_t filled = dtype == PLUMB_BOOL ? value != 0 : int_wrap(dtype, truncate((real)value));
+        const int64_t filled =
+            dtype == PLUMB_BOOL ? value != 0 : int_wrap(dtype, truncate((real)value));
         for (int64_t k = 0; k < x->count; k++)
             x->i[k] = filled;
     }

@@ -190,7 +190,7 @@ static void run_functional_batch_norm(struct op *o)
     op_return(o, v_detach(o, b.var));
 }
 
-/* ---- The pieces that synchronised batch normalisation is made of ---------------------------------- */
+/* ---- The pieces that synchronised batch normalisation is made of ----------------------------- */
 
 static void return_statistics(struct op *o, bool inverse)
 {
@@ -303,7 +303,7 @@ static void run_backward_elemt(struct op *o)
     op_return(o, v_mul(o, rest, along_channels(o, factor, x)));
 }
 
-/* ---- Gradients as operators ----------------------------------------------------------------------- */
+/* ---- Gradients as operators ------------------------------------------------------------------ */
 
 static void return_gradients(struct op *o, const char *gradient, bool train, double eps,
                              const char *save_invstd, const bool wanted[3])

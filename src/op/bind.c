@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- Reading a signature ----------------------------------------------------------------------- */
+/* ---- Reading a signature --------------------------------------------------------------------- */
 
 struct type_word {
     const char *word;
@@ -113,7 +113,7 @@ static bool has_name(const struct op_param *param, const char *name)
     return false;
 }
 
-/* ---- Defaults ---------------------------------------------------------------------------------- */
+/* ---- Defaults -------------------------------------------------------------------------------- */
 
 static bool given_is(const struct op_param *param, const char *text)
 {
@@ -161,7 +161,7 @@ static bool default_arg(struct op *o, const struct op_param *param, struct plumb
     return true;
 }
 
-/* ---- Fitting ----------------------------------------------------------------------------------- */
+/* ---- Fitting --------------------------------------------------------------------------------- */
 
 static bool is_number(const struct plumb_arg *arg)
 {

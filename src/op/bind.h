@@ -12,10 +12,10 @@
  *     int[]...  the rest of the positional arguments, or one list
  *     float[]   a list of numbers              any      whatever it is
  *
- * A type that ends in ? takes None. Parameters after * are given by name only. A parameter may have
- * several names: int dim|axis. A default is None, True, False, a number, 'text', or [1, 1]. `device`,
- * `layout`, `pin_memory`, `memory_format`, `out`, `requires_grad` and names starting with _ need not
- * be listed: given by name, they are ignored. */
+ * A type that ends in ? takes None. Parameters after * are given by name only. A parameter may
+ * have several names: int dim|axis. A default is None, True, False, a number, 'text', or [1, 1].
+ * `device`, `layout`, `pin_memory`, `memory_format`, `out`, `requires_grad` and names starting
+ * with _ need not be listed: given by name, they are ignored. */
 #ifndef OP_BIND_H
 #define OP_BIND_H
 

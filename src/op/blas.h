@@ -1,7 +1,7 @@
 /* OpenBLAS, if this machine has it: found by name when first needed, never linked.
  *
- * One thread only: a product must have the same bytes however many threads plumb itself runs on, and
- * calls are already spread over threads. Thread-safe. */
+ * One thread only: a product must have the same bytes however many threads plumb itself runs on,
+ * and calls are already spread over threads. Thread-safe. */
 #ifndef OP_BLAS_H
 #define OP_BLAS_H
 

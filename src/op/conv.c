@@ -1,9 +1,9 @@
-/* Convolutions and transposed convolutions in one to three dimensions: windows spread out as columns
- * (window.h), then one matrix product a group.
+/* Convolutions and transposed convolutions in one to three dimensions: windows spread out as
+ * columns (window.h), then one matrix product a group.
  *
- * A transposed convolution is the gradient of a convolution, and the other way round. So three loops
- * do all there is: apply (input to output), scatter (output to input), and weigh (both to weight),
- * where "input" is the side that windows slide over. */
+ * A transposed convolution is the gradient of a convolution, and the other way round. So three
+ * loops do all there is: apply (input to output), scatter (output to input), and weigh (both to
+ * weight), where "input" is the side that windows slide over. */
 #include "op/matmul.h"
 #include "op/sum.h"
 #include "op/window.h"
@@ -165,7 +165,8 @@ static void add_gradients(const struct conv *c, const real *x, const real *w, co
         weigh(c, c->transposed ? g : x, c->transposed ? x : g, dw, columns);
     int64_t channels, count;
     result_size(c, &channels, &count);
-    /* Before a batch norm the sum is zero but for rounding: nothing of it may be lost on the way. */
+    /* Before a batch norm the sum is zero but for rounding: nothing of it may be lost on the
+     * way. */
     for (int64_t k = 0; db && k < channels; k++) {
         struct tally sum = {db[k], 0};
         for (int64_t b = 0; b < c->batch; b++) {
@@ -186,7 +187,7 @@ static void backward(struct op *o, struct val *out)
         add_gradients(c, out->in[0]->f, out->in[1]->f, out->grad, dx, dw, db, columns);
 }
 
-/* ---- Arguments --------------------------------------------------------------------------------- */
+/* ---- Arguments ------------------------------------------------------------------------------- */
 
 /* Padding that keeps the size: the odd one goes behind. */
 static bool pad_same(struct op *o, struct window *w)
@@ -301,7 +302,7 @@ static bool read_geometry(struct op *o, const struct val *x, const struct val *w
     return true;
 }
 
-/* ---- Operators --------------------------------------------------------------------------------- */
+/* ---- Operators ------------------------------------------------------------------------------- */
 
 /* x is [batch, channels, ...nd sizes]. */
 static struct val *convolve(struct op *o, struct val *x, struct val *weight, struct val *bias,

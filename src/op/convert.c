@@ -55,7 +55,7 @@ static void run_named_type(struct op *o)
             op_return(o, v_cast(o, arg_tensor(o, "input"), names[k].dtype));
 }
 
-/* ---- Facts about a tensor -------------------------------------------------------------------------- */
+/* ---- Facts about a tensor -------------------------------------------------------------------- */
 
 /* One of x's sizes or strides, or all of them. */
 static void return_sizes(struct op *o, const int64_t *sizes)

@@ -9,7 +9,7 @@ static enum plumb_dtype dtype_or(struct op *o, enum plumb_dtype otherwise)
     return dtype == PLUMB_DTYPE_COUNT ? otherwise : dtype;
 }
 
-/* ---- One value ------------------------------------------------------------------------------------ */
+/* ---- One value ------------------------------------------------------------------------------- */
 
 static struct val *filled(struct op *o, enum plumb_dtype dtype, size_t n, const int64_t *shape,
                           struct val *value)
@@ -74,7 +74,7 @@ static void run_scalar_tensor(struct op *o)
     op_return(o, filled(o, dtype_or(o, PLUMB_F32), 0, NULL, s));
 }
 
-/* ---- Sequences ------------------------------------------------------------------------------------ */
+/* ---- Sequences ------------------------------------------------------------------------------- */
 
 static struct val *sequence(struct op *o, int64_t n, enum plumb_dtype dtype)
 {
@@ -180,7 +180,7 @@ static void run_logspace(struct op *o)
     op_return(o, out);
 }
 
-/* ---- Matrices ------------------------------------------------------------------------------------- */
+/* ---- Matrices -------------------------------------------------------------------------------- */
 
 static void run_eye(struct op *o)
 {

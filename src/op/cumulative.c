@@ -3,7 +3,7 @@
 #include "op/rows.h"
 #include "op/sum.h"
 
-/* ---- Sum and product --------------------------------------------------------------------------- */
+/* ---- Sum and product ------------------------------------------------------------------------- */
 
 static void cumsum_row(const struct row *row, void *context)
 {
@@ -41,7 +41,8 @@ static void cumprod_row(const struct row *row, void *context)
         row->out[0][k] = product *= row->in[0][k];
 }
 
-/* gx_k = y_(k-1) s_k with s_k = g_k + x_(k+1) s_(k+1): no division, so zeros are no special case. */
+/* gx_k = y_(k-1) s_k with s_k = g_k + x_(k+1) s_(k+1): no division, so zeros are no special
+ * case. */
 static void cumprod_back_row(const struct row *row, void *context)
 {
     (void)context;
@@ -61,7 +62,7 @@ static void cumprod_int_row(const struct row *row, void *context)
         row->int_out[k] = (int64_t)(product *= (uint64_t)row->int_in[k]);
 }
 
-/* ---- Log of the sum of exponentials -------------------------------------------------------------- */
+/* ---- Log of the sum of exponentials ---------------------------------------------------------- */
 
 static void logcumsumexp_row(const struct row *row, void *context)
 {
@@ -81,7 +82,8 @@ static void logcumsumexp_row(const struct row *row, void *context)
     }
 }
 
-/* gx_k = exp(x_k - y_k) a_k with a_k = g_k + exp(y_k - y_(k+1)) a_(k+1); no exponent is positive. */
+/* gx_k = exp(x_k - y_k) a_k with a_k = g_k + exp(y_k - y_(k+1)) a_(k+1); no exponent is
+ * positive. */
 static void logcumsumexp_back_row(const struct row *row, void *context)
 {
     (void)context;
@@ -93,7 +95,7 @@ static void logcumsumexp_back_row(const struct row *row, void *context)
     }
 }
 
-/* ---- The same for all of them -------------------------------------------------------------------- */
+/* ---- The same for all of them ---------------------------------------------------------------- */
 
 struct running {
     row_fn *forward, *int_forward, *backward; /* backward: in = x, y, g */
@@ -157,7 +159,7 @@ static void run_logcumsumexp(struct op *o)
     run_running(o, &logcumsumexp_fn);
 }
 
-/* ---- Running extremes: of equal values the last, and NaN stays ----------------------------------- */
+/* ---- Running extremes: of equal values the last, and NaN stays ------------------------------- */
 
 static void cummax_row(const struct row *row, void *context)
 {
@@ -205,7 +207,7 @@ static void run_cummin(struct op *o)
     run_cumextreme(o, false);
 }
 
-/* ---- Differences ------------------------------------------------------------------------------- */
+/* ---- Differences ----------------------------------------------------------------------------- */
 
 static struct val *with_ends(struct op *o, struct val *x, unsigned dim)
 {
@@ -240,7 +242,7 @@ static void run_diff(struct op *o)
     op_return(o, x);
 }
 
-/* ---- Trapezoids -------------------------------------------------------------------------------- */
+/* ---- Trapezoids ------------------------------------------------------------------------------ */
 
 /* The widths between the points of x, in a shape that goes with y's. */
 static struct val *widths(struct op *o, struct val *x, const struct val *y, unsigned dim)

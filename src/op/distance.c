@@ -3,7 +3,7 @@
 #include "op/rows.h"
 #include "op/vector_norm.h"
 
-/* ---- Between all points of two sets, or of one --------------------------------------------------- */
+/* ---- Between all points of two sets, or of one ----------------------------------------------- */
 
 /* Pairs of rows of a [batch][rows_a][n] and b [batch][rows_b][n]. In one set (b is a) each pair
  * counts once. */
@@ -216,7 +216,7 @@ static void run_pdist_backward(struct op *o)
         return_pairs_gradient(o, x, NULL, arg_tensor(o, "pdist"));
 }
 
-/* ---- Between corresponding points ----------------------------------------------------------------- */
+/* ---- Between corresponding points ------------------------------------------------------------ */
 
 static void run_dist(struct op *o)
 {
@@ -234,7 +234,7 @@ static void run_pairwise_distance(struct op *o)
     op_return(o, v_vector_norm(o, away, arg_number(o, "p"), last, arg_bool(o, "keepdim")));
 }
 
-/* ---- Cosine similarity ------------------------------------------------------------------------- */
+/* ---- Cosine similarity ----------------------------------------------------------------------- */
 
 struct cosine {
     struct span3 span;
@@ -255,7 +255,8 @@ static void cosine_row(const struct row *row, void *context)
         real_dot(row->in[0], row->in[1], row->n) / s->norm_a[row->at] / s->norm_b[row->at];
 }
 
-/* By a: g (b / (|a| |b|) - a y / |a|^2); torch differentiates the norms as if they were not limited. */
+/* By a: g (b / (|a| |b|) - a y / |a|^2); torch differentiates the norms as if they were not
+ * limited. */
 static void cosine_back_row(const struct row *row, void *context)
 {
     const struct cosine *s = context;

@@ -1,8 +1,8 @@
 /* einsum: operands are multiplied two at a time from the left, each pair as one batched matrix
  * product; a label that nobody needs any more is summed on the way.
  *
- * Labels are numbers: 0..51 for letters, then one for each dimension under an ellipsis, counted from
- * the last one. */
+ * Labels are numbers: 0..51 for letters, then one for each dimension under an ellipsis, counted
+ * from the last one. */
 #include "op/matmul.h"
 
 #include <stdio.h>
@@ -337,8 +337,15 @@ static struct val *einsum(struct op *o, const char *text, struct val **xs, size_
     return v_permute(o, terms[0].x, order);
 }
 
-/* Operands, each followed by a list of numbers for labels, and perhaps one more list for the output:
- * the same as an equation. */
+static char *put(char *to, const char *text)
+{
+    while (*text)
+        *to++ = *text++;
+    return to;
+}
+
+/* Operands, each followed by a list of numbers for labels, and perhaps one more list for the
+ * output: the same as an equation. */
 static char *sublist_equation(struct op *o, const struct plumb_arg *list)
 {
     size_t room = 4;
@@ -351,11 +358,11 @@ static char *sublist_equation(struct op *o, const struct plumb_arg *list)
         if (labels->kind != PLUMB_ARG_LIST)
             return op_fail(o, PLUMB_E_ARG, "einsum: argument %zu must be a list of labels", k);
         if (k > 1)
-            to += sprintf(to, output ? "->" : ",");
+            to = put(to, output ? "->" : ",");
         for (size_t d = 0; d < labels->n_items; d++) {
             const struct plumb_arg *label = &labels->items[d];
             if (label->kind == PLUMB_ARG_ELLIPSIS)
-                to += sprintf(to, "...");
+                to = put(to, "...");
             else if (label->kind == PLUMB_ARG_INT && label->integer >= 0 &&
                      label->integer < LETTERS)
                 *to++ =

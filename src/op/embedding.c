@@ -44,7 +44,7 @@ static real *row_shares(struct op *o, const struct val *index, int64_t rows, int
     return share;
 }
 
-/* ---- Renormalised tables ------------------------------------------------------------------------------ */
+/* ---- Renormalised tables --------------------------------------------------------------------- */
 
 static void same_backward(struct op *o, struct val *out)
 {
@@ -95,7 +95,7 @@ static void run_renorm(struct op *o)
         op_return(o, renormed(o, weight, index));
 }
 
-/* ---- embedding ------------------------------------------------------------------------------------------ */
+/* ---- embedding ------------------------------------------------------------------------------- */
 
 struct rows {
     const struct val *index;
@@ -162,7 +162,7 @@ static void run_embedding_dense_backward(struct op *o)
     op_return(o, zeros);
 }
 
-/* ---- embedding_bag -------------------------------------------------------------------------------------- */
+/* ---- embedding_bag --------------------------------------------------------------------------- */
 
 enum bag_mode { BAG_SUM, BAG_MEAN, BAG_MAX };
 

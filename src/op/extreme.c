@@ -143,7 +143,7 @@ struct val *v_min_dim(struct op *o, struct val *x, unsigned dim, bool keepdim, s
     return extreme_dim(o, x, dim, keepdim, false, index);
 }
 
-/* ---- Values only: the gradient is shared evenly ------------------------------------------------- */
+/* ---- Values only: the gradient is shared evenly ---------------------------------------------- */
 
 struct share {
     struct span3 span;
@@ -220,7 +220,7 @@ struct val *v_extreme(struct op *o, struct val *x, uint64_t dims, bool keepdim, 
     return extreme_of(o, x, dims, keepdim, most, false);
 }
 
-/* ---- Operators --------------------------------------------------------------------------------- */
+/* ---- Operators ------------------------------------------------------------------------------- */
 
 static void run_extreme(struct op *o, bool most)
 {

@@ -4,8 +4,9 @@
 
 #include "op/op.h"
 
-/* a = P L U in place, L with a unit diagonal; row[i] is the row that was swapped with row i. Returns
- * the sign of the permutation; *zero is the 1-based place of the first pivot that is 0, or 0. */
+/* a = P L U in place, L with a unit diagonal; row[i] is the row that was swapped with row i.
+ * Returns the sign of the permutation; *zero is the 1-based place of the first pivot that is 0,
+ * or 0. */
 int factor_lu(int64_t n, real *a, int64_t *row, int64_t *zero);
 
 /* x (n x k) becomes the solution of a y = x, or of a^T y = x. */

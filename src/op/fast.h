@@ -1,6 +1,6 @@
 /* exp and what follows from it, without branches, calls or tables, so that a loop over an array
- * becomes vectors. exp is within 1.1 ulp of the true value, tanh within 3, for float and double; long
- * double has the C library's.
+ * becomes vectors. exp is within 1.1 ulp of the true value, tanh within 3, for float and double;
+ * long double has the C library's.
  *
  * exp(x) = 2^k exp(r) with k the integer nearest x / ln 2, so that |r| <= 0.347, where a Taylor
  * polynomial of exp(r) - 1 is as good as exact. */
@@ -121,8 +121,8 @@ static inline real fast_sigmoid(real x)
 }
 
 #if OP_REAL == 32
-/* erfc(x) = t exp(-x^2 + P(t)) with t = 1 / (1 + x/2) for x >= 0; P is a fit over all t of 0 to 1 that
- * leaves 2e-7 of relative error. */
+/* erfc(x) = t exp(-x^2 + P(t)) with t = 1 / (1 + x/2) for x >= 0; P is a fit over all t of 0 to
+ * 1 that leaves 2e-7 of relative error. */
 static inline real fast_erfc(real x)
 {
     const real z = fabs(x), t = 1 / (1 + R(0.5) * z);

@@ -12,8 +12,8 @@ struct fold {
     int64_t shape[OP_RANK];
 };
 
-/* a * b, or the largest number if that is too much: a shape with such a product is refused when a value
- * of it is made, but it may be computed before, next to a dimension of 0. */
+/* a * b, or the largest number if that is too much: a shape with such a product is refused when
+ * a value of it is made, but it may be computed before, next to a dimension of 0. */
 static inline int64_t size_times(int64_t a, int64_t b)
 {
     int64_t product;
@@ -38,7 +38,8 @@ const struct span3 *span_keep(struct op *o, struct span3 span);
 /* The dims of an int[]? argument; None and [] mean all (0). */
 uint64_t arg_mask(struct op *o, const char *name, const struct val *x);
 
-/* The largest (most) or smallest values over dims (0: all); equal ones share the gradient evenly. */
+/* The largest (most) or smallest values over dims (0: all); equal ones share the gradient
+ * evenly. */
 struct val *v_extreme(struct op *o, struct val *x, uint64_t dims, bool keepdim, bool most);
 
 /* out, a value of each row of the span that occurs in that row of x, with a backward: the elements

@@ -1,5 +1,5 @@
-/* Operators of torch_npu that fuse several of PyTorch's: activations, rotary embedding, products and
- * softmax. The others are in fused_attention.c, fused_norm.c and fused_move.c. */
+/* Operators of torch_npu that fuse several of PyTorch's: activations, rotary embedding, products
+ * and softmax. The others are in fused_attention.c, fused_norm.c and fused_move.c. */
 #include "op/fused.h"
 #include "op/matmul.h"
 
@@ -23,7 +23,7 @@ static bool halves(struct op *o, struct val *x, int64_t dim, struct val **a, str
     return *a && *b;
 }
 
-/* ---- Activations --------------------------------------------------------------------------------- */
+/* ---- Activations ----------------------------------------------------------------------------- */
 
 /* x exp(0.851 (x - |x|)) / (1 + exp(-1.702 |x|)) is x sigmoid(1.702 x) */
 static void run_fast_gelu(struct op *o)
@@ -95,7 +95,7 @@ static void run_gelu_mul(struct op *o)
         op_return(o, v_mul(o, gelu(o, a, tanh_form), b));
 }
 
-/* ---- Rotary embedding ---------------------------------------------------------------------------- */
+/* ---- Rotary embedding ------------------------------------------------------------------------ */
 
 /* half: (x1, x2) to (-x2, x1) in halves; interleave: the same in neighbours. */
 static struct val *turned(struct op *o, struct val *x, bool interleave)
@@ -156,7 +156,7 @@ static void run_apply_rotary(struct op *o)
     op_return(o, rotate(o, k, cosine, sine, interleave));
 }
 
-/* ---- Products and softmax ------------------------------------------------------------------------ */
+/* ---- Products and softmax -------------------------------------------------------------------- */
 
 static void run_linear(struct op *o)
 {
@@ -221,7 +221,7 @@ static void run_softmax_cross_entropy(struct op *o)
     op_return(o, v_neg(o, v_sum(o, terms, UINT64_C(1) << (x->rank - 1), false)));
 }
 
-/* ---- The table ----------------------------------------------------------------------------------- */
+/* ---- The table ------------------------------------------------------------------------------- */
 
 #define X "(Tensor input|self|x"
 

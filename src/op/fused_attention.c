@@ -1,8 +1,8 @@
-/* npu_fusion_attention: softmax(mask(scale * (query key^T + pse))) value, by blocks of queries, with
- * the maximum and the sum of each row of scores.
+/* npu_fusion_attention: softmax(mask(scale * (query key^T + pse))) value, by blocks of queries,
+ * with the maximum and the sum of each row of scores.
  *
- * Whatever the layout, the rows of a head lie one after the other: [B, N, S, D], or [N, T, D] with
- * sequences of different lengths in T. */
+ * Whatever the layout, the rows of a head lie one after the other: [B, N, S, D], or [N, T, D]
+ * with sequences of different lengths in T. */
 #include "op/matmul.h"
 
 #include <string.h>
@@ -47,7 +47,7 @@ struct block {
 
 enum { BLOCK_ELEMENTS = 1 << 17, BLOCK_LEAST = 16, COMPRESSED = 2048, REPEATED = 8 };
 
-/* ---- One block ---------------------------------------------------------------------------------- */
+/* ---- One block ------------------------------------------------------------------------------- */
 
 static int64_t cover_at(const struct cover *c, const struct block *b, int64_t i)
 {
@@ -135,7 +135,7 @@ static bool next_block(const struct fusion *f, struct block *b)
     return false;
 }
 
-/* ---- Backward ----------------------------------------------------------------------------------- */
+/* ---- Backward -------------------------------------------------------------------------------- */
 
 static void add_to_pse(const struct fusion *f, const struct block *b, const real *dp, real *dpse)
 {
@@ -183,7 +183,7 @@ static void backward(struct op *o, struct val *out)
     }
 }
 
-/* ---- Layouts ------------------------------------------------------------------------------------ */
+/* ---- Layouts --------------------------------------------------------------------------------- */
 
 struct layout {
     const char *name;
@@ -237,7 +237,7 @@ static struct val *back_to_layout(struct op *o, struct val *y, const struct layo
     return v_reshape(o, y, 3, shape);
 }
 
-/* ---- Masks -------------------------------------------------------------------------------------- */
+/* ---- Masks ----------------------------------------------------------------------------------- */
 
 static bool cover_set(struct op *o, struct cover *c, const char *name, struct val *x,
                       const int64_t *sizes)
@@ -328,7 +328,7 @@ static bool set_masks(struct op *o, struct fusion *f, const int64_t *sizes, bool
            (!pse || cover_set(o, &f->pse, "pse", pse, sizes));
 }
 
-/* ---- Sequences ---------------------------------------------------------------------------------- */
+/* ---- Sequences ------------------------------------------------------------------------------- */
 
 /* Sums of lengths so far; zeros at the end stand for sequences that are left out. */
 static int64_t read_end(const double *ends, size_t b, int64_t before, int64_t total)
@@ -417,7 +417,7 @@ static bool read_sizes(struct op *o, struct fusion *f, const struct val *q, cons
     return fits;
 }
 
-/* ---- The operator ------------------------------------------------------------------------------- */
+/* ---- The operator ---------------------------------------------------------------------------- */
 
 static struct val *v_fusion(struct op *o, struct fusion *f)
 {

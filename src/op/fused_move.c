@@ -2,7 +2,7 @@
 #include "op/fused.h"
 #include "op/order.h"
 
-/* ---- Order --------------------------------------------------------------------------------------- */
+/* ---- Order ----------------------------------------------------------------------------------- */
 
 static void choose_sorted(const struct row *row, const struct chooser *self)
 {
@@ -75,7 +75,7 @@ static void run_min(struct op *o)
     extreme(o, v_min_dim);
 }
 
-/* ---- Movement ------------------------------------------------------------------------------------ */
+/* ---- Movement -------------------------------------------------------------------------------- */
 
 /* A shape in which one size may be -1. */
 static struct val *reshape(struct op *o, struct val *x, const int64_t *given, size_t n)
@@ -188,7 +188,7 @@ static void run_format_cast(struct op *o)
     op_return(o, x ? v_cast(o, x, x->dtype) : NULL);
 }
 
-/* ---- The table ----------------------------------------------------------------------------------- */
+/* ---- The table ------------------------------------------------------------------------------- */
 
 #define X "(Tensor input|self|x"
 

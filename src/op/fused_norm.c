@@ -92,7 +92,8 @@ static void run_layer_norm_eval(struct op *o)
         op_return(o, v_norm_rows(o, &norm, x, weight, bias));
 }
 
-/* Group normalisation, then y sigmoid(swish y); with the mean and 1 / sqrt(var + eps) of a group. */
+/* Group normalisation, then y sigmoid(swish y); with the mean and 1 / sqrt(var + eps) of a
+ * group. */
 static void group_norm(struct op *o, int64_t groups, double swish)
 {
     struct val *x = arg_tensor(o, "input"), *weight = arg_tensor(o, "weight"),
@@ -130,7 +131,7 @@ static void run_group_norm_swish(struct op *o)
     group_norm(o, arg_int(o, "num_groups"), arg_number(o, "swish_scale"));
 }
 
-/* ---- The table ----------------------------------------------------------------------------------- */
+/* ---- The table ------------------------------------------------------------------------------- */
 
 #define X "(Tensor input|self|x"
 

@@ -120,7 +120,7 @@ static void run_index_select(struct op *o)
     op_return(o, x->rank ? v_pick_dim(o, x, dim, index->count, index->i) : x);
 }
 
-/* ---- By truth ----------------------------------------------------------------------------------- */
+/* ---- By truth -------------------------------------------------------------------------------- */
 
 static void run_masked_select(struct op *o)
 {

@@ -1,5 +1,5 @@
-/* c = alpha * op(a) * op(b) + beta * c. As in BLAS, beta = 0 means that c is not read: what was there
- * may be NaN. */
+/* c = alpha * op(a) * op(b) + beta * c. As in BLAS, beta = 0 means that c is not read: what was
+ * there may be NaN. */
 #include "op/gemm.h"
 
 #include "op/blas.h"

@@ -90,7 +90,7 @@ static void run_histc(struct op *o)
     op_return(o, out);
 }
 
-/* ---- histogram: bins by count and range, or by their edges ---------------------------------------- */
+/* ---- histogram: bins by count and range, or by their edges ----------------------------------- */
 
 static struct val *even_edges(struct op *o, const struct val *x, int64_t bins)
 {

@@ -18,7 +18,7 @@ struct places {
     const int64_t *map;
 };
 
-/* ---- Index tensors ------------------------------------------------------------------------------ */
+/* ---- Index tensors --------------------------------------------------------------------------- */
 
 static bool is_mask(const struct val *x)
 {
@@ -162,7 +162,7 @@ static void select_all(const struct val *x, struct selection *s)
     shape_strides(x->rank, x->shape, s->stride);
 }
 
-/* ---- Python's index ----------------------------------------------------------------------------- */
+/* ---- Python's index -------------------------------------------------------------------------- */
 
 static void remove_dim(struct selection *s, unsigned dim)
 {
@@ -413,7 +413,7 @@ static void run_setitem(struct op *o)
         op_return(o, v_place(o, x, fitted(o, x, value, &p), p.map));
 }
 
-/* ---- aten's index: a list of index tensors, None for a whole dimension --------------------------- */
+/* ---- aten's index: a list of index tensors, None for a whole dimension ----------------------- */
 
 static bool tensor_places(struct op *o, const struct val *x, struct places *out)
 {

@@ -1,7 +1,7 @@
 /* Tensors put together and taken apart: cat, stack, split, unbind, meshgrid, ... */
 #include "op/place.h"
 
-/* ---- Together ----------------------------------------------------------------------------------- */
+/* ---- Together -------------------------------------------------------------------------------- */
 
 /* The list argument, all of one type, None refused. */
 static struct val **same_typed(struct op *o, size_t *n)
@@ -234,7 +234,7 @@ static void run_combinations(struct op *o)
     op_return(o, v_map(o, x, r == 0 ? 1 : 2, shape, map));
 }
 
-/* ---- Apart -------------------------------------------------------------------------------------- */
+/* ---- Apart ----------------------------------------------------------------------------------- */
 
 static void return_parts(struct op *o, struct val *x, unsigned dim, const int64_t *sizes, size_t n)
 {

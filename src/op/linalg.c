@@ -51,7 +51,7 @@ struct val *v_matrix_transpose(struct op *o, struct val *x)
     return x ? v_transpose(o, x, x->rank - 2, x->rank - 1) : NULL;
 }
 
-/* ---- Factors of a batch ------------------------------------------------------------------------ */
+/* ---- Factors of a batch ---------------------------------------------------------------------- */
 
 struct factors {
     int64_t n, batches;
@@ -80,7 +80,7 @@ static struct factors *factorise(struct op *o, const struct val *x)
     return s;
 }
 
-/* ---- Linear systems ---------------------------------------------------------------------------- */
+/* ---- Linear systems -------------------------------------------------------------------------- */
 
 /* With a x = b and g the gradient of x: db = a^-T g, da = -db x^T. */
 static void solve_backward(struct op *o, struct val *out)
@@ -99,8 +99,8 @@ static void solve_backward(struct op *o, struct val *out)
     }
 }
 
-/* a is [batch.., n, n], b [batch.., n, k] with the same batch dimensions. Singular matrices fail, or
- * are told through *singular where that is given. */
+/* a is [batch.., n, n], b [batch.., n, k] with the same batch dimensions. Singular matrices
+ * fail, or are told through *singular where that is given. */
 static struct val *solve(struct op *o, struct val *a, struct val *b, struct factors **factors)
 {
     struct factors *s = a && b ? factorise(o, a) : NULL;
@@ -227,9 +227,10 @@ static void run_solve_ex(struct op *o)
     solve_system(o, true);
 }
 
-/* ---- Determinants ------------------------------------------------------------------------------ */
+/* ---- Determinants ---------------------------------------------------------------------------- */
 
-/* The cofactors of a singular matrix, by its minors: they are what its determinant's gradient is. */
+/* The cofactors of a singular matrix, by its minors: they are what its determinant's gradient
+ * is. */
 static void add_cofactors(int64_t n, const real *a, real g, real *da, real *minor, int64_t *row)
 {
     for (int64_t i = 0; i < n; i++)

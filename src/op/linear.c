@@ -79,7 +79,7 @@ static void run_outer(struct op *o)
     op_return(o, outer(o, arg_tensor(o, "input"), arg_tensor(o, "vec2")));
 }
 
-/* ---- beta * input + alpha * product ------------------------------------------------------------ */
+/* ---- beta * input + alpha * product ---------------------------------------------------------- */
 
 static void ignored_backward(struct op *o, struct val *out)
 {

@@ -7,7 +7,7 @@
 
 enum { PIECE = 1024 }; /* elements converted at a time, through a buffer that stays in cache */
 
-/* ---- Loading ----------------------------------------------------------------------------------- */
+/* ---- Loading --------------------------------------------------------------------------------- */
 
 /* 64-bit integers do not pass through float64 unharmed. */
 static void load_ints(const struct plumb_tensor *t, int64_t *out)
@@ -123,7 +123,7 @@ struct val *op_load_plain(struct op *o, const struct plumb_tensor *tensor)
     return load_tensor(o, tensor);
 }
 
-/* ---- Storing ----------------------------------------------------------------------------------- */
+/* ---- Storing --------------------------------------------------------------------------------- */
 
 static void store_floats(enum plumb_dtype dtype, const real *in, int64_t count, unsigned char *out)
 {

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* ---- Reduction ----------------------------------------------------------------------------------- */
+/* ---- Reduction ------------------------------------------------------------------------------- */
 
 enum reduction loss_reduction(struct op *o)
 {
@@ -47,7 +47,7 @@ static void finish(struct op *o, struct val *loss)
     op_return(o, loss_reduce(o, loss, loss_reduction(o)));
 }
 
-/* ---- Distances ----------------------------------------------------------------------------------- */
+/* ---- Distances ------------------------------------------------------------------------------- */
 
 static struct val *difference(struct op *o)
 {
@@ -95,7 +95,7 @@ static void run_smooth_l1(struct op *o)
         finish(o, v_scale(o, huber(o, difference(o), beta), 1 / beta));
 }
 
-/* ---- Likelihoods --------------------------------------------------------------------------------- */
+/* ---- Likelihoods ----------------------------------------------------------------------------- */
 
 static void bce_backward(struct op *o, struct val *out)
 {
@@ -236,7 +236,7 @@ static void run_gaussian_nll(struct op *o)
     finish(o, loss);
 }
 
-/* ---- Margins ------------------------------------------------------------------------------------- */
+/* ---- Margins --------------------------------------------------------------------------------- */
 
 /* max(0, -t (x1 - x2) + margin) */
 static void run_margin_ranking(struct op *o)
@@ -315,7 +315,7 @@ static void run_triplet_margin(struct op *o)
     finish(o, v_relu(o, v_offset(o, v_sub(o, near, apart), arg_number(o, "margin"))));
 }
 
-/* ---- The table ----------------------------------------------------------------------------------- */
+/* ---- The table ------------------------------------------------------------------------------- */
 
 #define OLD "bool? size_average=None, bool? reduce=None, any reduction='mean'"
 

@@ -183,7 +183,7 @@ static void run_cross_entropy(struct op *o)
     op_return(o, loss);
 }
 
-/* ---- Margins over classes -------------------------------------------------------------------------- */
+/* ---- Margins over classes -------------------------------------------------------------------- */
 
 struct margin {
     int64_t rows, n;
@@ -348,7 +348,7 @@ static void run_multilabel_soft_margin(struct op *o)
     op_return(o, loss_reduce(o, loss, loss_reduction(o)));
 }
 
-/* ---- The table ----------------------------------------------------------------------------------- */
+/* ---- The table ------------------------------------------------------------------------------- */
 
 #define OLD "bool? size_average=None, bool? reduce=None, any reduction='mean'"
 

@@ -1,5 +1,5 @@
-/* ctc_loss: the likelihood of a target over all its alignments with the input, by the recursion over
- * the target with blanks between: l' = blank, y1, blank, y2, ..., blank. */
+/* ctc_loss: the likelihood of a target over all its alignments with the input, by the recursion
+ * over the target with blanks between: l' = blank, y1, blank, y2, ..., blank. */
 #include "op/fold.h"
 #include "op/loss.h"
 
@@ -73,8 +73,8 @@ static real likelihood(const struct alignment *a, const real *alpha)
     return places == 1 ? last[0] : add_logs(last[places - 1], last[places - 2]);
 }
 
-/* PyTorch's gradient, exp(log_probs) - the share of alignments that have the class at the step: that
- * of log_softmax's input, which the sum of exp(log_probs) being 1 makes the same behind it. */
+/* PyTorch's gradient, exp(log_probs) - the share of alignments that have the class at the step:
+ * that of log_softmax's input, which the sum of exp(log_probs) being 1 makes the same behind it. */
 static void gradient(const struct alignment *a, real loss, real g, const real *alpha,
                      const real *beta, real *share, int64_t classes, real *to)
 {

@@ -2,8 +2,8 @@
  * walked with a step of 0, never copied. */
 #include "op/matmul.h"
 
-/* out[batch] is m x n, a[batch] m x k, b[batch] k x n (or n x k when transposed); a_step and b_step say how far a and b go on
- * when a batch dimension is counted up. */
+/* out[batch] is m x n, a[batch] m x k, b[batch] k x n (or n x k when transposed); a_step and
+ * b_step say how far a and b go on when a batch dimension is counted up. */
 struct product {
     int64_t m, n, k;
     bool transposed;

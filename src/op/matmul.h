@@ -5,8 +5,8 @@
 #include "op/op.h"
 
 /* The type in which products of a and b are given. Equal types stay. PyTorch refuses to multiply
- * different ones, but dumps made under autocast hold such calls: of two float types it is the one of
- * lower precision, to which autocast would have cast; otherwise what promotion says. */
+ * different ones, but dumps made under autocast hold such calls: of two float types it is the
+ * one of lower precision, to which autocast would have cast; otherwise what promotion says. */
 enum plumb_dtype matmul_dtype(const struct val *a, const struct val *b);
 
 /* x as an operand of a product of that type. */

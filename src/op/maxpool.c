@@ -91,7 +91,7 @@ static void run_adaptive_indices(struct op *o)
     return_max(o, pool_adaptive(o, x, nd, NULL), x, nd, true);
 }
 
-/* ---- Undoing max pooling ----------------------------------------------------------------------- */
+/* ---- Undoing max pooling --------------------------------------------------------------------- */
 
 static void unpool_backward(struct op *o, struct val *out)
 {
@@ -163,7 +163,7 @@ static void run_unpool(struct op *o)
     op_return(o, val_node(o, y, unpool_backward, x, NULL, NULL, s));
 }
 
-/* ---- The backward operators by name ------------------------------------------------------------ */
+/* ---- The backward operators by name ---------------------------------------------------------- */
 
 static void placed_backward(struct op *o, struct val *out)
 {

@@ -119,7 +119,7 @@ static void run_std_mean(struct op *o)
     run_moment(o, true, true);
 }
 
-/* ---- Covariance -------------------------------------------------------------------------------- */
+/* ---- Covariance ------------------------------------------------------------------------------ */
 
 /* What the sum of weighted products is divided by. */
 static struct val *cov_divisor(struct op *o, struct val *weight, struct val *aweights, int64_t n,

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* ---- Maps -------------------------------------------------------------------------------------- */
+/* ---- Maps ------------------------------------------------------------------------------------ */
 
 static void map_backward(struct op *o, struct val *out)
 {
@@ -32,7 +32,7 @@ struct val *v_map(struct op *o, struct val *x, unsigned rank, const int64_t *sha
     return val_node(o, y, map_backward, x, NULL, NULL, map);
 }
 
-/* ---- Strided views ------------------------------------------------------------------------------ */
+/* ---- Strided views --------------------------------------------------------------------------- */
 
 struct strides {
     unsigned rank;
@@ -128,7 +128,7 @@ static void dense_strides(const struct val *x, int64_t *stride)
     }
 }
 
-/* ---- The usual ones ----------------------------------------------------------------------------- */
+/* ---- The usual ones -------------------------------------------------------------------------- */
 
 bool broadcast_shape(struct op *o, const struct val *a, const struct val *b, unsigned *rank,
                      int64_t *shape)
@@ -248,7 +248,7 @@ struct val *v_squeeze(struct op *o, struct val *x, unsigned dim)
     return v_reshape(o, x, x->rank - 1, shape);
 }
 
-/* ---- Concatenation ------------------------------------------------------------------------------ */
+/* ---- Concatenation --------------------------------------------------------------------------- */
 
 /* A chain of nodes would cost a copy an input, so the backward knows all inputs at once. */
 struct cat {

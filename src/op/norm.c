@@ -30,7 +30,7 @@ static struct val *statistics(struct op *o, const real *from, enum plumb_dtype d
     return v;
 }
 
-/* ---- Layer normalisation: a row is the last dimensions ------------------------------------------ */
+/* ---- Layer normalisation: a row is the last dimensions --------------------------------------- */
 
 /* Rows of the dimensions that normalized_shape names; false when it does not end x's shape. */
 static bool layer_layout(struct op *o, const struct val *x, struct norm_layout *layout,
@@ -99,7 +99,7 @@ static void run_rms_norm(struct op *o)
     op_return(o, v_norm_rows(o, &norm, x, weight, NULL));
 }
 
-/* ---- Group and instance normalisation ----------------------------------------------------------- */
+/* ---- Group and instance normalisation -------------------------------------------------------- */
 
 static bool group_layout(struct op *o, const struct val *x, int64_t groups,
                          struct norm_layout *layout)
@@ -181,7 +181,7 @@ static void run_instance_norm(struct op *o)
     op_return(o, v_norm_rows(o, &norm, x, weight, bias));
 }
 
-/* ---- Their gradients as operators ---------------------------------------------------------------- */
+/* ---- Their gradients as operators ------------------------------------------------------------ */
 
 /* The gradients that output_mask asks for; None for the others. */
 static void return_gradients(struct op *o, struct norm *norm, struct val *weight, unsigned w_rank,
@@ -232,7 +232,7 @@ static void run_group_norm_backward(struct op *o)
         return_gradients(o, &norm, arg_tensor(o, "weight"), 1, x->shape + 1);
 }
 
-/* ---- Local response normalisation ----------------------------------------------------------------- */
+/* ---- Local response normalisation ------------------------------------------------------------ */
 
 struct window {
     struct span3 span;

@@ -32,8 +32,8 @@ bool norm_forward(struct op *o, const struct norm *norm, const real *x, const re
 bool norm_gradient(struct op *o, const struct norm *norm, const real *x, const real *weight,
                    const real *grad, struct norm_grads to);
 
-/* The same as a value, differentiable in x, weight and bias. norm's mean and rstd are allocated when
- * they are NULL. */
+/* The same as a value, differentiable in x, weight and bias. norm's mean and rstd are allocated
+ * when they are NULL. */
 struct val *v_norm_rows(struct op *o, struct norm *norm, struct val *x, struct val *weight,
                         struct val *bias);
 

@@ -1,4 +1,5 @@
-/* What operator families are written with: values, arguments, and differentiable building blocks.
+/* What operator families are written with: values, arguments, and differentiable building
+ * blocks.
  *
  * A family file defines operators as functions of a running call `struct op`, in the shape
  *
@@ -14,11 +15,11 @@
  *         {0},
  *     };
  *
- * Errors stick: the first failure is kept in the op, every block given a NULL value returns NULL, and
- * an operator need not check in between unless it touches data itself. Values are immutable once
- * made, dense, and live until the call's result is destroyed. Building blocks (v_...) record
- * themselves on the tape when an input needs a gradient, so whatever is composed of them has a
- * backward; an operator that computes by hand gives its own with val_node(). */
+ * Errors stick: the first failure is kept in the op, every block given a NULL value returns
+ * NULL, and an operator need not check in between unless it touches data itself. Values are
+ * immutable once made, dense, and live until the call's result is destroyed. Building blocks
+ * (v_...) record themselves on the tape when an input needs a gradient, so whatever is composed
+ * of them has a backward; an operator that computes by hand gives its own with val_node(). */
 #ifndef OP_OP_H
 #define OP_OP_H
 
@@ -33,7 +34,7 @@
 
 #define OP_RANK PLUMB_MAX_RANK
 
-/* ---- Values ------------------------------------------------------------------------------------ */
+/* ---- Values ---------------------------------------------------------------------------------- */
 
 struct op;
 struct val;
@@ -64,15 +65,16 @@ struct op_leaf {
     struct val *val; /* once asked for */
 };
 
-/* The running call. Families use the functions below, not the fields, but for `raised` and `own`. */
+/* The running call. Families use the functions below, not the fields, but for `raised` and
+ * `own`. */
 struct op {
     const struct plumb_call *call;
     bool raised; /* the reference: no rounding to narrow types on the way */
     struct arena *arena;
     struct plumb_error *err;
     bool failed;
-    size_t bytes, limit; /* allocated so far; what a call may take */
-    struct val *tape;    /* newest first */
+    size_t bytes, limit;    /* allocated so far; what a call may take */
+    struct val *tape;       /* newest first */
     struct op_leaf *leaves; /* the tensors of args, depth first, then those of kwargs */
     size_t n_leaves, n_arg_leaves;
     const struct op_signature *signature;
@@ -127,7 +129,8 @@ int64_t int_wrap(enum plumb_dtype dtype, int64_t v);
 /* Rounds to the float dtype when it is narrower than real and the call is not raised. */
 real real_round(const struct op *o, enum plumb_dtype dtype, real v);
 
-/* dim counted from the end when negative; fails when outside. rank 0 counts as 1. Returns 0 then. */
+/* dim counted from the end when negative; fails when outside. rank 0 counts as 1. Returns 0
+ * then. */
 unsigned val_dim(struct op *o, const struct val *x, int64_t dim);
 /* Elements before, of and after a dimension: x is [outer][length][inner]. */
 struct span3 {
@@ -136,7 +139,7 @@ struct span3 {
 struct span3 val_span(const struct val *x, unsigned dim);
 bool same_shape(const struct val *a, const struct val *b);
 
-/* ---- Arguments, by the names of the signature -------------------------------------------------- */
+/* ---- Arguments, by the names of the signature ------------------------------------------------ */
 
 bool arg_given(struct op *o, const char *name);          /* present and not None */
 struct val *arg_tensor(struct op *o, const char *name);  /* NULL when None */
@@ -147,15 +150,16 @@ double arg_number(struct op *o, const char *name); /* int, float, bool, or tenso
 bool arg_bool(struct op *o, const char *name);
 const char *arg_text(struct op *o, const char *name);       /* NULL when None */
 enum plumb_dtype arg_dtype(struct op *o, const char *name); /* PLUMB_DTYPE_COUNT when None */
-/* A list of integers (a lone integer is a list of one), at most OP_RANK of them. n is 0 for None. */
+/* A list of integers (a lone integer is a list of one), at most OP_RANK of them. n is 0 for
+ * None. */
 const int64_t *arg_ints(struct op *o, const char *name, size_t *n);
 const double *arg_numbers(struct op *o, const char *name, size_t *n);
-/* The raw argument, for what fits none of these (indices with slices); NULL when absent. Its tensors
- * become values through arg_value(). */
+/* The raw argument, for what fits none of these (indices with slices); NULL when absent. Its
+ * tensors become values through arg_value(). */
 const struct plumb_arg *arg_raw(struct op *o, const char *name);
 struct val *arg_value(struct op *o, const struct plumb_arg *tensor);
 
-/* ---- Results ----------------------------------------------------------------------------------- */
+/* ---- Results --------------------------------------------------------------------------------- */
 
 void op_return(struct op *o, struct val *x); /* appends; NULL only after a failure */
 void op_return_none(struct op *o);
@@ -163,7 +167,7 @@ void op_return_bool(struct op *o, bool value); /* a Python bool */
 void op_return_int(struct op *o, int64_t value);
 void op_return_tuple(struct op *o); /* the results are a tuple even if there is just one */
 
-/* ---- Types ------------------------------------------------------------------------------------- */
+/* ---- Types ----------------------------------------------------------------------------------- */
 
 /* torch's result type of two operands (dimensioned beats 0-d beats number within a kind). */
 enum plumb_dtype promote(const struct val *a, const struct val *b);
@@ -171,7 +175,7 @@ enum plumb_dtype promote_dtypes(enum plumb_dtype a, enum plumb_dtype b); /* of t
 /* The default float type for integers and bools, else the type itself. */
 enum plumb_dtype float_dtype(enum plumb_dtype dtype);
 
-/* ---- Building blocks: differentiable unless said otherwise -------------------------------------- */
+/* ---- Building blocks: differentiable unless said otherwise ----------------------------------- */
 
 struct val *v_number(struct op *o, double value); /* weak float, 0-d */
 struct val *v_int(struct op *o, int64_t value);   /* weak int, 0-d */

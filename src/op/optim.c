@@ -202,7 +202,7 @@ static void run_adamw(struct op *o)
     plain_adam(o, true);
 }
 
-/* ---- Stochastic gradient descent ----------------------------------------------------------------- */
+/* ---- Stochastic gradient descent ------------------------------------------------------------- */
 
 struct sgd {
     real lr, momentum, dampening, weight_decay, inverse_scale;
@@ -267,7 +267,7 @@ static void run_sgd(struct op *o)
     op_return_tuple(o);
 }
 
-/* ---- The steps of torch_npu ---------------------------------------------------------------------- */
+/* ---- The steps of torch_npu ------------------------------------------------------------------ */
 
 /* var, m and v, as a list `out` or one by one. */
 static bool read_state(struct op *o, struct val **state)
@@ -347,7 +347,7 @@ static void run_npu_adamw(struct op *o)
     op_return(o, v);
 }
 
-/* ---- Lists of gradients -------------------------------------------------------------------------- */
+/* ---- Lists of gradients ---------------------------------------------------------------------- */
 
 /* Each times inv_scale; found_inf becomes 1 where any of them is not finite. */
 static void run_unscale(struct op *o)
@@ -375,7 +375,7 @@ static void run_unscale(struct op *o)
     op_return_tuple(o);
 }
 
-/* ---- The table ----------------------------------------------------------------------------------- */
+/* ---- The table ------------------------------------------------------------------------------- */
 
 #define LISTS                                                                                      \
     "(Tensor[] input|self|params, Tensor[] grads, Tensor[] exp_avgs, Tensor[] exp_avg_sqs, "       \

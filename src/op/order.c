@@ -46,7 +46,7 @@ void sort_row(const struct row *row, bool descending, int64_t *order, int64_t *s
         order[k] = from[k];
 }
 
-/* ---- Choosing ---------------------------------------------------------------------------------- */
+/* ---- Choosing -------------------------------------------------------------------------------- */
 
 struct choice {
     struct chooser chooser;
@@ -87,7 +87,7 @@ struct val *v_choose(struct op *o, struct val *x, unsigned dim, struct chooser c
     return v_map(o, x, fold.rank, fold.shape, map);
 }
 
-/* ---- Operators --------------------------------------------------------------------------------- */
+/* ---- Operators ------------------------------------------------------------------------------- */
 
 static void choose_all(const struct row *row, const struct chooser *self)
 {

@@ -22,7 +22,8 @@ static inline bool comes_before(const struct row *row, int64_t a, int64_t b, boo
     return descending ? nan_u : nan_v && !nan_u;
 }
 
-/* Fills order with the places of the row's elements, in their order. scratch has room for as many. */
+/* Fills order with the places of the row's elements, in their order. scratch has room for as
+ * many. */
 void sort_row(const struct row *row, bool descending, int64_t *order, int64_t *scratch);
 
 /* How elements of a row are chosen: fn writes the places of `take` of them to `order`, which like

@@ -47,7 +47,8 @@ static bool within(enum pad_mode mode, int64_t pad, int64_t n)
     }
 }
 
-/* The padded shape and where its elements come from. pads: before and after, last dimension first. */
+/* The padded shape and where its elements come from. pads: before and after, last dimension
+ * first. */
 static const int64_t *pad_map(struct op *o, const struct val *x, enum pad_mode mode,
                               const int64_t *pads, size_t n, int64_t *shape)
 {

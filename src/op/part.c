@@ -1,9 +1,10 @@
-/* Parts of a tensor: read, written, and their gradients put back: select, slice, diagonal, unfold. */
+/* Parts of a tensor: read, written, and their gradients put back: select, slice, diagonal,
+ * unfold. */
 #include "op/place.h"
 
 #include <string.h>
 
-/* ---- Views: what the arguments of the call choose of x ------------------------------------------- */
+/* ---- Views: what the arguments of the call choose of x --------------------------------------- */
 
 typedef struct val *view_fn(struct op *o, struct val *x);
 
@@ -130,7 +131,7 @@ static struct val *strided_of(struct op *o, struct val *x)
     return v_strided(o, x, (unsigned)n, size, stride, offset);
 }
 
-/* ---- Reading, writing, and putting a gradient back --------------------------------------------------- */
+/* ---- Reading, writing, and putting a gradient back ------------------------------------------- */
 
 static void run_narrow(struct op *o)
 {
@@ -239,7 +240,7 @@ static void run_unfold_backward(struct op *o)
     view_backward(o, windows_of);
 }
 
-/* ---- New diagonals and triangles --------------------------------------------------------------------- */
+/* ---- New diagonals and triangles ------------------------------------------------------------- */
 
 /* The last dimension of x on the diagonal of a new square one made of dimensions a and b of the
  * result. */

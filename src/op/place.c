@@ -153,7 +153,7 @@ struct val *v_pick_dim(struct op *o, struct val *x, unsigned dim, int64_t length
     return v_pick(o, x, shape, all);
 }
 
-/* ---- Writing ------------------------------------------------------------------------------------ */
+/* ---- Writing --------------------------------------------------------------------------------- */
 
 static struct val *copy_of(struct op *o, const struct val *x)
 {

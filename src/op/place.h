@@ -1,4 +1,5 @@
-/* What the families that move elements share: checked shapes, maps of places, and writing into them. */
+/* What the families that move elements share: checked shapes, maps of places, and writing into
+ * them. */
 #ifndef OP_PLACE_H
 #define OP_PLACE_H
 
@@ -24,8 +25,8 @@ struct val *arg_index(struct op *o, const char *name);
 /* A list of integers of any length, a lone integer, or a tensor of integers. n is 0 for None. */
 const int64_t *arg_many_ints(struct op *o, const char *name, size_t *n);
 
-/* out[j0, j1, ...] = x[index[0][j0], index[1][j1], ...]; index[d] NULL: all of dimension d; a negative
- * place gives 0. shape[d] is the length of index[d] and is set here where that is NULL. */
+/* out[j0, j1, ...] = x[index[0][j0], index[1][j1], ...]; index[d] NULL: all of dimension d; a
+ * negative place gives 0. shape[d] is the length of index[d] and is set here where that is NULL. */
 const int64_t *pick_map(struct op *o, const struct val *x, int64_t *shape,
                         const int64_t *const *index);
 struct val *v_pick(struct op *o, struct val *x, int64_t *shape, const int64_t *const *index);

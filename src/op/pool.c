@@ -10,7 +10,7 @@ static bool axis_alloc(struct op *o, struct axis *a)
     return a->start && a->end && a->size;
 }
 
-/* ---- Windows from arguments -------------------------------------------------------------------- */
+/* ---- Windows from arguments ------------------------------------------------------------------ */
 
 bool pool_read(struct op *o, unsigned nd, struct sliding *s)
 {
@@ -77,7 +77,7 @@ static bool share(struct op *o, struct axis *a)
     return true;
 }
 
-/* ---- Setting up -------------------------------------------------------------------------------- */
+/* ---- Setting up ------------------------------------------------------------------------------ */
 
 /* The pool over the last nd dimensions of x, sizes of the input only. */
 static struct pool *pool_begin(struct op *o, const struct val *x, unsigned nd)

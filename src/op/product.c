@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-/* ---- Chains ------------------------------------------------------------------------------------ */
+/* ---- Chains ---------------------------------------------------------------------------------- */
 
 enum { MAX_CHAIN = 64 };
 
@@ -96,7 +96,7 @@ static void run_matrix_power(struct op *o)
     op_return(o, n == 0 ? v_identity_like(o, x) : result);
 }
 
-/* ---- Along chosen dimensions ------------------------------------------------------------------- */
+/* ---- Along chosen dimensions ----------------------------------------------------------------- */
 
 static struct val *vecdot(struct op *o, struct val *a, struct val *b, int64_t dim)
 {
@@ -264,7 +264,7 @@ static void run_bilinear(struct op *o)
     op_return(o, y && bias ? v_add(o, y, matmul_operand(o, bias, y->dtype)) : y);
 }
 
-/* ---- Something larger -------------------------------------------------------------------------- */
+/* ---- Something larger ------------------------------------------------------------------------ */
 
 /* a gets a dimension of 1 after each of its own, b before: multiplied they interleave. */
 static void run_kron(struct op *o)

@@ -132,7 +132,7 @@ static void run_mode(struct op *o)
     choose_one(o, arg_tensor(o, "input"), (struct chooser){.fn = choose_mode});
 }
 
-/* ---- Quantiles --------------------------------------------------------------------------------- */
+/* ---- Quantiles ------------------------------------------------------------------------------- */
 
 enum interpolation { LINEAR, LOWER, HIGHER, MIDPOINT, NEAREST };
 

@@ -1,8 +1,9 @@
-/* The number type that operators compute in. Every file of this room but blas.c and registry.c is
- * compiled once for each: float for devices, double for the reference, long double for the reference
- * of float64. OP_REAL says which (32, 64 or 80). Float and double have a second copy for processors
- * with AVX2 (OP_AVX2), of the same results to the last bit: the compiler may use wider vectors, but
- * neither reorder nor fuse. Names that must differ between the copies go through OP_SYM. */
+/* The number type that operators compute in. Every file of this room but blas.c and registry.c
+ * is compiled once for each: float for devices, double for the reference, long double for the
+ * reference of float64. OP_REAL says which (32, 64 or 80). Float and double have a second copy
+ * for processors with AVX2 (OP_AVX2), of the same results to the last bit: the compiler may use
+ * wider vectors, but neither reorder nor fuse. Names that must differ between the copies go
+ * through OP_SYM. */
 #ifndef OP_REAL_H
 #define OP_REAL_H
 

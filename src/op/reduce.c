@@ -3,7 +3,7 @@
 #include "op/rows.h"
 #include "op/sum.h"
 
-/* ---- Sum and mean ------------------------------------------------------------------------------ */
+/* ---- Sum and mean ---------------------------------------------------------------------------- */
 
 struct sum_saved {
     struct span3 span;
@@ -198,7 +198,7 @@ static void run_trace(struct op *o)
     op_return(o, v_sum(o, v_strided(o, x, 1, &n, &step, 0), 0, false));
 }
 
-/* ---- Product ----------------------------------------------------------------------------------- */
+/* ---- Product --------------------------------------------------------------------------------- */
 
 static void prod_row(const struct row *row, void *out)
 {
@@ -266,7 +266,7 @@ static void run_prod(struct op *o)
     op_return(o, as_asked(o, out));
 }
 
-/* ---- Truth ------------------------------------------------------------------------------------- */
+/* ---- Truth ----------------------------------------------------------------------------------- */
 
 /* How many elements of each row are not zero. NaN is not zero. */
 static void count_row(const struct row *row, void *out)
@@ -320,7 +320,7 @@ static void run_any(struct op *o)
     truth(o, false);
 }
 
-/* ---- Log-sum-exp ------------------------------------------------------------------------------- */
+/* ---- Log-sum-exp ----------------------------------------------------------------------------- */
 
 struct lse {
     real *out;

@@ -43,6 +43,22 @@ static const char *family_name(size_t family)
     return names[family];
 }
 
+static const char *family_types(const char *family)
+{
+    static const char *const exact[] = {
+        "arrange", "binary",  "compare", "convert", "create",    "cumulative", "divide",
+        "einsum",  "extreme", "foreach", "gather",  "histogram", "index",      "join",
+        "linear",  "order",   "pad",     "part",    "predicate", "product",    "reduce",
+        "scatter", "shape",   "ternary", "unary",   "unique",
+    };
+    if (strcmp(family, "bits") == 0)
+        return "integers, bool";
+    for (size_t k = 0; k < sizeof exact / sizeof *exact; k++)
+        if (strcmp(family, exact[k]) == 0)
+            return "floats, integers, bool";
+    return "floats";
+}
+
 static void add_names(const struct op_def *d, size_t family, size_t def, size_t op)
 {
     for (const char *s = d->names; *s;) {
@@ -73,6 +89,7 @@ static void make_index(void)
                                   .schema = table[d].schema,
                                   .family = family_name(f),
                                   .about = table[d].about,
+                                  .types = family_types(family_name(f)),
                                   .backward = !(table[d].flags & OP_NO_GRAD),
                                   .random = (table[d].flags & OP_RANDOM) != 0};
             add_names(&table[d], f, d, index_.n_ops++);
@@ -172,7 +189,8 @@ enum plumb_code plumb_op_run(const struct plumb_call *call, enum plumb_precision
     if (!arena)
         return plumb_fail(err, PLUMB_E_NOMEM, "out of memory in %s", call->name);
     out->memory = arena;
-    return copy_for(precision, call_holds_f64(call))(e->family, e->def, call, precision == PLUMB_RAISED, arena, out, err);
+    return copy_for(precision, call_holds_f64(call))(e->family, e->def, call,
+                                                     precision == PLUMB_RAISED, arena, out, err);
 }
 
 void plumb_result_destroy(struct plumb_result *result)

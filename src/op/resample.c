@@ -1,12 +1,13 @@
-/* Other resolutions: interpolate and upsample_... One dimension after the other, each element of the
- * result a weighted sum of a few of the input. */
+/* Other resolutions: interpolate and upsample_... One dimension after the other, each element of
+ * the result a weighted sum of a few of the input. */
 #include "op/place.h"
 
 #include <string.h>
 
-/* ---- Weighted sums along a dimension ------------------------------------------------------------------ */
+/* ---- Weighted sums along a dimension --------------------------------------------------------- */
 
-/* Element j of the result is the sum of weight[k] * x[index[k]] for k in [begin[j], begin[j + 1]). */
+/* Element j of the result is the sum of weight[k] * x[index[k]] for k in [begin[j], begin[j +
+ * 1]). */
 struct blend {
     struct span3 from;
     int64_t length;
@@ -68,7 +69,7 @@ static struct blend *blend_new(struct op *o, int64_t length, int64_t taps)
     return b->begin && b->index && b->weight ? b : NULL;
 }
 
-/* ---- The modes ------------------------------------------------------------------------------------------ */
+/* ---- The modes ------------------------------------------------------------------------------- */
 
 enum mode { MODE_NEAREST, MODE_NEAREST_EXACT, MODE_LINEAR, MODE_CUBIC, MODE_AREA };
 
@@ -197,7 +198,7 @@ static struct val *resampled(struct op *o, struct val *x, enum mode mode, const 
     return x;
 }
 
-/* ---- Arguments ------------------------------------------------------------------------------------------- */
+/* ---- Arguments ------------------------------------------------------------------------------- */
 
 static bool spatial(struct op *o, const struct val *x)
 {

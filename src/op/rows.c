@@ -1,5 +1,5 @@
-/* Rows that lie in one piece are used where they are. Others are copied, several at a time where they
- * interleave, so that memory is read by whole cache lines, and copied back. */
+/* Rows that lie in one piece are used where they are. Others are copied, several at a time where
+ * they interleave, so that memory is read by whole cache lines, and copied back. */
 #include "op/rows.h"
 #include "op/fold.h"
 
@@ -119,7 +119,8 @@ static bool walk(struct op *o, int64_t outer, struct tile tile, const struct row
     if (o->failed)
         return false;
     const int64_t n = size_times(tile.batch, tile.place);
-    /* Rows of nothing can be absurdly many. If they had results of their own, those were allocated. */
+    /* Rows of nothing can be absurdly many. If they had results of their own, those were
+     * allocated. */
     if (n == 0 && (arrays->out[0] || arrays->int_out))
         return true;
     if (tile.batch == 1 || tile.channels == 1) {

@@ -20,7 +20,7 @@ const struct op_def *op_family(size_t family)
     return family < sizeof families / sizeof *families ? families[family] : NULL;
 }
 
-/* ---- Results ----------------------------------------------------------------------------------- */
+/* ---- Results --------------------------------------------------------------------------------- */
 
 static struct plumb_arg *next_output(struct op *o, struct val *x)
 {
@@ -80,7 +80,7 @@ void op_return_tuple(struct op *o)
     o->result->tuple = true;
 }
 
-/* ---- Running ----------------------------------------------------------------------------------- */
+/* ---- Running --------------------------------------------------------------------------------- */
 
 /* Puts the given gradient into output k. */
 static void start_grad(struct op *o, size_t k)

@@ -6,8 +6,8 @@
 enum method { SAMPLE_LINEAR, SAMPLE_NEAREST, SAMPLE_CUBIC };
 enum beyond { BEYOND_ZEROS, BEYOND_BORDER, BEYOND_REFLECTION };
 
-/* x is [n][c][spatial...], the grid [n][places...][dims]; spatial sizes innermost first, as the grid
- * names its coordinates. */
+/* x is [n][c][spatial...], the grid [n][places...][dims]; spatial sizes innermost first, as the
+ * grid names its coordinates. */
 struct sampler {
     enum method method;
     enum beyond beyond;
@@ -25,7 +25,7 @@ struct taps {
     real slope[4]; /* of the weight, by the grid's coordinate */
 };
 
-/* ---- Coordinates ------------------------------------------------------------------------------------------ */
+/* ---- Coordinates ----------------------------------------------------------------------------- */
 
 static real clip(real at, int64_t size, real *slope)
 {
@@ -119,7 +119,7 @@ static struct taps find_taps(const struct sampler *s, real grid, int64_t size)
     return t;
 }
 
-/* ---- Sampling --------------------------------------------------------------------------------------------- */
+/* ---- Sampling -------------------------------------------------------------------------------- */
 
 /* All combinations of the taps of the dimensions. */
 struct stencil {
@@ -286,7 +286,7 @@ static void run_grid_sampler_backward(struct op *o)
     op_return(o, gg);
 }
 
-/* ---- Affine grids ------------------------------------------------------------------------------------------ */
+/* ---- Affine grids ---------------------------------------------------------------------------- */
 
 static void run_affine_grid(struct op *o)
 {

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* ---- Reductions at the places --------------------------------------------------------------------- */
+/* ---- Reductions at the places ---------------------------------------------------------------- */
 
 enum reduction { RED_NONE, RED_SUM, RED_PROD, RED_MEAN, RED_MAX, RED_MIN };
 
@@ -103,7 +103,8 @@ static void extreme_backward(struct op *o, struct val *out)
     }
 }
 
-/* Each factor gets the product of the others: of all of them but the zeros, if it is the only zero. */
+/* Each factor gets the product of the others: of all of them but the zeros, if it is the only
+ * zero. */
 static real others(real factor, real product, int64_t zeros)
 {
     if (zeros == 0)
@@ -194,7 +195,7 @@ static struct val *reduce_into(struct op *o, struct val *x, struct val *source, 
     return val_node(o, out, backwards[how], x, source, NULL, r);
 }
 
-/* ---- scatter: a place for every element of the index ------------------------------------------------ */
+/* ---- scatter: a place for every element of the index ----------------------------------------- */
 
 static bool index_fits(const struct val *x, const struct val *index, unsigned dim, bool along)
 {
@@ -282,7 +283,7 @@ static void run_scatter_reduce(struct op *o)
         op_return(o, reduce_into(o, x, source, map, how, arg_bool(o, "include_self")));
 }
 
-/* ---- index_...: whole slices along a dimension ------------------------------------------------------- */
+/* ---- index_...: whole slices along a dimension ----------------------------------------------- */
 
 /* The places of the slices that the index names, in the order of a source of that many slices. */
 static const int64_t *slice_places(struct op *o, struct val *x, bool from_end, unsigned *rank,
@@ -379,7 +380,7 @@ static void run_index_fill(struct op *o)
     op_return(o, v_place(o, x, v_broadcast(o, value, rank, shape), map));
 }
 
-/* ---- Masks, flat places, everything ------------------------------------------------------------------ */
+/* ---- Masks, flat places, everything ---------------------------------------------------------- */
 
 /* The mask, broadcast with x to a common shape; x is replaced by its broadcast. */
 static struct val *common_mask(struct op *o, struct val **x)

@@ -14,7 +14,8 @@ static real bessel_i0(real x)
     return sum;
 }
 
-/* A window at x, which runs from 0 at the ends to 1/2 in the middle; p: the operator's parameters. */
+/* A window at x, which runs from 0 at the ends to 1/2 in the middle; p: the operator's
+ * parameters. */
 typedef real window_fn(real x, const real *p);
 
 static real hamming(real x, const real *p)

@@ -1,5 +1,5 @@
-/* softmax(x)_k = exp(x_k - max) / sum_j exp(x_j - max), and its logarithm: a row at a time, while it
- * is in the cache. */
+/* softmax(x)_k = exp(x_k - max) / sum_j exp(x_j - max), and its logarithm: a row at a time,
+ * while it is in the cache. */
 #include "op/fast.h"
 #include "op/fold.h"
 #include "op/rows.h"
@@ -56,8 +56,8 @@ static void log_softmax_row(const struct row *row, void *context)
         y[k] = x[k] - most - shift;
 }
 
-/* gx = y (g - sum(g y)). As the sum of y is 1, all of g may be shifted; by that of the largest y, the
- * terms that would cancel in a row with a clear winner vanish. */
+/* gx = y (g - sum(g y)). As the sum of y is 1, all of g may be shifted; by that of the largest
+ * y, the terms that would cancel in a row with a clear winner vanish. */
 static void softmax_back_row(const struct row *row, void *context)
 {
     const real *y = row->in[0], *g = row->in[1];
@@ -120,7 +120,7 @@ struct val *v_log_softmax(struct op *o, struct val *x, unsigned dim)
     return by_rows(o, x, dim, log_softmax_row, log_softmax_back);
 }
 
-/* ---- Operators --------------------------------------------------------------------------------- */
+/* ---- Operators ------------------------------------------------------------------------------- */
 
 /* Without a dimension torch's functions take the first or the second, by rank. */
 static unsigned softmax_dim(struct op *o, const struct val *x)

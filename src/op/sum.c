@@ -1,6 +1,6 @@
-/* Sums. Each of a fixed number of lanes carries its own sum and the rounding errors of its additions,
- * so that the compiler can use vectors, the result does not depend on the machine, and no length or
- * cancellation costs accuracy. */
+/* Sums. Each of a fixed number of lanes carries its own sum and the rounding errors of its
+ * additions, so that the compiler can use vectors, the result does not depend on the machine,
+ * and no length or cancellation costs accuracy. */
 #include "op/sum.h"
 #include "op/op.h"
 

@@ -125,7 +125,7 @@ static void run_solve_triangular(struct op *o)
     op_return(o, left ? x : v_matrix_transpose(o, x));
 }
 
-/* ---- Cholesky ---------------------------------------------------------------------------------- */
+/* ---- Cholesky -------------------------------------------------------------------------------- */
 
 /* With P = the lower half of L^T g (diagonal halved): da is the symmetric part of L^-T P L^-1. */
 static void cholesky_backward(struct op *o, struct val *out)

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* ---- Distinct ---------------------------------------------------------------------------------- */
+/* ---- Distinct -------------------------------------------------------------------------------- */
 
 /* n slices of m elements each, one after the other. */
 struct slices {
@@ -149,9 +149,10 @@ static void run_unique_consecutive(struct op *o)
     return_distinct(o, true, internal ? 2 : 0);
 }
 
-/* ---- Looking up -------------------------------------------------------------------------------- */
+/* ---- Looking up ------------------------------------------------------------------------------ */
 
-/* How many elements of a sorted row come before v: those less than v or, with right, not greater. */
+/* How many elements of a sorted row come before v: those less than v or, with right, not
+ * greater. */
 static int64_t find_place(const struct val *row, int64_t base, const int64_t *sorter, int64_t n,
                           const struct val *values, int64_t at, bool right)
 {

@@ -20,7 +20,8 @@ void *op_fail(struct op *o, enum plumb_code code, const char *format, ...)
     return NULL;
 }
 
-/* What one call may take: most of the machine, so that a lie about a shape is refused and not tried. */
+/* What one call may take: most of the machine, so that a lie about a shape is refused and not
+ * tried. */
 static size_t memory_limit(void)
 {
     long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);

@@ -118,7 +118,7 @@ struct val *v_vector_norm(struct op *o, struct val *x, double p, uint64_t dims, 
     return val_node(o, out, norm_back, fold.x, NULL, NULL, s);
 }
 
-/* ---- Operators --------------------------------------------------------------------------------- */
+/* ---- Operators ------------------------------------------------------------------------------- */
 
 static struct val *norm_input(struct op *o)
 {

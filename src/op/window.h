@@ -8,7 +8,8 @@
 
 enum { WINDOW_DIMS = 3 };
 
-/* Dimensions that are not there have in = out = kernel = stride = dilation = 1 and stand in front. */
+/* Dimensions that are not there have in = out = kernel = stride = dilation = 1 and stand in
+ * front. */
 struct window {
     int64_t in[WINDOW_DIMS], out[WINDOW_DIMS], kernel[WINDOW_DIMS], stride[WINDOW_DIMS],
         dilation[WINDOW_DIMS], pad[WINDOW_DIMS]; /* pad: in front; behind, whatever out needs */

@@ -11,7 +11,8 @@ static uint64_t f64_bits(double value)
     return bits;
 }
 
-/* A value that the type already holds exactly, as its bits: sign, ebits of exponent, mbits below. */
+/* A value that the type already holds exactly, as its bits: sign, ebits of exponent, mbits
+ * below. */
 static unsigned float_code(double value, unsigned ebits, unsigned mbits)
 {
     const int bias = (1 << (ebits - 1)) - 1;

@@ -1,5 +1,5 @@
-/* Faults that kernels really have. Each spoils a matrix: the first output of a call, or the gradient of
- * its first argument. */
+/* Faults that kernels really have. Each spoils a matrix: the first output of a call, or the
+ * gradient of its first argument. */
 #ifndef FAULTS_H
 #define FAULTS_H
 

@@ -1,5 +1,5 @@
-/* Faults that kernels really have, planted behind the cpu device: each must be called an error, on its
- * own operator and in its own direction, and on no other. Outputs are of order 1. */
+/* Faults that kernels really have, planted behind the cpu device: each must be called an error,
+ * on its own operator and in its own direction, and on no other. Outputs are of order 1. */
 #define _GNU_SOURCE
 #include "check/faults.h"
 #include "plumb/check.h"
@@ -13,7 +13,7 @@
 
 #include "scratch.h"
 
-/* ---- What is checked ------------------------------------------------------------------------------ */
+/* ---- What is checked ------------------------------------------------------------------------- */
 
 struct sample {
     const char *name, *dtype;
@@ -83,7 +83,7 @@ static void put_dump(const char *path)
     assert_int_equal(fclose(file), 0);
 }
 
-/* ---- Where faults are planted --------------------------------------------------------------------- */
+/* ---- Where faults are planted ---------------------------------------------------------------- */
 
 struct fault {
     const char *text;
@@ -129,7 +129,7 @@ static const struct fault faults[] = {
     {"wrong axis", fault_wrong_axis, "Functional.softmax.0", BACKWARD, false},
 };
 
-/* ---- The device ----------------------------------------------------------------------------------- */
+/* ---- The device ------------------------------------------------------------------------------ */
 
 /* The cpu device with at most one fault. */
 struct faulty {
@@ -178,7 +178,7 @@ static enum plumb_code faulty_run(struct plumb_device *device, const struct plum
     return PLUMB_OK;
 }
 
-/* ---- The check ------------------------------------------------------------------------------------ */
+/* ---- The check ------------------------------------------------------------------------------- */
 
 /* The statuses of each sample, in order. */
 struct verdicts {
@@ -267,8 +267,8 @@ static void test_documented(void **state)
         expect(&faults[k], PLUMB_CHECK_DOCUMENTED);
 }
 
-/* There zeros have no sign, a NaN is one bad value among all, and of several outputs the last that does
- * not pass decides: a warning hides an error before it. */
+/* There zeros have no sign, a NaN is one bad value among all, and of several outputs the last
+ * that does not pass decides: a warning hides an error before it. */
 static void test_msprobe(void **state)
 {
     (void)state;

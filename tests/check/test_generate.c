@@ -79,7 +79,7 @@ static double element(const struct plumb_tensor *t, uint64_t at)
     return plumb_dtype_parts(t->dtype) == 2 ? hypot(numbers[0], numbers[1]) : numbers[0];
 }
 
-/* ---- Generators -------------------------------------------------------------------------------- */
+/* ---- Generators ------------------------------------------------------------------------------ */
 
 static void twister_gives_the_published_numbers(void **state)
 {
@@ -123,7 +123,7 @@ static void draws_come_from_the_chosen_generator(void **state)
     tear_down(&f);
 }
 
-/* ---- Storing ----------------------------------------------------------------------------------- */
+/* ---- Storing --------------------------------------------------------------------------------- */
 
 static void stores_round_to_nearest_even(void **state)
 {
@@ -182,7 +182,7 @@ static void nibbles_keep_their_neighbours(void **state)
     assert_int_equal(bytes[1], 0xF3);
 }
 
-/* ---- Limits ------------------------------------------------------------------------------------ */
+/* ---- Limits ---------------------------------------------------------------------------------- */
 
 static void values_stay_between_the_limits(void **state)
 {
@@ -405,7 +405,7 @@ static void recorded_nan_and_infinity_are_planted(void **state)
     tear_down(&f);
 }
 
-/* ---- Distributions ----------------------------------------------------------------------------- */
+/* ---- Distributions --------------------------------------------------------------------------- */
 
 static void distribution(enum input_kind inputs, double *mean, double *deviation)
 {
@@ -505,7 +505,7 @@ static void adversarial_has_what_it_promises(void **state)
     tear_down(&f);
 }
 
-/* ---- Rules of operators ------------------------------------------------------------------------ */
+/* ---- Rules of operators ---------------------------------------------------------------------- */
 
 static void absurd_tensors_are_refused_before_they_exist(void **state)
 {
@@ -698,7 +698,7 @@ static void twister_refuses_other_inputs(void **state)
     tear_down(&f);
 }
 
-/* ---- Real data --------------------------------------------------------------------------------- */
+/* ---- Real data ------------------------------------------------------------------------------- */
 
 static void write_npy(struct scratch *scratch, const char *name, enum plumb_dtype dtype,
                       const int64_t *shape, const void *data)

@@ -3,10 +3,10 @@
  *
  *     judge_pair < lines of "RULES API FP8 BENCH DEVICE"
  *
- * RULES is documented, msprobe, dropout for the status of that rule alone, or fp8_ulp for the error
- * of one 8-bit float; FP8 is 1 when an input was an 8-bit float. A side is none, bool:1, int:5,
- * float:1.5, str:ab, list:, or FILE.npy@DTYPE, where the type says what the stored bits are (bfloat16
- * kept as uint16). */
+ * RULES is documented, msprobe, dropout for the status of that rule alone, or fp8_ulp for the
+ * error of one 8-bit float; FP8 is 1 when an input was an 8-bit float. A side is none, bool:1,
+ * int:5, float:1.5, str:ab, list:, or FILE.npy@DTYPE, where the type says what the stored bits
+ * are (bfloat16 kept as uint16). */
 #include "check/judge.h"
 #include "check/judge_parts.h"
 #include "plumb/run.h"

@@ -4,7 +4,8 @@
 
 #include <string.h>
 
-/* <gradient, output> for the one output whose gradient is given, in extended precision, as the sum of two doubles. Returns 0, or a code. */
+/* <gradient, output> for the one output whose gradient is given, in extended precision, as the
+ * sum of two doubles. Returns 0, or a code. */
 int op_objective(const struct plumb_call *call, double out[2], struct plumb_error *err);
 
 static bool find(const char *prefix, const char *name, size_t *family, size_t *def)

@@ -53,7 +53,7 @@ class CError(c.Structure):
 
 class COp(c.Structure):
     _fields_ = [("names", c.c_char_p), ("schema", c.c_char_p), ("family", c.c_char_p), ("about", c.c_char_p),
-                ("backward", c.c_bool), ("random", c.c_bool)]
+                ("types", c.c_char_p), ("backward", c.c_bool), ("random", c.c_bool)]
 
 
 def load() -> c.CDLL:
