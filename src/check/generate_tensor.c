@@ -196,6 +196,10 @@ static enum plumb_code load(struct maker *m, const struct place *at, const struc
                           "its data file %.200s holds a tensor of shape %s, not the recorded one",
                           info->data_name, plumb_shape_text(out, text, sizeof text));
     }
+    if (out->dtype != info->dtype && !m->options->msprobe)
+        return plumb_fail(m->err, PLUMB_E_FORMAT,
+                          "its data file %.200s holds %s, but %s was recorded", info->data_name,
+                          plumb_dtype_info(out->dtype)->name, info->dtype_name);
     return convert(m, at->first, out);
 }
 

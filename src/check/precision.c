@@ -16,7 +16,7 @@ struct comparison {
     struct api_list apis;
     struct route *routes;
     size_t n_routes, routes_capacity;
-    struct map route_of; /* "api\ndtype" */
+    struct map route_of; /* "api>dtype", "api<dtype" of a gradient */
     struct arena arena;
     struct buf key, message;
     struct plumb_precision *result;
@@ -35,13 +35,15 @@ static void keep_name(char out[128], struct csv_cell name)
 }
 
 /* The way an API of this type is judged, looked up once. */
-static enum plumb_code find_route(struct comparison *all, struct csv_cell api,
+static enum plumb_code find_route(struct comparison *all, const struct output_name *name,
                                   struct csv_cell dtype, const struct route **route,
                                   struct plumb_error *err)
 {
+    const struct csv_cell api = name->api;
+    const bool gradient = name->direction == DIRECTION_BACKWARD;
     all->key.size = 0;
     buf_append(&all->key, api.text, api.length);
-    buf_append(&all->key, "\n", 1);
+    buf_append(&all->key, gradient ? "<" : ">", 1);
     buf_append(&all->key, dtype.text, dtype.length);
     if (all->key.failed)
         return fail_memory(err);
@@ -64,7 +66,7 @@ static enum plumb_code find_route(struct comparison *all, struct csv_cell api,
     *place = all->n_routes;
     all->key.data[api.length] = '\0'; /* two texts now */
     all->routes[all->n_routes] =
-        precision_route(all->rules, all->key.data, all->key.data + api.length + 1);
+        precision_route(all->rules, all->key.data, all->key.data + api.length + 1, gradient);
     *route = &all->routes[all->n_routes++];
     return PLUMB_OK;
 }
@@ -125,7 +127,7 @@ static enum plumb_code compare_row(struct comparison *all, const struct details_
     if (twice && all->rules == RULES_DOCUMENTED)
         return stop(&all->npu, text, a->line, "is there twice", err);
     const struct route *route = NULL;
-    code = find_route(all, name.api, a->cell[COLUMN_DTYPE], &route, err);
+    code = find_route(all, &name, a->cell[COLUMN_DTYPE], &route, err);
     if (!code)
         code = precision_judge(&all->npu, a, &all->gpu, &b, route, &judged, err);
     if (code)

@@ -33,10 +33,13 @@ static enum plumb_dtype dtype_of(const char *name)
     return dtype == PLUMB_DTYPE_COUNT && strcasestr(name, "hifloat8") ? PLUMB_HIF8 : dtype;
 }
 
-struct route precision_route(enum check_rules rules, const char *api, const char *dtype)
+struct route precision_route(enum check_rules rules, const char *api, const char *dtype,
+                             bool gradient)
 {
     struct route route = {.dtype = dtype_of(dtype)};
     route.standard = standard_route(rules, api, route.dtype, false);
+    if (rules == RULES_DOCUMENTED && gradient && standard_adds_gradients(api))
+        route.standard = STANDARD_BENCHMARK;
     /* The one API on that list is a placeholder, and the document does not know the standard. */
     if (route.standard == STANDARD_ACCUMULATIVE)
         route.standard = STANDARD_BENCHMARK;
@@ -126,10 +129,13 @@ static void judge_documented(const struct metrics *metrics, const struct route *
         standard = STANDARD_BENCHMARK;
         has = true;
     }
-    if (has)
+    if (has) {
         precision_apply(metrics, route, standard, judged);
-    else
+        if (standard != STANDARD_ABSOLUTE)
+            precision_apply_inf_nan(metrics, judged);
+    } else {
         keep_status(metrics, route, judged);
+    }
     if (!details_is_blank(metrics->row->cell[COLUMN_DTYPE]))
         judged->standard = (int)standard;
 }

@@ -26,7 +26,8 @@ struct route {
 };
 
 /* The route of an API; api and dtype end with a NUL. */
-struct route precision_route(enum check_rules rules, const char *api, const char *dtype);
+struct route precision_route(enum check_rules rules, const char *api, const char *dtype,
+                             bool gradient);
 
 struct judged {
     struct field fields[FIELD_COUNT]; /* name, result, standard and message are not among them */

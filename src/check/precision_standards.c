@@ -276,3 +276,16 @@ void precision_apply(const struct metrics *metrics, const struct route *route,
         break;
     }
 }
+
+void precision_apply_inf_nan(const struct metrics *metrics, struct judged *judged)
+{
+    const struct value *a = &metrics->a[COLUMN_INF_NAN], *b = &metrics->b[COLUMN_INF_NAN];
+    const double other = b->kind == VALUE_NUMBER ? b->number : 0;
+    if (a->kind != VALUE_NUMBER || !(a->number > other))
+        return;
+    put_number(judged, FIELD_INF_NAN, a->number);
+    put_verdict(judged, FIELD_INF_NAN_VERDICT, false, true);
+    say(judged, "; ");
+    buf_printf(judged->message, "%s: %.6g is more than the other device's %.6g",
+               precision_column_title(COLUMN_INF_NAN), a->number, other);
+}

@@ -19,4 +19,8 @@ bool precision_has(const struct metrics *metrics, const struct route *route,
 void precision_apply(const struct metrics *metrics, const struct route *route,
                      enum check_standard standard, struct judged *judged);
 
+/* Documented rules: NaN and infinities that the device under test has beyond the other one are an
+ * error whichever standard decides, since the other metrics leave such elements out. */
+void precision_apply_inf_nan(const struct metrics *metrics, struct judged *judged);
+
 #endif

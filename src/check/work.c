@@ -5,6 +5,14 @@
 
 #include <string.h>
 
+/* Draws that were made once, to be made again. */
+struct replay {
+    const struct plumb_draws *source;
+    uint32_t *values;
+    size_t n, room, next;
+    struct arena *arena;
+};
+
 /* A call on its way through the check. */
 struct work {
     const struct work_shared *shared;
@@ -17,6 +25,9 @@ struct work {
     struct plumb_result bench, actual;
     bool msprobe, fp8_input;
     const char *no_backward; /* why there is none although one was recorded, or NULL */
+    const struct plumb_draws *source;
+    struct replay replays[2];    /* of the two sides */
+    struct plumb_draws draws[2]; /* from them */
     struct details_row *rows;
     size_t n_rows, max_rows;
 };
@@ -75,6 +86,14 @@ static enum plumb_code skip_case(struct work *w, const char *why, struct journal
                                   .rows = w->rows,
                                   .n_rows = w->n_rows};
     return code;
+}
+
+/* Leaves the name of a payload file: rows do not depend on where the dump lies. */
+static void drop_folder(struct plumb_error *why)
+{
+    const char *slash = strrchr(why->file, '/');
+    if (slash)
+        memmove(why->file, slash + 1, strlen(slash));
 }
 
 static enum plumb_code skip_error(struct work *w, const char *who, const struct plumb_error *why,
@@ -155,7 +174,8 @@ static enum plumb_code raise_grads(struct work *w, struct plumb_error *err)
 static enum plumb_code give_grads(struct work *w, size_t outputs, bool tuple,
                                   struct plumb_error *err)
 {
-    w->no_backward = backward_refusal(w);
+    if (w->msprobe || w->from.has_backward)
+        w->no_backward = backward_refusal(w);
     if (!w->from.has_backward || w->no_backward || outputs == 0)
         return PLUMB_OK;
     if (w->msprobe && tuple && !tuple_has_backward(w->from.api)) {
@@ -203,14 +223,6 @@ static enum plumb_code run_device(struct work *w, struct plumb_error *err)
     return w->device->run(w->device, &w->call, &w->actual, err);
 }
 
-/* Draws that were made once, to be made again. */
-struct replay {
-    const struct plumb_draws *source;
-    uint32_t *values;
-    size_t n, room, next;
-    struct arena *arena;
-};
-
 static uint32_t replay_next(void *state)
 {
     struct replay *r = state;
@@ -230,16 +242,21 @@ static uint32_t replay_next(void *state)
     return r->values[r->next++];
 }
 
+/* Draws of side k: those of the call, remembered. */
+static const struct plumb_draws *replay_of(struct work *w, int k)
+{
+    w->replays[k] = (struct replay){.source = w->source, .arena = &w->scratch};
+    w->draws[k] = (struct plumb_draws){replay_next, &w->replays[k]};
+    return &w->draws[k];
+}
+
 /* The origin's one generator feeds the inputs, then the operator on either side, then the gradient.
  * Forward and backward run together here, so the operator's draws are made in a first run. */
 static enum plumb_code run_in_draw_order(struct work *w, const char **who, struct plumb_error *err)
 {
-    struct replay bench = {.source = w->call.draws, .arena = &w->scratch};
-    struct replay device = bench;
-    const struct plumb_draws bench_draws = {replay_next, &bench};
-    const struct plumb_draws device_draws = {replay_next, &device};
-    w->raised.draws = &bench_draws;
-    w->call.draws = &device_draws;
+    struct replay *bench = &w->replays[0], *device = &w->replays[1];
+    w->raised.draws = replay_of(w, 0);
+    w->call.draws = replay_of(w, 1);
     *who = "reference: ";
     enum plumb_code code = run_bench(w, err);
     if (code)
@@ -253,11 +270,22 @@ static enum plumb_code run_in_draw_order(struct work *w, const char **who, struc
         code = give_grads(w, outputs, tuple, err);
     if (code || !w->call.n_grads)
         return code;
-    bench.next = device.next = 0;
+    bench->next = device->next = 0;
     *who = "reference: ";
     code = run_bench(w, err);
     *who = "device: ";
     return code ? code : run_device(w, err);
+}
+
+/* A gradient that does not fit costs the backward, not the forward. */
+static enum plumb_code forward_only(struct work *w, const char *who, const struct plumb_error *why,
+                                    struct plumb_error *err)
+{
+    char text[1024];
+    w->no_backward =
+        arena_printf(w->arena, "no backward: %s%s", who, plumb_error_text(why, text, sizeof text));
+    w->call.n_grads = w->raised.n_grads = 0;
+    return w->no_backward ? PLUMB_OK : no_memory(err);
 }
 
 /* Whether the reference returns several results is known only after it ran; the rules that ask
@@ -265,9 +293,8 @@ static enum plumb_code run_in_draw_order(struct work *w, const char **who, struc
  * makes no difference between the sides. */
 static enum plumb_code run_sides(struct work *w, const char **who, struct plumb_error *err)
 {
-    struct replay replay = {.source = w->call.draws, .arena = &w->scratch};
-    const struct plumb_draws draws = {replay_next, &replay};
-    w->call.draws = w->raised.draws = &draws;
+    struct replay *replay = &w->replays[0];
+    w->call.draws = w->raised.draws = replay_of(w, 0);
     enum plumb_code code = PLUMB_OK;
     size_t outputs = 1;
     bool tuple = false;
@@ -278,15 +305,28 @@ static enum plumb_code run_sides(struct work *w, const char **who, struct plumb_
         outputs = w->bench.n_outputs;
         tuple = w->bench.tuple;
     }
+    struct plumb_error why = {0};
     *who = "gradient: ";
-    if ((code = give_grads(w, outputs, tuple, err)))
+    if ((code = give_grads(w, outputs, tuple, &why)) && !w->msprobe)
+        code = forward_only(w, "", &why, &why);
+    *err = why;
+    if (code)
         return code;
     *who = "reference: ";
-    replay.next = 0;
-    if ((!w->bench.memory || w->call.n_grads) && (code = run_bench(w, err)))
+    replay->next = 0;
+    if (!w->bench.memory || w->call.n_grads)
+        code = run_bench(w, err);
+    if (code && w->call.n_grads && !w->msprobe) {
+        const struct plumb_error first = *err;
+        code = forward_only(w, "", &first, err);
+        replay->next = 0;
+        if (!code)
+            code = run_bench(w, err);
+    }
+    if (code)
         return code;
     *who = "device: ";
-    replay.next = 0;
+    replay->next = 0;
     return run_device(w, err);
 }
 
@@ -420,8 +460,10 @@ static enum plumb_code run_and_compare(struct work *w, struct journal_entry *out
         return skip_case(w, "the results are random: there is nothing to compare", out, err);
     enum plumb_code code = op->random && w->shared->inputs.mt ? run_in_draw_order(w, &who, &why)
                                                               : run_sides(w, &who, &why);
-    if (code)
+    if (code) {
+        drop_folder(&why);
         return skip_error(w, who, &why, out, err);
+    }
     if (w->msprobe && w->actual.n_outputs < w->bench.n_outputs)
         return skip_case(w, "the device returned fewer results than the reference", out, err);
     if (dropout && w->bench.n_outputs && w->actual.n_outputs)
@@ -437,11 +479,15 @@ static enum plumb_code prepare(struct work *w, struct plumb_error *why)
     if (code)
         return code;
     see_fp8(w);
+    w->source = w->call.draws;
     w->call.origin_rules = w->msprobe;
-    w->raised = w->call;
-    if (w->msprobe)
+    if (w->msprobe) { /* whose reference gets what was recorded */
         code = convert_raise(&w->call, &w->scratch, &w->raised, why);
-    return code ? code : convert_autocast(&w->call, w->from.output_dtype, &w->scratch, why);
+        return code ? code : convert_autocast(&w->call, w->from.output_dtype, &w->scratch, why);
+    }
+    code = convert_autocast(&w->call, w->from.output_dtype, &w->scratch, why);
+    w->raised = w->call;
+    return code;
 }
 
 /* The origin's one generator has moved on behind a call that is refused late. */
@@ -463,14 +509,6 @@ static enum plumb_code unrun_case(struct work *w, const char *why, struct journa
     out->forward = STATUS_PASS;
     out->backward = STATUS_BLANK;
     return code;
-}
-
-/* Leaves the name of a payload file: rows do not depend on where the dump lies. */
-static void drop_folder(struct plumb_error *why)
-{
-    const char *slash = strrchr(why->file, '/');
-    if (slash)
-        memmove(why->file, slash + 1, strlen(slash));
 }
 
 enum plumb_code work_case(const struct work_shared *shared, size_t i, struct plumb_device *device,

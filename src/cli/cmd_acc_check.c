@@ -160,6 +160,9 @@ static enum plumb_code open_devices(const struct args_list *names, struct plumb_
         enum plumb_code code = plumb_device_open(name, &devices[*n], err);
         if (code)
             return code;
+        if (strcmp(name, "cpu") != 0)
+            cli_message("device %s: the built-in cpu takes its place; there is no other device yet",
+                        name);
     }
     return PLUMB_OK;
 }
@@ -209,6 +212,8 @@ static int check(const struct args_command *command, const struct check_options 
     if (options->dump_option && options->dump)
         return cli_usage(command, "the dump is given twice: %s and %s", options->dump,
                          options->dump_option);
+    if (options->rng == 1 && options->inputs > 0)
+        return cli_usage(command, "--rng msprobe makes uniform values only");
     struct plumb_device *devices[64];
     struct plumb_error err = {0};
     struct plumb_check_summary summary = {0};

@@ -43,7 +43,10 @@ static const struct plumb_op *find_written(const char *text)
         if (strncmp(text, prefixes[k], length) == 0 && text[length] == '.')
             return plumb_op_find(prefixes[k], text + length + 1);
     }
-    return plumb_op_find(NULL, text);
+    const struct plumb_op *op = plumb_op_find(NULL, text);
+    for (size_t k = 0; !op && k < sizeof prefixes / sizeof *prefixes; k++)
+        op = plumb_op_find(prefixes[k], text); /* names that mean one thing under one prefix only */
+    return op;
 }
 
 static int explain_one(const char *name)

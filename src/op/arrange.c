@@ -22,12 +22,17 @@ static struct val *repeated(struct op *o, struct val *x, unsigned n, const int64
     if (!x)
         return NULL;
     const int64_t *index[OP_RANK] = {0};
-    int64_t shape[OP_RANK];
+    int64_t shape[OP_RANK], total = 1;
+    for (unsigned d = 0; d < n; d++) {
+        if (times[d] < 0 || __builtin_mul_overflow(x->shape[d], times[d], &shape[d]) ||
+            __builtin_mul_overflow(total, shape[d], &total) ||
+            total > (int64_t)(o->limit / sizeof(real)))
+            return op_fail(o, PLUMB_E_ARG, "%s: %lld times dimension %u is more than memory holds",
+                           o->call->name, (long long)times[d], d);
+    }
     for (unsigned d = 0; d < n; d++) {
         if (times[d] == 1)
             continue;
-        if (times[d] < 0 || __builtin_mul_overflow(x->shape[d], times[d], &shape[d]))
-            return op_fail(o, PLUMB_E_ARG, "%s: %lld times", o->call->name, (long long)times[d]);
         int64_t *at = op_alloc(o, shape[d] + 1, sizeof *at);
         if (!at)
             return NULL;
@@ -88,7 +93,7 @@ static void run_repeat_interleave(struct op *o)
     struct val *x = arg_tensor(o, "input"), *repeats = arg_operand(o, "repeats");
     if (!repeats || o->failed)
         return;
-    int64_t length;
+    int64_t length = 0;
     if (!x) {
         int64_t *at = repeats->rank == 1 ? interleave(o, repeats, repeats->count, &length) : NULL;
         struct val *out = at ? val_new(o, repeats->dtype, 1, &length) : NULL;

@@ -219,12 +219,11 @@ static bool slide(struct op *o, struct window *w, unsigned d, bool transposed, i
 {
     const int64_t reach = w->dilation[d] * (w->kernel[d] - 1) + 1;
     if (!transposed) {
-        const int64_t room = w->in[d] + 2 * w->pad[d] - reach;
+        const int64_t padded = w->in[d] + 2 * w->pad[d], room = padded - reach;
         if (room < 0)
             return op_fail(o, PLUMB_E_ARG,
                            "%s: a kernel of %lld (dilated) over an input of %lld (padded)",
-                           o->call->name, (long long)reach,
-                           (long long)(w->in[d] + 2 * w->pad[d])) != NULL;
+                           o->call->name, (long long)reach, (long long)padded) != NULL;
         w->out[d] = room / w->stride[d] + 1;
         return true;
     }

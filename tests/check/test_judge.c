@@ -89,7 +89,7 @@ static void test_equal_specials(void **state)
     assert_string_equal(row.shape, "(7,)");
 
     row = singles("softmax", b + 1, d + 1, 5); /* nothing but such pairs */
-    expect(&row, STATUS_PASS, "both sides are zero");
+    expect(&row, STATUS_PASS, "the same on both sides");
 }
 
 /* One bad value among very many is as bad as many. */
