@@ -196,11 +196,10 @@ static void keep_memory(void)
     mallopt(M_MMAP_MAX, 0);
     mallopt(M_TRIM_THRESHOLD, INT_MAX);
     const size_t size = (size_t)INT_MAX / 16 * 15; /* more would be trimmed */
-    const uintptr_t step = (uintptr_t)sysconf(_SC_PAGESIZE);
-    void *range = malloc(size);
-    const uintptr_t first = ((uintptr_t)range + step - 1) / step * step;
+    const size_t step = (size_t)sysconf(_SC_PAGESIZE);
+    void *range = aligned_alloc(step, size / step * step);
     if (range)
-        madvise((void *)first, size - step, MADV_HUGEPAGE); /* no harm where it is refused */
+        madvise(range, size / step * step, MADV_HUGEPAGE); /* no harm where it is refused */
     free(range);
 }
 

@@ -205,7 +205,7 @@ struct val *v_transpose(struct op *o, struct val *x, unsigned a, unsigned b)
 {
     if (!x || x->rank == 0)
         return x;
-    unsigned dims[OP_RANK];
+    unsigned dims[OP_RANK] = {0};
     for (unsigned d = 0; d < x->rank; d++)
         dims[d] = d == a ? b : d == b ? a : d;
     return v_permute(o, x, dims);

@@ -23,12 +23,13 @@ static bool project_inputs(struct op *o, struct val **xs, int64_t embed)
     static const char *const names[3] = {"q_proj_weight", "k_proj_weight", "v_proj_weight"};
     struct val *packed = arg_tensor(o, "in_proj_weight"), *bias = arg_tensor(o, "in_proj_bias");
     const bool separate = arg_bool(o, "use_separate_proj_weight");
-    if (bias && (bias->rank != 1 || bias->shape[0] != 3 * embed))
+    const long long all = 3 * (long long)embed;
+    if (bias && (bias->rank != 1 || bias->shape[0] != all))
         return op_fail(o, PLUMB_E_ARG, "%s: in_proj_bias must have %lld numbers", o->call->name,
-                       (long long)(3 * embed)) != NULL;
-    if (!separate && (!packed || packed->rank != 2 || packed->shape[0] != 3 * embed))
+                       all) != NULL;
+    if (!separate && (!packed || packed->rank != 2 || packed->shape[0] != all))
         return op_fail(o, PLUMB_E_ARG, "%s: in_proj_weight must have %lld rows", o->call->name,
-                       (long long)(3 * embed)) != NULL;
+                       all) != NULL;
     for (int64_t i = 0; i < 3; i++) {
         struct val *weight = separate ? arg_tensor(o, names[i]) : part_of(o, packed, i, embed);
         if (!weight || weight->rank != 2 || weight->shape[0] != embed)
@@ -192,7 +193,8 @@ static void run_multihead(struct op *o)
     struct val *mask = q ? masks(o, q->dtype, batch, heads, extra) : NULL;
     if (o->failed)
         return;
-    const double scale = 1 / sqrt((double)(embed / heads));
+    const int64_t width = embed / heads;
+    const double scale = 1 / sqrt((double)width);
     struct val *weights = NULL, *y;
     if (arg_bool(o, "need_weights")) {
         weights = v_attention_weights(o, q, k, mask, scale, false);

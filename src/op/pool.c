@@ -36,7 +36,7 @@ static bool slide(struct op *o, const struct sliding *s, unsigned d, struct axis
                        o->call->name, (long long)s->pad[d]) != NULL;
     if (a->in > INT64_MAX / 4 || room < 0)
         return op_fail(o, PLUMB_E_ARG, "%s: no window of %lld fits into %lld elements (padded)",
-                       o->call->name, (long long)reach, (long long)(room + reach)) != NULL;
+                       o->call->name, (long long)reach, (long long)room + (long long)reach) != NULL;
     a->out = (room + (s->ceil ? s->stride[d] - 1 : 0)) / s->stride[d] + 1;
     if (s->ceil && (a->out - 1) * s->stride[d] >= a->in + s->pad[d])
         a->out--; /* the last window would begin in the padding behind */

@@ -197,7 +197,7 @@ static void run_tensordot(struct op *o)
     const struct plumb_arg *dims = arg_raw(o, "dims_self"), *others = arg_raw(o, "dims_other");
     if (!a || !b)
         return;
-    unsigned a_dims[OP_RANK], b_dims[OP_RANK], n = 0;
+    unsigned a_dims[OP_RANK] = {0}, b_dims[OP_RANK] = {0}, n = 0;
     if (!others || others->kind == PLUMB_ARG_NONE) {
         if (dims->kind == PLUMB_ARG_LIST && dims->n_items == 2) {
             others = &dims->items[1];

@@ -273,7 +273,8 @@ static void run_grid_sampler_backward(struct op *o)
     struct sampler *s = prepare(o, x, grid, method, beyond, shape);
     if (!s || !grad)
         return;
-    if (grad->rank != x->rank || memcmp(grad->shape, shape, x->rank * sizeof *shape) || !grad->f) {
+    if (grad->rank != x->rank || memcmp(grad->shape, shape, x->rank * sizeof *shape) != 0 ||
+        !grad->f) {
         op_fail(o, PLUMB_E_ARG, "%s: the gradient does not have the shape of the samples",
                 o->call->name);
         return;
