@@ -34,9 +34,10 @@ def check(dump: Path, *more: str, command: str = "acc_check", **how: Any
 
 
 def tables(folder: Path) -> Tuple[bytes, bytes]:
-    """The result and the details, of the only run in a folder."""
+    """The result and its details, of the only run in a folder. A kill right at the start may leave a details file
+    that has no result yet; nobody resumes that one."""
     result, = folder.glob("accuracy_checking_result_*.csv")
-    details, = folder.glob("accuracy_checking_details_*.csv")
+    details = folder / result.name.replace("_result_", "_details_")
     return result.read_bytes(), details.read_bytes()
 
 
