@@ -40,7 +40,7 @@ struct route precision_route(enum check_rules rules, const char *api, const char
     route.standard = standard_route(rules, api, route.dtype, false);
     if (rules == RULES_DOCUMENTED && gradient && standard_adds_gradients(api))
         route.standard = STANDARD_BENCHMARK;
-    /* The one API on that list is a placeholder, and the document does not know the standard. */
+    /* The document does not know that standard, and no real API is on its list. */
     if (route.standard == STANDARD_ACCUMULATIVE)
         route.standard = STANDARD_BENCHMARK;
     route.level = standard_level_of(rules, api);

@@ -180,6 +180,8 @@ static void print_summary(const struct plumb_check_summary *s, bool quiet)
         if (s->repeated)
             printf("; %llu repeat others and were left out", (unsigned long long)s->repeated);
         putchar('\n');
+        if (pass + warning + error + skip + s->resumed + s->repeated == 0)
+            cli_message("the dump records no calls; was it made with level L1 or mix?");
     }
     printf("%s\n%s\n", s->result, s->details);
     if (*s->error_data)

@@ -143,7 +143,7 @@ class Documented(unittest.TestCase):
             wanted = rows(case / "api_precision_compare_details.csv")[1:]
             self.assertEqual([row[0] for row in got], [row[0] for row in wanted])
             for row, their in zip(got, wanted):
-                if "test_api" in row[0]:  # a placeholder of theirs, without the cells it would need
+                if "test_api" in row[0]:  # no real API: its rows lack the cells that would decide
                     self.assertEqual(row[25:27], ["SKIP", "benchmark comparison"], row)
                 elif "conv2d.113." in row[0]:  # 0.999, which the document wants to be exceeded
                     self.assertEqual(row[25:27], ["error", "dual-1000"], row)
