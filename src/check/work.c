@@ -381,6 +381,18 @@ static const char *message_of(const struct details_row *rows, size_t n, enum che
     return "";
 }
 
+/* The same, with the output it is about: "forward.output.0: ..."; NULL when out of memory. */
+static const char *verdict_of(const struct work *w, const struct journal_entry *out,
+                              enum check_status status)
+{
+    const size_t length = strlen(w->from.name) + 1;
+    for (size_t k = 0; k < out->n_rows; k++)
+        if (out->rows[k].status == status)
+            return arena_printf(w->arena, "%s: %s", out->rows[k].name + length,
+                                out->rows[k].message);
+    return "";
+}
+
 static const char *result_message(const struct work *w, const struct journal_entry *out,
                                   size_t n_forward)
 {
@@ -389,7 +401,7 @@ static const char *result_message(const struct work *w, const struct journal_ent
         return message_of(out->rows + n_forward, out->n_rows - n_forward, STATUS_SKIP);
     for (size_t k = 0; k < 2; k++)
         if (out->forward == order[k] || out->backward == order[k])
-            return message_of(out->rows, out->n_rows, order[k]);
+            return verdict_of(w, out, order[k]);
     return "";
 }
 
@@ -427,7 +439,7 @@ static enum plumb_code compare_sides(struct work *w, struct journal_entry *out,
     out->backward = w->no_backward ? STATUS_SKIP
                                    : judge_rows(rules, w->rows + n_forward, w->n_rows - n_forward);
     out->message = result_message(w, out, n_forward);
-    return PLUMB_OK;
+    return out->message ? PLUMB_OK : no_memory(err);
 }
 
 static enum plumb_code save_failure(struct work *w, const struct journal_entry *out,
