@@ -1,0 +1,119 @@
+"""What the C extension offers. Nothing here knows PyTorch: tensors come as addresses.
+
+Every call that touches tensor memory releases the interpreter lock. Failures raise plumb.Error with
+plumb's one-line message (file, byte, reason); wrong Python types raise TypeError.
+"""
+
+from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple, Union
+
+class Error(Exception):
+    """What plumb says when it cannot do something; `code` is one of NOMEM IO FORMAT UNSUPPORTED ARG."""
+    code: str
+
+class Tensor:
+    """A view of CPU memory. `owner` is kept alive as long as the view; shapes and strides are in
+    elements; without stride the memory is dense in C order. dtype is any name plumb knows:
+    "torch.float32", "bfloat16", "<f4" is not."""
+    def __new__(cls, pointer: int, dtype: str, shape: Sequence[int], stride: Optional[Sequence[int]] = None,
+                requires_grad: bool = False, owner: object = None) -> "Tensor": ...
+    pointer: int
+    dtype: str               # "float32"
+    shape: Tuple[int, ...]
+    stride: Tuple[int, ...]
+    count: int
+    nbytes: int              # of the dense form
+    requires_grad: bool
+    def stats(self) -> "Stats": ...
+    def crc32(self) -> int:
+        """Of the dense bytes, as zlib does it."""
+    def xor64(self) -> int:
+        """The dense bytes, padded with zeros to a multiple of 8, xor-ed as little-endian words."""
+    def copy_into(self, pointer: int, nbytes: int) -> None:
+        """Writes the dense bytes; nbytes is the room there and must be enough."""
+    def value(self) -> Any:
+        """The one element of a tensor of one element, as a Python number."""
+    def save(self, path: str) -> None:
+        """One file: .pt or .npy by its ending."""
+
+class Stats(Tuple[Any, ...]):
+    """(min, max, mean, std, norm, nan, pos_inf, neg_inf). min and max are int (exact) for integer
+    types, bool for bool, of |x| for complex; NaN spreads to all five; None where there is nothing to
+    say (an empty tensor: all five; complex: norm)."""
+
+Value = Any  # None, bool, int, float, complex, str, Tensor, DType, Device, slice, Ellipsis, list/tuple/dict of these
+
+class DType(str):
+    """A dtype as an operator's argument: DType("torch.float16")."""
+class Device(str):
+    """A device as an operator's argument."""
+
+# -- Operators -------------------------------------------------------------------------------------
+
+def has_op(prefix: Optional[str], name: str) -> bool: ...
+def run_op(prefix: Optional[str], name: str, args: Sequence[Value], kwargs: Dict[str, Value],
+           grads: Optional[Sequence[Optional[Tensor]]] = None, raised: bool = True,
+           ) -> Tuple[List[Value], bool, List[Optional[Tensor]]]:
+    """Runs plumb's operator (raised: the float64 reference; else in the recorded types) and returns
+    its outputs, whether they are a tuple, and, when grads of the outputs were given, the gradients
+    of the tensors in args then kwargs. Result tensors own their memory."""
+
+# -- Comparison ------------------------------------------------------------------------------------
+
+def compare(target: Tensor, golden: Tensor, metrics: Optional[Sequence[str]] = None, *,
+            rtol: float = 1e-3, atol: float = 1e-5, gt: float = 0.0, equal_nan: bool = True,
+            ) -> Dict[str, Any]:
+    """Named metrics (all when metrics is None) of a pair with the same number of elements; `index`
+    of the largest error comes as max_abs_index."""
+
+def judge(target: Tensor, golden: Tensor, standard: str, settings: Sequence[str] = (),
+          ) -> Tuple[str, str, Dict[str, Any]]:
+    """("pass" | "suspicious" | "fail", the rule that decided, all metrics it needed)."""
+
+# -- Tables and runs -------------------------------------------------------------------------------
+
+class Table:
+    """The one table that all results are put into."""
+    def __new__(cls, columns: Sequence[str], rows: Sequence[Sequence[Any]] = (),
+                severities: Optional[Sequence[int]] = None) -> "Table": ...
+    columns: List[str]
+    def __len__(self) -> int: ...
+    def __getitem__(self, row: int) -> Tuple[Any, ...]: ...
+    def severity(self, row: int) -> int: ...   # 0 normal, 1 suspicious, 2 failed
+    def add(self, cells: Sequence[Any], severity: int = 0) -> None: ...
+    def save(self, path: str) -> None: ...     # .csv .json .md .xlsx .txt by its ending
+    def text(self, width: int = 0, wide: bool = False, colour: bool = False,
+             format: str = "box") -> str: ...  # box, csv, json, markdown
+
+def compare_runs(target: str, golden: str, standard: Optional[str] = None, settings: Sequence[str] = (),
+                 metrics: Optional[str] = None, match: Optional[str] = None, wide: bool = False,
+                 ) -> Tuple[Table, str, Dict[str, int]]:
+    """What `plumb compare` does: the table, the closing lines, and the counts compared, passed,
+    suspicious, failed, unmatched, unreadable."""
+def summarise_run(path: str) -> Table: ...
+
+# -- Writing ---------------------------------------------------------------------------------------
+
+class Writer:
+    """Writes tensors to files on a thread of its own. What is handed in is copied before the call
+    returns, so the caller may change it at once; at most `budget` bytes wait (a larger tensor is
+    written by the caller). After a fork the child's calls write by themselves. Errors never raise
+    here: they are collected."""
+    def __new__(cls, budget: int = 32 << 20) -> "Writer": ...
+    def save(self, path: str, tensor: Tensor) -> None:
+        """.pt or .npy; the folder must be there."""
+    def open_h5(self, path: str, global_rank: int = -1, local_rank: int = -1) -> int:
+        """A module dump; returns its number."""
+    def add_h5(self, file: int, name: str, step: int, tensor: Tensor) -> None: ...
+    def close_h5(self, file: int) -> None: ...
+    def flush(self) -> None:
+        """Returns when nothing waits."""
+    def close(self) -> None:
+        """Flushes, closes every file, ends the thread."""
+    def errors(self) -> List[Tuple[str, str]]:
+        """(path or tensor name, message) of what could not be written, and forgets them."""
+
+# -- Text ------------------------------------------------------------------------------------------
+
+def json_text(value: Any, level: int = 0) -> str:
+    """As json.dumps(value, indent=1) would write it `level` deep (NaN, Infinity bare, non-ASCII
+    escaped), only fast. dict, list, tuple, str, int, float, bool, None."""
