@@ -29,6 +29,9 @@ enum plumb_arg_kind {
     PLUMB_ARG_OTHER,  /* recorded, but not what it was: an empty object, a process group, ... */
 };
 
+/* "a tensor", "an int", "None", ... */
+const char *plumb_arg_kind_text(enum plumb_arg_kind kind);
+
 /* One argument or result. Only the fields of its kind mean something. */
 struct plumb_arg {
     enum plumb_arg_kind kind;

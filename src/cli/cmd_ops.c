@@ -27,7 +27,10 @@ static void explain(struct buf *out, const struct plumb_op *op)
     buf_printf(out, "  backward     %s\n",
                op->backward ? "yes, by formula or through the tape" : "none: no gradient exists");
     if (op->random)
-        buf_text(out, "  random       results are compared by their share of zeros only\n");
+        buf_printf(out, "  random       %s\n",
+                   strcmp(op->family, "random") == 0
+                       ? "acc_check skips it: there is nothing to compare"
+                       : "results are compared by their share of zeros only");
     buf_printf(out,
                "  types        %s; floats are float16, bfloat16, float32, float64 and 8-bit ones\n"
                "  devices      cpu\n",
@@ -119,7 +122,8 @@ static int run_ops(const void *context)
     if (code)
         cli_report(&err);
     else if (!cli_is_machine_format(options->view.format))
-        printf("%zu operators under %zu names\n", count, names);
+        printf("%zu operators under %zu names; others run through PyTorch where it is installed\n",
+               count, names);
     plumb_table_free(table);
     return code ? CLI_UNUSABLE : CLI_OK;
 }
@@ -150,7 +154,8 @@ const struct args_command cmd_ops = {
     .usage = "[NAME] [options]",
     .about = "Lists the operators that plumb computes by itself, with the names under which a dump "
              "may call them, or explains one. Under the names of Functional, Tensor, Torch, Aten "
-             "and NPU they are the same.",
+             "and NPU they are the same. acc_check runs what is not listed through PyTorch, when "
+             "that is installed.",
     .sets = sets,
     .examples = examples,
     .exits = "0 when there is such an operator\n"

@@ -252,10 +252,64 @@ struct misfit {
     char text[200];
 };
 
+/* An argument goes by the first of its names. */
+static int name_length(const struct op_param *param)
+{
+    const char *bar = memchr(param->names, '|', param->names_length);
+    return (int)(bar ? (size_t)(bar - param->names) : param->names_length);
+}
+
 static bool misfit_param(struct misfit *why, const struct op_param *param, const char *what)
 {
-    snprintf(why->text, sizeof why->text, "argument '%.*s' %s", (int)param->names_length,
-             param->names, what);
+    snprintf(why->text, sizeof why->text, "argument '%.*s' %s", name_length(param), param->names,
+             what);
+    return false;
+}
+
+static const char *wanted_text(enum param_type type)
+{
+    static const char *const text[] = {
+        [PARAM_TENSOR] = "a tensor",
+        [PARAM_TENSORS] = "a list of tensors",
+        [PARAM_OPERAND] = "a tensor or a number",
+        [PARAM_NUMBER] = "a number",
+        [PARAM_INT] = "an int",
+        [PARAM_BOOL] = "a bool",
+        [PARAM_FLOAT] = "a number",
+        [PARAM_STR] = "a str",
+        [PARAM_DTYPE] = "a dtype",
+        [PARAM_INTS] = "an int or a list of ints",
+        [PARAM_FLOATS] = "a number or a list of numbers",
+        [PARAM_ANY] = "anything",
+    };
+    return text[type];
+}
+
+/* "argument 'dim' has to be an int or None, not a list that holds a str". */
+static bool misfit_type(struct misfit *why, const struct op_param *param,
+                        const struct plumb_arg *arg)
+{
+    const bool lists =
+        param->type == PARAM_TENSORS || param->type == PARAM_INTS || param->type == PARAM_FLOATS;
+    char detail[60] = "";
+    if (arg->kind == PLUMB_ARG_LIST && lists) {
+        bool (*item_fits)(const struct plumb_arg *) = param->type == PARAM_TENSORS
+                                                          ? is_tensor_or_none
+                                                      : param->type == PARAM_INTS ? is_int_or_none
+                                                                                  : is_number;
+        size_t k = 0;
+        while (k < arg->n_items && item_fits(&arg->items[k]))
+            k++;
+        if (k < arg->n_items)
+            snprintf(detail, sizeof detail, " that holds %s",
+                     plumb_arg_kind_text(arg->items[k].kind));
+    } else if (arg->kind == PLUMB_ARG_TENSOR) {
+        snprintf(detail, sizeof detail, " of %llu %s", (unsigned long long)arg->tensor->count,
+                 plumb_dtype_info(arg->tensor->dtype)->name);
+    }
+    snprintf(why->text, sizeof why->text, "argument '%.*s' has to be %s%s, not %s%s",
+             name_length(param), param->names, wanted_text(param->type),
+             param->optional ? " or None" : "", plumb_arg_kind_text(arg->kind), detail);
     return false;
 }
 
@@ -271,7 +325,7 @@ static bool bind_rest(struct op *o, const struct op_param *param, size_t first,
             .kind = PLUMB_ARG_LIST, .items = call->args + first, .n_items = call->n_args - first};
         bound->value = &bound->arg;
     }
-    return fits(param, bound->value) || misfit_param(why, param, "is of another type");
+    return fits(param, bound->value) || misfit_type(why, param, bound->value);
 }
 
 static bool bind_keywords(const struct plumb_call *call, const struct op_signature *signature,
@@ -291,7 +345,7 @@ static bool bind_keywords(const struct plumb_call *call, const struct op_signatu
         if (bound[p].value)
             return misfit_param(why, &signature->params[p], "is given twice");
         if (!fits(&signature->params[p], &kwarg->value))
-            return misfit_param(why, &signature->params[p], "is of another type");
+            return misfit_type(why, &signature->params[p], &kwarg->value);
         bound[p].value = &kwarg->value;
     }
     return true;
@@ -313,7 +367,7 @@ static bool bind_signature(struct op *o, const struct op_signature *signature,
         } else {
             bound[p].value = &call->args[next++];
             if (!fits(param, bound[p].value))
-                return misfit_param(why, param, "is of another type");
+                return misfit_type(why, param, bound[p].value);
         }
     }
     if (next < call->n_args) {

@@ -372,6 +372,12 @@ static void run_conv_transpose(struct op *o)
     run(o, window_rank(o), true);
 }
 
+/* torch_npu's has its arguments in another order; the weight tells the dimensions. */
+static void run_npu_transpose(struct op *o)
+{
+    run(o, 0, true);
+}
+
 static void run_convolution(struct op *o)
 {
     run(o, 0, arg_bool(o, "transposed"));
@@ -451,6 +457,14 @@ const struct op_def op_conv[] = {
      "dilation, bool transposed, int[] output_padding, int groups, any benchmark=None, any "
      "deterministic=None, any cudnn_enabled=None, any allow_tf32=None)",
      run_convolution, 0, NULL},
+    {"npu_conv2d npu_conv3d npu_convolution",
+     "npu_conv2d(Tensor input, Tensor weight, Tensor? bias, int[] stride, int[] padding, int[] "
+     "dilation, int groups)",
+     run_convolution, 0, NULL},
+    {"npu_conv_transpose2d npu_convolution_transpose",
+     "npu_conv_transpose2d(Tensor input, Tensor weight, Tensor? bias, int[] padding, int[] "
+     "output_padding, int[] stride, int[] dilation, int groups)",
+     run_npu_transpose, 0, NULL},
     {"conv_tbc",
      "conv_tbc(Tensor input|self, Tensor weight, Tensor bias, int[] padding|pad=0, *, int[] "
      "stride=1, int[] dilation=1, int groups=1)",

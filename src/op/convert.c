@@ -185,7 +185,7 @@ const struct op_def op_convert[] = {
     {"dim ndimension", "dim(Tensor input|self)", run_dim, OP_NO_GRAD, NULL},
     {"__len__", "__len__(Tensor input|self)", run_len, OP_NO_GRAD, NULL},
     {"__bool__ __nonzero__ is_nonzero", "__bool__(Tensor input|self)", run_bool, OP_NO_GRAD, NULL},
-    {"item", "item(Tensor input|self)", run_item, OP_NO_GRAD, NULL},
+    {"item _local_scalar_dense", "item(Tensor input|self)", run_item, OP_NO_GRAD, NULL},
     {"is_floating_point", "is_floating_point(Tensor input|self)", run_is_floating_point, OP_NO_GRAD,
      NULL},
     {"is_complex", "is_complex(Tensor input|self)", run_is_complex, OP_NO_GRAD, NULL},

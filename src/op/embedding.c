@@ -330,6 +330,89 @@ static void run_embedding_bag(struct op *o)
     op_return(o, largest);
 }
 
+/* The bag of each index: what the forward said, or, where it left that out, by the offsets. */
+static const int64_t *bags_of(struct op *o, const struct val *index, int64_t n)
+{
+    const struct val *given = arg_index(o, "offset2bag"),
+                     *offsets = arg_raw(o, "offsets") ? arg_index(o, "offsets") : NULL;
+    int64_t *bag = op_alloc(o, index->count + 1, sizeof *bag);
+    if (!given || !bag)
+        return NULL;
+    if (given->count != index->count && !(offsets && offsets->count && given->count == 0))
+        return op_fail(o, PLUMB_E_ARG, "%s: bags of %lld indices, but there are %lld",
+                       o->call->name, (long long)given->count, (long long)index->count);
+    for (int64_t k = 0, at = 0; k < index->count; k++) {
+        while (!given->count && at + 1 < offsets->count && offsets->i[at + 1] <= k)
+            at++;
+        bag[k] = given->count ? given->i[k] : at;
+        if (bag[k] < 0 || bag[k] >= n)
+            return op_fail(o, PLUMB_E_ARG, "%s: bag %lld of %lld", o->call->name, (long long)bag[k],
+                           (long long)n);
+    }
+    return bag;
+}
+
+/* Each element of a bag's gradient goes to the row that it was the maximum of. */
+static void add_to_largest(struct op *o, const struct val *g, const struct val *index,
+                           const int64_t *bag, int64_t padding, struct val *to)
+{
+    const struct val *most = arg_index(o, "maximum_indices");
+    const int64_t width = g->shape[1];
+    bool *filled = op_alloc(o, g->shape[0] + 1, sizeof *filled);
+    if (!most || !filled)
+        return;
+    for (int64_t k = 0; k < index->count; k++)
+        filled[bag[k]] |= index->i[k] != padding;
+    for (int64_t k = 0; k < g->count; k++) {
+        if (k >= most->count || most->i[k] < 0 || most->i[k] >= to->shape[0]) {
+            op_fail(o, PLUMB_E_ARG, "%s: element %lld has no row that it was the maximum of",
+                    o->call->name, (long long)k);
+            return;
+        }
+        if (filled[k / width])
+            to->f[most->i[k] * width + k % width] += g->f[k];
+    }
+}
+
+/* The rows that bags were made of get what the bags got. */
+static void run_bag_backward(struct op *o)
+{
+    struct val *g = arg_tensor(o, "grad"), *index = arg_index(o, "indices"),
+               *sizes = arg_index(o, "bag_size"), *scale = arg_tensor(o, "per_sample_weights");
+    const int64_t rows = arg_int(o, "num_weights"), padding = arg_int(o, "padding_idx");
+    const enum bag_mode mode = bag_mode(o);
+    if (!g || !index || !sizes || o->failed)
+        return;
+    if (g->rank != 2 || !g->f || (mode == BAG_MEAN && sizes->count != g->shape[0]) ||
+        (scale && (scale->count != index->count || !scale->f))) {
+        op_fail(o, PLUMB_E_ARG, "%s: gradient, index and bags do not fit each other",
+                o->call->name);
+        return;
+    }
+    const int64_t width = g->shape[1], shape[2] = {rows, width};
+    const int64_t *bag = bags_of(o, index, g->shape[0]);
+    struct val *to = bag ? v_full(o, g->dtype, 2, shape, 0) : NULL;
+    if (!check_rows(o, index, to))
+        return;
+    if (mode == BAG_MAX) {
+        add_to_largest(o, g, index, bag, padding, to);
+        op_return(o, to);
+        return;
+    }
+    const real *share = row_shares(o, index, rows, padding);
+    for (int64_t k = 0; share && k < index->count; k++) {
+        const int64_t size = mode == BAG_MEAN ? sizes->i[bag[k]] : 1;
+        const real factor = share[k] * (scale ? scale->f[k] : 1) / (real)(size ? size : 1);
+        for (int64_t j = 0; j < width; j++)
+            to->f[index->i[k] * width + j] += g->f[bag[k] * width + j] * factor;
+    }
+    op_return(o, to);
+}
+
+#define BAGS                                                                                       \
+    "Tensor offset2bag, Tensor bag_size, Tensor maximum_indices, int num_weights, bool "           \
+    "scale_grad_by_freq, int mode, "
+
 const struct op_def op_embedding[] = {
     {"embedding",
      "Functional.embedding(Tensor input, Tensor weight, int? padding_idx=None, float? "
@@ -353,5 +436,13 @@ const struct op_def op_embedding[] = {
      "scale_grad_by_freq=False, int mode=0, bool sparse=False, Tensor? per_sample_weights=None, "
      "bool include_last_offset=False, int? padding_idx=None)",
      run_embedding_bag, 0, "sum, mean or max of the rows of each bag"},
+    {"_embedding_bag_dense_backward",
+     "_embedding_bag_dense_backward(Tensor grad, Tensor indices, " BAGS
+     "Tensor? per_sample_weights, int padding_idx=-1)",
+     run_bag_backward, OP_NO_GRAD, NULL},
+    {"_embedding_bag_backward",
+     "_embedding_bag_backward(Tensor grad, Tensor indices, Tensor offsets, " BAGS
+     "bool sparse, Tensor? per_sample_weights, int padding_idx=-1)",
+     run_bag_backward, OP_NO_GRAD, NULL},
     {0},
 };

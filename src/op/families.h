@@ -35,12 +35,16 @@
     X(linalg)                                                                                      \
     X(triangular)                                                                                  \
     X(matexp)                                                                                      \
+    X(lu)                                                                                          \
+    X(orthogonal)                                                                                  \
+    X(spectral)                                                                                    \
     X(conv)                                                                                        \
     X(maxpool)                                                                                     \
     X(avgpool)                                                                                     \
     X(spread)                                                                                      \
     X(attention)                                                                                   \
     X(multihead)                                                                                   \
+    X(recurrent)                                                                                   \
     X(shape)                                                                                       \
     X(join)                                                                                        \
     X(part)                                                                                        \
@@ -61,9 +65,14 @@
     X(loss_ctc)                                                                                    \
     X(fused)                                                                                       \
     X(fused_attention)                                                                             \
+    X(fused_grad)                                                                                  \
     X(fused_norm)                                                                                  \
     X(fused_move)                                                                                  \
+    X(fused_quant)                                                                                 \
+    X(fused_moe)                                                                                   \
+    X(fused_misc)                                                                                  \
     X(optim)                                                                                       \
-    X(dropout)
+    X(dropout)                                                                                     \
+    X(random)
 
 #endif

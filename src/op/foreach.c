@@ -62,6 +62,11 @@ static struct val *sign(struct op *o, struct val *x)
     return x ? v_sub(o, v_cast(o, above, x->dtype), v_cast(o, below, x->dtype)) : NULL;
 }
 
+static struct val *zero(struct op *o, struct val *x)
+{
+    return x ? v_full(o, x->dtype, x->rank, x->shape, 0) : NULL;
+}
+
 static struct val *copy(struct op *o, struct val *x, struct val *y)
 {
     return x && y ? v_cast(o, v_broadcast(o, y, x->rank, x->shape), x->dtype) : NULL;
@@ -86,6 +91,7 @@ static void run_lerp(struct op *o)
 
 RUN(abs, each, v_abs)
 RUN(neg, each, v_neg)
+RUN(zero, each, zero)
 RUN(exp, each, v_exp)
 RUN(log, each, v_log)
 RUN(sign, each, sign)
@@ -112,6 +118,7 @@ RUN(addcdiv, each_sum, v_div)
 const struct op_def op_foreach[] = {
     {"_foreach_abs _foreach_abs_", "_foreach_abs" LIST, run_abs, 0, NULL},
     {"_foreach_neg _foreach_neg_", "_foreach_neg" LIST, run_neg, 0, NULL},
+    {"_foreach_zero _foreach_zero_", "_foreach_zero" LIST, run_zero, OP_NO_GRAD, NULL},
     {"_foreach_exp _foreach_exp_", "_foreach_exp" LIST, run_exp, 0, NULL},
     {"_foreach_log _foreach_log_", "_foreach_log" LIST, run_log, 0, NULL},
     {"_foreach_sign _foreach_sign_", "_foreach_sign" LIST, run_sign, OP_NO_GRAD, NULL},

@@ -4,6 +4,11 @@
 
 #include "op/op.h"
 
+#define fused_attention OP_SYM(fused_attention)
+
+/* npu_fusion_attention: the running call's arguments in, its three results out. */
+void fused_attention(struct op *o);
+
 static inline bool takes_floats(struct op *o, const struct val *x)
 {
     if (x && !x->f)

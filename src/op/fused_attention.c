@@ -3,6 +3,7 @@
  *
  * Whatever the layout, the rows of a head lie one after the other: [B, N, S, D], or [N, T, D]
  * with sequences of different lengths in T. */
+#include "op/fused.h"
 #include "op/matmul.h"
 
 #include <string.h>
@@ -460,7 +461,7 @@ static struct val *repeated(struct op *o, struct val *x, bool varied)
     return v_broadcast(o, x, x->rank, shape);
 }
 
-static void run_fusion(struct op *o)
+void fused_attention(struct op *o)
 {
     const struct layout *layout = find_layout(o);
     struct val *q = arg_tensor(o, "query"), *k = arg_tensor(o, "key"), *v = arg_tensor(o, "value");
@@ -518,7 +519,7 @@ const struct op_def op_fused_attention[] = {
     {"npu_fusion_attention npu_fusion_attention_v2 fusion_attention_v2.npu_fusion_attention",
      "npu_fusion_attention(Tensor query, Tensor key, Tensor value, int head_num, str input_layout, "
      "Tensor? pse=None, Tensor? padding_mask=None, Tensor? atten_mask=None, " FUSION,
-     run_fusion, 0,
+     fused_attention, 0,
      "softmax(mask(scale * (query key^T + pse))) value, and the maximum and sum of each row"},
     {0},
 };

@@ -6,16 +6,24 @@
 
 #include <string.h>
 
-struct val *square_matrices(struct op *o, struct val *x)
+struct val *matrices(struct op *o, struct val *x)
 {
     if (!x)
         return NULL;
-    if (x->rank < 2 || x->shape[x->rank - 1] != x->shape[x->rank - 2])
-        return op_fail(o, PLUMB_E_ARG, "%s: square matrices are needed", o->call->name);
+    if (x->rank < 2)
+        return op_fail(o, PLUMB_E_ARG, "%s: matrices are needed, not %u dimensions", o->call->name,
+                       x->rank);
     if (!x->f)
         return op_fail(o, PLUMB_E_ARG, "%s: the matrices must be of a floating-point type",
                        o->call->name);
     return x;
+}
+
+struct val *square_matrices(struct op *o, struct val *x)
+{
+    if (x && (x->rank < 2 || x->shape[x->rank - 1] != x->shape[x->rank - 2]))
+        return op_fail(o, PLUMB_E_ARG, "%s: square matrices are needed", o->call->name);
+    return matrices(o, x);
 }
 
 static int64_t size_of(const struct val *x)
@@ -119,6 +127,11 @@ static struct val *solve(struct op *o, struct val *a, struct val *b, struct fact
     if (factors)
         *factors = s;
     return val_node(o, x, solve_backward, a, b, NULL, s);
+}
+
+struct val *v_solve(struct op *o, struct val *a, struct val *b)
+{
+    return solve(o, a, b, NULL);
 }
 
 struct val *v_inverse(struct op *o, struct val *x)
@@ -225,6 +238,37 @@ static void run_solve(struct op *o)
 static void run_solve_ex(struct op *o)
 {
     solve_system(o, true);
+}
+
+/* A of the sizes of b, then of x: one square matrix. */
+static void run_tensorsolve(struct op *o)
+{
+    struct val *a = arg_tensor(o, "input"), *b = arg_tensor(o, "other");
+    size_t n;
+    const int64_t *dims = arg_ints(o, "dims", &n);
+    if (!a || !b)
+        return;
+    unsigned order[OP_RANK], at = 0;
+    uint64_t moved = 0;
+    for (size_t k = 0; k < n; k++)
+        moved |= UINT64_C(1) << val_dim(o, a, dims[k]);
+    for (unsigned d = 0; d < a->rank; d++)
+        if (!(moved >> d & 1))
+            order[at++] = d;
+    for (size_t k = 0; k < n && at < a->rank; k++)
+        order[at++] = val_dim(o, a, dims[k]);
+    if (n && !o->failed)
+        a = v_permute(o, a, order);
+    if (!a || !a->f || !b->f || b->rank > a->rank || b->count * b->count != a->count) {
+        op_fail(o, PLUMB_E_ARG,
+                "%s: the first sizes of A must be those of B, and as many elements "
+                "behind them",
+                o->call->name);
+        return;
+    }
+    const int64_t square[2] = {b->count, b->count}, side[2] = {b->count, 1};
+    struct val *x = solve(o, v_reshape(o, a, 2, square), v_reshape(o, b, 2, side), NULL);
+    op_return(o, x ? v_reshape(o, x, a->rank - b->rank, a->shape + b->rank) : NULL);
 }
 
 /* ---- Determinants ---------------------------------------------------------------------------- */
@@ -362,5 +406,8 @@ const struct op_def op_linalg[] = {
     {"det linalg.det linalg_det", "det(Tensor input|self|A)", run_det, 0, NULL},
     {"slogdet linalg.slogdet linalg_slogdet", "slogdet(Tensor input|self|A)", run_slogdet, 0, NULL},
     {"logdet", "logdet(Tensor input|self)", run_logdet, 0, NULL},
+    {"linalg.tensorsolve linalg_tensorsolve",
+     "tensorsolve(Tensor input|self|A, Tensor other|B, int[]? dims=None)", run_tensorsolve, 0,
+     "x with A x = B over all the dimensions of x"},
     {0},
 };

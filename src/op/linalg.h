@@ -4,6 +4,12 @@
 
 #include "op/op.h"
 
+#define matrices OP_SYM(matrices)
+#define v_solve OP_SYM(v_solve)
+
+/* x as a batch of matrices of floats; NULL (and failed) when it is none. */
+struct val *matrices(struct op *o, struct val *x);
+
 /* x as a batch of square matrices; NULL (and failed) when it is none. */
 struct val *square_matrices(struct op *o, struct val *x);
 
@@ -12,6 +18,9 @@ struct val *v_identity_like(struct op *o, const struct val *x);
 
 /* The inverses of a batch of square matrices; a singular one fails. Differentiable. */
 struct val *v_inverse(struct op *o, struct val *x);
+
+/* x with a x = b, of the same batch dimensions; a singular matrix fails. Differentiable. */
+struct val *v_solve(struct op *o, struct val *a, struct val *b);
 
 /* x with its last two dimensions swapped. */
 struct val *v_matrix_transpose(struct op *o, struct val *x);

@@ -131,6 +131,16 @@ static void run_addmm(struct op *o)
     return_sum(o, strict(o, "mat1", 2, "mat2", 2));
 }
 
+/* The sum, then relu or gelu. */
+static void run_addmm_activation(struct op *o)
+{
+    run_addmm(o);
+    if (o->failed)
+        return;
+    struct val *x = o->outputs[0];
+    o->outputs[0] = arg_bool(o, "use_gelu") ? v_gelu(o, x) : v_relu(o, x);
+}
+
 static void run_addmv(struct op *o)
 {
     return_sum(o, strict(o, "mat", 2, "vec", 1));
@@ -183,6 +193,8 @@ const struct op_def op_linear[] = {
     {"__rmatmul__", "__rmatmul__(Tensor input|self, Tensor other)", run_rmatmul, 0,
      "other @ input"},
     {"mm", "mm(Tensor input|self, Tensor mat2)", run_mm, 0, NULL},
+    {"hspmm smm dsmm spmm hsmm", "hspmm(Tensor input|self|mat1|mat, Tensor mat2)", run_mm, 0,
+     "mat1 @ mat2; sparse matrices are taken as the dense ones they stand for"},
     {"bmm", "bmm(Tensor input|self, Tensor mat2)", run_bmm, 0, NULL},
     {"mv", "mv(Tensor input|self, Tensor vec)", run_mv, 0, NULL},
     {"dot vdot", "dot(Tensor input|self, Tensor other|tensor)", run_dot, 0, NULL},
@@ -190,6 +202,13 @@ const struct op_def op_linear[] = {
     {"addmm addmm_",
      "addmm(Tensor input|self, Tensor mat1, Tensor mat2, *, number beta=1, number alpha=1)",
      run_addmm, 0, "beta * input + alpha * (mat1 @ mat2)"},
+    {"sspaddmm saddmm",
+     "sspaddmm(Tensor input|self, Tensor mat1, Tensor mat2, *, number beta=1, number alpha=1)",
+     run_addmm, 0, "beta * input + alpha * (mat1 @ mat2), of dense arguments"},
+    {"_addmm_activation",
+     "_addmm_activation(Tensor input|self, Tensor mat1, Tensor mat2, *, number beta=1, number "
+     "alpha=1, bool use_gelu=False)",
+     run_addmm_activation, 0, "relu or gelu of beta * input + alpha * (mat1 @ mat2)"},
     {"addmv addmv_",
      "addmv(Tensor input|self, Tensor mat, Tensor vec, *, number beta=1, number alpha=1)",
      run_addmv, 0, "beta * input + alpha * (mat @ vec)"},

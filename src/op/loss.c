@@ -1,5 +1,6 @@
 /* Losses that are composed of elementwise formulas; those over classes are in loss_class.c. */
 #include "op/loss.h"
+#include "op/elem.h"
 
 #include <string.h>
 
@@ -304,16 +305,45 @@ static struct val *distance(struct op *o, struct val *a, struct val *b, double p
 }
 
 /* max(0, |a-p| - |a-n| + margin); with swap the nearer of a and p is what n is measured from */
-static void run_triplet_margin(struct op *o)
+static void triplet_margin(struct op *o, double power, double eps)
 {
     struct val *a = arg_tensor(o, "anchor"), *p = arg_tensor(o, "positive"),
                *n = arg_tensor(o, "negative");
-    const double power = arg_number(o, "p"), eps = arg_number(o, "eps");
     struct val *near = distance(o, a, p, power, eps), *apart = distance(o, a, n, power, eps);
     if (arg_bool(o, "swap"))
         apart = v_minimum(o, apart, distance(o, p, n, power, eps));
     finish(o, v_relu(o, v_offset(o, v_sub(o, near, apart), arg_number(o, "margin"))));
 }
+
+static void run_triplet_margin(struct op *o)
+{
+    triplet_margin(o, arg_number(o, "p"), arg_number(o, "eps"));
+}
+
+static void run_triplet_distance(struct op *o)
+{
+    if (arg_given(o, "distance_function"))
+        op_fail(o, PLUMB_E_UNSUPPORTED, "%s: a function of the caller's is not in the record",
+                o->call->name);
+    else
+        triplet_margin(o, 2, 1e-6);
+}
+
+/* ---- Gradients as operators ------------------------------------------------------------------ */
+
+#define PULL(name)                                                                                 \
+    static void run_##name##_backward(struct op *o)                                                \
+    {                                                                                              \
+        elem_pullback(o, run_##name, (const char *const[]){"input", NULL});                        \
+    }
+
+PULL(mse)
+PULL(smooth_l1)
+PULL(huber)
+PULL(bce)
+PULL(soft_margin)
+
+#define BACK "(Tensor grad_output, Tensor input|self, Tensor target, "
 
 /* ---- The table ------------------------------------------------------------------------------- */
 
@@ -388,5 +418,20 @@ const struct op_def op_loss[] = {
      "triplet_margin_loss(Tensor anchor, Tensor positive, Tensor negative, number margin=1.0, "
      "number p=2, number eps=1e-6, bool swap=False, any reduction='mean')",
      run_triplet_margin, 0, "max(0, |a-p| - |a-n| + margin)"},
+    {"triplet_margin_with_distance_loss",
+     "triplet_margin_with_distance_loss(Tensor anchor, Tensor positive, Tensor negative, *, any "
+     "distance_function=None, number margin=1.0, bool swap=False, any reduction='mean')",
+     run_triplet_distance, 0, "max(0, |a-p| - |a-n| + margin)"},
+    {"mse_loss_backward", "mse_loss_backward" BACK "int reduction)", run_mse_backward, OP_NO_GRAD,
+     NULL},
+    {"smooth_l1_loss_backward", "smooth_l1_loss_backward" BACK "int reduction, number beta)",
+     run_smooth_l1_backward, OP_NO_GRAD, NULL},
+    {"huber_loss_backward", "huber_loss_backward" BACK "int reduction, number delta)",
+     run_huber_backward, OP_NO_GRAD, NULL},
+    {"binary_cross_entropy_backward",
+     "binary_cross_entropy_backward" BACK "Tensor? weight=None, int reduction=1)", run_bce_backward,
+     OP_NO_GRAD, NULL},
+    {"soft_margin_loss_backward", "soft_margin_loss_backward" BACK "int reduction)",
+     run_soft_margin_backward, OP_NO_GRAD, NULL},
     {0},
 };

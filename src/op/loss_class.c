@@ -1,4 +1,5 @@
 /* Losses over classes: input is [N, C, ...] (or [C]), the target names a class for each place. */
+#include "op/elem.h"
 #include "op/loss.h"
 
 #include <string.h>
@@ -80,7 +81,9 @@ static struct val *nll(struct op *o, struct val *x, const struct classes *c, enu
     struct val *loss = v_neg(o, v_mul(o, picked, w));
     if (how != REDUCE_MEAN)
         return loss_reduce(o, loss, how);
-    return v_div(o, v_sum(o, loss, 0, false), v_sum(o, w, 0, false));
+    /* A gradient by itself is told the sum of the weights that the forward found. */
+    struct val *total = arg_tensor(o, "total_weight");
+    return v_div(o, v_sum(o, loss, 0, false), total ? total : v_sum(o, w, 0, false));
 }
 
 static void run_nll(struct op *o)
@@ -145,42 +148,41 @@ static struct val *spread(struct op *o, struct val *logp, struct val *weight,
     return v_div(o, v_sum(o, loss, 0, false), v_sum(o, total, 0, false));
 }
 
-static void run_cross_entropy(struct op *o)
+struct val *loss_cross_entropy(struct op *o, struct val *logp)
 {
-    struct val *x = v_float(o, arg_tensor(o, "input")), *target = arg_tensor(o, "target"),
-               *weight = arg_tensor(o, "weight");
+    struct val *target = arg_tensor(o, "target"), *weight = arg_tensor(o, "weight");
     const double smoothing = arg_number(o, "label_smoothing");
     const enum reduction how = loss_reduction(o);
-    if (!x || !target)
-        return;
-    if (x->rank == 0) {
-        op_fail(o, PLUMB_E_ARG, "cross_entropy: the input has no dimension of classes");
-        return;
-    }
-    if (!(smoothing >= 0 && smoothing <= 1)) {
-        op_fail(o, PLUMB_E_ARG, "cross_entropy: label_smoothing is %g, not within 0 and 1",
-                smoothing);
-        return;
-    }
-    const unsigned dim = x->rank == 1 ? 0 : 1;
-    struct val *logp = v_log_softmax(o, x, dim);
-    if (logp && target->f && same_shape(x, target)) {
-        if (weight && weight->count != x->shape[dim])
-            op_fail(o, PLUMB_E_ARG, "cross_entropy: %lld weights for %lld classes",
-                    (long long)weight->count, (long long)x->shape[dim]);
-        else
-            op_return(o, soft_targets(o, logp, target, weight, smoothing, how));
-        return;
+    if (!logp || !target)
+        return NULL;
+    if (!(smoothing >= 0 && smoothing <= 1))
+        return op_fail(o, PLUMB_E_ARG, "cross_entropy: label_smoothing is %g, not within 0 and 1",
+                       smoothing);
+    if (target->f && same_shape(logp, target)) {
+        const int64_t classes = logp->shape[logp->rank == 1 ? 0 : 1];
+        if (weight && weight->count != classes)
+            return op_fail(o, PLUMB_E_ARG, "cross_entropy: %lld weights for %lld classes",
+                           (long long)weight->count, (long long)classes);
+        return soft_targets(o, logp, target, weight, smoothing, how);
     }
     struct classes c;
-    if (!find_classes(o, x, target, &c) || !take_weight(o, &c, weight))
-        return;
+    if (!find_classes(o, logp, target, &c) || !take_weight(o, &c, weight))
+        return NULL;
     c.ignore = arg_int(o, "ignore_index");
     struct val *loss = nll(o, logp, &c, how);
-    if (smoothing > 0)
-        loss = v_add(o, v_scale(o, loss, 1 - smoothing),
-                     v_scale(o, spread(o, logp, weight, &c, how), smoothing / (double)c.n));
-    op_return(o, loss);
+    if (smoothing == 0)
+        return loss;
+    return v_add(o, v_scale(o, loss, 1 - smoothing),
+                 v_scale(o, spread(o, logp, weight, &c, how), smoothing / (double)c.n));
+}
+
+static void run_cross_entropy(struct op *o)
+{
+    struct val *x = v_float(o, arg_tensor(o, "input"));
+    if (x && x->rank == 0)
+        op_fail(o, PLUMB_E_ARG, "cross_entropy: the input has no dimension of classes");
+    if (x && !o->failed)
+        op_return(o, loss_cross_entropy(o, v_log_softmax(o, x, x->rank == 1 ? 0 : 1)));
 }
 
 /* ---- Margins over classes -------------------------------------------------------------------- */
@@ -329,6 +331,12 @@ static void run_multilabel_margin(struct op *o)
     }
     loss = val_node(o, loss, multilabel_backward, x, NULL, NULL, m);
     op_return(o, loss_reduce(o, loss, loss_reduction(o)));
+    if (!strstr(o->call->name, "_forward"))
+        return;
+    struct val *is_target = val_like(o, target, x->dtype);
+    for (int64_t k = 0; is_target && k < x->count; k++)
+        is_target->f[k] = (real)named[k];
+    op_return(o, is_target);
 }
 
 /* the mean over classes of -(t log s(x) + (1-t) log s(-x)) */
@@ -347,6 +355,27 @@ static void run_multilabel_soft_margin(struct op *o)
     loss = v_mean(o, loss, UINT64_C(1) << (loss->rank - 1), false);
     op_return(o, loss_reduce(o, loss, loss_reduction(o)));
 }
+
+/* ---- Gradients as operators ------------------------------------------------------------------ */
+
+static const char *const only_input[] = {"input", NULL};
+
+static void run_nll_backward(struct op *o)
+{
+    elem_pullback(o, run_nll, only_input);
+}
+
+static void run_multi_margin_backward(struct op *o)
+{
+    elem_pullback(o, run_multi_margin, only_input);
+}
+
+static void run_multilabel_margin_backward(struct op *o)
+{
+    elem_pullback(o, run_multilabel_margin, only_input);
+}
+
+#define BACK "(Tensor grad_output, Tensor input|self, Tensor target, "
 
 /* ---- The table ------------------------------------------------------------------------------- */
 
@@ -372,12 +401,23 @@ const struct op_def op_loss_class[] = {
      "multi_margin_loss(Tensor input|self, Tensor target, int p=1, number margin=1.0, Tensor? "
      "weight=None, any reduction='mean')",
      run_multi_margin, 0, "sum over j != y of w[y] max(0, margin - x[y] + x[j])^p / C"},
-    {"multilabel_margin_loss",
+    {"multilabel_margin_loss multilabel_margin_loss_forward",
      "Functional.multilabel_margin_loss(Tensor input, Tensor target, " OLD ")\n"
      "multilabel_margin_loss(Tensor input|self, Tensor target, any reduction='mean')",
      run_multilabel_margin, 0, "sum over named y and other j of max(0, 1 - x[y] + x[j]) / C"},
     {"multilabel_soft_margin_loss",
      "multilabel_soft_margin_loss(Tensor input, Tensor target, Tensor? weight=None, " OLD ")",
      run_multilabel_soft_margin, 0, "mean over classes of -(t log s(x) + (1-t) log s(-x))"},
+    {"nll_loss_backward nll_loss2d_backward",
+     "nll_loss_backward" BACK "Tensor? weight, int reduction, int ignore_index, Tensor? "
+     "total_weight=None)",
+     run_nll_backward, OP_NO_GRAD, NULL},
+    {"multi_margin_loss_backward",
+     "multi_margin_loss_backward" BACK "int p, number margin, Tensor? weight=None, int "
+     "reduction=1)",
+     run_multi_margin_backward, OP_NO_GRAD, NULL},
+    {"multilabel_margin_loss_backward",
+     "multilabel_margin_loss_backward" BACK "int reduction, Tensor? is_target=None)",
+     run_multilabel_margin_backward, OP_NO_GRAD, NULL},
     {0},
 };

@@ -2,6 +2,7 @@
  * over the target with blanks between: l' = blank, y1, blank, y2, ..., blank. */
 #include "op/fold.h"
 #include "op/loss.h"
+#include "op/pullback.h"
 
 struct ctc {
     int64_t steps, batch, classes; /* log_probs is [steps][batch][classes] */
@@ -189,31 +190,34 @@ static struct val *ctc(struct op *o, struct val *x, struct ctc *c, bool single)
     return val_node(o, loss, ctc_backward, x, NULL, NULL, c);
 }
 
-/* The mean is over samples, of the loss by class of the target. */
-static void run_ctc(struct op *o)
+/* Reads the arguments; NULL (and failed) when they do not fit. */
+static struct ctc *read_ctc(struct op *o, const struct val *x, const struct val *targets)
 {
-    struct val *x = arg_tensor(o, "log_probs"), *targets = arg_tensor(o, "targets");
-    const enum reduction how = loss_reduction(o);
     struct ctc *c = op_alloc(o, 1, sizeof *c);
     if (!x || !targets || !c)
-        return;
+        return NULL;
     const bool single = x->rank == 2;
     *c = (struct ctc){.steps = x->rank ? x->shape[0] : 0,
                       .batch = single || x->rank < 2 ? 1 : x->shape[1],
                       .classes = x->rank ? x->shape[x->rank - 1] : 0,
                       .blank = arg_int(o, "blank"),
                       .zero_infinity = arg_bool(o, "zero_infinity")};
-    if (!x->f || (x->rank != 3 && !single) || c->blank < 0 || c->blank >= c->classes) {
-        op_fail(o, PLUMB_E_ARG,
-                "ctc_loss: log_probs must be floats [steps, batch, classes], and blank %lld one of "
-                "its %lld classes",
-                (long long)c->blank, (long long)c->classes);
-        return;
-    }
+    if (!x->f || (x->rank != 3 && !single) || c->blank < 0 || c->blank >= c->classes)
+        return op_fail(o, PLUMB_E_ARG,
+                       "ctc_loss: log_probs must be floats [steps, batch, classes], and blank %lld "
+                       "one of its %lld classes",
+                       (long long)c->blank, (long long)c->classes);
     c->inputs = read_lengths(o, "input_lengths", c->batch, c->steps);
-    if (!c->inputs || !read_targets(o, c, targets))
-        return;
-    struct val *loss = ctc(o, x, c, single);
+    return c->inputs && read_targets(o, c, targets) ? c : NULL;
+}
+
+/* The mean is over samples, of the loss by class of the target. */
+static void run_ctc(struct op *o)
+{
+    struct val *x = arg_tensor(o, "log_probs");
+    const enum reduction how = loss_reduction(o);
+    struct ctc *c = read_ctc(o, x, arg_tensor(o, "targets"));
+    struct val *loss = c ? ctc(o, x, c, x->rank == 2) : NULL;
     if (loss && how == REDUCE_MEAN) {
         struct val *by = val_like(o, loss, loss->dtype);
         for (int64_t n = 0; by && n < c->batch; n++)
@@ -223,10 +227,57 @@ static void run_ctc(struct op *o)
     op_return(o, loss_reduce(o, loss, how));
 }
 
+/* The table of each sample: [batch][steps][places]. PyTorch leaves unset what lies behind a
+ * sample's end; here it is minus infinity. */
+static struct val *log_alpha(struct op *o, const struct val *x, const struct ctc *c)
+{
+    const int64_t places = 2 * c->most + 1, shape[3] = {c->batch, c->steps, places};
+    struct val *out = val_new(o, x->dtype, 3, shape);
+    real *alpha = op_alloc(o, table_size(c), sizeof *alpha);
+    for (int64_t n = 0; out && alpha && n < c->batch; n++) {
+        const struct alignment a = alignment_of(c, x->f, n);
+        const int64_t own = 2 * a.length + 1;
+        walk(&a, false, alpha);
+        for (int64_t t = 0; t < c->steps; t++)
+            for (int64_t s = 0; s < places; s++)
+                out->f[(n * c->steps + t) * places + s] =
+                    t < a.steps && s < own ? alpha[t * own + s] : -R(INFINITY);
+    }
+    return out;
+}
+
+static void run_aten_ctc(struct op *o)
+{
+    struct val *x = arg_tensor(o, "log_probs");
+    struct ctc *c = read_ctc(o, x, arg_tensor(o, "targets"));
+    if (!c)
+        return;
+    op_return(o, ctc(o, x, c, x->rank == 2));
+    op_return(o, log_alpha(o, x, c));
+}
+
+static void run_aten_ctc_backward(struct op *o)
+{
+    struct val *x = arg_tensor(o, "log_probs"), *grad = arg_tensor(o, "grad_output"), *to = NULL;
+    struct ctc *c = read_ctc(o, x, arg_tensor(o, "targets"));
+    struct pullback p;
+    if (!c || !pull_begin(o, &p, 1, &x))
+        return;
+    struct val *loss = ctc(o, x, c, x->rank == 2);
+    if (loss && pull_end(o, &p, 1, &loss, &grad, &to))
+        op_return(o, to);
+}
+
+#define CTC "Tensor log_probs, Tensor targets, any input_lengths, any target_lengths, "
+
 const struct op_def op_loss_ctc[] = {
-    {"ctc_loss",
-     "ctc_loss(Tensor log_probs, Tensor targets, any input_lengths, any target_lengths, int "
-     "blank=0, any reduction='mean', bool zero_infinity=False)",
+    {"ctc_loss", "ctc_loss(" CTC "int blank=0, any reduction='mean', bool zero_infinity=False)",
      run_ctc, 0, "-log of the sum over alignments; gradient as of log_softmax's input"},
+    {"_ctc_loss", "_ctc_loss(" CTC "int blank=0, bool zero_infinity=False)", run_aten_ctc, 0,
+     "the loss of each sample, and the table of its alignments"},
+    {"_ctc_loss_backward",
+     "_ctc_loss_backward(Tensor grad_output|grad, " CTC
+     "Tensor neg_log_likelihood, Tensor log_alpha, int blank, bool zero_infinity=False)",
+     run_aten_ctc_backward, OP_NO_GRAD, NULL},
     {0},
 };

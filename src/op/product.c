@@ -238,6 +238,37 @@ static void run_inner(struct op *o)
 }
 
 /* out[n, o] = sum over i, j of x1[n, i] w[o, i, j] x2[n, j] + bias[o]. */
+/* x with a dimension of 1 put in at each of the places named. */
+static struct val *expanded(struct op *o, struct val *x, const char *name)
+{
+    size_t n;
+    const int64_t *dims = arg_ints(o, name, &n);
+    uint64_t mask = 0;
+    for (size_t k = 0; x && k < n; k++) {
+        const int64_t rank = (int64_t)(x->rank + n), dim = dims[k] < 0 ? dims[k] + rank : dims[k];
+        if (rank > OP_RANK || dim < 0 || dim >= rank)
+            return op_fail(o, PLUMB_E_ARG, "%s: dimension %lld of %lld", o->call->name,
+                           (long long)dims[k], (long long)rank);
+        mask |= UINT64_C(1) << dim;
+    }
+    for (unsigned d = 0; d < OP_RANK; d++)
+        if (mask >> d & 1)
+            x = v_unsqueeze(o, x, d);
+    return x;
+}
+
+/* The product of three tensors with new dimensions, summed over some. */
+static void run_trilinear(struct op *o)
+{
+    struct val *a = expanded(o, arg_tensor(o, "i1"), "expand1"),
+               *b = expanded(o, arg_tensor(o, "i2"), "expand2"),
+               *c = expanded(o, arg_tensor(o, "i3"), "expand3");
+    size_t n;
+    const int64_t *dims = arg_ints(o, "sumdim", &n);
+    struct val *y = v_mul(o, v_mul(o, a, b), c);
+    op_return(o, y && n ? v_sum(o, y, dims_mask(o, y, dims, n), false) : y);
+}
+
 static void run_bilinear(struct op *o)
 {
     struct val *x1 = arg_tensor(o, "input1"), *x2 = arg_tensor(o, "input2"),
@@ -391,6 +422,10 @@ const struct op_def op_product[] = {
      "sum over the last dimension of both"},
     {"bilinear", "bilinear(Tensor input1, Tensor input2, Tensor weight, Tensor? bias=None)",
      run_bilinear, 0, "input1^T weight[o] input2 + bias[o]"},
+    {"_trilinear",
+     "_trilinear(Tensor i1, Tensor i2, Tensor i3, int[] expand1, int[] expand2, int[] expand3, "
+     "int[] sumdim, int unroll_dim=1)",
+     run_trilinear, 0, "i1 * i2 * i3, expanded and summed"},
     {"kron", "kron(Tensor input|self, Tensor other)", run_kron, 0, NULL},
     {"block_diag", "block_diag(Tensor[]... tensors)", run_block_diag, 0, NULL},
     {"cross", "cross(Tensor input|self, Tensor other, int? dim=None)", run_cross, 0, NULL},

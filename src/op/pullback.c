@@ -1,45 +1,76 @@
-/* Backward operators under names of their own (gelu_backward, ...): what a gradient of the output
- * is worth to the input, by the tape of the forward operator. */
+#include "op/pullback.h"
+
 #include "op/elem.h"
 
 #include <string.h>
 
-void elem_pullback(struct op *o, void (*forward)(struct op *o), const char *const *inputs)
+bool pull_begin(struct op *o, struct pullback *p, unsigned n, struct val *const *in)
 {
-    struct val *grad = arg_tensor(o, "grad_output"), *start = o->tape;
-    struct val *in[2] = {NULL, NULL};
-    bool needed[2] = {false, false};
-    for (unsigned v = 0; v < 2 && inputs[v]; v++) {
-        in[v] = arg_tensor(o, inputs[v]);
-        if (!in[v] || !in[v]->f) {
+    *p = (struct pullback){.start = o->tape, .n = n};
+    for (unsigned k = 0; k < n; k++) {
+        if (!in[k])
+            continue;
+        if (!in[k]->f) {
             op_fail(o, PLUMB_E_ARG, "%s: needs floating-point numbers", o->call->name);
-            return;
+            return false;
         }
-        needed[v] = in[v]->needs_grad;
-        in[v]->needs_grad = true;
+        p->in[k] = in[k];
+        p->needed[k] = in[k]->needs_grad;
+        in[k]->needs_grad = true;
     }
-    forward(o);
-    if (o->failed || !grad)
-        return;
-    const struct val *out = o->outputs[o->result->n_outputs = 0];
+    return !o->failed;
+}
+
+static void start_from(struct op *o, struct val *out, const struct val *grad)
+{
     if (!grad->f || grad->count != out->count) {
         op_fail(o, PLUMB_E_ARG, "%s: the gradient has %lld elements, the output %lld",
                 o->call->name, (long long)grad->count, (long long)out->count);
         return;
     }
-    for (struct val *x = o->tape; x != start && !o->failed; x = x->earlier) {
-        if (x == out && out->count)
-            memcpy(val_grad(o, x), grad->f, (size_t)out->count * sizeof *grad->f);
+    real *to = val_grad(o, out);
+    for (int64_t k = 0; to && k < out->count; k++)
+        to[k] += grad->f[k];
+}
+
+bool pull_end(struct op *o, struct pullback *p, unsigned n_outputs, struct val *const *outputs,
+              struct val *const *grads, struct val **to)
+{
+    for (unsigned k = 0; k < n_outputs && !o->failed; k++)
+        if (outputs[k] && grads[k])
+            start_from(o, outputs[k], grads[k]);
+    for (struct val *x = o->tape; x != p->start && !o->failed; x = x->earlier)
         if (x->grad)
             x->backward(o, x);
+    o->tape = p->start;
+    for (unsigned k = 0; k < p->n; k++) {
+        struct val *in = p->in[k];
+        to[k] = in ? val_like(o, in, in->dtype) : NULL;
+        if (!in)
+            continue;
+        if (to[k] && in->grad && in->count)
+            memcpy(to[k]->f, in->grad, (size_t)in->count * sizeof *in->grad);
+        in->grad = NULL;
+        in->needs_grad = p->needed[k];
     }
-    o->tape = start;
-    for (unsigned v = 0; v < 2 && inputs[v]; v++) {
-        struct val *result = val_like(o, in[v], in[v]->dtype);
-        if (result && in[v]->grad)
-            memcpy(result->f, in[v]->grad, (size_t)result->count * sizeof *result->f);
-        in[v]->grad = NULL;
-        in[v]->needs_grad = needed[v];
-        op_return(o, result);
-    }
+    return !o->failed;
+}
+
+void elem_pullback(struct op *o, void (*forward)(struct op *o), const char *const *inputs)
+{
+    struct val *grad = arg_tensor(o, "grad_output"), *in[2], *to[2];
+    struct pullback p;
+    unsigned n = 0;
+    for (; n < 2 && inputs[n]; n++)
+        in[n] = arg_tensor(o, inputs[n]);
+    if (!pull_begin(o, &p, n, in))
+        return;
+    forward(o);
+    if (o->failed || !grad)
+        return;
+    o->result->n_outputs = 0;
+    if (!pull_end(o, &p, 1, &o->outputs[0], &grad, to))
+        return;
+    for (unsigned k = 0; k < n; k++)
+        op_return(o, to[k]);
 }

@@ -114,25 +114,65 @@ static const struct entry *find(const char *name, size_t length)
     return NULL;
 }
 
-static const struct entry *lookup(const char *prefix, const char *name)
+/* A name as it is looked up: "aten::add_.Tensor" is add_ under Aten. */
+struct spelling {
+    const char *prefix;
+    char name[96];
+};
+
+static const struct entry *find_bound(const struct spelling *s)
 {
-    pthread_once(&index_once, make_index);
     char full[128];
-    const size_t a = prefix ? strlen(prefix) : 0, b = strlen(name);
+    const size_t a = s->prefix ? strlen(s->prefix) : 0, b = strlen(s->name);
     if (a && a + b + 1 < sizeof full) {
-        memcpy(full, prefix, a);
+        memcpy(full, s->prefix, a);
         full[a] = '.';
-        memcpy(full + a + 1, name, b);
+        memcpy(full + a + 1, s->name, b);
         const struct entry *bound = find(full, a + 1 + b);
         if (bound)
             return bound;
     }
-    return find(name, b);
+    return find(s->name, b);
+}
+
+/* What a dispatcher trace puts before a name, and the prefix of dumps that it stands for. */
+static const char *skip_namespace(const char *name, const char **prefix)
+{
+    static const struct {
+        const char *text, *prefix;
+    } spaces[] = {{"aten::", "Aten"}, {"aten.", "Aten"}, {"npu::", "NPU"}, {"npu.", "NPU"}};
+    for (size_t k = 0; k < sizeof spaces / sizeof *spaces; k++) {
+        const size_t length = strlen(spaces[k].text);
+        if (strncmp(name, spaces[k].text, length) == 0) {
+            *prefix = spaces[k].prefix;
+            return name + length;
+        }
+    }
+    return name;
+}
+
+/* Tries the name whole, then without the overload behind its last dot. */
+static const struct entry *lookup(const char *prefix, const char *name, struct spelling *s)
+{
+    pthread_once(&index_once, make_index);
+    s->prefix = prefix;
+    name = skip_namespace(name, &s->prefix);
+    const size_t length = strlen(name);
+    if (length >= sizeof s->name)
+        return NULL;
+    memcpy(s->name, name, length + 1);
+    const struct entry *e = find_bound(s);
+    char *overload = e ? NULL : strrchr(s->name, '.');
+    if (!overload)
+        return e;
+    *overload = '\0';
+    return find_bound(s);
 }
 
 const struct plumb_op *plumb_op_find(const char *prefix, const char *name)
 {
-    const struct entry *e = lookup(prefix, name);
+    struct spelling s;
+    const struct entry *e = lookup(prefix, name, &s);
     return e ? &index_.ops[e->op] : NULL;
 }
 
@@ -182,14 +222,18 @@ enum plumb_code plumb_op_run(const struct plumb_call *call, enum plumb_precision
                              struct plumb_result *out, struct plumb_error *err)
 {
     *out = (struct plumb_result){0};
-    const struct entry *e = lookup(call->prefix, call->name);
+    struct spelling s;
+    const struct entry *e = lookup(call->prefix, call->name, &s);
     if (!e)
         return plumb_fail(err, PLUMB_E_UNSUPPORTED, "plumb has no operator '%s'", call->name);
     struct arena *arena = calloc(1, sizeof *arena);
     if (!arena)
         return plumb_fail(err, PLUMB_E_NOMEM, "out of memory in %s", call->name);
     out->memory = arena;
-    return copy_for(precision, call_holds_f64(call))(e->family, e->def, call,
+    struct plumb_call plain = *call; /* operators read the name: add_ stays add_, conv2d conv2d */
+    plain.prefix = s.prefix;
+    plain.name = s.name;
+    return copy_for(precision, call_holds_f64(call))(e->family, e->def, &plain,
                                                      precision == PLUMB_RAISED, arena, out, err);
 }
 

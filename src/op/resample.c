@@ -1,160 +1,22 @@
 /* Other resolutions: interpolate and upsample_... One dimension after the other, each element of
  * the result a weighted sum of a few of the input. */
+#include "op/blend.h"
 #include "op/place.h"
+#include "op/pullback.h"
 
 #include <string.h>
 
-/* ---- Weighted sums along a dimension --------------------------------------------------------- */
-
-/* Element j of the result is the sum of weight[k] * x[index[k]] for k in [begin[j], begin[j +
- * 1]). */
-struct blend {
-    struct span3 from;
-    int64_t length;
-    int64_t *begin, *index;
-    real *weight;
-};
-
-static void blend_backward(struct op *o, struct val *out)
-{
-    const struct blend *b = out->saved;
-    real *g = val_grad(o, out->in[0]);
-    const int64_t inner = b->from.inner;
-    for (int64_t p = 0; g && p < b->from.outer; p++)
-        for (int64_t j = 0; j < b->length; j++)
-            for (int64_t k = b->begin[j]; k < b->begin[j + 1]; k++) {
-                real *to = g + (p * b->from.length + b->index[k]) * inner;
-                const real *grad = out->grad + (p * b->length + j) * inner;
-                const real w = b->weight[k];
-                for (int64_t i = 0; i < inner; i++)
-                    to[i] += w * grad[i];
-            }
-}
-
-static struct val *v_blend(struct op *o, struct val *x, unsigned dim, struct blend *b)
-{
-    if (!x || !b)
-        return NULL;
-    int64_t shape[OP_RANK];
-    memcpy(shape, x->shape, x->rank * sizeof *shape);
-    shape[dim] = b->length;
-    struct val *out = val_new(o, x->dtype, x->rank, shape);
-    if (!out)
-        return NULL;
-    b->from = val_span(x, dim);
-    const int64_t inner = b->from.inner;
-    for (int64_t p = 0; p < b->from.outer; p++)
-        for (int64_t j = 0; j < b->length; j++)
-            for (int64_t k = b->begin[j]; k < b->begin[j + 1]; k++) {
-                const real *from = x->f + (p * b->from.length + b->index[k]) * inner;
-                real *to = out->f + (p * b->length + j) * inner;
-                const real w = b->weight[k];
-                for (int64_t i = 0; i < inner; i++)
-                    to[i] += w * from[i];
-            }
-    return val_node(o, out, blend_backward, x, NULL, NULL, b);
-}
-
-static struct blend *blend_new(struct op *o, int64_t length, int64_t taps)
-{
-    struct blend *b = op_alloc(o, 1, sizeof *b);
-    int64_t total;
-    if (!b || __builtin_mul_overflow(length, taps, &total))
-        return b ? op_fail(o, PLUMB_E_ARG, "%s: a size of %lld", o->call->name, (long long)length)
-                 : NULL;
-    b->length = length;
-    b->begin = op_alloc(o, length + 1, sizeof *b->begin);
-    b->index = op_alloc(o, total + 1, sizeof *b->index);
-    b->weight = op_alloc(o, total + 1, sizeof *b->weight);
-    return b->begin && b->index && b->weight ? b : NULL;
-}
-
 /* ---- The modes ------------------------------------------------------------------------------- */
 
-enum mode { MODE_NEAREST, MODE_NEAREST_EXACT, MODE_LINEAR, MODE_CUBIC, MODE_AREA };
-
-/* How one dimension changes. scale: given by the caller, 0 if the sizes decide. */
-struct axis {
-    int64_t from, to;
-    double scale;
-    bool align_corners;
+enum mode {
+    MODE_NEAREST,
+    MODE_NEAREST_EXACT,
+    MODE_LINEAR,
+    MODE_CUBIC,
+    MODE_AREA,
+    MODE_SMOOTH,
+    MODE_SMOOTH_CUBIC
 };
-
-/* Input steps for one step of the output. */
-static real step_of(const struct axis *a)
-{
-    if (a->align_corners)
-        return a->to > 1 ? (real)(a->from - 1) / (real)(a->to - 1) : 0;
-    return a->scale > 0 ? (real)(1 / a->scale) : (real)a->from / (real)a->to;
-}
-
-static real position_of(const struct axis *a, int64_t j, bool cubic)
-{
-    const real step = step_of(a);
-    if (a->align_corners)
-        return step * (real)j;
-    const real at = step * ((real)j + R(0.5)) - R(0.5);
-    return at < 0 && !cubic ? 0 : at;
-}
-
-static struct blend *linear_blend(struct op *o, const struct axis *a)
-{
-    struct blend *b = blend_new(o, a->to, 2);
-    for (int64_t j = 0, k = 0; b && j < a->to; j++) {
-        const real at = position_of(a, j, false);
-        int64_t low = at >= (real)(a->from - 1) ? a->from - 1 : (int64_t)at;
-        const real part = low == a->from - 1 ? 0 : at - (real)low;
-        b->index[k] = low;
-        b->weight[k++] = 1 - part;
-        b->index[k] = low + (low < a->from - 1);
-        b->weight[k++] = part;
-        b->begin[j + 1] = k;
-    }
-    return b;
-}
-
-/* Keys' cubic convolution with a = -0.75; t: distance from the tap, 0 to 2. */
-static real cubic_weight(real t)
-{
-    const real a = R(-0.75);
-    if (t <= 1)
-        return ((a + 2) * t - (a + 3)) * t * t + 1;
-    return ((a * t - 5 * a) * t + 8 * a) * t - 4 * a;
-}
-
-static struct blend *cubic_blend(struct op *o, const struct axis *a)
-{
-    struct blend *b = blend_new(o, a->to, 4);
-    for (int64_t j = 0, k = 0; b && j < a->to; j++) {
-        const real at = position_of(a, j, true), low = floor(at), part = at - low;
-        for (int tap = -1; tap <= 2; tap++, k++) {
-            real place = low + (real)tap;
-            place = place < 0 ? 0 : place > (real)(a->from - 1) ? (real)(a->from - 1) : place;
-            b->index[k] = (int64_t)place;
-            b->weight[k] = cubic_weight(fabs((real)tap - part));
-        }
-        b->begin[j + 1] = k;
-    }
-    return b;
-}
-
-/* Element j is the mean of the inputs that it covers, at least in part. */
-static struct blend *area_blend(struct op *o, const struct axis *a)
-{
-    struct blend *b = blend_new(o, a->to, a->from / a->to + 2);
-    for (int64_t j = 0, k = 0; b && j < a->to; j++) {
-        /* j * from / to without overflow */
-        const int64_t whole = a->from / a->to, rest = a->from % a->to;
-        const int64_t first = j * whole + j * rest / a->to;
-        const int64_t last = (j + 1) * whole + ((j + 1) * rest + a->to - 1) / a->to;
-        for (int64_t i = first; i < last; i++, k++) {
-            b->index[k] = i;
-            b->weight[k] = 1 / (real)(last - first);
-        }
-        b->begin[j + 1] = k;
-    }
-    return b;
-}
 
 /* The input element nearest to each of the output. In float whatever the number type: a place is
  * right or wrong, and all devices find it in float. */
@@ -167,6 +29,21 @@ static int64_t *nearest(struct op *o, const struct axis *a, bool exact)
         at[j] = place >= (float)(a->from - 1) ? a->from - 1 : (int64_t)place;
     }
     return at;
+}
+
+static struct blend *blend_for(struct op *o, enum mode mode, const struct axis *a)
+{
+    switch (mode) {
+    case MODE_LINEAR:
+        return blend_linear(o, a);
+    case MODE_CUBIC:
+        return blend_cubic(o, a);
+    case MODE_SMOOTH:
+    case MODE_SMOOTH_CUBIC:
+        return blend_smooth(o, a, mode == MODE_SMOOTH_CUBIC);
+    default:
+        return blend_area(o, a);
+    }
 }
 
 static struct val *resampled(struct op *o, struct val *x, enum mode mode, const struct axis *axes)
@@ -190,9 +67,7 @@ static struct val *resampled(struct op *o, struct val *x, enum mode mode, const 
     if (!x->f)
         return op_fail(o, PLUMB_E_ARG, "%s of %s", o->call->name, plumb_dtype_info(x->dtype)->name);
     for (unsigned d = 0; d < n && x; d++) {
-        struct blend *b = mode == MODE_LINEAR  ? linear_blend(o, &axes[d])
-                          : mode == MODE_CUBIC ? cubic_blend(o, &axes[d])
-                                               : area_blend(o, &axes[d]);
+        struct blend *b = blend_for(o, mode, &axes[d]);
         x = v_blend(o, x, d + 2, b);
     }
     return x;
@@ -269,8 +144,11 @@ static void run_interpolate(struct op *o)
     const bool align = arg_given(o, "align_corners") && arg_bool(o, "align_corners");
     if (align && mode != MODE_LINEAR && mode != MODE_CUBIC)
         op_fail(o, PLUMB_E_ARG, "interpolate: align_corners is for the linear and cubic modes");
-    if (arg_raw(o, "antialias") && arg_bool(o, "antialias"))
-        op_fail(o, PLUMB_E_UNSUPPORTED, "interpolate with antialias");
+    if (arg_raw(o, "antialias") && arg_bool(o, "antialias")) {
+        if (x->rank != 4 || (mode != MODE_LINEAR && mode != MODE_CUBIC))
+            op_fail(o, PLUMB_E_ARG, "interpolate: antialias is for the modes bilinear and bicubic");
+        mode = mode == MODE_LINEAR ? MODE_SMOOTH : MODE_SMOOTH_CUBIC;
+    }
     const bool recompute =
         arg_given(o, "recompute_scale_factor") && arg_bool(o, "recompute_scale_factor");
     if (!o->failed && fill_axes(o, x, "size", "scale_factor", recompute, align, axes))
@@ -293,10 +171,21 @@ static void run_upsample_bilinear(struct op *o)
         op_return(o, resampled(o, x, MODE_LINEAR, axes));
 }
 
-/* aten's upsample_MODEnd(input, output_size, [align_corners,] scales...) */
-static void aten_upsample(struct op *o, enum mode mode, unsigned rank)
+/* The mode and the rank that aten's upsample_MODEnd says. */
+static enum mode mode_of_name(const char *name, unsigned *rank)
 {
-    struct val *x = arg_tensor(o, "input");
+    *rank = strstr(name, "1d") ? 3 : strstr(name, "2d") ? 4 : 5;
+    const bool cubic = strstr(name, "cubic"), smooth = strstr(name, "_aa");
+    if (strstr(name, "nearest"))
+        return strstr(name, "exact") ? MODE_NEAREST_EXACT : MODE_NEAREST;
+    return smooth ? (cubic ? MODE_SMOOTH_CUBIC : MODE_SMOOTH) : cubic ? MODE_CUBIC : MODE_LINEAR;
+}
+
+/* By (output_size, [align_corners,] scales...) */
+static struct val *aten_upsample(struct op *o, struct val *x)
+{
+    unsigned rank;
+    const enum mode mode = mode_of_name(o->call->name, &rank);
     struct axis axes[OP_RANK];
     static const char *const names[3] = {"scales_d", "scales_h", "scales_w"};
     if (x && x->rank != rank)
@@ -304,57 +193,35 @@ static void aten_upsample(struct op *o, enum mode mode, unsigned rank)
                 rank);
     const bool align = arg_raw(o, "align_corners") && arg_bool(o, "align_corners");
     if (!x || o->failed || !fill_axes(o, x, "output_size", "scale_factors", false, align, axes))
-        return;
+        return NULL;
     for (unsigned d = 0; d < rank - 2; d++)
         if (arg_given(o, names[d + 5 - rank]))
             axes[d].scale = arg_number(o, names[d + 5 - rank]);
-    op_return(o, resampled(o, x, mode, axes));
+    return resampled(o, x, mode, axes);
 }
 
-static void run_aten_nearest(struct op *o)
+static void run_aten_upsample(struct op *o)
 {
-    const char *name = o->call->name;
-    aten_upsample(o, strstr(name, "exact") ? MODE_NEAREST_EXACT : MODE_NEAREST,
-                  strstr(name, "1d")   ? 3
-                  : strstr(name, "2d") ? 4
-                                       : 5);
+    op_return(o, aten_upsample(o, arg_tensor(o, "input")));
 }
 
-static void run_aten_linear(struct op *o)
+/* The gradient does not depend on the input: any of its size will do. */
+static void run_aten_backward(struct op *o)
 {
-    const char *name = o->call->name;
-    aten_upsample(o, strstr(name, "cubic") ? MODE_CUBIC : MODE_LINEAR,
-                  strstr(name, "1d")   ? 3
-                  : strstr(name, "2d") ? 4
-                                       : 5);
-}
-
-static void run_nearest_backward(struct op *o)
-{
-    struct val *grad = arg_tensor(o, "grad");
+    struct val *grad = arg_tensor(o, "grad"), *x = NULL, *to = NULL;
     size_t n;
     const int64_t *sizes = arg_ints(o, "input_size", &n);
-    static const char *const names[3] = {"scales_d", "scales_h", "scales_w"};
-    if (!grad || o->failed || shape_count(o, (unsigned)n, sizes) < 0)
+    struct pullback p;
+    if (grad)
+        x = v_full(o, grad->dtype, (unsigned)n, sizes, 0);
+    if (!x || !pull_begin(o, &p, 1, &x))
         return;
-    if (grad->rank != n || n < 3 || n > 5 || grad->count == 0 || grad->shape[0] != sizes[0] ||
-        grad->shape[1] != sizes[1]) {
-        op_fail(o, PLUMB_E_ARG, "%s: the gradient does not fit the input", o->call->name);
-        return;
-    }
-    struct val *zeros = v_full(o, grad->dtype, (unsigned)n, sizes, 0);
-    const int64_t *index[OP_RANK] = {0};
-    int64_t shape[OP_RANK];
-    for (unsigned d = 2; d < n; d++) {
-        struct axis a = {.from = sizes[d], .to = grad->shape[d]};
-        const char *name = names[d + 3 - n];
-        a.scale = arg_given(o, name) ? arg_number(o, name) : 0;
-        shape[d] = a.to;
-        index[d] = a.from > 0 ? nearest(o, &a, strstr(o->call->name, "exact") != NULL) : NULL;
-    }
-    const int64_t *map = o->failed ? NULL : pick_map(o, zeros, shape, index);
-    op_return(o, v_place_add(o, zeros, grad, map));
+    struct val *y = aten_upsample(o, x);
+    if (y && pull_end(o, &p, 1, &y, &grad, &to))
+        op_return(o, to);
 }
+
+#define GRAD "Tensor grad|grad_output, "
 
 const struct op_def op_resample[] = {
     {"interpolate upsample",
@@ -375,8 +242,9 @@ const struct op_def op_resample[] = {
      "upsample_nearest3d(Tensor input|self, int[] output_size, float? scales_d=None, float? "
      "scales_h=None, float? scales_w=None)\n"
      "upsample_nearest2d(Tensor input|self, int[]? output_size, float[]? scale_factors)",
-     run_aten_nearest, 0, NULL},
-    {"upsample_linear1d upsample_bilinear2d upsample_trilinear3d upsample_bicubic2d",
+     run_aten_upsample, 0, NULL},
+    {"upsample_linear1d upsample_bilinear2d upsample_trilinear3d upsample_bicubic2d "
+     "_upsample_bilinear2d_aa _upsample_bicubic2d_aa",
      "upsample_linear1d(Tensor input|self, int[1] output_size, bool align_corners, float? "
      "scales_w|scales=None)\n"
      "upsample_bilinear2d(Tensor input|self, int[] output_size, bool align_corners, float? "
@@ -385,14 +253,30 @@ const struct op_def op_resample[] = {
      "scales_d=None, float? scales_h=None, float? scales_w=None)\n"
      "upsample_bilinear2d(Tensor input|self, int[]? output_size, bool align_corners, float[]? "
      "scale_factors)",
-     run_aten_linear, 0, NULL},
-    {"upsample_nearest1d_backward upsample_nearest2d_backward upsample_nearest3d_backward",
-     "upsample_nearest1d_backward(Tensor grad|grad_output, int[1] output_size, int[] input_size, "
+     run_aten_upsample, 0, NULL},
+    {"upsample_nearest1d_backward upsample_nearest2d_backward upsample_nearest3d_backward "
+     "_upsample_nearest_exact1d_backward _upsample_nearest_exact2d_backward "
+     "_upsample_nearest_exact3d_backward",
+     "upsample_nearest1d_backward(" GRAD "int[1] output_size, int[] input_size, "
      "float? scales_w|scales=None)\n"
-     "upsample_nearest2d_backward(Tensor grad|grad_output, int[] output_size, int[] input_size, "
+     "upsample_nearest2d_backward(" GRAD "int[] output_size, int[] input_size, "
      "float? scales_h=None, float? scales_w=None)\n"
-     "upsample_nearest3d_backward(Tensor grad|grad_output, int[] output_size, int[] input_size, "
-     "float? scales_d=None, float? scales_h=None, float? scales_w=None)",
-     run_nearest_backward, 0, NULL},
+     "upsample_nearest3d_backward(" GRAD "int[] output_size, int[] input_size, "
+     "float? scales_d=None, float? scales_h=None, float? scales_w=None)\n"
+     "upsample_nearest2d_backward(" GRAD "int[]? output_size, int[] input_size, "
+     "float[]? scale_factors)",
+     run_aten_backward, OP_NO_GRAD, NULL},
+    {"upsample_linear1d_backward upsample_bilinear2d_backward upsample_trilinear3d_backward "
+     "upsample_bicubic2d_backward _upsample_bilinear2d_aa_backward "
+     "_upsample_bicubic2d_aa_backward",
+     "upsample_linear1d_backward(" GRAD "int[1] output_size, int[] input_size, bool "
+     "align_corners, float? scales_w|scales=None)\n"
+     "upsample_bilinear2d_backward(" GRAD "int[] output_size, int[] input_size, bool "
+     "align_corners, float? scales_h=None, float? scales_w=None)\n"
+     "upsample_trilinear3d_backward(" GRAD "int[] output_size, int[] input_size, bool "
+     "align_corners, float? scales_d=None, float? scales_h=None, float? scales_w=None)\n"
+     "upsample_bilinear2d_backward(" GRAD "int[]? output_size, int[] input_size, bool "
+     "align_corners, float[]? scale_factors)",
+     run_aten_backward, OP_NO_GRAD, NULL},
     {0},
 };

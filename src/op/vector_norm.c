@@ -1,7 +1,9 @@
 /* Norms of vectors and matrices, and scaling by them. */
 #include "op/vector_norm.h"
+
 #include "op/fold.h"
 #include "op/rows.h"
+#include "op/spectrum.h"
 
 #include <string.h>
 
@@ -136,7 +138,7 @@ static double norm_order(struct op *o, const char *name, const char **word)
         return 2;
     if (arg->kind == PLUMB_ARG_TEXT) {
         *word = arg->text;
-        if (strcmp(arg->text, "fro") != 0)
+        if (strcmp(arg->text, "fro") != 0 && strcmp(arg->text, "nuc") != 0)
             op_fail(o, PLUMB_E_UNSUPPORTED, "%s: the norm '%s' is not computed here", o->call->name,
                     arg->text);
         return 2;
@@ -144,11 +146,28 @@ static double norm_order(struct op *o, const char *name, const char **word)
     return arg_number(o, name);
 }
 
+static enum matrix_norm norm_kind(const char *word)
+{
+    return !word ? MATRIX_ORDER : word[0] == 'n' ? MATRIX_NUCLEAR : MATRIX_FROBENIUS;
+}
+
 static void run_norm(struct op *o)
 {
     struct val *x = norm_input(o);
     const char *word;
     double p = norm_order(o, "p", &word);
+    if (word && norm_kind(word) == MATRIX_NUCLEAR) {
+        size_t n;
+        const int64_t *dims = arg_ints(o, "dim", &n), last[2] = {-2, -1};
+        if (!x || (n ? n != 2 : x->rank != 2)) {
+            op_fail(o, PLUMB_E_ARG, "%s: 'nuc' is a norm of matrices", o->call->name);
+            return;
+        }
+        dims = n ? dims : last;
+        op_return(o, v_matrix_norm(o, x, MATRIX_NUCLEAR, 0, val_dim(o, x, dims[0]),
+                                   val_dim(o, x, dims[1]), arg_bool(o, "keepdim")));
+        return;
+    }
     op_return(o, v_vector_norm(o, x, p, arg_mask(o, "dim", x), arg_bool(o, "keepdim")));
 }
 
@@ -165,27 +184,49 @@ static void run_frobenius_norm(struct op *o)
     op_return(o, v_vector_norm(o, x, 2, arg_mask(o, "dim", x), arg_bool(o, "keepdim")));
 }
 
-/* Of the matrices in two dimensions: the largest (smallest) sum of |x| of a column or row. */
-static struct val *matrix_norm(struct op *o, struct val *x, double p, bool fro, unsigned row_dim,
-                               unsigned column_dim, bool keepdim)
+/* The singular values of the matrices in two dimensions: their sum, or one end of them. */
+static struct val *by_values(struct op *o, struct val *x, enum matrix_norm kind, double p,
+                             unsigned row_dim, unsigned column_dim)
 {
+    unsigned order[OP_RANK], n = 0;
+    for (unsigned d = 0; d < x->rank; d++)
+        if (d != row_dim && d != column_dim)
+            order[n++] = d;
+    order[n++] = row_dim;
+    order[n] = column_dim;
+    struct val *s = v_singular_values(o, v_permute(o, x, order));
+    if (!s)
+        return NULL;
+    const uint64_t last = UINT64_C(1) << (s->rank - 1);
+    return kind == MATRIX_NUCLEAR ? v_sum(o, s, last, false) : v_extreme(o, s, last, false, p > 0);
+}
+
+/* Else the largest (smallest) sum of |x| of a column or row. */
+struct val *v_matrix_norm(struct op *o, struct val *x, enum matrix_norm kind, double p,
+                          unsigned row_dim, unsigned column_dim, bool keepdim)
+{
+    if (!x || o->failed)
+        return NULL;
     const uint64_t rows = (uint64_t)1 << row_dim, columns = (uint64_t)1 << column_dim;
+    const unsigned low = row_dim < column_dim ? row_dim : column_dim,
+                   high = row_dim < column_dim ? column_dim : row_dim;
     if (row_dim == column_dim)
         return op_fail(o, PLUMB_E_ARG, "%s: a matrix lies in two dimensions, not twice in %u",
                        o->call->name, row_dim);
-    if (fro)
+    if (kind == MATRIX_FROBENIUS)
         return v_vector_norm(o, x, 2, rows | columns, keepdim);
+    if (kind == MATRIX_NUCLEAR || fabs(p) == 2) {
+        struct val *norm = by_values(o, x, kind, p, row_dim, column_dim);
+        return keepdim ? v_unsqueeze(o, v_unsqueeze(o, norm, low), high) : norm;
+    }
     if (fabs(p) != 1 && !isinf(p))
-        return op_fail(o, PLUMB_E_UNSUPPORTED,
-                       "%s: of the matrix norms 'fro', 1, -1, inf and -inf are computed, not %g",
-                       o->call->name, p);
+        return op_fail(o, PLUMB_E_ARG, "%s: %g is no order of a matrix norm", o->call->name, p);
     const bool by_rows = isinf(p);
     struct val *sums = v_vector_norm(o, x, 1, by_rows ? columns : rows, true);
     struct val *norm = v_extreme(o, sums, by_rows ? rows : columns, true, p > 0);
     if (keepdim || !norm)
         return norm;
-    norm = v_squeeze(o, norm, row_dim > column_dim ? row_dim : column_dim);
-    return v_squeeze(o, norm, row_dim < column_dim ? row_dim : column_dim);
+    return v_squeeze(o, v_squeeze(o, norm, high), low);
 }
 
 static void run_matrix_norm(struct op *o)
@@ -199,8 +240,9 @@ static void run_matrix_norm(struct op *o)
         op_fail(o, PLUMB_E_ARG, "%s takes the two dimensions of a matrix", o->call->name);
     if (!x || o->failed)
         return;
-    op_return(o, matrix_norm(o, x, p, word || !arg_given(o, "ord"), val_dim(o, x, dims[0]),
-                             val_dim(o, x, dims[1]), arg_bool(o, "keepdim")));
+    op_return(o, v_matrix_norm(o, x, arg_given(o, "ord") ? norm_kind(word) : MATRIX_FROBENIUS, p,
+                               val_dim(o, x, dims[0]), val_dim(o, x, dims[1]),
+                               arg_bool(o, "keepdim")));
 }
 
 static void run_linalg_norm(struct op *o)
@@ -224,8 +266,8 @@ static void run_linalg_norm(struct op *o)
     if (word && n != 2)
         op_fail(o, PLUMB_E_ARG, "%s: '%s' is a norm of matrices", o->call->name, word);
     if (given && n == 2)
-        op_return(o, matrix_norm(o, x, p, word != NULL, val_dim(o, x, dims[0]),
-                                 val_dim(o, x, dims[1]), keepdim));
+        op_return(o, v_matrix_norm(o, x, norm_kind(word), p, val_dim(o, x, dims[0]),
+                                   val_dim(o, x, dims[1]), keepdim));
     else
         op_return(o, v_vector_norm(o, x, p, dims_mask(o, x, dims, n), keepdim));
 }
@@ -290,7 +332,7 @@ const struct op_def op_vector_norm[] = {
     {"linalg.matrix_norm linalg_matrix_norm",
      "linalg.matrix_norm(Tensor input|self|A, any ord='fro', int[] dim|axis=[-2, -1], "
      "bool keepdim|keepdims=False, *, dtype? dtype=None)",
-     run_matrix_norm, 0, "orders 'fro', 1, -1, inf, -inf"},
+     run_matrix_norm, 0, "orders 'fro', 'nuc', 1, -1, 2, -2, inf, -inf"},
     {"linalg.norm linalg_norm",
      "linalg.norm(Tensor input|self|A, any ord=None, int[]? dim|axis=None, "
      "bool keepdim|keepdims=False, *, dtype? dtype=None)",

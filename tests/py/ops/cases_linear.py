@@ -103,8 +103,21 @@ def sums() -> Iterator[Case]:
     yield case("Torch.addmm", randn(2, 3, 5), randn(3, 4), randn(4, 5), refused=True)
 
 
+def sparse() -> Iterator[Case]:
+    """The names of sparse products; a dump holds their arguments as dense tensors."""
+    for name in ("hspmm", "smm", "dsmm", "spmm", "hsmm"):
+        yield case(f"Torch.{name}", randn(3, 4), randn(4, 2), ref=torch.mm)
+    yield case("Tensor.smm", randn(3, 4), mat2=randn(4, 2), ref=lambda a, mat2: a @ mat2)
+    yield case("Torch.hspmm", randn(3, 4), randn(3, 2), refused=True)
+    for name in ("Torch.sspaddmm", "Tensor.sspaddmm", "Torch.saddmm"):
+        yield case(name, randn(3, 5), randn(3, 4), randn(4, 5), ref=torch.addmm)
+        yield case(name, randn(3, 5), randn(3, 4), randn(4, 5), beta=0.5, alpha=2, ref=torch.addmm)
+    yield case("Torch.sspaddmm", randn(3, 5), randn(3, 4), randn(5, 4), refused=True)
+
+
 def cases() -> Iterator[Case]:
     yield from matmul()
     yield from mixed()
     yield from strict()
     yield from sums()
+    yield from sparse()

@@ -281,6 +281,16 @@ def alignments() -> Iterator[Case]:
     yield ctc(logp(7), padded, inputs, lengths, refused=True)
 
 
+def triplets() -> Iterator[Case]:
+    for reduction in ("mean", "sum", "none"):
+        for swap in (False, True):
+            yield case("Functional.triplet_margin_with_distance_loss", randn(4, 5), randn(4, 5), randn(4, 5),
+                       margin=0.7, swap=swap, reduction=reduction)
+    yield case("Functional.triplet_margin_with_distance_loss", randn(4, 5), randn(4, 5), randn(4, 5),
+               distance_function="l1", refused=True)
+
+
 def cases() -> Iterator[Case]:
     for part in (distances, likelihoods, margins, classes, class_margins, alignments):
         yield from part()
+    yield from triplets()

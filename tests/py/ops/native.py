@@ -60,6 +60,8 @@ def load() -> c.CDLL:
     library = c.CDLL(str(BUILD / "tests" / "libop_native.so"))
     library.plumb_op_at.restype = c.POINTER(COp)
     library.plumb_op_at.argtypes = [c.c_size_t]
+    library.plumb_op_find.restype = c.POINTER(COp)
+    library.plumb_op_find.argtypes = [c.c_char_p, c.c_char_p]
     return library
 
 
@@ -159,6 +161,14 @@ class Native:
             if not op:
                 return found
             found.append(op.contents)
+
+    def find(self, prefix: Optional[str], name: str) -> Optional[COp]:
+        op = self.library.plumb_op_find(prefix.encode() if prefix else None, name.encode())
+        return op.contents if op else None
+
+    def is_random(self, prefix: Optional[str], name: str) -> bool:
+        op = self.find(prefix, name)
+        return bool(op and op.random)
 
     def run(self, call: Call, precision: int) -> Tuple[List[Any], bool, List[Optional[torch.Tensor]]]:
         """Outputs, whether they are a tuple, and a gradient for each tensor among the arguments."""
