@@ -70,7 +70,7 @@ static void select_calls(const struct case_file *file, const struct check_config
         if (!selector_init(&selector, config, msprobe, NULL)) {
             for (size_t i = 0; i < case_count(file); i++) {
                 const char *reason;
-                if (!select_call(&selector, case_place(file, i)->name, &reason) != !reason)
+                if (!select_call(&selector, case_place(file, i)->call, &reason) != !reason)
                     abort();
             }
         }

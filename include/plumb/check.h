@@ -8,7 +8,6 @@
 extern "C" {
 #endif
 
-enum plumb_check_rules { PLUMB_CHECK_DOCUMENTED, PLUMB_CHECK_MSPROBE };
 enum plumb_check_inputs { PLUMB_INPUTS_UNIFORM, PLUMB_INPUTS_NORMAL, PLUMB_INPUTS_ADVERSARIAL };
 
 /* How far a check is; names are valid during the call only. */
@@ -23,7 +22,7 @@ struct plumb_check_options {
     const char *folder; /* where results go; made when it is missing; NULL: the current one */
     const char *resume; /* an accuracy_checking_result_TIME.csv to go on with, or NULL */
     const char *config; /* config.json or config.yaml, or NULL */
-    enum plumb_check_rules rules;
+    const char *rules;  /* "documented" (NULL too), "msprobe", or the path of a file of rules */
     enum plumb_check_inputs inputs;
     bool msprobe_rng; /* inputs from the origin's one generator: one thread, in file order */
     uint64_t seed;
@@ -31,12 +30,19 @@ struct plumb_check_options {
     bool save_error_data;                /* keep inputs and outputs of what does not pass */
     struct plumb_device *const *devices; /* work is spread over them */
     size_t n_devices;
-    unsigned threads; /* 0: all processors */
+    struct plumb_device *fallback; /* for calls that plumb has no operator for, or not with such
+                                      arguments (complex numbers): their reference, by run_raised,
+                                      and in place of devices that are plumb's own. NULL: such calls
+                                      are skipped */
+    unsigned threads;              /* 0: all processors */
 
     /* Optional: called once an API, never by two threads at once. Returning false stops the check
      * after what is written; it can be resumed. */
     bool (*progress)(void *context, const struct plumb_check_progress *progress);
-    void *context;
+
+    /* Optional: told, before anything is run, what is no error and may be a mistake. */
+    void (*note)(void *context, const char *text);
+    void *context; /* of both */
 };
 
 enum plumb_check_status {

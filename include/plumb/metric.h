@@ -56,7 +56,8 @@ struct plumb_metric_spec {
     bool equal_nan;       /* two NaNs count as close and equal */
     double ulp_threshold; /* 0: 32 for float32 and float64, else 1 */
     double small,
-        small_atol; /* pre-check: small-value limit and tolerance; 0: by the target's type */
+        small_atol;    /* pre-check: small-value limit and tolerance; 0: by the target's type */
+    double small_rtol; /* and the tolerance of the others in the absolute-threshold rates */
 };
 
 /* The defaults: errors only, plain rule, rtol 1e-3, atol 1e-5, gt 0, equal_nan. */

@@ -13,7 +13,7 @@ extern "C" {
 struct plumb_precision_options {
     const char *npu, *gpu; /* accuracy_checking_details files, with either header language */
     const char *folder;    /* where the two files go; must be there */
-    bool msprobe_rules;    /* routing, levels, files and quirks of msProbe */
+    const char *rules;     /* "documented" (NULL too), "msprobe", or the path of a file of rules */
 };
 
 struct plumb_precision {
@@ -30,7 +30,7 @@ struct plumb_precision {
  * api_precision_compare_result_TIME.csv into the folder, both whole or none. An existing file is
  * never touched: the time is that of the next second without such files. Errors name file and line.
  *
- * Under msprobe_rules a name that is twice in the GPU file, or that a spreadsheet would run, ends
+ * Under the rules of msprobe a name that is twice in the GPU file, or that a spreadsheet would run, ends
  * the comparison there: the call fails, but both files are written with what came before, and
  * the paths are set. Else such files are refused before anything is written.
  *

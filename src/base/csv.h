@@ -28,6 +28,10 @@ void csv_close(struct csv *csv);
  * than any spreadsheet has. */
 enum plumb_code csv_next(struct csv *csv, bool *more, struct plumb_error *err);
 
+/* Spreadsheets run such a cell as a formula; a single quote before it makes it text. Names in dumps
+ * are not ours. */
+bool csv_is_formula(const char *text);
+
 /* True for a cell that lies in the input and so outlives its row. */
 bool csv_is_kept(const struct csv *csv, struct csv_cell cell);
 

@@ -25,7 +25,7 @@ struct indexer {
     size_t count, capacity, forwards;
     enum framework framework;
     char framework_text[64];
-    bool has_data, has_payloads;
+    bool has_data, has_payloads, operators; /* "level": "aten" */
 };
 
 static enum plumb_code out_of_memory(struct plumb_error *err)
@@ -127,6 +127,34 @@ static struct slot *find_slot(struct indexer *x, const char *name, size_t length
     return &x->slots[x->count++];
 }
 
+/* What an operator's entry, which lies in front of json, calls: "aten.add.Tensor" is Aten.add.0. Its
+ * arguments say which overload it is. NULL when out of memory. */
+static const char *operator_call(struct indexer *x, struct json json, const char *name)
+{
+    const char *op = NULL;
+    size_t length = 0;
+    if (json_next(&json) != JSON_OBJECT)
+        return name;
+    while (json_next(&json) == JSON_KEY) {
+        bool here = json_is(&json, "op");
+        enum json_event event = json_next(&json);
+        if (here && event == JSON_STRING && json.length <= CASE_MAX_NAME) {
+            op = json.text;
+            length = json.length;
+        }
+        if (!json_skip(&json, event))
+            break;
+    }
+    const char *dot = op ? memchr(op, '.', length) : NULL;
+    if (!dot)
+        return name;
+    size_t space = (size_t)(dot - op), rest = length - space - 1;
+    const char *overload = memchr(dot + 1, '.', rest);
+    bool aten = space == 4 && memcmp(op, "aten", 4) == 0;
+    return arena_printf(&x->file->arena, "%.*s.%.*s.0", (int)space, aten ? "Aten" : op,
+                        (int)(overload ? (size_t)(overload - dot) - 1 : rest), dot + 1);
+}
+
 /* One entry of "data". Of entries with the same name the last counts, in the place of the first, as
  * it is for everybody who reads JSON into a dictionary. */
 static enum plumb_code read_entry(struct indexer *x)
@@ -139,14 +167,15 @@ static enum plumb_code read_entry(struct indexer *x)
     /* Modules are recorded beside the APIs at level mix. */
     if (memmem(key, length, "Module", 6) || ends_in(key, length, "parameters_grad"))
         return json_skip(&x->json, JSON_KEY) ? PLUMB_OK : damaged(x);
-    bool forward = ends_in(key, length, "forward");
+    bool operator= length> 5 && memcmp(key + length - 5, "-aten", 5) == 0;
+    bool forward = operator|| ends_in(key, length, "forward");
     int shown = length < 100 ? (int)length : 100;
     if (!forward && !ends_in(key, length, "backward"))
         return plumb_fail_at(x->err, PLUMB_E_FORMAT, at,
                              "the entry \"%.*s\" is no API call: its name ends neither in .forward "
                              "nor in .backward",
                              shown, key);
-    size_t suffix = forward ? sizeof ".forward" - 1 : sizeof ".backward" - 1;
+    size_t suffix = operator? 0 : forward ? sizeof ".forward" - 1 : sizeof ".backward" - 1;
     size_t name = length > suffix ? length - suffix : 0;
     if (name > CASE_MAX_NAME)
         return plumb_fail_at(x->err, PLUMB_E_FORMAT, at,
@@ -155,6 +184,9 @@ static enum plumb_code read_entry(struct indexer *x)
 
     struct slot *slot = find_slot(x, key, name);
     if (!slot)
+        return out_of_memory(x->err);
+    slot->place.call = operator? operator_call(x, x->json, slot->place.name) : slot->place.name;
+    if (!slot->place.call)
         return out_of_memory(x->err);
     enum json_event event = json_next(&x->json);
     uint64_t start = x->json.start;
@@ -207,6 +239,10 @@ static enum plumb_code read_top(struct indexer *x)
             code = read_data(x);
         } else if (json_is(&x->json, "framework")) {
             code = read_framework(x);
+        } else if (json_is(&x->json, "level")) {
+            event = json_next(&x->json);
+            x->operators = event == JSON_STRING && json_is(&x->json, "aten");
+            code = json_skip(&x->json, event) ? PLUMB_OK : damaged(x);
         } else if (json_is(&x->json, "dump_data_dir")) {
             event = json_next(&x->json);
             x->has_payloads = is_true(&x->json, event);
@@ -276,7 +312,8 @@ static enum plumb_code find_calls(struct case_file *file, struct plumb_error *er
     if (!code && x.has_payloads) {
         const char *slash = strrchr(file->path, '/');
         int folder = slash ? (int)(slash - file->path) + 1 : 0;
-        file->data_dir = arena_printf(&file->arena, "%.*sdump_tensor_data", folder, file->path);
+        file->data_dir = arena_printf(&file->arena, "%.*s%s", folder, file->path,
+                                      x.operators ? "dump" : "dump_tensor_data");
         if (!file->data_dir)
             code = out_of_memory(err);
     }

@@ -175,11 +175,11 @@ static enum plumb_code parse_backward(struct case_parser *p, struct check_case *
 }
 
 /* "Torch.linalg.inv.0": what stands before the first dot, and between it and the last. */
-static enum plumb_code split_name(struct case_parser *p, struct check_case *out)
+static enum plumb_code split_name(struct case_parser *p, const char *call, struct check_case *out)
 {
-    const char *first = strchr(out->name, '.'), *last = strrchr(out->name, '.');
-    size_t prefix = first ? (size_t)(first - out->name) : strlen(out->name);
-    out->prefix = arena_copy(p->arena, out->name, prefix);
+    const char *first = strchr(call, '.'), *last = strrchr(call, '.');
+    size_t prefix = first ? (size_t)(first - call) : strlen(call);
+    out->prefix = arena_copy(p->arena, call, prefix);
     out->api = arena_copy(p->arena, first ? first + 1 : "",
                           first && last > first ? (size_t)(last - first - 1) : 0);
     return out->prefix && out->api ? PLUMB_OK : case_no_memory(p);
@@ -191,7 +191,7 @@ enum plumb_code case_parse(const struct case_file *file, size_t i, struct arena 
     const struct case_place *place = &file->places[i];
     *out = (struct check_case){.name = place->name, .index = i};
     struct case_parser p = {.base = place->forward, .arena = arena, .err = err};
-    enum plumb_code code = split_name(&p, out);
+    enum plumb_code code = split_name(&p, place->call, out);
     struct plumb_guard guard;
     plumb_guard_enter(&guard, &file->map);
     if (!code) {

@@ -7,6 +7,8 @@
 #include "check/error_data.h"
 #include "check/filter.h"
 #include "check/journal.h"
+#include "check/list_notes.h"
+#include "check/rules.h"
 #include "check/work.h"
 
 #include <errno.h>
@@ -157,9 +159,12 @@ static enum plumb_code make_folder(const char *folder, struct plumb_error *err)
 static enum plumb_code set_up_rules(struct run *run, struct plumb_error *err)
 {
     const struct plumb_check_options *options = run->options;
-    const bool msprobe = options->rules == PLUMB_CHECK_MSPROBE;
     check_config_init(&run->config);
-    enum plumb_code code = PLUMB_OK;
+    const struct standard_set *rules;
+    enum plumb_code code = rules_load(options->rules, &run->arena, &rules, err);
+    if (code)
+        return code;
+    const bool msprobe = rules->base == RULES_MSPROBE;
     if (options->config)
         code = check_config_read(&run->config, options->config, &run->arena, err);
     if (!code)
@@ -175,11 +180,12 @@ static enum plumb_code set_up_rules(struct run *run, struct plumb_error *err)
     run->shared = (struct work_shared){
         .file = run->file,
         .selector = &run->selector,
+        .fallback = options->fallback && options->fallback->run_raised ? options->fallback : NULL,
         .inputs = {.inputs = (enum input_kind)options->inputs,
                    .seed = options->seed,
                    .msprobe = msprobe,
                    .data_dir = case_data_dir(run->file)},
-        .judge = {.rules = msprobe ? RULES_MSPROBE : RULES_DOCUMENTED,
+        .judge = {.rules = rules,
                   .precision = run->config.precision,
                   .quantized =
                       run->config.quantization_api_list.count ? quantized : standard_quantized},
@@ -191,6 +197,7 @@ static enum plumb_code set_up_rules(struct run *run, struct plumb_error *err)
     return PLUMB_OK;
 }
 
+/* A slot for every call that is to be checked. */
 static enum plumb_code set_up_slots(struct run *run, struct plumb_error *err)
 {
     const size_t n = case_count(run->file);
@@ -200,17 +207,46 @@ static enum plumb_code set_up_slots(struct run *run, struct plumb_error *err)
     if (!keep || !run->slots)
         code = plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
     else if (run->options->filter)
-        code = filter_repeats(run->file, run->options->rules == PLUMB_CHECK_MSPROBE, keep, err);
+        code = filter_repeats(run->file, run->selector.msprobe, keep, err);
     for (size_t k = 0; k < n && !code; k++) {
         if (run->options->filter && !keep[k])
             run->summary->repeated++;
-        else if (journal_is_done(&run->journal, case_place(run->file, k)->name))
-            run->summary->resumed++;
         else
             run->slots[run->n_slots++].call = k;
     }
     free(keep);
     return code;
+}
+
+/* Takes up the files of an earlier run, and drops the slots that it finished. */
+static enum plumb_code resume_journal(struct run *run, struct plumb_error *err)
+{
+    const char **names = calloc(run->n_slots + 1, sizeof *names);
+    if (!names)
+        return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+    for (size_t k = 0; k < run->n_slots; k++)
+        names[k] = case_place(run->file, run->slots[k].call)->name;
+    const struct journal_calls calls = {names, run->n_slots};
+    enum plumb_code code = journal_resume(&run->journal, run->options->resume,
+                                          run->shared.judge.rules->base, &calls, err);
+    free(names);
+    if (code)
+        return code;
+    const size_t finished = run->journal.finished;
+    run->summary->resumed = finished;
+    run->n_slots -= finished;
+    memmove(run->slots, run->slots + finished, run->n_slots * sizeof *run->slots);
+    return PLUMB_OK;
+}
+
+/* Entries of the lists that fit nothing here are told: they may be misspelt. */
+static void note_lists(const struct run *run)
+{
+    const struct plumb_check_options *options = run->options;
+    if (!options->note)
+        return;
+    list_notes(run->file, "white_list", &run->config.white_list, options->note, options->context);
+    list_notes(run->file, "black_list", &run->config.black_list, options->note, options->context);
 }
 
 static enum plumb_code check_error_folder(const struct run *run, struct plumb_error *err)
@@ -261,12 +297,11 @@ static void note_error_data(struct run *run)
 static enum plumb_code open_journal(struct run *run, struct plumb_error *err)
 {
     const struct plumb_check_options *options = run->options;
-    const enum check_rules rules = run->shared.judge.rules;
     const char *folder = options->folder && *options->folder ? options->folder : ".";
     if (options->resume)
-        return journal_resume(&run->journal, options->resume, rules, err);
+        return resume_journal(run, err);
     enum plumb_code code = make_folder(folder, err);
-    return code ? code : journal_create(&run->journal, folder, rules, err);
+    return code ? code : journal_create(&run->journal, folder, run->shared.judge.rules->base, err);
 }
 
 static enum plumb_code set_up(struct run *run, struct plumb_error *err)
@@ -277,12 +312,14 @@ static enum plumb_code set_up(struct run *run, struct plumb_error *err)
     if (!code)
         code = check_error_folder(run, err);
     if (!code)
+        code = set_up_slots(run, err);
+    if (!code)
         code = open_journal(run, err);
     if (code)
         return code;
     note_files(run);
-    code = set_up_slots(run, err);
-    return code ? code : set_up_error_data(run, err);
+    note_lists(run);
+    return set_up_error_data(run, err);
 }
 
 enum plumb_code plumb_check_run(const struct plumb_check_options *options,

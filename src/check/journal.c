@@ -108,11 +108,9 @@ enum plumb_code journal_create(struct journal *journal, const char *folder, enum
     const int flags = O_CREAT | O_EXCL | O_WRONLY | O_APPEND | O_CLOEXEC;
     const time_t start = time(NULL);
     for (time_t ahead = 0; ahead < 3600; ahead++) {
-        const time_t when = start + ahead;
-        struct tm local;
-        if (!localtime_r(&when, &local) ||
-            !strftime(journal->stamp, sizeof journal->stamp, "%Y%m%d%H%M%S", &local))
-            return plumb_fail(err, PLUMB_E_IO, "the clock gives no local time");
+        enum plumb_code code = stamp_write(start + ahead, false, journal->stamp, err);
+        if (code)
+            return code;
         set_paths(journal, folder);
         journal->details = open(journal->details_path, flags, 0644);
         if (journal->details < 0 && errno == EEXIST)
@@ -132,11 +130,6 @@ enum plumb_code journal_create(struct journal *journal, const char *folder, enum
             return io_error(err, "create", journal->result_path);
     }
     return plumb_fail(err, PLUMB_E_IO, "no free name for results in %s", folder);
-}
-
-bool journal_is_done(const struct journal *journal, const char *name)
-{
-    return map_get(&journal->done, name, strlen(name)) != NULL;
 }
 
 enum plumb_code journal_add(struct journal *journal, const struct journal_entry *entry,

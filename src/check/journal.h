@@ -6,14 +6,16 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/map.h"
+#include "base/stamp.h"
 #include "check/judge.h"
 
 struct journal {
     int result, details; /* file descriptors */
     char result_path[4096], details_path[4096];
-    char stamp[16];  /* "20260101120000" */
+    char stamp[STAMP_BYTES];
     int64_t synced;  /* milliseconds */
-    struct map done; /* names of finished APIs, of an earlier run */
+    size_t finished; /* calls, from the first on, of an earlier run */
+    struct map done; /* their names as they are written */
     struct arena names;
     uint64_t earlier[STATUS_BLANK + 1][STATUS_BLANK + 1]; /* those, by forward and backward */
     enum check_rules rules;
@@ -33,12 +35,19 @@ struct journal_entry {
 enum plumb_code journal_create(struct journal *journal, const char *folder, enum check_rules rules,
                                struct plumb_error *err);
 
-/* Goes on with the files of an earlier run: cuts off a torn last line, details rows of APIs that
- * have no result row, and result rows whose details may have been lost with the power; fills
- * done and earlier. Files that are not a pair of this rule set, or that somebody writes at the
- * moment, are refused and left alone. */
+/* The names of the calls to check, in order. */
+struct journal_calls {
+    const char *const *names;
+    size_t count;
+};
+
+/* Goes on with the files of an earlier run of these calls: cuts off a torn last line, details
+ * rows of APIs that have no result row, and result rows whose details may have been lost with the
+ * power; fills finished and earlier. Files that are not a pair of this rule set or not of these
+ * calls, or that somebody writes at the moment, are refused and left alone. */
 enum plumb_code journal_resume(struct journal *journal, const char *result_path,
-                               enum check_rules rules, struct plumb_error *err);
+                               enum check_rules rules, const struct journal_calls *calls,
+                               struct plumb_error *err);
 
 /* Writes all of text. */
 enum plumb_code journal_write(int fd, const char *path, const struct buf *text,
@@ -46,8 +55,6 @@ enum plumb_code journal_write(int fd, const char *path, const struct buf *text,
 
 /* Keeps other runs from going on with the same files while this one writes them. */
 enum plumb_code journal_lock(const struct journal *journal, struct plumb_error *err);
-
-bool journal_is_done(const struct journal *journal, const char *name);
 
 /* Appends the rows: details first. Syncs now and then. */
 enum plumb_code journal_add(struct journal *journal, const struct journal_entry *entry,

@@ -120,21 +120,46 @@ static enum check_status read_status(const struct csv *csv, size_t column)
     return STATUS_BLANK;
 }
 
-/* Fills done, with where each row begins, and earlier from the first size bytes; *last is where the
- * last row begins. */
-static enum plumb_code read_done(struct journal *journal, const struct old_file *file, size_t size,
-                                 size_t *last, struct plumb_error *err)
+/* Rows come in the order of the calls, and none is left out. */
+static enum plumb_code check_name(const struct journal *journal, const struct journal_calls *calls,
+                                  const struct csv *csv, struct plumb_error *err)
+{
+    const size_t k = journal->finished;
+    const struct csv_cell name = csv->cells[0];
+    if (k < calls->count && rows_is_name(name, journal->rules, calls->names[k]))
+        return PLUMB_OK;
+    const int shown = name.length < 200 ? (int)name.length : 200;
+    const unsigned long long line = csv->row_line;
+    if (k < calls->count)
+        return plumb_fail(err, PLUMB_E_IO,
+                          "line %llu is of %.*s, where this dump has %.200s; go on with the dump "
+                          "that it was begun with, and with -f just as then",
+                          line, shown, name.text, calls->names[k]);
+    return plumb_fail(err, PLUMB_E_IO,
+                      "line %llu is of %.*s, but this dump has no further call; go on with the "
+                      "dump that it was begun with, and with -f just as then",
+                      line, shown, name.text);
+}
+
+/* Fills finished, done, with where each row begins, and earlier from the first size bytes; *last is
+ * where the last row begins. */
+static enum plumb_code read_done(struct journal *journal, const struct journal_calls *calls,
+                                 const struct old_file *file, size_t size, size_t *last,
+                                 struct plumb_error *err)
 {
     struct csv csv;
     map_free(&journal->done);
     arena_free(&journal->names);
     memset(journal->earlier, 0, sizeof journal->earlier);
+    journal->finished = 0;
     csv_open(&csv, file->text, size);
     bool more = false;
     enum plumb_code code = csv_next(&csv, &more, err); /* the header */
     while (!code && more) {
         const size_t start = (size_t)(csv.at - file->text);
         if ((code = csv_next(&csv, &more, err)) || !more)
+            break;
+        if ((code = check_name(journal, calls, &csv, err)))
             break;
         const struct csv_cell name = csv.cells[0];
         char *copy = arena_copy(&journal->names, name.text, name.length);
@@ -144,6 +169,7 @@ static enum plumb_code read_done(struct journal *journal, const struct old_file 
             break;
         }
         *place = *last = start;
+        journal->finished++;
         journal->earlier[read_status(&csv, 1)][read_status(&csv, 2)]++;
     }
     csv_close(&csv);
@@ -208,12 +234,14 @@ static enum plumb_code walk_details(struct journal *journal, const struct old_fi
 /* Decides what stays. Details are written first, so after a kill they are ahead of the results;
  * when they are behind (the power failed), the last API that has any is redone, and what follows
  * it. */
-static enum plumb_code choose(struct journal *journal, struct old_file *result,
-                              struct old_file *details, struct plumb_error *err)
+static enum plumb_code choose(struct journal *journal, const struct journal_calls *calls,
+                              struct old_file *result, struct old_file *details,
+                              struct plumb_error *err)
 {
     struct walk walk = {0};
     size_t last = 0;
-    enum plumb_code code = read_done(journal, result, result->keep ? result->rows : 0, &last, err);
+    enum plumb_code code =
+        read_done(journal, calls, result, result->keep ? result->rows : 0, &last, err);
     if (!code && details->keep)
         code = walk_details(journal, details, &walk, err);
     if (code)
@@ -221,7 +249,7 @@ static enum plumb_code choose(struct journal *journal, struct old_file *result,
     if (walk.mixed || (!walk.end && walk.unfinished > 1))
         return fail(details, "its rows are not those of the result file to go on with", err);
     if (!walk.end)
-        return read_done(journal, result, result->keep, &last, err);
+        return read_done(journal, calls, result, result->keep, &last, err);
     /* The torn row may be one of that API's own. */
     const char *torn = details->text + details->rows, *name = details->text + walk.first_row;
     const size_t tail = details->size - details->rows;
@@ -230,7 +258,7 @@ static enum plumb_code choose(struct journal *journal, struct old_file *result,
         !walk.unfinished && (last != walk.result_row || (tail && memcmp(torn, name, least) == 0));
     result->keep = behind ? walk.result_row : result->rows;
     details->keep = behind ? walk.first_row : walk.end;
-    return behind ? read_done(journal, result, result->keep, &last, err) : PLUMB_OK;
+    return behind ? read_done(journal, calls, result, result->keep, &last, err) : PLUMB_OK;
 }
 
 /* accuracy_checking_result_<14 digits>.csv */
@@ -264,8 +292,9 @@ static enum plumb_code cut(const struct old_file *file, struct plumb_error *err)
     return file->keep ? PLUMB_OK : journal_write(file->fd, file->path, &file->header, err);
 }
 
-static enum plumb_code take_up(struct journal *journal, struct old_file *result,
-                               struct old_file *details, struct plumb_error *err)
+static enum plumb_code take_up(struct journal *journal, const struct journal_calls *calls,
+                               struct old_file *result, struct old_file *details,
+                               struct plumb_error *err)
 {
     const enum check_rules rules = journal->rules;
     const enum check_rules others = rules == RULES_MSPROBE ? RULES_DOCUMENTED : RULES_MSPROBE;
@@ -280,7 +309,7 @@ static enum plumb_code take_up(struct journal *journal, struct old_file *result,
     buf_free(&other_result);
     buf_free(&other_details);
     if (!code)
-        code = choose(journal, result, details, err);
+        code = choose(journal, calls, result, details, err);
     /* The result first: at no moment has it rows whose details are gone. */
     if (!code)
         code = cut(result, err);
@@ -288,7 +317,8 @@ static enum plumb_code take_up(struct journal *journal, struct old_file *result,
 }
 
 enum plumb_code journal_resume(struct journal *journal, const char *result_path,
-                               enum check_rules rules, struct plumb_error *err)
+                               enum check_rules rules, const struct journal_calls *calls,
+                               struct plumb_error *err)
 {
     *journal = (struct journal){.result = -1, .details = -1, .rules = rules};
     enum plumb_code code = take_names(journal, result_path, err);
@@ -310,7 +340,7 @@ enum plumb_code journal_resume(struct journal *journal, const char *result_path,
     if (!code) {
         find_rows(&result);
         find_rows(&details);
-        code = take_up(journal, &result, &details, err);
+        code = take_up(journal, calls, &result, &details, err);
     }
     free(result.text);
     free(details.text);

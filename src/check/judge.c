@@ -28,37 +28,6 @@ static const char *python_class(enum plumb_arg_kind kind)
     }
 }
 
-static const char *kind_text(enum plumb_arg_kind kind)
-{
-    switch (kind) {
-    case PLUMB_ARG_NONE:
-        return "None";
-    case PLUMB_ARG_TENSOR:
-        return "a tensor";
-    case PLUMB_ARG_BOOL:
-        return "a bool";
-    case PLUMB_ARG_INT:
-        return "an int";
-    case PLUMB_ARG_FLOAT:
-        return "a float";
-    case PLUMB_ARG_TEXT:
-        return "a str";
-    case PLUMB_ARG_DTYPE:
-        return "a dtype";
-    case PLUMB_ARG_LIST:
-        return "a list";
-    case PLUMB_ARG_SLICE:
-        return "a slice";
-    case PLUMB_ARG_ELLIPSIS:
-        return "an ellipsis";
-    case PLUMB_ARG_DEVICE:
-        return "a device";
-    case PLUMB_ARG_OTHER:
-        break;
-    }
-    return "an object of unknown type";
-}
-
 static void set(struct details_row *row, enum check_status status, const char *message)
 {
     row->status = status;
@@ -92,8 +61,8 @@ static void judge_scalars(const struct judge_options *options, const struct plum
                           const struct plumb_arg *device, struct arena *arena,
                           struct details_row *row)
 {
-    bool equal = equal_scalars(options->rules, bench, device);
-    bool documented = options->rules == RULES_DOCUMENTED;
+    bool equal = equal_scalars(options->rules->base, bench, device);
+    bool documented = options->rules->base == RULES_DOCUMENTED;
     row->bench_dtype = python_class(bench->kind);
     row->device_dtype = python_class(device->kind);
     if (documented)
@@ -128,7 +97,7 @@ static bool equal_shapes(const struct plumb_tensor *a, const struct plumb_tensor
 static enum plumb_code judge_tensors(const struct judge_pair *pair)
 {
     const struct plumb_tensor *bench = pair->bench, *device = pair->device;
-    enum check_rules rules = pair->options->rules;
+    enum check_rules rules = pair->options->rules->base;
     struct details_row *row = pair->row;
     row->bench_dtype = cell_dtype(pair->arena, bench->dtype);
     row->device_dtype = cell_dtype(pair->arena, device->dtype);
@@ -165,8 +134,8 @@ enum plumb_code judge_output(const struct judge_options *options, const char *ap
         row->cell[i] = CELL_BLANK;
     if (!comparable_kinds(bench, device)) {
         set(row, STATUS_ERROR,
-            arena_printf(arena, "the benchmark returned %s, the device %s", kind_text(bench->kind),
-                         kind_text(device->kind)));
+            arena_printf(arena, "the benchmark returned %s, the device %s",
+                         plumb_arg_kind_text(bench->kind), plumb_arg_kind_text(device->kind)));
     } else if (device->kind == PLUMB_ARG_TENSOR) {
         struct judge_pair pair = {.options = options,
                                   .api = api,
@@ -185,7 +154,7 @@ enum plumb_code judge_output(const struct judge_options *options, const char *ap
     } else {
         set(row, STATUS_ERROR,
             arena_printf(arena, "an output that is %s cannot be compared",
-                         kind_text(device->kind)));
+                         plumb_arg_kind_text(device->kind)));
     }
     for (int i = 0; i < CELL_COUNT; i++)
         if (!row->cell[i])
@@ -224,17 +193,17 @@ static uint64_t count_zeros(const struct plumb_tensor *tensor)
     return zeros;
 }
 
-enum check_status judge_dropout(const struct plumb_arg *bench, const struct plumb_arg *device)
+enum check_status judge_dropout(const struct standard_set *rules, const struct plumb_arg *bench,
+                                const struct plumb_arg *device)
 {
-    enum { FEW = 100 };
     if (bench->kind != PLUMB_ARG_TENSOR || device->kind != PLUMB_ARG_TENSOR)
         return bench->kind == PLUMB_ARG_NONE && device->kind == PLUMB_ARG_NONE ? STATUS_SKIP
                                                                                : STATUS_ERROR;
     if (bench->tensor->count != device->tensor->count)
         return STATUS_ERROR;
     uint64_t n = bench->tensor->count;
-    if (n < FEW)
+    if ((double)n < rules->dropout_count)
         return STATUS_PASS;
     double zeros[2] = {(double)count_zeros(bench->tensor), (double)count_zeros(device->tensor)};
-    return fabs(zeros[0] - zeros[1]) / (double)n < 0.1 ? STATUS_PASS : STATUS_ERROR;
+    return fabs(zeros[0] - zeros[1]) / (double)n < rules->dropout_gap ? STATUS_PASS : STATUS_ERROR;
 }

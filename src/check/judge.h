@@ -42,7 +42,7 @@ struct details_row {
 };
 
 struct judge_options {
-    enum check_rules rules;
+    const struct standard_set *rules;
     unsigned precision;           /* decimals of a float64: 14 */
     const char *const *quantized; /* usually standard_quantized; NULL: none */
     bool gradient;                /* the outputs are gradients; see standard_adds_gradients() */
@@ -60,6 +60,7 @@ enum plumb_code judge_output(const struct judge_options *options, const char *ap
 enum check_status judge_rows(enum check_rules rules, const struct details_row *rows, size_t n);
 
 /* dropout: the share of zeros decides; there are no metrics. */
-enum check_status judge_dropout(const struct plumb_arg *bench, const struct plumb_arg *device);
+enum check_status judge_dropout(const struct standard_set *rules, const struct plumb_arg *bench,
+                                const struct plumb_arg *device);
 
 #endif

@@ -43,7 +43,7 @@ static void fill_cells(const struct judge_pair *pair, const struct tally *tally,
         [CELL_MEAN_REL] = kept ? exact_round(&tally->rel) / (double)kept : 0,
         [CELL_INF_NAN] = share(tally->unlike, n),
         [CELL_REL_RATE] = share(tally->normal_errors, kept),
-        [CELL_ABS_RATE] = share(tally->small_errors, small),
+        [CELL_ABS_RATE] = share(tally->absolute_errors, small),
         [CELL_ULP_MAX] = tally->unlike ? spoilt : max_ulp,
         [CELL_ULP_MEAN] = tally->unlike ? spoilt : mean_ulp,
         [CELL_ULP_RATE] = share(ulp_over + tally->unlike, n),
@@ -52,6 +52,18 @@ static void fill_cells(const struct judge_pair *pair, const struct tally *tally,
         if (i != CELL_COSINE || ladder->which == COSINE_GIVEN || ladder->which == COSINE_NAN)
             pair->row->cell[i] =
                 cell_number(pair->arena, value[i], PLUMB_F64, pair->options->precision);
+}
+
+/* 8-bit floats: a tenth of a percent is less than their last digit, so dual ratios say nothing. */
+static void judge_ulps(const struct judge_pair *pair, double rate)
+{
+    const struct standard_limits *limits =
+        standard_limits(pair->options->rules, pair->device->dtype);
+    const bool good = rate < limits->ulp_share;
+    pair->row->status = good ? STATUS_PASS : STATUS_ERROR;
+    pair->row->message =
+        arena_printf(pair->arena, "proportion of ULP errors over %g: %.6g is %s %g",
+                     limits->ulp_threshold, rate, good ? "below" : "not below", limits->ulp_share);
 }
 
 static enum plumb_code verdict(const struct judge_pair *pair, const struct tally *tally,
@@ -66,7 +78,7 @@ static enum plumb_code verdict(const struct judge_pair *pair, const struct tally
                                     "%llu of %llu values are NaN or infinite on one side only, or "
                                     "infinities of opposite sign; the limit is 0",
                                     (unsigned long long)tally->unlike, n);
-    } else if (standard_of_api(pair->api) == STANDARD_BINARY &&
+    } else if (standard_of_api(pair->options->rules, pair->api) == STANDARD_BINARY &&
                !(pair->options->gradient && standard_adds_gradients(pair->api))) {
         row->status = tally->differ ? STATUS_ERROR : STATUS_PASS;
         row->message = arena_printf(pair->arena,
@@ -77,6 +89,8 @@ static enum plumb_code verdict(const struct judge_pair *pair, const struct tally
         row->status = STATUS_PASS;
         row->message = arena_printf(
             pair->arena, "all %llu values are NaN or infinite, and the same on both sides", n);
+    } else if (standard_is_fp8(pair->device->dtype)) {
+        judge_ulps(pair, share(tally->ulp_over, n));
     } else if (!ladder_climb(ladder, pair->arena, row, &end)) {
         return PLUMB_E_NOMEM;
     }
@@ -95,6 +109,7 @@ enum plumb_code judge_documented_float(const struct judge_pair *pair)
     bool unlike = tally->unlike > 0;
     double cosine = unlike ? NAN : metrics.cosine;
     struct ladder ladder = {
+        .rules = pair->options->rules,
         .half = plumb_dtype_info(pair->device->dtype)->bits <= 16,
         .which = cosine_case(tally->count, !tally->device_big, !tally->bench_big, cosine),
         .cosine = cosine,

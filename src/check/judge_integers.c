@@ -67,7 +67,8 @@ static int64_t wrapped_difference(const struct judge_pair *pair)
 static void judge_quantized(const struct judge_pair *pair, const struct plumb_metrics *metrics)
 {
     struct details_row *row = pair->row;
-    bool msprobe = pair->options->rules == RULES_MSPROBE;
+    bool msprobe = pair->options->rules->base == RULES_MSPROBE;
+    double limit = pair->options->rules->quantized;
     bool within;
     if (msprobe && pair->bench->dtype == PLUMB_BOOL && pair->device->dtype == PLUMB_BOOL) {
         row->status = STATUS_SKIP;
@@ -77,17 +78,18 @@ static void judge_quantized(const struct judge_pair *pair, const struct plumb_me
     }
     if (msprobe) {
         int64_t most = wrapped_difference(pair);
-        within = most <= 1;
+        within = (double)most <= limit;
         row->cell[CELL_MAX_ABS] = arena_printf(pair->arena, "%" PRId64, most);
     } else {
-        within = metrics->max_abs <= 1;
+        within = metrics->max_abs <= limit;
         row->cell[CELL_MAX_ABS] =
             cell_number(pair->arena, metrics->max_abs, PLUMB_F64, pair->options->precision);
     }
     row->status = within ? STATUS_PASS : STATUS_ERROR;
-    row->message = arena_printf(
-        pair->arena, "quantized integers: maximum absolute error %s is %s 1",
-        row->cell[CELL_MAX_ABS] ? row->cell[CELL_MAX_ABS] : "", within ? "at most" : "above");
+    row->message =
+        arena_printf(pair->arena, "quantized integers: maximum absolute error %s is %s %g",
+                     row->cell[CELL_MAX_ABS] ? row->cell[CELL_MAX_ABS] : "",
+                     within ? "at most" : "above", limit);
 }
 
 enum plumb_code judge_integers(const struct judge_pair *pair)
@@ -103,7 +105,7 @@ enum plumb_code judge_integers(const struct judge_pair *pair)
     const char *rate_text = cell_number(pair->arena, rate, PLUMB_F64, pair->options->precision);
     if (is_quantized(pair->options, pair->api)) {
         judge_quantized(pair, &metrics);
-        if (pair->options->rules == RULES_DOCUMENTED)
+        if (pair->options->rules->base == RULES_DOCUMENTED)
             row->cell[CELL_BINARY] = rate_text;
     } else {
         row->cell[CELL_BINARY] = rate_text;

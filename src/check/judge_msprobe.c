@@ -6,6 +6,7 @@
 #include "check/numpy_sum.h"
 #include "plumb/metric.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -59,7 +60,7 @@ static void sums_init(struct sums *sums, const struct judge_pair *pair)
                                                   : 0x1p-52;
     for (int i = 0; i < DUALS; i++) /* an array is compared in its own type */
         sums->dual[i] = narrow(sums->relative, ladder_limit[i]);
-    sums->limits = standard_limits(RULES_MSPROBE, pair->device->dtype);
+    sums->limits = standard_limits(pair->options->rules, pair->device->dtype);
     sums->count = sums->bad = sums->small = sums->small_errors = sums->masked = 0;
     sums->above = sums->below = sums->ulp_over = 0;
     sums->under[0] = sums->under[1] = sums->under[2] = 0;
@@ -186,6 +187,7 @@ static enum plumb_code fill_ladder(const struct judge_pair *pair, const struct s
     uint64_t n = sums->count;
     bool half = plumb_dtype_info(pair->device->dtype)->bits <= 16;
     struct ladder ladder = {
+        .rules = pair->options->rules,
         .half = half,
         .which =
             cosine_case(n, sums->max_device <= COSINE_ZERO, sums->max_bench <= COSINE_ZERO, cosine),
@@ -213,14 +215,25 @@ static enum plumb_code fill_ladder(const struct judge_pair *pair, const struct s
     return PLUMB_OK;
 }
 
+/* To the metrics engine, 0 stands for limits of its own. */
+static double at_least_something(double limit)
+{
+    return limit > 0 ? limit : DBL_TRUE_MIN;
+}
+
 enum plumb_code judge_msprobe_float(const struct judge_pair *pair)
 {
     enum check_standard standard =
-        standard_route(RULES_MSPROBE, pair->api, pair->device->dtype, pair->fp8_input);
+        standard_route(pair->options->rules, pair->api, pair->device->dtype, pair->fp8_input);
     struct plumb_metric_spec spec;
     plumb_metric_spec_init(&spec);
     spec.relative = PLUMB_REL_PRECHECK;
     spec.groups = PLUMB_G_ERROR | (standard == STANDARD_ABSOLUTE ? PLUMB_G_PRECHECK : 0);
+    const struct standard_limits *limits =
+        standard_limits(pair->options->rules, pair->device->dtype);
+    spec.small = at_least_something(limits->small);
+    spec.small_atol = at_least_something(limits->absolute_atol);
+    spec.small_rtol = at_least_something(limits->rtol);
     struct plumb_metrics metrics;
     struct sums *sums = malloc(sizeof *sums);
     enum plumb_code code = PLUMB_E_NOMEM;

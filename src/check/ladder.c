@@ -34,7 +34,7 @@ static const char *note(enum cosine_case which)
 
 static bool passes(const struct ladder *ladder, int dual)
 {
-    return ladder->dual[dual] > 1 - ladder_limit[dual];
+    return ladder->dual[dual] > ladder->rules->dual[dual];
 }
 
 static bool set_dual(const struct ladder *ladder, struct arena *arena, struct details_row *row,
@@ -43,7 +43,7 @@ static bool set_dual(const struct ladder *ladder, struct arena *arena, struct de
     row->status = status;
     row->message = arena_printf(arena, "%s%s %.6g is %s %g", note(ladder->which), dual_name[dual],
                                 ladder->dual[dual], passes(ladder, dual) ? "above" : "not above",
-                                1 - ladder_limit[dual]);
+                                ladder->rules->dual[dual]);
     return row->message;
 }
 
@@ -56,7 +56,7 @@ static bool set_cosine(const struct ladder *ladder, struct arena *arena, struct 
         row->message = "the benchmark's values are all zero, those of the device are not";
     else
         row->message = arena_printf(arena, "cosine similarity %.6g is not above %g", ladder->cosine,
-                                    STANDARD_COSINE);
+                                    ladder->rules->cosine);
     return row->message;
 }
 
@@ -65,14 +65,14 @@ bool ladder_climb(const struct ladder *ladder, struct arena *arena, struct detai
 {
     *end = STEP_COSINE;
     if (ladder->which == COSINE_DEVICE_ZERO || ladder->which == COSINE_BENCH_ZERO ||
-        (ladder->which == COSINE_GIVEN && !(ladder->cosine > STANDARD_COSINE)))
+        (ladder->which == COSINE_GIVEN && !(ladder->cosine > ladder->rules->cosine)))
         return set_cosine(ladder, arena, row);
 
-    if (ladder->max_abs < STANDARD_MAX_ABS) {
+    if (ladder->max_abs < ladder->rules->max_abs) {
         *end = STEP_MAX_ABS;
         row->status = STATUS_PASS;
         row->message = arena_printf(arena, "%smaximum absolute error %.6g is below %g",
-                                    note(ladder->which), ladder->max_abs, STANDARD_MAX_ABS);
+                                    note(ladder->which), ladder->max_abs, ladder->rules->max_abs);
         return row->message;
     }
 

@@ -20,16 +20,15 @@ enum cosine_case {
 /* counts: elements; device_zero, bench_zero: all of the side's values are that small. */
 enum cosine_case cosine_case(uint64_t count, bool device_zero, bool bench_zero, double cosine);
 
-enum { DUAL_100, DUAL_1000, DUAL_10000, DUALS };
-
 struct ladder {
+    const struct standard_set *rules;
     bool half; /* float16, bfloat16 and narrower: dual-100 and dual-1000 decide */
     enum cosine_case which;
     double cosine, max_abs;
     double dual[DUALS]; /* shares of elements with a relative error below the limit */
 };
 
-extern const double ladder_limit[DUALS]; /* 0.01, 0.001, 0.0001 */
+extern const double ladder_limit[DUALS]; /* 0.01, 0.001, 0.0001: of the relative errors */
 
 enum ladder_step {
     STEP_COSINE,    /* ended there: error */

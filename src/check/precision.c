@@ -4,12 +4,14 @@
 #include "check/precision_judge.h"
 #include "check/precision_name.h"
 #include "check/precision_write.h"
+#include "check/rules.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 struct comparison {
-    enum check_rules rules;
+    const struct standard_set *set;
+    enum check_rules rules; /* its base */
     struct details_file npu, gpu;
     struct plumb_guard npu_guard, gpu_guard;
     struct precision_writer writer;
@@ -66,7 +68,7 @@ static enum plumb_code find_route(struct comparison *all, const struct output_na
     *place = all->n_routes;
     all->key.data[api.length] = '\0'; /* two texts now */
     all->routes[all->n_routes] =
-        precision_route(all->rules, all->key.data, all->key.data + api.length + 1, gradient);
+        precision_route(all->set, all->key.data, all->key.data + api.length + 1, gradient);
     *route = &all->routes[all->n_routes++];
     return PLUMB_OK;
 }
@@ -226,11 +228,16 @@ enum plumb_code plumb_precision_compare(struct plumb_precision *result,
     *result = (struct plumb_precision){0};
     if (!options->npu || !options->gpu || !options->folder)
         return plumb_fail(err, PLUMB_E_ARG, "two files and a folder are needed");
-    struct comparison all = {.rules = options->msprobe_rules ? RULES_MSPROBE : RULES_DOCUMENTED,
-                             .result = result};
+    struct comparison all = {.result = result};
+    enum plumb_code code = rules_load(options->rules, &all.arena, &all.set, err);
+    if (code) {
+        arena_free(&all.arena);
+        return code;
+    }
+    all.rules = all.set->base;
     api_list_init(&all.apis, all.rules, &all.writer);
     enum plumb_code stopped = PLUMB_OK;
-    enum plumb_code code = details_open(&all.npu, options->npu, all.rules, false, err);
+    code = details_open(&all.npu, options->npu, all.rules, false, err);
     if (!code)
         code = details_open(&all.gpu, options->gpu, all.rules, true, err);
     if (!code) {

@@ -33,12 +33,12 @@ static enum plumb_dtype dtype_of(const char *name)
     return dtype == PLUMB_DTYPE_COUNT && strcasestr(name, "hifloat8") ? PLUMB_HIF8 : dtype;
 }
 
-struct route precision_route(enum check_rules rules, const char *api, const char *dtype,
+struct route precision_route(const struct standard_set *rules, const char *api, const char *dtype,
                              bool gradient)
 {
-    struct route route = {.dtype = dtype_of(dtype)};
+    struct route route = {.dtype = dtype_of(dtype), .rules = rules};
     route.standard = standard_route(rules, api, route.dtype, false);
-    if (rules == RULES_DOCUMENTED && gradient && standard_adds_gradients(api))
+    if (rules->base == RULES_DOCUMENTED && gradient && standard_adds_gradients(api))
         route.standard = STANDARD_BENCHMARK;
     /* The document does not know that standard, and no real API is on its list. */
     if (route.standard == STANDARD_ACCUMULATIVE)

@@ -21,12 +21,13 @@ struct field {
 struct route {
     enum plumb_dtype dtype; /* PLUMB_DTYPE_COUNT: no tensor */
     enum check_standard standard;
+    const struct standard_set *rules;
     const struct standard_level *level;
     const struct standard_limits *limits;
 };
 
 /* The route of an API; api and dtype end with a NUL. */
-struct route precision_route(enum check_rules rules, const char *api, const char *dtype,
+struct route precision_route(const struct standard_set *rules, const char *api, const char *dtype,
                              bool gradient);
 
 struct judged {

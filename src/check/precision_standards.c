@@ -181,7 +181,7 @@ static void apply_ulp(const struct metrics *metrics, const struct route *route,
     double ratio = ratio_of(share, share_b, limits->min_denominator, &same_share);
     bool good = same_mean && same_share &&
                 ((limits->ulp_mean > 0 && mean < limits->ulp_mean) || share < limits->ulp_share ||
-                 ratio < STANDARD_ULP_RATIO);
+                 ratio < route->rules->ulp_ratio);
     put_number(judged, FIELD_ULP_MEAN, mean);
     put_number(judged, FIELD_ULP_RATE, share);
     put_number(judged, FIELD_ULP_RATIO, ratio);
@@ -198,21 +198,22 @@ static void apply_ulp(const struct metrics *metrics, const struct route *route,
                    precision_column_title(COLUMN_ULP_MEAN), mean, limits->ulp_mean);
     buf_printf(judged->message, "%s: %.6g is not below %g, and its ratio %.6g is not below %g",
                precision_column_title(COLUMN_ULP_RATE), share, limits->ulp_share, ratio,
-               STANDARD_ULP_RATIO);
+               route->rules->ulp_ratio);
 }
 
-static void apply_thousandth(const struct metrics *metrics, struct judged *judged)
+static void apply_thousandth(const struct metrics *metrics, const struct route *route,
+                             struct judged *judged)
 {
     double share = number_of(judged, metrics->a[COLUMN_DUAL_1000], COLUMN_DUAL_1000, false);
     if (judged->failed)
         return;
-    bool good = metrics->rules == RULES_MSPROBE ? share >= STANDARD_THOUSANDTH_MIN
-                                                : share > STANDARD_THOUSANDTH_MIN;
+    const double limit = route->rules->thousandth;
+    bool good = metrics->rules == RULES_MSPROBE ? share >= limit : share > limit;
     put_number(judged, FIELD_DUAL_1000, share);
     put_verdict(judged, FIELD_DUAL_1000_VERDICT, good, true);
     if (!good)
         buf_printf(judged->message, "%s: %.6g is not over %g",
-                   precision_column_title(COLUMN_DUAL_1000), share, STANDARD_THOUSANDTH_MIN);
+                   precision_column_title(COLUMN_DUAL_1000), share, limit);
 }
 
 static bool has_both(const struct metrics *metrics, enum precision_column column)
@@ -269,7 +270,7 @@ void precision_apply(const struct metrics *metrics, const struct route *route,
         apply_binary(metrics, judged);
         break;
     case STANDARD_THOUSANDTH:
-        apply_thousandth(metrics, judged);
+        apply_thousandth(metrics, route, judged);
         break;
     case STANDARD_ACCUMULATIVE:
     case STANDARD_COUNT:

@@ -1,12 +1,12 @@
 #define _GNU_SOURCE
 #include "check/precision_write.h"
+#include "base/stamp.h"
 #include "check/precision_number.h"
 #include "report/writer.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { MAX_SECONDS = 10000 };
@@ -57,12 +57,11 @@ static enum plumb_code reserve(struct precision_writer *writer, const char *fold
 {
     time_t now = time(NULL);
     for (int i = 0; i < MAX_SECONDS; i++, now++) {
-        char stamp[32];
-        struct tm local;
-        bool taken;
-        if (!localtime_r(&now, &local) || !strftime(stamp, sizeof stamp, "%Y%m%d%H%M%S", &local))
-            return plumb_fail(err, PLUMB_E_IO, "the clock gives no local time");
-        enum plumb_code code = reserve_second(writer, folder, stamp, &taken, err);
+        char stamp[STAMP_BYTES];
+        bool taken = false;
+        enum plumb_code code = stamp_write(now, false, stamp, err);
+        if (!code)
+            code = reserve_second(writer, folder, stamp, &taken, err);
         if (code || !taken)
             return code;
     }

@@ -31,22 +31,37 @@ static const struct {
 };
 _Static_assert(sizeof columns / sizeof *columns == CELL_COUNT + 6, "a title for each column");
 
-static void put_cell(struct buf *out, const char *text)
+static const char *protection(enum check_rules rules, const char *text)
+{
+    return rules == RULES_DOCUMENTED && csv_is_formula(text) ? "'" : "";
+}
+
+static void put_cell(struct buf *out, enum check_rules rules, const char *text)
 {
     if (!strpbrk(text, ",\"\r\n")) {
+        buf_text(out, protection(rules, text));
         buf_text(out, text);
         return;
     }
     buf_text(out, "\"");
+    buf_text(out, protection(rules, text));
     for (const char *c = text; *c; c++)
         buf_append(out, *c == '"' ? "\"\"" : c, *c == '"' ? 2 : 1);
     buf_text(out, "\"");
 }
 
-static void put_next(struct buf *out, const char *text)
+static void put_next(struct buf *out, enum check_rules rules, const char *text)
 {
     buf_text(out, ",");
-    put_cell(out, text ? text : " ");
+    put_cell(out, rules, text ? text : " ");
+}
+
+bool rows_is_name(struct csv_cell cell, enum check_rules rules, const char *name)
+{
+    const char *quote = protection(rules, name);
+    const size_t before = strlen(quote), length = strlen(name);
+    return cell.length == before + length && memcmp(cell.text, quote, before) == 0 &&
+           memcmp(cell.text + before, name, length) == 0;
 }
 
 static void end_row(struct buf *out, enum check_rules rules)
@@ -73,32 +88,32 @@ void rows_details_header(struct buf *out, enum check_rules rules)
     for (size_t k = 0; k < sizeof columns / sizeof *columns; k++) {
         if (k)
             buf_text(out, ",");
-        put_cell(out, rules == RULES_MSPROBE ? columns[k].origin : columns[k].title);
+        put_cell(out, rules, rules == RULES_MSPROBE ? columns[k].origin : columns[k].title);
     }
     end_row(out, rules);
 }
 
 void rows_details(struct buf *out, enum check_rules rules, const struct details_row *row)
 {
-    put_cell(out, row->name);
-    put_next(out, row->bench_dtype);
-    put_next(out, row->device_dtype);
-    put_next(out, row->shape);
+    put_cell(out, rules, row->name);
+    put_next(out, rules, row->bench_dtype);
+    put_next(out, rules, row->device_dtype);
+    put_next(out, rules, row->shape);
     for (size_t k = 0; k < CELL_COUNT; k++)
-        put_next(out, row->cell[k]);
-    put_next(out, check_status_text(row->status));
-    put_next(out, row->message ? row->message : "");
+        put_next(out, rules, row->cell[k]);
+    put_next(out, rules, check_status_text(row->status));
+    put_next(out, rules, row->message ? row->message : "");
     end_row(out, rules);
 }
 
 void rows_result(struct buf *out, enum check_rules rules, const struct journal_entry *entry)
 {
-    put_cell(out, entry->name);
-    put_next(out, check_status_text(entry->forward));
-    put_next(out, check_status_text(entry->backward));
+    put_cell(out, rules, entry->name);
+    put_next(out, rules, check_status_text(entry->forward));
+    put_next(out, rules, check_status_text(entry->backward));
     /* The origin's rows have a fourth cell only where something was skipped. */
     if (rules == RULES_DOCUMENTED || entry->forward == STATUS_SKIP ||
         entry->backward == STATUS_SKIP)
-        put_next(out, entry->message ? entry->message : "");
+        put_next(out, rules, entry->message ? entry->message : "");
     end_row(out, rules);
 }

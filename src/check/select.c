@@ -103,6 +103,13 @@ static struct parts split(const char *name)
     return parts;
 }
 
+size_t select_api(const char *name, const char **api)
+{
+    const struct parts parts = split(name);
+    *api = parts.api;
+    return parts.api_length;
+}
+
 static bool has_prefix(const struct parts *parts, const char *prefix)
 {
     return parts->prefix_length == strlen(prefix) &&

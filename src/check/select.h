@@ -26,6 +26,9 @@ enum plumb_code selector_init(struct selector *selector, const struct check_conf
                               bool msprobe, struct plumb_error *err);
 void selector_destroy(struct selector *selector); /* also after a failure */
 
+/* The bare name in that of a call ("linalg.inv"), not ended by a NUL; its length, 0 for none. */
+size_t select_api(const char *name, const char **api);
+
 /* What becomes of a call ("Torch.linalg.inv.0"); *reason is why, or NULL for SELECT_RUN.
  * Thread-safe. */
 enum select_outcome select_call(const struct selector *selector, const char *name,

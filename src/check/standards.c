@@ -35,18 +35,7 @@ static const char *const accumulative_apis[] = {"test_api", NULL};
 const char *const standard_quantized[] = {"npu_rms_norm_dynamic_quant", "npu_dynamic_quant",
                                           "npu_quant_lightning_indexer", NULL};
 
-static const struct {
-    const char *name;
-    const char *const *apis; /* NULL: all that are on no other list */
-} standards[] = {
-    [STANDARD_BENCHMARK] = {"benchmark comparison", NULL},
-    [STANDARD_BINARY] = {"binary consistency", binary_apis},
-    [STANDARD_ABSOLUTE] = {"absolute threshold", absolute_apis},
-    [STANDARD_ULP] = {"ULP error comparison", ulp_apis},
-    [STANDARD_THOUSANDTH] = {"dual-1000", thousandth_apis},
-    [STANDARD_ACCUMULATIVE] = {"accumulative error", accumulative_apis},
-};
-_Static_assert(sizeof standards / sizeof *standards == STANDARD_COUNT, "a row for each standard");
+static const char *const no_apis[] = {NULL};
 
 static const char *const level1_apis[] = {
     "embedding", "npu_fusion_attention_grad", "npu_fusion_attention", "scatter_", "scatter_add_",
@@ -67,56 +56,99 @@ static const char *const level2_apis[] = {"addmm",
                                           "nonzero",
                                           NULL};
 
-static const struct standard_level levels[] = {
-    {"L0", 10, 2, 2, 2, 2},
-    {"L1", 5, 1.5, 1.5, 2, 2},
-    {"L2", 2, 1.2, 1.2, 2, 2},
+static const struct standard_set documented = {
+    .base = RULES_DOCUMENTED,
+    .cosine = 0.99,
+    .max_abs = 0.001,
+    .dual = {0.99, 0.999, 0.9999},
+    .thousandth = 0.999,
+    .ulp_ratio = 1,
+    .quantized = 1,
+    .dropout_gap = 0.1,
+    .dropout_count = 100,
+    .limits =
+        {
+            [TYPE_F8] = {0x1p-14, 0x1p-30, 0x1p-30, 0x1p-20, 0x1p-14, 1, 0, 0.001},
+            [TYPE_F16] = {0x1p-11, 0x1p-16, 0x1p-16, 0x1p-10, 0x1p-11, 1, 0, 0.001},
+            [TYPE_BF16] = {0x1p-8, 0x1p-16, 0x1p-16, 0x1p-8, 0x1p-8, 1, 0, 0.001},
+            [TYPE_F32] = {0x1p-14, 0x1p-30, 0x1p-30, 0x1p-20, 0x1p-14, 32, 64, 0.05},
+            [TYPE_F64] = {0x1p-14, 0x1p-30, 0x1p-30, 0x1p-20, 0x1p-14, 32, 64, 0.05},
+        },
+    .levels = {{"L0", 10, 2, 2, 2, 2}, {"L1", 5, 1.5, 1.5, 2, 2}, {"L2", 2, 1.2, 1.2, 2, 2}},
+    .apis =
+        {
+            [STANDARD_BENCHMARK] = no_apis,
+            [STANDARD_BINARY] = binary_apis,
+            [STANDARD_ABSOLUTE] = absolute_apis,
+            [STANDARD_ULP] = ulp_apis,
+            [STANDARD_THOUSANDTH] = thousandth_apis,
+            [STANDARD_ACCUMULATIVE] = accumulative_apis,
+        },
+    .level_apis = {no_apis, level1_apis, level2_apis},
 };
 
-enum { HALF, BRAIN, SINGLE, OTHER, LIMIT_TYPES };
-
-/* The last six columns are the same in both sets; what differs is what counts as small. */
-static const struct standard_limits limits[][LIMIT_TYPES] =
-    {
-        [RULES_DOCUMENTED] =
-            {
-                [HALF] = {0x1p-11, 0x1p-16, 0x1p-16, 0x1p-10, 0x1p-8, 0x1p-20, 0x1p-11, 1, 0,
-                          0.001},
-                [BRAIN] = {0x1p-8, 0x1p-16, 0x1p-16, 0x1p-8, 0x1p-7, 0x1p-7, 0x1p-8, 1, 0, 0.001},
-                [SINGLE] = {0x1p-14, 0x1p-30, 0x1p-30, 0x1p-20, 0x1p-11, 0x1p-14, 0x1p-14,
-                            32, 64, 0.05},
-                [OTHER] = {0x1p-14, 0x1p-30, 0x1p-30, 0x1p-20, 0x1p-11, 0x1p-14, 0x1p-14, 1,
-                           0, 0.001},
-            },
-        [RULES_MSPROBE] =
-            {
-                [HALF] = {0x1p-10, 1e-16, 0x1p-16, 0x1p-10, 0x1p-8, 0x1p-20, 0x1p-11, 1, 0, 0.001},
-                [BRAIN] = {0x1p-10, 1e-16, 1e-16, 0x1p-8, 0x1p-7, 0x1p-7, 0x1p-8, 1, 0, 0.001},
-                [SINGLE] = {0x1p-20, 0x1p-30, 0x1p-30, 0x1p-20, 0x1p-11, 0x1p-14, 0x1p-14,
-                            32, 64, 0.05},
-                [OTHER] = {0x1p-20, 0x1p-30, 0x1p-30, 0x1p-20, 0x1p-11, 0x1p-14, 0x1p-14, 1, 0,
-                           0.001},
-            },
+static const struct standard_set msprobe = {
+    .base = RULES_MSPROBE,
+    .cosine = 0.99,
+    .max_abs = 0.001,
+    .dual = {0.99, 0.999, 0.9999},
+    .thousandth = 0.999,
+    .ulp_ratio = 1,
+    .quantized = 1,
+    .dropout_gap = 0.1,
+    .dropout_count = 100,
+    .limits =
+        {
+            [TYPE_F8] = {0x1p-20, 0x1p-30, 0x1p-30, 0x1p-20, 0x1p-14, 1, 0, 0.001},
+            [TYPE_F16] = {0x1p-10, 1e-16, 0x1p-16, 0x1p-10, 0x1p-11, 1, 0, 0.001},
+            [TYPE_BF16] = {0x1p-10, 1e-16, 1e-16, 0x1p-8, 0x1p-8, 1, 0, 0.001},
+            [TYPE_F32] = {0x1p-20, 0x1p-30, 0x1p-30, 0x1p-20, 0x1p-14, 32, 64, 0.05},
+            [TYPE_F64] = {0x1p-20, 0x1p-30, 0x1p-30, 0x1p-20, 0x1p-14, 1, 0, 0.001},
+        },
+    .levels = {{"L0", 10, 2, 2, 2, 2}, {"L1", 5, 1.5, 1.5, 2, 2}, {"L2", 2, 1.2, 1.2, 2, 2}},
+    .apis =
+        {
+            [STANDARD_BENCHMARK] = no_apis,
+            [STANDARD_BINARY] = binary_apis,
+            [STANDARD_ABSOLUTE] = absolute_apis,
+            [STANDARD_ULP] = ulp_apis,
+            [STANDARD_THOUSANDTH] = thousandth_apis,
+            [STANDARD_ACCUMULATIVE] = accumulative_apis,
+        },
+    .level_apis = {no_apis, level1_apis, level2_apis},
 };
 
-static bool on_list(const char *const *list, const char *api,
-                    int (*compare)(const char *, const char *))
+const struct standard_set *standard_builtin(enum check_rules base)
 {
-    for (; *list; list++)
-        if (compare(*list, api) == 0)
-            return true;
-    return false;
+    return base == RULES_MSPROBE ? &msprobe : &documented;
 }
 
 const char *standard_name(enum check_standard standard)
 {
-    return standards[standard].name;
+    static const char *const names[] = {
+        [STANDARD_BENCHMARK] = "benchmark comparison",
+        [STANDARD_BINARY] = "binary consistency",
+        [STANDARD_ABSOLUTE] = "absolute threshold",
+        [STANDARD_ULP] = "ULP error comparison",
+        [STANDARD_THOUSANDTH] = "dual-1000",
+        [STANDARD_ACCUMULATIVE] = "accumulative error",
+    };
+    _Static_assert(sizeof names / sizeof *names == STANDARD_COUNT, "a name for each standard");
+    return names[standard];
 }
 
-enum check_standard standard_of_api(const char *api)
+static bool on_list(const char *const *list, const char *api)
+{
+    for (; *list; list++)
+        if (strcmp(*list, api) == 0)
+            return true;
+    return false;
+}
+
+enum check_standard standard_of_api(const struct standard_set *set, const char *api)
 {
     for (int i = 0; i < STANDARD_COUNT; i++)
-        if (standards[i].apis && on_list(standards[i].apis, api, strcmp))
+        if (on_list(set->apis[i], api))
             return (enum check_standard)i;
     return STANDARD_BENCHMARK;
 }
@@ -126,7 +158,7 @@ bool standard_adds_gradients(const char *api)
     static const char *const apis[] = {"broadcast_to", "fill_",      "gather",  "masked_fill",
                                        "masked_fill_", "max_pool3d", "maximum", "minimum",
                                        "pad",          "tile",       NULL};
-    return on_list(apis, api, strcmp);
+    return on_list(apis, api);
 }
 
 bool standard_is_fp8(enum plumb_dtype dtype)
@@ -137,8 +169,8 @@ bool standard_is_fp8(enum plumb_dtype dtype)
     return info->kind == PLUMB_KIND_FLOAT && info->bits == 8;
 }
 
-enum check_standard standard_route(enum check_rules rules, const char *api, enum plumb_dtype dtype,
-                                   bool fp8_input)
+enum check_standard standard_route(const struct standard_set *set, const char *api,
+                                   enum plumb_dtype dtype, bool fp8_input)
 {
     if (standard_is_fp8(dtype))
         return STANDARD_ULP;
@@ -149,26 +181,45 @@ enum check_standard standard_route(enum check_rules rules, const char *api, enum
     enum plumb_kind kind = plumb_dtype_info(dtype)->kind;
     if (kind != PLUMB_KIND_FLOAT && kind != PLUMB_KIND_COMPLEX)
         return STANDARD_BINARY;
-    if (rules == RULES_MSPROBE && kind == PLUMB_KIND_FLOAT)
+    if (set->base == RULES_MSPROBE && kind == PLUMB_KIND_FLOAT)
         return STANDARD_BENCHMARK;
-    return standard_of_api(api);
+    return standard_of_api(set, api);
 }
 
-const struct standard_level *standard_level_of(enum check_rules rules, const char *api)
+int standard_compare_level(enum check_rules base, const char *a, const char *b)
 {
-    int (*compare)(const char *, const char *) = rules == RULES_DOCUMENTED ? strcasecmp : strcmp;
-    if (on_list(level2_apis, api, compare))
-        return &levels[2];
-    return on_list(level1_apis, api, compare) ? &levels[1] : &levels[0];
+    return base == RULES_DOCUMENTED ? strcasecmp(a, b) : strcmp(a, b);
 }
 
-const struct standard_limits *standard_limits(enum check_rules rules, enum plumb_dtype device)
+const struct standard_level *standard_level_of(const struct standard_set *set, const char *api)
 {
-    bool wide = device == PLUMB_F64 || device == PLUMB_C64 || device == PLUMB_C128;
-    int row = device == PLUMB_F16                 ? HALF
-              : device == PLUMB_BF16              ? BRAIN
-              : device == PLUMB_F32               ? SINGLE
-              : wide && rules == RULES_DOCUMENTED ? SINGLE
-                                                  : OTHER;
-    return &limits[rules][row];
+    for (int i = 1; i < STANDARD_LEVELS; i++)
+        for (const char *const *name = set->level_apis[i]; *name; name++)
+            if (standard_compare_level(set->base, *name, api) == 0)
+                return &set->levels[i];
+    return &set->levels[0];
+}
+
+static enum standard_type type_of(enum plumb_dtype dtype)
+{
+    switch (dtype) {
+    case PLUMB_F16:
+        return TYPE_F16;
+    case PLUMB_BF16:
+        return TYPE_BF16;
+    case PLUMB_F64:
+    case PLUMB_C128:
+        return TYPE_F64;
+    default:
+        break;
+    }
+    bool narrow = dtype < PLUMB_DTYPE_COUNT && dtype != PLUMB_F32 &&
+                  plumb_dtype_info(dtype)->kind == PLUMB_KIND_FLOAT;
+    return narrow ? TYPE_F8 : TYPE_F32;
+}
+
+const struct standard_limits *standard_limits(const struct standard_set *set,
+                                              enum plumb_dtype device)
+{
+    return &set->limits[type_of(device)];
 }

@@ -171,6 +171,18 @@ static void mask_small(struct tally *tally, size_t n, struct block_sums *sums)
     tally->kernels.error(tally->diff, tally->diff, tally->diff, n, &sums->error);
 }
 
+/* Small values over the absolute threshold; most sets have one tolerance for both standards. */
+static uint64_t count_absolute_errors(const struct tally *tally, size_t n,
+                                      const struct small_lanes *benchmark)
+{
+    const struct standard_limits *limits = tally->limits;
+    struct small_lanes lanes = {0};
+    if (limits->absolute_atol == limits->small_atol)
+        return sum_counts(benchmark->errors, LANES);
+    tally->kernels.small(tally->diff, tally->b, n, limits->small, limits->absolute_atol, &lanes);
+    return sum_counts(lanes.errors, LANES);
+}
+
 /* Errors of small values are judged by their size, of others in proportion. */
 static void masked_errors(struct tally *tally, size_t n, struct block_sums *sums)
 {
@@ -181,6 +193,7 @@ static void masked_errors(struct tally *tally, size_t n, struct block_sums *sums
     uint64_t small = sum_counts(lanes.small, LANES);
     tally->small += small;
     tally->small_errors += sum_counts(lanes.errors, LANES);
+    tally->absolute_errors += count_absolute_errors(tally, n, &lanes);
     tally->normal += n - small;
     if (small)
         mask_small(tally, n, sums);
@@ -194,10 +207,16 @@ static void masked_errors(struct tally *tally, size_t n, struct block_sums *sums
             tally->max_rel = sums->relative.max[l];
 }
 
+/* The formula has no place for zero and for what is less than the type's smallest value; a device
+ * that returned the nearest value there is (the difference is in `rounded`) is right all the same.
+ */
 static void fp8_ulps(struct tally *tally, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        double ulp = fabs(judge_fp8_ulp(tally->d[i], tally->b[i]));
+        double d = tally->d[i], b = tally->b[i];
+        double ulp = d == b ? 0 : fabs(judge_fp8_ulp(d, b));
+        if (tally->rounded[i] == 0 && ulp > 0.5)
+            ulp = 0.5;
         if (ulp > tally->max_ulp)
             tally->max_ulp = ulp;
         tally->ulp_over += ulp > tally->limits->ulp_threshold;
@@ -211,7 +230,7 @@ static enum plumb_code tally_init(struct tally *tally, const struct judge_pair *
     tally->part = part_type(device->dtype);
     const struct plumb_dtype_info *info = plumb_dtype_info(tally->part);
     tally->eps = eps_of(tally->part);
-    tally->limits = standard_limits(RULES_DOCUMENTED, device->dtype);
+    tally->limits = standard_limits(pair->options->rules, device->dtype);
     tally->kernels = kernels_current();
     tally->count = device->count * plumb_dtype_parts(device->dtype);
     if (tally->part == PLUMB_F16 || tally->part == PLUMB_BF16)

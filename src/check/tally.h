@@ -30,7 +30,7 @@ struct tally {
     bool unlike_nan;            /* a NaN was among the unlike */
     bool device_big, bench_big; /* has values that are not as good as zero */
     uint64_t under[DUALS], differ, above, below;
-    uint64_t small, small_errors, normal, normal_errors;
+    uint64_t small, small_errors, absolute_errors, normal, normal_errors;
     struct exact squares, rel;
     double max_rel;
     double max_ulp; /* of 8-bit floats, as the two below */

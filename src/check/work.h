@@ -14,7 +14,8 @@ struct work_shared {
     const struct selector *selector;
     struct generate_options inputs;
     struct judge_options judge;
-    const char *error_data; /* folder for what does not pass; NULL: nothing is saved */
+    const char *error_data;        /* folder for what does not pass; NULL: nothing is saved */
+    struct plumb_device *fallback; /* for calls that plumb cannot run itself, or NULL */
 };
 
 /* Checks call i on the device. Everything in out lives in the arena. What goes wrong with the call

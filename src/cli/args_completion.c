@@ -28,10 +28,10 @@ static void value_cases(struct buf *out, const struct args_command *command)
             for (size_t i = 0; i < ARGS_NAMES && option->names[i]; i++)
                 buf_printf(out, "%s'%s %s'", i ? "|" : "", command->name, option->names[i]);
             buf_text(out, ")");
-            if (option->kind == ARGS_CHOICE) {
+            if (option->choices) {
                 buf_text(out, " words='");
                 choice_words(out, option->choices);
-                buf_text(out, "';;\n");
+                buf_text(out, option->kind == ARGS_PATH ? "' files=1;;\n" : "';;\n");
             } else if (option->kind == ARGS_PATH) {
                 buf_text(out, " files=1;;\n");
             } else {
@@ -96,7 +96,7 @@ void args_completion(struct buf *out, const struct args_command *root,
                   "    fi\n"
                   "    if [[ -n $files ]]; then\n"
                   "        compopt -o filenames 2>/dev/null\n"
-                  "        mapfile -t COMPREPLY < <(compgen -f -- \"$cur\")\n"
+                  "        mapfile -t COMPREPLY < <(compgen -f -W \"$words\" -- \"$cur\")\n"
                   "    else\n"
                   "        COMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n"
                   "    fi\n"

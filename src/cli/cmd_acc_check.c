@@ -7,6 +7,7 @@
 
 #include <limits.h>
 #include <malloc.h>
+#include <math.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,8 +20,13 @@ struct check_options {
     const char *dump, *dump_option, *folder, *csv_path, *config;
     bool save_error_data, jit, filter, quiet;
     struct args_list devices;
-    int rules, rng, inputs;
+    const char *rules;
+    int rng, inputs;
     int64_t seed, splits;
+    struct args_list imports;
+    double timeout;
+    int64_t torch_threads;
+    bool no_torch;
 };
 
 /* ---- Progress -------------------------------------------------------------------------------- */
@@ -138,33 +144,79 @@ static bool on_progress(void *context, const struct plumb_check_progress *p)
     return !interrupted;
 }
 
-/* ---- Running --------------------------------------------------------------------------------- */
-
-static bool same_device(const struct args_list *names, size_t k)
+static void on_note(void *context, const char *text)
 {
-    for (size_t j = 0; j < k; j++)
-        if (strcmp(names->items[j], names->items[k]) == 0)
-            return true;
-    return false;
+    (void)context;
+    cli_message("%s", text);
 }
 
-static enum plumb_code open_devices(const struct args_list *names, struct plumb_device **devices,
-                                    size_t *n, struct plumb_error *err)
+/* ---- Running --------------------------------------------------------------------------------- */
+
+static bool is_number(const char *name)
+{
+    return *name && name[strspn(name, "0123456789")] == '\0';
+}
+
+/* Device k among those before it: none may be there twice, under whatever name. */
+static enum plumb_code check_device(const struct args_list *names, size_t k,
+                                    struct plumb_error *err)
+{
+    const char *name = names->items[k];
+    if (is_number(name) && name[0] == '0' && name[1])
+        return plumb_fail(err, PLUMB_E_ARG, "'%s' is no device number: write it without the zeros",
+                          name);
+    for (size_t j = 0; j < k; j++) {
+        const char *other = names->items[j];
+        if (strcmp(other, name) == 0)
+            return plumb_fail(err, PLUMB_E_ARG, "device '%s' is given twice", name);
+        if ((strcmp(other, "cpu") == 0 && is_number(name)) ||
+            (strcmp(name, "cpu") == 0 && is_number(other)))
+            return plumb_fail(err, PLUMB_E_ARG,
+                              "devices '%s' and '%s' are the same: a number stands for cpu here",
+                              other, name);
+    }
+    return PLUMB_OK;
+}
+
+static enum plumb_code open_devices(const struct args_list *names,
+                                    const struct plumb_device_options *how,
+                                    struct plumb_device **devices, size_t *n,
+                                    struct plumb_error *err)
 {
     static const char *const only[] = {"cpu"};
     const size_t count = names->count ? names->count : 1;
-    for (*n = 0; *n < count; ++*n) {
+    enum plumb_code code = PLUMB_OK;
+    for (size_t k = 0; k < names->count && !code; k++)
+        code = check_device(names, k, err);
+    for (*n = 0; *n < count && !code; ++*n) {
         const char *name = names->count ? names->items[*n] : only[0];
-        if (names->count && same_device(names, *n))
-            return plumb_fail(err, PLUMB_E_ARG, "device '%s' is given twice", name);
-        enum plumb_code code = plumb_device_open(name, &devices[*n], err);
-        if (code)
-            return code;
-        if (strcmp(name, "cpu") != 0)
-            cli_message("device %s: the built-in cpu takes its place; there is no other device yet",
-                        name);
+        if ((code = plumb_device_open_with(name, how, &devices[*n], err)))
+            break;
+        if (is_number(name))
+            cli_message(
+                "device %s: the built-in cpu takes its place; for a device of PyTorch write "
+                "torch:cuda:%s or torch:npu:%s",
+                name, name, name);
     }
-    return PLUMB_OK;
+    return code;
+}
+
+/* PyTorch for what plumb lacks: a device that is there already, or one that is started when it
+ * comes to that. */
+static enum plumb_code open_fallback(const struct plumb_device_options *how,
+                                     struct plumb_device *const *devices, size_t n,
+                                     struct plumb_device **out, bool *shared,
+                                     struct plumb_error *err)
+{
+    struct plumb_device_options lazy = *how;
+    lazy.lazy = true;
+    for (size_t k = 0; k < n; k++)
+        if (strcmp(devices[k]->name, "torch:cpu") == 0) {
+            *out = devices[k];
+            *shared = true;
+            return PLUMB_OK;
+        }
+    return plumb_device_open_with("torch:cpu", &lazy, out, err);
 }
 
 static void print_summary(const struct plumb_check_summary *s, bool quiet)
@@ -221,7 +273,18 @@ static int check(const struct args_command *command, const struct check_options 
     size_t n_devices = 0;
     if (options->devices.count > sizeof devices / sizeof *devices)
         return cli_usage(command, "%zu devices are too many", options->devices.count);
-    enum plumb_code code = open_devices(&options->devices, devices, &n_devices, &err);
+    const struct plumb_device_options how = {
+        .timeout = isnan(options->timeout) ? 0 : options->timeout,
+        .threads = options->torch_threads > 0 ? (unsigned)options->torch_threads : 0,
+        .imports = options->imports.items,
+        .n_imports = options->imports.count,
+        .jit = options->jit,
+    };
+    struct plumb_device *fallback = NULL;
+    bool shared = false;
+    enum plumb_code code = open_devices(&options->devices, &how, devices, &n_devices, &err);
+    if (!code && !options->no_torch)
+        code = open_fallback(&how, devices, n_devices, &fallback, &shared, &err);
     struct watcher watcher = {.terminal = isatty(STDERR_FILENO) == 1,
                               .quiet = options->quiet,
                               .started = now(),
@@ -231,7 +294,7 @@ static int check(const struct args_command *command, const struct check_options 
         .folder = options->folder,
         .resume = options->csv_path,
         .config = options->config,
-        .rules = options->rules == 1 ? PLUMB_CHECK_MSPROBE : PLUMB_CHECK_DOCUMENTED,
+        .rules = options->rules,
         .inputs = (enum plumb_check_inputs)(options->inputs < 0 ? 0 : options->inputs),
         .msprobe_rng = options->rng == 1,
         .seed = options->seed == ARGS_UNSET ? 1234 : (uint64_t)options->seed,
@@ -239,8 +302,10 @@ static int check(const struct args_command *command, const struct check_options 
         .save_error_data = options->save_error_data,
         .devices = devices,
         .n_devices = n_devices,
+        .fallback = fallback,
         .threads = options->splits > 0 ? (unsigned)options->splits : cli_threads(&options->common),
         .progress = on_progress,
+        .note = on_note,
         .context = &watcher,
     };
     if (!code) {
@@ -252,6 +317,8 @@ static int check(const struct args_command *command, const struct check_options 
     clear_bar(&watcher);
     for (size_t k = 0; k < n_devices; k++)
         plumb_device_close(devices[k]);
+    if (!shared)
+        plumb_device_close(fallback);
     if (*summary.result)
         print_summary(&summary, options->quiet);
     if (code)
@@ -298,7 +365,8 @@ static const struct args_option arguments[] = {
      .arity = ARGS_MANY,
      FIELD(devices),
      .metavar = "DEVICE",
-     .help = "what to check: cpu (default), or a number, which means the same"},
+     .help = "what to check: cpu (default), or a number, which means the same; a device of "
+             "PyTorch: torch:cpu, torch:cuda:0, torch:npu:0, ..."},
     {.names = {"-csv_path", "--result_csv_path"},
      .kind = ARGS_PATH,
      FIELD(csv_path),
@@ -334,15 +402,42 @@ static const struct args_option arguments[] = {
      .max = 9007199254740992.0,
      .help = "of the values (default: 1234)"},
     {.names = {"--rules"},
-     .kind = ARGS_CHOICE,
+     .kind = ARGS_PATH,
      FIELD(rules),
      .choices = "documented|msprobe",
-     .help = "whose verdicts, columns and files"},
+     .metavar = "documented|msprobe|FILE",
+     .help = "whose verdicts, columns and files (default: documented); FILE: rules of your own, "
+             "which start from those that 'plumb standard' prints"},
     {.names = {"--rng"},
      .kind = ARGS_CHOICE,
      FIELD(rng),
      .choices = "counter|msprobe",
      .help = "msprobe: the origin's values, on one thread"},
+    {.names = {"--import"},
+     .kind = ARGS_TEXT,
+     .arity = ARGS_EACH,
+     FIELD(imports),
+     .metavar = "MODULE",
+     .help = "a module, or a file NAME.py, that brings operators of your own to PyTorch"},
+    {.names = {"--timeout"},
+     .kind = ARGS_REAL,
+     FIELD(timeout),
+     .metavar = "SECONDS",
+     .min = 0.01,
+     .max = 1e6,
+     .help =
+         "how long PyTorch may take for a call, beside a second for every 16 MiB (default: 60)"},
+    {.names = {"--torch-threads"},
+     .kind = ARGS_INT,
+     FIELD(torch_threads),
+     .metavar = "N",
+     .min = 1,
+     .max = 1024,
+     .help = "threads of PyTorch in one call (default: 1)"},
+    {.names = {"--no-torch"},
+     .kind = ARGS_FLAG,
+     FIELD(no_torch),
+     .help = "skip what plumb has no operator for instead of asking PyTorch"},
     {.names = {"--quiet"},
      .kind = ARGS_FLAG,
      FIELD(quiet),
@@ -372,6 +467,7 @@ static const struct args_set multi_sets[] = {{"Arguments", arguments},
 
 static const struct args_example examples[] = {
     {"plumb acc_check -api_info dump/step0/rank0/dump.json -o results", "check every operator"},
+    {"plumb acc_check dump.json -d torch:cuda:0 --import my_ops", "check a device of PyTorch"},
     {"plumb acc_check dump.json -f -save_error_data", "each kind of call once; keep what fails"},
     {"plumb acc_check dump.json -csv_path results/accuracy_checking_result_20260101120000.csv",
      "go on after a kill"},

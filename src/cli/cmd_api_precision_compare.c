@@ -5,7 +5,7 @@
 struct precision_options {
     struct cli_common common;
     const char *npu, *gpu, *output;
-    int rules;
+    const char *rules;
     bool quiet;
 };
 
@@ -40,7 +40,7 @@ static int run_precision(const void *context)
                                            .npu = options->npu,
                                            .gpu = options->gpu,
                                            .folder = options->output,
-                                           .msprobe_rules = options->rules == 1,
+                                           .rules = options->rules,
                                        },
                                        &err);
     if (code)
@@ -74,11 +74,13 @@ static const struct args_option arguments[] = {
      .initial = ".",
      .help = "folder for the two files"},
     {.names = {"--rules"},
-     .kind = ARGS_CHOICE,
+     .kind = ARGS_PATH,
      FIELD(rules),
      .choices = "documented|msprobe",
+     .metavar = "documented|msprobe|FILE",
      .initial = "documented",
-     .help = "standards, levels and CSV dialect"},
+     .help = "standards, levels and CSV dialect; FILE: rules of your own, which start from those "
+             "that 'plumb standard' prints"},
     {.names = {"--quiet"},
      .kind = ARGS_FLAG,
      FIELD(quiet),

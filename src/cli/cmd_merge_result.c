@@ -3,11 +3,8 @@
 #include "cli/result.h"
 #include "plumb/merge.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 struct merge_result_options {
@@ -19,40 +16,15 @@ struct merge_result_options {
 
 #define NAME "multi_ranks_compare_merge"
 
-/* DIR/multi_ranks_compare_merge_TIME, with "_1" and so on behind it while a file of that name and
- * ending is there; the first file is made to keep it. */
+/* DIR/multi_ranks_compare_merge_TIME, for which no file of that ending was there; one is made to
+ * keep it. */
 static enum plumb_code reserve(char **stem, const char *folder, const char *ending,
                                struct plumb_error *err)
 {
-    char stamp[32];
-    struct tm local;
-    time_t now = time(NULL);
-    if (!localtime_r(&now, &local) || !strftime(stamp, sizeof stamp, "%Y%m%d%H%M%S", &local))
-        return plumb_fail(err, PLUMB_E_IO, "the clock gives no local time");
-    for (unsigned i = 0; i < 10000; i++) {
-        char suffix[16] = "", *path = NULL;
-        if (i)
-            snprintf(suffix, sizeof suffix, "_%u", i);
-        if (asprintf(stem, "%s/%s_%s%s", folder, NAME, stamp, suffix) < 0)
-            *stem = NULL;
-        if (!*stem || asprintf(&path, "%s%s", *stem, ending) < 0) {
-            free(*stem);
-            return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
-        }
-        int fd = open(path, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666), reason = errno;
-        if (fd >= 0)
-            close(fd);
-        if (fd < 0 && reason != EEXIST)
-            plumb_fail(err, PLUMB_E_IO, "cannot write %s: %s", path, strerror(reason));
-        free(path);
-        if (fd >= 0)
-            return PLUMB_OK;
-        free(*stem);
-        *stem = NULL;
-        if (reason != EEXIST)
-            return PLUMB_E_IO;
-    }
-    return plumb_fail(err, PLUMB_E_IO, "too many result files of this second");
+    enum plumb_code code = result_reserve_as(stem, folder, NAME, ending, err);
+    if (!code)
+        (*stem)[strlen(*stem) - strlen(ending)] = '\0';
+    return code;
 }
 
 /* ".Max_diff.csv" */

@@ -1,4 +1,5 @@
 #define _GNU_SOURCE
+#include "check/rules.h"
 #include "cli/cli.h"
 #include "plumb/standard.h"
 #include "standard/builtin.h"
@@ -8,27 +9,36 @@ struct standard_options {
     const char *name;
 };
 
-static int list_standards(void)
+/* Those of compare, then the rule sets of the pre-check. */
+static void list_names(struct buf *out, const char *separator)
 {
     for (const struct builtin *builtin = standard_builtins; builtin->name; builtin++)
-        printf("%s\n", builtin->name);
-    return CLI_OK;
+        buf_printf(out, "%s%s", builtin->name, separator);
+    buf_printf(out, "%s%s%s", rules_name(RULES_DOCUMENTED), separator, rules_name(RULES_MSPROBE));
 }
 
 static int run_standard(const void *context)
 {
     const struct standard_options *options = context;
-    if (!options->name)
-        return list_standards();
-    const char *text = plumb_standard_text(options->name);
-    if (text)
-        return cli_print(text) ? CLI_OK : CLI_UNUSABLE;
-    struct buf names = {0};
-    for (const struct builtin *builtin = standard_builtins; builtin->name; builtin++)
-        buf_printf(&names, "%s%s", names.size ? ", " : "", builtin->name);
-    int status = cli_usage(&cmd_standard, "no built-in standard is called '%s'; there are: %s",
-                           options->name, names.data ? names.data : "none");
-    buf_free(&names);
+    const char *text = options->name ? plumb_standard_text(options->name) : NULL;
+    const struct standard_set *rules = options->name ? rules_builtin(options->name) : NULL;
+    struct buf out = {0};
+    int status = CLI_OK;
+    if (text) {
+        buf_text(&out, text);
+    } else if (rules) {
+        rules_print(&out, rules);
+    } else if (!options->name) {
+        list_names(&out, "\n");
+        buf_text(&out, "\n");
+    } else {
+        list_names(&out, ", ");
+        status = cli_usage(&cmd_standard, "no built-in standard is called '%s'; there are: %s",
+                           options->name, out.data ? out.data : "none");
+    }
+    if (!status && (out.failed || !cli_print(out.data)))
+        status = CLI_UNUSABLE;
+    buf_free(&out);
     return status;
 }
 
@@ -37,7 +47,7 @@ static const struct args_option standard_arguments[] = {
      .kind = ARGS_TEXT,
      .arity = ARGS_MAYBE,
      .offset = offsetof(struct standard_options, name),
-     .choices = "xray|torchair|allclose",
+     .choices = "xray|torchair|allclose|documented|msprobe",
      .help = "the standard to print; none: list the names"},
     {.names = {NULL}},
 };
@@ -48,6 +58,8 @@ static const struct args_set standard_sets[] = {
 static const struct args_example standard_examples[] = {
     {"plumb standard xray > mine.std", "start a standard of your own from a built-in one"},
     {"plumb compare --standard mine.std A B", "and judge by it"},
+    {"plumb standard documented > mine.rules", "start rules of your own for the pre-check"},
+    {"plumb acc_check dump.json --rules mine.rules", "and check by them"},
     {NULL, NULL},
 };
 
@@ -56,7 +68,8 @@ const struct args_command cmd_standard = {
     .summary = "print the rules of a built-in standard",
     .usage = "[NAME]",
     .about = "Prints the text of a standard: the rules by which `plumb compare` tells pass from "
-             "fail, as a file that --standard takes.",
+             "fail, as a file that --standard takes. documented and msprobe are those of the "
+             "pre-check, as a file that --rules of acc_check and api_precision_compare takes.",
     .sets = standard_sets,
     .examples = standard_examples,
     .exits = "0 when printed\n2 when there is no such standard",

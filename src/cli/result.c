@@ -1,6 +1,8 @@
 #define _GNU_SOURCE
 #include "cli/result.h"
 
+#include "base/stamp.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
@@ -8,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 enum plumb_code result_folder(const char *folder, struct plumb_error *err)
@@ -22,27 +23,22 @@ enum plumb_code result_folder(const char *folder, struct plumb_error *err)
     return PLUMB_OK;
 }
 
-enum plumb_code result_reserve(char **path, const char *folder, const char *ending,
-                               struct plumb_error *err)
+static enum plumb_code reserve(char **path, const char *folder, const char *stem, bool utc,
+                               const char *ending, struct plumb_error *err)
 {
-    return result_reserve_as(path, folder, "compare_result", ending, err);
-}
-
-enum plumb_code result_reserve_as(char **path, const char *folder, const char *stem,
-                                  const char *ending, struct plumb_error *err)
-{
-    char stamp[32];
-    struct tm local;
-    time_t now = time(NULL);
-    if (!localtime_r(&now, &local) || !strftime(stamp, sizeof stamp, "%Y%m%d%H%M%S", &local))
-        return plumb_fail(err, PLUMB_E_IO, "the clock gives no local time");
+    char stamp[STAMP_BYTES];
+    enum plumb_code code = stamp_write(time(NULL), utc, stamp, err);
+    if (code)
+        return code;
     for (unsigned i = 0; i < 10000; i++) {
         char suffix[16] = "";
         if (i)
             snprintf(suffix, sizeof suffix, "_%u", i);
         if (asprintf(path, "%s%s%s_%s%s%s", folder ? folder : "", folder ? "/" : "", stem, stamp,
-                     suffix, ending) < 0)
+                     suffix, ending) < 0) {
+            *path = NULL;
             return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+        }
         int fd = open(*path, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
         if (fd >= 0) {
             close(fd);
@@ -57,6 +53,24 @@ enum plumb_code result_reserve_as(char **path, const char *folder, const char *s
             return PLUMB_E_IO;
     }
     return plumb_fail(err, PLUMB_E_IO, "too many result files of this second");
+}
+
+enum plumb_code result_reserve(char **path, const char *folder, const char *ending,
+                               struct plumb_error *err)
+{
+    return result_reserve_as(path, folder, "compare_result", ending, err);
+}
+
+enum plumb_code result_reserve_as(char **path, const char *folder, const char *stem,
+                                  const char *ending, struct plumb_error *err)
+{
+    return reserve(path, folder, stem, false, ending, err);
+}
+
+enum plumb_code result_reserve_utc(char **path, const char *folder, const char *stem,
+                                   const char *ending, struct plumb_error *err)
+{
+    return reserve(path, folder, stem, true, ending, err);
 }
 
 enum plumb_code result_mapping(const char *mapping, const char *folder, FILE *out,

@@ -18,6 +18,10 @@ enum plumb_code result_reserve(char **path, const char *folder, const char *endi
 enum plumb_code result_reserve_as(char **path, const char *folder, const char *stem,
                                   const char *ending, struct plumb_error *err);
 
+/* The same with the time in UTC. */
+enum plumb_code result_reserve_utc(char **path, const char *folder, const char *stem,
+                                   const char *ending, struct plumb_error *err);
+
 /* Writes the file of a mapping, data_mapping_TIME.yaml, and tells its name on `out` (NULL: nobody).
  * mapping NULL: there is none. */
 enum plumb_code result_mapping(const char *mapping, const char *folder, FILE *out,

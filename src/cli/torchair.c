@@ -4,49 +4,12 @@
 #include "cli/progress.h"
 #include "cli/result.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
-/* The origin's names have the time in UTC: msprobe_cmp_report[_rankR]_TIME.csv. */
-static enum plumb_code reserve_report(char **path, const char *folder, const char *rank,
-                                      const char *ending, struct plumb_error *err)
-{
-    char stamp[32];
-    struct tm utc;
-    time_t now = time(NULL);
-    if (!gmtime_r(&now, &utc) || !strftime(stamp, sizeof stamp, "%Y%m%d%H%M%S", &utc))
-        return plumb_fail(err, PLUMB_E_IO, "the clock gives no time");
-    for (unsigned i = 0; i < 10000; i++) {
-        char suffix[16] = "";
-        if (i)
-            snprintf(suffix, sizeof suffix, "_%u", i);
-        if (asprintf(path, "%s%smsprobe_cmp_report%s_%s%s%s", folder ? folder : "",
-                     folder ? "/" : "", rank, stamp, suffix, ending) < 0) {
-            *path = NULL;
-            return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
-        }
-        int fd = open(*path, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
-        if (fd >= 0) {
-            close(fd);
-            return PLUMB_OK;
-        }
-        int reason = errno;
-        if (reason != EEXIST)
-            plumb_fail(err, PLUMB_E_IO, "cannot write %s: %s", *path, strerror(reason));
-        free(*path);
-        *path = NULL;
-        if (reason != EEXIST)
-            return PLUMB_E_IO;
-    }
-    return plumb_fail(err, PLUMB_E_IO, "too many result files of this second");
-}
-
-/* compare_result[_graphG][_rankR]_TIME.csv, or what the origin calls it. */
+/* compare_result[_graphG][_rankR]_TIME.csv, or msprobe_cmp_report[_rankR]_TIME.csv. */
 static enum plumb_code reserve(char **path, const struct plumb_torchair_part *part,
                                const struct torchair_request *request, struct plumb_error *err)
 {
@@ -56,8 +19,10 @@ static enum plumb_code reserve(char **path, const struct plumb_torchair_part *pa
         snprintf(rank, sizeof rank, "_rank%" PRId64, part->rank);
     if (part->graph >= 0)
         snprintf(graph, sizeof graph, "_graph%" PRId64, part->graph);
-    if (request->options.msprobe_columns)
-        return reserve_report(path, request->folder, rank, ending, err);
+    if (request->options.msprobe_columns) { /* whose names have the time in UTC */
+        snprintf(stem, sizeof stem, "msprobe_cmp_report%s", rank);
+        return result_reserve_utc(path, request->folder, stem, ending, err);
+    }
     snprintf(stem, sizeof stem, "compare_result%s%s", graph, rank);
     return result_reserve_as(path, request->folder, stem, ending, err);
 }

@@ -28,6 +28,8 @@ void precheck_init(struct precheck_state *state, const struct plumb_metric_spec 
         state->small = spec->small;
     if (spec->small_atol > 0)
         state->atol = state->atol_absolute = spec->small_atol;
+    if (spec->small_rtol > 0)
+        state->rtol = spec->small_rtol;
 }
 
 /* Not finite on either side: is there an error after clipping both to the type's range? The

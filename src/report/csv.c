@@ -1,42 +1,11 @@
 /* RFC 4180 with LF, UTF-8, quotes only where needed, and all digits of every number. */
+#include "base/csv.h"
 #include "report/utf8.h"
 #include "report/writer.h"
 
-/* -1.5e-07 and the like, which a text cell may hold and which is harmless. */
-static bool is_number(const char *text)
-{
-    text += *text == '+' || *text == '-';
-    if (strcmp(text, "inf") == 0 || strcmp(text, "NaN") == 0)
-        return true;
-    size_t digits = strspn(text, "0123456789");
-    text += digits;
-    if (*text == '.') {
-        size_t decimals = strspn(text + 1, "0123456789");
-        text += 1 + decimals;
-        digits += decimals;
-    }
-    if (!digits)
-        return false;
-    if (*text == 'e' || *text == 'E') {
-        text++;
-        text += *text == '+' || *text == '-';
-        digits = strspn(text, "0123456789");
-        text += digits;
-    }
-    return digits && !*text;
-}
-
-/* Spreadsheets run a cell that begins like this as a formula, and names in dumps are not ours. */
-static bool is_formula(const char *text)
-{
-    if (!*text || !strchr("=+-@\t\r", *text))
-        return false;
-    return text[1] && !is_number(text);
-}
-
 void csv_write_text(struct sink *sink, const char *text)
 {
-    bool formula = is_formula(text);
+    bool formula = csv_is_formula(text);
     bool quote = strpbrk(text, ",\"\r\n") != NULL;
 
     if (quote)

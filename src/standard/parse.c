@@ -1,13 +1,11 @@
 #define _GNU_SOURCE
 #include "standard/rules.h"
 
+#include "standard/lines.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define LINE_MAX_CHARS 200
-#define WORDS_MAX 5 /* one more than any line may have, so that a surplus shows */
-#define NAME_MAX_CHARS 40
 
 const char *const standard_sign[] = {"<", "<=", ">", ">=", "==", "!="};
 _Static_assert(sizeof standard_sign / sizeof *standard_sign == STANDARD_RELATIONS, "a sign each");
@@ -45,48 +43,14 @@ bool standard_read_limit(const struct plumb_metric_name *metric, const char *tex
     return metric || (isfinite(*limit) && *limit > 0);
 }
 
-/* Levenshtein's distance; names longer than NAME_MAX_CHARS are cut. */
-static size_t edit_distance(const char *a, const char *b)
+void standard_nearest(const char *name, struct nearest *nearest)
 {
-    size_t row[NAME_MAX_CHARS + 1];
-    size_t columns = strnlen(b, NAME_MAX_CHARS), rows = strnlen(a, NAME_MAX_CHARS);
-    for (size_t j = 0; j <= columns; j++)
-        row[j] = j;
-    for (size_t i = 1; i <= rows; i++) {
-        size_t diagonal = row[0];
-        row[0] = i;
-        for (size_t j = 1; j <= columns; j++) {
-            size_t best = diagonal + (a[i - 1] != b[j - 1]);
-            diagonal = row[j];
-            if (row[j] + 1 < best)
-                best = row[j] + 1;
-            if (row[j - 1] + 1 < best)
-                best = row[j - 1] + 1;
-            row[j] = best;
-        }
-    }
-    return row[columns];
-}
-
-const char *standard_nearest(const char *name)
-{
-    const char *best = "jump";
-    size_t least = edit_distance(name, best);
-    for (unsigned i = 0; i < STANDARD_SETTINGS; i++) {
-        size_t distance = edit_distance(name, setting_names[i]);
-        if (distance < least) {
-            least = distance;
-            best = setting_names[i];
-        }
-    }
-    for (const struct plumb_metric_name *metric = plumb_metric_names(); metric->name; metric++) {
-        size_t distance = edit_distance(name, metric->name);
-        if (distance < least) {
-            least = distance;
-            best = metric->name;
-        }
-    }
-    return best;
+    nearest_init(nearest, name);
+    nearest_try(nearest, "jump", 4);
+    for (unsigned i = 0; i < STANDARD_SETTINGS; i++)
+        nearest_try(nearest, setting_names[i], strlen(setting_names[i]));
+    for (const struct plumb_metric_name *metric = plumb_metric_names(); metric->name; metric++)
+        nearest_try(nearest, metric->name, strlen(metric->name));
 }
 
 static enum plumb_code parse_set(struct plumb_standard *standard, char *const *words, size_t count,
@@ -122,10 +86,13 @@ static enum plumb_code parse_rule(struct plumb_standard *standard, char *const *
         .severity = words[0][0] == 'r' ? PLUMB_FAILED : PLUMB_SUSPICIOUS,
     };
     bool jump = strcmp(words[1], "jump") == 0;
-    if (!jump && !(rule.metric = plumb_metric_find(words[1])))
+    if (!jump && !(rule.metric = plumb_metric_find(words[1]))) {
+        struct nearest nearest;
+        standard_nearest(words[1], &nearest);
         return plumb_fail(err, PLUMB_E_FORMAT,
                           "line %zu: there is no metric '%s'; the nearest name is '%s'", line,
-                          words[1], standard_nearest(words[1]));
+                          words[1], nearest.name);
+    }
 
     unsigned relation = 0;
     while (relation < STANDARD_RELATIONS && strcmp(standard_sign[relation], words[2]) != 0)
@@ -152,37 +119,10 @@ static enum plumb_code parse_rule(struct plumb_standard *standard, char *const *
     return PLUMB_OK;
 }
 
-static size_t split(char *line, char *words[WORDS_MAX])
+static enum plumb_code parse_statement(void *context, char *const *words, size_t count, size_t line,
+                                       struct plumb_error *err)
 {
-    static const char blank[] = " \t\r\v\f";
-    size_t count = 0;
-    for (line += strspn(line, blank); *line && count < WORDS_MAX; line += strspn(line, blank)) {
-        words[count++] = line;
-        line += strcspn(line, blank);
-        if (*line)
-            *line++ = '\0';
-    }
-    return count;
-}
-
-static enum plumb_code parse_line(struct plumb_standard *standard, const char *text, size_t size,
-                                  size_t line, struct plumb_error *err)
-{
-    const char *comment = memchr(text, '#', size);
-    if (comment)
-        size = (size_t)(comment - text);
-    if (memchr(text, '\0', size))
-        return plumb_fail(err, PLUMB_E_FORMAT, "line %zu: holds a zero byte; not a text", line);
-    if (size > LINE_MAX_CHARS)
-        return plumb_fail(err, PLUMB_E_FORMAT, "line %zu: longer than %d characters", line,
-                          LINE_MAX_CHARS);
-
-    char copy[LINE_MAX_CHARS + 1], *words[WORDS_MAX] = {NULL};
-    memcpy(copy, text, size);
-    copy[size] = '\0';
-    size_t count = split(copy, words);
-    if (count == 0)
-        return PLUMB_OK;
+    struct plumb_standard *standard = context;
     if (strcmp(words[0], "set") == 0)
         return parse_set(standard, words, count, line, err);
     if (strcmp(words[0], "require") == 0 || strcmp(words[0], "expect") == 0)
@@ -192,20 +132,26 @@ static enum plumb_code parse_line(struct plumb_standard *standard, const char *t
                       line, words[0]);
 }
 
+static enum plumb_code check_rules(const struct plumb_standard *standard, struct plumb_error *err)
+{
+    if (standard->rules)
+        return PLUMB_OK;
+    return plumb_fail(err, PLUMB_E_FORMAT,
+                      "there is no require or expect line, so everything would pass");
+}
+
 enum plumb_code standard_parse(struct plumb_standard *standard, const char *text, size_t size,
                                struct plumb_error *err)
 {
-    size_t line = 1;
-    for (const char *end = text + size; text < end; line++) {
-        const char *newline = memchr(text, '\n', (size_t)(end - text));
-        size_t length = newline ? (size_t)(newline - text) : (size_t)(end - text);
-        enum plumb_code code = parse_line(standard, text, length, line, err);
-        if (code)
-            return code;
-        text += length + (newline != NULL);
-    }
-    if (!standard->rules)
-        return plumb_fail(err, PLUMB_E_FORMAT,
-                          "there is no require or expect line, so everything would pass");
-    return PLUMB_OK;
+    enum plumb_code code = lines_parse(text, size, parse_statement, standard, err);
+    return code ? code : check_rules(standard, err);
+}
+
+enum plumb_code standard_parse_file(struct plumb_standard *standard, const char *path,
+                                    struct plumb_error *err)
+{
+    enum plumb_code code = lines_parse_file(path, parse_statement, standard, err);
+    if (!code && (code = check_rules(standard, err)))
+        plumb_error_in_file(err, path);
+    return code;
 }

@@ -5,6 +5,7 @@
 #include "plumb/standard.h"
 
 #include "base/arena.h"
+#include "base/nearest.h"
 
 enum standard_relation {
     STANDARD_LT,
@@ -46,6 +47,8 @@ struct plumb_standard {
 /* Appends the rules and settings of a text. PLUMB_E_FORMAT names the line. */
 enum plumb_code standard_parse(struct plumb_standard *standard, const char *text, size_t size,
                                struct plumb_error *err);
+enum plumb_code standard_parse_file(struct plumb_standard *standard, const char *path,
+                                    struct plumb_error *err);
 
 /* The setting of that name, or STANDARD_SETTINGS. */
 enum standard_setting standard_find_setting(const char *name);
@@ -56,7 +59,7 @@ bool standard_read_setting(enum standard_setting setting, const char *text, doub
 /* Reads a threshold: any number but NaN; a limit of `jump` (metric NULL) is finite and above 0. */
 bool standard_read_limit(const struct plumb_metric_name *metric, const char *text, double *limit);
 
-/* The metric or setting whose name is most like this one; never NULL. */
-const char *standard_nearest(const char *name);
+/* The metric or setting whose name is most like this one. */
+void standard_nearest(const char *name, struct nearest *nearest);
 
 #endif

@@ -2,15 +2,11 @@
 #include "standard/builtin.h"
 #include "standard/rules.h"
 
-#include "plumb/file.h"
-
 #include "base/buf.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#define FILE_MAX_BYTES (1u << 20)
 
 const char *plumb_standard_text(const char *name)
 {
@@ -32,29 +28,6 @@ static enum plumb_code unknown_standard(const char *name, struct plumb_error *er
     return PLUMB_E_ARG;
 }
 
-static enum plumb_code parse_file(struct plumb_standard *standard, const char *path,
-                                  struct plumb_error *err)
-{
-    struct plumb_file file = {0};
-    enum plumb_code code = plumb_file_map(&file, path, 0, UINT64_MAX, err);
-    if (code)
-        return code;
-    if (file.size > FILE_MAX_BYTES) {
-        code = plumb_fail(err, PLUMB_E_FORMAT, "larger than a text of rules can be");
-    } else {
-        struct plumb_guard guard;
-        plumb_guard_enter(&guard, &file);
-        const char *text = file.size > 0 ? (const char *)file.data : "";
-        code = standard_parse(standard, text, (size_t)file.size, err);
-        if (plumb_guard_leave(&guard))
-            code = plumb_fail(err, PLUMB_E_IO, "the file was cut short while it was read");
-    }
-    if (code)
-        plumb_error_in_file(err, path);
-    plumb_file_unmap(&file);
-    return code;
-}
-
 enum plumb_code plumb_standard_load(struct plumb_standard **standard, const char *name_or_path,
                                     struct plumb_error *err)
 {
@@ -71,7 +44,7 @@ enum plumb_code plumb_standard_load(struct plumb_standard **standard, const char
     else if (text)
         code = standard_parse(loaded, text, strlen(text), err);
     else
-        code = parse_file(loaded, name_or_path, err);
+        code = standard_parse_file(loaded, name_or_path, err);
 
     if (code)
         plumb_standard_free(loaded);
@@ -111,9 +84,11 @@ static enum plumb_code override_rules(struct plumb_standard *standard, const cha
     if (plumb_metric_find(name) || strcmp(name, "jump") == 0)
         return plumb_fail(err, PLUMB_E_ARG, "the standard %s has no rule on %s", standard->name,
                           name);
+    struct nearest nearest;
+    standard_nearest(name, &nearest);
     return plumb_fail(err, PLUMB_E_ARG,
                       "there is no metric or setting '%s'; the nearest name is '%s'", name,
-                      standard_nearest(name));
+                      nearest.name);
 }
 
 enum plumb_code plumb_standard_override(struct plumb_standard *standard, const char *assignment,

@@ -127,6 +127,40 @@ static void test_places(void **state)
     case_file_close(file);
 }
 
+/* A dump of operators: their names are numbers, and "op" says what was called. */
+static void test_operators(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *call, *prefix, *api;
+    } wanted[] = {{"Aten.add.0", "Aten", "add"},
+                  {"Aten.relu_.0", "Aten", "relu_"},
+                  {"torchvision.nms.0", "torchvision", "nms"},
+                  {"00003-aten", "00003-aten", ""},
+                  {"00004-aten", "00004-aten", ""}};
+    struct case_file *file = open_text(
+        "{\"level\": \"aten\", \"dump_data_dir\": \"x\", \"framework\": \"pytorch\", \"data\": {"
+        "\"00000-aten\": {\"input_args\": [null], \"op\": \"aten.add.Tensor\"},"
+        "\"00001-aten\": {\"op\": \"aten.relu_\"}, \"00002-aten\": {\"op\": "
+        "\"torchvision.nms.default\"}, \"00003-aten\": {}, \"00004-aten\": {\"op\": \"add\"}}}");
+    assert_string_equal(case_data_dir(file), "some/where/dump");
+    assert_int_equal(case_count(file), 5);
+    for (size_t i = 0; i < 5; i++) {
+        struct arena arena = {0};
+        struct check_case call;
+        char name[16];
+        snprintf(name, sizeof name, "%05zu-aten", i);
+        assert_string_equal(case_place(file, i)->call, wanted[i].call);
+        assert_int_equal(case_parse(file, i, &arena, &call, NULL), PLUMB_OK);
+        assert_string_equal(call.name, name);
+        assert_string_equal(call.prefix, wanted[i].prefix);
+        assert_string_equal(call.api, wanted[i].api);
+        assert_int_equal(call.n_args, i == 0);
+        arena_free(&arena);
+    }
+    case_file_close(file);
+}
+
 /* As Python's dictionaries have it: the last value, in the place of the first. */
 static void test_duplicate_keys(void **state)
 {
@@ -755,16 +789,17 @@ int main(void)
     const struct CMUnitTest tests[] = {
         /* First: the guard against files that shrink is installed once, and cmocka takes its signal
          * away before every test. */
-        cmocka_unit_test(test_file),           cmocka_unit_test(test_places),
-        cmocka_unit_test(test_duplicate_keys), cmocka_unit_test(test_refused_files),
-        cmocka_unit_test(test_long_name),      cmocka_unit_test(test_empty),
-        cmocka_unit_test(test_data_dir),       cmocka_unit_test(test_names),
-        cmocka_unit_test(test_tensor),         cmocka_unit_test(test_limits),
-        cmocka_unit_test(test_shapes),         cmocka_unit_test(test_values),
-        cmocka_unit_test(test_special_types),  cmocka_unit_test(test_structures),
-        cmocka_unit_test(test_entries),        cmocka_unit_test(test_backward),
-        cmocka_unit_test(test_nesting),        cmocka_unit_test(test_too_many),
-        cmocka_unit_test(test_threads),        cmocka_unit_test(test_large),
+        cmocka_unit_test(test_file),          cmocka_unit_test(test_places),
+        cmocka_unit_test(test_operators),     cmocka_unit_test(test_duplicate_keys),
+        cmocka_unit_test(test_refused_files), cmocka_unit_test(test_long_name),
+        cmocka_unit_test(test_empty),         cmocka_unit_test(test_data_dir),
+        cmocka_unit_test(test_names),         cmocka_unit_test(test_tensor),
+        cmocka_unit_test(test_limits),        cmocka_unit_test(test_shapes),
+        cmocka_unit_test(test_values),        cmocka_unit_test(test_special_types),
+        cmocka_unit_test(test_structures),    cmocka_unit_test(test_entries),
+        cmocka_unit_test(test_backward),      cmocka_unit_test(test_nesting),
+        cmocka_unit_test(test_too_many),      cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_large),
     };
     return cmocka_run_group_tests(tests, make_scratch, remove_scratch);
 }

@@ -30,7 +30,7 @@ static struct details_row judge_args(enum check_rules rules, const char *api,
                                      const struct plumb_arg *bench, const struct plumb_arg *device)
 {
     struct judge_options options = {
-        .rules = rules, .precision = 14, .quantized = standard_quantized};
+        .rules = standard_builtin(rules), .precision = 14, .quantized = standard_quantized};
     struct details_row row;
     memset(&row, 0x55, sizeof row);
     assert_int_equal(judge_output(&options, api, false, bench, device, &arena, &row), PLUMB_OK);
@@ -205,6 +205,46 @@ static void test_rounding(void **state)
         struct details_row row = judge(RULES_DOCUMENTED, "relu", PLUMB_F64, b, types[t], d, n);
         expect(&row, STATUS_PASS, "0 of");
         assert_string_equal(row.cell[CELL_BALANCE], "0.00000000000000");
+    }
+}
+
+/* 8-bit floats are held to the share of ULP errors: what is rounded right passes, zeros and values
+ * below the type's smallest included, and what is two digits off does not. */
+static void test_eight_bits(void **state)
+{
+    (void)state;
+    static const enum plumb_dtype types[] = {PLUMB_F8_E4M3FN, PLUMB_F8_E5M2, PLUMB_F8_E4M3FNUZ,
+                                             PLUMB_F8_E5M2FNUZ, PLUMB_HIF8};
+    enum { N = 2000 };
+    static double b[N];
+    static uint8_t d[N];
+    for (size_t t = 0; t < sizeof types / sizeof *types; t++) {
+        for (int i = 0; i < N; i++) {
+            b[i] = i % 50 == 0 ? 0 : ldexp(1 + i % 37 / 37.0, i % 9 - 7) * (i % 3 ? 1 : -1);
+            double wanted = plumb_round_to(types[t], b[i]), value;
+            for (unsigned code = 0; code < 256; code++) {
+                uint8_t byte = (uint8_t)code;
+                plumb_to_f64(types[t], &byte, 0, 1, false, &value);
+                if (value == wanted)
+                    d[i] = byte;
+            }
+        }
+        struct details_row row = judge(RULES_DOCUMENTED, "softmax", PLUMB_F64, b, types[t], d, N);
+        expect(&row, STATUS_PASS, "proportion of ULP errors over 1: 0 is below 0.001");
+        assert_string_equal(row.cell[CELL_ULP_RATE], "0.00000000000000");
+        for (int k = 0; k < 2; k++) {
+            b[100 * k + 8] = 8;
+            for (unsigned code = 0; code < 256; code++) {
+                uint8_t byte = (uint8_t)code;
+                double value;
+                plumb_to_f64(types[t], &byte, 0, 1, false, &value);
+                if (value == 12)
+                    d[100 * k + 8] = byte;
+            }
+            row = judge(RULES_DOCUMENTED, "softmax", PLUMB_F64, b, types[t], d, N);
+            expect(&row, k ? STATUS_ERROR : STATUS_PASS,
+                   k ? "over 1: 0.001 is not below 0.001" : "over 1: 0.0005 is below 0.001");
+        }
     }
 }
 
@@ -500,16 +540,18 @@ static void test_dropout(void **state)
     struct plumb_arg da = {.kind = PLUMB_ARG_TENSOR, .tensor = &dt};
     for (int i = 0; i < 9; i++)
         d[2 * i] = 1;
-    assert_int_equal(judge_dropout(&ba, &da), STATUS_PASS);
+    assert_int_equal(judge_dropout(standard_builtin(RULES_DOCUMENTED), &ba, &da), STATUS_PASS);
     d[18] = 1; /* a tenth is too many */
-    assert_int_equal(judge_dropout(&ba, &da), STATUS_ERROR);
+    assert_int_equal(judge_dropout(standard_builtin(RULES_DOCUMENTED), &ba, &da), STATUS_ERROR);
     struct plumb_tensor few = tensor(PLUMB_F32, N - 1, d), few_b = tensor(PLUMB_F64, N - 1, b);
     da.tensor = &few;
-    assert_int_equal(judge_dropout(&ba, &da), STATUS_ERROR); /* not even as many elements */
+    assert_int_equal(judge_dropout(standard_builtin(RULES_DOCUMENTED), &ba, &da),
+                     STATUS_ERROR); /* not even as many elements */
     ba.tensor = &few_b;
-    assert_int_equal(judge_dropout(&ba, &da), STATUS_PASS); /* too few to say */
-    assert_int_equal(judge_dropout(&ba, &none), STATUS_ERROR);
-    assert_int_equal(judge_dropout(&none, &none), STATUS_SKIP);
+    assert_int_equal(judge_dropout(standard_builtin(RULES_DOCUMENTED), &ba, &da),
+                     STATUS_PASS); /* too few to say */
+    assert_int_equal(judge_dropout(standard_builtin(RULES_DOCUMENTED), &ba, &none), STATUS_ERROR);
+    assert_int_equal(judge_dropout(standard_builtin(RULES_DOCUMENTED), &none, &none), STATUS_SKIP);
 }
 
 /* What numpy 1.24 prints. */
@@ -583,26 +625,35 @@ static void test_standards(void **state)
                  {"mul__", STANDARD_BENCHMARK}};
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         const char *api = known[i].api;
-        assert_int_equal(standard_of_api(api), known[i].standard);
-        assert_int_equal(standard_route(RULES_DOCUMENTED, api, PLUMB_F16, false),
+        assert_int_equal(standard_of_api(standard_builtin(RULES_DOCUMENTED), api),
                          known[i].standard);
-        assert_int_equal(standard_route(RULES_MSPROBE, api, PLUMB_F64, false), STANDARD_BENCHMARK);
-        assert_int_equal(standard_route(RULES_MSPROBE, api, PLUMB_C64, false), known[i].standard);
+        assert_int_equal(standard_route(standard_builtin(RULES_DOCUMENTED), api, PLUMB_F16, false),
+                         known[i].standard);
+        assert_int_equal(standard_route(standard_builtin(RULES_MSPROBE), api, PLUMB_F64, false),
+                         STANDARD_BENCHMARK);
+        assert_int_equal(standard_route(standard_builtin(RULES_MSPROBE), api, PLUMB_C64, false),
+                         known[i].standard);
         for (int rules = 0; rules < 2; rules++) {
             enum check_rules r = (enum check_rules)rules;
-            assert_int_equal(standard_route(r, api, PLUMB_I32, false), STANDARD_BINARY);
-            assert_int_equal(standard_route(r, api, PLUMB_DTYPE_COUNT, false), STANDARD_BINARY);
-            assert_int_equal(standard_route(r, api, PLUMB_HIF8, false), STANDARD_ULP);
-            assert_int_equal(standard_route(r, api, PLUMB_F32, true), STANDARD_ABSOLUTE);
+            assert_int_equal(standard_route(standard_builtin(r), api, PLUMB_I32, false),
+                             STANDARD_BINARY);
+            assert_int_equal(standard_route(standard_builtin(r), api, PLUMB_DTYPE_COUNT, false),
+                             STANDARD_BINARY);
+            assert_int_equal(standard_route(standard_builtin(r), api, PLUMB_HIF8, false),
+                             STANDARD_ULP);
+            assert_int_equal(standard_route(standard_builtin(r), api, PLUMB_F32, true),
+                             STANDARD_ABSOLUTE);
         }
     }
-    assert_string_equal(standard_level_of(RULES_MSPROBE, "gelu")->name, "L0");
-    assert_string_equal(standard_level_of(RULES_DOCUMENTED, "gelu")->name, "L2");
-    assert_string_equal(standard_level_of(RULES_MSPROBE, "GELU")->name, "L2");
-    assert_string_equal(standard_level_of(RULES_DOCUMENTED, "embedding")->name, "L1");
-    assert_string_equal(standard_level_of(RULES_DOCUMENTED, "linear")->name, "L0");
-    assert_true(standard_limits(RULES_DOCUMENTED, PLUMB_BF16)->small == 0x1p-8);
-    assert_true(standard_limits(RULES_MSPROBE, PLUMB_BF16)->small == 0x1p-10);
+    assert_string_equal(standard_level_of(standard_builtin(RULES_MSPROBE), "gelu")->name, "L0");
+    assert_string_equal(standard_level_of(standard_builtin(RULES_DOCUMENTED), "gelu")->name, "L2");
+    assert_string_equal(standard_level_of(standard_builtin(RULES_MSPROBE), "GELU")->name, "L2");
+    assert_string_equal(standard_level_of(standard_builtin(RULES_DOCUMENTED), "embedding")->name,
+                        "L1");
+    assert_string_equal(standard_level_of(standard_builtin(RULES_DOCUMENTED), "linear")->name,
+                        "L0");
+    assert_true(standard_limits(standard_builtin(RULES_DOCUMENTED), PLUMB_BF16)->small == 0x1p-8);
+    assert_true(standard_limits(standard_builtin(RULES_MSPROBE), PLUMB_BF16)->small == 0x1p-10);
 }
 
 static int release(void **state)
@@ -620,6 +671,7 @@ int main(void)
         cmocka_unit_test(test_rare_mismatch),
         cmocka_unit_test(test_binary_consistency),
         cmocka_unit_test(test_rounding),
+        cmocka_unit_test(test_eight_bits),
         cmocka_unit_test(test_ladder),
         cmocka_unit_test(test_undefined_cosine),
         cmocka_unit_test(test_small_values),

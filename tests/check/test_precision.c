@@ -182,7 +182,7 @@ static void start(struct run *run, const char *npu, const char *gpu, bool msprob
                                             .npu = a,
                                             .gpu = b,
                                             .folder = run->scratch.folder,
-                                            .msprobe_rules = msprobe,
+                                            .rules = msprobe ? "msprobe" : NULL,
                                         },
                                         &run->err);
     free(a);

@@ -22,19 +22,19 @@ dump "$(call Torch.add.0 "$(tensor float32 '[2,3]')" "$(tensor float32 '[3]')")"
     "$(call Torch.nothing.0 "$(tensor float32 '[2]')")" "$(call Torch.mm.0 "$(tensor float32 '[2]')")" \
     >dump.json
 
-try plumb acc_check -api_info dump.json -o out/deep | stamps
+try plumb acc_check --no-torch -api_info dump.json -o out/deep | stamps
 cat out/deep/*result*.csv
 cut -d, -f1-3 out/deep/*details*.csv
-try plumb multi_acc_check dump.json -n 2 -o two --quiet | stamps
+try plumb multi_acc_check --no-torch dump.json -n 2 -o two --quiet | stamps
 cmp out/deep/*result*.csv two/*result*.csv
 cmp out/deep/*details*.csv two/*details*.csv
-try plumb acc_check dump.json -f -o filtered | stamps
-try plumb acc_check dump.json --rules msprobe -o origin | stamps
+try plumb acc_check --no-torch dump.json -f -o filtered | stamps
+try plumb acc_check --no-torch dump.json --rules msprobe -o origin | stamps
 head -n 2 origin/*result*.csv | od -c | head -n 1
 
 # Going on: everything is there, or half of it.
-try plumb acc_check dump.json -csv_path two/*result*.csv | stamps
+try plumb acc_check --no-torch dump.json -csv_path two/*result*.csv | stamps
 truncate -s 100 two/*result*.csv
-try plumb acc_check dump.json -csv_path two/*result*.csv | stamps
+try plumb acc_check --no-torch dump.json -csv_path two/*result*.csv | stamps
 cmp out/deep/*result*.csv two/*result*.csv
 cmp out/deep/*details*.csv two/*details*.csv

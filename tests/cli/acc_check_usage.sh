@@ -12,7 +12,14 @@ try plumb multi_acc_check dump.json -n 65
 try plumb acc_check dump.json -d
 try plumb acc_check dump.json -d cpu cpu
 try plumb acc_check dump.json -d warp9
+try plumb acc_check dump.json -d cpu 0
+try plumb acc_check dump.json -d 1 cpu
+try plumb acc_check dump.json -d 00
+try plumb acc_check dump.json -d 0 0
 try plumb acc_check dump.json --rules mine
+echo 'use ulp Torch.mm' >mine
+try plumb acc_check dump.json --rules mine
+rm mine
 try plumb acc_check dump.json --seed -1
 try plumb acc_check nowhere.json
 try plumb acc_check .

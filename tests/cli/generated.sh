@@ -8,5 +8,7 @@ complete_words plumb co
 complete_words plumb compare --ma
 complete_words plumb compare --match ''
 complete_words plumb standard ''
+touch docs.rules
+complete_words plumb acc_check --rules doc
 touch 'a file' other
 complete_words plumb info a

@@ -28,7 +28,7 @@ STAMP = re.compile(r"\d{14}")
 
 def check(dump: Path, *more: str, command: str = "acc_check", **how: Any
           ) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run([PLUMB, command, "-api_info", str(dump), *map(str, more)],
+    return subprocess.run([PLUMB, command, "--no-torch", "-api_info", str(dump), *map(str, more)],
                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                           text=True, timeout=200, **how)
 
@@ -132,8 +132,8 @@ class Killed(Folder):
         found = list(out.glob("accuracy_checking_result_*.csv"))
         if found:
             more += ("-csv_path", str(found[0]))
-        run = subprocess.Popen([PLUMB, "multi_acc_check", "-api_info", str(self.path), "-o",
-                                str(out), *more], cwd=out, stdout=subprocess.DEVNULL,
+        run = subprocess.Popen([PLUMB, "multi_acc_check", "--no-torch", "-api_info", str(self.path),
+                                "-o", str(out), *more], cwd=out, stdout=subprocess.DEVNULL,
                                stderr=subprocess.PIPE)
         try:
             _, said = run.communicate(timeout=seconds)
@@ -185,7 +185,7 @@ class Killed(Folder):
         whole, _ = self.undisturbed()
         for number, sign in enumerate((signal.SIGINT, signal.SIGTERM)):
             out = self.out(f"stop{number}")
-            run = subprocess.Popen([PLUMB, "acc_check", str(self.path), "-o", str(out)],
+            run = subprocess.Popen([PLUMB, "acc_check", "--no-torch", str(self.path), "-o", str(out)],
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
             while not any(path.stat().st_size > 500 for path in out.glob("*result*.csv")):
                 time.sleep(0.001)
@@ -278,6 +278,27 @@ class Resumed(Folder):
     def test_other_rules(self) -> None:
         self.refused(self.resume("--rules", "msprobe"), "--rules")
         self.assertEqual(tables(self.results), self.bytes)
+
+    def test_another_dump(self) -> None:
+        names = list(self.data)
+        first, last = names[0][:-len(".forward")], [n for n in names if n.endswith(".forward")][-1]
+        without_first = {n: e for n, e in self.data.items() if not n.startswith(first + ".")}
+        without_last = {n: e for n, e in self.data.items() if n != last}
+        turned = dict(reversed(list(self.data.items())))
+        for data, words in ((without_first, "is of " + first), (without_last, "no further call"),
+                            (turned, "is of " + first)):
+            self.refused(check(make.save(self.folder / "other.json", data), "-csv_path", self.result),
+                         self.result.name, "line ", words, "go on with the dump")
+        self.refused(self.resume("-f"), "-f just as then")
+        self.assertEqual(tables(self.results), self.bytes)
+
+    def test_a_dump_that_has_grown(self) -> None:
+        data = {**self.data, "Torch.exp.9000.forward": forward(tensor([3]))}
+        done = check(make.save(self.folder / "more.json", data), "-csv_path", self.result)
+        self.assertEqual(done.returncode, self.code)
+        self.assertIn("24 were finished before", done.stdout)
+        self.assertTrue(tables(self.results)[0].startswith(self.bytes[0]))
+        self.assertIn(b"Torch.exp.9000,pass", tables(self.results)[0])
 
     def test_garbage(self) -> None:
         for garbage in (b"\x00\xff" * 5000, b'"' * 999, b"a,b\n" * 100, b"\n"):
@@ -398,6 +419,19 @@ class BadInput(Folder):
         self.skipped(self.run_calls([forward(tensor([3]))], "Torch.no_such_thing")[0],
                      "no operator no_such_thing")
 
+    def test_arguments_of_the_wrong_type(self) -> None:
+        one = tensor([3])
+        for api, call, words in (
+                ("Torch.add", forward(value("x"), one), "'input' has to be a tensor or a number, not a str"),
+                ("Torch.sum", forward(one, dim=value("x")),
+                 "'dim' has to be an int or a list of ints or None, not a str"),
+                ("Torch.cat", forward([one, value(2)]),
+                 "'tensors' has to be a list of tensors, not a list that holds an int"),
+                ("Functional.softmax", forward(one, tensor([2, 2])),
+                 "'dim' has to be an int or None, not a tensor of 4 float32")):
+            with self.subTest(api=api):
+                self.skipped(self.run_calls([call], api)[0], words)
+
     def test_gradients(self) -> None:
         data: Dict[str, Any] = {}
         for k, grads in enumerate(([tensor([7])], [None], [], [tensor([3]), tensor([3])])):
@@ -422,6 +456,22 @@ class BadInput(Folder):
         with open(next(out.glob("*result*")), newline="", encoding="utf-8") as file:
             self.assertEqual([row[0] for row in csv.reader(file)][1:], names)
         self.assertTrue(all(len(path.name) < 256 for path in out.glob("ut_error_data*/*")))
+
+    def test_names_that_are_formulas(self) -> None:
+        names = ["=cmd|' /C calc'!A0.x.0", "+1.x.0", "-2+3.x.0", "@sum.x.0", "Torch.exp.0", "'=quoted.x.0"]
+        wanted = ["'" + name if name[0] in "=+-@" else name for name in names]
+        path = self.dump({name + ".forward": forward(tensor([3])) for name in names})
+        out = self.out("out")
+        self.assertEqual(check(path, "-o", out).returncode, 0)
+        whole = tables(out)
+        self.assertEqual(list(rows(out)), wanted)
+        details = list(csv.reader(whole[1].decode().splitlines()))[1:]
+        self.assertEqual([row[0] for row in details], [name + ".forward.output.0" for name in wanted])
+        result, = out.glob("*result*.csv")
+        result.write_bytes(whole[0][:whole[0].index(b"Torch.exp")])
+        done = check(path, "-csv_path", result)
+        self.assertIn("4 were finished before", done.stdout)
+        self.assertEqual(tables(out), whole)
 
     def test_the_last_of_equal_names_counts(self) -> None:
         path = self.dump({"Torch.exp.0.forward": forward(tensor([3]))})
@@ -682,7 +732,8 @@ class Progress(Folder):
         path = self.dump(make.mixture(5000))
         leader, follower = pty.openpty()
         env = {**os.environ, "COLUMNS": str(columns)}
-        run = subprocess.Popen([PLUMB, "acc_check", str(path), "-o", str(self.out("out")), *more],
+        run = subprocess.Popen([PLUMB, "acc_check", "--no-torch", str(path), "-o",
+                                str(self.out("out")), *more],
                                stdout=subprocess.PIPE, stderr=follower, env=env)
         os.close(follower)
         drawn = b""
@@ -719,6 +770,69 @@ class Progress(Folder):
         self.assertEqual([Path(line).parent for line in lines[-2:]], [out, out])
         for line in lines[:-3]:
             self.assertRegex(line, r"\A\w+\.\w+\.\d+ +forward (pass|warning|error)")
+
+class Lists(Folder):
+    """white_list and black_list entries that fit nothing are told."""
+
+    def notes(self, rules: str = "documented", **lists: List[str]) -> List[str]:
+        config = self.folder / "config.json"
+        config.write_text(json.dumps({"acc_check": {"white_list": [], "black_list": [], **lists}}))
+        path = self.dump({"Torch.matmul.0.forward": forward(tensor([2, 2]), tensor([2, 2])),
+                          "Torch.linalg.inv.0.forward": forward(tensor([2, 2]))})
+        done = check(path, "-o", self.out("out"), "-config", config, "--rules", rules)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stderr.splitlines()
+
+    def test_misspelt(self) -> None:
+        self.assertEqual(self.notes(white_list=["matmul", "linalg.inv"], black_list=["to"][:0]), [])
+        self.assertEqual(self.notes(white_list=["matmull", "matmul"]),
+                         ["plumb: white_list: no call of the dump is of 'matmull'; did you mean 'matmul'?"])
+        self.assertEqual(self.notes(black_list=["linalg_inv", "Torch.matmul.0", "conv2d"]),
+                         ["plumb: black_list: no call of the dump is of 'linalg_inv'; did you mean 'linalg.inv'?",
+                          "plumb: black_list: no call of the dump is of 'Torch.matmul.0'",
+                          "plumb: black_list: no call of the dump is of 'conv2d'"])
+
+    def test_many(self) -> None:
+        notes = self.notes(black_list=[f"nothing_{k}" for k in range(15)])
+        self.assertEqual(len(notes), 11)
+        self.assertIn("5 further entries", notes[-1])
+
+
+class Rules(Folder):
+    """Rules of one's own."""
+
+    def run_with(self, path: Path, rules: str) -> Tuple[bytes, bytes]:
+        out = self.out(f"out{len(list(self.folder.iterdir()))}")
+        done = check(path, "-o", out, "--rules", rules)
+        self.assertIn(done.returncode, (0, 1), done.stderr)
+        return tables(out)
+
+    def test_printed_rules_give_the_same(self) -> None:
+        path = self.dump(make.mixture(60))
+        for name in ("documented", "msprobe"):
+            text = subprocess.run([PLUMB, "standard", name], stdout=subprocess.PIPE, check=True).stdout
+            mine = self.folder / f"{name}.rules"
+            mine.write_bytes(text)
+            self.assertEqual(self.run_with(path, str(mine)), self.run_with(path, name))
+
+    def test_a_limit_decides(self) -> None:
+        path = self.dump({"Torch.exp.0.forward": forward(tensor([64], "float16", 4.0, 9.0))})
+        mine = self.folder / "mine.rules"
+        self.assertIn(b"Torch.exp.0,pass", self.run_with(path, "documented")[0])
+        mine.write_text("set dual_1000 1\n")
+        result, details = self.run_with(path, str(mine))
+        self.assertIn(b"Torch.exp.0,warning", result)
+        self.assertIn(b"is not above 1", details)
+
+    def test_refused(self) -> None:
+        path = self.dump({"Torch.exp.0.forward": forward(tensor([3]))})
+        mine = self.folder / "mine.rules"
+        mine.write_text("base documented\nset cosin 0.9\n")
+        out = self.out("out")
+        done = check(path, "-o", out, "--rules", mine)
+        self.assertEqual((done.returncode, done.stdout, list(out.iterdir())), (2, "", []))
+        self.assertEqual(done.stderr, f"plumb: {mine}: line 2: there is no number 'cosin'; did you mean "
+                         "'cosine'? 'plumb standard documented' shows all\n")
 
 
 if __name__ == "__main__":

@@ -76,10 +76,10 @@ static void print_row(const struct details_row *row)
 static enum plumb_code judge(const char *rules, const char *api, bool fp8, char *const *words,
                              struct plumb_error *err)
 {
-    struct judge_options options = {.rules = strcmp(rules, "msprobe") == 0 ? RULES_MSPROBE
-                                                                           : RULES_DOCUMENTED,
-                                    .precision = 14,
-                                    .quantized = standard_quantized};
+    struct judge_options options = {
+        .rules = standard_builtin(strcmp(rules, "msprobe") == 0 ? RULES_MSPROBE : RULES_DOCUMENTED),
+        .precision = 14,
+        .quantized = standard_quantized};
     struct side side[2];
     struct details_row row = {.name = ""};
     struct arena arena = {0};
@@ -89,7 +89,7 @@ static enum plumb_code judge(const char *rules, const char *api, bool fp8, char 
         code = side_from(&side[i], words[i], err);
     if (!code && strcmp(rules, "dropout") == 0)
         printf("{\"status\": \"%s\"}\n",
-               check_status_text(judge_dropout(&side[0].arg, &side[1].arg)));
+               check_status_text(judge_dropout(options.rules, &side[0].arg, &side[1].arg)));
     else if (!code && strcmp(rules, "fp8_ulp") == 0)
         printf("{\"ulp\": \"%a\"}\n", judge_fp8_ulp(side[1].arg.number, side[0].arg.number));
     else if (!code)

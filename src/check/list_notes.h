@@ -1,0 +1,13 @@
+/* Entries of white_list and black_list that fit no call of a dump. */
+#ifndef CHECK_LIST_NOTES_H
+#define CHECK_LIST_NOTES_H
+
+#include "check/case.h"
+#include "check/config.h"
+
+/* Tells each entry that no call of the dump has, with the nearest name that one has; a few, then
+ * how many more. `list` is what to call the list. */
+void list_notes(const struct case_file *file, const char *list, const struct check_names *names,
+                void (*note)(void *context, const char *text), void *context);
+
+#endif
