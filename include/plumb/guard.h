@@ -1,0 +1,177 @@
+/* The online precision check: operators of a running program against a reference, call by call.
+ *
+ * Somebody who sees the calls of a program opens a watch, asks it of each call whether it is to be
+ * checked (plumb_watch_call, plumb_watch_claim), and hands over what the kernel was given and what
+ * it produced (plumb_watch_judge). Failures are logged at once, one line each; plumb_watch_table
+ * closes the account. The program's results are never touched.
+ *
+ * All functions are thread-safe, but for opening and closing. Operators belong to their watch. */
+#ifndef PLUMB_GUARD_H
+#define PLUMB_GUARD_H
+
+#include "plumb/op.h"
+#include "plumb/table.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum plumb_watch_format { PLUMB_WATCH_TEXT, PLUMB_WATCH_JSONL };
+
+struct plumb_watch_config {
+    double rtol, atol;     /* |a-b| <= atol + rtol*|b|, b the reference */
+    uint64_t max_checks;   /* calls of an operator that are checked */
+    bool log_once;         /* an operator that failed is not checked again */
+    uint64_t max_elements; /* calls with a larger input tensor are not checked */
+    const char *path;      /* the log, appended to, its folder made when missing; NULL:
+                              ~/.plumb/precision.log; "-": stderr */
+    enum plumb_watch_format format;
+    const char *save; /* folder for the inputs and outputs of failures, or NULL */
+    const char *const *include, *const *exclude; /* operators, by base name ("mm"), overload
+                                                    ("add.Tensor") or full name
+                                                    ("aten::add.Tensor"); no include: all */
+    size_t n_include, n_exclude;
+    int64_t (*now)(void); /* seconds since 1970; NULL: the clock's */
+};
+
+/* The defaults: 1e-4, 1e-5, 10 checks, log_once, 1,048,576 elements, text. */
+void plumb_watch_config_init(struct plumb_watch_config *config);
+
+struct plumb_watch;
+struct plumb_watch_op;
+
+/* Opens a watch; nothing of config is kept. PLUMB_E_IO when the log cannot be written. */
+enum plumb_code plumb_watch_open(struct plumb_watch **watch,
+                                 const struct plumb_watch_config *config, struct plumb_error *err);
+void plumb_watch_close(struct plumb_watch *watch); /* NULL is fine */
+
+/* ---- Which calls ----------------------------------------------------------------------------- */
+
+/* Why operators of that name are never checked, whatever the config says: layout and memory
+ * operators, views, random sampling, ".out" overloads and names ending in "_out". NULL when they
+ * may be. The name is written in any of the three ways. */
+const char *plumb_watch_skips(const char *name);
+
+/* True when a name as a user writes it, in one of the three ways, means the operator. */
+bool plumb_watch_named(const char *full, const char *written);
+
+/* The operator of a full name, the same one every time; NULL when out of memory. unfit: why the
+ * caller cannot have it checked, or NULL; counts when the operator is new. */
+struct plumb_watch_op *plumb_watch_operator(struct plumb_watch *watch, const char *name,
+                                            const char *unfit);
+
+enum plumb_watch_step {
+    PLUMB_WATCH_PASS,  /* let the call go */
+    PLUMB_WATCH_CHECK, /* it may be checked, if plumb_watch_claim agrees */
+    PLUMB_WATCH_QUIET, /* let it go; and since the last operator that could still be checked, more
+                          calls went by than before it: whoever watches may go home. Operators whose
+                          calls were too large max_checks times in a row do not count */
+};
+
+/* Counts a call. */
+enum plumb_watch_step plumb_watch_call(struct plumb_watch_op *op);
+
+/* Takes one of the operator's checks for a call whose largest input tensor has that many elements;
+ * false when the call is too large or no check is left. */
+bool plumb_watch_claim(struct plumb_watch_op *op, uint64_t elements);
+
+/* The claimed check cannot be made, and none of this operator can: there is no reference. */
+void plumb_watch_give_up(struct plumb_watch_op *op, const char *why);
+
+/* The claimed check went wrong inside; counted, and told by plumb_watch_closing. */
+void plumb_watch_trouble(struct plumb_watch_op *op, const char *what);
+
+/* ---- Checking -------------------------------------------------------------------------------- */
+
+enum plumb_fault {
+    PLUMB_FAULT_NONE,
+    PLUMB_FAULT_NOT_CLOSE,
+    PLUMB_FAULT_SPECIAL, /* NaN or infinity on one side only, or opposite infinities */
+    PLUMB_FAULT_SHAPE,
+    PLUMB_FAULT_DTYPE,
+    PLUMB_FAULT_MISSING, /* an output is there on one side only */
+    PLUMB_FAULT_COUNT,   /* the sides have different numbers of outputs */
+    PLUMB_FAULTS
+};
+
+/* "not_close", "special_value_mismatch", "shape_mismatch", "dtype_mismatch", "missing_output",
+ * "output_count_mismatch"; "" for none. */
+const char *plumb_fault_name(enum plumb_fault fault);
+
+struct plumb_watch_case {
+    struct plumb_call call; /* what the kernel was given, as it was before the call */
+    const struct plumb_arg *outputs;
+    size_t n_outputs;
+    const struct plumb_arg *reference; /* NULL: plumb's float64 operator computes it */
+    size_t n_reference;
+    bool raised;       /* the given reference is float64 whatever the type of the outputs */
+    const char *where; /* the stack that led to the call, one line a frame; or NULL */
+};
+
+/* Of the first output that fails; of all outputs when none does. Largest errors are over pairs of
+ * finite values. */
+struct plumb_verdict {
+    enum plumb_fault fault;
+    size_t output;
+    double rtol, atol;       /* as applied: at least 1e-2 each for half types */
+    double max_abs, max_rel; /* |a-b|, and |a-b| / (|b| + 1e-12) */
+    double max_ulp;          /* in units of the output's type; NaN for integers */
+    uint64_t index;          /* special: of the first such number, in C order */
+    double actual, expected; /* special: the pair */
+    char message[512];       /* what is wrong, one line; empty when nothing is */
+    char saved[1024];        /* folder with the failing call; empty when it was not saved */
+};
+
+/* Compares the outputs, counts, logs and saves. Fails only when there is no verdict: no operator of
+ * plumb's for a missing reference (PLUMB_E_UNSUPPORTED), arguments it does not take. A log or
+ * folder that cannot be written does not change the verdict; plumb_watch_closing tells. */
+enum plumb_code plumb_watch_judge(struct plumb_watch_op *op, const struct plumb_watch_case *about,
+                                  struct plumb_verdict *out, struct plumb_error *err);
+
+/* The comparison alone. raised: the reference is float64 whatever the type of the outputs, and one
+ * that the output's type cannot hold counts as its infinity. */
+enum plumb_code plumb_outputs_compare(const struct plumb_arg *outputs, size_t n_outputs,
+                                      const struct plumb_arg *reference, size_t n_reference,
+                                      bool raised, double rtol, double atol,
+                                      struct plumb_verdict *out, struct plumb_error *err);
+
+/* ---- The account ----------------------------------------------------------------------------- */
+
+struct plumb_watch_counts {
+    uint64_t calls, checked, failed, troubles;
+    bool open; /* may still be checked */
+};
+
+void plumb_watch_op_counts(const struct plumb_watch_op *op, struct plumb_watch_counts *out);
+const char *plumb_watch_op_name(const struct plumb_watch_op *op); /* as the log calls it */
+
+/* A row for each operator that was checked or gave trouble, failed ones first. NULL when out of
+ * memory. */
+struct plumb_table *plumb_watch_table(struct plumb_watch *watch);
+
+/* The lines after the table: totals, where operators failed first, what was not checked and why,
+ * internal failures. To be freed; NULL when out of memory. */
+char *plumb_watch_closing(struct plumb_watch *watch);
+
+/* ---- Replay ---------------------------------------------------------------------------------- */
+
+struct plumb_replay {
+    char op[128];
+    struct plumb_verdict recorded;   /* the saved output against plumb's reference */
+    struct plumb_verdict device;     /* the device's output now against the same */
+    const struct plumb_table *worst; /* elements with the largest errors of the failing output */
+    const char *device_error;        /* why the device could not run it, or NULL */
+    void *memory;
+};
+
+/* Runs a saved failure again: path is its folder or the dump.json in it. The reference is plumb's
+ * float64 operator or, where it has none, what was saved as reference. device names what runs the
+ * call now ("cpu"). out is always safe to destroy. */
+enum plumb_code plumb_replay_run(const char *path, const char *device, size_t worst,
+                                 struct plumb_replay *out, struct plumb_error *err);
+void plumb_replay_destroy(struct plumb_replay *replay);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

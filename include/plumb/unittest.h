@@ -1,0 +1,58 @@
+/* Operators that were recorded one by one: unit tests made of them, and the results that two
+ * devices gave in those tests, side by side. */
+#ifndef PLUMB_UNITTEST_H
+#define PLUMB_UNITTEST_H
+
+#include "plumb/table.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct plumb_unittest_options {
+    bool cpu_init;              /* inputs are made on the CPU, then moved */
+    bool random;                /* recorded tensors are not used, even where they were kept */
+    bool blacklist;             /* leave operators out: the built-in list, or that of the file */
+    const char *blacklist_file; /* names, one a line; NULL: the built-in list */
+};
+
+struct plumb_unittest_result {
+    char *folder; /* where the tests are */
+    size_t tests, operators;
+    size_t blacklisted; /* calls that were left out for being on the list */
+    size_t unusable;    /* calls of which too little was recorded, left out too */
+};
+
+/* Reads a dump.json of operators ("00004-aten") and writes FOLDER OF DUMP.JSON/pytests: a pytest
+ * module an operator, a test a call, and conftest.py. Modules that an earlier call left there go
+ * away. Nothing in the dump can become code: names are cleaned, texts are quoted, and of types only
+ * known ones are made again. Free with plumb_unittest_free, after a failure too. */
+enum plumb_code plumb_unittest_write(struct plumb_unittest_result *out, const char *dump,
+                                     const struct plumb_unittest_options *options,
+                                     struct plumb_error *err);
+void plumb_unittest_free(struct plumb_unittest_result *result);
+
+struct plumb_unittest_diff {
+    struct plumb_table *table;
+    size_t passed, failed, skipped; /* rows of both files */
+    size_t failed_alone; /* passed rows whose test failed on the first device only: few elements,
+                            but wrong ones */
+    size_t first_only, second_only; /* listed at the end of the table */
+    char names[2][32];              /* what the columns call the two files: "xpu", "gpu" */
+};
+
+/* Joins two CSV files that such tests wrote, by name, in the order of the names. A
+ * row passes when above no power of ten the
+ * first file has more elements than the second, but for `allowance` (a share: 0.001) of the row's
+ * elements. A row fails, too, when the files disagree about operator, type or shape. The columns
+ * are named after the files, xpu.csv and gpu.csv, when their names are two different plain words,
+ * else xpu and gpu. Free with plumb_unittest_diff_free, after a failure too. */
+enum plumb_code plumb_unittest_compare(struct plumb_unittest_diff *out, const char *first,
+                                       const char *second, double allowance,
+                                       struct plumb_error *err);
+void plumb_unittest_diff_free(struct plumb_unittest_diff *diff);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,53 @@
+"""The quiet form of the check, for the inside of a compiler: off unless configured, never raising.
+
+On with the environment variable PLUMB_NUMERIC_CHECK=1, or with
+
+    plumb.numeric_check_config["pre_grad"] = True
+
+The dictionary has the shape of inductor's fx_passes_numeric_check.
+"""
+
+import logging
+import os
+from typing import Any, Dict, Optional
+
+log = logging.getLogger("plumb.numeric_check")
+
+numeric_check_config: Dict[str, Any] = {
+    "pre_grad": False,
+    "num_iterations": 1,
+    "precision": 1e-4,
+    "requires_optimizer": True,
+}
+
+
+def numeric_check_if_enabled(before: Any, after: Any, inputs: Any,
+                             num_iterations: Optional[int] = None,
+                             precision: Optional[float] = None,
+                             requires_optimizer: Optional[bool] = None, **more: Any) -> Any:
+    """The report of numeric_check, or None when the check is off or failed itself. Options that are
+    not given are those of plumb.numeric_check_config."""
+    try:
+        import plumb
+        config = plumb.numeric_check_config
+        variable = os.environ.get("PLUMB_NUMERIC_CHECK", "")
+        wanted = variable not in ("", "0") if variable else bool(config.get("pre_grad"))
+        if not wanted:
+            return None
+
+        def chosen(value: Any, name: str) -> Any:
+            return config.get(name, numeric_check_config[name]) if value is None else value
+
+        from plumb.numeric_run import numeric_check
+        report = numeric_check(before, after, inputs, chosen(num_iterations, "num_iterations"),
+                               chosen(precision, "precision"),
+                               chosen(requires_optimizer, "requires_optimizer"), **more)
+        if report:
+            log.info("%s", report.summary())
+        else:
+            log.warning("%s", report.summary())
+            log.debug("%s", report.text(every_iteration=True))
+        return report
+    except Exception:
+        log.exception("the numeric check failed; what it was to check goes on")
+        return None

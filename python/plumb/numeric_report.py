@@ -1,0 +1,154 @@
+"""What a check found: a row for each pair that was compared."""
+
+import html
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
+
+from plumb import _core
+
+# Titles that people see; the other metrics go by their names.
+TITLES = {"cosine": "Cosine", "max_abs": "MaxAbsErr", "max_rel": "MaxRelativeErr",
+          "not_close": "NotClose"}
+MOST_LINES = 60
+METRICS = tuple(TITLES)
+
+
+class NumericRow(NamedTuple):
+    """One pair. kind: parameter, buffer, node, output, gradient or "parameter after step"."""
+    iteration: int
+    kind: str
+    name: str
+    dtype: str  # "float32", or "float32 / float16" where the sides differ
+    shape: str
+    metrics: Dict[str, Any]  # empty where there was nothing to measure
+    equal: bool
+    reason: str  # why not; or what is odd all the same
+
+    @property
+    def verdict(self) -> str:
+        return "PASS" if self.equal else "FAIL"
+
+
+class NumericReport:
+    """Truthy when before and after are equal, and the check could be made."""
+
+    def __init__(self, num_iterations: int, precision: float) -> None:
+        self.num_iterations = num_iterations
+        self.precision = precision
+        self.rows: List[NumericRow] = []
+        self.notes: List[str] = []  # what was odd but decides nothing
+        self.error: Optional[str] = None  # why the check could not be made
+        self.failed_side: Optional[str] = None  # "before" or "after": which could not be run
+        self.first_node: Optional[str] = None  # the first node of the graphs that differs
+        self.runs = 1  # of the check; more when passes were bisected
+        self.passes: List[str] = []  # the names of the passes, where there were any
+        self.bad_pass: Optional[int] = None  # the first that broke the numbers, from 0
+        self.raised: Optional[int] = None  # the pass that raised, from 0
+        self.checked: List[Tuple[int, bool]] = []  # (how many passes, whether still equal)
+
+    def __bool__(self) -> bool:
+        return self.error is None and self.raised is None and not any(self._failed())
+
+    def _failed(self) -> Iterator[NumericRow]:
+        return (row for row in self.rows if not row.equal)
+
+    @property
+    def equal(self) -> bool:
+        return bool(self)
+
+    @property
+    def failures(self) -> List[NumericRow]:
+        return list(self._failed())
+
+    @property
+    def bad_pass_name(self) -> Optional[str]:
+        return None if self.bad_pass is None else self.passes[self.bad_pass]
+
+    # -- As a table --------------------------------------------------------------------------------
+
+    @property
+    def table(self) -> "_core.Table":
+        """All rows with every metric."""
+        names: List[str] = []
+        for row in self.rows:
+            if len(row.metrics) > len(names):
+                names = list(row.metrics)
+        return self._table(self.rows, names)
+
+    @staticmethod
+    def _table(rows: List[NumericRow], metrics: List[str]) -> "_core.Table":
+        columns = ["Iteration", "Kind", "Name", "DType", "Shape"]
+        columns += [TITLES.get(name, name) for name in metrics] + ["Result", "Reason"]
+        table = _core.Table(columns)
+        for row in rows:
+            values = [row.metrics.get(name) for name in metrics]
+            table.add([row.iteration, row.kind, row.name, row.dtype, row.shape, *values,
+                       row.verdict, row.reason], 0 if row.equal else 2)
+        return table
+
+    def save(self, path: str) -> None:
+        """All rows with every metric: .csv, .json, .md, .xlsx or .txt."""
+        self.table.save(str(path))
+
+    def _shown(self) -> List[NumericRow]:
+        """The first iteration with a difference tells most; of equal ones the last."""
+        if not self.rows:
+            return []
+        first = next(self._failed(), None)
+        iteration = first.iteration if first else self.rows[-1].iteration
+        rows = [row for row in self.rows if row.iteration == iteration]
+        if len(rows) > MOST_LINES:
+            rows.sort(key=lambda row: row.equal)  # stable: what failed comes first
+        return rows[:MOST_LINES]
+
+    def summary(self) -> str:
+        """A few lines without the table."""
+        lines = []
+        first = next(self._failed(), None)
+        if self.error is not None:
+            lines.append(f"NOT CHECKED: {self.error}")
+        elif first is not None:
+            lines.append(f"DIFFERENT: {len(self.failures)} of {len(self.rows)} comparisons failed; "
+                         f"first: {first.kind} {first.name} in iteration {first.iteration}: "
+                         f"{first.reason}")
+        elif self.raised is None:
+            lines.append(f"EQUAL: {len(self.rows)} comparisons in {self.num_iterations} "
+                         f"iteration{'s' * (self.num_iterations != 1)}, all within "
+                         f"{self.precision:g}")
+        if self.bad_pass is not None:
+            lines.append(f"first pass that broke the numbers: {self.bad_pass_name} (number "
+                         f"{self.bad_pass + 1} of {len(self.passes)}; "
+                         f"{self.runs} run{'s' * (self.runs != 1)} of the check)")
+        elif self.passes and self.error is None:
+            good = len(self.passes) if self.raised is None else self.raised
+            lines.append(f"{good} of {len(self.passes)} passes keep the numbers")
+        if self.first_node is not None:
+            lines.append(f"first node that differs: {self.first_node}")
+        return "\n".join(lines + self.notes)
+
+    def text(self, every_iteration: bool = False, **look: Any) -> str:
+        """The table and the lines below it; look goes to Table.text (width, wide, colour)."""
+        rows = self.rows if every_iteration else self._shown()
+        if not rows:
+            return self.summary()
+        box = self._table(rows, list(METRICS)).text(**look)
+        return box.rstrip("\n") + "\n" + self.summary()
+
+    def __str__(self) -> str:
+        return self.text()
+
+    def __repr__(self) -> str:
+        return f"<NumericReport {self.summary().splitlines()[0]}>"
+
+    def _repr_html_(self) -> str:
+        head = ["Iteration", "Kind", "Name", "DType", "Shape", *TITLES.values(), "Result", "Reason"]
+        cells = "".join(f"<th>{html.escape(title)}</th>" for title in head)
+        lines = [f"<table><thead><tr>{cells}</tr></thead><tbody>"]
+        for row in self._shown():
+            values = [row.metrics.get(name) for name in METRICS]
+            shown = [row.iteration, row.kind, row.name, row.dtype, row.shape,
+                     *("" if v is None else f"{v:.7g}" for v in values), row.verdict, row.reason]
+            style = "" if row.equal else ' style="background:#fdd"'
+            lines.append(f"<tr{style}>" + "".join(f"<td>{html.escape(str(cell))}</td>"
+                                                  for cell in shown) + "</tr>")
+        lines.append(f"</tbody></table><pre>{html.escape(self.summary())}</pre>")
+        return "\n".join(lines)

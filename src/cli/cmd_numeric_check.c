@@ -1,0 +1,229 @@
+#define _GNU_SOURCE
+#include "cli/cli.h"
+#include "plumb/graph.h"
+
+#include <string.h>
+
+struct numeric_options {
+    struct cli_view view;
+    const char *before, *after;
+    int64_t iterations, seed;
+    double precision;
+    bool no_optimizer, follow, all, quiet;
+    const char *compare, *device, *output;
+};
+
+/* "output,gradient" as bits; 0 after a message. */
+static unsigned parse_kinds(const char *text)
+{
+    static const struct {
+        const char *word;
+        enum plumb_numeric_kind kind;
+    } words[] = {{"parameter", PLUMB_NUMERIC_PARAMETER},
+                 {"output", PLUMB_NUMERIC_OUTPUT},
+                 {"gradient", PLUMB_NUMERIC_GRADIENT},
+                 {"step", PLUMB_NUMERIC_STEP}};
+    const size_t n = sizeof words / sizeof *words;
+    unsigned kinds = 0;
+    for (const char *s = text;; s++) {
+        const size_t length = strcspn(s, ",");
+        size_t k = 0;
+        while (k < n && (strlen(words[k].word) != length || memcmp(words[k].word, s, length) != 0))
+            k++;
+        if (k == n) {
+            cli_usage(&cmd_numeric_check,
+                      "--compare takes parameter, output, gradient and step, not '%.*s'",
+                      (int)length, s);
+            return 0;
+        }
+        kinds |= words[k].kind;
+        s += length;
+        if (*s != ',')
+            return kinds;
+    }
+}
+
+static enum plumb_code open_device(const char *name, struct plumb_device **out,
+                                   struct plumb_error *err)
+{
+    *out = NULL;
+    return strcmp(name, "reference") == 0 ? PLUMB_OK : plumb_device_open(name, out, err);
+}
+
+/* The first iteration that shows a difference says most; of equal ones the last. */
+static enum plumb_code show(const struct plumb_numeric_check *check,
+                            const struct numeric_options *options, struct plumb_error *err)
+{
+    const int64_t one =
+        check->first_iteration >= 0 ? check->first_iteration : options->iterations - 1;
+    struct plumb_table *table =
+        plumb_numeric_table(check, options->all ? -1 : one, options->view.wide);
+    if (!table)
+        return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+    enum plumb_code code = cli_arrange(table, &options->view, err);
+    if (!code)
+        code = cli_show(table, &options->view, err);
+    if (!code)
+        fputs(check->closing, cli_is_machine_format(options->view.format) ? stderr : stdout);
+    plumb_table_free(table);
+    return code;
+}
+
+static enum plumb_code save(const struct plumb_numeric_check *check,
+                            const struct numeric_options *options, struct plumb_error *err)
+{
+    struct plumb_table *table = plumb_numeric_table(check, -1, true);
+    if (!table)
+        return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+    enum plumb_code code = cli_save(table, options->output, &options->view, err);
+    if (!code && !options->quiet)
+        fprintf(cli_is_machine_format(options->view.format) ? stderr : stdout,
+                "%zu rows written to %s\n", plumb_table_rows(table), options->output);
+    plumb_table_free(table);
+    return code;
+}
+
+static int run_numeric_check(const void *context)
+{
+    const struct numeric_options *options = context;
+    struct plumb_numeric_options how;
+    struct plumb_numeric_check check = {0};
+    struct plumb_graph *before = NULL, *after = NULL;
+    struct plumb_error err = {0};
+    plumb_numeric_options_init(&how);
+    how.iterations = (unsigned)options->iterations;
+    how.precision = options->precision;
+    how.seed = (uint64_t)options->seed;
+    how.kinds = parse_kinds(options->compare);
+    if (!how.kinds)
+        return CLI_UNUSABLE;
+    if (options->no_optimizer)
+        how.kinds &= ~(unsigned)PLUMB_NUMERIC_STEP;
+    if (options->follow)
+        how.kinds |= PLUMB_NUMERIC_NODE;
+
+    enum plumb_code code = options->output ? cli_check_ending(options->output, &err) : PLUMB_OK;
+    if (!code)
+        code = open_device(options->device, &how.device, &err);
+    if (!code)
+        code = plumb_graph_open(&before, options->before, &err);
+    if (!code)
+        code = plumb_graph_open(&after, options->after, &err);
+    if (!code)
+        code = plumb_numeric_check_run(before, after, &how, &check, &err);
+    if (!code && !options->quiet)
+        code = show(&check, options, &err);
+    if (!code && options->output)
+        code = save(&check, options, &err);
+    if (code)
+        cli_report(&err);
+    const bool different = check.failed != 0;
+    plumb_numeric_check_destroy(&check);
+    plumb_graph_free(after);
+    plumb_graph_free(before);
+    plumb_device_close(how.device);
+    return code ? CLI_UNUSABLE : different ? CLI_BAD : CLI_OK;
+}
+
+#define FIELD(member) .offset = offsetof(struct numeric_options, member)
+
+static const struct args_option arguments[] = {
+    {.names = {"BEFORE"},
+     .kind = ARGS_PATH,
+     FIELD(before),
+     .help = "the graph before the transformation, a JSON file"},
+    {.names = {"AFTER"}, .kind = ARGS_PATH, FIELD(after), .help = "the graph after it"},
+    {.names = {"--iterations", "--num_iterations"},
+     .kind = ARGS_INT,
+     FIELD(iterations),
+     .metavar = "N",
+     .min = 1,
+     .max = 1000000,
+     .initial = "10",
+     .help = "how often to run both"},
+    {.names = {"--precision"},
+     .kind = ARGS_REAL,
+     FIELD(precision),
+     .metavar = "X",
+     .min = 0,
+     .max = 1e30,
+     .initial = "1e-4",
+     .help = "rtol and atol of the comparison"},
+    {.names = {"--no-optimizer"},
+     .kind = ARGS_FLAG,
+     FIELD(no_optimizer),
+     .help = "no step of SGD between iterations"},
+    {.names = {"--compare"},
+     .kind = ARGS_TEXT,
+     FIELD(compare),
+     .metavar = "LIST",
+     .initial = "parameter,output,gradient,step",
+     .help = "what to compare, separated by commas"},
+    {.names = {"--follow"},
+     .kind = ARGS_FLAG,
+     FIELD(follow),
+     .help = "nodes of the same name too; tells the first that differs"},
+    {.names = {"--device"},
+     .kind = ARGS_TEXT,
+     FIELD(device),
+     .metavar = "NAME",
+     .initial = "cpu",
+     .help = "cpu (in the types of the graph), reference (float64), or torch:..."},
+    {.names = {"--seed"},
+     .kind = ARGS_INT,
+     FIELD(seed),
+     .metavar = "N",
+     .min = 0,
+     .max = 9007199254740992.0,
+     .initial = "1337",
+     .help = "of generated tensors and random operators"},
+    {.names = {"--all"},
+     .kind = ARGS_FLAG,
+     FIELD(all),
+     .help = "print every iteration, not only the one that tells most"},
+    {.names = {"-o", "--output"},
+     .kind = ARGS_PATH,
+     FIELD(output),
+     .metavar = "FILE",
+     .help = "all rows with every metric: .csv .json .md .xlsx .txt"},
+    {.names = {"--quiet"},
+     .kind = ARGS_FLAG,
+     FIELD(quiet),
+     .help = "print nothing but what is wrong"},
+    {.names = {NULL}},
+};
+
+static const struct args_set sets[] = {{"Arguments", arguments},
+                                       {"The table", cli_view_options},
+                                       {"Common options", cli_common_options},
+                                       {NULL, NULL}};
+
+static const struct args_example examples[] = {
+    {"plumb numeric_check before.json after.json", "did the pass change the numbers?"},
+    {"plumb numeric_check before.json after.json --follow", "and at which node first?"},
+    {"plumb numeric_check before.json after.json --device reference --precision 1e-9",
+     "is it right but for rounding?"},
+    {NULL, NULL},
+};
+
+const struct args_command cmd_numeric_check = {
+    .name = "numeric_check",
+    .summary = "check that a graph transformation kept the numbers",
+    .usage = "BEFORE AFTER [options]",
+    .about =
+        "Runs a graph as it was before and after a compiler pass, forward and backward, with a "
+        "step of SGD after each iteration, and compares parameters, outputs, gradients and the "
+        "parameters after the step, name by name. Equal is allclose with rtol and atol of "
+        "--precision; two NaNs are equal.\n\n"
+        "Graphs are JSON files of plumb's operators, which PyTorch is not needed for; "
+        "plumb.export_graph() of the Python package writes them from torch.fx graphs. A weight "
+        "that only one side has is a difference; a pass that folds weights is checked with "
+        "--compare output.",
+    .sets = sets,
+    .examples = examples,
+    .exits = "0 when everything is equal\n"
+             "1 when something differs\n"
+             "2 when a graph or the command line is unusable",
+    .size = sizeof(struct numeric_options),
+    .run = run_numeric_check,
+};

@@ -1,0 +1,193 @@
+#include "cli/cli.h"
+#include "plumb/unittest.h"
+#include "report/utf8.h"
+
+#include <string.h>
+
+struct diff_check_options {
+    struct cli_view view;
+    const char *first, *second, *out;
+    double allowance;
+};
+
+/* What people look at first: everything up to the two largest errors. */
+enum { NARROW_COLUMNS = 9 };
+
+static struct plumb_table *cut_columns(const struct plumb_table *table)
+{
+    struct plumb_column columns[NARROW_COLUMNS];
+    for (size_t i = 0; i < NARROW_COLUMNS; i++)
+        columns[i] = *plumb_table_column(table, i);
+    struct plumb_table *out = plumb_table_new(columns, NARROW_COLUMNS);
+    bool fine = out != NULL;
+    for (size_t row = 0; fine && row < plumb_table_rows(table); row++) {
+        fine = plumb_table_add_row(out, plumb_table_severity(table, row));
+        for (size_t i = 0; fine && i < NARROW_COLUMNS; i++) {
+            const struct plumb_cell *cell = plumb_table_cell(table, row, i);
+            if (cell->type == PLUMB_CELL_TEXT)
+                fine = plumb_table_text(out, i, cell->as.text);
+            else if (cell->type == PLUMB_CELL_REAL)
+                plumb_table_real(out, i, cell->as.real);
+            else if (cell->type == PLUMB_CELL_INT)
+                plumb_table_int(out, i, cell->as.integer);
+        }
+    }
+    if (fine)
+        return out;
+    plumb_table_free(out);
+    return NULL;
+}
+
+static enum plumb_code show(const struct plumb_table *table, const struct cli_view *view,
+                            struct plumb_error *err)
+{
+    if (view->wide || view->format != PLUMB_TABLE_BOX)
+        return cli_show(table, view, err);
+    struct plumb_table *narrow = cut_columns(table);
+    enum plumb_code code =
+        narrow ? cli_show(narrow, view, err) : plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+    plumb_table_free(narrow);
+    return code;
+}
+
+static void say_result(const struct plumb_unittest_diff *diff, FILE *out)
+{
+    size_t joined = diff->passed + diff->failed + diff->skipped;
+    fprintf(out, "%zu test%s of both files: %zu pass, %zu fail", joined, joined == 1 ? "" : "s",
+            diff->passed, diff->failed);
+    if (diff->skipped)
+        fprintf(out, ", %zu skipped", diff->skipped);
+    for (size_t side = 0; side < 2; side++) {
+        size_t count = side ? diff->second_only : diff->first_only;
+        if (count)
+            fprintf(out, "; %zu only in %s", count, diff->names[side]);
+    }
+    fputs("\n", out);
+    if (diff->failed_alone)
+        fprintf(out,
+                "%zu of those that pass failed their test on %s alone: few elements are wrong, "
+                "but some are\n",
+                diff->failed_alone, diff->names[0]);
+}
+
+/* Names come from files: no escape sequence may reach a terminal. */
+static void make_harmless(char *text)
+{
+    char *to = text;
+    for (const char *from = text; *from;) {
+        struct utf8_char c = utf8_next(from);
+        bool shown = utf8_width(c) >= 0;
+        memmove(to, shown ? from : "?", shown ? c.size : 1);
+        to += shown ? c.size : 1;
+        from += c.size;
+    }
+    *to = '\0';
+}
+
+/* "00004-aten, aten.add.Tensor", before the rows are sorted and cut; "" when none failed. */
+static void find_first(const struct plumb_unittest_diff *diff, char *text, size_t size)
+{
+    *text = '\0';
+    for (size_t row = 0; row < plumb_table_rows(diff->table) && !*text; row++)
+        if (plumb_table_severity(diff->table, row) == PLUMB_FAILED)
+            snprintf(text, size, "%s, %s", plumb_table_cell(diff->table, row, 0)->as.text,
+                     plumb_table_cell(diff->table, row, 1)->as.text);
+    make_harmless(text);
+}
+
+static int run_diff_check(const void *context)
+{
+    const struct diff_check_options *options = context;
+    struct plumb_unittest_diff diff = {0};
+    struct plumb_error err;
+    FILE *people = cli_is_machine_format(options->view.format) ? stderr : stdout;
+    int status = CLI_UNUSABLE;
+    char first[256] = "";
+    enum plumb_code code = options->out ? cli_check_ending(options->out, &err) : PLUMB_OK;
+    if (!code)
+        code = plumb_unittest_compare(&diff, options->first, options->second,
+                                      options->allowance / 100, &err);
+    if (!code)
+        find_first(&diff, first, sizeof first);
+    if (!code)
+        code = cli_arrange(diff.table, &options->view, &err);
+    if (!code && options->out)
+        code = cli_save(diff.table, options->out, &options->view, &err);
+    if (!code)
+        code = show(diff.table, &options->view, &err);
+    if (code) {
+        cli_report(&err);
+        goto out;
+    }
+    say_result(&diff, people);
+    if (*first)
+        fprintf(people, "first to fail: %s\n", first);
+    if (options->out)
+        fprintf(people, "%zu rows written to %s\n", plumb_table_rows(diff.table), options->out);
+    status = diff.failed || diff.first_only || diff.second_only ? CLI_BAD : CLI_OK;
+out:
+    plumb_unittest_diff_free(&diff);
+    return status;
+}
+
+#define FIELD(member) .offset = offsetof(struct diff_check_options, member)
+
+static const struct args_option arguments[] = {
+    {.names = {"FIRST"},
+     .kind = ARGS_PATH,
+     FIELD(first),
+     .help = "CSV file of the device in question: xpu.csv"},
+    {.names = {"SECOND"},
+     .kind = ARGS_PATH,
+     FIELD(second),
+     .help = "CSV file of the device that is trusted: gpu.csv"},
+    {.names = {"RESULT"},
+     .kind = ARGS_PATH,
+     .arity = ARGS_MAYBE,
+     FIELD(out),
+     .help = "file to write to: .csv .xlsx .json .md .txt"},
+    {.names = {"--allowance"},
+     .kind = ARGS_REAL,
+     FIELD(allowance),
+     .metavar = "PERCENT",
+     .initial = "0.1",
+     .min = 0,
+     .max = 100,
+     .help = "elements that FIRST may have more above a power"},
+    {.names = {NULL}},
+};
+
+static const struct args_set sets[] = {{"Arguments", arguments},
+                                       {"Output", cli_view_options},
+                                       {"Common options", cli_common_options},
+                                       {NULL, NULL}};
+
+static const struct args_example examples[] = {
+    {"plumb summary_diff_check ./xpu.csv ./gpu.csv ./result.csv",
+     "two devices, operator by operator"},
+    {"plumb summary_diff_check xpu.csv gpu.csv --allowance 0 --wide",
+     "no element more, all counts"},
+    {NULL, NULL},
+};
+
+const struct args_command cmd_summary_diff_check = {
+    .name = "summary_diff_check",
+    .summary = "compare the unit test results of two devices",
+    .usage = "FIRST SECOND [RESULT] [options]",
+    .about =
+        "Joins two files that the tests of plumb jprof wrote on two devices (pytest "
+        "--detail_compare_path) by the name of the test. Beside the largest error on each device "
+        "stands, for 1e-1 to 1e-7, how many elements have an error above it. A test passes when "
+        "above no power of ten the first device has more elements than the second, but for the "
+        "allowance, a share of all elements of the result; it fails, too, when operator, type or "
+        "shape are not the same.\n\n"
+        "The columns are named after the files when those are called by two different plain words "
+        "(xpu.csv and gpu.csv: xpu_max, gpu_max), else xpu and gpu. Tests of only one file come "
+        "last. The counts are in the result file, and on the screen with --wide.",
+    .sets = sets,
+    .examples = examples,
+    .exits = "0 when every test passes\n1 when one fails, or is in one file only\n2 when a file or "
+             "the command line is unusable",
+    .size = sizeof(struct diff_check_options),
+    .run = run_diff_check,
+};

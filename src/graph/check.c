@@ -1,0 +1,319 @@
+/* The check: both graphs forward and backward, a step of SGD, again and again. */
+#include "base/buf.h"
+#include "graph/rows.h"
+#include "graph/side.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const double learning_rate = 0.01;
+
+struct checker {
+    struct pgraph_side before, after;
+    const struct plumb_numeric_options *options;
+    struct plumb_numeric *rows;
+    unsigned iteration;
+    size_t lone_gradients; /* there on one side only */
+    const char *lone_gradient;
+    char no_gradients[160];
+};
+
+static enum plumb_code no_memory(struct plumb_error *err)
+{
+    return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+}
+
+void plumb_numeric_options_init(struct plumb_numeric_options *options)
+{
+    *options = (struct plumb_numeric_options){
+        .iterations = 10,
+        .precision = 1e-4,
+        .kinds = PLUMB_NUMERIC_PARAMETER | PLUMB_NUMERIC_OUTPUT | PLUMB_NUMERIC_GRADIENT |
+                 PLUMB_NUMERIC_STEP,
+        .seed = 1337,
+    };
+}
+
+static bool add(struct checker *c, enum plumb_numeric_kind kind, const char *name,
+                const struct plumb_arg *before, const struct plumb_arg *after)
+{
+    return numeric_add(c->rows, c->iteration, kind, name, before, after);
+}
+
+/* ---- What is compared ------------------------------------------------------------------------ */
+
+static struct plumb_arg tensor_arg(const struct plumb_tensor *tensor)
+{
+    return (struct plumb_arg){.kind = tensor ? PLUMB_ARG_TENSOR : PLUMB_ARG_NONE, .tensor = tensor};
+}
+
+/* The parameter of that name, or SIZE_MAX. */
+static size_t find_parameter(const struct plumb_graph *graph, const char *name)
+{
+    const size_t k = pgraph_find_leaf(graph, name);
+    return k != SIZE_MAX && graph->leaves[k].role == PGRAPH_PARAMETER ? k : SIZE_MAX;
+}
+
+static enum plumb_code compare_parameters(struct checker *c, enum plumb_numeric_kind kind,
+                                          struct plumb_error *err)
+{
+    const struct plumb_graph *before = c->before.graph, *after = c->after.graph;
+    bool fine = true;
+    if (!(c->options->kinds & kind))
+        return PLUMB_OK;
+    for (size_t k = 0; k < before->n_leaves && fine; k++) {
+        if (before->leaves[k].role != PGRAPH_PARAMETER)
+            continue;
+        const size_t other = find_parameter(after, before->leaves[k].name);
+        const struct plumb_arg a = tensor_arg(&c->before.leaves[k]);
+        const struct plumb_arg b = tensor_arg(other == SIZE_MAX ? NULL : &c->after.leaves[other]);
+        fine = add(c, kind, before->leaves[k].name, &a, other == SIZE_MAX ? NULL : &b);
+    }
+    for (size_t k = 0; k < after->n_leaves && fine; k++) {
+        const struct plumb_arg b = tensor_arg(&c->after.leaves[k]);
+        if (after->leaves[k].role == PGRAPH_PARAMETER &&
+            find_parameter(before, after->leaves[k].name) == SIZE_MAX)
+            fine = add(c, kind, after->leaves[k].name, NULL, &b);
+    }
+    return fine ? PLUMB_OK : no_memory(err);
+}
+
+static enum plumb_code compare_outputs(struct checker *c, struct plumb_error *err)
+{
+    const struct pgraph_side *a = &c->before, *b = &c->after;
+    const size_t n = a->n_outputs > b->n_outputs ? a->n_outputs : b->n_outputs;
+    bool fine = true;
+    if (!(c->options->kinds & PLUMB_NUMERIC_OUTPUT))
+        return PLUMB_OK;
+    for (size_t k = 0; k < n && fine; k++) {
+        char name[32];
+        snprintf(name, sizeof name, "output.%zu", k);
+        fine = add(c, PLUMB_NUMERIC_OUTPUT, name, k < a->n_outputs ? &a->outputs[k] : NULL,
+                   k < b->n_outputs ? &b->outputs[k] : NULL);
+    }
+    return fine ? PLUMB_OK : no_memory(err);
+}
+
+static bool compare_results(struct checker *c, const char *name, const struct plumb_result *a,
+                            const struct plumb_result *b)
+{
+    const size_t n = a->n_outputs > b->n_outputs ? a->n_outputs : b->n_outputs;
+    bool fine = true;
+    for (size_t k = 0; k < n && fine; k++) {
+        char *full = n == 1 ? NULL : arena_printf(&c->rows->arena, "%s.%zu", name, k);
+        if (n > 1 && !full)
+            return false;
+        fine =
+            add(c, PLUMB_NUMERIC_NODE, full ? full : name, k < a->n_outputs ? &a->outputs[k] : NULL,
+                k < b->n_outputs ? &b->outputs[k] : NULL);
+    }
+    return fine;
+}
+
+static enum plumb_code compare_nodes(struct checker *c, struct plumb_error *err)
+{
+    const struct plumb_graph *before = c->before.graph, *after = c->after.graph;
+    if (!(c->options->kinds & PLUMB_NUMERIC_NODE))
+        return PLUMB_OK;
+    for (size_t k = 0; k < before->n_nodes; k++) {
+        const size_t at = before->order[k], other = pgraph_find_node(after, before->nodes[at].name);
+        if (other != SIZE_MAX && !compare_results(c, before->nodes[at].name, &c->before.results[at],
+                                                  &c->after.results[other]))
+            return no_memory(err);
+    }
+    return PLUMB_OK;
+}
+
+static void note_lone(struct checker *c, const char *name)
+{
+    if (c->lone_gradients++ == 0)
+        c->lone_gradient = name;
+}
+
+static enum plumb_code compare_gradients(struct checker *c, struct plumb_error *err)
+{
+    const struct plumb_graph *before = c->before.graph, *after = c->after.graph;
+    if (!(c->options->kinds & PLUMB_NUMERIC_GRADIENT))
+        return PLUMB_OK;
+    for (size_t k = 0; k < before->n_leaves; k++) {
+        const struct pgraph_leaf *leaf = &before->leaves[k];
+        const size_t other = pgraph_find_leaf(after, leaf->name);
+        if (!leaf->requires_grad || other == SIZE_MAX)
+            continue; /* a missing parameter has been told */
+        const struct plumb_tensor *ga = c->before.leaf_grads[k], *gb = c->after.leaf_grads[other];
+        if (!ga != !gb)
+            note_lone(c, leaf->name);
+        const struct plumb_arg a = tensor_arg(ga), b = tensor_arg(gb);
+        if (!add(c, PLUMB_NUMERIC_GRADIENT, leaf->name, &a, &b))
+            return no_memory(err);
+    }
+    return PLUMB_OK;
+}
+
+/* ---- One iteration --------------------------------------------------------------------------- */
+
+static enum plumb_code walk_back(struct checker *c, struct plumb_error *err)
+{
+    const size_t a = pgraph_first_differentiable(&c->before);
+    const size_t b = pgraph_first_differentiable(&c->after);
+    if (a == SIZE_MAX || b == SIZE_MAX) {
+        snprintf(c->no_gradients, sizeof c->no_gradients,
+                 "no gradients: no output %s depends on a parameter",
+                 a != SIZE_MAX   ? "after"
+                 : b != SIZE_MAX ? "before"
+                                 : "of either graph");
+        return PLUMB_OK;
+    }
+    if (a != b) {
+        snprintf(c->no_gradients, sizeof c->no_gradients,
+                 "no gradients: the first output that has one is %zu before and %zu after", a, b);
+        return PLUMB_OK;
+    }
+    if (a)
+        snprintf(c->no_gradients, sizeof c->no_gradients,
+                 "output 0 has no gradient; those of the sum of output %zu were compared", a);
+    enum plumb_code code = pgraph_backward(&c->before, a, err);
+    return code ? code : pgraph_backward(&c->after, a, err);
+}
+
+static enum plumb_code iterate(struct checker *c, struct plumb_error *err)
+{
+    const unsigned kinds = c->options->kinds;
+    enum plumb_code code = pgraph_forward(&c->before, err);
+    if (!code)
+        code = pgraph_forward(&c->after, err);
+    if (!code)
+        code = compare_parameters(c, PLUMB_NUMERIC_PARAMETER, err);
+    if (!code)
+        code = compare_nodes(c, err);
+    if (!code)
+        code = compare_outputs(c, err);
+    if (!code && kinds & (PLUMB_NUMERIC_GRADIENT | PLUMB_NUMERIC_STEP))
+        code = walk_back(c, err);
+    if (!code)
+        code = compare_gradients(c, err);
+    if (code || !(kinds & PLUMB_NUMERIC_STEP))
+        return code;
+    pgraph_step(&c->before, learning_rate);
+    pgraph_step(&c->after, learning_rate);
+    return compare_parameters(c, PLUMB_NUMERIC_STEP, err);
+}
+
+/* ---- All of them ----------------------------------------------------------------------------- */
+
+static enum plumb_code load_standard(struct plumb_numeric *rows, double precision,
+                                     struct plumb_error *err)
+{
+    static const char *const names[] = {"rtol", "atol"};
+    enum plumb_code code = plumb_standard_load(&rows->standard, "allclose", err);
+    if (!code)
+        code = plumb_standard_override(rows->standard, "equal_nan=yes", err);
+    for (size_t k = 0; k < sizeof names / sizeof *names && !code; k++) {
+        char text[64];
+        snprintf(text, sizeof text, "%s=%.17g", names[k], precision);
+        code = plumb_standard_override(rows->standard, text, err);
+    }
+    if (code)
+        return code;
+    plumb_metric_spec_init(&rows->spec);
+    rows->spec.groups = PLUMB_G_ALL & ~(unsigned)(PLUMB_G_HISTOGRAM | PLUMB_G_CRC);
+    plumb_standard_spec(rows->standard, &rows->spec);
+    return PLUMB_OK;
+}
+
+static void count_rows(struct plumb_numeric_check *check)
+{
+    check->compared = check->at->n;
+    check->first_iteration = -1;
+    for (size_t k = 0; k < check->at->n; k++) {
+        const struct numeric_row *row = &check->at->rows[k];
+        if (row->severity != PLUMB_FAILED)
+            continue;
+        if (check->failed++ == 0)
+            check->first_iteration = row->iteration;
+        /* Later iterations start from other parameters: their first node would be misleading. */
+        if (row->kind == PLUMB_NUMERIC_NODE && row->iteration == check->first_iteration &&
+            !check->first_node)
+            check->first_node = row->name;
+    }
+}
+
+static const struct numeric_row *first_failed(const struct plumb_numeric_check *check)
+{
+    for (size_t k = 0; k < check->at->n; k++)
+        if (check->at->rows[k].severity == PLUMB_FAILED)
+            return &check->at->rows[k];
+    return NULL;
+}
+
+static enum plumb_code close_report(const struct checker *c, struct plumb_numeric_check *check,
+                                    struct plumb_error *err)
+{
+    const struct numeric_row *first = first_failed(check);
+    const unsigned n = c->options->iterations;
+    struct buf text = {0};
+    if (first)
+        buf_printf(&text,
+                   "DIFFERENT: %zu of %zu comparisons failed in %u iteration%s; first: %s %s "
+                   "in iteration %u: %s\n",
+                   check->failed, check->compared, n, n == 1 ? "" : "s",
+                   numeric_kind_name(first->kind), first->name, first->iteration, first->reason);
+    else
+        buf_printf(&text, "EQUAL: %zu comparison%s in %u iteration%s, all within %g\n",
+                   check->compared, check->compared == 1 ? "" : "s", n, n == 1 ? "" : "s",
+                   c->options->precision);
+    if (check->first_node)
+        buf_printf(&text, "first node that differs: %s\n", check->first_node);
+    if (*c->no_gradients)
+        buf_printf(&text, "%s\n", c->no_gradients);
+    if (c->lone_gradients)
+        buf_printf(&text, "skipped %zu gradients that one side does not have, first that of %s\n",
+                   c->lone_gradients, c->lone_gradient);
+    check->closing = text.failed ? NULL : arena_copy(&check->at->arena, text.data, text.size);
+    buf_free(&text);
+    return check->closing ? PLUMB_OK : no_memory(err);
+}
+
+enum plumb_code plumb_numeric_check_run(const struct plumb_graph *before,
+                                        const struct plumb_graph *after,
+                                        const struct plumb_numeric_options *options,
+                                        struct plumb_numeric_check *out, struct plumb_error *err)
+{
+    *out = (struct plumb_numeric_check){.first_iteration = -1};
+    if (options->iterations == 0 || !(options->precision >= 0) || isinf(options->precision))
+        return plumb_fail(err, PLUMB_E_ARG,
+                          "a check takes at least one iteration and a precision from 0 on");
+    struct checker c = {.options = options};
+    out->at = c.rows = calloc(1, sizeof *out->at);
+    if (!out->at)
+        return no_memory(err);
+    enum plumb_code code = load_standard(c.rows, options->precision, err);
+    if (!code)
+        code = pgraph_side_init(&c.before, before, options, NULL, err);
+    if (!code)
+        code = pgraph_side_init(&c.after, after, options, &c.before, err);
+    for (; c.iteration < options->iterations && !code; c.iteration++)
+        code = iterate(&c, err);
+    if (!code && out->at->n == 0)
+        code = plumb_fail(err, PLUMB_E_ARG, "%s and %s have nothing to compare", before->path,
+                          after->path);
+    if (!code) {
+        count_rows(out);
+        code = close_report(&c, out, err);
+    }
+    pgraph_side_destroy(&c.after);
+    pgraph_side_destroy(&c.before);
+    return code;
+}
+
+void plumb_numeric_check_destroy(struct plumb_numeric_check *check)
+{
+    if (check->at) {
+        plumb_standard_free(check->at->standard);
+        arena_free(&check->at->arena);
+        free(check->at);
+    }
+    *check = (struct plumb_numeric_check){.first_iteration = -1};
+}
