@@ -1,7 +1,92 @@
-/* The C side of the Python package; python/plumb/_core.pyi says what it offers. */
+/* The C side of the Python package; python/plumb/_core.pyi says what it offers.
+ *
+ * Written to the limited API of Python 3.9: types are made from specs, and what it lacks (the
+ * buffer protocol, UTF-8 without a copy) is done without. */
 #ifndef CORE_CORE_H
 #define CORE_CORE_H
 
 #include <Python.h>
+
+#include "plumb/tensor.h"
+
+/* A type's slots want functions as void pointers, which ISO C has no cast for. */
+#define CORE_SLOT(function) ((void *)(uintptr_t)(function))
+
+/* Each adds its names to the module: 0, or -1 with an exception set. */
+int core_add_errors(PyObject *module);
+int core_add_tensor(PyObject *module);
+int core_add_stats(PyObject *module);
+int core_add_moments(PyObject *module);
+int core_add_ops(PyObject *module);
+int core_add_compare(PyObject *module);
+int core_add_apart(PyObject *module);
+int core_add_table(PyObject *module);
+int core_add_runs(PyObject *module);
+int core_add_json(PyObject *module);
+int core_add_writer(PyObject *module);
+int core_add_guard(PyObject *module);
+
+/* -- Failures and arguments (support.c) ------------------------------------------------------- */
+
+/* Raise plumb.Error; NULL always. */
+PyObject *core_raise(const struct plumb_error *err);
+PyObject *core_raise_text(enum plumb_code code, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* Each false with an exception set: TypeError for the wrong type, plumb.Error for a number that
+ * does not fit. `what` names the argument. */
+bool core_int64(PyObject *value, const char *what, int64_t *out);
+bool core_address(PyObject *value, const char *what, void **out);
+
+/* Malloc'd UTF-8 of a str, and the bytes of a path (str, bytes or os.PathLike); text with a NUL
+ * inside is refused. NULL with an exception set. */
+char *core_text(PyObject *value, const char *what);
+char *core_path(PyObject *value);
+
+/* A sequence of str as a tuple (its items unchecked); a str by itself is refused. NULL with an
+ * exception set. */
+PyObject *core_texts(PyObject *value, const char *what);
+
+/* A new type of the module under the last part of the spec's name; NULL with an exception set. */
+PyObject *core_add_type(PyObject *module, PyType_Spec *spec);
+
+/* -- Tensors (tensor.c, stats.c, checksum.c) ---------------------------------------------------- */
+
+/* A Tensor object; its bytes belong to owner. */
+PyObject *core_tensor_new(const struct plumb_tensor *tensor, bool requires_grad, PyObject *owner);
+
+/* The view inside a Tensor object, or NULL with a TypeError set. */
+const struct plumb_tensor *core_tensor_of(PyObject *object, const char *what);
+bool core_tensor_is(PyObject *object);
+bool core_tensor_requires_grad(PyObject *tensor);
+
+/* One element, number `index` in C order, as a Python number. */
+PyObject *core_tensor_element(const struct plumb_tensor *tensor, uint64_t index);
+
+/* The Stats of a tensor; NULL with an exception set. */
+PyObject *core_tensor_stats(const struct plumb_tensor *tensor);
+
+uint32_t core_tensor_crc32(const struct plumb_tensor *tensor);
+uint64_t core_tensor_xor64(const struct plumb_tensor *tensor);
+
+/* Writes one file, .pt or .npy by the ending of path. */
+enum plumb_code core_tensor_save(const struct plumb_tensor *tensor, const char *path,
+                                 struct plumb_error *err);
+
+/* -- Operators (ops.c) ---------------------------------------------------------------------------- */
+
+struct arena;
+struct plumb_call;
+
+/* Python's values as the arguments of a call; args is a sequence, kwargs a dict of str, and both
+ * must outlive the call. False with an exception set. */
+bool core_read_call(struct arena *arena, PyObject *args, PyObject *kwargs, struct plumb_call *call);
+
+/* -- Tables (table.c) ----------------------------------------------------------------------------- */
+
+struct plumb_table;
+
+/* A Table object, which takes over table even when it cannot be made. */
+PyObject *core_table_new(struct plumb_table *table);
 
 #endif

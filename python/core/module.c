@@ -7,7 +7,21 @@ static struct PyModuleDef definition = {
     .m_size = -1,
 };
 
+static int (*const parts[])(PyObject *module) = {
+    core_add_errors, core_add_tensor,  core_add_stats,  core_add_moments,
+    core_add_ops,    core_add_compare, core_add_apart,  core_add_table,
+    core_add_runs,   core_add_json,    core_add_writer, core_add_guard,
+};
+
+PyMODINIT_FUNC PyInit__core(void); /* Python declares it nowhere */
+
 PyMODINIT_FUNC PyInit__core(void)
 {
-    return PyModule_Create(&definition);
+    PyObject *module = PyModule_Create(&definition);
+    for (size_t i = 0; module && i < sizeof parts / sizeof parts[0]; i++)
+        if (parts[i](module) < 0) {
+            Py_DECREF(module);
+            module = NULL;
+        }
+    return module;
 }

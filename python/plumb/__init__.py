@@ -1,1 +1,42 @@
-"""plumb: where two tensor computations stop agreeing, how badly, and whose fault it is."""
+"""plumb: where two tensor computations stop agreeing, how badly, and whose fault it is.
+
+Importing this costs next to nothing and needs neither torch nor numpy: every name is fetched from
+its module when it is first used.
+"""
+
+from importlib import import_module
+from typing import Any, List
+
+__version__ = "0.1.0"
+
+# Public name -> the module of the package that has it.
+_WHERE = {
+    "Error": "_core",
+    "PrecisionDebugger": "debugger",
+    "export_graph": "graph_export",
+    "numeric_check": "numeric_run",
+    "numeric_check_config": "numeric_enabled",
+    "numeric_check_if_enabled": "numeric_enabled",
+    "enable_precision_check": "guard",
+    "disable_precision_check": "guard",
+    "precision_check": "guard",
+    "PrecisionCheckRegister": "guard_register",
+    "checked": "guard_register",
+    "begin_dump": "aten",
+    "end_dump": "aten",
+    "assert_close": "notebook",
+    "compare": "notebook",
+    "summary": "notebook",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _WHERE:
+        raise AttributeError(f"module 'plumb' has no attribute {name!r}")
+    value = getattr(import_module("plumb." + _WHERE[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> List[str]:
+    return sorted([*globals(), *_WHERE])

@@ -40,6 +40,10 @@ class Stats(Tuple[Any, ...]):
     types, bool for bool, of |x| for complex; NaN spreads to all five; None where there is nothing to
     say (an empty tensor: all five; complex: norm)."""
 
+def moments(tensor: Tensor) -> Optional[Tuple[float, float, float, float]]:
+    """(min, max, mean, norm) of a float32, float16 or bfloat16 tensor without gaps whose elements are all
+    finite, several times faster than stats(); None for any other."""
+
 Value = Any  # None, bool, int, float, complex, str, Tensor, DType, Device, slice, Ellipsis, list/tuple/dict of these
 
 class DType(str):
@@ -68,6 +72,12 @@ def compare(target: Tensor, golden: Tensor, metrics: Optional[Sequence[str]] = N
 def judge(target: Tensor, golden: Tensor, standard: str, settings: Sequence[str] = (),
           ) -> Tuple[str, str, Dict[str, Any]]:
     """("pass" | "suspicious" | "fail", the rule that decided, all metrics it needed)."""
+
+def first_apart(target: Tensor, golden: Tensor, rtol: float, atol: float,
+                equal_nan: bool = False) -> Optional[int]:
+    """The first element, counted in C order, that is not within atol + rtol * |golden|."""
+def element(tensor: Tensor, index: int) -> Any:
+    """One element, counted in C order, as a Python number."""
 
 # -- Tables and runs -------------------------------------------------------------------------------
 
@@ -102,8 +112,9 @@ class Writer:
     def save(self, path: str, tensor: Tensor) -> None:
         """.pt or .npy; the folder must be there."""
     def open_h5(self, path: str, global_rank: int = -1, local_rank: int = -1) -> int:
-        """A module dump; returns its number."""
-    def add_h5(self, file: int, name: str, step: int, tensor: Tensor) -> None: ...
+        """A module dump, or a .safetensors file by its ending; returns its number."""
+    def add_h5(self, file: int, name: str, step: int, tensor: Tensor) -> None:
+        """step -1: none. A name that is there already is refused, the file goes on."""
     def close_h5(self, file: int) -> None: ...
     def flush(self) -> None:
         """Returns when nothing waits."""
@@ -117,3 +128,37 @@ class Writer:
 def json_text(value: Any, level: int = 0) -> str:
     """As json.dumps(value, indent=1) would write it `level` deep (NaN, Infinity bare, non-ASCII
     escaped), only fast. dict, list, tuple, str, int, float, bool, None."""
+
+# -- The online check ------------------------------------------------------------------------------
+
+class GuardOperator:
+    """What a Guard counts of one operator. Thread-safe."""
+    name: str                # as the log calls it: "add.Tensor"
+    def call(self) -> int:
+        """Counts a call: 0 let it go, 1 it may be checked, 2 let it go, and so it was for longer
+        than everything before."""
+    def claim(self, elements: int) -> bool:
+        """Takes one of the checks for a call with that many elements in its largest input."""
+    def give_up(self, why: str) -> None: ...
+    def trouble(self, what: str) -> None: ...
+    def judge(self, name: str, args: Sequence[Value], kwargs: Dict[str, Value],
+              outputs: Sequence[Value], reference: Optional[Sequence[Value]] = None,
+              raised: bool = False, where: Optional[str] = None) -> Dict[str, Any]:
+        """Compares, counts, logs and saves: passed, error, output, rtol, atol, max_abs, max_rel,
+        max_ulp, message, saved. Without a reference plumb's operator `name` computes it; raised
+        says that a given one is float64."""
+    def counts(self) -> Dict[str, Any]: ...  # calls, checked, failed, troubles, open
+
+class Guard:
+    """The online check; include/plumb/guard.h says what the settings mean."""
+    def __new__(cls, rtol: float = 1e-4, atol: float = 1e-5, max_checks: int = 10,
+                log_once: bool = True, path: Optional[str] = None, log_format: str = "text",
+                max_elements: int = 1048576, save: Optional[str] = None,
+                include: Optional[Sequence[str]] = None, exclude: Optional[Sequence[str]] = None,
+                ) -> "Guard": ...
+    def operator(self, name: str, unfit: Optional[str] = None) -> GuardOperator: ...
+    def table(self) -> Table: ...
+    def closing(self) -> str: ...
+
+def guard_skips(name: str) -> Optional[str]: ...
+def guard_named(full: str, written: str) -> bool: ...

@@ -10,12 +10,16 @@
 #include <unistd.h>
 
 /* From the folder of the program or the library: the build tree's places, then an installed tree's.
- * */
+ * The module for Python lies two folders deeper in the build tree, and pip puts programs beside
+ * lib/pythonX.Y/site-packages. */
 static const char *const places[] = {
     "plumb-h5",
     "../plumb-h5",
+    "../../plumb-h5",
     "../libexec/plumb/plumb-h5",
     "../../libexec/plumb/plumb-h5",
+    "../../../../libexec/plumb/plumb-h5",
+    "../../../../bin/plumb-h5",
 };
 
 static bool runnable(const char *path)

@@ -1,0 +1,164 @@
+/* Whole runs on disk: compared, and summed up. */
+#include "core.h"
+
+#include "plumb/compare.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static bool find_mode(const char *name, enum plumb_match_mode *mode)
+{
+    static const char *const names[] = {
+        [PLUMB_MATCH_AUTO] = "auto",
+        [PLUMB_MATCH_EXACT] = "exact",
+        [PLUMB_MATCH_FUZZY] = "fuzzy",
+        [PLUMB_MATCH_ORDER] = "order",
+    };
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (strcmp(name, names[i]) == 0) {
+            *mode = (enum plumb_match_mode)i;
+            return true;
+        }
+    return false;
+}
+
+/* Malloc'd strings of a sequence; false with an exception set. */
+static bool read_settings(PyObject *value, char ***settings, size_t *count)
+{
+    PyObject *items = core_texts(value, "settings");
+    if (!items)
+        return false;
+    const size_t size = (size_t)PyTuple_Size(items);
+    *settings = calloc(size + 1, sizeof **settings);
+    bool good = *settings != NULL;
+    if (!good)
+        PyErr_NoMemory();
+    for (size_t i = 0; i < size && good; i++) {
+        (*settings)[i] = core_text(PyTuple_GetItem(items, (Py_ssize_t)i), "a setting");
+        good = (*settings)[i] != NULL;
+        *count += good;
+    }
+    Py_DECREF(items);
+    return good;
+}
+
+static enum plumb_code compare_paths(char *const paths[2],
+                                     const struct plumb_compare_options *options,
+                                     struct plumb_comparison *out, struct plumb_error *err)
+{
+    struct plumb_run *runs[2] = {0};
+    enum plumb_code code = plumb_run_open(&runs[0], paths[0], err);
+    if (!code)
+        code = plumb_run_open(&runs[1], paths[1], err);
+    if (!code)
+        code = plumb_compare(out, runs[0], runs[1], options, err);
+    plumb_run_free(runs[0]);
+    plumb_run_free(runs[1]);
+    return code;
+}
+
+/* Takes the comparison apart. */
+static PyObject *from_comparison(struct plumb_comparison *comparison)
+{
+    const char *closing = comparison->closing ? comparison->closing : "";
+    PyObject *lines =
+        PyUnicode_Decode(closing, (Py_ssize_t)strlen(closing), "utf-8", "backslashreplace");
+    PyObject *table = core_table_new(comparison->table);
+    comparison->table = NULL;
+    if (!lines || !table) {
+        Py_XDECREF(lines);
+        Py_XDECREF(table);
+        return NULL;
+    }
+    return Py_BuildValue(
+        "NN{snsnsnsnsnsn}", table, lines, "compared", (Py_ssize_t)comparison->compared, "passed",
+        (Py_ssize_t)comparison->passed, "suspicious", (Py_ssize_t)comparison->suspicious, "failed",
+        (Py_ssize_t)comparison->failed, "unmatched", (Py_ssize_t)comparison->unmatched,
+        "unreadable", (Py_ssize_t)comparison->unreadable);
+}
+
+static PyObject *compare_runs(PyObject *module, PyObject *args, PyObject *kwargs)
+{
+    (void)module;
+    char *keywords[] = {"target",  "golden", "standard", "settings",
+                        "metrics", "match",  "wide",     NULL};
+    PyObject *sides[2], *standard = Py_None, *settings = NULL;
+    const char *metrics = NULL, *match = NULL;
+    int wide = 0;
+    struct plumb_compare_options options = {.reasons = true};
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|OOzzp:compare_runs", keywords, &sides[0],
+                                     &sides[1], &standard, &settings, &metrics, &match, &wide))
+        return NULL;
+    if (match && !find_mode(match, &options.match.mode))
+        return core_raise_text(PLUMB_E_ARG, "match \"%s\" is none of auto, exact, fuzzy, order",
+                               match);
+
+    PyObject *result = NULL;
+    char *paths[2] = {0}, *name = NULL, **list = NULL;
+    size_t count = 0;
+    struct plumb_comparison comparison = {0};
+    struct plumb_error err;
+    enum plumb_code code;
+    for (int i = 0; i < 2; i++)
+        if (!(paths[i] = core_path(sides[i])))
+            goto out;
+    if ((standard != Py_None && !(name = core_path(standard))) ||
+        (settings && !read_settings(settings, &list, &count)))
+        goto out;
+    options.standard = name;
+    options.settings = (const char *const *)list;
+    options.settings_count = count;
+    options.metrics = metrics;
+    options.wide = wide;
+    Py_BEGIN_ALLOW_THREADS;
+    code = compare_paths(paths, &options, &comparison, &err);
+    Py_END_ALLOW_THREADS;
+    if (code) {
+        core_raise(&err);
+        goto out;
+    }
+    result = from_comparison(&comparison);
+    plumb_comparison_free(&comparison);
+out:
+    for (size_t i = 0; i < count; i++)
+        free(list[i]);
+    free(list);
+    free(name);
+    free(paths[0]);
+    free(paths[1]);
+    return result;
+}
+
+static PyObject *summarise_run(PyObject *module, PyObject *value)
+{
+    (void)module;
+    char *path = core_path(value);
+    if (!path)
+        return NULL;
+    struct plumb_run *run = NULL;
+    struct plumb_table *table = NULL;
+    struct plumb_error err;
+    size_t unreadable;
+    const struct plumb_summary_options options = {.wide = true};
+    enum plumb_code code;
+    Py_BEGIN_ALLOW_THREADS;
+    code = plumb_run_open(&run, path, &err);
+    if (!code)
+        code = plumb_summary(&table, &unreadable, run, &options, &err);
+    plumb_run_free(run);
+    Py_END_ALLOW_THREADS;
+    free(path);
+    return code ? core_raise(&err) : core_table_new(table);
+}
+
+int core_add_runs(PyObject *module)
+{
+    static PyMethodDef methods[] = {
+        {"compare_runs", (PyCFunction)(void (*)(void))compare_runs, METH_VARARGS | METH_KEYWORDS,
+         "compare_runs(target, golden, standard=None, settings=(), metrics=None, match=None, "
+         "wide=False): (table, closing lines, counts)."},
+        {"summarise_run", summarise_run, METH_O, "summarise_run(path): a row a tensor."},
+        {0},
+    };
+    return PyModule_AddFunctions(module, methods);
+}

@@ -1,0 +1,193 @@
+/* Statistics of one tensor, as a named tuple. */
+#include "core.h"
+
+#include "base/pool.h"
+#include "metric/dense.h"
+#include "metric/stats.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Below this a second thread costs more than it saves. */
+enum { THREADED_BYTES = 1 << 20, PART = 128 * PLUMB_METRIC_BLOCK, MAX_THREADS = 4 };
+
+struct work {
+    const struct plumb_tensor *tensor;
+    struct kernels kernels;
+    struct stats_state states[MAX_THREADS];
+};
+
+/* |x| of complex elements: what torch calls their size. */
+static void add_sizes(struct stats_state *stats, const struct kernels *kernels,
+                      const struct plumb_tensor *tensor, uint64_t first, uint64_t count)
+{
+    struct room room;
+    double parts[2 * PLUMB_METRIC_BLOCK], size[PLUMB_METRIC_BLOCK];
+    const uint64_t end = count < tensor->count - first ? first + count : tensor->count;
+    while (first < end) {
+        const size_t n =
+            end - first < PLUMB_METRIC_BLOCK ? (size_t)(end - first) : PLUMB_METRIC_BLOCK;
+        dense_load(kernels, tensor->dtype, dense_block(tensor, first, n, &room), 2 * n, parts);
+        for (size_t i = 0; i < n; i++)
+            size[i] = hypot(parts[2 * i], parts[2 * i + 1]);
+        stats_values(stats, kernels, size, n);
+        first += n;
+    }
+}
+
+static void add_part(void *context, size_t i, unsigned thread)
+{
+    struct work *work = context;
+    const bool complex = plumb_dtype_parts(work->tensor->dtype) == 2;
+    (complex ? add_sizes : stats_tensor)(&work->states[thread], &work->kernels, work->tensor,
+                                         (uint64_t)i * PART, PART);
+}
+
+static void measure(const struct plumb_tensor *tensor, struct plumb_stats *out)
+{
+    struct work work = {.tensor = tensor, .kernels = kernels_current()};
+    unsigned threads = 1;
+    if (plumb_tensor_bytes(tensor) >= THREADED_BYTES) {
+        const unsigned processors = pool_default_threads();
+        threads = processors < MAX_THREADS ? processors : MAX_THREADS;
+    }
+    pool_run(threads, (size_t)((tensor->count + PART - 1) / PART), add_part, &work);
+    for (unsigned i = 1; i < threads; i++)
+        stats_merge(&work.states[0], &work.states[i]);
+    stats_finish(&work.states[0], out);
+}
+
+/* -- Integers that float64 does not hold ---------------------------------------------------------- */
+
+/* Both ends, moved so that unsigned numbers order as the type does. */
+struct ends {
+    uint64_t min, max;
+};
+
+static struct ends find_ends(const struct plumb_tensor *tensor)
+{
+    const uint64_t flip = tensor->dtype == PLUMB_I64 ? (uint64_t)1 << 63 : 0;
+    struct room room;
+    struct ends ends = {UINT64_MAX, 0};
+    for (uint64_t at = 0; at < tensor->count; at += PLUMB_METRIC_BLOCK) {
+        const size_t n = tensor->count - at < PLUMB_METRIC_BLOCK ? (size_t)(tensor->count - at)
+                                                                 : PLUMB_METRIC_BLOCK;
+        const unsigned char *from = dense_block(tensor, at, n, &room);
+        for (size_t i = 0; i < n; i++) {
+            uint64_t x;
+            memcpy(&x, from + i * sizeof x, sizeof x);
+            x ^= flip;
+            ends.min = x < ends.min ? x : ends.min;
+            ends.max = x > ends.max ? x : ends.max;
+        }
+    }
+    return (struct ends){ends.min ^ flip, ends.max ^ flip};
+}
+
+static bool needs_ends(const struct plumb_tensor *tensor, const struct plumb_stats *stats)
+{
+    return (tensor->dtype == PLUMB_I64 || tensor->dtype == PLUMB_U64) && tensor->count &&
+           (stats->max > 0x1p53 || stats->min < -0x1p53);
+}
+
+static PyObject *from_end(enum plumb_dtype dtype, uint64_t bits)
+{
+    return dtype == PLUMB_I64 ? PyLong_FromLongLong((int64_t)bits)
+                              : PyLong_FromUnsignedLongLong(bits);
+}
+
+/* -- The tuple ------------------------------------------------------------------------------------ */
+
+enum { FIELDS = 8 };
+static PyTypeObject *stats_type;
+
+static PyObject *from_limit(enum plumb_kind kind, double value)
+{
+    switch (kind) {
+    case PLUMB_KIND_BOOL:
+        return PyBool_FromLong(value != 0);
+    case PLUMB_KIND_INT:
+    case PLUMB_KIND_UINT:
+        return PyLong_FromLongLong((int64_t)value);
+    default:
+        return PyFloat_FromDouble(value);
+    }
+}
+
+static PyObject *none(void)
+{
+    Py_INCREF(Py_None);
+    return Py_None;
+}
+
+PyObject *core_tensor_stats(const struct plumb_tensor *tensor)
+{
+    const enum plumb_kind kind = plumb_dtype_info(tensor->dtype)->kind;
+    struct plumb_stats stats;
+    struct ends ends = {0};
+    bool exact;
+    Py_BEGIN_ALLOW_THREADS;
+    measure(tensor, &stats);
+    exact = needs_ends(tensor, &stats);
+    if (exact)
+        ends = find_ends(tensor);
+    Py_END_ALLOW_THREADS;
+
+    PyObject *result = PyStructSequence_New(stats_type);
+    if (!result)
+        return NULL;
+    const bool empty = tensor->count == 0;
+    PyObject *fields[FIELDS] = {
+        empty   ? none()
+        : exact ? from_end(tensor->dtype, ends.min)
+                : from_limit(kind, stats.min),
+        empty   ? none()
+        : exact ? from_end(tensor->dtype, ends.max)
+                : from_limit(kind, stats.max),
+        empty ? none() : PyFloat_FromDouble(stats.mean),
+        empty ? none() : PyFloat_FromDouble(stats.std),
+        empty || kind == PLUMB_KIND_COMPLEX ? none() : PyFloat_FromDouble(stats.norm),
+        PyLong_FromUnsignedLongLong(stats.nan),
+        PyLong_FromUnsignedLongLong(stats.pos_inf),
+        PyLong_FromUnsignedLongLong(stats.neg_inf),
+    };
+    bool failed = false;
+    for (int i = 0; i < FIELDS; i++) {
+        failed = failed || !fields[i];
+        PyStructSequence_SetItem(result, i, fields[i]);
+    }
+    if (failed) {
+        Py_DECREF(result);
+        return NULL;
+    }
+    return result;
+}
+
+int core_add_stats(PyObject *module)
+{
+    static PyStructSequence_Field fields[FIELDS + 1] = {
+        {"min", NULL},
+        {"max", NULL},
+        {"mean", NULL},
+        {"std", "of the sample"},
+        {"norm", "the root of the sum of squares"},
+        {"nan", "how many elements are NaN"},
+        {"pos_inf", "how many elements are +infinity"},
+        {"neg_inf", "how many elements are -infinity"},
+    };
+    static PyStructSequence_Desc description = {
+        .name = "plumb._core.Stats",
+        .doc = "What plumb says about one tensor.",
+        .fields = fields,
+        .n_in_sequence = FIELDS,
+    };
+    stats_type = PyStructSequence_NewType(&description);
+    if (!stats_type)
+        return -1;
+    Py_INCREF(stats_type);
+    if (PyModule_AddObject(module, "Stats", (PyObject *)stats_type) < 0) {
+        Py_DECREF(stats_type);
+        return -1;
+    }
+    return 0;
+}

@@ -1,0 +1,297 @@
+"""The sink of dump.json: one folder a step and rank, whole JSON at any moment.
+
+Entries are written when a call is over, each time with the end of the file, which the next one
+replaces: a program that is killed leaves a dump that can be read.
+"""
+
+import linecache
+import os
+from typing import Any, Dict, List, Optional, Tuple
+
+from torch import Tensor
+
+from plumb import _core
+from plumb.capture.config import Config
+from plumb.capture.leaves import NOTHING, Cache, Encoder, Numbers, same_numbers, tensor_leaf
+from plumb.capture.recorder import as_outputs
+from plumb.capture.sink import Call, Parameter, Sink
+from plumb.tensors import view
+
+END = b"\n }\n}"
+
+
+def write_whole(path: str, text: str) -> None:
+    part = f"{path}.part"
+    with open(part, "w", encoding="utf-8") as file:
+        file.write(text)
+    os.replace(part, path)
+
+
+class JsonFile:
+    """{"task": ..., "data": {...}} with entries added one by one."""
+
+    def __init__(self, path: str, header: Dict[str, Any]) -> None:
+        self.file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+        text = _core.json_text({**header, "data": {}})
+        self.at = 0
+        self.first = True
+        self.write(text[:text.rindex("{") + 1].encode())
+
+    def write(self, text: bytes) -> None:
+        os.lseek(self.file, self.at, os.SEEK_SET)
+        whole = text + END
+        done = 0
+        while done < len(whole):
+            done += os.write(self.file, whole[done:] if done else whole)
+        self.at += len(text)
+
+    def add(self, name: str, value: Any) -> None:
+        text = f"{_core.json_text(name)}: {_core.json_text(value, 2)}"
+        self.write(f"{'' if self.first else ','}\n  {text}".encode())
+        self.first = False
+
+    def close(self) -> None:
+        os.close(self.file)
+
+
+class Stacks:
+    """Calls with the same stack share one list of lines."""
+
+    def __init__(self) -> None:
+        self.found: Dict[Tuple[Any, ...], List[str]] = {}
+
+    def group(self, stack: Tuple[Any, ...]) -> List[str]:
+        return self.found.setdefault(stack, [])
+
+    def text(self) -> str:
+        groups = [(names, [line_of(code, line) for code, line in stack])
+                  for stack, names in self.found.items() if names]
+        return _core.json_text({str(i): group for i, group in enumerate(groups)})
+
+
+def line_of(code: Any, line: int) -> str:
+    source = linecache.getline(code.co_filename, line).strip()
+    return f"File {code.co_filename}, line {line}, in {code.co_name}, \n {source}"
+
+
+class Entry:
+    """A call that is not written yet."""
+    __slots__ = ("forward", "backward", "stack")
+
+    def __init__(self) -> None:
+        self.forward: Dict[str, Any] = {}
+        self.backward: Optional[Dict[str, List[Any]]] = None
+        self.stack: Optional[List[str]] = None
+
+
+class DumpSink(Sink):
+    """folder(step) names the folder of a step and rank; it is made here."""
+
+    def __init__(self, config: Config, folder: Any) -> None:
+        super().__init__()
+        self.config = config
+        self.folder_of = folder
+        self.writer: Optional[_core.Writer] = None
+        self.saves = config.task == "tensor"
+        mode = "structure" if config.task == "structure" else config.summary_mode
+        self.bare = config.task == "structure"
+        self.cache = Cache(same_numbers(mode if config.task != "tensor" else "statistics"))
+        self.encoder = Encoder(self.tensor, self.array)
+        self.keep = False           # whether tensors of the entry at hand go into files
+        self.file: Optional[JsonFile] = None
+
+    # -- Files -------------------------------------------------------------------------------------
+
+    def open(self, step: int) -> None:
+        config = self.config
+        self.folder = self.folder_of(step)
+        os.makedirs(self.folder, exist_ok=True)
+        self.data = os.path.join(self.folder, "dump_tensor_data")
+        if self.saves or config.tensor_list:
+            os.makedirs(self.data, exist_ok=True)
+            self.writer = self.writer or _core.Writer()
+        for name in ("stack.json", "construct.json", "dump_error_info.log"):
+            if os.path.exists(os.path.join(self.folder, name)):
+                os.remove(os.path.join(self.folder, name))
+        debug = config.level == "debug"
+        self.file = JsonFile(os.path.join(self.folder, "debug.json" if debug else "dump.json"), {
+            "task": config.task, "level": config.level, "framework": "pytorch",
+            "dump_data_dir": os.path.abspath(self.data) if self.writer else None})
+        self.stacks = Stacks()
+        self.construct: Dict[str, Optional[str]] = {}
+        self.grads: Dict[str, Tuple[str, Dict[str, List[Any]]]] = {}
+
+    def pause(self) -> None:
+        for name, entry in self.grads.values():
+            self.add(name, entry)
+        self.grads.clear()
+        self.cache.clear()
+        if self.config.extra_info and self.config.level != "debug":
+            construct = _core.json_text(self.construct)
+            write_whole(os.path.join(self.folder, "stack.json"), self.stacks.text())
+            write_whole(os.path.join(self.folder, "construct.json"), construct)
+        if self.writer:
+            self.writer.flush()
+            self.errors += [f"{path}: {message}" for path, message in self.writer.errors()]
+
+    def close(self) -> None:
+        if self.file:
+            self.file.close()
+            self.file = None
+
+    def end(self) -> None:
+        if self.writer:
+            self.writer.close()
+            self.errors += [f"{path}: {message}" for path, message in self.writer.errors()]
+            self.writer = None
+
+    def add(self, name: str, entry: Dict[str, Any]) -> None:
+        if self.file:
+            self.file.add(name, entry)
+
+    # -- Leaves ------------------------------------------------------------------------------------
+
+    def tensor(self, tensor: Tensor, place: str) -> Dict[str, Any]:
+        if self.bare:
+            return tensor_leaf(tensor, Numbers(None, None))
+        try:
+            seen = view(tensor)
+        except _core.Error as error:
+            # Of a meta or sparse tensor the type and shape are all there is.
+            self.errors.append(f"{place}: {error}")
+            return tensor_leaf(tensor, Numbers(NOTHING, None))
+        leaf = tensor_leaf(tensor, self.cache.of(seen, tensor))
+        if self.keep and seen.count:
+            self.save(leaf, seen, f"{place}.pt")
+        return leaf
+
+    def save(self, leaf: Dict[str, Any], seen: _core.Tensor, name: str) -> None:
+        name = name.replace("/", "_").replace("\0", "_")  # keys of dicts may be anything
+        checksum = leaf.pop("md5", None)
+        leaf["data_name"] = name
+        if checksum is not None:
+            leaf["md5"] = checksum
+        self.writer.save(os.path.join(self.data, name), seen)
+
+    def array(self, array: Any, place: str) -> Dict[str, Any]:
+        """Of numpy: like a tensor, without gradients."""
+        leaf: Dict[str, Any] = {"type": "numpy.ndarray", "dtype": array.dtype.name,
+                                "shape": list(array.shape)}
+        if self.bare:
+            return leaf
+        leaf.update(NOTHING)
+        if array.dtype.kind not in "biufc":
+            return leaf
+        seen = view(array)
+        if seen.count:
+            low, high, mean, _, norm = seen.stats()[:5]
+            whole = array.dtype.name in ("float16", "float32")
+            leaf.update({"Max": high, "Min": low, "Mean": mean if whole else None,
+                         "Norm": norm if whole else None})
+            if self.keep:
+                self.save(leaf, seen, f"{place}.npy")
+        return leaf
+
+    # -- Calls -------------------------------------------------------------------------------------
+
+    def begin(self, name: str) -> None:
+        """The next tensors belong to the entry of this name."""
+        self.keep = self.saves or any(part in name for part in self.config.tensor_list)
+
+    def arguments(self, call: Call, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> None:
+        call.data = entry = Entry()
+        if call.stack is not None:
+            entry.stack = self.stacks.group(call.stack)
+            call.stack = None
+        if not self.wants("forward", "input"):
+            return
+        name = call.title("forward")
+        self.begin(name)
+        element = self.encoder.element
+        entry.forward["input_args"] = [element(arg, f"{name}.input.{i}")
+                                       for i, arg in enumerate(args)]
+        entry.forward["input_kwargs"] = {key: element(arg, f"{name}.kwargs.{key}", key)
+                                         for key, arg in kwargs.items()}
+        if call.module is not None:
+            # Put in its place by `results`; the values are those before the call.
+            entry.forward["parameters"] = {
+                key: element(value, f"{name}.parameters.{key}")
+                for key, value in call.module._parameters.items() if value is not None}
+
+    def results(self, call: Call, args: Tuple[Any, ...], kwargs: Dict[str, Any],
+                output: Any) -> None:
+        entry = call.data
+        name = call.title("forward")
+        if call.prefix == "Distributed":
+            output = (*args, *kwargs.values())  # they write into their arguments
+        if entry.stack is not None:
+            entry.stack.append(name)
+            self.enter(name, call, "forward")
+        if self.wants("forward", "output"):
+            self.begin(name)
+            forward = entry.forward
+            parameters = forward.pop("parameters", None)
+            forward["output"] = [self.encoder.element(value, f"{name}.output.{i}")
+                                 for i, value in enumerate(as_outputs(output))]
+            if parameters is not None:
+                forward["parameters"] = parameters
+        if entry.forward:
+            self.add(name, entry.forward)
+        entry.forward = {}
+
+    def enter(self, name: str, call: Call, direction: str) -> None:
+        """Into construct.json, with those of its parents that are not recorded themselves."""
+        if self.config.level == "L1":
+            return
+        self.construct[name] = call.parent.title(direction) if call.parent else None
+        around = call.parent
+        while around is not None and around.follow is False:
+            self.construct.setdefault(around.title(direction), around.parent.title(direction)
+                                      if around.parent else None)
+            around = around.parent
+
+    def gradient(self, call: Call, side: str, index: int, grad: Tensor) -> None:
+        if not self.wants("backward", side):
+            return
+        entry = call.data
+        if entry.backward is None:
+            entry.backward = {"input": [None] * len(call.outputs),
+                              "output": [None] * len(call.inputs)}
+        name = call.title("backward")
+        self.begin(name)
+        entry.backward[side][index] = self.encoder.element(grad.detach(), f"{name}.{side}.{index}")
+
+    def backward(self, call: Call) -> None:
+        entry = call.data
+        if entry.backward is None:
+            return
+        name = call.title("backward")
+        if self.config.extra_info:
+            self.enter(name, call, "backward")
+        self.add(name, {side: leaves for side, leaves in entry.backward.items()
+                        if self.wants("backward", side)})
+        call.data = None
+
+    def parameter_gradient(self, parameter: Parameter, grad: Tensor, last: bool) -> None:
+        path = f"{parameter.module}." if parameter.module else ""
+        name = f"Module.{path}{parameter.kind}.parameters_grad.{parameter.number}"
+        open_name, entry = self.grads.get(parameter.module, (name, {}))
+        if open_name != name:
+            self.add(open_name, entry)
+            entry = {}
+        self.begin(name)
+        entry[parameter.name] = [self.encoder.element(grad.detach(), f"{name}.{parameter.name}")]
+        if last:
+            self.grads.pop(parameter.module, None)
+            self.add(name, entry)
+        else:
+            self.grads[parameter.module] = (name, entry)
+
+    def saved(self, name: str, number: int, place: str, value: Any) -> None:
+        full = f"{name}.{number}.debug" + (f".{place}" if place else "")
+        self.begin(full)
+        self.add(full, self.encoder.element(value, full))
+
+    def wants(self, direction: str, side: str) -> bool:
+        modes = self.config.data_mode
+        return direction in modes and side in modes

@@ -1,0 +1,142 @@
+"""The sink of HDF5 files: one file a rank, a group a step, a dataset a tensor.
+
+    globalrank-{g}_localrank-{l}.h5           /1/blocks.0.norm2.LayerNorm.1.forward_output.0
+    globalrank-{g}_localrank-{l}_summary.csv  what `plumb summary` would say of it
+
+Modules without modules inside are recorded: what others do is done by those, or by functions, which
+dump_torch_api=True records as well. The number in a name counts the calls of that class in the
+step, so the second layer norm of a block is LayerNorm.1; of a function it counts the calls of that
+function. The file gets its name when it is finished: at the end of the program, or of the last step
+that was asked for.
+"""
+
+import math
+import os
+from collections import Counter
+from typing import Any, Dict, Iterator, List, Optional, Set, Tuple
+
+from torch import Tensor
+
+from plumb import _core
+from plumb.capture.rank import global_rank
+from plumb.capture.recorder import as_outputs, tensors_in
+from plumb.capture.sink import Call, Sink
+from plumb.tensors import view
+
+COLUMNS = ["Index", "Step", "Rank", "Module", "Min", "Max", "Mean", "Std"]
+
+
+def local_rank() -> int:
+    text = os.environ.get("LOCAL_RANK", "")
+    return int(text) if text.isdigit() else global_rank() or 0
+
+
+class H5Sink(Sink):
+    def __init__(self, folder: str) -> None:
+        self.folder = os.path.abspath(folder)
+        self.writer: Optional[_core.Writer] = None
+        self.file = -1                # the writer's number of the open one
+        self.files = 0                # that were finished
+        self.stem = ""
+        self.rows: List[Tuple[Any, ...]] = []
+        self.errors: List[str] = []
+
+    # -- Files -------------------------------------------------------------------------------------
+
+    def open(self, step: int) -> None:
+        self.step = step
+        self.counts: Counter = Counter()  # calls of a class
+        self.described: Set[str] = set()  # modules whose parameters are written
+        self.names: Set[str] = set()
+        if self.file >= 0:
+            return
+        self.rank, local = global_rank() or 0, local_rank()
+        # A second file of the same process must not take the place of the first.
+        again = f"_{self.files}" if self.files else ""
+        self.stem = f"{self.folder}/globalrank-{self.rank}_localrank-{local}{again}"
+        os.makedirs(self.folder, exist_ok=True)
+        self.rows = []
+        self.writer = self.writer or _core.Writer()
+        self.file = self.writer.open_h5(f"{self.stem}.h5", self.rank, local)
+
+    def pause(self) -> None:
+        if self.writer is not None:
+            self.writer.flush()
+            self.errors += [f"{name}: {message}" for name, message in self.writer.errors()]
+
+    def close(self) -> None:
+        self.pause()
+        if self.file >= 0:
+            _core.Table(COLUMNS, self.rows).save(f"{self.stem}_summary.csv")
+
+    def end(self) -> None:
+        """Nothing more will come: the file gets its name."""
+        if self.file >= 0:
+            self.writer.close_h5(self.file)
+            self.close()
+            self.file = -1
+            self.files += 1
+
+    # -- Tensors -----------------------------------------------------------------------------------
+
+    def add(self, name: str, tensor: Tensor) -> None:
+        name = name.replace("/", "_").replace("\0", "_")  # keys of dicts may be anything
+        if name in self.names:
+            self.errors.append(f"{name}: a second time in step {self.step}; the first is kept")
+            return
+        self.names.add(name)
+        try:
+            seen = view(tensor)
+            self.writer.add_h5(self.file, name, self.step, seen)
+            numbers = [text(value) for value in seen.stats()[:4]]
+            self.rows.append((len(self.rows), self.step, self.rank, name, *numbers))
+        except _core.Error as error:  # a meta or sparse tensor
+            self.errors.append(f"{name}: {error}")
+
+    # -- Calls -------------------------------------------------------------------------------------
+
+    def arguments(self, call: Call, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> None:
+        module = call.module
+        if self.file < 0:  # it could not be opened, which was told
+            return
+        if module is None:
+            call.data = f"{call.prefix}.{call.name}.{call.number}"
+        elif next(module.children(), None) is None:
+            index = self.counts[call.kind]
+            self.counts[call.kind] += 1
+            call.data = f"{call.name}.{call.kind}.{index}" if call.name else f"{call.kind}.{index}"
+            if call.name not in self.described:
+                self.described.add(call.name)
+                for key, value in module._parameters.items():
+                    if value is not None:
+                        self.add(f"{call.data}.forward_params.{key}", value)
+        else:
+            return
+        for place, tensor in places((*enumerate(args), *kwargs.items())):
+            self.add(f"{call.data}.forward_input.{place}", tensor)
+
+    def results(self, call: Call, args: Tuple[Any, ...], kwargs: Dict[str, Any],
+                output: Any) -> None:
+        if call.data is not None:
+            for place, tensor in places(enumerate(as_outputs(output))):
+                self.add(f"{call.data}.forward_output.{place}", tensor)
+
+    def gradient(self, call: Call, side: str, index: int, grad: Tensor) -> None:
+        if call.data is not None:
+            place = (call.outputs if side == "input" else call.inputs)[index]
+            self.add(f"{call.data}.backward_{side}.{place}", grad)
+
+
+def places(items: Any) -> Iterator[Tuple[str, Tensor]]:
+    for name, value in items:
+        found: List[Tuple[str, Tensor]] = []
+        tensors_in(value, str(name), found)
+        yield from found
+
+
+def text(value: Any) -> str:
+    """A number as `plumb summary` has it."""
+    if value is None:
+        return ""
+    number = float(value)
+    return "NaN" if math.isnan(number) else repr(number)

@@ -1,0 +1,99 @@
+"""Between what is recorded and where it goes.
+
+The recorder (recorder.py) sees calls; a sink writes them down. dump.py is the sink of dump.json,
+h5.py that of HDF5 files. A sink is used from one thread at a time (the recorder holds a lock) and
+with recording switched off, so it may call PyTorch. What it raises is noted by the recorder and
+never reaches the model.
+
+Tensors are lent: a sink must take what it needs (statistics, a copy, bytes handed to _core.Writer)
+before it returns and keep no reference, for the model may write into them, or count on being the
+only owner, right after.
+
+For one call the order is: arguments, results, then for a call with gradients any number of
+`gradient`, then `backward`. A call that raises has `arguments` only. Between `arguments` and
+`results` of a module lie the calls inside it.
+"""
+
+from typing import Any, Dict, List, NamedTuple, Optional, Tuple
+
+import torch
+from torch import Tensor
+
+
+class Call:
+    """One call of a module or an API. `data` belongs to the sink."""
+
+    __slots__ = ("prefix", "name", "kind", "number", "parent", "module", "stack", "inputs",
+                 "outputs", "data", "follow")
+
+    def __init__(self, prefix: str, name: str, kind: str, number: int, parent: Optional["Call"],
+                 module: Optional[torch.nn.Module]) -> None:
+        self.prefix = prefix    # "Module", or "Torch", "Tensor", "Functional", "Distributed"...
+        self.name = name        # the path of the module, or the name of the API
+        self.kind = kind        # the class of the module; "" for an API
+        self.number = number    # calls of this module or API in this step, from 0
+        self.parent = parent    # the innermost recorded module call around it
+        self.module = module    # None for an API, and after `results`
+        self.stack: Optional[Tuple[Any, ...]] = None  # (code, line) pairs, innermost first
+        self.inputs: List[str] = []   # places of the tensors among the arguments: "0", "1.0", "key"
+        self.outputs: List[str] = []  # and of those in the output
+        self.data: Any = None
+        self.follow: Any = None       # the recorder's, while gradients are awaited
+
+    def title(self, direction: str) -> str:
+        """The name of an entry; direction: forward or backward."""
+        if not self.kind:
+            return f"{self.prefix}.{self.name}.{self.number}.{direction}"
+        path = f"{self.name}." if self.name else ""
+        return f"{self.prefix}.{path}{self.kind}.{direction}.{self.number}"
+
+
+class Parameter(NamedTuple):
+    """A parameter of a recorded module, under the name that it has there."""
+    module: str  # path
+    kind: str    # class
+    name: str    # "weight"
+    number: int  # which backward pass of the step, from 0
+
+
+class Sink:
+    """What the recorder calls. `errors` are lines about what could not be written, and `folder` is
+    where dump_error_info.log goes; both are the sink's to set."""
+
+    def __init__(self) -> None:
+        self.errors: List[str] = []
+        self.folder: Optional[str] = None
+
+    def open(self, step: int) -> None:
+        """Called by the first start() of a step."""
+
+    def arguments(self, call: Call, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> None:
+        """Before the call. call.module is there for its parameters."""
+
+    def results(self, call: Call, args: Tuple[Any, ...], kwargs: Dict[str, Any],
+                output: Any) -> None:
+        """After the call, with the arguments as they are now."""
+
+    def gradient(self, call: Call, side: str, index: int, grad: Tensor) -> None:
+        """side "input": a gradient that comes in, of the tensor call.outputs[index]; side "output":
+        one that this call sends to the tensor call.inputs[index]."""
+
+    def backward(self, call: Call) -> None:
+        """All gradients of the call that will come have come; at least one."""
+
+    def parameter_gradient(self, parameter: Parameter, grad: Tensor, last: bool) -> None:
+        """What this backward pass adds to parameter.grad. last: all of the module have come."""
+
+    def saved(self, name: str, number: int, place: str, value: Any) -> None:
+        """A value that the script asked to keep (PrecisionDebugger.save), the number-th of that
+        name. Of a gradient the name ends in _grad, and place says where in a container its tensor
+        is ("" outside)."""
+
+    def pause(self) -> None:
+        """At stop(): put what there is into files that can be read."""
+
+    def close(self) -> None:
+        """The step is over: nothing more of it will come. open() begins the next one."""
+
+    def end(self) -> None:
+        """The program, or this capture, is over: close all files, after close()."""

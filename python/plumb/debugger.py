@@ -1,0 +1,271 @@
+"""PrecisionDebugger: records a training or inference script step by step.
+
+    debugger = PrecisionDebugger(dump_path="dump", task="statistics", level="mix")
+    for batch in data:
+        debugger.start(model)
+        loss = model(batch); loss.backward()
+        debugger.stop()
+        debugger.step()
+
+It writes dump_path/step{N}/rank{R}/dump.json, which every command of plumb reads. Giving hook_name,
+model or dump_torch_api, and none of config_path, task and level, selects HDF5 files of modules
+instead: the sink is then capture.h5.H5Sink(dump_path), steps count from 1, and constructing it
+again ends a step.
+"""
+
+import atexit
+import os
+from typing import Any, Dict, Optional, Sequence, Tuple
+
+import torch
+
+from plumb._core import Error
+from plumb.capture import config as configuration
+from plumb.capture.config import Config, tell
+from plumb.capture.dump import DumpSink
+from plumb.capture.rank import folder_name, global_rank
+from plumb.capture.recorder import Models, Recorder
+from plumb.capture.sink import Sink
+
+HOOKS = ("dump",)
+
+
+def counted(count: int, word: str) -> str:
+    return f"{count} {word}{'' if count == 1 else 's'}"
+
+
+class PrecisionDebugger:
+    """One capture a folder: constructing it again with the same dump_path goes on with it. Wrong
+    settings raise plumb.Error here; later nothing does."""
+
+    _captures: Dict[Tuple[bool, str], "PrecisionDebugger"] = {}
+
+    def __new__(cls, config_path: Any = None, task: Optional[str] = None, dump_path: Any = None,
+                level: Optional[str] = None, step: Any = None, rank: Any = None,
+                model: Models = None, hook_name: Optional[str] = None,
+                dump_torch_api: Optional[bool] = None) -> "PrecisionDebugger":
+        h5 = not (config_path or task or level) and \
+            (hook_name is not None or model is not None or dump_torch_api is not None)
+        if hook_name is not None and hook_name not in HOOKS:
+            raise Error(f'PrecisionDebugger: hook_name: "{hook_name}" is not one of '
+                        f"{configuration.quoted(HOOKS)}")
+        config = configuration.configure(config_path, task=task, dump_path=dump_path, level=level,
+                                         step=step, rank=rank)
+        key = (h5, os.path.abspath(config.dump_path))
+        capture = cls._captures.get(key)
+        if capture is None:
+            capture = cls._captures[key] = super().__new__(cls)
+            capture._setup(config, h5, bool(dump_torch_api))
+        else:
+            capture._again(config, bool(dump_torch_api))
+        if model is not None:
+            capture._model = model
+        return capture
+
+    def _setup(self, config: Config, h5: bool, torch_api: bool) -> None:
+        self._h5 = h5
+        self._step = 1 if h5 else 0
+        self._model: Models = None
+        self._rank: Optional[int] = None
+        self._started = False      # in this step
+        self._calls = self._problems = self._steps = 0
+        self._told = False
+        self._log = ""
+        self._configure(config, torch_api)
+        for note in config.notes:
+            tell(note)
+
+    def _configure(self, config: Config, torch_api: bool) -> None:
+        self._config, self._torch_api = config, torch_api
+        if self._h5:
+            from plumb.capture.h5 import H5Sink
+            self._sink: Sink = H5Sink(config.dump_path)
+            self._recorder = Recorder(self._sink, torch_api, "ALL", Config(extra_info=False))
+        else:
+            self._sink = DumpSink(config, self._folder)
+            self._recorder = Recorder(self._sink, config.level in ("L1", "mix"), config.risk(),
+                                      config, config.level in ("L0", "mix"))
+
+    def _again(self, config: Config, torch_api: bool) -> None:
+        if self._h5 and self._started:
+            self.step()
+        if self._h5:
+            # The same folder and so the same file, whatever else changed.
+            self._config = config
+            if torch_api != self._torch_api:
+                self._torch_api = torch_api
+                self._recorder = Recorder(self._sink, torch_api, "ALL", Config(extra_info=False))
+            return
+        if config != self._config or torch_api != self._torch_api:
+            self._finish_step()
+            self._sink.end()
+            self._write_log()
+            self._configure(config, torch_api)
+
+    def _folder(self, step: int) -> str:
+        rank = self._rank if self._rank is not None else global_rank()
+        return os.path.join(os.path.abspath(self._config.dump_path), f"step{step}",
+                            folder_name(rank))
+
+    # -- What a script calls -----------------------------------------------------------------------
+
+    def start(self, model: Models = None, token_range: Optional[Sequence[int]] = None,
+              rank_id: Optional[int] = None) -> None:
+        """Records from here on. model: whose modules (levels L0 and mix), or a list or dict.
+        token_range [first, last]: only these calls of the model, counted from 0."""
+        try:
+            self._rank = rank_id if rank_id is not None else self._rank
+            self._started = True
+            if not self._wanted():
+                return
+            model = model if model is not None else self._model
+            if model is None and not self._recorder.modules and \
+                    (self._h5 or self._config.level in ("L0", "mix")):
+                text = 'start() without a model, which says whose modules to record (level L0, mix)'
+                self._recorder.note(text)
+                tell(text)
+            self._recorder.start(self._step, model, token_range)
+        except Exception:
+            self._recorder.problem("start")
+
+    def stop(self) -> None:
+        """Records no more; gradients that come later are not seen."""
+        try:
+            self._recorder.stop()
+            self._write_log()
+        except Exception:
+            self._recorder.problem("stop")
+
+    def step(self) -> None:
+        """Ends the step: what follows goes into the next one."""
+        try:
+            self._finish_step()
+        except Exception:
+            self._recorder.problem("step")
+        self._step += 1
+
+    def save(self, variable: Any, name: str, save_backward: bool = True) -> None:
+        """Keeps a tensor, or what holds some, and its gradient (level debug)."""
+        if self._config.level != "debug" or self._h5:
+            self._once('save() is for level "debug"; it does nothing here')
+            return
+        if not self._recorder.active:
+            self.start()
+        self._recorder.save(variable, str(name), save_backward)
+
+    def set_init_step(self, step: int) -> None:
+        """The number of the step at hand, for a job that goes on."""
+        if isinstance(step, bool) or not isinstance(step, int) or step < 0:
+            raise Error(f"set_init_step: {step!r} is not a number from 0")
+        self._finish_step()
+        self._step = step
+
+    def module_dump(self, module: torch.nn.Module, dump_name: str) -> None:
+        """Records one module and what is inside it, by another name, until module_dump_end()."""
+        try:
+            if not isinstance(module, torch.nn.Module):
+                raise TypeError(f"{type(module).__name__} is no torch.nn.Module")
+            if not self._wanted():
+                return
+            self._started = True
+            self._recorder.stop()
+            self._recorder.add_module(f"{dump_name}.", module, itself=True)
+            self._recorder.start(self._step)
+        except Exception:
+            self._recorder.problem("module_dump")
+
+    def module_dump_end(self) -> None:
+        self.stop()
+
+    def register_custom_api(self, module: Any, api_name: str,
+                            api_prefix: Optional[str] = None) -> None:
+        """Also records the function module.api_name, as {api_prefix}.{api_name}; the prefix is the
+        last part of the module's name unless given."""
+        if not callable(getattr(module, api_name, None)):
+            raise Error(f"register_custom_api: {getattr(module, '__name__', module)} has no "
+                        f"function {api_name}")
+        prefix = api_prefix or getattr(module, "__name__", "Custom").rpartition(".")[2]
+        self._recorder.add_api(prefix, api_name, module, api_name)
+
+    def restore_custom_api(self, module: Any, api_name: str) -> None:
+        self._recorder.patches.remove(module, api_name)
+
+    # -- Inside ------------------------------------------------------------------------------------
+
+    def _wanted(self) -> bool:
+        """Whether this step and process are to be recorded."""
+        steps, ranks = self._config.step, self._config.rank
+        rank = self._rank if self._rank is not None else global_rank()
+        return (not steps or self._step in steps) and (not ranks or (rank or 0) in ranks) and \
+            self._config.enabled()
+
+    def _finish_step(self) -> None:
+        recorder = self._recorder
+        opened = recorder.opened
+        recorder.next_step()
+        if self._h5 and self._config.step and self._step >= max(self._config.step):
+            self._sink.end()  # for programs that are killed, not left
+        self._write_log()
+        if opened:
+            self._steps += 1
+        self._calls += recorder.calls
+        recorder.calls = 0
+        self._started = False
+
+    def _once(self, text: str) -> None:
+        if not self._told:
+            self._told = True
+            tell(text)
+
+    def _write_log(self) -> None:
+        """What could not be recorded, beside the dump."""
+        recorder = self._recorder
+        for text in self._sink.errors:
+            recorder.note(text)
+        self._sink.errors.clear()
+        if not recorder.problems:
+            return
+        self._problems += recorder.problems
+        folder = self._sink.folder or self._config.dump_path
+        try:
+            os.makedirs(folder, exist_ok=True)
+            path = os.path.join(folder, "dump_error_info.log")
+            with open(path, "a", encoding="utf-8") as file:
+                file.writelines(f"{note}\n" for note in recorder.notes)
+                hidden = recorder.problems - len(recorder.notes)
+                if hidden:
+                    file.write(f"... and {hidden} more\n")
+            self._log = path
+        except OSError as error:
+            tell(f"{folder}: {error.strerror}")
+            for note in recorder.notes[:10]:
+                tell(note)
+        recorder.notes.clear()
+        recorder.problems = 0
+
+    def _close_quietly(self) -> None:
+        """Completes all files; constructing the debugger again begins anew."""
+        try:
+            self._finish_step()
+            self._sink.end()
+            self._write_log()
+        except Exception:
+            self._recorder.problem("close")
+        for key in [key for key, capture in self._captures.items() if capture is self]:
+            del self._captures[key]
+
+    def _close(self) -> None:
+        self._close_quietly()
+        if self._steps:
+            text = (f"{counted(self._steps, 'step')} with {counted(self._calls, 'call')} in "
+                    f"{self._config.dump_path}")
+            if self._problems:
+                where = f"see {self._log}" if self._log else "told above"
+                text += f"; {counted(self._problems, 'thing')} could not be recorded, {where}"
+            tell(text)
+
+
+@atexit.register
+def _close_all() -> None:
+    for capture in list(PrecisionDebugger._captures.values()):
+        capture._close()

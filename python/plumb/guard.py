@@ -1,0 +1,159 @@
+"""The online precision check: operators of a running model against a reference, call by call.
+
+    plumb.enable_precision_check(rtol=1e-4, atol=1e-5)
+    with plumb.precision_check():
+        model(x)
+    plumb.disable_precision_check()
+
+Only failures are logged; the account at the end goes to stderr. Nothing that goes wrong in here
+reaches the model, and no result is changed by a bit.
+"""
+
+import atexit
+import json
+import os
+import shutil
+import sys
+import warnings
+from pathlib import Path
+from typing import Any, Dict, List, Optional, Sequence, Union
+
+import torch
+
+from plumb import _core
+from plumb.clean_worker import find_operator, observed
+from plumb.guard_check import Checker, Entry, busy, own_reference, to_core
+from plumb.guard_mode import Watcher
+
+_current: Optional[Checker] = None
+
+
+def current() -> Optional[Checker]:
+    """The check that is enabled, or None."""
+    return _current
+
+
+def enable_precision_check(rtol: float = 1e-4, atol: float = 1e-5, max_checks: int = 10,
+                           log_once: bool = True, path: Union[str, "os.PathLike[str]", None] = None,
+                           log_format: str = "text", reference: str = "native",
+                           save_failures: Union[bool, str, "os.PathLike[str]"] = True,
+                           max_elements: int = 1 << 20) -> None:
+    """Sets the check up for precision_check() and for kernels behind PrecisionCheckRegister.
+
+    path: the log, ~/.plumb/precision.log unless given; log_format: "text" or "jsonl"; reference:
+    "native", or "float64" for plumb's own operators wherever it has them; save_failures: a folder
+    for the calls that fail, True for one beside the log, False for none."""
+    global _current
+    if reference not in ("native", "float64"):
+        raise ValueError(f'reference is "native" or "float64", not {reference!r}')
+    settings: Dict[str, Any] = dict(rtol=rtol, atol=atol, max_checks=max_checks, log_once=log_once,
+                                    log_format=log_format, max_elements=max_elements)
+    log = Path("~/.plumb/precision.log").expanduser() if path is None else Path(path)
+    settings["save"] = None if save_failures is False else \
+        str(log.with_suffix(".failures")) if save_failures is True else os.fspath(save_failures)
+    try:
+        guard = _core.Guard(path=str(log), **settings)
+    except _core.Error as error:
+        if error.code != "IO":
+            raise
+        warnings.warn(f"plumb: {error}; failures of the precision check go to stderr", stacklevel=2)
+        if save_failures is True:
+            settings["save"] = None
+        guard = _core.Guard(path="-", **settings)
+    disable_precision_check()
+    _current = Checker(guard, reference == "float64")
+
+
+def disable_precision_check() -> Optional[_core.Table]:
+    """Ends the check and tells on stderr what it saw. Returns the table: a row for each operator
+    that was checked, or None when no check was enabled."""
+    global _current
+    checker, _current = _current, None
+    if checker is None:
+        return None
+    checker.close()
+    table = checker.guard.table()
+    try:
+        if len(table):
+            width = shutil.get_terminal_size((0, 0)).columns if sys.stderr.isatty() else 0
+            sys.stderr.write(table.text(width))
+        sys.stderr.write("plumb: " + checker.guard.closing())
+    except (OSError, ValueError):
+        pass  # stderr is closed
+    return table
+
+
+atexit.register(disable_precision_check)
+
+
+class precision_check:
+    """Checks the operators that run in the `with` block on this thread, backward passes included.
+
+    include, exclude: operators by base name ("mm"), overload ("add.Tensor") or full name
+    ("aten::add.Tensor"). Does nothing when no check is enabled."""
+
+    def __init__(self, include: Optional[Sequence[str]] = None,
+                 exclude: Optional[Sequence[str]] = None) -> None:
+        for names in (include, exclude):
+            if isinstance(names, str):
+                raise TypeError("include and exclude are lists of names")
+        self.include = list(include) if include is not None else None
+        self.exclude = list(exclude or ())
+        self.watchers: List[Optional[Watcher]] = []
+
+    def __enter__(self) -> "precision_check":
+        checker = _current
+        watcher = Watcher(checker, self.include, self.exclude) if checker is not None else None
+        self.watchers.append(watcher)
+        if watcher is not None:
+            watcher.__enter__()
+        return self
+
+    def __exit__(self, *exception: Any) -> None:
+        watcher = self.watchers.pop()
+        if watcher is not None:
+            watcher.__exit__(*exception)
+
+
+# -- Replay ----------------------------------------------------------------------------------------
+
+
+def _read_value(item: Any, folder: Path) -> Any:
+    if isinstance(item, list):
+        return [_read_value(each, folder) for each in item]
+    if not isinstance(item, dict):
+        return item
+    kind, value = item.get("type"), item.get("value")
+    if kind == "torch.Tensor":
+        return torch.load(folder / "dump_tensor_data" / item["data_name"])
+    if kind == "torch.dtype":
+        return getattr(torch, value.partition(".")[2])
+    if kind == "torch.device":
+        return torch.device("cpu")
+    return value
+
+
+def replay(path: Union[str, "os.PathLike[str]"]) -> Dict[str, Any]:
+    """Runs a saved failure again with the kernel that is registered now, and compares its result
+    with plumb's reference, or with the saved one where plumb has none: the verdict."""
+    folder = Path(path) if Path(path).is_dir() else Path(path).parent
+    dump = json.loads((folder / "dump.json").read_text("utf-8"))
+    facts = dump["precision_check"]
+    (call,) = dump["data"].values()
+    args = _read_value(call["input_args"], folder)
+    kwargs = {name: _read_value(item, folder) for name, item in call["input_kwargs"].items()}
+    func = find_operator(torch, facts["op"])
+    guard = _core.Guard(rtol=facts["rtol"], atol=facts["atol"], path=os.devnull)
+    entry = Entry(func, guard.operator("plumb::replay"))
+    with busy(), torch.no_grad():
+        values, options = to_core(args), to_core(kwargs)
+        reference, raised = own_reference(entry, values, options), True
+        if reference is None:
+            saved = json.loads((folder / "outputs.json").read_text("utf-8"))
+            items = saved["data"]["Aten.reference.0.forward"]["input_args"]
+            reference = to_core(_read_value(items, folder))
+            raised = facts["reference"] == "float64"
+        result = func(*args, **kwargs)
+        name = facts["op"].partition("::")[2]
+        return entry.op.judge(name, values, options, to_core(observed(func, result, tuple(args))),
+                              reference, raised)

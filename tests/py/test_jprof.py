@@ -1,0 +1,271 @@
+"""From recorded operators to unit tests of them, to the one that a device computes wrongly."""
+
+import csv
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import textwrap
+import unittest
+from pathlib import Path
+from typing import Any, Dict, List, Optional
+
+BUILD = os.environ.get("PLUMB_BUILD", str(Path(__file__).resolve().parents[2] / "build"))
+sys.path.insert(0, os.path.join(BUILD, "python"))
+
+import torch  # noqa: E402
+
+import plumb  # noqa: E402
+from plumb import aten  # noqa: E402
+
+# An operator of the "device" that is wrong in float32 and float16, and right in float64.
+FAULT = """
+import torch
+library = torch.library.Library("aten", "IMPL")
+def relu(x):
+    y = torch.clamp_min(x, 0)
+    return y if x.dtype == torch.float64 else y * 1.001
+library.impl("relu", relu, "CPU")
+"""
+
+
+def variety() -> None:
+    """Operators of many kinds: types, layouts, lists, no tensors, several outputs, in place."""
+    x = torch.randn(4, 6)
+    torch.relu(x.t())
+    torch.linspace(0, 47, 10)
+    torch.arange(3, 30, 4)
+    torch.full((2, 2), 1.5, dtype=torch.float64, device="cpu")
+    torch.zeros_like(x, memory_format=torch.contiguous_format)
+    torch.add(x, x.half().float(), alpha=0.5)
+    x.expand(3, 4, 6).sum((0, 2))
+    torch.cat([x, x, x[:1]])
+    x[:, torch.tensor([0, 5, 5])]
+    torch.sort(x, dim=1)
+    x.max(dim=0)
+    x.clone().add_(1).mul_(x)
+    torch.nn.functional.conv2d(torch.randn(1, 2, 5, 5), torch.randn(3, 2, 3, 3), padding=1)
+    torch.nn.functional.layer_norm(x, (6,), torch.ones(6))
+    torch.nn.functional.embedding(torch.tensor([[0, 3], [2, 2]]), torch.randn(4, 3))
+    torch.nn.functional.cross_entropy(x, torch.tensor([0, 1, 5, 2]))
+    torch.nn.functional.softmax(x.masked_fill(x > 0, float("-inf")), -1)
+    torch.addmm(torch.randn(5), x, torch.randn(6, 5))
+    x.bfloat16() * 3
+    torch.randn(3, dtype=torch.complex64) * (1 + 2j)
+    x > 0.5
+    torch.tensor([1, 2, 3]) // 2
+    torch.tensor([True, False]).logical_not()
+    x.to(torch.int32)
+    torch.empty(0, 3).sum(0)
+    torch.tensor(5.0).item()
+    torch._foreach_add([torch.ones(2), torch.ones(3)], 1.0)
+    torch.sub(x, 1, out=torch.empty(4, 6))
+
+
+class Case(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls) -> None:
+        cls.before = os.getcwd()
+        cls.root = tempfile.mkdtemp(prefix="plumb-jprof-")
+        os.chdir(cls.root)
+        aten._recorder = None
+        torch.manual_seed(0)
+        plumb.begin_dump(X_DEBUG=0x102, X_DEDUP=True, X_DUMP_NUM=1)
+        variety()
+        plumb.end_dump(clear_context=True)
+        aten._recorder = None
+        os.chdir(cls.before)
+        os.rename(os.path.join(cls.root, "xray_debug", f"proc_{os.getpid()}"),
+                  os.path.join(cls.root, "xray_debug", "proc_1"))
+
+    @classmethod
+    def tearDownClass(cls) -> None:
+        shutil.rmtree(cls.root)
+
+    def setUp(self) -> None:
+        self.folder = tempfile.mkdtemp(prefix="plumb-jprof-")
+        shutil.copytree(os.path.join(self.root, "xray_debug"), self.folder, dirs_exist_ok=True)
+
+    def tearDown(self) -> None:
+        shutil.rmtree(self.folder)
+
+    def run_in(self, *words: str, wanted: Optional[int] = 0, **environment: str) -> str:
+        done = subprocess.run(words, cwd=self.folder, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True,
+                              env={**os.environ, "PYTHONPATH": self.folder, **environment})
+        if wanted is not None:
+            self.assertEqual(done.returncode, wanted, done.stdout)
+        return done.stdout
+
+    def jprof(self, *words: str) -> str:
+        return self.run_in(os.path.join(BUILD, "plumb"), "jprof", *words, "proc_1/dump.json")
+
+    def pytest(self, out: str, *words: str, wanted: int = 0) -> str:
+        """Without plumb and numpy in reach, as on another machine."""
+        return self.run_in(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-W",
+                           "ignore",
+                           f"--detail_compare_path={out}", "proc_1/pytests", "--device", "cpu",
+                           *words,
+                           wanted=wanted)
+
+    def rows(self, out: str) -> Dict[str, Dict[str, str]]:
+        with open(os.path.join(self.folder, out)) as file:
+            return {row["name"]: row for row in csv.DictReader(file)}
+
+    def data(self) -> Dict[str, Any]:
+        with open(os.path.join(self.folder, "proc_1", "dump.json")) as file:
+            return json.load(file)["data"]
+
+    def ops(self, name: str) -> List[str]:
+        return [key for key, entry in self.data().items() if entry["op"] == name]
+
+
+class EndToEnd(Case):
+    def test_fault_is_named(self) -> None:
+        self.jprof("--cpu_init", "--blacklist", "--factory=load")
+        self.assertNotIn("skipped", self.pytest("./gpu.csv", "--seed", "42"))
+        self.check_rows(self.rows("gpu.csv"))
+        with open(os.path.join(self.folder, "fault.py"), "w") as file:
+            file.write(FAULT)
+        relu, = self.ops("aten.relu.default")
+        text = self.pytest("./xpu.csv", "--seed", "42", "-p", "fault", wanted=1)
+        self.assertIn(f"{relu}, aten.relu.default: output 0: ", text)
+        rows = self.rows("xpu.csv")
+        self.assertEqual([name for name, row in rows.items() if row["is_pass"] == "fail"], [relu])
+        text = self.run_in(os.path.join(BUILD, "plumb"), "summary_diff_check", "./xpu.csv",
+                           "./gpu.csv",
+                           "./result.csv", wanted=1)
+        self.assertIn(f"first to fail: {relu}, aten.relu.default\n", text)
+        with open(os.path.join(self.folder, "result.csv")) as file:
+            result = list(csv.DictReader(file))
+        self.assertEqual([row["name"] for row in result if row["is_pass"] != "pass"], [relu])
+        row = next(row for row in result if row["name"] == relu)
+        self.assertEqual((row["gpu_max"], row["xpu_1e-1"], row["gpu_1e-3"]), ("0", "0", "0"))
+        self.assertGreater(int(row["xpu_1e-4"]), 0)
+        self.assertGreater(float(row["xpu_max"]), 1e-4)
+
+    def check_rows(self, rows: Dict[str, Dict[str, str]]) -> None:
+        ops = [entry["op"] for entry in self.data().values()]
+        random = sum("randn" in op or "empty" in op for op in ops)
+        self.assertEqual(len(rows), len(self.data()) - random)
+        self.assertEqual({row["is_pass"] for row in rows.values()}, {"pass"})
+        linspace = rows[self.ops("aten.linspace.default")[0]]
+        self.assertEqual([linspace[key] for key in ("dtype", "shape", "min-val", "max-val")],
+                         ["torch.float32", "[10]", "0.0", "47.0"])
+        # Kept inputs are used: the recorded range of the result comes out again.
+        add = self.ops("aten.addmm.default")[0]
+        self.assertAlmostEqual(float(rows[add]["max-val"]), self.data()[add]["output"][0]["Max"], 5)
+
+    def test_seed(self) -> None:
+        self.jprof("--cpu_init", "--blacklist", "--factory=random")
+        self.pytest("a.csv", "--seed", "42")
+        self.pytest("c.csv", "--seed", "43")
+        addmm = self.ops("aten.addmm.default")[0]
+        self.assertNotEqual(self.rows("a.csv")[addmm], self.rows("c.csv")[addmm])
+        # Whatever else runs, a test sees the same inputs.
+        self.pytest("d.csv", "--seed", "42", "-k", f"test_{addmm.replace('-', '_')}")
+        self.assertEqual(self.rows("d.csv"), {addmm: self.rows("a.csv")[addmm]})
+        # Kept tensors that are not there are generated ones.
+        self.jprof("--cpu_init", "--blacklist", "--factory=load")
+        shutil.rmtree(os.path.join(self.folder, "proc_1", "dump"))
+        text = self.pytest("b.csv", "--seed", "42")
+        self.assertRegex(text, r"\d+ recorded tensors are not in .*: generated ones were used")
+        self.assertEqual(self.rows("a.csv"), self.rows("b.csv"))
+
+    def test_ranges(self) -> None:
+        """Generated inputs lie within the recorded range and reach its ends."""
+        self.jprof("--cpu_init", "--factory=random")
+        probe = textwrap.dedent("""
+            import json, math, sys
+            sys.path.insert(0, "proc_1/pytests")
+            import torch, conftest
+            class Session: seed, device, missing = 1, torch.device("cpu"), 0
+            with open("proc_1/dump.json") as file:
+                data = json.load(file)["data"]
+            seen = 0
+            def look(leaf, maker, place):
+                global seen
+                if isinstance(leaf, list):
+                    for i, item in enumerate(leaf):
+                        look(item, maker, f"{place}.{i}")
+                if not isinstance(leaf, dict) or leaf.get("type") != "torch.Tensor":
+                    return
+                spec = conftest.Spec(leaf["dtype"], leaf["shape"], leaf["stride"], leaf["Min"],
+                                     leaf["Max"], None)
+                x = maker.make(spec, place, torch.device("cpu"), False)
+                assert str(x.dtype) == leaf["dtype"] and list(x.shape) == leaf["shape"], leaf
+                if 1 not in leaf["shape"] and x.numel():
+                    assert list(x.stride()) == leaf["stride"], (leaf, x.stride())
+                if not x.numel() or x.dtype.is_complex:
+                    return
+                low, high = x.double().min().item(), x.double().max().item()
+                assert leaf["Min"] <= low and high <= leaf["Max"], (leaf, low, high)
+                if x.numel() > 1 and 0 not in leaf["stride"]:
+                    assert (low, high) == (leaf["Min"], leaf["Max"]), (leaf, low, high)
+                seen += 1
+            for name, entry in data.items():
+                for i, leaf in enumerate(entry["input_args"]):
+                    look(leaf, conftest.Maker(Session, name), f"input.{i}")
+            print("seen", seen)
+            """)
+        text = self.run_in(sys.executable, "-c", probe)
+        self.assertRegex(text, r"seen \d\d")
+
+
+    def test_usage(self) -> None:
+        self.jprof()
+        text = self.pytest("nowhere/a.csv", wanted=4)
+        self.assertIn("cannot write nowhere/a.csv: No such file or directory", text)
+        text = self.pytest("a.csv", "--device", "abacus", wanted=4)
+        self.assertIn("the device abacus cannot be used", text)
+
+
+class Hostile(Case):
+    def write(self, data: Dict[str, Any]) -> None:
+        with open(os.path.join(self.folder, "proc_1", "dump.json"), "w") as file:
+            json.dump({"framework": "pytorch", "data": data}, file)
+
+    def test_nothing_becomes_code(self) -> None:
+        marker = os.path.join(self.folder, "ran")
+        evil = f"__import__('os').system('touch {marker}')"
+        words = [evil, f'"); {evil} #', f"'''\n{evil}\n'''", f'"""\n{evil}\n"""', f"\\\"); {evil}",
+                 "\u2028", "\\",
+                 "{" + evil + "}", "\r" + evil, "%s", "\x00"]
+        data: Dict[str, Any] = {}
+        for i, word in enumerate(words):
+            tensor = {"type": "torch.Tensor", "dtype": word, "shape": [1], "Max": word, "Min": 0,
+                      "data_name": word}
+            data[f"{i}-{word}"] = {"op": "aten.add.Tensor",
+                                   "input_args": [word, {"type": "str", "value": word}],
+                                   "input_kwargs": {word: {"type": word, "value": word}}}
+            data[f"t{i}"] = {"op": "aten.add.Tensor", "input_args": [tensor, {word: tensor}]}
+            data[f"d{i}"] = {"op": "aten.add.Tensor",
+                             "input_args": [{"type": "torch.dtype", "value": word}]}
+            data[f"o{i}"] = {"op": f"aten.{word}", "input_args": [1]}
+        data["f"] = {"op": "aten.from_file.default", "input_args": [marker],
+                     "input_kwargs": {"shared": True}}
+        data["i"] = {"op": "__import__.os.system", "input_args": [f"touch {marker}"]}
+        data["c"] = {"op": "aten.__class__.__init__", "input_args": []}
+        data["big"] = {"op": "aten.ones.default", "input_args": [[10 ** 12, 10 ** 6]]}
+        data["huge"] = {"op": "aten.relu.default", "input_args": [
+            {"type": "torch.Tensor", "dtype": "torch.float32", "shape": [10 ** 15], "Max": 1,
+             "Min": 0}]}
+        data["stride"] = {"op": "aten.relu.default", "input_args": [
+            {"type": "torch.Tensor", "dtype": "torch.float32", "shape": [2, 2],
+             "stride": [10 ** 15, 1],
+             "Max": 1, "Min": 0}]}
+        self.write(data)
+        self.jprof()
+        text = self.pytest("a.csv")
+        self.assertFalse(os.path.exists(marker))
+        self.assertIn("skipped", text)
+        rows = self.rows("a.csv")
+        self.assertEqual(len(rows), len(data) - 1)
+        self.assertEqual({name for name, row in rows.items() if row["is_pass"] == "pass"},
+                         {"stride"})
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,487 @@
+"""Devices of PyTorch: what the workers compute, and what happens when they do not."""
+
+import csv
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+from pathlib import Path
+from typing import Any, Dict, List, Optional
+
+import torch
+
+sys.path.insert(0, str(Path(__file__).parent))
+import module_zoo  # noqa: E402
+from check_dump import add, backward, forward, save, tensor, value  # noqa: E402
+from dump_model import Recorder  # noqa: E402
+from small_models import MODELS  # noqa: E402
+
+BUILD = Path(os.environ["PLUMB_BUILD"])
+
+# Functions of PyTorch that fail in every way there is, and some of the user's own.
+MY_OPS = """
+import ctypes
+import os
+import signal
+import time
+
+import torch
+import torch.nn.functional as F
+
+
+def twice(x):
+    return 2 * x
+
+
+class Mine:
+    @staticmethod
+    def thrice(x):
+        return 3 * x
+
+
+def crash(x):
+    ctypes.string_at(0)
+
+
+def abort(x):
+    os.write(2, b"terminate called\\n")
+    os.abort()
+
+
+def kill(x):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def leave(x):
+    os._exit(7)
+
+
+def loop(x):
+    while True:
+        pass
+
+
+def hold(x):
+    ctypes.PyDLL(None).sleep(1000)  # and nobody else gets the interpreter
+
+
+def memory(x):
+    return torch.empty(1 << 50)
+
+
+def missing(x):
+    import no_such_module
+
+
+def fault(x):
+    raise ValueError("what a\\nday")
+
+
+def slow(x):
+    time.sleep(1.5)
+    return torch.sigmoid(x)
+
+
+F.relu, F.gelu, F.silu, F.mish, F.elu, F.selu = crash, abort, kill, leave, loop, hold
+F.celu, F.softplus, F.tanh, F.sigmoid = memory, missing, fault, slow
+"""
+
+FAULTS = {"relu": "the worker was ended by SIGSEGV",
+          "gelu": "the worker was ended by SIGABRT; it last said: terminate called",
+          "silu": "the worker was ended by SIGKILL",
+          "mish": "the worker ended with exit code 7",
+          "elu": "no answer within 2 s",
+          "selu": "no answer within 2 s",
+          "celu": "out of memory: RuntimeError",
+          "softplus": "ModuleNotFoundError: No module named 'no_such_module'",
+          "tanh": "ValueError: what a"}
+
+
+def children(pid: int) -> List[int]:
+    found = []
+    for task in Path(f"/proc/{pid}/task").glob("*/children"):
+        found += [int(word) for word in task.read_text().split()]
+    return found
+
+
+def is_running(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def wait_until(true: Any, seconds: float = 20) -> bool:
+    end = time.monotonic() + seconds
+    while not true():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+class Result:
+    def __init__(self, done: "subprocess.CompletedProcess[str]") -> None:
+        self.code, self.stdout, self.stderr = done.returncode, done.stdout, done.stderr
+        paths = [line for line in done.stdout.splitlines() if line.endswith(".csv")]
+        self.rows: Dict[str, List[str]] = {}
+        self.details: List[List[str]] = []
+        if len(paths) == 2:
+            self.bytes = [Path(path).read_bytes() for path in paths]
+            self.rows = {row[0]: row[1:] for row in self.read(paths[0])}
+            self.details = self.read(paths[1])
+
+    @staticmethod
+    def read(path: str) -> List[List[str]]:
+        with open(path, newline="", encoding="utf-8-sig") as file:
+            return [row + [""] for row in csv.reader(file)][1:]
+
+    def not_passed(self) -> Dict[str, List[str]]:
+        return {name: row for name, row in self.rows.items()
+                if row[0] != "pass" or row[1] not in ("pass", " ")}
+
+
+class Folder(unittest.TestCase):
+    maxDiff = None
+
+    def setUp(self) -> None:
+        self.folder = Path(tempfile.mkdtemp())
+        self.addCleanup(shutil.rmtree, self.folder)
+        (self.folder / "my_ops.py").write_text(MY_OPS)
+        self.shm = set(os.listdir("/dev/shm"))
+
+    def tearDown(self) -> None:
+        self.assertEqual(set(os.listdir("/dev/shm")) - self.shm, set())
+
+    def command(self, dump: Path, *options: str) -> List[str]:
+        return [str(BUILD / "plumb"), "multi_acc_check", "-api_info", str(dump), "-o",
+                tempfile.mkdtemp(dir=self.folder), "-n", "1", *options]
+
+    def check(self, dump: Path, *options: str, **environment: str) -> Result:
+        return Result(subprocess.run(
+            self.command(dump, *options), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            check=False, cwd=self.folder, env={**os.environ, **environment}))
+
+    def dump(self, **calls: Any) -> Path:
+        data: Dict[str, Any] = {}
+        for name, (call, grads) in calls.items():
+            add(data, name.replace("__", "."), call, grads)
+        return save(self.folder / "dump" / "dump.json", data)
+
+    def dump_of(self, names: List[str], grad: bool = True) -> Path:
+        """Calls of one tensor each: Functional.relu, ..."""
+        data: Dict[str, Any] = {}
+        for k, name in enumerate(names):
+            one = tensor([4, 6], grad=grad)
+            add(data, f"{name}.{k}", forward(one), backward(one) if grad else None)
+        return save(self.folder / "dump" / "dump.json", data)
+
+    def model(self, name: str, task: str = "statistics") -> Path:
+        torch.manual_seed(1)
+        recorder = Recorder(self.folder / name, task)
+        step = MODELS[name](torch.float32)
+        with recorder:
+            step()
+        return recorder.write()
+
+
+class Values(Folder):
+    """The same calls on a device of PyTorch as on plumb's own."""
+
+    def test_models(self) -> None:
+        for name in MODELS:
+            with self.subTest(model=name):
+                result = self.check(self.model(name, "tensor"), "-d", "torch:cpu", "-n", "2")
+                self.assertEqual((result.code, result.not_passed()), (0, {}), result.stderr)
+                self.assertTrue(result.rows)
+
+    def test_modules(self) -> None:
+        torch.manual_seed(1)
+        recorder = Recorder(self.folder / "zoo")
+        calls = list(module_zoo.calls())
+        with recorder:
+            for _, function, inputs in calls:
+                module_zoo.record(recorder, function, inputs)
+        dump = recorder.write()
+        result = self.check(dump, "-d", "torch:cpu", "-n", "2")
+        self.assertEqual(result.not_passed(), {})
+        self.assertGreater(len(result.rows), 200)
+        again = self.check(dump, "-d", "torch:cpu", "-n", "4")
+        self.assertEqual(again.bytes, result.bytes)
+
+    def test_other_rules(self) -> None:
+        result = self.check(self.model("gpt"), "-d", "torch:cpu", "--rules", "msprobe")
+        bad = [name for name, row in result.not_passed().items() if row[0] != "pass"]
+        self.assertEqual(bad, ["Tensor.masked_fill.0", "Tensor.masked_fill.1"])  # infinities
+
+    def test_kinds_of_arguments(self) -> None:
+        x = tensor([6, 8], grad=True)
+        dtype = {"type": "torch.dtype", "value": "torch.float64"}
+        device = {"type": "torch.device", "value": "cuda:3"}
+        part = [{"type": "slice", "value": [1, None, 2]}, {"type": "ellipsis", "value": "..."},
+                value(0)]
+        data: Dict[str, Any] = {}
+        add(data, "Tensor.__getitem__.0", forward(x, part), backward(tensor([3])))
+        add(data, "Torch.sum.0", forward(x, dim=[value(0)], dtype=dtype))
+        add(data, "Torch.full.0", forward([value(2), value(3)], value(0.1), device=device))
+        add(data, "Torch.cat.0", forward([x, x], dim=value(-1)), backward(tensor([6, 16])))
+        add(data, "Tensor.add_.0", forward(x, x, alpha=value(0.3)), backward(tensor([6, 8])))
+        add(data, "Tensor.cuda.0", forward(x), backward(x))
+        add(data, "Torch.linalg.inv.0", forward(tensor([3, 3], "float64")))
+        add(data, "Aten.aten::mul.0", forward(x, x), backward(x))
+        add(data, "Aten.add.Tensor.0", forward(x, x), backward(x))
+        add(data, "VF.tanh.0", forward(x), backward(x))
+        add(data, "Torch.max.0", forward(x, value(1)), backward(tensor([6]), None))
+        add(data, "Tensor.size.0", forward(x, value(1)))
+        add(data, "Torch.add.0", forward(tensor([0, 3]), tensor([0, 3])))
+        add(data, "Torch.where.0", forward(tensor([6, 8], "bool", False, True), x,
+                                           tensor([], "float32", 0.5, 0.5)), backward(x))
+        result = self.check(save(self.folder / "dump.json", data), "-d", "torch:cpu")
+        self.assertEqual(result.not_passed(), {})
+
+    def test_fused_operators(self) -> None:
+        data: Dict[str, Any] = {}
+
+        def one(name: str, *args: Any, grads: Optional[List[Any]] = None, **kwargs: Any) -> None:
+            add(data, f"NPU.{name}.{len(data)}", forward(*args, **kwargs),
+                backward(*grads) if grads else None)
+
+        x, gamma = tensor([4, 6, 8], grad=True), tensor([8], grad=True)
+        one("npu_rms_norm", x, gamma, grads=[x, None])
+        one("npu_rms_norm", x, gamma=gamma, epsilon=value(0.01), grads=[x, None])
+        one("npu_add_rms_norm", x, x, gamma, grads=[x, None, x])
+        one("npu_swiglu", x, grads=[tensor([4, 6, 4])])
+        one("npu_swiglu", x, dim=value(1), grads=[tensor([4, 3, 8])])
+        for name in ("npu_fast_gelu", "fast_gelu", "npu_mish", "npu_silu", "npu_gelu"):
+            one(name, x, grads=[x])
+        one("npu_geglu", x, grads=[tensor([4, 6, 4]), None])
+        one("npu_gelu_mul", x, grads=[tensor([4, 6, 4])])
+        four, turn = tensor([2, 5, 3, 8], grad=True), tensor([1, 5, 1, 8], grad=True)
+        one("npu_rotary_mul", four, turn, turn, grads=[four])
+        one("npu_rotary_mul", four, r1=turn, r2=turn, rotary_mode=value("interleave"), grads=[four])
+        one("npu_apply_rotary_pos_emb", four, four, turn, turn, grads=[four, four])
+        mask = tensor([2, 1, 3, 8], "bool", False, True)
+        one("npu_scaled_masked_softmax", four, mask, value(0.5), value(False), grads=[four])
+        one("npu_scaled_masked_softmax", four, None, value(2.0), value(True), grads=[four])
+        one("npu_linear", x, tensor([5, 8], grad=True), tensor([5], grad=True),
+            grads=[tensor([4, 6, 5])])
+        one("npu_confusion_transpose", x, [value(0), value(2), value(1)], [value(4), value(48)],
+            value(True), grads=[tensor([4, 48])])
+        one("npu_confusion_transpose", x, [value(1), value(0)], [value(4), value(48)],
+            value(False), grads=[tensor([48, 4])])
+        one("npu_layer_norm_eval", x, [value(8)], gamma, gamma, value(0.1), grads=[x])
+        pictures, channels = tensor([2, 6, 4, 4], grad=True), tensor([6], grad=True)
+        one("npu_group_norm_silu", pictures, channels, channels, value(3), value(1e-5),
+            grads=[pictures, None, None])
+        one("npu_sort_v2", x, value(1), value(True), grads=[x])
+        one("npu_moe_gating_top_k_softmax", tensor([6, 8], grad=True),
+            tensor([6], "bool", False, True), value(3), grads=[tensor([6, 3]), None, None])
+        one("npu_max", x, value(1), grads=[tensor([4, 8]), None])
+        state = [tensor([4, 6]), tensor([4, 6]), tensor([4, 6], low=0.1)]
+        for nesterov in (False, True):
+            one("npu_apply_adam", value(0.9), value(0.99), value(0.01), value(0.9), value(0.99),
+                value(1e-6), tensor([4, 6]), value(False), value(nesterov), out=state)
+        one("npu_apply_adam_w", value(0.9), value(0.99), value(0.01), value(0.1), value(0.9),
+            value(0.99), value(1e-6), tensor([4, 6]), tensor([4, 6], low=0.0), value(True),
+            value(True), out=state)
+        for layout, shape, keys in (("BNSD", [2, 4, 5, 8], [2, 2, 7, 8]),
+                                    ("BSND", [2, 5, 4, 8], [2, 7, 2, 8]),
+                                    ("BSH", [2, 5, 32], [2, 7, 16]),
+                                    ("SBH", [5, 2, 32], [7, 2, 16])):
+            q, k = tensor(shape, grad=True), tensor(keys, grad=True)
+            one("npu_fusion_attention", q, k, k, value(4), value(layout), scale=value(0.3),
+                grads=[q, None, None])
+        q = tensor([1, 2, 6, 8], grad=True)
+        for mode in (2, 3, 4):
+            one("npu_fusion_attention", q, q, q, value(2), value("BNSD"), scale=value(0.3),
+                atten_mask=tensor([2048, 2048], "bool", False, True), sparse_mode=value(mode),
+                pre_tockens=value(2), next_tockens=value(1), grads=[q, None, None])
+        one("npu_fusion_attention", q, q, q, value(2), value("BNSD"), scale=value(0.3),
+            pse=tensor([1, 2, 6, 6], grad=True), atten_mask=tensor([6, 6], "bool", False, True),
+            grads=[q, None, None])
+        t = tensor([9, 2, 8], grad=True)
+        ends = [value(4), value(9)]
+        one("npu_fusion_attention", t, t, t, value(2), value("TND"), scale=value(0.3),
+            actual_seq_qlen=ends, actual_seq_kvlen=ends, grads=[t, None, None])
+        result = self.check(save(self.folder / "dump.json", data), "-d", "torch:cpu")
+        self.assertEqual(result.not_passed(), {})
+
+    def test_dropout_and_random_numbers(self) -> None:
+        big = tensor([100, 100], grad=True, low=1.0, high=2.0)
+        data: Dict[str, Any] = {}
+        add(data, "Functional.dropout.0", forward(big, p=value(0.3)), backward(big))
+        add(data, "Functional.dropout.1", forward(tensor([20, 6]), p=value(0.5)))
+        add(data, "Functional.dropout2d.0", forward(tensor([3, 5, 9, 9]), p=value(0.5)))
+        add(data, "Torch.randn_like.0", forward(big))
+        add(data, "Torch.svd_lowrank.0", forward(tensor([9, 9]), q=value(2)))
+        result = self.check(save(self.folder / "dump.json", data), "-d", "torch:cpu")
+        self.assertEqual([row[0] for row in result.rows.values()], ["pass"] * 3 + ["SKIP"] * 2)
+        for row in list(result.rows.values())[3:]:
+            self.assertIn("the results are random", row[2])
+
+
+class Fallback(Folder):
+    """Calls that plumb cannot run: PyTorch does, on both sides if need be."""
+
+    def lacking(self) -> Path:
+        c, x = tensor([4, 6], "complex64", 0.0, 2.0, grad=True), tensor([4, 6], grad=True)
+        data: Dict[str, Any] = {}
+        add(data, "Torch.mul.0", forward(c, c), backward(c))
+        add(data, "Mine.thrice.0", forward(x), backward(x))
+        add(data, "my_ops.twice.0", forward(tensor([4], "bfloat16")))
+        add(data, "Torch.add.0", forward(x, x), backward(x))
+        return save(self.folder / "dump.json", data)
+
+    def test_both_sides(self) -> None:
+        result = self.check(self.lacking(), "--import", "my_ops")
+        self.assertEqual((result.code, result.not_passed()), (0, {}))
+        types = {row[0]: row[1:3] for row in result.details}
+        for name, both in (("Torch.mul.0.forward", ["torch.complex128", "torch.complex64"]),
+                           ("Torch.mul.0.backward", ["torch.complex128", "torch.complex64"]),
+                           ("my_ops.twice.0.forward", ["torch.float64", "torch.bfloat16"])):
+            self.assertEqual(types[f"{name}.output.0"], both)
+        said = {row[0].split(".")[1]: row[-2] for row in result.details}
+        for name in ("mul", "thrice", "twice"):
+            self.assertIn("reference and device by PyTorch", said[name])
+        self.assertNotIn("PyTorch", said["add"])
+
+    def test_reference_only(self) -> None:
+        result = self.check(self.lacking(), "--import", "my_ops.py", "-d", "torch:cpu")
+        self.assertEqual(result.not_passed(), {})
+        self.assertIn("reference by PyTorch", result.details[0][-2])
+
+    def test_complex_results_are_compared(self) -> None:
+        """A wrong imaginary part is an error."""
+        (self.folder / "wrong.py").write_text(
+            "import torch\n"
+            "def turn(x):\n"
+            "    factor = 1 if x.dtype == torch.complex128 else 1.1\n"
+            "    return torch.complex(x.real, x.imag * factor)\n")
+        c = tensor([4, 6], "complex64", 0.0, 2.0)
+        result = self.check(self.dump(wrong__turn__0=(forward(c), None)), "--import", "wrong")
+        self.assertEqual((result.code, result.rows["wrong.turn.0"][0]), (1, "error"))
+
+    def test_without_pytorch(self) -> None:
+        dump = self.lacking()
+        for result in (self.check(dump, "--no-torch"), self.check(dump, PLUMB_PYTHON="/bin/false")):
+            skipped = result.not_passed()
+            self.assertEqual(result.code, 0)
+            self.assertEqual(list(skipped), ["Torch.mul.0", "Mine.thrice.0", "my_ops.twice.0"])
+            self.assertEqual([row[0] for row in skipped.values()], ["SKIP"] * 3)
+        for row in skipped.values():
+            self.assertIn("set PLUMB_PYTHON to a Python that has it", row[2])
+        result = self.check(dump, "-d", "torch:cpu", PLUMB_PYTHON="/bin/false")
+        self.assertEqual((result.code, result.stdout), (2, ""))
+        self.assertEqual(result.stderr.count("\n"), 1)
+        self.assertIn("set PLUMB_PYTHON", result.stderr)
+
+    def test_what_cannot_start(self) -> None:
+        dump = self.lacking()
+        for options, words in ((["torch:nosuch:0"], "device nosuch:0"),
+                               (["torch:cpu", "--import", "no_such"], "--import no_such: Mod"),
+                               (["torch:npu:0"], "torch_npu")):
+            result = self.check(dump, "-d", *options)
+            self.assertEqual(result.code, 2)
+            self.assertIn(words, result.stderr)
+
+    def test_names_lead_to_operators_only(self) -> None:
+        mark = self.folder / "mark"
+        data: Dict[str, Any] = {}
+        for k, name in enumerate(("Torch.os.system", "Torch.load", "Torch.hub.load", "Aten.save",
+                                  "Torch.from_file", "Tensor.__reduce_ex__", "Tensor.__class__",
+                                  "Functional.importlib", "VF.__class__", "builtins.exec")):
+            add(data, f"{name}.{k}", forward(value(f"touch {mark}"), value(True), value(8)))
+        result = self.check(save(self.folder / "dump.json", data), "-d", "torch:cpu")
+        self.assertEqual([row[0] for row in result.rows.values()], ["SKIP"] * len(data))
+        self.assertFalse(mark.exists())
+
+
+class Faults(Folder):
+    def test_each_costs_one_call(self) -> None:
+        names: List[str] = []
+        for name in FAULTS:
+            names += [f"Functional.{name}", "Torch.exp"]
+        result = self.check(self.dump_of(names), "-d", "torch:cpu", "--import", "my_ops",
+                            "--timeout", "2", "-n", "2")
+        self.assertEqual(result.code, 0)
+        self.assertEqual([row[0] for row in result.rows.values()], ["SKIP", "pass"] * len(FAULTS))
+        for name, row in result.rows.items():
+            if row[0] == "SKIP":
+                self.assertIn(f"device: {FAULTS[name.split('.')[1]]}", row[2])
+
+    def test_a_reference_that_crashes(self) -> None:
+        names = ["my_ops.crash", "my_ops.twice"]
+        result = self.check(self.dump_of(names), "--import", "my_ops")
+        self.assertEqual([row[0] for row in result.rows.values()], ["SKIP", "pass"])
+        self.assertIn("SIGSEGV", result.rows["my_ops.crash.0"][2])
+
+    def start(self, dump: Path) -> "subprocess.Popen[str]":
+        command = self.command(dump, "-d", "torch:cpu", "--import", "my_ops", "-n", "2")
+        run = subprocess.Popen(command, cwd=self.folder, stdout=subprocess.PIPE, text=True,
+                               stderr=subprocess.PIPE, start_new_session=True)
+        self.addCleanup(run.stdout.close)
+        self.addCleanup(run.stderr.close)
+        return run
+
+    def test_workers_do_not_survive(self) -> None:
+        """Not even one that never returns to Python."""
+        run = self.start(self.dump_of(["Functional.selu", "Functional.elu"]))
+        self.assertTrue(wait_until(lambda: len(children(run.pid)) == 2))
+        workers = children(run.pid)
+        time.sleep(1.5)
+        run.kill()
+        run.wait()
+        self.assertTrue(wait_until(lambda: not any(is_running(pid) for pid in workers)))
+
+    def test_a_killed_worker(self) -> None:
+        run = self.start(self.dump_of(["Torch.exp", "Functional.sigmoid", "Torch.exp"]))
+        self.assertTrue(wait_until(lambda: len(children(run.pid)) >= 1))
+        workers = []
+
+        def one_is_busy() -> bool:
+            """In the call that sleeps."""
+            workers[:] = [pid for pid in children(run.pid)
+                          if "nanosleep" in Path(f"/proc/{pid}/wchan").read_text()]
+            return bool(workers)
+
+        self.assertTrue(wait_until(one_is_busy))
+        os.kill(workers[0], signal.SIGKILL)
+        out, err = run.communicate()
+        result = Result(subprocess.CompletedProcess([], run.returncode, out, err))
+        self.assertEqual([row[0] for row in result.rows.values()], ["pass", "SKIP", "pass"])
+        self.assertIn("SIGKILL", result.rows["Functional.sigmoid.1"][2])
+
+    def test_interrupt_and_resume(self) -> None:
+        """A Ctrl-C reaches everything that belongs to the terminal, but what is at hand is
+        finished, and what was left is done later to the same bytes."""
+        names = ["Torch.exp", "Functional.sigmoid"] + ["Torch.exp", "Torch.cos"] * 20
+        dump = self.dump_of(names)
+        options = ["-d", "torch:cpu", "--import", "my_ops"]
+        whole = self.check(dump, *options)
+        run = subprocess.Popen(self.command(dump, *options), cwd=self.folder, text=True,
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                               start_new_session=True)
+        results: List[Path] = []
+
+        def first_is_there() -> bool:
+            results[:] = [path for path in self.folder.glob("*/accuracy_checking_result_*.csv")
+                          if path.read_bytes() != whole.bytes[0] and b"exp.0" in path.read_bytes()]
+            return bool(results)
+
+        self.assertTrue(wait_until(first_is_there))
+        os.killpg(run.pid, signal.SIGINT)
+        out, err = run.communicate()
+        partial = Result(subprocess.CompletedProcess([], run.returncode, out, err))
+        self.assertEqual(run.returncode, 2, err)
+        self.assertLess(len(partial.rows), len(names))
+        self.assertEqual(partial.not_passed(), {})
+        resumed = self.check(dump, *options, "-csv_path", str(results[0]))
+        self.assertEqual(resumed.bytes, whole.bytes)
+
+
+if __name__ == "__main__":
+    unittest.main()
