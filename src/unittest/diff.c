@@ -1,0 +1,188 @@
+#define _GNU_SOURCE
+#include "plumb/unittest.h"
+#include "unittest/outcome.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum column {
+    NAME,
+    OP,
+    DTYPE,
+    SHAPE,
+    MIN,
+    MAX,
+    PASS,
+    FIRST_ERROR,
+    SECOND_ERROR,
+    COUNTS,
+    COLUMNS = COUNTS + 2 * OUTCOME_POWERS
+};
+
+/* The name of the file without folder and ending, when it is a word that a title can begin with. */
+static bool simple_stem(const char *path, char out[32])
+{
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    size_t length = strcspn(name, ".");
+    if (!length || length >= 32)
+        return false;
+    memcpy(out, name, length);
+    out[length] = '\0';
+    return strspn(out, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") ==
+           length;
+}
+
+static void name_sides(char names[2][32], const char *first, const char *second)
+{
+    if (simple_stem(first, names[0]) && simple_stem(second, names[1]) &&
+        strcasecmp(names[0], names[1]) != 0)
+        return;
+    memcpy(names[0], "xpu", sizeof "xpu");
+    memcpy(names[1], "gpu", sizeof "gpu");
+}
+
+static struct plumb_table *make_table(char names[2][32])
+{
+    struct plumb_column columns[COLUMNS] = {
+        [NAME] = {.title = "name", .left = true},
+        [OP] = {.title = "op_name", .left = true, .elastic = true},
+        [DTYPE] = {.title = "dtype", .left = true},
+        [SHAPE] = {.title = "shape", .left = true},
+        [MIN] = {.title = "min-val", .style = PLUMB_STYLE_NUMBER},
+        [MAX] = {.title = "max-val", .style = PLUMB_STYLE_NUMBER},
+        [PASS] = {.title = "is_pass", .left = true},
+    };
+    char titles[COLUMNS][64];
+    for (size_t k = 0; k < 2 * (1 + OUTCOME_POWERS); k++) {
+        const char *what = k < 2 ? "max" : outcome_titles[OUTCOME_POWER + k / 2 - 1];
+        snprintf(titles[k], sizeof titles[k], "%s_%s", names[k % 2], what);
+        columns[FIRST_ERROR + k] =
+            (struct plumb_column){.title = titles[k], .style = PLUMB_STYLE_DIGITS};
+    }
+    return plumb_table_new(columns, COLUMNS);
+}
+
+static bool put(struct plumb_table *table, size_t column, const char *text)
+{
+    double value;
+    bool number = (column == MIN || column == MAX) && outcome_number(text, &value);
+    if (number)
+        plumb_table_real(table, column, value);
+    return number || plumb_table_text(table, column, text);
+}
+
+/* A row with what one file says about the test; the numbers of a side go to its columns. */
+static bool begin_row(struct plumb_table *table, const struct outcome_row *row, const char *verdict,
+                      enum plumb_severity severity)
+{
+    bool fine = plumb_table_add_row(table, severity);
+    for (size_t column = NAME; column <= MAX; column++)
+        fine = fine && put(table, column, row->text[column]);
+    return fine && plumb_table_text(table, PASS, verdict);
+}
+
+static void put_numbers(struct plumb_table *table, const struct outcome_row *row, size_t side)
+{
+    if (row->skipped)
+        return;
+    plumb_table_real(table, FIRST_ERROR + side, row->error);
+    for (size_t k = 0; k < OUTCOME_POWERS; k++)
+        plumb_table_int(table, COUNTS + 2 * k + side, (int64_t)row->counts[k]);
+}
+
+static bool passes(const struct outcome_row *first, const struct outcome_row *second,
+                   double allowance)
+{
+    for (size_t column = OUTCOME_OP; column <= OUTCOME_SHAPE; column++)
+        if (strcmp(first->text[column], second->text[column]) != 0)
+            return false;
+    double more = allowance * outcome_elements(first->text[OUTCOME_SHAPE]);
+    for (size_t k = 0; k < OUTCOME_POWERS; k++)
+        if (first->counts[k] > second->counts[k] + more)
+            return false;
+    return true;
+}
+
+static bool add_pair(struct plumb_unittest_diff *out, const struct outcome_row *first,
+                     const struct outcome_row *second, double allowance)
+{
+    bool skipped = first->skipped || second->skipped;
+    bool pass = !skipped && passes(first, second, allowance);
+    out->skipped += skipped;
+    out->passed += pass;
+    out->failed += !skipped && !pass;
+    if (pass && strcmp(first->text[OUTCOME_PASS], "fail") == 0 &&
+        strcmp(second->text[OUTCOME_PASS], "pass") == 0)
+        out->failed_alone++;
+    if (!begin_row(out->table, first,
+                   skipped ? "skip"
+                   : pass  ? "pass"
+                           : "fail",
+                   skipped ? PLUMB_SUSPICIOUS
+                   : pass  ? PLUMB_NORMAL
+                           : PLUMB_FAILED))
+        return false;
+    put_numbers(out->table, first, 0);
+    put_numbers(out->table, second, 1);
+    return true;
+}
+
+static bool add_lonely(struct plumb_unittest_diff *out, const struct outcome_file *file,
+                       size_t side)
+{
+    char verdict[64];
+    snprintf(verdict, sizeof verdict, "only in %s", out->names[side]);
+    for (size_t i = 0; i < file->count; i++) {
+        if (file->rows[i].met)
+            continue;
+        if (!begin_row(out->table, &file->rows[i], verdict, PLUMB_SUSPICIOUS))
+            return false;
+        put_numbers(out->table, &file->rows[i], side);
+        ++*(side ? &out->second_only : &out->first_only);
+    }
+    return true;
+}
+
+static bool join(struct plumb_unittest_diff *out, struct outcome_file *first,
+                 struct outcome_file *second, double allowance)
+{
+    for (size_t i = 0; i < first->count; i++) {
+        struct outcome_row *row = &first->rows[i];
+        const char *name = row->text[OUTCOME_NAME];
+        const uint64_t *place = map_get(&second->names, name, strlen(name));
+        if (!place)
+            continue;
+        row->met = second->rows[*place].met = true;
+        if (!add_pair(out, row, &second->rows[*place], allowance))
+            return false;
+    }
+    return add_lonely(out, first, 0) && add_lonely(out, second, 1);
+}
+
+enum plumb_code plumb_unittest_compare(struct plumb_unittest_diff *out, const char *first,
+                                       const char *second, double allowance,
+                                       struct plumb_error *err)
+{
+    *out = (struct plumb_unittest_diff){0};
+    struct outcome_file a = {0}, b = {0};
+    enum plumb_code code = outcome_read(&a, first, err);
+    if (!code)
+        code = outcome_read(&b, second, err);
+    if (!code && !a.count && !b.count)
+        code = plumb_fail(err, PLUMB_E_ARG, "neither %s nor %s has a row", first, second);
+    if (!code) {
+        name_sides(out->names, first, second);
+        out->table = make_table(out->names);
+        if (!out->table || !join(out, &a, &b, allowance))
+            code = plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+    }
+    outcome_close(&a);
+    outcome_close(&b);
+    return code;
+}
+
+void plumb_unittest_diff_free(struct plumb_unittest_diff *diff)
+{
+    plumb_table_free(diff->table);
+    *diff = (struct plumb_unittest_diff){0};
+}
