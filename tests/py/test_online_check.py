@@ -140,6 +140,15 @@ class Rules(OnlineCheck):
             torch.rand(3), torch.nn.functional.rrelu(x, training=True)
         self.assertEqual(set(self.finish()), {"gt.Scalar"})
 
+    def test_schemas_tell_what_names_do_not(self) -> None:  # rule 4
+        aten = torch.ops.aten
+        for func, why in ((aten.bernoulli.default, "random"),
+                          (aten.native_dropout.default, "random"),
+                          (aten.mm.out, "writes into a given tensor"),
+                          (aten.diagonal.default, "a view or a layout"), (aten.mm.default, None),
+                          (aten.add_.Tensor, None), (aten._foreach_add_.Scalar, None)):
+            self.assertEqual(guard_check.why_unfit(func), why)
+
     def test_random_state_is_left_alone(self) -> None:
         def draw() -> torch.Tensor:
             torch.manual_seed(1)
@@ -375,7 +384,7 @@ class Kernels(OnlineCheck):
             torch.special.airy_ai(x)
         table = self.finish()
         self.assertGreater(table["erf"]["MaxAbsErr"], 0)  # float64 tells the rounding
-        self.assertEqual(table["special_airy_ai"]["MaxAbsErr"], 0)  # none of plumb's: the native one
+        self.assertEqual(table["special_airy_ai"]["MaxAbsErr"], 0)  # plumb has none
 
 
 class Modes(OnlineCheck):

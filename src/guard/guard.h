@@ -1,0 +1,97 @@
+/* What the files of the online check share. */
+#ifndef GUARD_GUARD_H
+#define GUARD_GUARD_H
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/map.h"
+#include "plumb/guard.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+/* Fewer quiet calls than this never make a pass. */
+enum { WATCH_SHORTEST_PASS = 256 };
+
+struct plumb_watch {
+    double rtol, atol;
+    uint64_t max_checks, max_elements;
+    bool log_once;
+    enum plumb_watch_format format;
+    int64_t (*now)(void);
+    const char *path, *save; /* save may be NULL */
+    const char *const *include, *const *exclude;
+    size_t n_include, n_exclude;
+
+    int log;         /* descriptor */
+    bool log_is_own; /* to be closed */
+    atomic_uint_fast64_t calls,
+        last_open; /* last_open: number of the last call that could have been
+                                              checked */
+
+    pthread_mutex_t lock; /* of everything below, and of what is not atomic in operators */
+    struct arena arena;
+    struct map names; /* to operators */
+    struct plumb_watch_op **ops;
+    size_t n_ops, max_ops;
+    uint64_t saved; /* failures saved so far */
+    uint64_t troubles;
+    const char *first_trouble; /* "mm: ..." */
+};
+
+struct plumb_watch_op {
+    struct plumb_watch *watch;
+    const char *name;    /* as the log calls it: "add.Tensor", "mm", "my_ops::f" */
+    const char *full;    /* "aten::add.Tensor" */
+    const char *skipped; /* why it is never checked, or NULL */
+    atomic_bool open;
+    atomic_uint_fast64_t calls, claimed;
+    atomic_uint_fast64_t too_large; /* calls in a row */
+
+    /* Under the watch's lock. */
+    uint64_t checked, failed, troubles;
+    double max_abs, max_rel, max_ulp; /* worst of all checks */
+    const char *first_failure, *where, *saved;
+};
+
+/* ---- Names (skip.c) -------------------------------------------------------------------------- */
+
+/* "aten::add.Tensor" -> "add.Tensor", "aten::mm" and "aten::mm.default" -> "mm"; other namespaces
+ * stay. Returns the start within name, and the length. */
+const char *op_short_name(const char *name, size_t *length);
+
+/* ---- The log (log.c) ------------------------------------------------------------------------- */
+
+enum plumb_code log_open(struct plumb_watch *watch, struct plumb_error *err);
+
+/* One line, one write(). */
+enum plumb_code log_failure(const struct plumb_watch_op *op, const struct plumb_watch_case *about,
+                            const struct plumb_verdict *verdict, struct plumb_error *err);
+
+/* ---- Texts (spell.c) ------------------------------------------------------------------------- */
+
+/* "(2, 3):torch.float16" */
+void spell_tensor(struct buf *out, const struct plumb_tensor *tensor);
+void spell_shape(struct buf *out, const struct plumb_tensor *tensor);
+/* What an output is: a tensor, "3", "None"; lists in brackets. */
+void spell_arg(struct buf *out, const struct plumb_arg *arg);
+/* Text as a JSON string, and a number as JSON has it: what is not finite as a string. */
+void spell_json(struct buf *out, const char *text);
+void spell_json_number(struct buf *out, double value);
+/* As Python's repr writes it. */
+void spell_number(struct buf *out, double value);
+
+/* Calls visit for every tensor of the arguments, lists opened, kwargs last. */
+void call_tensors(const struct plumb_call *call,
+                  void (*visit)(void *context, const struct plumb_tensor *tensor), void *context);
+
+/* ---- Saving (save.c) ------------------------------------------------------------------------- */
+
+/* Writes a folder of its own for the failure under watch->save and puts its path into
+ * verdict->saved. */
+enum plumb_code save_failure(struct plumb_watch *watch, const struct plumb_watch_op *op,
+                             const struct plumb_watch_case *about,
+                             const struct plumb_arg *reference, size_t n_reference, bool raised,
+                             struct plumb_verdict *verdict, struct plumb_error *err);
+
+#endif

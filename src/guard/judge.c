@@ -1,0 +1,98 @@
+/* One call: its tolerances, its reference, its verdict, and what follows from that. */
+#include "guard/guard.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- Tolerances ------------------------------------------------------------------------------ */
+
+static void take_first_float(void *context, const struct plumb_tensor *tensor)
+{
+    const struct plumb_tensor **first = context;
+    if (!*first && plumb_dtype_info(tensor->dtype)->kind == PLUMB_KIND_FLOAT)
+        *first = tensor;
+}
+
+/* Half types carry three digits at most. */
+static double tolerance_of(const struct plumb_tensor *first_float, double asked)
+{
+    const bool half =
+        first_float && (first_float->dtype == PLUMB_F16 || first_float->dtype == PLUMB_BF16);
+    return half && asked < 1e-2 ? 1e-2 : asked;
+}
+
+/* ---- What follows ---------------------------------------------------------------------------- */
+
+static const char *keep(struct plumb_watch *watch, const char *text)
+{
+    return text && *text ? arena_copy(&watch->arena, text, strlen(text)) : NULL;
+}
+
+static void count(struct plumb_watch_op *op, const struct plumb_watch_case *about,
+                  const struct plumb_verdict *verdict)
+{
+    struct plumb_watch *watch = op->watch;
+    pthread_mutex_lock(&watch->lock);
+    op->checked++;
+    op->max_abs = fmax(op->max_abs, verdict->max_abs);
+    op->max_rel = fmax(op->max_rel, verdict->max_rel);
+    op->max_ulp = fmax(op->max_ulp, verdict->max_ulp);
+    if (verdict->fault != PLUMB_FAULT_NONE && !op->failed++) {
+        op->first_failure = arena_printf(&watch->arena, "%s: %s", plumb_fault_name(verdict->fault),
+                                         verdict->message);
+        op->where = keep(watch, about->where);
+        op->saved = keep(watch, verdict->saved);
+    }
+    pthread_mutex_unlock(&watch->lock);
+}
+
+/* Errors here are the check's own affair: counted, and told at the end. */
+static void own_error(struct plumb_watch_op *op, const struct plumb_error *err)
+{
+    char text[1024];
+    plumb_watch_trouble(op, plumb_error_text(err, text, sizeof text));
+}
+
+static void report(struct plumb_watch_op *op, const struct plumb_watch_case *about,
+                   const struct plumb_arg *reference, size_t n_reference, bool raised,
+                   struct plumb_verdict *verdict)
+{
+    struct plumb_watch *watch = op->watch;
+    struct plumb_error err = {0};
+    if (watch->log_once)
+        atomic_store(&op->open, false);
+    if (watch->save &&
+        save_failure(watch, op, about, reference, n_reference, raised, verdict, &err))
+        own_error(op, &err);
+    if (log_failure(op, about, verdict, &err))
+        own_error(op, &err);
+}
+
+enum plumb_code plumb_watch_judge(struct plumb_watch_op *op, const struct plumb_watch_case *about,
+                                  struct plumb_verdict *out, struct plumb_error *err)
+{
+    struct plumb_result own = {0};
+    const bool own_reference = about->reference == NULL;
+    const bool raised = own_reference || about->raised;
+    const struct plumb_tensor *first_float = NULL;
+    enum plumb_code code = PLUMB_OK;
+    *out = (struct plumb_verdict){0};
+    if (own_reference)
+        code = plumb_op_run(&about->call, PLUMB_RAISED, &own, err);
+    if (code)
+        goto out;
+    const struct plumb_arg *reference = own_reference ? own.outputs : about->reference;
+    const size_t n = own_reference ? own.n_outputs : about->n_reference;
+    call_tensors(&about->call, take_first_float, &first_float);
+    code = plumb_outputs_compare(about->outputs, about->n_outputs, reference, n, raised,
+                                 tolerance_of(first_float, op->watch->rtol),
+                                 tolerance_of(first_float, op->watch->atol), out, err);
+    if (code)
+        goto out;
+    if (out->fault != PLUMB_FAULT_NONE)
+        report(op, about, reference, n, raised, out);
+    count(op, about, out);
+out:
+    plumb_result_destroy(&own);
+    return code;
+}
