@@ -6,7 +6,7 @@ What there is:
   asan      the same programs, and the replay of the fuzz corpora, under ASan and UBSan
   cli       tests/cli/*.sh, each in an empty folder, against the output kept beside it
   py        tests/py/test_*.py, plain unittest
-  header    every public header alone, as C17 and as C++17
+  header    every public header alone, and all together, as C17 and as C++17
 
 A CLI test NAME.sh is compared with NAME.sh.stdout.exact or NAME.sh.stdout.glob (where * stands for
 any text in a line and a line "..." for any number of lines), NAME.sh.stderr.* likewise, and
@@ -214,15 +214,16 @@ def python_job(path: Path, build: Path) -> Job:
 # -- Public headers ----------------------------------------------------------------------------
 
 
-def header_job(header: Path) -> Job:
-    name = f"header plumb/{header.name}"
+def header_job(headers: List[Path]) -> Job:
+    name = f"header plumb/{headers[0].name}" if len(headers) == 1 else "headers together"
+    included = [word for header in headers for word in ("-include", f"plumb/{header.name}")]
 
     def work() -> List[Result]:
         results = []
         for compiler, language, standard in (("cc", "c", "c17"), ("c++", "c++", "c++17")):
             code, out, err = run([compiler, f"-std={standard}", "-Wall", "-Wextra", "-Wpedantic",
                                   "-Werror", "-fsyntax-only", "-I", str(ROOT / "include"), "-x",
-                                  language, "-include", f"plumb/{header.name}", "/dev/null"])
+                                  language, *included, "/dev/null"])
             results.append(Result(f"{name} as {standard}", code == 0, out + err))
         return results
 
@@ -241,8 +242,10 @@ def all_jobs(arguments: argparse.Namespace) -> Iterator[Job]:
         yield cli_job(script, build, arguments.update)
     for path in sorted((TESTS / "py").glob("test_*.py")):
         yield python_job(path, build)
-    for header in sorted((ROOT / "include" / "plumb").glob("*.h")):
-        yield header_job(header)
+    headers = sorted((ROOT / "include" / "plumb").glob("*.h"))
+    for header in headers:
+        yield header_job([header])
+    yield header_job(headers)
 
 
 def main() -> int:

@@ -30,6 +30,7 @@ struct plumb_device *cpu_device_new(const char *name)
                                     .name = copy,
                                     .state = copy,
                                     .run = cpu_run,
-                                    .close = cpu_close};
+                                    .close = cpu_close,
+                                    .native = true};
     return device;
 }

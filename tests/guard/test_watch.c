@@ -56,7 +56,8 @@ static struct plumb_arg tensor_arg(struct plumb_tensor *tensor, enum plumb_dtype
 }
 
 /* x + 1 where the kernel gave `out`. */
-static struct plumb_verdict judge_floats(struct plumb_watch_op *op, const float *out, size_t n)
+static struct plumb_watch_verdict judge_floats(struct plumb_watch_op *op, const float *out,
+                                               size_t n)
 {
     static const float x[8] = {0};
     struct plumb_tensor tensors[3];
@@ -71,7 +72,7 @@ static struct plumb_verdict judge_floats(struct plumb_watch_op *op, const float 
                                      .reference = &reference,
                                      .n_reference = 1,
                                      .where = "File \"a.py\", line 1, in f\nFile \"b.py\", line 2"};
-    struct plumb_verdict verdict;
+    struct plumb_watch_verdict verdict;
     struct plumb_error err = {0};
     assert_int_equal(plumb_watch_judge(op, &about, &verdict, &err), PLUMB_OK);
     return verdict;
@@ -267,7 +268,7 @@ static void judge_halves(struct plumb_watch_op *op)
                                      .n_outputs = 1,
                                      .reference = &reference,
                                      .n_reference = 1};
-    struct plumb_verdict verdict;
+    struct plumb_watch_verdict verdict;
     struct plumb_error err = {0};
     assert_int_equal(plumb_watch_judge(op, &about, &verdict, &err), PLUMB_OK);
     assert_int_equal(verdict.fault, PLUMB_FAULT_NOT_CLOSE);
@@ -335,7 +336,7 @@ static void own_reference_and_missing_operator(void **state)
         .call = {.prefix = "Aten", .name = "mul.Tensor", .args = inputs, .n_args = 2},
         .outputs = &output,
         .n_outputs = 1};
-    struct plumb_verdict verdict;
+    struct plumb_watch_verdict verdict;
     struct plumb_error err = {0};
     assert_int_equal(plumb_watch_judge(op, &about, &verdict, &err), PLUMB_OK);
     assert_int_equal(verdict.fault, PLUMB_FAULT_NONE);
@@ -528,7 +529,7 @@ static void saved_failures_replay(void **state)
                                      .outputs = &output,
                                      .n_outputs = 1,
                                      .where = "a \"quoted\" place"};
-    struct plumb_verdict verdict;
+    struct plumb_watch_verdict verdict;
     struct plumb_error err = {0};
     assert_int_equal(plumb_watch_judge(op, &about, &verdict, &err), PLUMB_OK);
     assert_int_equal(verdict.fault, PLUMB_FAULT_NOT_CLOSE);
@@ -590,7 +591,7 @@ static void an_unwritable_folder_is_told(void **state)
     config.save = "/dev/null/failures";
     struct plumb_watch *watch = open_watch(&config);
     const float bad[] = {3};
-    struct plumb_verdict verdict =
+    struct plumb_watch_verdict verdict =
         judge_floats(plumb_watch_operator(watch, "aten::mm", NULL), bad, 1);
     assert_int_equal(verdict.fault, PLUMB_FAULT_NOT_CLOSE);
     assert_string_equal(verdict.saved, "");

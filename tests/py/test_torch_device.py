@@ -1,13 +1,6 @@
-"""Devices of PyTorch: what the workers compute, and what happens when they do not."""
+"""Devices of PyTorch: what the workers compute, and who else computes when plumb cannot."""
 
-import csv
-import os
-import shutil
-import signal
-import subprocess
 import sys
-import tempfile
-import time
 import unittest
 from pathlib import Path
 from typing import Any, Dict, List, Optional
@@ -19,174 +12,7 @@ import module_zoo  # noqa: E402
 from check_dump import add, backward, forward, save, tensor, value  # noqa: E402
 from dump_model import Recorder  # noqa: E402
 from small_models import MODELS  # noqa: E402
-
-BUILD = Path(os.environ["PLUMB_BUILD"])
-
-# Functions of PyTorch that fail in every way there is, and some of the user's own.
-MY_OPS = """
-import ctypes
-import os
-import signal
-import time
-
-import torch
-import torch.nn.functional as F
-
-
-def twice(x):
-    return 2 * x
-
-
-class Mine:
-    @staticmethod
-    def thrice(x):
-        return 3 * x
-
-
-def crash(x):
-    ctypes.string_at(0)
-
-
-def abort(x):
-    os.write(2, b"terminate called\\n")
-    os.abort()
-
-
-def kill(x):
-    os.kill(os.getpid(), signal.SIGKILL)
-
-
-def leave(x):
-    os._exit(7)
-
-
-def loop(x):
-    while True:
-        pass
-
-
-def hold(x):
-    ctypes.PyDLL(None).sleep(1000)  # and nobody else gets the interpreter
-
-
-def memory(x):
-    return torch.empty(1 << 50)
-
-
-def missing(x):
-    import no_such_module
-
-
-def fault(x):
-    raise ValueError("what a\\nday")
-
-
-def slow(x):
-    time.sleep(1.5)
-    return torch.sigmoid(x)
-
-
-F.relu, F.gelu, F.silu, F.mish, F.elu, F.selu = crash, abort, kill, leave, loop, hold
-F.celu, F.softplus, F.tanh, F.sigmoid = memory, missing, fault, slow
-"""
-
-FAULTS = {"relu": "the worker was ended by SIGSEGV",
-          "gelu": "the worker was ended by SIGABRT; it last said: terminate called",
-          "silu": "the worker was ended by SIGKILL",
-          "mish": "the worker ended with exit code 7",
-          "elu": "no answer within 2 s",
-          "selu": "no answer within 2 s",
-          "celu": "out of memory: RuntimeError",
-          "softplus": "ModuleNotFoundError: No module named 'no_such_module'",
-          "tanh": "ValueError: what a"}
-
-
-def children(pid: int) -> List[int]:
-    found = []
-    for task in Path(f"/proc/{pid}/task").glob("*/children"):
-        found += [int(word) for word in task.read_text().split()]
-    return found
-
-
-def is_running(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
-
-
-def wait_until(true: Any, seconds: float = 20) -> bool:
-    end = time.monotonic() + seconds
-    while not true():
-        if time.monotonic() > end:
-            return False
-        time.sleep(0.02)
-    return True
-
-
-class Result:
-    def __init__(self, done: "subprocess.CompletedProcess[str]") -> None:
-        self.code, self.stdout, self.stderr = done.returncode, done.stdout, done.stderr
-        paths = [line for line in done.stdout.splitlines() if line.endswith(".csv")]
-        self.rows: Dict[str, List[str]] = {}
-        self.details: List[List[str]] = []
-        if len(paths) == 2:
-            self.bytes = [Path(path).read_bytes() for path in paths]
-            self.rows = {row[0]: row[1:] for row in self.read(paths[0])}
-            self.details = self.read(paths[1])
-
-    @staticmethod
-    def read(path: str) -> List[List[str]]:
-        with open(path, newline="", encoding="utf-8-sig") as file:
-            return [row + [""] for row in csv.reader(file)][1:]
-
-    def not_passed(self) -> Dict[str, List[str]]:
-        return {name: row for name, row in self.rows.items()
-                if row[0] != "pass" or row[1] not in ("pass", " ")}
-
-
-class Folder(unittest.TestCase):
-    maxDiff = None
-
-    def setUp(self) -> None:
-        self.folder = Path(tempfile.mkdtemp())
-        self.addCleanup(shutil.rmtree, self.folder)
-        (self.folder / "my_ops.py").write_text(MY_OPS)
-        self.shm = set(os.listdir("/dev/shm"))
-
-    def tearDown(self) -> None:
-        self.assertEqual(set(os.listdir("/dev/shm")) - self.shm, set())
-
-    def command(self, dump: Path, *options: str) -> List[str]:
-        return [str(BUILD / "plumb"), "multi_acc_check", "-api_info", str(dump), "-o",
-                tempfile.mkdtemp(dir=self.folder), "-n", "1", *options]
-
-    def check(self, dump: Path, *options: str, **environment: str) -> Result:
-        return Result(subprocess.run(
-            self.command(dump, *options), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-            check=False, cwd=self.folder, env={**os.environ, **environment}))
-
-    def dump(self, **calls: Any) -> Path:
-        data: Dict[str, Any] = {}
-        for name, (call, grads) in calls.items():
-            add(data, name.replace("__", "."), call, grads)
-        return save(self.folder / "dump" / "dump.json", data)
-
-    def dump_of(self, names: List[str], grad: bool = True) -> Path:
-        """Calls of one tensor each: Functional.relu, ..."""
-        data: Dict[str, Any] = {}
-        for k, name in enumerate(names):
-            one = tensor([4, 6], grad=grad)
-            add(data, f"{name}.{k}", forward(one), backward(one) if grad else None)
-        return save(self.folder / "dump" / "dump.json", data)
-
-    def model(self, name: str, task: str = "statistics") -> Path:
-        torch.manual_seed(1)
-        recorder = Recorder(self.folder / name, task)
-        step = MODELS[name](torch.float32)
-        with recorder:
-            step()
-        return recorder.write()
+from torch_runs import Folder  # noqa: E402
 
 
 class Values(Folder):
@@ -195,7 +21,7 @@ class Values(Folder):
     def test_models(self) -> None:
         for name in MODELS:
             with self.subTest(model=name):
-                result = self.check(self.model(name, "tensor"), "-d", "torch:cpu", "-n", "2")
+                result = self.check(self.model(name, "tensor"), "-d", "torch:cpu")
                 self.assertEqual((result.code, result.not_passed()), (0, {}), result.stderr)
                 self.assertTrue(result.rows)
 
@@ -207,10 +33,10 @@ class Values(Folder):
             for _, function, inputs in calls:
                 module_zoo.record(recorder, function, inputs)
         dump = recorder.write()
-        result = self.check(dump, "-d", "torch:cpu", "-n", "2")
+        result = self.check(dump, "-d", "torch:cpu")
         self.assertEqual(result.not_passed(), {})
         self.assertGreater(len(result.rows), 200)
-        again = self.check(dump, "-d", "torch:cpu", "-n", "4")
+        again = self.check(dump, "-d", "torch:cpu", "-n", "3")
         self.assertEqual(again.bytes, result.bytes)
 
     def test_other_rules(self) -> None:
@@ -226,6 +52,10 @@ class Values(Folder):
                 value(0)]
         data: Dict[str, Any] = {}
         add(data, "Tensor.__getitem__.0", forward(x, part), backward(tensor([3])))
+        add(data, "Tensor.__getitem__.1", forward(x, [value(2), value(3)]), backward(tensor([])))
+        add(data, "Tensor.__setitem__.0", forward(x, [value(2), value(3)], value(0.5)))
+        add(data, "Tensor.item.0", forward(tensor([1])))
+        add(data, "Torch._foreach_add_.0", forward([x, x], [x, x]))
         add(data, "Torch.sum.0", forward(x, dim=[value(0)], dtype=dtype))
         add(data, "Torch.full.0", forward([value(2), value(3)], value(0.1), device=device))
         add(data, "Torch.cat.0", forward([x, x], dim=value(-1)), backward(tensor([6, 16])))
@@ -398,89 +228,6 @@ class Fallback(Folder):
         result = self.check(save(self.folder / "dump.json", data), "-d", "torch:cpu")
         self.assertEqual([row[0] for row in result.rows.values()], ["SKIP"] * len(data))
         self.assertFalse(mark.exists())
-
-
-class Faults(Folder):
-    def test_each_costs_one_call(self) -> None:
-        names: List[str] = []
-        for name in FAULTS:
-            names += [f"Functional.{name}", "Torch.exp"]
-        result = self.check(self.dump_of(names), "-d", "torch:cpu", "--import", "my_ops",
-                            "--timeout", "2", "-n", "2")
-        self.assertEqual(result.code, 0)
-        self.assertEqual([row[0] for row in result.rows.values()], ["SKIP", "pass"] * len(FAULTS))
-        for name, row in result.rows.items():
-            if row[0] == "SKIP":
-                self.assertIn(f"device: {FAULTS[name.split('.')[1]]}", row[2])
-
-    def test_a_reference_that_crashes(self) -> None:
-        names = ["my_ops.crash", "my_ops.twice"]
-        result = self.check(self.dump_of(names), "--import", "my_ops")
-        self.assertEqual([row[0] for row in result.rows.values()], ["SKIP", "pass"])
-        self.assertIn("SIGSEGV", result.rows["my_ops.crash.0"][2])
-
-    def start(self, dump: Path) -> "subprocess.Popen[str]":
-        command = self.command(dump, "-d", "torch:cpu", "--import", "my_ops", "-n", "2")
-        run = subprocess.Popen(command, cwd=self.folder, stdout=subprocess.PIPE, text=True,
-                               stderr=subprocess.PIPE, start_new_session=True)
-        self.addCleanup(run.stdout.close)
-        self.addCleanup(run.stderr.close)
-        return run
-
-    def test_workers_do_not_survive(self) -> None:
-        """Not even one that never returns to Python."""
-        run = self.start(self.dump_of(["Functional.selu", "Functional.elu"]))
-        self.assertTrue(wait_until(lambda: len(children(run.pid)) == 2))
-        workers = children(run.pid)
-        time.sleep(1.5)
-        run.kill()
-        run.wait()
-        self.assertTrue(wait_until(lambda: not any(is_running(pid) for pid in workers)))
-
-    def test_a_killed_worker(self) -> None:
-        run = self.start(self.dump_of(["Torch.exp", "Functional.sigmoid", "Torch.exp"]))
-        self.assertTrue(wait_until(lambda: len(children(run.pid)) >= 1))
-        workers = []
-
-        def one_is_busy() -> bool:
-            """In the call that sleeps."""
-            workers[:] = [pid for pid in children(run.pid)
-                          if "nanosleep" in Path(f"/proc/{pid}/wchan").read_text()]
-            return bool(workers)
-
-        self.assertTrue(wait_until(one_is_busy))
-        os.kill(workers[0], signal.SIGKILL)
-        out, err = run.communicate()
-        result = Result(subprocess.CompletedProcess([], run.returncode, out, err))
-        self.assertEqual([row[0] for row in result.rows.values()], ["pass", "SKIP", "pass"])
-        self.assertIn("SIGKILL", result.rows["Functional.sigmoid.1"][2])
-
-    def test_interrupt_and_resume(self) -> None:
-        """A Ctrl-C reaches everything that belongs to the terminal, but what is at hand is
-        finished, and what was left is done later to the same bytes."""
-        names = ["Torch.exp", "Functional.sigmoid"] + ["Torch.exp", "Torch.cos"] * 20
-        dump = self.dump_of(names)
-        options = ["-d", "torch:cpu", "--import", "my_ops"]
-        whole = self.check(dump, *options)
-        run = subprocess.Popen(self.command(dump, *options), cwd=self.folder, text=True,
-                               stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                               start_new_session=True)
-        results: List[Path] = []
-
-        def first_is_there() -> bool:
-            results[:] = [path for path in self.folder.glob("*/accuracy_checking_result_*.csv")
-                          if path.read_bytes() != whole.bytes[0] and b"exp.0" in path.read_bytes()]
-            return bool(results)
-
-        self.assertTrue(wait_until(first_is_there))
-        os.killpg(run.pid, signal.SIGINT)
-        out, err = run.communicate()
-        partial = Result(subprocess.CompletedProcess([], run.returncode, out, err))
-        self.assertEqual(run.returncode, 2, err)
-        self.assertLess(len(partial.rows), len(names))
-        self.assertEqual(partial.not_passed(), {})
-        resumed = self.check(dump, *options, "-csv_path", str(results[0]))
-        self.assertEqual(resumed.bytes, whole.bytes)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,359 @@
+#define _GNU_SOURCE
+#include "device/process.h"
+
+#include "device/message.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { MAX_ANSWER = 256 << 20, FIRST_FREE = 16 };
+
+/* ---- Time ------------------------------------------------------------------------------------ */
+
+static int64_t now_ms(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+/* Milliseconds for poll; 0 when the time is over. */
+static int time_left(int64_t deadline)
+{
+    const int64_t left = deadline - now_ms();
+    return left <= 0 ? 0 : left > INT_MAX ? INT_MAX : (int)left;
+}
+
+/* ---- Starting -------------------------------------------------------------------------------- */
+
+static void close_fd(int *fd)
+{
+    if (*fd >= 0)
+        close(*fd);
+    *fd = -1;
+}
+
+/* Out of the way of the numbers that the child expects. */
+static bool raise_fd(int *fd)
+{
+    const int raised = fcntl(*fd, F_DUPFD_CLOEXEC, FIRST_FREE);
+    close_fd(fd);
+    *fd = raised;
+    return raised >= 0;
+}
+
+static bool raise_both(int fd[2])
+{
+    return raise_fd(&fd[0]) && raise_fd(&fd[1]);
+}
+
+/* given: the child's descriptors 2 to 5. It gets a process group of its own, so that the Ctrl-C
+ * of a terminal, after which plumb finishes what is at hand, does not reach it. */
+static int spawn(pid_t *pid, const char *python, const char *script, const int given[4])
+{
+    posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attributes;
+    int error = posix_spawn_file_actions_init(&actions);
+    if (error)
+        return error;
+    error = posix_spawnattr_init(&attributes);
+    if (error)
+        goto out_actions;
+    sigset_t none, all;
+    sigemptyset(&none);
+    sigfillset(&all);
+    posix_spawnattr_setsigmask(&attributes, &none);
+    posix_spawnattr_setsigdefault(&attributes, &all);
+    posix_spawnattr_setpgroup(&attributes, 0);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF |
+                                              POSIX_SPAWN_SETPGROUP);
+    for (int k = 0; k < 2 && !error; k++)
+        error = posix_spawn_file_actions_addopen(&actions, k, "/dev/null", O_RDWR, 0);
+    for (int k = 0; k < 4 && !error; k++)
+        error = posix_spawn_file_actions_adddup2(&actions, given[k], k + 2);
+    /* posix_spawn does not write to the arguments. */
+    char *argv[] = {(char *)(uintptr_t)python, (char *)(uintptr_t)script, NULL};
+    if (!error)
+        error = posix_spawnp(pid, python, &actions, &attributes, argv, environ);
+    posix_spawnattr_destroy(&attributes);
+out_actions:
+    posix_spawn_file_actions_destroy(&actions);
+    return error;
+}
+
+enum plumb_code process_start(struct process *process, const char *python, const char *script,
+                              struct plumb_error *err)
+{
+    int control[2] = {-1, -1}, text[2] = {-1, -1}, life[2] = {-1, -1};
+    *process = PROCESS_NONE;
+    enum plumb_code code = shared_init(&process->memory, err);
+    if (code)
+        return code;
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, control) || !raise_both(control) ||
+        pipe2(text, O_CLOEXEC) || !raise_both(text) || pipe2(life, O_CLOEXEC) ||
+        !raise_both(life) || !raise_fd(&process->memory.fd) ||
+        fcntl(text[0], F_SETFL, O_NONBLOCK)) {
+        code = plumb_fail(err, PLUMB_E_IO, "cannot open what a worker needs: %s", strerror(errno));
+        goto out;
+    }
+    const int given[4] = {text[1], process->memory.fd, control[1], life[0]};
+    const int error = spawn(&process->pid, python, script, given);
+    if (error) {
+        process->pid = -1;
+        code = plumb_fail(err, PLUMB_E_IO, "cannot be started: %s", strerror(error));
+        goto out;
+    }
+    process->control = control[0];
+    process->err = text[0];
+    process->life = life[1];
+    control[0] = text[0] = life[1] = -1;
+out:
+    for (int k = 0; k < 2; k++) {
+        close_fd(&control[k]);
+        close_fd(&text[k]);
+        close_fd(&life[k]);
+    }
+    if (code)
+        process_stop(process);
+    return code;
+}
+
+/* ---- Ending ---------------------------------------------------------------------------------- */
+
+/* Keeps the last of what it wrote. */
+static void listen_to(struct process *process)
+{
+    char piece[4096];
+    ssize_t n;
+    while (process->err >= 0 && (n = read(process->err, piece, sizeof piece)) != 0) {
+        if (n < 0) {
+            if (errno != EINTR)
+                return;
+            continue;
+        }
+        const size_t room = sizeof process->said - 1;
+        const size_t new = (size_t)n < room ? (size_t)n : room;
+        const size_t old = process->n_said < room - new ? process->n_said : room - new;
+        memmove(process->said, process->said + process->n_said - old, old);
+        memcpy(process->said + old, piece + (size_t)n - new, new);
+        process->n_said = old + new;
+    }
+    close_fd(&process->err);
+}
+
+/* The last line of it, fit for a message. */
+static const char *last_words(struct process *process)
+{
+    listen_to(process);
+    process->said[process->n_said] = '\0';
+    for (size_t k = 0; k < process->n_said; k++)
+        if (!process->said[k])
+            process->said[k] = ' ';
+    while (process->n_said && strchr(" \n\r\t", process->said[process->n_said - 1]))
+        process->said[--process->n_said] = '\0';
+    char *line = strrchr(process->said, '\n');
+    line = line ? line + 1 : process->said;
+    message_clean(line);
+    return line;
+}
+
+/* Waits for an end that is near, then brings it about. The status, or -1 when nobody knows. */
+static int collect(struct process *process, int64_t patience)
+{
+    const int64_t deadline = now_ms() + patience;
+    const struct timespec moment = {.tv_nsec = 1000000};
+    int status = -1;
+    pid_t ended = 0;
+    while (process->pid >= 0) {
+        ended = waitpid(process->pid, &status, WNOHANG);
+        if (ended == process->pid || (ended < 0 && errno != EINTR))
+            break;
+        if (!time_left(deadline))
+            kill(process->pid, SIGKILL);
+        nanosleep(&moment, NULL);
+    }
+    process->pid = -1;
+    return ended < 0 ? -1 : status;
+}
+
+void process_stop(struct process *process)
+{
+    close_fd(&process->control);
+    close_fd(&process->life); /* which ends it, whatever it does */
+    collect(process, 100);
+    close_fd(&process->err);
+    shared_destroy(&process->memory);
+    *process = PROCESS_NONE;
+}
+
+static const char *signal_name(int number, char text[24])
+{
+    static const struct {
+        int number;
+        const char *name;
+    } names[] = {
+        {SIGSEGV, "SIGSEGV"}, {SIGABRT, "SIGABRT"},
+        {SIGBUS, "SIGBUS"},   {SIGFPE, "SIGFPE"},
+        {SIGILL, "SIGILL"},   {SIGTERM, "SIGTERM"},
+        {SIGINT, "SIGINT"},   {SIGKILL, "SIGKILL (by hand, or because memory ran out)"},
+    };
+    for (size_t k = 0; k < sizeof names / sizeof *names; k++)
+        if (names[k].number == number)
+            return names[k].name;
+    snprintf(text, 24, "signal %d", number);
+    return text;
+}
+
+/* How it ended that does not answer any more. */
+static enum plumb_code fail_gone(struct process *process, struct plumb_error *err)
+{
+    enum { PATIENCE_MS = 2000 };
+    const int status = collect(process, PATIENCE_MS);
+    char how[64], number[24];
+    if (status >= 0 && WIFSIGNALED(status))
+        snprintf(how, sizeof how, "was ended by %s", signal_name(WTERMSIG(status), number));
+    else if (status >= 0)
+        snprintf(how, sizeof how, "ended with exit code %d", WEXITSTATUS(status));
+    else
+        snprintf(how, sizeof how, "ended");
+    const char *words = last_words(process);
+    enum plumb_code code = plumb_fail(err, PLUMB_E_IO, "the worker %s%s%.300s", how,
+                                      *words ? "; it last said: " : "", words);
+    process_stop(process);
+    return code;
+}
+
+static enum plumb_code fail_late(struct process *process, double seconds, struct plumb_error *err)
+{
+    kill(process->pid, SIGKILL);
+    process_stop(process);
+    return plumb_fail(
+        err, PLUMB_E_IO,
+        "no answer within %.3g s, and the worker was ended; --timeout gives it longer", seconds);
+}
+
+/* ---- Talking --------------------------------------------------------------------------------- */
+
+bool process_is_there(struct process *process)
+{
+    struct pollfd control = {.fd = process->control, .events = POLLIN};
+    /* Nothing has been asked, so what can be read is the end, or nonsense. */
+    return process->pid >= 0 && poll(&control, 1, 0) == 0;
+}
+
+enum wait_end { WAIT_READY, WAIT_LATE, WAIT_FAILED };
+
+static enum wait_end wait_for(struct process *process, short events, int64_t deadline)
+{
+    for (;;) {
+        struct pollfd polled[2] = {{.fd = process->control, .events = events},
+                                   {.fd = process->err, .events = POLLIN}};
+        const int left = time_left(deadline);
+        const int ready = left ? poll(polled, 2, left) : 0;
+        if (ready < 0 && errno != EINTR)
+            return WAIT_FAILED;
+        if (ready == 0)
+            return WAIT_LATE;
+        if (ready > 0 && polled[1].revents)
+            listen_to(process);
+        if (ready > 0 && polled[0].revents)
+            return WAIT_READY;
+    }
+}
+
+static enum wait_end send_all(struct process *process, const void *bytes, size_t size,
+                              int64_t deadline)
+{
+    const char *from = bytes;
+    while (size) {
+        const ssize_t n = send(process->control, from, size, MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (n >= 0) {
+            from += n;
+            size -= (size_t)n;
+        } else if (errno == EAGAIN) {
+            const enum wait_end end = wait_for(process, POLLOUT, deadline);
+            if (end != WAIT_READY)
+                return end;
+        } else if (errno != EINTR) {
+            return WAIT_FAILED;
+        }
+    }
+    return WAIT_READY;
+}
+
+static enum wait_end receive(struct process *process, void *bytes, size_t size, int64_t deadline)
+{
+    char *to = bytes;
+    while (size) {
+        const enum wait_end end = wait_for(process, POLLIN, deadline);
+        if (end != WAIT_READY)
+            return end;
+        const ssize_t n = recv(process->control, to, size, MSG_DONTWAIT);
+        if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
+            return WAIT_FAILED;
+        if (n > 0) {
+            to += n;
+            size -= (size_t)n;
+        }
+    }
+    return WAIT_READY;
+}
+
+/* Memory follows what has come, not what was promised. */
+static enum wait_end receive_body(struct process *process, size_t size, struct buf *answer,
+                                  int64_t deadline)
+{
+    char piece[65536];
+    enum wait_end end = WAIT_READY;
+    for (size_t n; size && end == WAIT_READY && !answer->failed; size -= n) {
+        n = size < sizeof piece ? size : sizeof piece;
+        end = receive(process, piece, n, deadline);
+        if (end == WAIT_READY)
+            buf_append(answer, piece, n);
+    }
+    return end;
+}
+
+enum plumb_code process_exchange(struct process *process, const struct buf *message, double seconds,
+                                 struct buf *answer, struct plumb_error *err)
+{
+    const int64_t deadline = now_ms() + (int64_t)((seconds < 1e9 ? seconds : 1e9) * 1000);
+    unsigned char head[4];
+    if (message->size > UINT32_MAX)
+        return plumb_fail(err, PLUMB_E_UNSUPPORTED, "a call of more than 4 GiB of text");
+    for (int k = 0; k < 4; k++)
+        head[k] = (unsigned char)(message->size >> (8 * k));
+    enum wait_end end = send_all(process, head, sizeof head, deadline);
+    if (end == WAIT_READY)
+        end = send_all(process, message->data, message->size, deadline);
+    if (end == WAIT_READY)
+        end = receive(process, head, sizeof head, deadline);
+    const size_t size =
+        (size_t)head[0] | (size_t)head[1] << 8 | (size_t)head[2] << 16 | (size_t)head[3] << 24;
+    if (end == WAIT_READY && size > MAX_ANSWER) {
+        process_stop(process);
+        return plumb_fail(err, PLUMB_E_FORMAT,
+                          "the worker's answer makes no sense: it is %zu bytes long", size);
+    }
+    if (end == WAIT_READY)
+        end = receive_body(process, size, answer, deadline);
+    if (end == WAIT_LATE)
+        return fail_late(process, seconds, err);
+    if (end == WAIT_FAILED)
+        return fail_gone(process, err);
+    if (answer->failed) {
+        process_stop(process);
+        return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+    }
+    return PLUMB_OK;
+}

@@ -1,0 +1,133 @@
+"""Workers of PyTorch that crash, hang, are killed or run out of memory, and what is left then."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+import unittest
+from pathlib import Path
+from typing import Any, List
+
+sys.path.insert(0, str(Path(__file__).parent))
+from torch_runs import Folder, Result  # noqa: E402
+
+FAULTS = {"relu": "the worker was ended by SIGSEGV",
+          "gelu": "the worker was ended by SIGABRT; it last said: terminate called",
+          "silu": "the worker was ended by SIGKILL",
+          "mish": "the worker ended with exit code 7",
+          "elu": "no answer within 2 s",
+          "selu": "no answer within 2 s",
+          "celu": "out of memory: RuntimeError",
+          "softplus": "ModuleNotFoundError: No module named 'no_such_module'",
+          "tanh": "ValueError: what a"}
+
+
+def children(pid: int) -> List[int]:
+    found = []
+    for task in Path(f"/proc/{pid}/task").glob("*/children"):
+        found += [int(word) for word in task.read_text().split()]
+    return found
+
+
+def is_running(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def wait_until(true: Any, seconds: float = 20) -> bool:
+    end = time.monotonic() + seconds
+    while not true():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+class Faults(Folder):
+    def test_each_costs_one_call(self) -> None:
+        names: List[str] = []
+        for name in FAULTS:
+            names += [f"Functional.{name}", "Torch.exp"]
+        result = self.check(self.dump_of(names), "-d", "torch:cpu", "--import", "my_ops",
+                            "--timeout", "2", "-n", "2")
+        self.assertEqual(result.code, 0)
+        self.assertEqual([row[0] for row in result.rows.values()], ["SKIP", "pass"] * len(FAULTS))
+        for name, row in result.rows.items():
+            if row[0] == "SKIP":
+                self.assertIn(f"device: {FAULTS[name.split('.')[1]]}", row[2])
+
+    def test_a_reference_that_crashes(self) -> None:
+        names = ["my_ops.crash", "my_ops.twice"]
+        result = self.check(self.dump_of(names), "--import", "my_ops")
+        self.assertEqual([row[0] for row in result.rows.values()], ["SKIP", "pass"])
+        self.assertIn("SIGSEGV", result.rows["my_ops.crash.0"][2])
+
+    def start(self, dump: Path) -> "subprocess.Popen[str]":
+        command = self.command(dump, "-d", "torch:cpu", "--import", "my_ops", "-n", "2")
+        run = subprocess.Popen(command, cwd=self.folder, stdout=subprocess.PIPE, text=True,
+                               stderr=subprocess.PIPE, start_new_session=True)
+        self.addCleanup(run.stdout.close)
+        self.addCleanup(run.stderr.close)
+        return run
+
+    def test_workers_do_not_survive(self) -> None:
+        """Not even one that never returns to Python."""
+        run = self.start(self.dump_of(["Functional.selu", "Functional.elu"]))
+        self.assertTrue(wait_until(lambda: len(children(run.pid)) == 2))
+        workers = children(run.pid)
+        time.sleep(1.5)
+        run.kill()
+        run.wait()
+        self.assertTrue(wait_until(lambda: not any(is_running(pid) for pid in workers)))
+
+    def test_a_killed_worker(self) -> None:
+        run = self.start(self.dump_of(["Torch.exp", "Functional.sigmoid", "Torch.exp"]))
+        self.assertTrue(wait_until(lambda: len(children(run.pid)) >= 1))
+        workers = []
+
+        def one_is_busy() -> bool:
+            """In the call that sleeps."""
+            workers[:] = [pid for pid in children(run.pid)
+                          if "nanosleep" in Path(f"/proc/{pid}/wchan").read_text()]
+            return bool(workers)
+
+        self.assertTrue(wait_until(one_is_busy))
+        os.kill(workers[0], signal.SIGKILL)
+        out, err = run.communicate()
+        result = Result(subprocess.CompletedProcess([], run.returncode, out, err))
+        self.assertEqual([row[0] for row in result.rows.values()], ["pass", "SKIP", "pass"])
+        self.assertIn("SIGKILL", result.rows["Functional.sigmoid.1"][2])
+
+    def test_interrupt_and_resume(self) -> None:
+        """A Ctrl-C reaches everything that belongs to the terminal, but what is at hand is
+        finished, and what was left is done later to the same bytes."""
+        names = ["Torch.exp", "Functional.sigmoid"] + ["Torch.exp", "Torch.cos"] * 20
+        dump = self.dump_of(names)
+        options = ["-d", "torch:cpu", "--import", "my_ops"]
+        whole = self.check(dump, *options)
+        run = subprocess.Popen(self.command(dump, *options), cwd=self.folder, text=True,
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                               start_new_session=True)
+        results: List[Path] = []
+
+        def first_is_there() -> bool:
+            results[:] = [path for path in self.folder.glob("*/accuracy_checking_result_*.csv")
+                          if path.read_bytes() != whole.bytes[0] and b"exp.0" in path.read_bytes()]
+            return bool(results)
+
+        self.assertTrue(wait_until(first_is_there))
+        os.killpg(run.pid, signal.SIGINT)
+        out, err = run.communicate()
+        partial = Result(subprocess.CompletedProcess([], run.returncode, out, err))
+        self.assertEqual(run.returncode, 2, err)
+        self.assertLess(len(partial.rows), len(names))
+        self.assertEqual(partial.not_passed(), {})
+        resumed = self.check(dump, *options, "-csv_path", str(results[0]))
+        self.assertEqual(resumed.bytes, whole.bytes)
+
+
+if __name__ == "__main__":
+    unittest.main()
