@@ -110,7 +110,7 @@ struct plumb_watch_case {
 
 /* Of the first output that fails; of all outputs when none does. Largest errors are over pairs of
  * finite values. */
-struct plumb_verdict {
+struct plumb_watch_verdict {
     enum plumb_fault fault;
     size_t output;
     double rtol, atol;       /* as applied: at least 1e-2 each for half types */
@@ -126,14 +126,14 @@ struct plumb_verdict {
  * plumb's for a missing reference (PLUMB_E_UNSUPPORTED), arguments it does not take. A log or
  * folder that cannot be written does not change the verdict; plumb_watch_closing tells. */
 enum plumb_code plumb_watch_judge(struct plumb_watch_op *op, const struct plumb_watch_case *about,
-                                  struct plumb_verdict *out, struct plumb_error *err);
+                                  struct plumb_watch_verdict *out, struct plumb_error *err);
 
 /* The comparison alone. raised: the reference is float64 whatever the type of the outputs, and one
  * that the output's type cannot hold counts as its infinity. */
 enum plumb_code plumb_outputs_compare(const struct plumb_arg *outputs, size_t n_outputs,
                                       const struct plumb_arg *reference, size_t n_reference,
                                       bool raised, double rtol, double atol,
-                                      struct plumb_verdict *out, struct plumb_error *err);
+                                      struct plumb_watch_verdict *out, struct plumb_error *err);
 
 /* ---- The account ----------------------------------------------------------------------------- */
 
@@ -157,8 +157,8 @@ char *plumb_watch_closing(struct plumb_watch *watch);
 
 struct plumb_replay {
     char op[128];
-    struct plumb_verdict recorded;   /* the saved output against plumb's reference */
-    struct plumb_verdict device;     /* the device's output now against the same */
+    struct plumb_watch_verdict recorded; /* the saved output against plumb's reference */
+    struct plumb_watch_verdict device;   /* the device's output now against the same */
     const struct plumb_table *worst; /* elements with the largest errors of the failing output */
     const char *device_error;        /* why the device could not run it, or NULL */
     void *memory;

@@ -16,7 +16,7 @@ struct plumb_precision_options {
     const char *rules;     /* "documented" (NULL too), "msprobe", or the path of a file of rules */
 };
 
-struct plumb_precision {
+struct plumb_precision_result {
     char *details_path, *result_path; /* NULL when nothing was written */
     size_t outputs;                   /* rows compared */
     size_t apis; /* rows of the result file, by the worse of both directions: */
@@ -35,10 +35,10 @@ struct plumb_precision {
  * the paths are set. Else such files are refused before anything is written.
  *
  * Release result with plumb_precision_free, also after a failure. Thread-safe. */
-enum plumb_code plumb_precision_compare(struct plumb_precision *result,
+enum plumb_code plumb_precision_compare(struct plumb_precision_result *result,
                                         const struct plumb_precision_options *options,
                                         struct plumb_error *err);
-void plumb_precision_free(struct plumb_precision *result);
+void plumb_precision_free(struct plumb_precision_result *result);
 
 #ifdef __cplusplus
 }

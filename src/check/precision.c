@@ -21,7 +21,7 @@ struct comparison {
     struct map route_of; /* "api>dtype", "api<dtype" of a gradient */
     struct arena arena;
     struct buf key, message;
-    struct plumb_precision *result;
+    struct plumb_precision_result *result;
 };
 
 static enum plumb_code fail_memory(struct plumb_error *err)
@@ -212,7 +212,7 @@ static enum plumb_code compare_files(struct comparison *all, const char *folder,
     return code;
 }
 
-static void count_apis(const struct api_list *apis, struct plumb_precision *result)
+static void count_apis(const struct api_list *apis, struct plumb_precision_result *result)
 {
     result->apis = apis->written;
     result->pass = apis->counts[VERDICT_PASS];
@@ -221,11 +221,11 @@ static void count_apis(const struct api_list *apis, struct plumb_precision *resu
     result->skip = apis->counts[VERDICT_SKIP] + apis->counts[VERDICT_NONE];
 }
 
-enum plumb_code plumb_precision_compare(struct plumb_precision *result,
+enum plumb_code plumb_precision_compare(struct plumb_precision_result *result,
                                         const struct plumb_precision_options *options,
                                         struct plumb_error *err)
 {
-    *result = (struct plumb_precision){0};
+    *result = (struct plumb_precision_result){0};
     if (!options->npu || !options->gpu || !options->folder)
         return plumb_fail(err, PLUMB_E_ARG, "two files and a folder are needed");
     struct comparison all = {.result = result};
@@ -268,9 +268,9 @@ enum plumb_code plumb_precision_compare(struct plumb_precision *result,
     return code ? code : stopped;
 }
 
-void plumb_precision_free(struct plumb_precision *result)
+void plumb_precision_free(struct plumb_precision_result *result)
 {
     free(result->details_path);
     free(result->result_path);
-    *result = (struct plumb_precision){0};
+    *result = (struct plumb_precision_result){0};
 }

@@ -16,7 +16,7 @@ static void say_left_out(size_t count, const char *where, const char *first)
                     count == 1 ? " is" : "s are", where, first, count > 1 ? ", ..." : "");
 }
 
-static void say_counts(const struct plumb_precision *result)
+static void say_counts(const struct plumb_precision_result *result)
 {
     printf("%zu output%s compared; %zu API%s: %zu pass, %zu warning, %zu error, %zu SKIP\n",
            result->outputs, result->outputs == 1 ? "" : "s", result->apis,
@@ -28,7 +28,7 @@ static void say_counts(const struct plumb_precision *result)
 static int run_precision(const void *context)
 {
     const struct precision_options *options = context;
-    struct plumb_precision result = {0};
+    struct plumb_precision_result result = {0};
     struct plumb_error err;
     if (!options->npu || !options->gpu)
         return cli_usage(&cmd_api_precision_compare, "%s is missing",

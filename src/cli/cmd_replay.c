@@ -12,7 +12,7 @@ struct replay_options {
     int64_t worst;
 };
 
-static void say_verdict(const char *who, const struct plumb_verdict *verdict)
+static void say_verdict(const char *who, const struct plumb_watch_verdict *verdict)
 {
     if (verdict->fault == PLUMB_FAULT_NONE)
         printf("%s  pass", who);
@@ -41,7 +41,7 @@ static enum plumb_code say_worst(const struct plumb_replay *replay, const struct
 
 static void say_people(const struct replay_options *options, const struct plumb_replay *replay)
 {
-    const struct plumb_verdict *verdict = &replay->recorded;
+    const struct plumb_watch_verdict *verdict = &replay->recorded;
     printf("%s, |a-b| <= %g + %g*|b|\n", replay->op, verdict->atol, verdict->rtol);
     say_verdict("saved kernel output ", verdict);
     char name[64];

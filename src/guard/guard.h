@@ -66,7 +66,7 @@ enum plumb_code log_open(struct plumb_watch *watch, struct plumb_error *err);
 
 /* One line, one write(). */
 enum plumb_code log_failure(const struct plumb_watch_op *op, const struct plumb_watch_case *about,
-                            const struct plumb_verdict *verdict, struct plumb_error *err);
+                            const struct plumb_watch_verdict *verdict, struct plumb_error *err);
 
 /* ---- Texts (spell.c) ------------------------------------------------------------------------- */
 
@@ -92,6 +92,6 @@ void call_tensors(const struct plumb_call *call,
 enum plumb_code save_failure(struct plumb_watch *watch, const struct plumb_watch_op *op,
                              const struct plumb_watch_case *about,
                              const struct plumb_arg *reference, size_t n_reference, bool raised,
-                             struct plumb_verdict *verdict, struct plumb_error *err);
+                             struct plumb_watch_verdict *verdict, struct plumb_error *err);
 
 #endif

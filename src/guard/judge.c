@@ -29,7 +29,7 @@ static const char *keep(struct plumb_watch *watch, const char *text)
 }
 
 static void count(struct plumb_watch_op *op, const struct plumb_watch_case *about,
-                  const struct plumb_verdict *verdict)
+                  const struct plumb_watch_verdict *verdict)
 {
     struct plumb_watch *watch = op->watch;
     pthread_mutex_lock(&watch->lock);
@@ -55,7 +55,7 @@ static void own_error(struct plumb_watch_op *op, const struct plumb_error *err)
 
 static void report(struct plumb_watch_op *op, const struct plumb_watch_case *about,
                    const struct plumb_arg *reference, size_t n_reference, bool raised,
-                   struct plumb_verdict *verdict)
+                   struct plumb_watch_verdict *verdict)
 {
     struct plumb_watch *watch = op->watch;
     struct plumb_error err = {0};
@@ -69,14 +69,14 @@ static void report(struct plumb_watch_op *op, const struct plumb_watch_case *abo
 }
 
 enum plumb_code plumb_watch_judge(struct plumb_watch_op *op, const struct plumb_watch_case *about,
-                                  struct plumb_verdict *out, struct plumb_error *err)
+                                  struct plumb_watch_verdict *out, struct plumb_error *err)
 {
     struct plumb_result own = {0};
     const bool own_reference = about->reference == NULL;
     const bool raised = own_reference || about->raised;
     const struct plumb_tensor *first_float = NULL;
     enum plumb_code code = PLUMB_OK;
-    *out = (struct plumb_verdict){0};
+    *out = (struct plumb_watch_verdict){0};
     if (own_reference)
         code = plumb_op_run(&about->call, PLUMB_RAISED, &own, err);
     if (code)

@@ -76,7 +76,8 @@ static bool is_single(const struct plumb_watch_case *about)
 }
 
 static void text_line(struct buf *out, const struct plumb_watch_op *op,
-                      const struct plumb_watch_case *about, const struct plumb_verdict *verdict)
+                      const struct plumb_watch_case *about,
+                      const struct plumb_watch_verdict *verdict)
 {
     text_time(out, op->watch->now());
     buf_printf(out, " [WARNING] Op: %s | FAIL | in: [", op->name);
@@ -121,7 +122,8 @@ static void json_text_field(struct buf *out, const char *name, const char *value
 }
 
 static void json_line(struct buf *out, const struct plumb_watch_op *op,
-                      const struct plumb_watch_case *about, const struct plumb_verdict *verdict)
+                      const struct plumb_watch_case *about,
+                      const struct plumb_watch_verdict *verdict)
 {
     struct buf text = {0};
     buf_text(out, "{\"op\": ");
@@ -157,7 +159,7 @@ static void json_line(struct buf *out, const struct plumb_watch_op *op,
 }
 
 enum plumb_code log_failure(const struct plumb_watch_op *op, const struct plumb_watch_case *about,
-                            const struct plumb_verdict *verdict, struct plumb_error *err)
+                            const struct plumb_watch_verdict *verdict, struct plumb_error *err)
 {
     struct buf line = {0};
     if (op->watch->format == PLUMB_WATCH_JSONL)

@@ -236,7 +236,7 @@ static const struct plumb_tensor *tensor_at(const struct plumb_arg *args, size_t
 
 static enum plumb_code find_worst(struct memory *memory, const struct plumb_call *saved,
                                   const struct plumb_arg *reference, size_t n_reference,
-                                  const struct plumb_verdict *verdict, size_t worst,
+                                  const struct plumb_watch_verdict *verdict, size_t worst,
                                   struct plumb_error *err)
 {
     size_t at = verdict->output, same = verdict->output;

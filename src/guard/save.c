@@ -174,7 +174,7 @@ static void save_outputs(struct saver *s, const struct plumb_watch_case *about,
 
 static void save_call(struct saver *s, const struct plumb_watch_op *op,
                       const struct plumb_watch_case *about, bool raised,
-                      const struct plumb_verdict *verdict)
+                      const struct plumb_watch_verdict *verdict)
 {
     struct buf *out = &s->json;
     const struct plumb_call *call = &about->call;
@@ -248,7 +248,7 @@ static void make_folder(struct saver *s, const struct plumb_watch *watch,
 enum plumb_code save_failure(struct plumb_watch *watch, const struct plumb_watch_op *op,
                              const struct plumb_watch_case *about,
                              const struct plumb_arg *reference, size_t n_reference, bool raised,
-                             struct plumb_verdict *verdict, struct plumb_error *err)
+                             struct plumb_watch_verdict *verdict, struct plumb_error *err)
 {
     struct saver s = {.err = err};
     make_folder(&s, watch, op);

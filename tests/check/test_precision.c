@@ -153,7 +153,7 @@ static void test_names(void **state)
 
 struct run {
     struct scratch scratch;
-    struct plumb_precision result;
+    struct plumb_precision_result result;
     struct plumb_error err;
     enum plumb_code code;
     char *details, *rows; /* the two files */
@@ -351,7 +351,7 @@ static void test_hostile(void **state)
 {
     (void)state;
     struct scratch scratch;
-    struct plumb_precision result;
+    struct plumb_precision_result result;
     struct plumb_error err;
     scratch_make(&scratch);
     char *gpu = strdup(scratch_write(&scratch, "gpu.csv", HEAD GOOD, strlen(HEAD GOOD)));
@@ -411,7 +411,7 @@ static void test_never_clobbers(void **state)
     char npu[512];
     snprintf(npu, sizeof npu, "%s/npu.csv", run.scratch.folder);
     for (int i = 0; i < 5; i++) {
-        struct plumb_precision more;
+        struct plumb_precision_result more;
         struct plumb_error err;
         assert_int_equal(plumb_precision_compare(&more,
                                                  &(struct plumb_precision_options){
@@ -434,7 +434,7 @@ static void test_full_disk(void **state)
 {
     (void)state;
     struct scratch scratch;
-    struct plumb_precision result;
+    struct plumb_precision_result result;
     struct plumb_error err;
     scratch_make(&scratch);
     char *text = NULL;

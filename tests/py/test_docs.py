@@ -32,7 +32,7 @@ def commands(block: str) -> Iterator[Tuple[str, List[str]]]:
 def shows(shown: List[str], printed: List[str]) -> bool:
     """Is this what was printed, with "..." for any number of lines, and " ... " within a line?"""
     pattern = "".join("(?:.*\n)*?" if line == "..." else
-                      ".*".join(re.escape(part) for part in line.split(" ... ")) + "\n"
+                      ".*".join(re.escape(part) for part in re.split(r" \.\.\.(?: |$)", line)) + "\n"
                       for line in shown)
     return re.fullmatch(pattern, "".join(line + "\n" for line in printed)) is not None
 
