@@ -486,6 +486,11 @@ static void test_plain_values(void **state)
 {
     (void)state;
     struct plumb_arg none = {.kind = PLUMB_ARG_NONE}, list = {.kind = PLUMB_ARG_LIST};
+    double number = 1;
+    struct plumb_tensor tensor;
+    assert_int_equal(plumb_tensor_init(&tensor, PLUMB_F64, 0, NULL, NULL), PLUMB_OK);
+    tensor.data = &number;
+    struct plumb_arg values = {.kind = PLUMB_ARG_TENSOR, .tensor = &tensor};
     struct plumb_arg yes = {.kind = PLUMB_ARG_BOOL, .integer = 1};
     struct plumb_arg one = {.kind = PLUMB_ARG_INT, .integer = 1};
     struct plumb_arg nan = {.kind = PLUMB_ARG_FLOAT, .number = NAN};
@@ -495,6 +500,10 @@ static void test_plain_values(void **state)
         enum check_rules rules = (enum check_rules)r;
         struct details_row row = judge_args(rules, "size", &none, &none);
         expect(&row, STATUS_SKIP, "None");
+        row = judge_args(rules, "svd", &none, &values);
+        assert_int_equal(row.status, rules == RULES_MSPROBE ? STATUS_ERROR : STATUS_SKIP);
+        row = judge_args(rules, "svd", &values, &none);
+        assert_int_equal(row.status, STATUS_ERROR);
         row = judge_args(rules, "size", &yes, &one);
         expect(&row, STATUS_PASS, "equal");
         assert_string_equal(row.bench_dtype, "<class 'bool'>");

@@ -62,6 +62,7 @@ class Values(Folder):
         add(data, "Tensor.add_.0", forward(x, x, alpha=value(0.3)), backward(tensor([6, 8])))
         add(data, "Tensor.cuda.0", forward(x), backward(x))
         add(data, "Torch.linalg.inv.0", forward(tensor([3, 3], "float64")))
+        add(data, "Torch.svd.0", forward(tensor([4, 3])))  # the signs of its vectors are free
         add(data, "Aten.aten::mul.0", forward(x, x), backward(x))
         add(data, "Aten.add.Tensor.0", forward(x, x), backward(x))
         add(data, "VF.tanh.0", forward(x), backward(x))
