@@ -36,7 +36,7 @@ static void free_object(PyObject *self)
     Py_DECREF(type);
 }
 
-/* -- Operators ------------------------------------------------------------------------------------ */
+/* -- Operators --------------------------------------------------------------------------------- */
 
 static void operator_dealloc(PyObject *self)
 {
@@ -78,7 +78,7 @@ static PyObject *operator_trouble(PyObject *self, PyObject *what)
     Py_RETURN_NONE;
 }
 
-static PyObject *verdict_object(const struct plumb_verdict *v)
+static PyObject *verdict_object(const struct plumb_watch_verdict *v)
 {
     const bool failed = v->fault != PLUMB_FAULT_NONE;
     return Py_BuildValue("{sOss sn sd sd sd sd sd ss ss}", "passed", failed ? Py_False : Py_True,
@@ -107,7 +107,7 @@ static PyObject *operator_judge(PyObject *self, PyObject *arguments, PyObject *g
                                      &reference, &raised, &where))
         return NULL;
     struct arena arena = {0};
-    struct plumb_verdict verdict;
+    struct plumb_watch_verdict verdict;
     struct plumb_error err;
     enum plumb_code code;
     char *stack = NULL;
@@ -163,7 +163,7 @@ static PyObject *operator_name(PyObject *self, void *nothing)
     return PyUnicode_FromString(plumb_watch_op_name(op_of(self)));
 }
 
-/* -- Guards --------------------------------------------------------------------------------------- */
+/* -- Guards ------------------------------------------------------------------------------------ */
 
 static void guard_dealloc(PyObject *self)
 {
@@ -285,7 +285,7 @@ static PyObject *guard_closing(PyObject *self, PyObject *nothing)
     return answer;
 }
 
-/* -- The module ------------------------------------------------------------------------------------ */
+/* -- The module -------------------------------------------------------------------------------- */
 
 static PyObject *skips(PyObject *module, PyObject *name)
 {

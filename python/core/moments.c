@@ -5,7 +5,6 @@
  * and a separate multiply-add round alike, and the two versions below deliver the same bits. */
 #include "core.h"
 
-#include "base/pool.h"
 #include "metric/dense.h"
 #include "metric/exact.h"
 
@@ -15,8 +14,7 @@
 #include <immintrin.h>
 #endif
 
-enum { MOMENT_LANES = 8, CHUNK = 8 * PLUMB_METRIC_BLOCK, PART = 16 * CHUNK, MAX_THREADS = 4 };
-enum { THREADED_BYTES = 1 << 20 }; /* below this a second thread costs more than it saves */
+enum { MOMENT_LANES = 8, CHUNK = 8 * PLUMB_METRIC_BLOCK };
 
 struct lanes {
     double sum[MOMENT_LANES], squares[MOMENT_LANES];
@@ -26,19 +24,9 @@ struct lanes {
 typedef void add_values(const struct kernels *kernels, enum plumb_dtype dtype, const char *data,
                         size_t n, struct lanes *lanes);
 
-struct state {
-    struct exact sum, squares;
+struct moments {
+    double sum, squares;
     float min, max;
-};
-
-struct work {
-    const char *data;
-    uint64_t count;
-    size_t size; /* of an element */
-    enum plumb_dtype dtype;
-    struct kernels kernels;
-    add_values *add;
-    struct state states[MAX_THREADS];
 };
 
 /* The definition. data may be anywhere; a block goes through float64. */
@@ -111,29 +99,6 @@ static double total(const double *lanes)
            ((lanes[4] + lanes[5]) + (lanes[6] + lanes[7]));
 }
 
-static void add_part(void *context, size_t part, unsigned thread)
-{
-    struct work *work = context;
-    struct state *state = &work->states[thread];
-    const uint64_t first = (uint64_t)part * PART;
-    const uint64_t end = work->count - first < PART ? work->count : first + PART;
-    for (uint64_t at = first; at < end; at += CHUNK) {
-        struct lanes lanes = {0};
-        for (int l = 0; l < MOMENT_LANES; l++) {
-            lanes.min[l] = state->min;
-            lanes.max[l] = state->max;
-        }
-        work->add(&work->kernels, work->dtype, work->data + at * work->size,
-                  (size_t)(end - at < CHUNK ? end - at : CHUNK), &lanes);
-        exact_add(&state->sum, total(lanes.sum));
-        exact_add(&state->squares, total(lanes.squares));
-        for (int l = 0; l < MOMENT_LANES; l++) {
-            state->min = lanes.min[l] < state->min ? lanes.min[l] : state->min;
-            state->max = lanes.max[l] > state->max ? lanes.max[l] : state->max;
-        }
-    }
-}
-
 /* True when its elements lie without gaps, in whatever order: the sums do not depend on it. */
 static bool fills_memory(const struct plumb_tensor *tensor)
 {
@@ -154,36 +119,38 @@ static bool fills_memory(const struct plumb_tensor *tensor)
     return true;
 }
 
-static struct state measure(const struct plumb_tensor *tensor)
+/* On the caller's thread: one core reads memory as fast as it comes, and those of a training step
+ * are busy. */
+static struct moments measure(const struct plumb_tensor *tensor)
 {
-    struct work work = {.data = tensor->data,
-                        .count = tensor->count,
-                        .dtype = tensor->dtype,
-                        .size = plumb_dtype_info(tensor->dtype)->bits / 8,
-                        .kernels = kernels_current(),
-                        .add = add_values_c};
+    const struct kernels kernels = kernels_current();
+    const size_t size = plumb_dtype_info(tensor->dtype)->bits / 8;
+    add_values *add = add_values_c;
 #if defined(__x86_64__)
-    if (strcmp(work.kernels.name, "avx2") == 0)
-        work.add = add_values_avx2;
+    if (strcmp(kernels.name, "avx2") == 0)
+        add = add_values_avx2;
 #endif
-    for (unsigned i = 0; i < MAX_THREADS; i++) {
-        work.states[i].min = INFINITY;
-        work.states[i].max = -INFINITY;
+    struct exact sum = {0}, squares = {0};
+    struct moments all = {.min = INFINITY, .max = -INFINITY};
+    for (uint64_t at = 0; at < tensor->count; at += CHUNK) {
+        struct lanes lanes = {0};
+        for (int l = 0; l < MOMENT_LANES; l++) {
+            lanes.min[l] = all.min;
+            lanes.max[l] = all.max;
+        }
+        const uint64_t left = tensor->count - at;
+        add(&kernels, tensor->dtype, (const char *)tensor->data + at * size,
+            (size_t)(left < CHUNK ? left : CHUNK), &lanes);
+        exact_add(&sum, total(lanes.sum));
+        exact_add(&squares, total(lanes.squares));
+        for (int l = 0; l < MOMENT_LANES; l++) {
+            all.min = lanes.min[l] < all.min ? lanes.min[l] : all.min;
+            all.max = lanes.max[l] > all.max ? lanes.max[l] : all.max;
+        }
     }
-    unsigned threads = 1;
-    if (work.count * work.size >= THREADED_BYTES) {
-        const unsigned processors = pool_default_threads();
-        threads = processors < MAX_THREADS ? processors : MAX_THREADS;
-    }
-    pool_run(threads, (size_t)((work.count + PART - 1) / PART), add_part, &work);
-    struct state *all = &work.states[0];
-    for (unsigned i = 1; i < threads; i++) {
-        exact_merge(&all->sum, &work.states[i].sum);
-        exact_merge(&all->squares, &work.states[i].squares);
-        all->min = work.states[i].min < all->min ? work.states[i].min : all->min;
-        all->max = work.states[i].max > all->max ? work.states[i].max : all->max;
-    }
-    return *all;
+    all.sum = exact_round(&sum);
+    all.squares = exact_round(&squares);
+    return all;
 }
 
 static PyObject *moments(PyObject *module, PyObject *object)
@@ -196,19 +163,16 @@ static PyObject *moments(PyObject *module, PyObject *object)
         tensor->dtype == PLUMB_F32 || tensor->dtype == PLUMB_F16 || tensor->dtype == PLUMB_BF16;
     if (!known || !tensor->count || tensor->swap || !fills_memory(tensor))
         Py_RETURN_NONE;
-    double sum, squares, min, max;
+    struct moments found;
     Py_BEGIN_ALLOW_THREADS;
-    const struct state all = measure(tensor);
-    sum = exact_round(&all.sum);
-    squares = exact_round(&all.squares);
-    min = (double)all.min;
-    max = (double)all.max;
+    found = measure(tensor);
     Py_END_ALLOW_THREADS;
-    if (!isfinite(sum)) /* some element is not */
+    if (!isfinite(found.sum)) /* some element is not */
         Py_RETURN_NONE;
-    /* Which zero is found first depends on the threads. */
-    return Py_BuildValue("dddd", min == 0 ? 0.0 : min, max == 0 ? 0.0 : max,
-                         sum / (double)tensor->count, sqrt(squares));
+    /* Which zero is found depends on the order of the elements in memory. */
+    return Py_BuildValue("dddd", found.min == 0 ? 0.0 : (double)found.min,
+                         found.max == 0 ? 0.0 : (double)found.max,
+                         found.sum / (double)tensor->count, sqrt(found.squares));
 }
 
 int core_add_moments(PyObject *module)

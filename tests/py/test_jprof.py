@@ -30,6 +30,23 @@ def relu(x):
 library.impl("relu", relu, "CPU")
 """
 
+# Kernels for the CPU that take every type, float64 too: one rounds inside, one does not, one makes
+# every subtraction of the process zero.
+ROUNDING = """
+import torch
+def softmax(x, dim, half_to_float):
+    y = x.to(TYPE)
+    y = (y - y.amax(dim, True)).exp()
+    return (y / y.sum(dim, True)).to(x.dtype)
+library = torch.library.Library("aten", "IMPL")
+library.impl("_softmax", softmax, "CPU")
+"""
+NOTHING = """
+import torch
+library = torch.library.Library("aten", "IMPL")
+library.impl("sub.Tensor", lambda a, b, alpha=1: torch.zeros_like(torch.add(a, b)), "CPU")
+"""
+
 
 def variety() -> None:
     """Operators of many kinds: types, layouts, lists, no tensors, several outputs, in place."""
@@ -62,6 +79,7 @@ def variety() -> None:
     torch.tensor(5.0).item()
     torch._foreach_add([torch.ones(2), torch.ones(3)], 1.0)
     torch.sub(x, 1, out=torch.empty(4, 6))
+    torch.sub(x, x.flip(0))
 
 
 class Case(unittest.TestCase):
@@ -146,6 +164,49 @@ class EndToEnd(Case):
         self.assertGreater(int(row["xpu_1e-4"]), 0)
         self.assertGreater(float(row["xpu_max"]), 1e-4)
 
+    def failed(self, out: str) -> List[str]:
+        return [name for name, row in self.rows(out).items() if row["is_pass"] == "fail"]
+
+    def plugin(self, name: str, text: str) -> None:
+        with open(os.path.join(self.folder, name + ".py"), "w") as file:
+            file.write(text)
+
+    def test_replaced_kernel(self) -> None:
+        """A kernel under test is not its own reference, nor does it compute the errors."""
+        self.jprof("--cpu_init", "--blacklist", "--factory=load")
+        self.pytest("golden.csv", "-k", "softmax or sub")
+        self.plugin("wrong", ROUNDING.replace("TYPE", "torch.bfloat16"))
+        self.plugin("right", ROUNDING.replace("TYPE", "torch.float64"))
+        self.plugin("nothing", NOTHING)
+        softmax, = self.ops("aten._softmax.default")
+        sub, = self.ops("aten.sub.Tensor")
+        text = self.pytest("right.csv", "-p", "right", "-k", "softmax or sub")
+        self.assertNotIn("skipped", text)
+        text = self.pytest("wrong.csv", "-p", "wrong", "-k", "softmax or sub", wanted=1)
+        self.assertIn(f"{softmax}, aten._softmax.default: output 0: ", text)
+        self.assertEqual(self.failed("wrong.csv"), [softmax])
+        text = self.pytest("nothing.csv", "-p", "nothing", "-k", "softmax or sub", wanted=1)
+        self.assertEqual(self.failed("nothing.csv"), [sub])
+        diff = [os.path.join(BUILD, "plumb"), "summary_diff_check"]
+        text = self.run_in(*diff, "wrong.csv", "golden.csv", "result.csv", wanted=1)
+        self.assertIn(f"first to fail: {softmax}, aten._softmax.default\n", text)
+        self.run_in(*diff, "right.csv", "golden.csv", "result.csv")
+
+    def test_no_clean_process(self) -> None:
+        self.jprof("--cpu_init", "--blacklist", "--factory=load")
+        self.plugin("wrong", ROUNDING.replace("TYPE", "torch.bfloat16"))
+        softmax, = self.ops("aten._softmax.default")
+        for program, why in (("/nowhere/python", "it cannot be started: .*No such file"),
+                             ("/bin/false", "it ended with 1")):
+            self.plugin("blocked", f"import sys\nsys.executable = {program!r}\n")
+            text = self.pytest("a.csv", "-p", "wrong", "-p", "blocked", "-k", "softmax", wanted=1)
+            self.assertRegex(text, "nothing can be judged: kernels of the CPU are replaced, .*"
+                             + why)
+            self.assertEqual(self.failed("a.csv"), [softmax])
+        text = self.run_in(os.path.join(BUILD, "plumb"), "summary_diff_check", "a.csv", "a.csv",
+                           "r.csv", wanted=None)
+        self.assertIn(softmax, open(os.path.join(self.folder, "r.csv")).read())
+
     def check_rows(self, rows: Dict[str, Dict[str, str]]) -> None:
         ops = [entry["op"] for entry in self.data().values()]
         random = sum("randn" in op or "empty" in op for op in ops)
@@ -194,7 +255,7 @@ class EndToEnd(Case):
                     return
                 spec = conftest.Spec(leaf["dtype"], leaf["shape"], leaf["stride"], leaf["Min"],
                                      leaf["Max"], None)
-                x = maker.make(spec, place, torch.device("cpu"), False)
+                x = maker.make(spec, place, torch.device("cpu"))
                 assert str(x.dtype) == leaf["dtype"] and list(x.shape) == leaf["shape"], leaf
                 if 1 not in leaf["shape"] and x.numel():
                     assert list(x.stride()) == leaf["stride"], (leaf, x.stride())

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from plumb import _core
 from plumb.capture.config import Config
-from plumb.capture.leaves import NOTHING, Cache, Encoder, Numbers, same_numbers, tensor_leaf
+from plumb.capture.leaves import NOTHING, Cache, Encoder, Numbers, numbers_of, tensor_leaf
 from plumb.capture.recorder import as_outputs
 from plumb.capture.sink import Call, Parameter, Sink
 from plumb.tensors import view
@@ -95,7 +95,7 @@ class DumpSink(Sink):
         self.saves = config.task == "tensor"
         mode = "structure" if config.task == "structure" else config.summary_mode
         self.bare = config.task == "structure"
-        self.cache = Cache(same_numbers(mode if config.task != "tensor" else "statistics"))
+        self.cache = Cache(numbers_of(mode if config.task != "tensor" else "statistics"))
         self.encoder = Encoder(self.tensor, self.array)
         self.keep = False           # whether tensors of the entry at hand go into files
         self.file: Optional[JsonFile] = None
@@ -259,7 +259,7 @@ class DumpSink(Sink):
                               "output": [None] * len(call.inputs)}
         name = call.title("backward")
         self.begin(name)
-        entry.backward[side][index] = self.encoder.element(grad.detach(), f"{name}.{side}.{index}")
+        entry.backward[side][index] = self.encoder.element(grad, f"{name}.{side}.{index}")
 
     def backward(self, call: Call) -> None:
         entry = call.data
@@ -280,7 +280,7 @@ class DumpSink(Sink):
             self.add(open_name, entry)
             entry = {}
         self.begin(name)
-        entry[parameter.name] = [self.encoder.element(grad.detach(), f"{name}.{parameter.name}")]
+        entry[parameter.name] = [self.encoder.element(grad, f"{name}.{parameter.name}")]
         if last:
             self.grads.pop(parameter.module, None)
             self.add(name, entry)

@@ -50,7 +50,7 @@ def statistics(seen: _core.Tensor, tensor: Tensor) -> Dict[str, Any]:
     return {"Max": high, "Min": low, "Mean": mean if dtype.is_complex else None, "Norm": None}
 
 
-def same_numbers(mode: str) -> Callable[[_core.Tensor, Tensor], Numbers]:
+def numbers_of(mode: str) -> Callable[[_core.Tensor, Tensor], Numbers]:
     """What a summary mode wants of each tensor."""
     if mode == "structure":
         return lambda seen, tensor: Numbers(None, None)

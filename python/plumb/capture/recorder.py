@@ -122,7 +122,6 @@ class Recorder:
         self.notes: List[str] = []
         self.modules: Dict[int, Known] = {}
         self.patches = Patches()
-        self.wrapped: Dict[Tuple[int, str], Wrapped] = {}
         self.risk_level = risk_level
         self.prepared = False
         self.token_range: Optional[Tuple[int, int]] = None
