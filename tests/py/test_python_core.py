@@ -519,7 +519,7 @@ for i in range(40):
             finally:
                 os._exit(status)
         children.append(child)
-print([os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children])
+print([os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children], flush=True)
 if os.fork() == 0:
     sys.exit(0)  # an ordinary end of a child that never used it
 os.wait()
