@@ -21,7 +21,9 @@ from pathlib import Path
 import numpy as np
 import torch
 
+import capture
 import dumps
+import guard
 import precheck
 import report
 import sets
@@ -183,6 +185,17 @@ def measure_precheck(results: Results) -> None:
         f"PyTorch {found.torch:.2f} s")
 
 
+def measure_torch(results: Results) -> None:
+    """What the Python package adds to a training step."""
+    build = Path(PLUMB).parent
+    for setting in capture.SETTINGS:
+        found = capture.measure(build, *setting)
+        results.captures.append(found)
+        say(f"  capture {found.what:15} {found.ratio:7.2f} of a plain step, {found.grown:.0f} MB more")
+    results.guard = guard.measure(build)
+    say(f"  online check {results.guard.call:.1f} us a call let go; past max_checks {results.guard.past:.3f} of a step")
+
+
 def main() -> None:
     if not Path(PLUMB).exists():
         sys.exit(f"bench: there is no {PLUMB}; build it first, or set PLUMB")
@@ -192,6 +205,7 @@ def main() -> None:
     results = Results(TENSORS)
     results.read = read_bandwidth()
     say(f"  reading memory {results.read[0]:.1f} GB/s, with two threads {results.read[1]:.1f}")
+    measure_torch(results)
     measure_precheck(results)
     measure_tiny(results)
     measure_statistics(results)

@@ -1,27 +1,38 @@
 """What the online check costs when it does not check: a call that it lets go, and a training step of a GPT once every
 operator is past max_checks.
 
-    PYTHONPATH=build/python bench/guard.py [LAYERS]
-
-Processor time on one thread, with PyTorch on OpenBLAS; rounds with and without in turn.
+As a program (with PyTorch on OpenBLAS in its library path, and build/python in PYTHONPATH) it measures; prints JSON.
+Processor time on one thread; rounds with and without in turn.
 """
 
 from __future__ import annotations
 
-import contextlib
-import io
-import os
+import json
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
+from capture import environment
+
 ROOT = Path(__file__).resolve().parent.parent
-OPENBLAS = Path("/usr/lib/x86_64-linux-gnu/openblas-pthread")
 CALLS, ROUNDS = 20000, 9
-MICROSECONDS, RATIO = 25.0, 1.05  # the limits
+
+
+@dataclass
+class Guard:
+    call: float = 0.0     # microseconds that watching adds to a call
+    past: float = 0.0     # a step with all operators past max_checks, of one without
+    checked: float = 0.0  # a step in which every operator is checked once
+
+
+def measure(build: Path) -> Guard:
+    done = subprocess.run([sys.executable, __file__], env={**environment(build), "OPENBLAS_NUM_THREADS": "1"},
+                          check=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    return Guard(**json.loads(done.stdout.splitlines()[-1]))
 
 
 def call_cost(log: str) -> float:
@@ -48,8 +59,8 @@ def call_cost(log: str) -> float:
     return (min(watched) - min(plain)) * 1e6
 
 
-def step_cost(log: str, layers: int) -> tuple[float, float, float]:
-    """Seconds of a step; how many times that with all operators past max_checks, and when it is checked."""
+def step_cost(log: str) -> tuple[float, float]:
+    """With all operators past max_checks, and when each is checked, of a plain step."""
     sys.path.insert(0, str(ROOT / "tests" / "py"))
     import gpt_model
     import torch
@@ -57,7 +68,7 @@ def step_cost(log: str, layers: int) -> tuple[float, float, float]:
     import plumb
 
     torch.set_num_threads(1)
-    config = gpt_model.Config(width=512, layers=layers, heads=8, vocab=8000, context=256)
+    config = gpt_model.Config(width=512, layers=4, heads=8, vocab=8000, context=256)
     model, ids = gpt_model.make(config, batch=4)
     optimiser = torch.optim.AdamW(model.parameters())
 
@@ -76,25 +87,17 @@ def step_cost(log: str, layers: int) -> tuple[float, float, float]:
         with plumb.precision_check():
             watched.append(step())
     plumb.disable_precision_check()
-    usual = statistics.median(plain)
-    return usual, statistics.median(b / a for a, b in zip(plain, watched)), checked / usual
+    past = statistics.median(b / a for a, b in zip(plain, watched))
+    return past, checked / statistics.median(plain)
+
 
 
 def main() -> None:
-    if "PLUMB_BENCH_GUARD" not in os.environ:  # again, with the library path that it needs
-        places = {**os.environ, "LD_LIBRARY_PATH": f"{OPENBLAS}:{os.environ.get('LD_LIBRARY_PATH', '')}",
-                  "PLUMB_BENCH_GUARD": "1", "OPENBLAS_NUM_THREADS": "1"}
-        sys.exit(subprocess.run([sys.executable, __file__, *sys.argv[1:]], env=places).returncode)
-    layers = int(sys.argv[1]) if len(sys.argv) > 1 else 4
-    with tempfile.TemporaryDirectory(prefix="plumb-bench-") as folder, contextlib.redirect_stderr(io.StringIO()):
+    with tempfile.TemporaryDirectory(prefix="plumb-bench-") as folder:
         log = str(Path(folder) / "precision.log")
         call = call_cost(log)
-        plain, past, checked = step_cost(log, layers)
-    print(f"  guard, a call let go   {call:7.2f} us more")
-    print(f"  guard, past max_checks {past:7.3f} x of {plain:.2f} s")
-    print(f"  guard, a checked step  {checked:7.2f} x")
-    if call > MICROSECONDS or past > RATIO:
-        sys.exit(f"bench: over the limit of {MICROSECONDS} us a call or {RATIO} x a step")
+        past, checked = step_cost(log)
+    print(json.dumps({"call": call, "past": past, "checked": checked}))
 
 
 if __name__ == "__main__":

@@ -6,7 +6,9 @@ import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import capture
 import commands
+import guard
 import precheck
 import sets
 
@@ -34,6 +36,8 @@ class Results:
     tiny: dict[str, float] = field(default_factory=dict)  # ms, by kind
     json: dict[str, Json] = field(default_factory=dict)  # dump.json without payloads
     precheck: precheck.Precheck = field(default_factory=precheck.Precheck)
+    captures: list[capture.Capture] = field(default_factory=list)
+    guard: guard.Guard = field(default_factory=guard.Guard)
 
 
 Row = tuple[str, str, str, bool]  # what, goal, measured, met
@@ -73,7 +77,28 @@ def goal_rows(results: Results) -> list[Row]:
     at_least(f"pre-check of {precheck.SMALL:,} small APIs", 1000, check.rate, "a second")
     ratio = check.plumb / check.torch
     rows.append(("pre-check of a model's layers", "at most 1.2 of PyTorch's time", f"{ratio:.2f}", ratio <= 1.2))
+    for one in results.captures:
+        if not one.disk:
+            rows.append((f"capture, {one.what}", "at most 1.5 of a plain step", f"{one.ratio:.2f}", one.ratio <= 1.5))
+    room = 64 + 2 * capture.LARGEST
+    grown = max(one.grown for one in results.captures)
+    rows.append(("capture, memory", f"at most {room:.0f} MB more", f"{grown:.0f} MB", grown <= room))
+    watch = results.guard
+    rows.append(("online check, a call let go", "at most 25 us more", f"{watch.call:.1f} us", watch.call <= 25))
+    rows.append(("online check, past max_checks", "at most 1.05 of a plain step", f"{watch.past:.3f}",
+                 watch.past <= 1.05))
     return rows
+
+
+def torch_lines(results: Results) -> list[str]:
+    lines = ["| a training step (GPT, 4 layers, width 512, 4 x 256 tokens) | of a plain step | MB more | of the time added, "
+             "plain writing of the files |", "|---|---:|---:|---:|"]
+    for one in results.captures:
+        disk = f"{one.disk:.2f}" if one.disk else ""
+        lines.append(f"| capture, {one.what} | {one.ratio:.2f} | {one.grown:.0f} | {disk} |")
+    lines.append(f"| online check, every operator checked once | {results.guard.checked:.2f} | | |")
+    lines.append(f"| online check, past max_checks | {results.guard.past:.3f} | | |")
+    return lines
 
 
 def reference_lines(results: Results) -> list[str]:
@@ -162,5 +187,5 @@ def page(results: Results) -> str:
     for what, goal, measured, met in goal_rows(results):
         lines.append(f"| {what} | {goal} | {measured} | {'yes' if met else '**no**'} |")
     lines += ["", "## All numbers", "", *tensor_lines(results), "", *json_lines(results), "",
-              *reference_lines(results)]
+              *reference_lines(results), "", *torch_lines(results)]
     return "\n".join([*lines, "", *other_lines(results)]) + "\n"

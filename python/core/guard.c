@@ -68,6 +68,16 @@ static PyObject *operator_give_up(PyObject *self, PyObject *why)
     Py_RETURN_NONE;
 }
 
+static PyObject *operator_pass_over(PyObject *self, PyObject *why)
+{
+    char *text = core_text(why, "why");
+    if (!text)
+        return NULL;
+    plumb_watch_pass_over(op_of(self), text);
+    free(text);
+    Py_RETURN_NONE;
+}
+
 static PyObject *operator_trouble(PyObject *self, PyObject *what)
 {
     char *text = core_text(what, "what");
@@ -97,20 +107,22 @@ static bool optional_text(PyObject *value, const char *what, char **out)
 
 static PyObject *operator_judge(PyObject *self, PyObject *arguments, PyObject *given)
 {
-    char *keywords[] = {"name", "args", "kwargs", "outputs", "reference", "raised", "where", NULL};
+    char *keywords[] = {"name",   "args",  "kwargs",  "outputs", "reference",
+                        "raised", "where", "changed", NULL};
     PyObject *args, *kwargs, *outputs, *reference = Py_None, *where = Py_None, *answer = NULL;
+    PyObject *changed = Py_None;
     struct plumb_watch_case about = {.call = {.prefix = "Aten"}};
     struct plumb_call sides[2] = {0};
     int raised = 0;
-    if (!PyArg_ParseTupleAndKeywords(arguments, given, "sOO!O|OpO:judge", keywords,
+    if (!PyArg_ParseTupleAndKeywords(arguments, given, "sOO!O|OpOO:judge", keywords,
                                      &about.call.name, &args, &PyDict_Type, &kwargs, &outputs,
-                                     &reference, &raised, &where))
+                                     &reference, &raised, &where, &changed))
         return NULL;
     struct arena arena = {0};
     struct plumb_watch_verdict verdict;
     struct plumb_error err;
     enum plumb_code code;
-    char *stack = NULL;
+    char *stack = NULL, *change = NULL;
     const bool own = reference == Py_None;
     PyObject *none = PyDict_New();
     /* Copies, so that the tensors in them outlive the call whatever other threads do. */
@@ -120,12 +132,13 @@ static PyObject *operator_judge(PyObject *self, PyObject *arguments, PyObject *g
     reference = own ? PyTuple_New(0) : PySequence_Tuple(reference);
     if (!none || !args || !kwargs || !outputs || !reference)
         goto out;
-    if (!optional_text(where, "where", &stack) ||
+    if (!optional_text(where, "where", &stack) || !optional_text(changed, "changed", &change) ||
         !core_read_call(&arena, args, kwargs, &about.call) ||
         !core_read_call(&arena, outputs, none, &sides[0]) ||
         !core_read_call(&arena, reference, none, &sides[1]))
         goto out;
     about.where = stack;
+    about.changed = change;
     about.raised = raised != 0;
     about.outputs = sides[0].args;
     about.n_outputs = sides[0].n_args;
@@ -137,6 +150,7 @@ static PyObject *operator_judge(PyObject *self, PyObject *arguments, PyObject *g
     answer = code ? core_raise(&err) : verdict_object(&verdict);
 out:
     free(stack);
+    free(change);
     arena_free(&arena);
     Py_XDECREF(none);
     Py_XDECREF(args);
@@ -315,10 +329,11 @@ int core_add_guard(PyObject *module)
         {"call", operator_call, METH_NOARGS, "Counts a call: 0 pass, 1 check, 2 quiet."},
         {"claim", operator_claim, METH_O, "Takes a check for a call of that many elements."},
         {"give_up", operator_give_up, METH_O, "There is no reference for this operator."},
+        {"pass_over", operator_pass_over, METH_O, "There is no reference for this call."},
         {"trouble", operator_trouble, METH_O, "A check went wrong inside."},
         {"judge", (PyCFunction)(void (*)(void))operator_judge, METH_VARARGS | METH_KEYWORDS,
-         "judge(name, args, kwargs, outputs, reference=None, raised=False, where=None): the "
-         "verdict."},
+         "judge(name, args, kwargs, outputs, reference=None, raised=False, where=None, "
+         "changed=None): the verdict."},
         {"counts", operator_counts, METH_NOARGS, "calls, checked, failed, troubles, open."},
         {0},
     };

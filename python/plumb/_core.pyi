@@ -139,14 +139,16 @@ class GuardOperator:
         than everything before."""
     def claim(self, elements: int) -> bool:
         """Takes one of the checks for a call with that many elements in its largest input."""
-    def give_up(self, why: str) -> None: ...
+    def give_up(self, why: str) -> None: ...    # no call of it can be checked
+    def pass_over(self, why: str) -> None: ...  # this one cannot
     def trouble(self, what: str) -> None: ...
     def judge(self, name: str, args: Sequence[Value], kwargs: Dict[str, Value],
               outputs: Sequence[Value], reference: Optional[Sequence[Value]] = None,
-              raised: bool = False, where: Optional[str] = None) -> Dict[str, Any]:
+              raised: bool = False, where: Optional[str] = None,
+              changed: Optional[str] = None) -> Dict[str, Any]:
         """Compares, counts, logs and saves: passed, error, output, rtol, atol, max_abs, max_rel,
         max_ulp, message, saved. Without a reference plumb's operator `name` computes it; raised
-        says that a given one is float64."""
+        says that a given one is float64; changed, what the kernel wrote into without leave."""
     def counts(self) -> Dict[str, Any]: ...  # calls, checked, failed, troubles, open
 
 class Guard:

@@ -33,6 +33,13 @@ def current() -> Optional[Checker]:
     return _current
 
 
+def _default_log() -> Path:
+    try:
+        return Path.home() / ".plumb" / "precision.log"
+    except RuntimeError:  # a user whom nobody knows, as in containers
+        return Path(".plumb/precision.log")
+
+
 def enable_precision_check(rtol: float = 1e-4, atol: float = 1e-5, max_checks: int = 10,
                            log_once: bool = True, path: Union[str, "os.PathLike[str]", None] = None,
                            log_format: str = "text", reference: str = "native",
@@ -46,11 +53,15 @@ def enable_precision_check(rtol: float = 1e-4, atol: float = 1e-5, max_checks: i
     global _current
     if reference not in ("native", "float64"):
         raise ValueError(f'reference is "native" or "float64", not {reference!r}')
+    if max_checks < 0 or max_elements < 0:
+        raise ValueError("max_checks and max_elements must not be negative")
     settings: Dict[str, Any] = dict(rtol=rtol, atol=atol, max_checks=max_checks, log_once=log_once,
                                     log_format=log_format, max_elements=max_elements)
-    log = Path("~/.plumb/precision.log").expanduser() if path is None else Path(path)
-    settings["save"] = None if save_failures is False else \
-        str(log.with_suffix(".failures")) if save_failures is True else os.fspath(save_failures)
+    log = _default_log() if path is None else Path(path)
+    if save_failures is True:
+        settings["save"] = None if str(log) == "-" else str(log.with_suffix(".failures"))
+    else:
+        settings["save"] = None if save_failures is False else os.fspath(save_failures)
     try:
         guard = _core.Guard(path=str(log), **settings)
     except _core.Error as error:
@@ -90,7 +101,8 @@ class precision_check:
     """Checks the operators that run in the `with` block on this thread, backward passes included.
 
     include, exclude: operators by base name ("mm"), overload ("add.Tensor") or full name
-    ("aten::add.Tensor"). Does nothing when no check is enabled."""
+    ("aten::add.Tensor"). Does nothing when no check is enabled. Of blocks inside each other the
+    innermost decides."""
 
     def __init__(self, include: Optional[Sequence[str]] = None,
                  exclude: Optional[Sequence[str]] = None) -> None:

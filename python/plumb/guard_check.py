@@ -6,6 +6,7 @@ import threading
 from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 import torch
+from torch.utils import _python_dispatch
 
 from plumb import _core, tensors
 from plumb.clean_worker import CleanWorker, observed
@@ -21,12 +22,25 @@ def is_busy() -> bool:
 
 
 @contextlib.contextmanager
+def _modes_aside() -> Iterator[None]:
+    modes: List[Any] = []
+    while _python_dispatch._get_current_dispatch_mode_stack():
+        modes.append(_python_dispatch._pop_mode())
+    try:
+        yield
+    finally:
+        for mode in reversed(modes):
+            _python_dispatch._push_mode(mode)
+
+
+@contextlib.contextmanager
 def busy() -> Iterator[None]:
-    """The check's own calls are not checked."""
+    """The check's own calls are not checked, and no dispatch mode of the program sees them."""
     before = is_busy()
     _local.busy = True
     try:
-        yield
+        with getattr(_python_dispatch, "_disable_current_modes", _modes_aside)():
+            yield
     finally:
         _local.busy = before
 
@@ -89,6 +103,13 @@ class Entry:
         returns = func._schema.returns
         lists = any("[]" in str(value.type) or "List" in str(value.type) for value in returns)
         self.outputs = None if lists or not returns else len(returns)
+
+    def short_name(self) -> str:
+        return self.name.partition("::")[2] if self.name.startswith("aten::") else self.name
+
+    def known(self) -> bool:
+        """Whether plumb has the operator."""
+        return _core.has_op("Aten", self.short_name())
 
     def replaced(self) -> bool:
         if self.overridden is None:
@@ -168,16 +189,20 @@ def stack_text() -> str:
 
 
 class NoReference(Exception):
-    """Nothing independent of the kernel can say what is right; the message says why."""
+    """Nothing independent of the kernel can say what is right; the message says why. `ever`: nor
+    will it of another call of that operator."""
+
+    def __init__(self, why: str, ever: bool = False) -> None:
+        super().__init__(f"no reference: {why}")
+        self.ever = ever
 
 
 def own_reference(entry: Entry, args: List[Any], kwargs: Dict[str, Any]) -> Optional[List[Any]]:
     """plumb's float64 operator; None when it has none for such a call."""
-    name = entry.name.partition("::")[2] if entry.name.startswith("aten::") else entry.name
-    if not _core.has_op("Aten", name):
+    if not entry.known():
         return None
     try:
-        outputs = _core.run_op("Aten", name, args, kwargs)[0]
+        outputs = _core.run_op("Aten", entry.short_name(), args, kwargs)[0]
     except (_core.Error, TypeError):
         return None
     if entry.outputs is not None and len(outputs) != entry.outputs:
@@ -196,6 +221,42 @@ def native_reference(entry: Entry, args: Any, kwargs: Any) -> List[Any]:
         raise NoReference(f"the CPU refuses it ({first})") from None
 
 
+def native_types(entry: Entry, args: Any, kwargs: Any) -> Optional[List[torch.dtype]]:
+    """The types of the results as PyTorch itself has them; None where only running it would tell."""
+    meta = lambda tensor: torch.empty_like(tensor, device="meta")
+    if entry.changes or not any(True for _ in walk((args, kwargs))):
+        return None
+    try:
+        results = observed(entry.func, entry.func(*replace(args, meta), **replace(kwargs, meta)),
+                           tuple(args))
+    except Exception:  # it has no form for tensors without values
+        return None
+    found = [getattr(result, "dtype", None) for result in results]
+    return None if None in found else found
+
+
+def as_typed(value: _core.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """A float64 reference in the type that its operator has."""
+    tensor = torch.empty(value.shape, dtype=getattr(torch, value.dtype))
+    value.copy_into(tensor.data_ptr(), value.nbytes)
+    return tensor.to(dtype)
+
+
+# PyTorch's schemas do not say that these change running statistics.
+UNTOLD_CHANGES = ("batch_norm", "instance_norm")
+
+
+def changed_inputs(entry: Entry, now: List[torch.Tensor],
+                   before: List[torch.Tensor]) -> Optional[str]:
+    """Which tensors the kernel wrote into though its operator does not."""
+    if entry.changes or any(word in entry.name for word in UNTOLD_CHANGES):
+        return None
+    for number, (new, old) in enumerate(zip(now, before)):
+        if new is not old and tensors.view(new).crc32() != tensors.view(old).crc32():
+            return f"the kernel changed its input tensor {number}"
+    return None
+
+
 class Checker:
     """Checks calls for one guard. Thread-safe."""
 
@@ -203,6 +264,7 @@ class Checker:
         self.guard = guard
         self.prefer_float64 = prefer_float64
         self.worker = CleanWorker()
+        self.closed = False
 
     def entry(self, func: Any, kernel: bool = False) -> Entry:
         return Entry(func, self.guard.operator(full_name(func), why_unfit(func)), kernel)
@@ -210,6 +272,8 @@ class Checker:
     def run(self, entry: Entry, call: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> Any:
         """Makes the call, and checks it if it can. What the call returns or raises is passed on as
         it is; what goes wrong in the check is counted."""
+        if self.closed:
+            return call(*args, **kwargs)
         given = None
         try:
             with busy():
@@ -240,7 +304,8 @@ class Checker:
             return None
         if not entry.op.claim(max((tensor.numel() for tensor in given), default=0)):
             return None
-        if entry.changes:
+        # What is no kernel of PyTorch for the CPU may write where it should not.
+        if entry.changes or entry.replaced() or any(t.device.type != "cpu" for t in given):
             copy = lambda tensor: tensor.detach().clone()
             return replace(args, copy), replace(kwargs, copy), given
         return args, kwargs, given
@@ -253,16 +318,30 @@ class Checker:
         try:
             values, options = to_core(list(before)), to_core(named)
             results = to_core(outputs)
+            changed = changed_inputs(entry, inputs, [*walk(before), *walk(named)])
         except _core.Error as error:  # wrappers without memory: fake tensors and the like
-            entry.op.give_up(str(error))
+            entry.op.pass_over(str(error))
             return
         try:
             reference, raised = self._reference(entry, before, named, inputs, values, options)
         except NoReference as error:
-            entry.op.give_up(f"no reference: {error}")
+            (entry.op.give_up if error.ever else entry.op.pass_over)(str(error))
             return
-        name = entry.name.partition("::")[2] if entry.name.startswith("aten::") else entry.name
-        entry.op.judge(name, values, options, results, reference, raised, stack_text())
+        if raised and (entry.replaced() or any(t.device.type != "cpu" for t in inputs)):
+            reference, raised = self._typed(entry, before, named, outputs, reference)
+        entry.op.judge(entry.short_name(), values, options, results, reference, raised,
+                       stack_text(), changed)
+
+    @staticmethod
+    def _typed(entry: Entry, args: Any, kwargs: Any, outputs: List[Any],
+               reference: List[Any]) -> Tuple[List[Any], bool]:
+        """A float64 reference says nothing of the type of a result; where that is wrong, one that
+        does, and whether it is still float64."""
+        types = native_types(entry, args, kwargs)
+        given = [getattr(output, "dtype", None) for output in outputs]
+        if types is None or types == given or not len(types) == len(given) == len(reference):
+            return reference, True
+        return to_core([as_typed(*pair) for pair in zip(reference, types)]), False
 
     def _reference(self, entry: Entry, before: Any, named: Any, inputs: List[torch.Tensor],
                    values: List[Any], options: Dict[str, Any]) -> Tuple[List[Any], bool]:
@@ -273,9 +352,17 @@ class Checker:
             if outputs is not None:
                 return outputs, True
         if not on_cpu and not (replaced and is_overridden(entry.func)):
-            return to_core(native_reference(entry, before, named)), False
+            try:
+                return to_core(native_reference(entry, before, named)), False
+            except NoReference:  # half types, say
+                outputs = own_reference(entry, values, options)
+                if outputs is None:
+                    raise
+                return outputs, True
         if not replaced:
-            raise NoReference("the native kernel itself ran, and plumb has no such operator")
+            if entry.known():
+                raise NoReference("the native kernel itself ran, and plumb's does not take it so")
+            raise NoReference("the native kernel itself ran, and plumb has no such operator", True)
         try:
             outputs = self.worker.run(entry.name, tuple(to_cpu(before)), to_cpu(named))
         except RuntimeError as error:
@@ -283,4 +370,5 @@ class Checker:
         return to_core(outputs), False
 
     def close(self) -> None:
+        self.closed = True
         self.worker.close()

@@ -1,6 +1,7 @@
 """Seeing every operator of a thread: a dispatch mode that goes when nothing is left to see."""
 
 import sys
+import threading
 from typing import Any, Dict, List, Optional, Tuple
 
 from torch.utils import _python_dispatch
@@ -8,6 +9,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from plumb import _core
 from plumb.guard_check import CHECK, QUIET, Checker, Entry, full_name, is_busy
+
+
+_local = threading.local()  # watchers: those at work on this thread, the innermost last
 
 
 class Watcher(TorchDispatchMode):
@@ -19,11 +23,16 @@ class Watcher(TorchDispatchMode):
         self.entries: Dict[Any, Any] = {}
         self.gone = False     # taken off the stack before the end of the `with` block
         self.leaving = False  # waiting for a moment to do so
+        self.covered = False  # another one inside it sees the calls
         # Operators that are not to be watched here are counted all the same, to see a pass end.
         self.other = checker.guard.operator("plumb::other", "not included")
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Tuple[Any, ...] = (),
                            kwargs: Optional[Dict[str, Any]] = None) -> Any:
+        if self.covered or self.checker.closed:
+            if self.checker.closed and not self.leaving:
+                self.leave()
+            return func(*args, **kwargs) if kwargs else func(*args)
         entry = self.entries.get(func)
         if entry is None:
             entry = self.learn(func)
@@ -84,8 +93,24 @@ class Watcher(TorchDispatchMode):
             _python_dispatch._push_mode(mode)
         self.gone = True
 
+    def __enter__(self) -> "Watcher":
+        self._stand([*getattr(_local, "watchers", ()), self])
+        return super().__enter__()
+
+    @staticmethod
+    def _stand(watchers: List["Watcher"]) -> None:
+        _local.watchers = watchers
+        for watcher in watchers:
+            watcher.covered = watcher is not watchers[-1]
+
     def __exit__(self, *exception: Any) -> None:
+        self._stand([watcher for watcher in _local.watchers if watcher is not self])
         if sys.getprofile() == self.on_event:
             sys.setprofile(None)
-        if not self.gone:
+        if self.gone:
+            return
+        stack = _python_dispatch._get_current_dispatch_mode_stack()
+        if stack and stack[-1] is self:
             super().__exit__(*exception)
+        else:  # blocks of generators need not end in the order that they began in
+            self.remove()

@@ -66,7 +66,13 @@ class PrecisionCheckRegister:
 
     def register_impl(self, key: str, fn: Callable[..., Any],
                       dispatch_key: Optional[str] = None) -> None:
-        kernel = checked(fn, key) if guard.current() is not None else fn
+        kernel, checker = fn, guard.current()
+        if checker is not None:
+            try:
+                kernel = checked(fn, key)
+            except (AttributeError, RuntimeError):  # torch.library takes it all the same
+                full = key if "::" in key else f"aten::{key}"
+                checker.guard.operator(full).give_up("this PyTorch has no such operator")
         self.lib.impl(key.partition("::")[2] or key, kernel, dispatch_key or self.dispatch_key)
         self.all_ops.append(getattr(fn, "__name__", key))
         self.all_keys.append(key)

@@ -179,10 +179,11 @@ def assert_close(actual: Any, expected: Any, standard: str = "allclose",
     """Raises AssertionError, with what to look at, unless all of actual is as expected. Tolerances
     that are not given fit the coarser of the two types; integers must be equal. A Python number is
     expected of every element."""
+    __tracebackhide__ = True  # pytest shows the caller's line then
     if _is_path(actual) or _is_path(expected):
         report = compare(actual, expected, standard, **_given(rtol, atol, equal_nan), **settings)
         if not report:
-            raise AssertionError("\n" + str(report))
+            raise AssertionError(f"{report.closing}\n{report.table.text(wide=True)}")
         return
     told = _given(rtol, atol, equal_nan)
     failed: List[str] = []
@@ -197,7 +198,7 @@ def assert_close(actual: Any, expected: Any, standard: str = "allclose",
     if len(failed) > len(shown):
         shown.append(f"... and {len(failed) - len(shown)} more of {total}; "
                      "print(plumb.compare(actual, expected)) shows all")
-    raise AssertionError("\n" + "\n\n".join(shown))
+    raise AssertionError("\n\n".join(shown))
 
 
 def _given(rtol: Optional[float], atol: Optional[float], equal_nan: bool) -> Dict[str, Any]:

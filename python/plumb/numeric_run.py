@@ -196,7 +196,7 @@ class _Check:
         if "output" in kinds:
             pairs(iteration, "output", self.before.outputs, self.after.outputs)
         if "gradient" in kinds or "step" in kinds:
-            self._backward()
+            self._backward(iteration)
         if "gradient" in kinds:
             pairs(iteration, "gradient", self.before.gradients(), self.after.gradients())
         if "step" in kinds:
@@ -204,20 +204,27 @@ class _Check:
             self.after.step()
             pairs(iteration, STEP, self.before.parameters(), self.after.parameters())
 
-    def _backward(self) -> None:
-        """From the first output of both; one without a gradient is told, and the next is taken."""
+    def _backward(self, iteration: int) -> None:
+        """From the first output of both; one without a gradient is told, and the next is taken. A
+        gradient that only one side can have is a difference."""
         outputs = [side.first_differentiable() for side in (self.before, self.after)]
-        if None in outputs or outputs[0] != outputs[1]:
-            told = ["no output" if name is None else name for name in outputs]
-            self.comparer.note("no gradients were compared: what has a grad_fn first is "
-                               f"{told[0]} before and {told[1]} after")
+        if outputs == [None, None]:
+            self.comparer.note("no gradients were compared: no output has a grad_fn")
             return
+        if outputs[0] != outputs[1]:
+            told = ["no output" if name is None else name for name in outputs]
+            self.comparer.note(f"what has a grad_fn first is {told[0]} before and {told[1]} after")
+            if "gradient" in self.options.kinds:
+                lone = [{name: None} if name is not None else {} for name in outputs]
+                self.comparer.pairs(iteration, "gradient", lone[0], lone[1])
         first = next(iter(self.before.outputs))
-        if outputs[0] != first:
+        if outputs[0] == outputs[1] != first:
             self.comparer.note(f"{first} has no grad_fn; gradients are those of {outputs[0]}")
-        for side in (self.before, self.after):
+        for side, output in zip((self.before, self.after), outputs):
+            if output is None:
+                continue
             try:
-                side.backward(outputs[0])
+                side.backward(output)
             except Exception as error:
                 raise _Failed(side.name, "has no backward", error) from error
 

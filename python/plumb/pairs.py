@@ -59,6 +59,8 @@ class Result:
         if not self.tensors:
             return f"{where}{self.reason}"
         target, golden = self.tensors
+        if not name and target.shape == golden.shape:
+            where = "the tensors differ: "
         lines = [f"{where}{self.headline or self.reason}"]
         lines.append(f"  actual:   {target.dtype} {leaves.shape_text(target)}")
         lines.append(f"  expected: {golden.dtype} {leaves.shape_text(golden)}")
@@ -201,6 +203,13 @@ def _ulps(difference: float, expected: float, dtype: str) -> Optional[float]:
     return abs(difference) / math.ldexp(1.0, max(exponent, lowest) - precision)
 
 
+def _unit(target: Tensor, golden: Tensor) -> str:
+    """The type whose ULPs count: the coarser floating one. No result of that type could be nearer
+    than half an ULP of it."""
+    types = [side.dtype for side in (target, golden) if side.dtype in _FLOATS]
+    return min(types, key=lambda dtype: _FLOATS[dtype][0]) if types else golden.dtype
+
+
 def _element_line(title: str, index: int, target: Tensor, golden: Tensor) -> str:
     actual, expected = element(target, index), element(golden, index)
     line = (f"  {title} at {_position(index, target.shape)}: actual {_number_text(actual)}, "
@@ -212,8 +221,9 @@ def _element_line(title: str, index: int, target: Tensor, golden: Tensor) -> str
     line += f", difference {size:.6g}" if isinstance(size, float) else f", difference {size}"
     if isinstance(difference, complex) or isinstance(expected, complex):
         return line
-    ulps = _ulps(float(difference), float(expected), golden.dtype)
-    return line if ulps is None else f"{line} ({ulps:.4g} ULP of {golden.dtype})"
+    unit = _unit(target, golden)
+    ulps = _ulps(float(difference), float(expected), unit)
+    return line if ulps is None else f"{line} ({ulps:.4g} ULP of {unit})"
 
 
 def _elements(target: Tensor, golden: Tensor, result: Result) -> List[str]:
@@ -248,7 +258,7 @@ def _hints(target: Tensor, golden: Tensor) -> Iterator[str]:
     if found["target_nan"] and found["golden_nan"]:
         yield "NaN on both sides; equal_nan=True lets them count as equal"
     if math.isfinite(found["max_abs"]) and found["max_abs"] > 0:
-        yield from _number_hints(found, target.dtype, golden.dtype)
+        yield from _number_hints(found, target, golden)
 
 
 def _shape_hints(actual: Tuple[int, ...], expected: Tuple[int, ...]) -> Iterator[str]:
@@ -260,7 +270,7 @@ def _shape_hints(actual: Tuple[int, ...], expected: Tuple[int, ...]) -> Iterator
         yield "the same number of elements: reshape one side"
 
 
-def _number_hints(found: Dict[str, Any], actual: str, expected: str) -> Iterator[str]:
+def _number_hints(found: Dict[str, Any], target: Tensor, golden: Tensor) -> Iterator[str]:
     norm, wanted = found["target_norm"], found["golden_norm"]
     if found["count"] == 1:
         return
@@ -276,7 +286,7 @@ def _number_hints(found: Dict[str, Any], actual: str, expected: str) -> Iterator
         offset = found["target_mean"] - found["golden_mean"]
         yield f"actual - expected is the same everywhere: {offset:.6g}"
     else:
-        yield from _rounding_hint(found, actual, expected)
+        yield from _rounding_hint(found, target, golden)
 
 
 def _constant(found: Dict[str, Any]) -> bool:
@@ -285,12 +295,38 @@ def _constant(found: Dict[str, Any]) -> bool:
             and found["error_balance"] == 1)
 
 
-def _rounding_hint(found: Dict[str, Any], actual: str, expected: str) -> Iterator[str]:
-    """Errors of the size that a coarser type leaves, when neither side is of it."""
-    for dtype in ("float16", "bfloat16"):
+def _sample(tensor: Tensor) -> List[float]:
+    """Up to 256 elements, spread evenly."""
+    step = -(-tensor.count // 256)
+    return [element(tensor, index) for index in range(0, tensor.count, step)]
+
+
+def _on_grid(values: List[float], bits: int) -> bool:
+    """Whether so many stored mantissa bits are enough for every value."""
+    for value in values:
+        if math.isfinite(value) and not math.ldexp(math.frexp(value)[0], bits + 1).is_integer():
+            return False
+    return True
+
+
+def _rounding_hint(found: Dict[str, Any], target: Tensor, golden: Tensor) -> Iterator[str]:
+    """Signs of a coarser type, when neither side is of it: values that it holds exactly, or errors
+    of the size that it leaves."""
+    sides = [_FLOATS.get(side.dtype, (0, 0))[0] for side in (target, golden)]
+    actual = expected = None
+    for dtype, also in (("bfloat16", ""), ("float16", " or TF32")):
         bits = _FLOATS[dtype][0]
-        finer = all(_FLOATS.get(side, (0, 0))[0] > bits for side in (actual, expected))
-        if finer and 2.0 ** -(bits + 4) < found["max_rel"] <= 2.0 ** -(bits + 1) * 1.01:
+        if min(sides) <= bits or not found["max_rel"] < 2.0 ** (4 - bits):
+            continue
+        if actual is None:
+            actual, expected = _sample(target), _sample(golden)
+        if _on_grid(actual, bits) and not _on_grid(expected, bits):
+            yield (f"looks like {dtype} rounding: {dtype} holds every value of actual exactly, but "
+                   f"not those of expected; was it computed in {dtype}{also}?")
+            return
+    for dtype, also in (("float16", " or TF32"), ("bfloat16", "")):
+        bits = _FLOATS[dtype][0]
+        if min(sides) > bits and 2.0 ** -(bits + 4) < found["max_rel"] <= 1.01 * 2.0 ** -(bits + 1):
             yield (f"looks like {dtype} rounding: no relative error is above 2^-{bits + 1}; was a "
-                   f"part computed in {dtype}{' or TF32' if dtype == 'float16' else ''}?")
+                   f"part computed in {dtype}{also}?")
             return

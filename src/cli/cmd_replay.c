@@ -67,23 +67,49 @@ static void put_python(FILE *out, const char *text)
     fputc('\'', out);
 }
 
+/* How the test finds the failure: from the folder that the test lies in where both have a folder in
+ * common, so that they can be moved together; both paths are absolute, `test` is a file that is
+ * there. */
+static void put_failure(FILE *out, const char *failure, const char *test)
+{
+    size_t common = 0; /* what both begin with, up to a slash and with it */
+    for (size_t k = 0; failure[k] && failure[k] == test[k]; k++)
+        if (failure[k] == '/')
+            common = k + 1;
+    if (common <= 1) { /* nothing but the root */
+        put_python(out, failure);
+        return;
+    }
+    fputs("os.path.join(os.path.dirname(os.path.abspath(__file__))", out);
+    for (const char *c = test + common; (c = strchr(c, '/')); c++)
+        fputs(", \"..\"", out);
+    fputs(", ", out);
+    put_python(out, failure + common);
+    fputs(")", out);
+}
+
 /* A test of the kernel that is registered now, with the inputs of the failure. */
 static int write_test(const struct replay_options *options)
 {
-    char *path = realpath(options->path, NULL);
+    char *path = realpath(options->path, NULL), *test = NULL;
     FILE *out = path ? fopen(options->pytest, "wx") : NULL;
-    if (!out) {
+    if (out)
+        test = realpath(options->pytest, NULL);
+    if (!test) {
         cli_message("%s: cannot be written, or is there already", options->pytest);
+        if (out)
+            fclose(out);
         free(path);
         return CLI_UNUSABLE;
     }
     fputs("\"\"\"Made by plumb replay: an operator call that once failed the precision "
           "check.\"\"\"\n\n"
+          "import os\n"
           "import unittest\n\n"
           "import plumb.guard\n\n"
           "FAILURE = ",
           out);
-    put_python(out, path);
+    put_failure(out, path, test);
     fputs("\n\n\nclass Replay(unittest.TestCase):\n"
           "    def test_call(self) -> None:\n"
           "        verdict = plumb.guard.replay(FAILURE)\n"
@@ -93,6 +119,7 @@ static int write_test(const struct replay_options *options)
           out);
     const bool fine = fclose(out) == 0;
     free(path);
+    free(test);
     if (!fine)
         cli_message("%s: cannot be written", options->pytest);
     else

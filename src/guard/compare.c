@@ -19,6 +19,7 @@ static const char *const fault_names[] = {
     [PLUMB_FAULT_DTYPE] = "dtype_mismatch",
     [PLUMB_FAULT_MISSING] = "missing_output",
     [PLUMB_FAULT_COUNT] = "output_count_mismatch",
+    [PLUMB_FAULT_INPUT] = "input_changed",
 };
 _Static_assert(sizeof fault_names / sizeof *fault_names == PLUMB_FAULTS, "a name for each fault");
 

@@ -43,7 +43,7 @@ struct plumb_watch_op {
     struct plumb_watch *watch;
     const char *name;    /* as the log calls it: "add.Tensor", "mm", "my_ops::f" */
     const char *full;    /* "aten::add.Tensor" */
-    const char *skipped; /* why it is never checked, or NULL */
+    const char *skipped; /* why it, or a call of it, was not checked, or NULL */
     atomic_bool open;
     atomic_uint_fast64_t calls, claimed;
     atomic_uint_fast64_t too_large; /* calls in a row */
@@ -61,6 +61,9 @@ struct plumb_watch_op {
 const char *op_short_name(const char *name, size_t *length);
 
 /* ---- The log (log.c) ------------------------------------------------------------------------- */
+
+/* Makes the folders that the file lies in; path is as it was afterwards. */
+void make_folders(char *path);
 
 enum plumb_code log_open(struct plumb_watch *watch, struct plumb_error *err);
 

@@ -2,6 +2,7 @@
 #include "guard/guard.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 /* ---- Tolerances ------------------------------------------------------------------------------ */
@@ -89,6 +90,10 @@ enum plumb_code plumb_watch_judge(struct plumb_watch_op *op, const struct plumb_
                                  tolerance_of(first_float, op->watch->atol), out, err);
     if (code)
         goto out;
+    if (out->fault == PLUMB_FAULT_NONE && about->changed) {
+        out->fault = PLUMB_FAULT_INPUT;
+        snprintf(out->message, sizeof out->message, "%s", about->changed);
+    }
     if (out->fault != PLUMB_FAULT_NONE)
         report(op, about, reference, n, raised, out);
     count(op, about, out);

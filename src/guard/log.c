@@ -10,8 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Makes the folders that the file lies in. */
-static void make_folders(char *path)
+void make_folders(char *path)
 {
     for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
         *slash = '\0';

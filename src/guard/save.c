@@ -223,6 +223,10 @@ static void make_folder(struct saver *s, const struct plumb_watch *watch,
     for (char *c = name; *c; c++)
         if (*c == '/' || *c == ':')
             *c = '_';
+    char above[1024];
+    const int length = snprintf(above, sizeof above, "%s", watch->save);
+    if (length > 0 && (size_t)length < sizeof above)
+        make_folders(above);
     int failed = mkdir(watch->save, 0777) && errno != EEXIST;
     for (unsigned k = 0; !failed && k < MOST_FOLDERS; k++) {
         const int n = snprintf(s->folder, sizeof s->folder, "%s/%s.%u", watch->save, name, k);

@@ -99,7 +99,7 @@ static void say_skipped(struct buf *out, const struct plumb_watch *watch, const 
         if (!op->skipped || strcmp(op->skipped, why) != 0)
             continue;
         buf_printf(out, "%s%s", n ? ", " : "not checked, ", n ? "" : why);
-        buf_printf(out, "%s%s", n ? "" : ": ", op->name);
+        buf_printf(out, "%s%s%s", n ? "" : ": ", op->name, op->checked ? " (some calls)" : "");
         n++;
     }
     if (n)

@@ -200,13 +200,18 @@ bool plumb_watch_claim(struct plumb_watch_op *op, uint64_t elements)
     return false;
 }
 
-void plumb_watch_give_up(struct plumb_watch_op *op, const char *why)
+void plumb_watch_pass_over(struct plumb_watch_op *op, const char *why)
 {
-    atomic_store(&op->open, false);
     pthread_mutex_lock(&op->watch->lock);
     if (!op->skipped)
         op->skipped = arena_copy(&op->watch->arena, why, strlen(why));
     pthread_mutex_unlock(&op->watch->lock);
+}
+
+void plumb_watch_give_up(struct plumb_watch_op *op, const char *why)
+{
+    atomic_store(&op->open, false);
+    plumb_watch_pass_over(op, why);
 }
 
 void plumb_watch_trouble(struct plumb_watch_op *op, const char *what)

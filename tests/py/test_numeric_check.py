@@ -308,6 +308,25 @@ class Models(unittest.TestCase):
         report = self.equal(First(False), vectors())
         self.assertTrue(any("no gradients were compared" in note for note in report.notes))
 
+    def test_gradients_that_only_one_side_has(self) -> None:
+        class Cut(Mlp):
+            def forward(self, x: torch.Tensor) -> torch.Tensor:
+                return super().forward(x).detach()
+        torch.manual_seed(5)
+        cut = Cut()
+        for sides, where in (((mlp(), cut), "only before"), ((cut, mlp()), "only after")):
+            report = plumb.numeric_check(*sides, vectors(), 1)
+            self.assertFalse(report, str(report))
+            self.assertEqual([(row.name, row.reason) for row in report.failures
+                              if row.kind == "gradient"], [("output.0", where)])
+            # One side has stepped, the other could not.
+            self.assertEqual(failed(report, "parameter after step"),
+                             {"a.weight", "a.bias", "b.weight", "b.bias"})
+            self.assertTrue(any("has a grad_fn first" in note for note in report.notes))
+        self.assertFalse(plumb.numeric_check(mlp(), cut, vectors(), 1, compare=["step"]))
+        self.assertFalse(plumb.numeric_check(mlp(), cut, vectors(), 1, requires_optimizer=False))
+        self.assertTrue(plumb.numeric_check(mlp(), cut, vectors(), 1, compare=["output"]))
+
     def test_nan_gradients_are_compared(self) -> None:
         class Root(nn.Module):
             def __init__(self) -> None:

@@ -5,6 +5,7 @@ import io
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -573,6 +574,29 @@ class Logs(OnlineCheck):
         environment = {**os.environ, "PYTHONPATH": str(BUILD / "python")}
         self.assertEqual(subprocess.run(["/usr/bin/python3", test], env=environment,
                                         stderr=subprocess.DEVNULL).returncode, 0)
+        self.assertNotIn(self.folder.name, test.read_text())
+        deeper = Path(self.folder.name) / "tests" / "kernels" / "test_neg.py"
+        deeper.parent.mkdir(parents=True)
+        subprocess.run([BUILD / "plumb", "replay", folder, "--pytest", deeper],
+                       stdout=subprocess.DEVNULL)
+        other = "/var/tmp" if self.folder.name.startswith("/dev/") else "/dev/shm"
+        far = Path(other) / f"plumb_test_neg_{os.getpid()}.py"
+        self.addCleanup(far.unlink)
+        subprocess.run([BUILD / "plumb", "replay", folder, "--pytest", far],
+                       stdout=subprocess.DEVNULL)
+        self.assertIn(f"FAILURE = '{os.path.realpath(folder)}'\n", far.read_text())
+        # Test and failure are found where they are moved together.
+        moved = tempfile.TemporaryDirectory()
+        self.addCleanup(moved.cleanup)
+        shutil.copytree(self.folder.name, moved.name, dirs_exist_ok=True)
+        folder.rename(folder.with_name("elsewhere"))
+        for name in ("test_neg.py", "tests/kernels/test_neg.py"):
+            done = subprocess.run(["/usr/bin/python3", Path(moved.name) / name], env=environment,
+                                  text=True, cwd="/", stderr=subprocess.PIPE)
+            self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertNotEqual(subprocess.run(["/usr/bin/python3", test], env=environment,
+                                           stderr=subprocess.DEVNULL).returncode, 0)
+        folder.with_name("elsewhere").rename(folder)
         verdict = guard.replay(folder)
         self.assertTrue(verdict["passed"])
         with registered(neg=lambda x: x + 1):

@@ -2,6 +2,7 @@
 
 import json
 import os
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -71,6 +72,43 @@ class TestAssertClose(Case):
                             torch.tensor([1.0, 2.0, 3.0 + 3 * 2**-16]), rtol=1e-6)
         self.assertIn("(192 ULP of float32)", text)
 
+    def test_ulps_are_of_the_coarser_type(self) -> None:
+        exact = torch.tensor([1.0, 3.0], dtype=torch.float64)
+        for dtype, ulp in ((torch.float32, 2.0**-22), (torch.float16, 2.0**-9),
+                           (torch.bfloat16, 2.0**-6)):
+            other = exact.clone()
+            other[1] += 4 * ulp
+            unit = str(dtype)[len("torch."):]
+            for actual, expected in ((other.to(dtype), exact), (exact, other.to(dtype))):
+                text = self.message(actual, expected, rtol=0, atol=0)
+                self.assertIn(f"(4 ULP of {unit})", text)
+        text = self.message(torch.tensor([3.0 + 2.0**-20]), [3.0], rtol=0, atol=0)
+        self.assertIn("(4 ULP of float32)", text)
+
+    def test_first_line(self) -> None:
+        """All that a summary of pytest shows."""
+        x = self.x
+        for actual, expected, start in (
+                (x + 1, x, "the tensors differ: 2048 of 2048 elements (100%) differ by more than"),
+                ({"w": x + 1}, {"w": x}, "w: 2048 of 2048 elements"),
+                (x, x[0], "shapes differ: [64, 32] against [32]")):
+            self.assertEqual(self.message(actual, expected)[:len(start)], start)
+        np.savez(self.folder / "a.npz", x=np.ones(4))
+        text = self.message(self.folder / "a.npz", {"x": np.zeros(4)})
+        self.assertRegex(text.splitlines()[0], "1 compared: 0 pass, 1 fail; .*first failure: x")
+
+    def test_pytest_shows_the_callers_line(self) -> None:
+        (self.folder / "test_it.py").write_text(
+            "import plumb\n\ndef test_it():\n    plumb.assert_close(1.0, 2.0)  # here\n")
+        done = subprocess.run(["/usr/bin/python3", "-m", "pytest", "-p", "no:cacheprovider",
+                               str(self.folder / "test_it.py")], text=True, stdout=subprocess.PIPE,
+                              env={**os.environ, "PYTHONPATH": str(BUILD / "python"),
+                                   "COLUMNS": "200"})
+        self.assertEqual(done.returncode, 1, done.stdout)
+        self.assertIn(">       plumb.assert_close(1.0, 2.0)  # here", done.stdout)
+        self.assertNotIn("notebook.py", done.stdout)
+        self.assertRegex(done.stdout, "FAILED .*test_it - AssertionError: the tensors differ: 1 of")
+
     def test_other_standards(self) -> None:
         text = self.message(self.x + 1, self.x, standard="xray")
         self.assertIn("max_abs 1", text)
@@ -88,6 +126,10 @@ class TestAssertClose(Case):
                 (-x, x, "the sign is the other way round"), (x * 0, x, "actual is zero everywhere"),
                 (x.half().float(), x, "looks like float16 rounding"),
                 (x.bfloat16().float(), x, "looks like bfloat16 rounding"),
+                (x * 2.0**-9 * torch.rand(64, 32) + x, x, "no relative error is above 2^-8"),
+                (x.bfloat16().softmax(1).float(), x.double().softmax(1),
+                 "bfloat16 holds every value of actual exactly"),
+                (x.half().double(), x.double(), "was it computed in float16 or TF32?"),
                 (y, x, "NaN only in actual, 1 of 2048"),
                 (x, y, "NaN only in expected"), (y, y, "equal_nan=True"),
                 (z, x, "+inf only in actual"),

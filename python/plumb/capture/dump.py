@@ -4,6 +4,7 @@ Entries are written when a call is over, each time with the end of the file, whi
 replaces: a program that is killed leaves a dump that can be read.
 """
 
+import contextlib
 import linecache
 import os
 from typing import Any, Dict, List, Optional, Tuple
@@ -14,7 +15,7 @@ from plumb import _core
 from plumb.capture.config import Config
 from plumb.capture.leaves import NOTHING, Cache, Encoder, Numbers, numbers_of, tensor_leaf
 from plumb.capture.recorder import as_outputs
-from plumb.capture.sink import Call, Parameter, Sink
+from plumb.capture.sink import Call, Parameter, Sink, written_errors
 from plumb.tensors import view
 
 END = b"\n }\n}"
@@ -22,9 +23,14 @@ END = b"\n }\n}"
 
 def write_whole(path: str, text: str) -> None:
     part = f"{path}.part"
-    with open(part, "w", encoding="utf-8") as file:
-        file.write(text)
-    os.replace(part, path)
+    try:
+        with open(part, "w", encoding="utf-8") as file:
+            file.write(text)
+        os.replace(part, path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            os.unlink(part)
+        raise
 
 
 class JsonFile:
@@ -33,22 +39,33 @@ class JsonFile:
     def __init__(self, path: str, header: Dict[str, Any]) -> None:
         self.file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
         text = _core.json_text({**header, "data": {}})
-        self.at = 0
-        self.first = True
-        self.write(text[:text.rindex("{") + 1].encode())
+        self.at = self.body = 0
+        try:
+            self.write(text[:text.rindex("{") + 1].encode())
+        except OSError:
+            self.close()
+            raise
+        self.body = self.at
 
     def write(self, text: bytes) -> None:
-        os.lseek(self.file, self.at, os.SEEK_SET)
-        whole = text + END
-        done = 0
-        while done < len(whole):
-            done += os.write(self.file, whole[done:] if done else whole)
+        try:
+            self._put(text + END)
+        except OSError:  # a full disk has room for the end that was there
+            with contextlib.suppress(OSError):
+                self._put(END)
+                os.ftruncate(self.file, self.at + len(END))
+            raise
         self.at += len(text)
+
+    def _put(self, text: bytes) -> None:
+        os.lseek(self.file, self.at, os.SEEK_SET)
+        done = 0
+        while done < len(text):
+            done += os.write(self.file, text[done:] if done else text)
 
     def add(self, name: str, value: Any) -> None:
         text = f"{_core.json_text(name)}: {_core.json_text(value, 2)}"
-        self.write(f"{'' if self.first else ','}\n  {text}".encode())
-        self.first = False
+        self.write(f"{'' if self.at == self.body else ','}\n  {text}".encode())
 
     def close(self) -> None:
         os.close(self.file)
@@ -126,13 +143,13 @@ class DumpSink(Sink):
             self.add(name, entry)
         self.grads.clear()
         self.cache.clear()
+        if self.writer:
+            self.writer.flush()
+            self.errors += written_errors(self.writer)
         if self.config.extra_info and self.config.level != "debug":
             construct = _core.json_text(self.construct)
             write_whole(os.path.join(self.folder, "stack.json"), self.stacks.text())
             write_whole(os.path.join(self.folder, "construct.json"), construct)
-        if self.writer:
-            self.writer.flush()
-            self.errors += [f"{path}: {message}" for path, message in self.writer.errors()]
 
     def close(self) -> None:
         if self.file:
@@ -142,7 +159,7 @@ class DumpSink(Sink):
     def end(self) -> None:
         if self.writer:
             self.writer.close()
-            self.errors += [f"{path}: {message}" for path, message in self.writer.errors()]
+            self.errors += written_errors(self.writer)
             self.writer = None
 
     def add(self, name: str, entry: Dict[str, Any]) -> None:

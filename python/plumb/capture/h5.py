@@ -18,6 +18,7 @@ from typing import Any, Dict, Iterator, List, Optional, Set, Tuple
 from torch import Tensor
 
 from plumb import _core
+from plumb.capture.leaves import parts_of
 from plumb.capture.rank import global_rank
 from plumb.capture.recorder import as_outputs, tensors_in
 from plumb.capture.sink import Call, Sink
@@ -85,6 +86,10 @@ class H5Sink(Sink):
             self.errors.append(f"{name}: a second time in step {self.step}; the first is kept")
             return
         self.names.add(name)
+        if tensor.is_nested:
+            for i, part in parts_of(tensor):
+                self.add(f"{name}.{i}", part)
+            return
         try:
             seen = view(tensor)
             self.writer.add_h5(self.file, name, self.step, seen)

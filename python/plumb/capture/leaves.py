@@ -9,7 +9,7 @@ import dataclasses
 import sys
 import weakref
 import zlib
-from typing import Any, Callable, Dict, NamedTuple, Optional, Tuple
+from typing import Any, Callable, Dict, Iterator, NamedTuple, Optional, Tuple
 
 import torch
 from torch import Tensor
@@ -112,6 +112,11 @@ def tensor_leaf(tensor: Tensor, numbers: Numbers) -> Dict[str, Any]:
     return leaf
 
 
+def parts_of(nested: Tensor) -> Iterator[Tuple[int, Tensor]]:
+    """The tensors in a nested one, numbered."""
+    return enumerate(nested.detach().unbind())
+
+
 def group_leaf(group: Any) -> Dict[str, Any]:
     ranks = group_ranks(group)
     return {"type": "torch.ProcessGroup", "group_ranks": ranks, "group_id": group_id(ranks)}
@@ -142,6 +147,8 @@ class Encoder:
         if value is None or depth == 0:
             return None
         if isinstance(value, Tensor):
+            if value.is_nested:  # has no shape of its own: a list of tensors
+                return [self.tensor(part, f"{place}.{i}") for i, part in parts_of(value)]
             return self.tensor(value, place)
         kind = type(value)
         if kind in (bool, int, float, str):

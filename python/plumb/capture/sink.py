@@ -19,6 +19,8 @@ from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 import torch
 from torch import Tensor
 
+from plumb import _core
+
 
 class Call:
     """One call of a module or an API. `data` belongs to the sink."""
@@ -54,6 +56,12 @@ class Parameter(NamedTuple):
     kind: str    # class
     name: str    # "weight"
     number: int  # which backward pass of the step, from 0
+
+
+def written_errors(writer: _core.Writer) -> List[str]:
+    """What a Writer could not write, since it was last asked."""
+    return [message if message.startswith(name) else f"{name}: {message}"
+            for name, message in writer.errors()]
 
 
 class Sink:
