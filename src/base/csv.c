@@ -124,12 +124,9 @@ enum plumb_code csv_next(struct csv *csv, bool *more, struct plumb_error *err)
     return PLUMB_OK;
 }
 
-/* -1.5e-07 and the like, which a text cell may hold and which is harmless. */
-static bool is_number(const char *text)
+bool csv_is_number(const char *text)
 {
     text += *text == '+' || *text == '-';
-    if (strcmp(text, "inf") == 0 || strcmp(text, "NaN") == 0)
-        return true;
     size_t digits = strspn(text, "0123456789");
     text += digits;
     if (*text == '.') {
@@ -152,5 +149,6 @@ bool csv_is_formula(const char *text)
 {
     if (!*text || !strchr("=+-@\t\r", *text))
         return false;
-    return text[1] && !is_number(text);
+    return text[1] && strcmp(text + 1, "inf") != 0 && strcmp(text + 1, "NaN") != 0 &&
+           !csv_is_number(text);
 }

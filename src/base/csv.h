@@ -28,6 +28,9 @@ void csv_close(struct csv *csv);
  * than any spreadsheet has. */
 enum plumb_code csv_next(struct csv *csv, bool *more, struct plumb_error *err);
 
+/* Whether a text is a finite number as Python or C would print one. */
+bool csv_is_number(const char *text);
+
 /* Spreadsheets run such a cell as a formula; a single quote before it makes it text. Names in dumps
  * are not ours. */
 bool csv_is_formula(const char *text);

@@ -4,27 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool rows_is_number(const char *text)
-{
-    text += *text == '-' || *text == '+';
-    size_t digits = strspn(text, "0123456789");
-    text += digits;
-    if (*text == '.') {
-        size_t decimals = strspn(text + 1, "0123456789");
-        text += 1 + decimals;
-        digits += decimals;
-    }
-    if (!digits)
-        return false;
-    if (*text == 'e' || *text == 'E') {
-        text++;
-        text += *text == '-' || *text == '+';
-        digits = strspn(text, "0123456789");
-        text += digits;
-    }
-    return digits && !*text;
-}
-
 /* The row as texts that end with a NUL, which the reader's rows are made of. */
 struct row {
     struct buf text;
@@ -54,7 +33,7 @@ static enum plumb_code hand_over(const struct csv *csv, struct row *row,
     for (size_t i = 0; i < csv->count; text += csv->cells[i++].length + 1) {
         const char *inner = text + strspn(text, " "); /* " inf" */
         row->cells[i] =
-            (struct row_cell){.text = *inner ? inner : NULL, .number = rows_is_number(inner)};
+            (struct row_cell){.text = *inner ? inner : NULL, .number = csv_is_number(inner)};
         empty = empty && !*inner;
     }
     return empty ? PLUMB_OK : reader->row(reader->context, 0, row->cells, csv->count, err);

@@ -28,7 +28,4 @@ enum plumb_code xlsx_read(const struct plumb_file *file, const struct row_reader
 enum plumb_code csv_read(const struct plumb_file *file, const struct row_reader *reader,
                          struct plumb_error *err);
 
-/* Whether a text is a number as Python or C would print one. */
-bool rows_is_number(const char *text);
-
 #endif
