@@ -78,6 +78,9 @@ bool plumb_watch_claim(struct plumb_watch_op *op, uint64_t elements);
 /* The claimed check cannot be made, and none of this operator can: there is no reference. */
 void plumb_watch_give_up(struct plumb_watch_op *op, const char *why);
 
+/* The claimed check cannot be made; another call of the operator may be. */
+void plumb_watch_pass_over(struct plumb_watch_op *op, const char *why);
+
 /* The claimed check went wrong inside; counted, and told by plumb_watch_closing. */
 void plumb_watch_trouble(struct plumb_watch_op *op, const char *what);
 
@@ -91,11 +94,12 @@ enum plumb_fault {
     PLUMB_FAULT_DTYPE,
     PLUMB_FAULT_MISSING, /* an output is there on one side only */
     PLUMB_FAULT_COUNT,   /* the sides have different numbers of outputs */
+    PLUMB_FAULT_INPUT,   /* the kernel wrote into what it was only to read */
     PLUMB_FAULTS
 };
 
 /* "not_close", "special_value_mismatch", "shape_mismatch", "dtype_mismatch", "missing_output",
- * "output_count_mismatch"; "" for none. */
+ * "output_count_mismatch", "input_changed"; "" for none. */
 const char *plumb_fault_name(enum plumb_fault fault);
 
 struct plumb_watch_case {
@@ -104,8 +108,10 @@ struct plumb_watch_case {
     size_t n_outputs;
     const struct plumb_arg *reference; /* NULL: plumb's float64 operator computes it */
     size_t n_reference;
-    bool raised;       /* the given reference is float64 whatever the type of the outputs */
-    const char *where; /* the stack that led to the call, one line a frame; or NULL */
+    bool raised;         /* the given reference is float64 whatever the type of the outputs */
+    const char *where;   /* the stack that led to the call, one line a frame; or NULL */
+    const char *changed; /* what the kernel changed of its inputs without leave: a failure, when
+                            its outputs are right; or NULL */
 };
 
 /* Of the first output that fails; of all outputs when none does. Largest errors are over pairs of

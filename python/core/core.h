@@ -16,7 +16,6 @@
 int core_add_errors(PyObject *module);
 int core_add_tensor(PyObject *module);
 int core_add_stats(PyObject *module);
-int core_add_moments(PyObject *module);
 int core_add_ops(PyObject *module);
 int core_add_compare(PyObject *module);
 int core_add_apart(PyObject *module);

@@ -40,10 +40,6 @@ class Stats(Tuple[Any, ...]):
     types, bool for bool, of |x| for complex; NaN spreads to all five; None where there is nothing to
     say (an empty tensor: all five; complex: norm)."""
 
-def moments(tensor: Tensor) -> Optional[Tuple[float, float, float, float]]:
-    """(min, max, mean, norm) of a float32, float16 or bfloat16 tensor without gaps whose elements are all
-    finite, several times faster than stats(); None for any other."""
-
 Value = Any  # None, bool, int, float, complex, str, Tensor, DType, Device, slice, Ellipsis, list/tuple/dict of these
 
 class DType(str):

@@ -29,6 +29,7 @@ from plumb.capture.config import tell
 from plumb.capture.dump import JsonFile
 from plumb.capture.leaves import NOTHING, Encoder, Numbers, statistics, tensor_leaf
 from plumb.capture.recorder import as_outputs
+from plumb.capture.sink import written_errors
 from plumb.tensors import view
 
 TRACE = 0x100    # operators at all
@@ -81,6 +82,9 @@ class Reservoir:
 
 class Leaves(Encoder):
     """As in any dump.json, but nothing that an operator takes is lost."""
+
+    def nested(self, value: Tensor, place: str) -> Any:
+        raise _core.Error("a nested tensor, which a unit test cannot make again")
 
     def scalar(self, value: Any, place: str, key: Optional[str]) -> Any:
         if isinstance(value, (torch.dtype, torch.layout)):
@@ -160,8 +164,8 @@ class Recorder:
             self.active = False
             if self.writer is not None:
                 self.writer.flush()
-                for path, message in self.writer.errors():
-                    self.note(f"{path}: {message}")
+                for text in written_errors(self.writer):
+                    self.note(text)
             if forget:
                 self.seen.clear()
                 if self.file is not None and self.file.file >= 0:

@@ -28,6 +28,7 @@ from plumb.capture.recorder import Models, Recorder
 from plumb.capture.sink import Sink
 
 HOOKS = ("dump",)
+TOLD = 20  # lines on the terminal about what could be written nowhere
 
 
 def counted(count: int, word: str) -> str:
@@ -70,21 +71,27 @@ class PrecisionDebugger:
         self._started = False      # in this step
         self._calls = self._problems = self._steps = 0
         self._told = False
+        self._lines = TOLD         # that may still be told
         self._log = ""
+        self._taken: Optional[int] = None  # the rank of the process that this one was forked from
         self._configure(config, torch_api)
         for note in config.notes:
             tell(note)
 
     def _configure(self, config: Config, torch_api: bool) -> None:
         self._config, self._torch_api = config, torch_api
+        self._sink = self._new_sink()
         if self._h5:
-            from plumb.capture.h5 import H5Sink
-            self._sink: Sink = H5Sink(config.dump_path)
             self._recorder = Recorder(self._sink, torch_api, "ALL", Config(extra_info=False))
         else:
-            self._sink = DumpSink(config, self._folder)
             self._recorder = Recorder(self._sink, config.level in ("L1", "mix"), config.risk(),
                                       config, config.level in ("L0", "mix"))
+
+    def _new_sink(self) -> Sink:
+        if self._h5:
+            from plumb.capture.h5 import H5Sink
+            return H5Sink(self._config.dump_path, self._taken)
+        return DumpSink(self._config, self._folder)
 
     def _again(self, config: Config, torch_api: bool) -> None:
         if self._h5 and self._started:
@@ -105,7 +112,7 @@ class PrecisionDebugger:
     def _folder(self, step: int) -> str:
         rank = self._rank if self._rank is not None else global_rank()
         return os.path.join(os.path.abspath(self._config.dump_path), f"step{step}",
-                            folder_name(rank))
+                            folder_name(None if rank == self._taken else rank))
 
     # -- What a script calls -----------------------------------------------------------------------
 
@@ -237,11 +244,25 @@ class PrecisionDebugger:
                     file.write(f"... and {hidden} more\n")
             self._log = path
         except OSError as error:
-            tell(f"{folder}: {error.strerror}")
-            for note in recorder.notes[:10]:
-                tell(note)
+            for text in (f"{folder}: {error.strerror}", *recorder.notes)[:self._lines]:
+                tell(text)
+                self._lines -= 1
         recorder.notes.clear()
         recorder.problems = 0
+
+    def _forked(self) -> None:
+        """In the child of a fork: files and counts are the parent's. What the child records goes
+        into files of its own."""
+        if self._started or self._steps:
+            rank = self._rank if self._rank is not None else global_rank()
+            self._taken = rank or 0 if self._h5 else rank
+        self._recorder.forked()
+        self._calls = self._problems = self._steps = 0
+        self._started = False
+        self._log = ""
+        if isinstance(self._sink, DumpSink):
+            self._sink.close()
+        self._sink = self._recorder.sink = self._new_sink()
 
     def _close_quietly(self) -> None:
         """Completes all files; constructing the debugger again begins anew."""
@@ -256,13 +277,22 @@ class PrecisionDebugger:
 
     def _close(self) -> None:
         self._close_quietly()
-        if self._steps:
+        if self._steps or self._problems:
             text = (f"{counted(self._steps, 'step')} with {counted(self._calls, 'call')} in "
                     f"{self._config.dump_path}")
             if self._problems:
                 where = f"see {self._log}" if self._log else "told above"
                 text += f"; {counted(self._problems, 'thing')} could not be recorded, {where}"
             tell(text)
+
+
+def _after_fork() -> None:
+    for capture in PrecisionDebugger._captures.values():
+        capture._forked()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 @atexit.register

@@ -106,11 +106,11 @@ class precision_check:
 
     def __init__(self, include: Optional[Sequence[str]] = None,
                  exclude: Optional[Sequence[str]] = None) -> None:
-        for names in (include, exclude):
-            if isinstance(names, str):
-                raise TypeError("include and exclude are lists of names")
         self.include = list(include) if include is not None else None
         self.exclude = list(exclude or ())
+        for given, names in ((include, self.include or ()), (exclude, self.exclude)):
+            if isinstance(given, str) or not all(isinstance(name, str) for name in names):
+                raise TypeError("include and exclude are lists of names")
         self.watchers: List[Optional[Watcher]] = []
 
     def __enter__(self) -> "precision_check":
@@ -130,6 +130,15 @@ class precision_check:
 # -- Replay ----------------------------------------------------------------------------------------
 
 
+def _load(folder: Path, name: Any) -> torch.Tensor:
+    """A tensor of the failure. Somebody else may have saved it: nothing in it is executed, and no
+    name leads out of its folder."""
+    home = folder / "dump_tensor_data"
+    if not isinstance(name, str) or (home / name).resolve().parent != home.resolve():
+        raise ValueError(f"{folder}: {name!r} is no tensor of this failure")
+    return torch.load(home / name, weights_only=True)
+
+
 def _read_value(item: Any, folder: Path) -> Any:
     if isinstance(item, list):
         return [_read_value(each, folder) for each in item]
@@ -137,9 +146,12 @@ def _read_value(item: Any, folder: Path) -> Any:
         return item
     kind, value = item.get("type"), item.get("value")
     if kind == "torch.Tensor":
-        return torch.load(folder / "dump_tensor_data" / item["data_name"])
+        return _load(folder, item["data_name"])
     if kind == "torch.dtype":
-        return getattr(torch, value.partition(".")[2])
+        dtype = getattr(torch, str(value).partition(".")[2], None)
+        if not isinstance(dtype, torch.dtype):
+            raise ValueError(f"{folder}: PyTorch has no type {value!r}")
+        return dtype
     if kind == "torch.device":
         return torch.device("cpu")
     return value
@@ -155,6 +167,8 @@ def replay(path: Union[str, "os.PathLike[str]"]) -> Dict[str, Any]:
     args = _read_value(call["input_args"], folder)
     kwargs = {name: _read_value(item, folder) for name, item in call["input_kwargs"].items()}
     func = find_operator(torch, facts["op"])
+    if not isinstance(func, torch._ops.OpOverload) or func._schema.name == "aten::from_file":
+        raise ValueError(f"{folder}: {facts['op']} is no operator that computes")
     guard = _core.Guard(rtol=facts["rtol"], atol=facts["atol"], path=os.devnull)
     entry = Entry(func, guard.operator("plumb::replay"))
     with busy(), torch.no_grad():

@@ -108,8 +108,8 @@ class Entry:
         return self.name.partition("::")[2] if self.name.startswith("aten::") else self.name
 
     def known(self) -> bool:
-        """Whether plumb has the operator."""
-        return _core.has_op("Aten", self.short_name())
+        """Whether plumb has the operator. Somebody's own neg need not be what plumb calls so."""
+        return self.name.startswith(("aten::", "npu::")) and _core.has_op("Aten", self.short_name())
 
     def replaced(self) -> bool:
         if self.overridden is None:
@@ -222,7 +222,7 @@ def native_reference(entry: Entry, args: Any, kwargs: Any) -> List[Any]:
 
 
 def native_types(entry: Entry, args: Any, kwargs: Any) -> Optional[List[torch.dtype]]:
-    """The types of the results as PyTorch itself has them; None where only running it would tell."""
+    """The types of the results as PyTorch itself has them; None where only running it tells."""
     meta = lambda tensor: torch.empty_like(tensor, device="meta")
     if entry.changes or not any(True for _ in walk((args, kwargs))):
         return None

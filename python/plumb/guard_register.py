@@ -1,7 +1,7 @@
 """Checking one's own kernels only: a registrar, and a wrapper for torch.library."""
 
 import functools
-from typing import Any, Callable, Iterable, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Iterable, List, Optional, Sequence, Set, Tuple
 
 import torch
 
@@ -45,24 +45,39 @@ class PrecisionCheckRegister:
     """A registrar for libraries that take one (`registrar=plumb.PrecisionCheckRegister`): gets the
     list of (operator, kernel) and registers each kernel, checked, through torch.library.
 
-    Entries may have more than two items; operators named in user_unused_ops_list are left out. When
-    no check is enabled, the kernels are registered as they are."""
+    A third item of an entry is a function that says whether it counts. Of the operators, by key or
+    by the name of the kernel, those in user_include_ops are registered, or, when there are none,
+    all but those in user_exclude_ops; never those in cpp_patched_ops. Earlier names of these
+    arguments end in _list. When no check is enabled, the kernels are registered as they are."""
 
     def __init__(self, config: Iterable[Sequence[Any]] = (),
-                 user_unused_ops_list: Optional[Sequence[str]] = None,
-                 cpp_patched_ops_list: Optional[Sequence[str]] = None, lib: Any = None,
+                 user_include_ops: Optional[Iterable[str]] = None,
+                 user_exclude_ops: Optional[Iterable[str]] = None,
+                 cpp_patched_ops: Optional[Iterable[str]] = None, lib: Any = None,
                  dispatch_key: Optional[str] = None, **more: Any) -> None:
+        def named(given: Optional[Iterable[str]], *earlier: str) -> Set[str]:
+            return set(given or ()).union(*(more.get(name) or () for name in earlier))
         self.lib = lib if lib is not None else torch.library.Library("aten", "IMPL")
         self.dispatch_key = dispatch_key or default_dispatch_key()
-        self.unused = {*(user_unused_ops_list or ()), *(cpp_patched_ops_list or ())}
+        self.included = named(user_include_ops, "user_include_ops_list")
+        self.unused = named(user_exclude_ops, "user_exclude_ops_list", "user_unused_ops_list")
+        self.patched = named(cpp_patched_ops, "cpp_patched_ops_list")
         self.all_ops: List[str] = []
         self.all_keys: List[str] = []
         self.for_each(config)
 
     def for_each(self, config: Iterable[Sequence[Any]]) -> None:
-        for key, fn, *_ in config:
-            if key not in self.unused and getattr(fn, "__name__", key) not in self.unused:
+        for key, fn, *condition in config:
+            if self.is_wanted(key, getattr(fn, "__name__", key)) and all(
+                    said() for said in condition[:1] if callable(said)):
                 self.register_impl(key, fn)
+
+    def is_wanted(self, key: str, name: str) -> bool:
+        if key in self.patched:
+            return False
+        if self.included:
+            return not self.included.isdisjoint((key, name))
+        return self.unused.isdisjoint((key, name))
 
     def register_impl(self, key: str, fn: Callable[..., Any],
                       dispatch_key: Optional[str] = None) -> None:
@@ -82,3 +97,6 @@ class PrecisionCheckRegister:
 
     def get_all_keys(self) -> List[str]:
         return self.all_keys
+
+    def get_unused_ops(self) -> List[str]:
+        return sorted(self.unused)

@@ -65,7 +65,8 @@ class Refusal(Exception):
 def told(error: BaseException) -> str:
     """The last line of a traceback: the type, and the first line of what it says."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    text = lines[0][:TEXT_LIMIT] if lines else ""
+    text = lines[0][:TEXT_LIMIT].replace("\0", " ") if lines else ""
+    text = text.encode("utf-8", "backslashreplace").decode()
     if isinstance(error, Refusal):
         return text
     name = type(error).__name__
@@ -141,6 +142,11 @@ class Names:
         function = None
         if WRITE_FILES.isdisjoint(name.split(".")):
             function = finders[prefix](name) if prefix in finders else self.own(prefix, name)
+        if function is None and not prefix:
+            known = [f"{p}.{name}" for p in ("Torch", "Functional", "Tensor", "Aten")
+                     if finders[p](name) is not None]
+            if known:
+                raise Refusal(f"PyTorch needs to know which {name} is meant: {' or '.join(known)}")
         if function is None:
             raise Refusal(f"PyTorch {torch.__version__} has no {prefix}.{name}")
         return function
@@ -171,7 +177,7 @@ class Names:
         return self.operator(owner, last)
 
     def variable(self, name: str) -> Optional[Callable[..., Any]]:
-        return getattr(torch._C._VariableFunctions, name, None)
+        return None if hasattr(object, name) else getattr(torch._C._VariableFunctions, name, None)
 
     def method(self, name: str) -> Optional[Callable[..., Any]]:
         if name in NO_METHODS:

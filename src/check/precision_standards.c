@@ -84,7 +84,8 @@ static void apply_benchmark(const struct metrics *metrics, const struct route *r
     for (size_t i = 0; i < RATIO_COUNT; i++) {
         enum precision_column column = ratios[i].column;
         const char *title = precision_column_title(column);
-        double limit = *(const double *)((const char *)route->level + ratios[i].limit);
+        double limit;
+        memcpy(&limit, (const char *)route->level + ratios[i].limit, sizeof limit);
         bool blank =
             metrics->rules == RULES_DOCUMENTED &&
             (metrics->a[column].kind == VALUE_BLANK || metrics->b[column].kind == VALUE_BLANK);

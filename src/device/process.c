@@ -179,7 +179,7 @@ static int collect(struct process *process, int64_t patience)
         if (ended == process->pid || (ended < 0 && errno != EINTR))
             break;
         if (!time_left(deadline))
-            kill(process->pid, SIGKILL);
+            kill(-process->pid, SIGKILL); /* and what it started */
         nanosleep(&moment, NULL);
     }
     process->pid = -1;
@@ -235,7 +235,7 @@ static enum plumb_code fail_gone(struct process *process, struct plumb_error *er
 
 static enum plumb_code fail_late(struct process *process, double seconds, struct plumb_error *err)
 {
-    kill(process->pid, SIGKILL);
+    kill(-process->pid, SIGKILL); /* and what it started */
     process_stop(process);
     return plumb_fail(
         err, PLUMB_E_IO,

@@ -154,28 +154,53 @@ static enum plumb_code compare_gradients(struct checker *c, struct plumb_error *
 
 /* ---- One iteration --------------------------------------------------------------------------- */
 
+/* A gradient that only one side can have is a difference. */
+static bool add_lone_output(struct checker *c, size_t before, size_t after)
+{
+    char name[32];
+    bool fine = true;
+    if (!(c->options->kinds & PLUMB_NUMERIC_GRADIENT))
+        return true;
+    if (before != SIZE_MAX) {
+        snprintf(name, sizeof name, "output.%zu", before);
+        fine = add(c, PLUMB_NUMERIC_GRADIENT, name, &c->before.outputs[before], NULL);
+    }
+    if (after != SIZE_MAX && fine) {
+        snprintf(name, sizeof name, "output.%zu", after);
+        fine = add(c, PLUMB_NUMERIC_GRADIENT, name, NULL, &c->after.outputs[after]);
+    }
+    return fine;
+}
+
+static void note_outputs(struct checker *c, size_t a, size_t b)
+{
+    const size_t room = sizeof c->no_gradients;
+    if (a == SIZE_MAX || b == SIZE_MAX)
+        snprintf(c->no_gradients, room, "no gradients: no output %s depends on a parameter",
+                 a != SIZE_MAX   ? "after"
+                 : b != SIZE_MAX ? "before"
+                                 : "of either graph");
+    else if (a != b)
+        snprintf(c->no_gradients, room,
+                 "the first output that has a gradient is %zu before and %zu after", a, b);
+    else if (a)
+        snprintf(c->no_gradients, room,
+                 "output 0 has no gradient; those of the sum of output %zu were compared", a);
+}
+
 static enum plumb_code walk_back(struct checker *c, struct plumb_error *err)
 {
     const size_t a = pgraph_first_differentiable(&c->before);
     const size_t b = pgraph_first_differentiable(&c->after);
-    if (a == SIZE_MAX || b == SIZE_MAX) {
-        snprintf(c->no_gradients, sizeof c->no_gradients,
-                 "no gradients: no output %s depends on a parameter",
-                 a != SIZE_MAX   ? "after"
-                 : b != SIZE_MAX ? "before"
-                                 : "of either graph");
-        return PLUMB_OK;
-    }
-    if (a != b) {
-        snprintf(c->no_gradients, sizeof c->no_gradients,
-                 "no gradients: the first output that has one is %zu before and %zu after", a, b);
-        return PLUMB_OK;
-    }
-    if (a)
-        snprintf(c->no_gradients, sizeof c->no_gradients,
-                 "output 0 has no gradient; those of the sum of output %zu were compared", a);
-    enum plumb_code code = pgraph_backward(&c->before, a, err);
-    return code ? code : pgraph_backward(&c->after, a, err);
+    enum plumb_code code = PLUMB_OK;
+    note_outputs(c, a, b);
+    if (a != b && !add_lone_output(c, a, b))
+        return no_memory(err);
+    if (a != SIZE_MAX)
+        code = pgraph_backward(&c->before, a, err);
+    if (b != SIZE_MAX && !code)
+        code = pgraph_backward(&c->after, b, err);
+    return code;
 }
 
 static enum plumb_code iterate(struct checker *c, struct plumb_error *err)

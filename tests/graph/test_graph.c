@@ -234,8 +234,11 @@ static void test_gradient_and_step(void **state)
     const char *wide =
         GRAPH(X ",\"parameters\":{\"w\":{\"dtype\":\"float64\",\"shape\":[3],\"value\":[1,2,3]}}",
               MUL, Y);
-    /* Of a graph without gradients nothing moves, so both are told. */
-    assert_non_null(strstr(check_with(wide, stepped, &options).message, "no gradients"));
+    /* Of a graph without gradients nothing moves, which is told. */
+    const struct outcome unmoved = check_with(wide, stepped, &options);
+    assert_non_null(strstr(unmoved.message, "no gradients: no output after"));
+    assert_int_equal(unmoved.compared, 1);
+    assert_int_equal(unmoved.failed, 0);
     const char *still =
         GRAPH(X ",\"parameters\":{\"w\":{\"dtype\":\"float64\",\"shape\":[3],"
                 "\"value\":[0.95,1.93,2.91]}}",
@@ -247,6 +250,32 @@ static void test_gradient_and_step(void **state)
     assert_int_equal(step.compared, 1);
     if (step.failed)
         fail_msg("%s", step.message);
+}
+
+/* What cuts the gradient off keeps the outputs, and is found all the same. */
+static void test_gradient_of_one_side(void **state)
+{
+    (void)state;
+    const char *plain = GRAPH(XW, MUL, Y);
+    const char *cut = GRAPH(XW,
+                            "{\"name\":\"a\",\"op\":\"mul\",\"args\":[{\"ref\":\"x\"},"
+                            "{\"ref\":\"w\"}]},"
+                            "{\"name\":\"y\",\"op\":\"detach\",\"args\":[{\"ref\":\"a\"}]}",
+                            Y);
+    struct plumb_numeric_options options;
+    plumb_numeric_options_init(&options);
+    options.iterations = 1;
+    options.kinds = PLUMB_NUMERIC_OUTPUT | PLUMB_NUMERIC_GRADIENT;
+    struct outcome out = check_with(plain, cut, &options);
+    assert_int_equal(out.failed, 1);
+    assert_non_null(strstr(out.message, "first: gradient output.0 in iteration 0: only before"));
+    out = check_with(cut, plain, &options);
+    assert_int_equal(out.failed, 1);
+    assert_non_null(strstr(out.message, "first: gradient output.0 in iteration 0: only after"));
+    options.kinds = PLUMB_NUMERIC_STEP;
+    assert_int_equal(check_with(plain, cut, &options).failed, 1);
+    options.kinds = PLUMB_NUMERIC_OUTPUT;
+    assert_int_equal(check_with(plain, cut, &options).failed, 0);
 }
 
 static void test_names(void **state)
@@ -405,7 +434,7 @@ int main(void)
         cmocka_unit_test(test_refused_runs),  cmocka_unit_test(test_gradient_and_step),
         cmocka_unit_test(test_names),         cmocka_unit_test(test_first_node),
         cmocka_unit_test(test_nan_is_equal),  cmocka_unit_test(test_generated),
-        cmocka_unit_test(test_files),
+        cmocka_unit_test(test_files),         cmocka_unit_test(test_gradient_of_one_side),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -50,9 +50,17 @@ static void tolerance_is_of_the_reference(void **state)
     v = compare(PLUMB_F32, outside, reference, 3);
     assert_int_equal(v.fault, PLUMB_FAULT_NOT_CLOSE);
     assert_string_equal(plumb_fault_name(v.fault), "not_close");
-    /* |b| is that of the reference: 1e-4 of 1e5, not of 1e6. */
-    const double a[] = {1e6}, b[] = {999901};
-    assert_int_equal(compare(PLUMB_F64, a, b, 1).fault, PLUMB_FAULT_NONE);
+    /* |b| is that of the reference: 100 is less than 1e-4 of 1e6, not of 999900. */
+    const double a[] = {1e6}, b[] = {999900};
+    assert_int_equal(compare(PLUMB_F64, a, b, 1).fault, PLUMB_FAULT_NOT_CLOSE);
+    assert_int_equal(compare(PLUMB_F64, b, a, 1).fault, PLUMB_FAULT_NONE);
+    /* What is just at the limit is close. */
+    struct plumb_tensor tensors[2];
+    const double at[] = {1.75}, unit[] = {1};
+    const struct plumb_arg x = make(&tensors[0], PLUMB_F64, 1, at);
+    const struct plumb_arg y = make(&tensors[1], PLUMB_F64, 1, unit);
+    assert_int_equal(plumb_outputs_compare(&x, 1, &y, 1, false, 0.5, 0.25, &v, NULL), PLUMB_OK);
+    assert_int_equal(v.fault, PLUMB_FAULT_NONE);
     const double c[] = {1.0001001}, one[] = {1};
     assert_int_equal(compare(PLUMB_F64, c, one, 1).fault, PLUMB_FAULT_NONE);
     const double d[] = {1.00012};
@@ -93,6 +101,26 @@ static void special_values_beat_plain_errors(void **state)
     assert_int_equal(v.fault, PLUMB_FAULT_SPECIAL);
     assert_string_equal(v.message, "nan instead of 1.0 at [1]");
     assert_true(v.max_abs == 4);
+}
+
+/* Beyond the blocks that numbers are looked at in. */
+static void long_tensors_to_the_end(void **state)
+{
+    (void)state;
+    enum { N = 5000 };
+    static float a[N], b[N];
+    static int64_t i[N], j[N];
+    a[N - 1] = 1;
+    i[N - 1] = 1;
+    assert_int_equal(compare(PLUMB_F32, a, b, N).fault, PLUMB_FAULT_NOT_CLOSE);
+    assert_int_equal(compare(PLUMB_I64, i, j, N).fault, PLUMB_FAULT_NOT_CLOSE);
+    a[N - 1] = NAN;
+    struct plumb_watch_verdict v = compare(PLUMB_F32, a, b, N);
+    assert_int_equal(v.index, N - 1);
+    assert_string_equal(v.message, "nan instead of 0.0 at [4999]");
+    v = compare(PLUMB_C64, a, b, N / 2);
+    assert_int_equal(v.index, N - 1);
+    assert_string_equal(v.message, "nan instead of 0.0 at [2499] (imaginary part)");
 }
 
 static void shapes_must_be_equal(void **state)
@@ -181,7 +209,9 @@ static void a_type_that_overflows(void **state)
     const double far[] = {70000}, near[] = {65500}, edge[] = {65519};
     struct plumb_arg x = make(&tensors[0], PLUMB_F16, 1, inf);
     struct plumb_arg y = make(&tensors[1], PLUMB_F64, 1, far);
-    assert_int_equal(compare_args(&x, 1, &y, 1, true).fault, PLUMB_FAULT_NONE);
+    const struct plumb_watch_verdict v = compare_args(&x, 1, &y, 1, true);
+    assert_int_equal(v.fault, PLUMB_FAULT_NONE);
+    assert_true(!isinf(v.max_ulp)); /* it is no error */
     y = make(&tensors[1], PLUMB_F64, 1, near);
     assert_int_equal(compare_args(&x, 1, &y, 1, true).fault, PLUMB_FAULT_SPECIAL);
     x = make(&tensors[0], PLUMB_F16, 1, largest);
@@ -205,6 +235,9 @@ static void tuples(void **state)
     v = compare_args(a, 1, b, 2, false);
     assert_int_equal(v.fault, PLUMB_FAULT_COUNT);
     assert_string_equal(v.message, "1 outputs instead of 2");
+    v = compare_args(a, 2, b, 1, false);
+    assert_int_equal(v.fault, PLUMB_FAULT_COUNT);
+    assert_string_equal(v.message, "2 outputs instead of 1");
     a[1] = (struct plumb_arg){.kind = PLUMB_ARG_NONE};
     v = compare_args(a, 2, b, 2, false);
     assert_int_equal(v.fault, PLUMB_FAULT_MISSING);
@@ -220,6 +253,41 @@ static void tuples(void **state)
     assert_int_equal(compare_args(&t, 1, &f, 1, false).fault, PLUMB_FAULT_NOT_CLOSE);
 }
 
+/* Of several that fail the first is told; of those that pass, the largest error. */
+static void several_outputs(void **state)
+{
+    (void)state;
+    struct plumb_tensor tensors[6];
+    const float one[] = {1}, two[] = {2}, three[] = {3}, near[] = {1.00005f};
+    struct plumb_arg a[] = {make(&tensors[0], PLUMB_F32, 1, one),
+                            make(&tensors[1], PLUMB_F32, 1, two),
+                            make(&tensors[2], PLUMB_F32, 1, three)};
+    const struct plumb_arg b[] = {make(&tensors[3], PLUMB_F32, 1, one),
+                                  make(&tensors[4], PLUMB_F32, 1, one),
+                                  make(&tensors[5], PLUMB_F32, 1, one)};
+    struct plumb_watch_verdict v = compare_args(a, 3, b, 3, false);
+    assert_int_equal(v.output, 1);
+    assert_true(v.max_abs == 1);
+    tensors[1].data = near;
+    tensors[2].data = one;
+    v = compare_args(a, 3, b, 3, false);
+    assert_int_equal(v.fault, PLUMB_FAULT_NONE);
+    assert_true(v.max_abs > 4e-5 && v.max_rel > 4e-5 && v.max_ulp > 100);
+}
+
+static void bytes_in_the_other_order(void **state)
+{
+    (void)state;
+    struct plumb_tensor tensors[2];
+    const unsigned char swapped[] = {0, 0, 1, 2}, plain[] = {2, 1, 0, 0};
+    const struct plumb_arg x = make(&tensors[0], PLUMB_I32, 1, swapped);
+    const struct plumb_arg y = make(&tensors[1], PLUMB_I32, 1, plain);
+    tensors[0].swap = true;
+    assert_int_equal(compare_args(&x, 1, &y, 1, false).fault, PLUMB_FAULT_NONE);
+    tensors[1].swap = true;
+    assert_int_equal(compare_args(&x, 1, &y, 1, false).fault, PLUMB_FAULT_NOT_CLOSE);
+}
+
 static void empty_tensors_agree(void **state)
 {
     (void)state;
@@ -233,6 +301,7 @@ int main(void)
         cmocka_unit_test(equal_special_values_are_equal),
         cmocka_unit_test(special_values_on_one_side),
         cmocka_unit_test(special_values_beat_plain_errors),
+        cmocka_unit_test(long_tensors_to_the_end),
         cmocka_unit_test(shapes_must_be_equal),
         cmocka_unit_test(types_must_be_equal),
         cmocka_unit_test(integers_are_compared_exactly),
@@ -240,6 +309,8 @@ int main(void)
         cmocka_unit_test(complex_parts_count),
         cmocka_unit_test(a_type_that_overflows),
         cmocka_unit_test(tuples),
+        cmocka_unit_test(several_outputs),
+        cmocka_unit_test(bytes_in_the_other_order),
         cmocka_unit_test(empty_tensors_agree),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -14,6 +14,7 @@
 #include <math.h>
 #include <pthread.h>
 #include <sys/wait.h>
+#include <time.h>
 
 static int64_t fixed_now(void)
 {
@@ -124,6 +125,9 @@ static void skip_list_and_names(void **state)
         "add.out",
         "aten::mm.out",
         "max_pool_out",
+        "aten::max_pool_out.x",
+        "aten::add.x_out",
+        "profiler::_record_function_enter",
         "aten::slice.Tensor",
         "aten::clone.default",
     };
@@ -166,6 +170,7 @@ static void include_and_exclude(void **state)
 static void counts_and_limits(void **state)
 {
     struct plumb_watch_config config = config_for(*state, "log");
+    assert_int_equal(config.max_checks, 10);
     config.max_checks = 2;
     struct plumb_watch *watch = open_watch(&config);
     struct plumb_watch_op *op = plumb_watch_operator(watch, "aten::mm", NULL);
@@ -276,6 +281,129 @@ static void judge_halves(struct plumb_watch_op *op)
     assert_true(verdict.max_ulp == 32);
 }
 
+/* One float32 output of 1.005 where 1 is right, after inputs of these types. */
+static struct plumb_watch_verdict
+judge_types(struct plumb_watch_op *op, const enum plumb_dtype *types, size_t n, const char *changed)
+{
+    static const double zero[1];
+    static const float one[] = {1}, off[] = {1.005f};
+    struct plumb_tensor inputs[3], tensors[2];
+    struct plumb_arg args[3];
+    for (size_t k = 0; k < n; k++)
+        args[k] = tensor_arg(&inputs[k], types[k], 0, NULL, zero);
+    const struct plumb_arg output =
+        tensor_arg(&tensors[0], PLUMB_F32, 0, NULL, changed ? one : off);
+    const struct plumb_arg reference = tensor_arg(&tensors[1], PLUMB_F32, 0, NULL, one);
+    const struct plumb_watch_case about = {.call = {.name = "add", .args = args, .n_args = n},
+                                           .outputs = &output,
+                                           .n_outputs = 1,
+                                           .reference = &reference,
+                                           .n_reference = 1,
+                                           .changed = changed};
+    struct plumb_watch_verdict verdict;
+    struct plumb_error err = {0};
+    assert_int_equal(plumb_watch_judge(op, &about, &verdict, &err), PLUMB_OK);
+    return verdict;
+}
+
+static void the_first_float_decides(void **state)
+{
+    static const struct {
+        enum plumb_dtype types[2];
+        enum plumb_fault fault;
+    } cases[] = {
+        {{PLUMB_F16, PLUMB_F32}, PLUMB_FAULT_NONE},
+        {{PLUMB_BF16, PLUMB_F32}, PLUMB_FAULT_NONE},
+        {{PLUMB_I64, PLUMB_BF16}, PLUMB_FAULT_NONE},
+        {{PLUMB_F32, PLUMB_F16}, PLUMB_FAULT_NOT_CLOSE},
+        {{PLUMB_F64, PLUMB_BF16}, PLUMB_FAULT_NOT_CLOSE},
+        {{PLUMB_I64, PLUMB_BOOL}, PLUMB_FAULT_NOT_CLOSE},
+    };
+    struct plumb_watch_config config = config_for(*state, "log");
+    config.log_once = false;
+    struct plumb_watch *watch = open_watch(&config);
+    struct plumb_watch_op *op = plumb_watch_operator(watch, "aten::add.Tensor", NULL);
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++)
+        assert_int_equal(judge_types(op, cases[k].types, 2, NULL).fault, cases[k].fault);
+    plumb_watch_close(watch);
+    /* At least 1e-2 means that more stays more. */
+    config.rtol = 0.5;
+    config.atol = 0.25;
+    watch = open_watch(&config);
+    op = plumb_watch_operator(watch, "aten::add.Tensor", NULL);
+    const struct plumb_watch_verdict v = judge_types(op, cases[0].types, 2, NULL);
+    assert_true(v.rtol == 0.5 && v.atol == 0.25);
+    plumb_watch_close(watch);
+}
+
+static void changed_inputs_fail(void **state)
+{
+    struct plumb_watch_config config = config_for(*state, "log");
+    struct plumb_watch *watch = open_watch(&config);
+    struct plumb_watch_op *op = plumb_watch_operator(watch, "aten::add.Tensor", NULL);
+    const enum plumb_dtype type = PLUMB_F32;
+    const struct plumb_watch_verdict v = judge_types(op, &type, 1, "input 0");
+    assert_int_equal(v.fault, PLUMB_FAULT_INPUT);
+    assert_non_null(strstr(read_text(scratch_path(*state, "log")), "| input_changed: input 0 |"));
+    plumb_watch_close(watch);
+}
+
+/* A wrong output is told before a changed input. */
+static void several_outputs_in_the_log(void **state)
+{
+    struct plumb_watch_config config = config_for(*state, "log");
+    config.log_once = false;
+    struct plumb_watch *watch = open_watch(&config);
+    struct plumb_watch_op *op = plumb_watch_operator(watch, "aten::max.dim", NULL);
+    struct plumb_tensor tensors[4];
+    const float one[] = {1}, two[] = {2};
+    const struct plumb_arg outputs[] = {tensor_arg(&tensors[0], PLUMB_F32, 0, NULL, one),
+                                        tensor_arg(&tensors[1], PLUMB_F32, 0, NULL, two)};
+    const struct plumb_arg reference[] = {tensor_arg(&tensors[2], PLUMB_F32, 0, NULL, one),
+                                          tensor_arg(&tensors[3], PLUMB_F32, 0, NULL, one)};
+    const struct plumb_watch_case about = {.call = {.name = "max.dim"},
+                                           .outputs = outputs,
+                                           .n_outputs = 2,
+                                           .reference = reference,
+                                           .n_reference = 2,
+                                           .changed = "input 0"};
+    struct plumb_watch_verdict verdict;
+    setenv("TZ", "EAST-3", 1); /* the log has the time of the place */
+    tzset();
+    assert_int_equal(plumb_watch_judge(op, &about, &verdict, NULL), PLUMB_OK);
+    assert_string_equal(read_text(scratch_path(*state, "log")),
+                        "2025-05-19 13:00:01 [WARNING] Op: max.dim | FAIL | in: [] | out: "
+                        "[():torch.float32, ():torch.float32] | output 1 | max_abs: 1.000000e+00 | "
+                        "max_rel: 1.000000e+00 | rtol=0.0001, atol=1e-05\n");
+    plumb_watch_close(watch);
+}
+
+/* The table has the worst of all checks, the account the first failure. */
+static void worst_and_first(void **state)
+{
+    struct plumb_watch_config config = config_for(*state, "log");
+    config.log_once = false;
+    struct plumb_watch *watch = open_watch(&config);
+    struct plumb_watch_op *op = plumb_watch_operator(watch, "aten::mm", NULL);
+    const float worst[] = {3}, bad[] = {2}, good[] = {1};
+    judge_floats(op, bad, 1);
+    judge_floats(op, worst, 1);
+    judge_floats(op, good, 1);
+    plumb_watch_pass_over(op, "no reference for complex numbers");
+    plumb_watch_pass_over(op, "another reason");
+    assert_int_equal(plumb_watch_call(op), PLUMB_WATCH_CHECK); /* others may have one */
+    struct plumb_table *table = plumb_watch_table(watch);
+    assert_int_equal(plumb_table_cell(table, 0, 2)->as.integer, 3);
+    assert_int_equal(plumb_table_cell(table, 0, 3)->as.integer, 2);
+    assert_true(plumb_table_cell(table, 0, 4)->as.real == 2);
+    plumb_table_free(table);
+    char *closing = plumb_watch_closing(watch);
+    assert_non_null(strstr(closing, "mm failed: not_close: max_abs: 1.000000e+00"));
+    assert_non_null(strstr(closing, "not checked, no reference for complex numbers: mm (some "));
+    free(closing);
+    plumb_watch_close(watch);
+}
+
 static void text_log_is_as_promised(void **state)
 {
     struct plumb_watch_config config = config_for(*state, "deep/er/log");
@@ -369,6 +497,9 @@ static void unwritable_log_is_an_error(void **state)
     plumb_watch_close(watch);
     config.rtol = NAN;
     assert_int_equal(plumb_watch_open(&watch, &config, &err), PLUMB_E_ARG);
+    config.rtol = 0;
+    config.atol = -1;
+    assert_int_equal(plumb_watch_open(&watch, &config, &err), PLUMB_E_ARG);
 }
 
 static void the_default_path_is_in_the_home(void **state)
@@ -400,10 +531,18 @@ static void table_and_closing(void **state)
     plumb_watch_call(add);
     judge_floats(mm, good, 1);
     judge_floats(add, bad, 1);
+    struct plumb_watch_op *even = plumb_watch_operator(watch, "aten::even", NULL);
     plumb_watch_give_up(odd, "there is no reference");
+    plumb_watch_give_up(odd, "and another reason");
+    plumb_watch_give_up(even, "there is no reference");
+    assert_false(plumb_watch_claim(odd, 1));
+    plumb_watch_operator(watch, "aten::tan", "excluded");
+    struct plumb_watch_op *lost = plumb_watch_operator(watch, "aten::lost", NULL);
     plumb_watch_trouble(mm, "the worker died");
+    plumb_watch_trouble(lost, "so did the next");
     struct plumb_table *table = plumb_watch_table(watch);
-    assert_int_equal(plumb_table_rows(table), 2);
+    assert_int_equal(plumb_table_rows(table), 3);
+    assert_string_equal(plumb_table_cell(table, 2, 0)->as.text, "lost");
     assert_string_equal(plumb_table_cell(table, 0, 0)->as.text, "add.Tensor");
     assert_int_equal(plumb_table_severity(table, 0), PLUMB_FAILED);
     assert_int_equal(plumb_table_cell(table, 0, 1)->as.integer, 2);
@@ -421,8 +560,8 @@ static void table_and_closing(void **state)
              "add.Tensor failed: not_close: max_abs: 5.000000e-01, max_rel: 5.000000e-01\n"
              "    File \"a.py\", line 1, in f\n"
              "    File \"b.py\", line 2\n"
-             "not checked, there is no reference: odd\n"
-             "1 check went wrong inside plumb; the first: mm: the worker died\n",
+             "not checked, there is no reference: odd, even\n"
+             "2 checks went wrong inside plumb; the first: mm: the worker died\n",
              scratch_path(*state, "log"));
     assert_string_equal(closing, wanted);
     free(closing);
@@ -506,8 +645,9 @@ static void saved_failures_replay(void **state)
     struct scratch *scratch = *state;
     struct plumb_watch_config config = config_for(scratch, "log");
     char folder[sizeof scratch->path];
-    snprintf(folder, sizeof folder, "%s", scratch_path(scratch, "failures"));
+    snprintf(folder, sizeof folder, "%s", scratch_path(scratch, "not/yet/failures"));
     config.save = folder;
+    config.format = PLUMB_WATCH_JSONL;
     config.log_once = false;
     config.path = scratch_path(scratch, "log");
     struct plumb_watch *watch = open_watch(&config);
@@ -536,6 +676,7 @@ static void saved_failures_replay(void **state)
     char saved[1024];
     snprintf(saved, sizeof saved, "%s", verdict.saved);
     assert_string_equal(saved + strlen(saved) - 13, "/add.Tensor.0");
+    assert_non_null(strstr(read_text(config.path), saved));
     assert_int_equal(plumb_watch_judge(op, &about, &verdict, &err), PLUMB_OK);
     assert_string_equal(verdict.saved + strlen(saved) - 13, "/add.Tensor.1");
     plumb_watch_close(watch);
@@ -605,6 +746,7 @@ static int make(void **state)
 {
     static struct scratch scratch;
     setenv("TZ", "UTC", 1);
+    tzset();
     scratch_make(&scratch);
     *state = &scratch;
     return 0;
@@ -627,6 +769,10 @@ int main(void)
         TEST(quiet_after_a_whole_pass),
         TEST(large_calls_keep_nobody),
         TEST(log_once_closes_an_operator),
+        TEST(the_first_float_decides),
+        TEST(changed_inputs_fail),
+        TEST(several_outputs_in_the_log),
+        TEST(worst_and_first),
         TEST(text_log_is_as_promised),
         TEST(json_log_is_as_promised),
         TEST(own_reference_and_missing_operator),

@@ -287,9 +287,9 @@ class ConfigTest(CaptureTest):
         folder = next((self.path / "step0").iterdir())
         data = json.loads((folder / "debug.json").read_text())["data"]
         self.assertEqual(sorted(data), ["a.x.0.debug", "a.x.1.debug", "a.x_grad.0.debug", "y.0.debug",
-                                        "y_grad.0.debug.0.p", "y_grad.0.debug.0.q.0"])
+                                        "y_grad.0.debug.p", "y_grad.0.debug.q.0"])
         self.assertEqual(data["y.0.debug"]["q"][1], {"type": "str", "value": "text"})
-        self.assertEqual([data["a.x_grad.0.debug"]["Max"], data["y_grad.0.debug.0.q.0"]["Max"]], [8.0, 2.0])
+        self.assertEqual([data["a.x_grad.0.debug"]["Max"], data["y_grad.0.debug.q.0"]["Max"]], [8.0, 2.0])
         self.assertEqual(sorted(path.name for path in folder.iterdir()), ["debug.json", "dump_tensor_data"])
 
     def test_module_dump(self) -> None:

@@ -338,6 +338,23 @@ class Commands(Case):
                 open(os.path.join(self.path, f"{STEM}_summary.csv")) as written:
             self.assertEqual(list(csv.reader(told)), list(csv.reader(written)))
 
+    def test_summary_of_several_steps(self) -> None:
+        """Each step adds its rows."""
+        model = nn.Sequential(nn.Linear(2, 2))
+        for step in (1, 2, 3):
+            debugger = self.debugger(model, step=[])
+            debugger.start()
+            model(torch.full((1, 2), float(step)))
+            debugger.stop()
+            debugger.step()
+            with open(os.path.join(self.path, f"{STEM}_summary.csv")) as written:
+                rows = list(csv.reader(written))
+            self.assertEqual(len(rows), 1 + 4 * step)
+        self.finish()
+        self.plumb("summary", os.path.join(self.path, f"{STEM}.h5"), "sum.csv")
+        with open(os.path.join(self.folder, "sum.csv")) as told:
+            self.assertEqual(list(csv.reader(told)), rows)
+
     def test_compare_names_the_first_failure(self) -> None:
         text = self.plumb("compare", self.record("xpu", 0.1), self.record("gpu"))
         rows = [line.split("|")[3].strip() for line in text.splitlines() if "Fail |" in line]

@@ -12,6 +12,7 @@ import threading
 import unittest
 from pathlib import Path
 from typing import Any, Callable, List
+from unittest import mock
 
 sys.path.insert(0, str(Path(os.environ["PLUMB_BUILD"]) / "python"))
 
@@ -148,6 +149,21 @@ class Verdicts(unittest.TestCase):
         report = plumb.numeric_check(mlp(), wrong, vectors(), num_iterations=1)
         self.assertIn("b.weight", failed(report, "gradient"))
         self.assertEqual(failed(report, "output"), {"output.0"})
+
+    def test_tolerances(self) -> None:
+        class Gives(nn.Module):
+            def __init__(self, value: float) -> None:
+                super().__init__()
+                self.value = value
+
+            def forward(self, x: torch.Tensor) -> torch.Tensor:
+                return torch.tensor([self.value], dtype=torch.float64)
+        for before, after, precision, equal in (
+                (1e3, 1e3 + 0.09, 1e-4, True), (1e3, 1e3 + 0.11, 1e-4, False),  # rtol
+                (0.0, 9e-5, 1e-4, True), (0.0, 1.1e-4, 1e-4, False),  # atol
+                (1.0, 1.0, 0, True), (1.0, 1.0 + 2 ** -52, 0, False), (1.0, 1.5, 0.5, True)):
+            report = plumb.numeric_check(Gives(before), Gives(after), vectors(), 1, precision)
+            self.assertEqual(bool(report), equal, (before, after, precision))
 
     def test_only_the_gradient_is_wrong(self) -> None:
         class Wrong(Mlp):
@@ -308,6 +324,23 @@ class Models(unittest.TestCase):
         report = self.equal(First(False), vectors())
         self.assertTrue(any("no gradients were compared" in note for note in report.notes))
 
+    def test_gradients_start_anew_and_graphs_are_kept(self) -> None:
+        class Sums(nn.Module):
+            def __init__(self) -> None:
+                super().__init__()
+                self.w = nn.Parameter(torch.ones(6))
+                self.kept: Any = None
+
+            def forward(self, x: torch.Tensor) -> Any:
+                if self.kept is None:  # every later backward goes through the first graph again
+                    self.kept = (x * self.w).exp().log()
+                return self.kept * 1
+        report = plumb.numeric_check(Sums(), Sums(), vectors().abs(), 3)
+        self.assertTrue(report, str(report))
+        sizes = {round(row.metrics["golden_norm"], 4) for row in report.rows
+                 if row.kind == "gradient"}
+        self.assertEqual(len(sizes), 1, sizes)
+
     def test_gradients_that_only_one_side_has(self) -> None:
         class Cut(Mlp):
             def forward(self, x: torch.Tensor) -> torch.Tensor:
@@ -411,11 +444,17 @@ class Hostile(unittest.TestCase):
                     torch.is_deterministic_algorithms_warn_only_enabled(),
                     os.environ.get("CUBLAS_WORKSPACE_CONFIG"), torch.is_grad_enabled())
         module = Looks()
+        with mock.patch("gc.collect") as collect:
+            self.assertTrue(plumb.numeric_check(module, module, vectors(), 1))
+        collect.assert_called()
         gradient = torch.ones_like(module.a.weight)
         module.a.weight.grad = gradient
         weights = {name: value.clone() for name, value in module.state_dict().items()}
         for raises in (False, True):
             seen["raise"] = raises
+            torch.use_deterministic_algorithms(False)  # whatever others have left
+            torch.autograd.set_detect_anomaly(False)
+            os.environ.pop("CUBLAS_WORKSPACE_CONFIG", None)
             with torch.no_grad():
                 before = state()
                 report = plumb.numeric_check(module, module, vectors(), 2)

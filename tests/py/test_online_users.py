@@ -21,7 +21,8 @@ from test_online_check import OnlineCheck, registered
 
 
 class Far(torch.Tensor):
-    """Says it is on another device; holds its values in `held`. mm of halves is off by one."""
+    """Says it is on another device; holds its values in `held`. mm of halves is off by one, and
+    relu changes what it is given."""
     __torch_function__ = torch._C._disabled_torch_function_impl
 
     @staticmethod
@@ -37,6 +38,8 @@ class Far(torch.Tensor):
         kwargs = {k: v for k, v in (kwargs or {}).items() if k != "device"}
         if func is torch.ops.aten.mm.default and args[0].dtype is torch.float16:
             return Far((args[0].float() @ args[1].float() + 1).half())
+        if func is torch.ops.aten.relu.default:
+            return Far(args[0].clamp_(min=0).clone())
         result = func(*args, **kwargs)
         return result if func._schema.name in ("aten::_to_copy", "aten::to") else Far(result)
 
@@ -132,6 +135,9 @@ class Faults(OnlineCheck):
         with registered(relu=relu), plumb.precision_check():
             torch.relu(torch.tensor([-1.0, 2.0]))
         self.assertIn(changed, self.lines()[-1])
+        with plumb.precision_check():
+            torch.relu(Far(torch.tensor([-3.0, 2.0])))
+        self.assertEqual(len([line for line in self.lines() if changed in line]), 3)
         # Running statistics are no mistake, though no schema has them.
         mean, one = torch.zeros(3), torch.ones(3)
         self.assertEqual(self.verdict("aten::native_batch_norm", torch.ops.aten.native_batch_norm,
@@ -150,8 +156,8 @@ class Faults(OnlineCheck):
         self.assertEqual(self.verdict("aten::neg", lambda x: -x, half), "")
         # Types that follow from the arguments.
         self.assertEqual(self.verdict("aten::sum", lambda x: x.sum(), torch.ones(2).bool()), "")
-        self.assertIn("dtype_mismatch", self.verdict("aten::add.Tensor", lambda a, b: (a + b).half(),
-                                                     half, torch.ones(2)))
+        line = self.verdict("aten::add.Tensor", lambda a, b: (a + b).half(), half, torch.ones(2))
+        self.assertIn("dtype_mismatch", line)
 
     def test_a_call_without_a_reference_does_not_end_the_operator(self) -> None:
         self.enable()
@@ -170,6 +176,12 @@ class Faults(OnlineCheck):
         row = self.finish()["mm"]
         self.assertEqual((row["Checked"], row["Failed"]), (2, 1))
 
+    def test_a_replaced_cpu_kernel_is_no_reference_for_devices_either(self) -> None:
+        self.enable()
+        with registered(special_airy_ai=lambda x: x * 0), plumb.precision_check():
+            torch.special.airy_ai(Far(torch.ones(3)))
+        self.assertEqual(self.finish()["special_airy_ai"]["Failed"], 1)
+
     def test_libraries_of_ones_own(self) -> None:
         library = torch.library.Library("plumb_test", "DEF")
         library.define("add.Tensor(Tensor a, Tensor b) -> Tensor")
@@ -185,6 +197,28 @@ class Faults(OnlineCheck):
         self.assertEqual(self.finish(), {})
         self.assertRegex(self.said, r"not checked, .*: .*plumb_test::add.Tensor")
         self.assertNotIn("went wrong", self.said)
+
+    def test_which_kernels_are_registered(self) -> None:
+        class Library:
+            def impl(self, key: str, kernel: Any, dispatch_key: str) -> None:
+                pass
+
+        def twin(x: torch.Tensor) -> torch.Tensor:
+            return x
+        config = [("neg", lambda x: x), ("exp", twin), ("sin", twin, lambda: True),
+                  ("cos", twin, lambda: False), ("tan", lambda x: x)]
+        self.enable()
+        for arguments, keys in (
+                ({}, ["neg", "exp", "sin", "tan"]),
+                ({"user_include_ops": ["twin", "tan"]}, ["exp", "sin", "tan"]),
+                ({"user_include_ops_list": ["neg"]}, ["neg"]),
+                ({"user_include_ops": ["neg", "tan"], "cpp_patched_ops": ["tan"]}, ["neg"]),
+                ({"user_include_ops": [], "user_exclude_ops": ["twin"]}, ["neg", "tan"]),
+                ({"user_exclude_ops_list": ["neg"]}, ["exp", "sin", "tan"]),
+                ({"user_unused_ops_list": ["exp"], "cpp_patched_ops_list": ["neg"],
+                  "full_config_by_func": {}}, ["sin", "tan"])):
+            register = plumb.PrecisionCheckRegister(config, lib=Library(), **arguments)
+            self.assertEqual(register.get_all_keys(), keys, arguments)
 
     def test_registering_what_this_pytorch_lacks(self) -> None:
         calls: List[Any] = []
@@ -203,12 +237,49 @@ class Faults(OnlineCheck):
         self.assertIn("no such operator: no_such_operator, neg.no_such_overload", self.said)
 
 
+class Replays(OnlineCheck):
+    def test_failures_of_strangers(self) -> None:
+        class Evil:
+            def __reduce__(self) -> Any:
+                return os.mkdir, (os.path.join(folder, "executed"),)
+        folder = self.folder.name
+        self.enable(save_failures=folder)
+        plumb.checked(lambda x: x + 1, "neg")(torch.zeros(2))
+        self.finish()
+        saved = Path(folder) / "neg.0"
+        self.assertTrue(guard.replay(saved)["passed"])
+        dump, tensor = saved / "dump.json", next(saved.glob("dump_tensor_data/input*"))
+        text, plain = dump.read_text(), tensor.read_bytes()
+        torch.save(torch.zeros(2), Path(folder) / "outside.pt")
+        (saved / "dump_tensor_data" / "link.pt").symlink_to("../../outside.pt")
+        for name in ("../../outside.pt", "/" + folder + "/outside.pt", "link.pt", "..", ""):
+            dump.write_text(text.replace(tensor.name, name))
+            with self.assertRaisesRegex(ValueError, "no tensor of this failure"):
+                guard.replay(saved)
+        for op in ("aten::from_file", "load_library::x", "aten::neg.no_such"):
+            dump.write_text(text.replace("aten::neg", op))
+            with self.assertRaises((ValueError, AttributeError)):
+                guard.replay(saved)
+        dump.write_text(text)
+        torch.save(Evil(), tensor)
+        with self.assertRaises(Exception):
+            guard.replay(saved)
+        self.assertFalse((Path(folder) / "executed").exists())
+        tensor.write_bytes(plain)
+        self.assertTrue(guard.replay(saved)["passed"])
+
+
 class Settings(OnlineCheck):
     def test_numbers_that_make_no_sense(self) -> None:
         for wrong in ({"max_checks": -1}, {"max_elements": -1}, {"max_checks": 2.5}):
             with self.assertRaises((ValueError, TypeError)):
                 self.enable(**wrong)
         self.assertIsNone(guard.current())
+
+    def test_names_that_are_none(self) -> None:
+        for wrong in ({"include": "mm"}, {"exclude": "mm"}, {"include": [None]}, {"exclude": [1]}):
+            with self.assertRaises(TypeError):
+                plumb.precision_check(**wrong)
 
     def test_folders_are_made(self) -> None:
         deep = Path(self.folder.name) / "a" / "b" / "c"
@@ -255,7 +326,8 @@ class Settings(OnlineCheck):
                           r"max_abs: 1.000000e\+00 \| max_rel: 1.000000e\+12 \| "
                           r"rtol=0.0001, atol=1e-05")
         self.assertEqual([line for line in lines if not form.fullmatch(line)], [])
-        self.assertEqual(len(list(Path(self.folder.name).glob("log.failures/neg.*/dump.json"))), 200)
+        saved = list(Path(self.folder.name).glob("log.failures/neg.*/dump.json"))
+        self.assertEqual(len(saved), 200)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,8 @@
 """Devices of PyTorch: what the workers compute, and who else computes when plumb cannot."""
 
+import csv
+import json
+import subprocess
 import sys
 import unittest
 from pathlib import Path
@@ -12,7 +15,7 @@ import module_zoo  # noqa: E402
 from check_dump import add, backward, forward, save, tensor, value  # noqa: E402
 from dump_model import Recorder  # noqa: E402
 from small_models import MODELS  # noqa: E402
-from torch_runs import Folder  # noqa: E402
+from torch_runs import BUILD, Folder  # noqa: E402
 
 
 class Values(Folder):
@@ -43,6 +46,42 @@ class Values(Folder):
         result = self.check(self.model("gpt"), "-d", "torch:cpu", "--rules", "msprobe")
         bad = [name for name, row in result.not_passed().items() if row[0] != "pass"]
         self.assertEqual(bad, ["Tensor.masked_fill.0", "Tensor.masked_fill.1"])  # infinities
+
+    def test_graphs(self) -> None:
+        """plumb numeric_check there: shared weights, several results, integers as parameters."""
+        ref = lambda name, index=None: {"ref": name, **({} if index is None else {"index": index})}
+        node = lambda name, op, *args: {"name": name, "op": op, "args": list(args)}
+        graph = {"plumb_graph": 1, "inputs": {"i": {"dtype": "int64", "shape": [2], "value": 1}},
+                 "parameters": {"w": {"dtype": "float32", "shape": [3, 2]},
+                                "k": {"dtype": "int64", "shape": [2], "value": 7}},
+                 "nodes": [node("a", "Functional.embedding", ref("i"), ref("w")),
+                           node("b", "Torch.add", ref("a"), ref("k")),
+                           node("c", "Torch.chunk", ref("w"), 2, 1),
+                           node("d", "Torch.mul", ref("c", 0), ref("c", 1)),
+                           node("y", "Torch.matmul", ref("d"), ref("e", 0)),
+                           node("e", "Torch.split", ref("b"), 1)],
+                 "outputs": [ref("y"), ref("e")]}
+        path = self.folder / "graph.json"
+        path.write_text(json.dumps(graph))
+        rows: List[List[List[str]]] = []
+        for device in ("cpu", "torch:cpu"):
+            out = self.folder / "out.csv"
+            done = subprocess.run([BUILD / "plumb", "numeric_check", path, path, "--iterations",
+                                   "2", "--device", device, "-o", out, "--quiet"], text=True,
+                                  stderr=subprocess.PIPE)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            with open(out) as file:
+                rows.append(list(csv.reader(file)))
+        self.assertEqual(len(rows[0]), 1 + 2 * 8)
+        place = rows[0][0].index("Golden L2norm")
+        for ours, theirs in zip(rows[0][1:], rows[1][1:]):
+            self.assertEqual(ours[:5], theirs[:5])
+            self.assertAlmostEqual(float(ours[place]), float(theirs[place]), 4)
+        path.write_text(json.dumps(graph).replace("Torch.matmul", "matmul"))
+        done = subprocess.run([BUILD / "plumb", "numeric_check", path, path, "--device",
+                               "torch:cpu"], text=True, stderr=subprocess.PIPE)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("which matmul is meant: Torch.matmul or Tensor.matmul", done.stderr)
 
     def test_kinds_of_arguments(self) -> None:
         x = tensor([6, 8], grad=True)

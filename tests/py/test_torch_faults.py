@@ -101,6 +101,25 @@ class Faults(Folder):
         self.assertEqual([row[0] for row in result.rows.values()], ["pass", "SKIP", "pass"])
         self.assertIn("SIGKILL", result.rows["Functional.sigmoid.1"][2])
 
+    def test_what_a_worker_started_goes_with_it(self) -> None:
+        (self.folder / "forks.py").write_text(
+            "import os, time\n"
+            "def leave(x):\n"
+            "    if os.fork() == 0:\n"
+            "        open('child', 'w').write(str(os.getpid()))\n"
+            "        time.sleep(1000)\n"
+            "    while not os.path.exists('child'): time.sleep(0.01)\n"
+            "    os.kill(os.getpid(), 9)\n"  # the child still holds the other end of the socket
+            "def strange(x):\n"
+            "    raise ValueError('\\ud800 and \\0')\n")
+        result = self.check(self.dump_of(["forks.leave", "forks.strange", "Torch.exp"]), "-d",
+                            "torch:cpu", "--import", "forks", "--timeout", "2")
+        self.assertEqual([row[0] for row in result.rows.values()], ["SKIP", "SKIP", "pass"])
+        self.assertIn("no answer within 2 s", result.rows["forks.leave.0"][2])
+        self.assertIn("ValueError: \\ud800 and", result.rows["forks.strange.1"][2])
+        child = int((self.folder / "child").read_text())
+        self.assertTrue(wait_until(lambda: not is_running(child)))
+
     def test_interrupt_and_resume(self) -> None:
         """A Ctrl-C reaches everything that belongs to the terminal, but what is at hand is
         finished, and what was left is done later to the same bytes."""

@@ -7,6 +7,7 @@ replaces: a program that is killed leaves a dump that can be read.
 import contextlib
 import linecache
 import os
+import zlib
 from typing import Any, Dict, List, Optional, Tuple
 
 from torch import Tensor
@@ -15,10 +16,11 @@ from plumb import _core
 from plumb.capture.config import Config
 from plumb.capture.leaves import NOTHING, Cache, Encoder, Numbers, numbers_of, tensor_leaf
 from plumb.capture.recorder import as_outputs
-from plumb.capture.sink import Call, Parameter, Sink, written_errors
+from plumb.capture.sink import Call, Parameter, Sink, parameters_of, written_errors
 from plumb.tensors import view
 
 END = b"\n }\n}"
+MOST_BYTES = 255  # of a file's name
 
 
 def write_whole(path: str, text: str) -> None:
@@ -33,6 +35,16 @@ def write_whole(path: str, text: str) -> None:
         raise
 
 
+def file_name(name: str) -> str:
+    """Keys of dicts may be anything: what no file can be called gets a checksum in its name instead."""
+    plain = name.replace("/", "_").replace("\0", "_")
+    if plain == name and len(name.encode()) <= MOST_BYTES:
+        return name
+    stem, ending = os.path.splitext(plain)
+    short = stem.encode()[:MOST_BYTES - 20].decode("utf-8", "ignore")
+    return f"{short}-{zlib.crc32(name.encode('utf-8', 'surrogatepass')):08x}{ending}"
+
+
 class JsonFile:
     """{"task": ..., "data": {...}} with entries added one by one."""
 
@@ -44,6 +56,7 @@ class JsonFile:
             self.write(text[:text.rindex("{") + 1].encode())
         except OSError:
             self.close()
+            os.unlink(path)
             raise
         self.body = self.at
 
@@ -183,7 +196,7 @@ class DumpSink(Sink):
         return leaf
 
     def save(self, leaf: Dict[str, Any], seen: _core.Tensor, name: str) -> None:
-        name = name.replace("/", "_").replace("\0", "_")  # keys of dicts may be anything
+        name = file_name(name)
         checksum = leaf.pop("md5", None)
         leaf["data_name"] = name
         if checksum is not None:
@@ -233,7 +246,7 @@ class DumpSink(Sink):
             # Put in its place by `results`; the values are those before the call.
             entry.forward["parameters"] = {
                 key: element(value, f"{name}.parameters.{key}")
-                for key, value in call.module._parameters.items() if value is not None}
+                for key, value in parameters_of(call.module)}
 
     def results(self, call: Call, args: Tuple[Any, ...], kwargs: Dict[str, Any],
                 output: Any) -> None:

@@ -21,7 +21,7 @@ from plumb import _core
 from plumb.capture.leaves import parts_of
 from plumb.capture.rank import global_rank
 from plumb.capture.recorder import as_outputs, tensors_in
-from plumb.capture.sink import Call, Sink
+from plumb.capture.sink import Call, Sink, parameters_of, written_errors
 from plumb.tensors import view
 
 COLUMNS = ["Index", "Step", "Rank", "Module", "Min", "Max", "Mean", "Std"]
@@ -33,14 +33,17 @@ def local_rank() -> int:
 
 
 class H5Sink(Sink):
-    def __init__(self, folder: str) -> None:
+    def __init__(self, folder: str, taken: Optional[int] = None) -> None:
+        """taken: the rank whose file another process writes, which this one was forked from."""
+        super().__init__()
         self.folder = os.path.abspath(folder)
+        self.taken = taken
         self.writer: Optional[_core.Writer] = None
         self.file = -1                # the writer's number of the open one
         self.files = 0                # that were finished
         self.stem = ""
-        self.rows: List[Tuple[Any, ...]] = []
-        self.errors: List[str] = []
+        self.rows: List[Tuple[Any, ...]] = []  # of this step
+        self.index = -1               # of the last row in the file
 
     # -- Files -------------------------------------------------------------------------------------
 
@@ -54,21 +57,30 @@ class H5Sink(Sink):
         self.rank, local = global_rank() or 0, local_rank()
         # A second file of the same process must not take the place of the first.
         again = f"_{self.files}" if self.files else ""
-        self.stem = f"{self.folder}/globalrank-{self.rank}_localrank-{local}{again}"
+        child = f"_proc{os.getpid()}" if self.rank == self.taken else ""
+        self.stem = f"{self.folder}/globalrank-{self.rank}_localrank-{local}{child}{again}"
         os.makedirs(self.folder, exist_ok=True)
-        self.rows = []
+        self.rows, self.index = [], -1
+        with open(self.summary(), "w", encoding="utf-8") as file:
+            file.write(",".join(COLUMNS) + "\n")
         self.writer = self.writer or _core.Writer()
         self.file = self.writer.open_h5(f"{self.stem}.h5", self.rank, local)
 
     def pause(self) -> None:
         if self.writer is not None:
             self.writer.flush()
-            self.errors += [f"{name}: {message}" for name, message in self.writer.errors()]
+            self.errors += written_errors(self.writer)
 
     def close(self) -> None:
         self.pause()
-        if self.file >= 0:
-            _core.Table(COLUMNS, self.rows).save(f"{self.stem}_summary.csv")
+        if self.rows:
+            text = _core.Table(COLUMNS, self.rows).text(format="csv").partition("\n")[2]
+            self.rows = []
+            with open(self.summary(), "a", encoding="utf-8") as file:
+                file.write(text)
+
+    def summary(self) -> str:
+        return f"{self.stem}_summary.csv"
 
     def end(self) -> None:
         """Nothing more will come: the file gets its name."""
@@ -94,7 +106,8 @@ class H5Sink(Sink):
             seen = view(tensor)
             self.writer.add_h5(self.file, name, self.step, seen)
             numbers = [text(value) for value in seen.stats()[:4]]
-            self.rows.append((len(self.rows), self.step, self.rank, name, *numbers))
+            self.index += 1
+            self.rows.append((self.index, self.step, self.rank, name, *numbers))
         except _core.Error as error:  # a meta or sparse tensor
             self.errors.append(f"{name}: {error}")
 
@@ -112,9 +125,8 @@ class H5Sink(Sink):
             call.data = f"{call.name}.{call.kind}.{index}" if call.name else f"{call.kind}.{index}"
             if call.name not in self.described:
                 self.described.add(call.name)
-                for key, value in module._parameters.items():
-                    if value is not None:
-                        self.add(f"{call.data}.forward_params.{key}", value)
+                for key, value in parameters_of(module):
+                    self.add(f"{call.data}.forward_params.{key}", value)
         else:
             return
         for place, tensor in places((*enumerate(args), *kwargs.items())):

@@ -37,9 +37,6 @@ def statistics(seen: _core.Tensor, tensor: Tensor) -> Dict[str, Any]:
     dtype = tensor.dtype
     if not seen.count or dtype in EIGHT_BIT:
         return NOTHING
-    quick = _core.moments(seen) if dtype in WITH_SUMS and tensor.dim() else None
-    if quick is not None:
-        return {"Max": quick[1], "Min": quick[0], "Mean": quick[2], "Norm": quick[3]}
     low, high, mean, _, norm = seen.stats()[:5]
     if dtype is torch.bool:
         return {"Max": bool(high), "Min": bool(low), "Mean": None, "Norm": None}
@@ -147,9 +144,7 @@ class Encoder:
         if value is None or depth == 0:
             return None
         if isinstance(value, Tensor):
-            if value.is_nested:  # has no shape of its own: a list of tensors
-                return [self.tensor(part, f"{place}.{i}") for i, part in parts_of(value)]
-            return self.tensor(value, place)
+            return self.nested(value, place) if value.is_nested else self.tensor(value, place)
         kind = type(value)
         if kind in (bool, int, float, str):
             return {"type": kind.__name__, "value": value}
@@ -163,6 +158,10 @@ class Encoder:
             return {name: self.element(item, f"{place}.{name}", None, depth - 1)
                     for name, item in children(value)}
         return self.scalar(value, place, key)
+
+    def nested(self, value: Tensor, place: str) -> Any:
+        """It has no shape of its own: a list of tensors."""
+        return [self.tensor(part, f"{place}.{i}") for i, part in parts_of(value)]
 
     def scalar(self, value: Any, place: str, key: Optional[str]) -> Any:
         if isinstance(value, slice):

@@ -12,8 +12,10 @@ import os
 import sys
 import threading
 import traceback
+import weakref
 from collections import Counter
-from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import (Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple,
+                    Union)
 
 import torch
 from torch import Tensor
@@ -27,6 +29,7 @@ from plumb.tensors import children
 HERE = os.path.dirname(os.path.abspath(__file__))
 MAX_DEPTH = 64
 NOTES = 1000  # of which the texts are kept
+DEPTH = 4     # times the limit of Python's stack
 Models = Union[torch.nn.Module, Sequence[torch.nn.Module], Dict[str, torch.nn.Module], None]
 
 
@@ -121,6 +124,8 @@ class Recorder:
         self.problems = 0
         self.notes: List[str] = []
         self.modules: Dict[int, Known] = {}
+        self.replicas: "weakref.WeakKeyDictionary[torch.nn.Module, Known]" = \
+            weakref.WeakKeyDictionary()
         self.patches = Patches()
         self.risk_level = risk_level
         self.prepared = False
@@ -134,7 +139,9 @@ class Recorder:
 
     def _new_step(self) -> None:
         self.counts: Counter = Counter()
-        self.followed: Dict[int, Call] = {}
+        # Calls whose gradients may come, as long as their graph lives; of begun ones they will.
+        self.followed: "weakref.WeakValueDictionary[int, Call]" = weakref.WeakValueDictionary()
+        self.begun: Set[Call] = set()
         self.passes: Counter = Counter()   # backward passes of a module's parameters
         self.arrived: Dict[str, set] = {}  # its parameters that have come in this pass
         self.in_scope = False
@@ -145,16 +152,18 @@ class Recorder:
     def start(self, step: int, models: Models = None,
               token_range: Optional[Sequence[int]] = None) -> None:
         with self.lock:
-            if self.active:
+            if self.active and _current is self:
                 return
+            self.stop()  # one that Ctrl-C cut short
             self.token_range = (int(token_range[0]), int(token_range[1])) if token_range else None
             self._register(models)
             if not self.prepared:
                 self._prepare()
             if not self.opened:
                 self._new_step()
-                self._guarded(self.sink.open, step)
-                self.opened = True
+                self.opened = self._guarded(self.sink.open, step)
+                if not self.opened:
+                    return
             self.active = True
             _switch_on(self)
 
@@ -168,6 +177,7 @@ class Recorder:
             self.active = False
             self._unhook()
             self.modules.clear()
+            self.replicas.clear()
             self._guarded(self.sink.pause)
 
     def next_step(self) -> None:
@@ -181,6 +191,8 @@ class Recorder:
     def forked(self) -> None:
         """In the child of a fork: the files belong to the parent."""
         self.active = self.opened = False
+        self.calls = self.problems = 0
+        self.notes.clear()
         self.lock = threading.RLock()
         self.patches.uninstall()
 
@@ -192,7 +204,8 @@ class Recorder:
         elif isinstance(models, dict):
             named = [(f"{key}.", model) for key, model in models.items()]
         else:
-            named = [(f"{i}.", model) for i, model in enumerate(models)]
+            several = models if isinstance(models, (list, tuple)) else [models]
+            named = [(f"{i}.", model) for i, model in enumerate(several)]
         for prefix, model in named:
             if not isinstance(model, torch.nn.Module):
                 self.note(f"start: a model that is a {type(model).__name__}, not a torch.nn.Module")
@@ -213,6 +226,8 @@ class Recorder:
         """What will be wrapped. One object for each function, for good."""
         self.prepared = True
         self.patches.add(torch.nn.Module, "__call__", _module_call)
+        if _original_replicate is not None:
+            self.patches.add(torch.nn.Module, "_replicate_for_data_parallel", _replicate)
         if not self.apis:
             return
         for place in names.places(self.risk_level):
@@ -250,12 +265,15 @@ class Recorder:
         self.note(f"{what}: {lines[0] or getattr(kind, '__name__', '')} "
                   f"({os.path.basename(last.filename)}:{last.lineno})")
 
-    def _guarded(self, function: Callable[..., Any], *args: Any) -> None:
+    def _guarded(self, function: Callable[..., Any], *args: Any) -> bool:
+        """Whether all went well."""
         try:
             with self._quietly():
                 function(*args)
+            return True
         except Exception:
             self.problem(getattr(function, "__name__", "capture"))
+            return False
 
     @contextlib.contextmanager
     def _quietly(self) -> Iterator[None]:
@@ -299,8 +317,10 @@ class Recorder:
         return self._recorded(wrapped.prefix, wrapped.name, "", None, wrapped.function, args,
                               kwargs)
 
-    def module_call(self, known: Known, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> Any:
-        function = functools.partial(_original_call, known.module)
+    def module_call(self, known: Known, module: torch.nn.Module, args: Tuple[Any, ...],
+                    kwargs: Dict[str, Any]) -> Any:
+        """module: the known one, or a replica of it."""
+        function = functools.partial(_original_call, module)
         if torch._C._get_tracing_state() is not None or self.local.quiet:
             return function(*args, **kwargs)
         if known.root:
@@ -308,8 +328,7 @@ class Recorder:
                 self.tokens += 1
         if not known.written:
             return function(*args, **kwargs)
-        return self._recorded("Module", known.path, known.kind, known.module, function, args,
-                              kwargs)
+        return self._recorded("Module", known.path, known.kind, module, function, args, kwargs)
 
     def _recorded(self, prefix: str, name: str, kind: str, module: Optional[torch.nn.Module],
                   function: Callable[..., Any], args: Tuple[Any, ...],
@@ -324,9 +343,11 @@ class Recorder:
                 call, edges = self._before(prefix, name, kind, module, args, kwargs)
         except Exception:
             self.problem(f"{prefix}.{name}")
-        finally:
-            # What a recorded API calls is part of it; what a module calls is recorded.
-            local.quiet = api
+        except BaseException:  # Ctrl-C
+            local.quiet = False
+            raise
+        # What a recorded API calls is part of it; what a module calls is recorded.
+        local.quiet = api
         if call is not None and not api:
             local.modules.append(call)
         try:
@@ -412,12 +433,15 @@ class Recorder:
                 if call.follow and call.follow.add(which, work, given, received,
                                                    functools.partial(self.sink.gradient, call)):
                     self._went_back(call)
+                elif call.follow:
+                    self.begun.add(call)
             except Exception:
                 self.problem(f"{call.prefix}.{call.name}.{call.number} backward")
 
     def _went_back(self, call: Call) -> None:
         follow, call.follow = call.follow, None
         self.followed.pop(id(call), None)
+        self.begun.discard(call)
         if follow.any:
             self.sink.backward(call)
 
@@ -431,6 +455,7 @@ class Recorder:
                 except Exception:
                     self.problem(f"{call.prefix}.{call.name}.{call.number} backward")
             self.followed.clear()
+            self.begun.clear()
 
     def _hook_parameters(self, call: Call, module: torch.nn.Module) -> None:
         if "backward" not in self.config.data_mode:
@@ -523,11 +548,12 @@ class Recorder:
                 self.sink.saved(name, number, "", variable)
                 self.calls += 1
                 if backward:
-                    for place, tensor in outputs_in(variable):
+                    found: List[Tuple[str, Tensor]] = []
+                    tensors_in(variable, "", found)
+                    for place, tensor in found:
                         if tensor.requires_grad:
-                            inside = "" if isinstance(variable, Tensor) else place
                             tensor.register_hook(
-                                functools.partial(self._saved_ran, name, number, inside))
+                                functools.partial(self._saved_ran, name, number, place[1:]))
             except Exception:
                 self.problem(f"save {name}")
 
@@ -552,17 +578,23 @@ def _found(owner: Any, *path: str) -> Any:
 
 _all_wrapped: Dict[Tuple[int, str], Wrapped] = {}
 _current: Optional[Recorder] = None
+_depth: Optional[Tuple[int, int]] = None  # limits of Python's stack: the script's, ours
 _original_call = torch.nn.Module.__call__
 
 
 def _switch_on(recorder: Recorder) -> None:
-    global _current, _original_call
+    global _current, _depth, _original_call
     if _current is not None:
+        _current.note("another capture was started before stop(): it records what followed")
         _current.stop()
     _original_call = torch.nn.Module.__call__
     _current = recorder
     recorder.patches.install()
     Wrapped.active = recorder.api_call
+    # A module takes three times as many frames of the stack as it does alone.
+    script = sys.getrecursionlimit()
+    _depth = (script, script * DEPTH)
+    sys.setrecursionlimit(script * DEPTH)
 
 
 def _switch_off(recorder: Recorder) -> None:
@@ -571,14 +603,41 @@ def _switch_off(recorder: Recorder) -> None:
         Wrapped.active = None
         _current = None
         recorder.patches.uninstall()
+        _restore_depth()
+
+
+def _restore_depth() -> None:
+    """Unless the script has set a limit since, or is deeper than its own."""
+    global _depth
+    if _depth is not None and sys.getrecursionlimit() == _depth[1]:
+        with contextlib.suppress(RecursionError):
+            sys.setrecursionlimit(_depth[0])
+    _depth = None
 
 
 def _module_call(self: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
     recorder = _current
-    known = recorder.modules.get(id(self)) if recorder is not None else None
+    if recorder is None:
+        return _original_call(self, *args, **kwargs)
+    known = recorder.modules.get(id(self))
+    if known is None and self.__dict__.get("_is_replica"):
+        known = recorder.replicas.get(self)
     if known is None:
         return _original_call(self, *args, **kwargs)
-    return recorder.module_call(known, args, kwargs)
+    return recorder.module_call(known, self, args, kwargs)
+
+
+_original_replicate = _found(torch.nn.Module, "_replicate_for_data_parallel")
+
+
+def _replicate(self: torch.nn.Module) -> torch.nn.Module:
+    """Replicas of DataParallel are recorded under the names of the model's modules."""
+    replica = _original_replicate(self)
+    recorder = _current
+    known = recorder.modules.get(id(self)) if recorder is not None else None
+    if known is not None:
+        recorder.replicas[replica] = known
+    return replica
 
 
 _original_packet_call = _found(torch, "_ops", "OpOverloadPacket", "__call__")
@@ -626,6 +685,7 @@ def _after_fork() -> None:
         recorder, _current = _current, None
         Wrapped.active = None
         recorder.forked()
+        _restore_depth()
 
 
 if hasattr(os, "register_at_fork"):

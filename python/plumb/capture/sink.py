@@ -14,10 +14,11 @@ For one call the order is: arguments, results, then for a call with gradients an
 `results` of a module lie the calls inside it.
 """
 
-from typing import Any, Dict, List, NamedTuple, Optional, Tuple
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
 import torch
 from torch import Tensor
+from torch.nn.parameter import is_lazy
 
 from plumb import _core
 
@@ -26,7 +27,7 @@ class Call:
     """One call of a module or an API. `data` belongs to the sink."""
 
     __slots__ = ("prefix", "name", "kind", "number", "parent", "module", "stack", "inputs",
-                 "outputs", "data", "follow")
+                 "outputs", "data", "follow", "__weakref__")
 
     def __init__(self, prefix: str, name: str, kind: str, number: int, parent: Optional["Call"],
                  module: Optional[torch.nn.Module]) -> None:
@@ -62,6 +63,13 @@ def written_errors(writer: _core.Writer) -> List[str]:
     """What a Writer could not write, since it was last asked."""
     return [message if message.startswith(name) else f"{name}: {message}"
             for name, message in writer.errors()]
+
+
+def parameters_of(module: torch.nn.Module) -> Iterator[Tuple[str, Tensor]]:
+    """A module's own ones. Those of a lazy module have no values before its first call."""
+    for name, value in module._parameters.items():
+        if value is not None and not is_lazy(value):
+            yield name, value
 
 
 class Sink:
