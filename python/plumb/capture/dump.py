@@ -20,7 +20,7 @@ from plumb.capture.sink import Call, Parameter, Sink, parameters_of, written_err
 from plumb.tensors import view
 
 END = b"\n }\n}"
-MOST_BYTES = 255  # of a file's name
+MOST_BYTES = 200  # of a file's name; the temporary one is longer, and 255 is what there is
 
 
 def write_whole(path: str, text: str) -> None:
