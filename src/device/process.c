@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "device/process.h"
 
+#include "base/child.h"
 #include "device/message.h"
 
 #include <errno.h>
@@ -8,7 +9,6 @@
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -16,79 +16,13 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MAX_ANSWER = 256 << 20, FIRST_FREE = 16 };
-
-/* ---- Time ------------------------------------------------------------------------------------ */
-
-static int64_t now_ms(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
-
-/* Milliseconds for poll; 0 when the time is over. */
-static int time_left(int64_t deadline)
-{
-    const int64_t left = deadline - now_ms();
-    return left <= 0 ? 0 : left > INT_MAX ? INT_MAX : (int)left;
-}
+enum { MAX_ANSWER = 256 << 20 };
 
 /* ---- Starting -------------------------------------------------------------------------------- */
 
-static void close_fd(int *fd)
-{
-    if (*fd >= 0)
-        close(*fd);
-    *fd = -1;
-}
-
-/* Out of the way of the numbers that the child expects. */
-static bool raise_fd(int *fd)
-{
-    const int raised = fcntl(*fd, F_DUPFD_CLOEXEC, FIRST_FREE);
-    close_fd(fd);
-    *fd = raised;
-    return raised >= 0;
-}
-
 static bool raise_both(int fd[2])
 {
-    return raise_fd(&fd[0]) && raise_fd(&fd[1]);
-}
-
-/* given: the child's descriptors 2 to 5. It gets a process group of its own, so that the Ctrl-C
- * of a terminal, after which plumb finishes what is at hand, does not reach it. */
-static int spawn(pid_t *pid, const char *python, const char *script, const int given[4])
-{
-    posix_spawn_file_actions_t actions;
-    posix_spawnattr_t attributes;
-    int error = posix_spawn_file_actions_init(&actions);
-    if (error)
-        return error;
-    error = posix_spawnattr_init(&attributes);
-    if (error)
-        goto out_actions;
-    sigset_t none, all;
-    sigemptyset(&none);
-    sigfillset(&all);
-    posix_spawnattr_setsigmask(&attributes, &none);
-    posix_spawnattr_setsigdefault(&attributes, &all);
-    posix_spawnattr_setpgroup(&attributes, 0);
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF |
-                                              POSIX_SPAWN_SETPGROUP);
-    for (int k = 0; k < 2 && !error; k++)
-        error = posix_spawn_file_actions_addopen(&actions, k, "/dev/null", O_RDWR, 0);
-    for (int k = 0; k < 4 && !error; k++)
-        error = posix_spawn_file_actions_adddup2(&actions, given[k], k + 2);
-    /* posix_spawn does not write to the arguments. */
-    char *argv[] = {(char *)(uintptr_t)python, (char *)(uintptr_t)script, NULL};
-    if (!error)
-        error = posix_spawnp(pid, python, &actions, &attributes, argv, environ);
-    posix_spawnattr_destroy(&attributes);
-out_actions:
-    posix_spawn_file_actions_destroy(&actions);
-    return error;
+    return child_raise(&fd[0]) && child_raise(&fd[1]);
 }
 
 enum plumb_code process_start(struct process *process, const char *python, const char *script,
@@ -101,13 +35,20 @@ enum plumb_code process_start(struct process *process, const char *python, const
         return code;
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, control) || !raise_both(control) ||
         pipe2(text, O_CLOEXEC) || !raise_both(text) || pipe2(life, O_CLOEXEC) ||
-        !raise_both(life) || !raise_fd(&process->memory.fd) ||
+        !raise_both(life) || !child_raise(&process->memory.fd) ||
         fcntl(text[0], F_SETFL, O_NONBLOCK)) {
         code = plumb_fail(err, PLUMB_E_IO, "cannot open what a worker needs: %s", strerror(errno));
         goto out;
     }
-    const int given[4] = {text[1], process->memory.fd, control[1], life[0]};
-    const int error = spawn(&process->pid, python, script, given);
+    /* A group of its own: plumb finishes what is at hand after a Ctrl-C. */
+    const struct child child = {
+        .file = python,
+        .search = true,
+        .own_group = true,
+        .arguments = (const char *const[]){python, script, NULL},
+        .given = (const int[]){-1, -1, text[1], process->memory.fd, control[1], life[0]},
+        .n_given = 6};
+    const int error = child_start(&process->pid, &child);
     if (error) {
         process->pid = -1;
         code = plumb_fail(err, PLUMB_E_IO, "cannot be started: %s", strerror(error));
@@ -119,9 +60,9 @@ enum plumb_code process_start(struct process *process, const char *python, const
     control[0] = text[0] = life[1] = -1;
 out:
     for (int k = 0; k < 2; k++) {
-        close_fd(&control[k]);
-        close_fd(&text[k]);
-        close_fd(&life[k]);
+        child_close(&control[k]);
+        child_close(&text[k]);
+        child_close(&life[k]);
     }
     if (code)
         process_stop(process);
@@ -148,7 +89,7 @@ static void listen_to(struct process *process)
         memcpy(process->said + old, piece + (size_t)n - new, new);
         process->n_said = old + new;
     }
-    close_fd(&process->err);
+    child_close(&process->err);
 }
 
 /* The last line of it, fit for a message. */
@@ -170,7 +111,7 @@ static const char *last_words(struct process *process)
 /* Waits for an end that is near, then brings it about. The status, or -1 when nobody knows. */
 static int collect(struct process *process, int64_t patience)
 {
-    const int64_t deadline = now_ms() + patience;
+    const int64_t deadline = child_now_ms() + patience;
     const struct timespec moment = {.tv_nsec = 1000000};
     int status = -1;
     pid_t ended = 0;
@@ -178,7 +119,7 @@ static int collect(struct process *process, int64_t patience)
         ended = waitpid(process->pid, &status, WNOHANG);
         if (ended == process->pid || (ended < 0 && errno != EINTR))
             break;
-        if (!time_left(deadline))
+        if (!child_time_left(deadline))
             kill(-process->pid, SIGKILL); /* and what it started */
         nanosleep(&moment, NULL);
     }
@@ -188,10 +129,10 @@ static int collect(struct process *process, int64_t patience)
 
 void process_stop(struct process *process)
 {
-    close_fd(&process->control);
-    close_fd(&process->life); /* which ends it, whatever it does */
+    child_close(&process->control);
+    child_close(&process->life); /* which ends it, whatever it does */
     collect(process, 100);
-    close_fd(&process->err);
+    child_close(&process->err);
     shared_destroy(&process->memory);
     *process = PROCESS_NONE;
 }
@@ -258,7 +199,7 @@ static enum wait_end wait_for(struct process *process, short events, int64_t dea
     for (;;) {
         struct pollfd polled[2] = {{.fd = process->control, .events = events},
                                    {.fd = process->err, .events = POLLIN}};
-        const int left = time_left(deadline);
+        const int left = child_time_left(deadline);
         const int ready = left ? poll(polled, 2, left) : 0;
         if (ready < 0 && errno != EINTR)
             return WAIT_FAILED;
@@ -327,7 +268,7 @@ static enum wait_end receive_body(struct process *process, size_t size, struct b
 enum plumb_code process_exchange(struct process *process, const struct buf *message, double seconds,
                                  struct buf *answer, struct plumb_error *err)
 {
-    const int64_t deadline = now_ms() + (int64_t)((seconds < 1e9 ? seconds : 1e9) * 1000);
+    const int64_t deadline = child_now_ms() + (int64_t)((seconds < 1e9 ? seconds : 1e9) * 1000);
     unsigned char head[4];
     if (message->size > UINT32_MAX)
         return plumb_fail(err, PLUMB_E_UNSUPPORTED, "a call of more than 4 GiB of text");

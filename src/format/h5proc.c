@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "format/h5proc.h"
 
+#include "base/child.h"
 #include "h5/protocol.h"
 
 #include <errno.h>
@@ -8,20 +9,12 @@
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-
-static int64_t now_ms(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
 
 static int64_t deadline_after(double seconds)
 {
@@ -30,79 +23,24 @@ static int64_t deadline_after(double seconds)
     double limit = told ? strtod(told, &end) : 0;
     if (told && end != told && limit > 0)
         seconds = limit;
-    return now_ms() + (int64_t)((seconds < 1e9 ? seconds : 1e9) * 1000);
+    return child_now_ms() + (int64_t)((seconds < 1e9 ? seconds : 1e9) * 1000);
 }
 
-/* Milliseconds for poll until the deadline; 0 when it has passed. */
-static int time_left(const struct h5proc *proc)
+static bool raise_both(int fd[2])
 {
-    int64_t left = proc->deadline - now_ms();
-    return left <= 0 ? 0 : left > INT_MAX ? INT_MAX : (int)left;
-}
-
-static void close_fd(int *fd)
-{
-    if (*fd >= 0)
-        close(*fd);
-    *fd = -1;
-}
-
-/* Keeps both ends out of 0 to 2: there they would be in the way of the child's own streams. */
-static bool raise_fds(int fd[2])
-{
-    bool good = true;
-    for (int i = 0; i < 2; i++) {
-        if (fd[i] > 2)
-            continue;
-        int raised = fcntl(fd[i], F_DUPFD_CLOEXEC, 3);
-        close_fd(&fd[i]);
-        fd[i] = raised;
-        good = good && raised >= 0;
-    }
-    return good;
+    return child_raise(&fd[0]) && child_raise(&fd[1]);
 }
 
 /* A pipe of which we read one end without waiting. */
 static bool open_pipe(int fd[2])
 {
-    return pipe2(fd, O_CLOEXEC) == 0 && raise_fds(fd) && fcntl(fd[0], F_SETFL, O_NONBLOCK) == 0;
+    return pipe2(fd, O_CLOEXEC) == 0 && raise_both(fd) && fcntl(fd[0], F_SETFL, O_NONBLOCK) == 0;
 }
 
 /* A socket instead of a pipe: only there can a write to a dead reader fail without a signal. */
 static bool open_socket(int fd[2])
 {
-    return socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fd) == 0 && raise_fds(fd);
-}
-
-/* streams: the child's 0 to 2; -1 means /dev/null. */
-static int spawn(pid_t *pid, const char *helper, char *const argv[], const int streams[3])
-{
-    posix_spawn_file_actions_t actions;
-    posix_spawnattr_t attributes;
-    int error = posix_spawn_file_actions_init(&actions);
-    if (error)
-        return error;
-    error = posix_spawnattr_init(&attributes);
-    if (error)
-        goto out_actions;
-
-    /* The child starts with no signal blocked and none caught, whatever our caller does. */
-    sigset_t none, all;
-    sigemptyset(&none);
-    sigfillset(&all);
-    posix_spawnattr_setsigmask(&attributes, &none);
-    posix_spawnattr_setsigdefault(&attributes, &all);
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-    for (int i = 0; i < 3 && !error; i++)
-        error = streams[i] >= 0
-                    ? posix_spawn_file_actions_adddup2(&actions, streams[i], i)
-                    : posix_spawn_file_actions_addopen(&actions, i, "/dev/null", O_RDWR, 0);
-    if (!error)
-        error = posix_spawn(pid, helper, &actions, &attributes, argv, environ);
-    posix_spawnattr_destroy(&attributes);
-out_actions:
-    posix_spawn_file_actions_destroy(&actions);
-    return error;
+    return socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fd) == 0 && raise_both(fd);
 }
 
 enum plumb_code h5proc_start(struct h5proc *proc, const char *const arguments[], bool feed,
@@ -114,9 +52,9 @@ enum plumb_code h5proc_start(struct h5proc *proc, const char *const arguments[],
     if (code)
         return code;
 
-    char *argv[6] = {helper};
+    const char *argv[6] = {helper};
     for (int i = 0; i < 4 && arguments[i]; i++)
-        argv[i + 1] = (char *)(uintptr_t)arguments[i]; /* posix_spawn does not write to them */
+        argv[i + 1] = arguments[i];
 
     int data[2] = {-1, -1}, text[2] = {-1, -1};
     if (!open_pipe(text) || !(feed ? open_socket(data) : open_pipe(data))) {
@@ -125,7 +63,8 @@ enum plumb_code h5proc_start(struct h5proc *proc, const char *const arguments[],
     }
     proc->deadline = deadline_after(seconds);
     const int streams[3] = {feed ? data[1] : -1, feed ? -1 : data[1], text[1]};
-    int error = spawn(&proc->pid, helper, argv, streams);
+    const struct child child = {.file = helper, .arguments = argv, .given = streams, .n_given = 3};
+    int error = child_start(&proc->pid, &child);
     if (error) {
         proc->pid = -1;
         code = plumb_fail(err, PLUMB_E_IO, "cannot start %s: %s", helper, strerror(error));
@@ -136,8 +75,8 @@ enum plumb_code h5proc_start(struct h5proc *proc, const char *const arguments[],
     data[0] = text[0] = -1;
 out:
     for (int i = 0; i < 2; i++) {
-        close_fd(&data[i]);
-        close_fd(&text[i]);
+        child_close(&data[i]);
+        child_close(&text[i]);
     }
     return code;
 }
@@ -150,7 +89,7 @@ static void drain_text(struct h5proc *proc)
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
     if (n <= 0) {
-        close_fd(&proc->err);
+        child_close(&proc->err);
         return;
     }
     size_t room = sizeof proc->text - 1 - proc->text_size;
@@ -172,7 +111,7 @@ static enum plumb_code wait_for(struct h5proc *proc, int fd, short events, struc
     for (;;) {
         struct pollfd polled[2] = {{.fd = fd, .events = events},
                                    {.fd = proc->err, .events = POLLIN}};
-        int left = time_left(proc);
+        int left = child_time_left(proc->deadline);
         int ready = left ? poll(polled, 2, left) : 0;
         if (ready < 0 && errno != EINTR)
             return plumb_fail(err, PLUMB_E_IO, "cannot wait for plumb-h5: %s", strerror(errno));
@@ -258,9 +197,9 @@ enum plumb_code h5proc_send(struct h5proc *proc, const void *bytes, size_t size,
 
 void h5proc_kill(struct h5proc *proc)
 {
-    close_fd(&proc->in);
-    close_fd(&proc->out);
-    close_fd(&proc->err);
+    child_close(&proc->in);
+    child_close(&proc->out);
+    child_close(&proc->err);
     if (proc->pid < 0)
         return;
     kill(proc->pid, SIGKILL);
@@ -308,8 +247,8 @@ static enum plumb_code judge(struct h5proc *proc, int status, struct plumb_error
 
 enum plumb_code h5proc_finish(struct h5proc *proc, struct plumb_error *err)
 {
-    close_fd(&proc->in);
-    close_fd(&proc->out);
+    child_close(&proc->in);
+    child_close(&proc->out);
     enum plumb_code code = PLUMB_OK;
     while (proc->err >= 0 && !code)
         code = wait_for(proc, proc->err, POLLIN, err);
@@ -324,7 +263,7 @@ enum plumb_code h5proc_finish(struct h5proc *proc, struct plumb_error *err)
             proc->pid = -1;
             return judge(proc, ended < 0 ? 0 : status, err);
         }
-        if (!time_left(proc))
+        if (!child_time_left(proc->deadline))
             code = fail_timeout(err);
         else
             nanosleep(&moment, NULL);
