@@ -4,6 +4,7 @@ Importing this costs next to nothing and needs neither torch nor numpy: every na
 its module when it is first used.
 """
 
+import sys
 from importlib import import_module
 from typing import Any, List
 
@@ -33,7 +34,14 @@ _WHERE = {
 def __getattr__(name: str) -> Any:
     if name not in _WHERE:
         raise AttributeError(f"module 'plumb' has no attribute {name!r}")
-    value = getattr(import_module("plumb." + _WHERE[name]), name)
+    try:
+        value = getattr(import_module("plumb." + _WHERE[name]), name)
+    except ModuleNotFoundError as missing:
+        if missing.name != "torch":
+            raise
+        raise ModuleNotFoundError(
+            f"plumb.{name} needs PyTorch, which {sys.executable} does not have (on Debian: "
+            "apt-get install python3-torch, for /usr/bin/python3)", name="torch") from None
     globals()[name] = value
     return value
 

@@ -61,6 +61,18 @@ class TestPackage(unittest.TestCase):
     def version(self) -> str:
         return json.loads((BUILD / "meson-info/intro-projectinfo.json").read_text())["version"]
 
+    def test_without_torch(self) -> None:
+        """Everything that needs no PyTorch works, the rest says what is missing."""
+        script = ("import sys; sys.modules['torch'] = None; import plumb\n"
+                  "assert plumb.compare([1.0], [1.0])\n"
+                  "try:\n"
+                  "    plumb.PrecisionDebugger\n"
+                  "except ImportError as error:\n"
+                  "    print(error)\n")
+        done = subprocess.run([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True,
+                              env={**os.environ, "PYTHONPATH": str(BUILD / "python")}, check=True)
+        self.assertIn("plumb.PrecisionDebugger needs PyTorch", done.stdout)
+
     def test_metadata(self) -> None:
         project = tomllib.loads((ROOT / "pyproject.toml").read_text())
         self.assertEqual(project["build-system"]["build-backend"], "mesonpy")
