@@ -30,8 +30,8 @@ struct plumb_precision_result {
  * api_precision_compare_result_TIME.csv into the folder, both whole or none. An existing file is
  * never touched: the time is that of the next second without such files. Errors name file and line.
  *
- * Under the rules of msprobe a name that is twice in the GPU file, or that a spreadsheet would run, ends
- * the comparison there: the call fails, but both files are written with what came before, and
+ * Under the rules of msprobe a name that is twice in the GPU file, or that a spreadsheet would run,
+ * ends the comparison there: the call fails, but both files are written with what came before, and
  * the paths are set. Else such files are refused before anything is written.
  *
  * Release result with plumb_precision_free, also after a failure. Thread-safe. */

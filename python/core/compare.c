@@ -48,7 +48,7 @@ static enum plumb_code measure(const struct plumb_metric_spec *spec,
     return code;
 }
 
-/* -- Metrics as a dict ---------------------------------------------------------------------------- */
+/* -- Metrics as a dict ------------------------------------------------------------------------- */
 
 static PyObject *metric_value(const struct plumb_metric_name *name,
                               const struct plumb_metrics *metrics)
@@ -154,7 +154,7 @@ out:
     return result;
 }
 
-/* -- Verdicts ------------------------------------------------------------------------------------- */
+/* -- Verdicts ---------------------------------------------------------------------------------- */
 
 static struct plumb_standard *load_standard(PyObject *name, PyObject *settings)
 {

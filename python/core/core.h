@@ -25,7 +25,7 @@ int core_add_json(PyObject *module);
 int core_add_writer(PyObject *module);
 int core_add_guard(PyObject *module);
 
-/* -- Failures and arguments (support.c) ------------------------------------------------------- */
+/* -- Failures and arguments (support.c) -------------------------------------------------------- */
 
 /* Raise plumb.Error; NULL always. */
 PyObject *core_raise(const struct plumb_error *err);
@@ -49,7 +49,7 @@ PyObject *core_texts(PyObject *value, const char *what);
 /* A new type of the module under the last part of the spec's name; NULL with an exception set. */
 PyObject *core_add_type(PyObject *module, PyType_Spec *spec);
 
-/* -- Tensors (tensor.c, stats.c, checksum.c) ---------------------------------------------------- */
+/* -- Tensors (tensor.c, stats.c, checksum.c) --------------------------------------------------- */
 
 /* A Tensor object; its bytes belong to owner. */
 PyObject *core_tensor_new(const struct plumb_tensor *tensor, bool requires_grad, PyObject *owner);
@@ -72,7 +72,7 @@ uint64_t core_tensor_xor64(const struct plumb_tensor *tensor);
 enum plumb_code core_tensor_save(const struct plumb_tensor *tensor, const char *path,
                                  struct plumb_error *err);
 
-/* -- Operators (ops.c) ---------------------------------------------------------------------------- */
+/* -- Operators (ops.c) ------------------------------------------------------------------------- */
 
 struct arena;
 struct plumb_call;
@@ -81,7 +81,7 @@ struct plumb_call;
  * must outlive the call. False with an exception set. */
 bool core_read_call(struct arena *arena, PyObject *args, PyObject *kwargs, struct plumb_call *call);
 
-/* -- Tables (table.c) ----------------------------------------------------------------------------- */
+/* -- Tables (table.c) -------------------------------------------------------------------------- */
 
 struct plumb_table;
 

@@ -9,7 +9,7 @@
 
 static PyTypeObject *dtype_type, *device_type;
 
-/* -- From Python ---------------------------------------------------------------------------------- */
+/* -- From Python ------------------------------------------------------------------------------- */
 
 static char *keep_text(struct arena *arena, PyObject *value, const char *what)
 {
@@ -193,7 +193,7 @@ static bool read_grads(struct arena *arena, PyObject *grads, struct plumb_call *
     return true;
 }
 
-/* -- To Python ------------------------------------------------------------------------------------ */
+/* -- To Python --------------------------------------------------------------------------------- */
 
 static PyObject *make_value(const struct plumb_arg *arg, PyObject *owner);
 
@@ -270,7 +270,7 @@ static PyObject *make_results(struct plumb_result *result, PyObject *args, PyObj
     return answer;
 }
 
-/* -- The functions -------------------------------------------------------------------------------- */
+/* -- The functions ----------------------------------------------------------------------------- */
 
 static PyObject *has_op(PyObject *module, PyObject *args)
 {

@@ -58,7 +58,7 @@ pid_t queue_owner(const struct queue *queue)
     return queue->owner;
 }
 
-/* -- Errors --------------------------------------------------------------------------------------- */
+/* -- Errors ------------------------------------------------------------------------------------ */
 
 static void note(struct queue *queue, const char *name, const char *message)
 {
@@ -117,7 +117,7 @@ void queue_errors_free(struct queue_error *errors, size_t count)
     free(errors);
 }
 
-/* -- H5 files; all with work held ----------------------------------------------------------------- */
+/* -- H5 files; all with work held -------------------------------------------------------------- */
 
 static struct h5_file *find_file(struct queue *queue, int64_t number)
 {
@@ -219,7 +219,7 @@ static void run_job(struct queue *queue, const struct queue_job *job)
     pthread_mutex_unlock(&queue->work);
 }
 
-/* -- The thread ----------------------------------------------------------------------------------- */
+/* -- The thread -------------------------------------------------------------------------------- */
 
 static void *run_thread(void *argument)
 {
@@ -299,7 +299,7 @@ static struct timespec after(int milliseconds)
     return t;
 }
 
-/* -- Putting -------------------------------------------------------------------------------------- */
+/* -- Putting ----------------------------------------------------------------------------------- */
 
 static struct waiting *make_entry(const struct queue_job *job, uint64_t size)
 {
@@ -400,7 +400,7 @@ bool queue_flush(struct queue *queue, uint64_t ticket, int milliseconds)
     return finished;
 }
 
-/* -- The end -------------------------------------------------------------------------------------- */
+/* -- The end ----------------------------------------------------------------------------------- */
 
 void queue_close(struct queue *queue)
 {

@@ -57,7 +57,7 @@ static void measure(const struct plumb_tensor *tensor, struct plumb_stats *out)
     stats_finish(&work.states[0], out);
 }
 
-/* -- Integers that float64 does not hold ---------------------------------------------------------- */
+/* -- Integers that float64 does not hold ------------------------------------------------------- */
 
 /* Both ends, moved so that unsigned numbers order as the type does. */
 struct ends {
@@ -96,7 +96,7 @@ static PyObject *from_end(enum plumb_dtype dtype, uint64_t bits)
                               : PyLong_FromUnsignedLongLong(bits);
 }
 
-/* -- The tuple ------------------------------------------------------------------------------------ */
+/* -- The tuple --------------------------------------------------------------------------------- */
 
 enum { FIELDS = 8 };
 static PyTypeObject *stats_type;

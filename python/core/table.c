@@ -20,7 +20,7 @@ static struct table *self_of(PyObject *object)
     return (struct table *)object;
 }
 
-/* -- Cells ---------------------------------------------------------------------------------------- */
+/* -- Cells ------------------------------------------------------------------------------------- */
 
 static PyObject *from_cell(const struct plumb_cell *cell)
 {
@@ -135,7 +135,7 @@ out:
     return good;
 }
 
-/* -- The object ----------------------------------------------------------------------------------- */
+/* -- The object -------------------------------------------------------------------------------- */
 
 PyObject *core_table_new(struct plumb_table *table)
 {
@@ -245,7 +245,7 @@ static PyObject *table_item(PyObject *object, Py_ssize_t row)
     return cells;
 }
 
-/* -- Methods -------------------------------------------------------------------------------------- */
+/* -- Methods ----------------------------------------------------------------------------------- */
 
 static PyObject *table_severity(PyObject *object, PyObject *number)
 {

@@ -41,7 +41,7 @@ bool core_tensor_requires_grad(PyObject *tensor)
     return self_of(tensor)->requires_grad;
 }
 
-/* -- Making and ending ---------------------------------------------------------------------------- */
+/* -- Making and ending ------------------------------------------------------------------------- */
 
 PyObject *core_tensor_new(const struct plumb_tensor *tensor, bool requires_grad, PyObject *owner)
 {
@@ -172,7 +172,7 @@ static void tensor_dealloc(PyObject *object)
     Py_DECREF(type);
 }
 
-/* -- Attributes ----------------------------------------------------------------------------------- */
+/* -- Attributes -------------------------------------------------------------------------------- */
 
 static PyObject *sizes_tuple(const int64_t *sizes, unsigned rank)
 {
@@ -237,7 +237,7 @@ static PyObject *tensor_repr(PyObject *object)
                                 plumb_shape_text(tensor, shape, sizeof shape));
 }
 
-/* -- Methods -------------------------------------------------------------------------------------- */
+/* -- Methods ----------------------------------------------------------------------------------- */
 
 static PyObject *tensor_stats(PyObject *object, PyObject *unused)
 {

@@ -105,7 +105,7 @@ static void close_all(void)
             queue_close(self->queue);
 }
 
-/* -- Methods -------------------------------------------------------------------------------------- */
+/* -- Methods ----------------------------------------------------------------------------------- */
 
 /* Takes over job->name. */
 static PyObject *put(PyObject *object, const struct queue_job *job)

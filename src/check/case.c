@@ -127,8 +127,8 @@ static struct slot *find_slot(struct indexer *x, const char *name, size_t length
     return &x->slots[x->count++];
 }
 
-/* What an operator's entry, which lies in front of json, calls: "aten.add.Tensor" is Aten.add.0. Its
- * arguments say which overload it is. NULL when out of memory. */
+/* What an operator's entry, which lies in front of json, calls: "aten.add.Tensor" is Aten.add.0.
+ * Its arguments say which overload it is. NULL when out of memory. */
 static const char *operator_call(struct indexer *x, struct json json, const char *name)
 {
     const char *op = NULL;

@@ -73,9 +73,10 @@ struct case_place {
 struct case_file;
 
 /* Opens a dump.json. Refuses one that is damaged anywhere, has no data or framework, or an entry
- * that is neither forward nor backward nor an operator, "00004-aten" (PLUMB_E_FORMAT), and says where; and other frameworks
- * (PLUMB_E_UNSUPPORTED). Entries of modules, and backwards without forwards, are left out. The
- * places are in file order. Whether a call is to be checked, select.h says. */
+ * that is neither forward nor backward nor an operator, "00004-aten" (PLUMB_E_FORMAT), and says
+ * where; and other frameworks (PLUMB_E_UNSUPPORTED). Entries of modules, and backwards without
+ * forwards, are left out. The places are in file order. Whether a call is to be checked, select.h
+ * says. */
 enum plumb_code case_file_open(const char *path, struct case_file **out, struct plumb_error *err);
 
 /* The same for bytes in memory, which must outlive the file; path says where its folder is. */
@@ -86,8 +87,8 @@ void case_file_close(struct case_file *file);
 size_t case_count(const struct case_file *file);
 const struct case_place *case_place(const struct case_file *file, size_t i);
 
-/* "<folder of dump.json>/dump_tensor_data" when the dump says it has payloads, else NULL; "dump" for
- * one of operators. */
+/* "<folder of dump.json>/dump_tensor_data" when the dump says it has payloads, else NULL; "dump"
+ * for one of operators. */
 const char *case_data_dir(const struct case_file *file);
 
 /* Parses call i. Everything lives in the arena, but the name. Missing arguments are none. Errors

@@ -116,9 +116,8 @@ static bool whole(const struct case_limit *limit, int64_t *out)
         *out = limit->integer;
         return true;
     }
-    const double end = 9223372036854775808.0; /* of 64 bits; cppcheck misreads 0x1p63 */
     double cut = trunc(limit->number);
-    if (!(cut >= -end && cut < end))
+    if (!(cut >= -0x1p63 && cut < 0x1p63))
         return false;
     *out = (int64_t)cut;
     return true;

@@ -307,16 +307,18 @@ static enum plumb_code compare_output(struct pair *p, const struct plumb_arg *a,
 {
     struct plumb_tensor rooms[2];
     const bool has_a = as_tensor(a, &rooms[0], &p->a), has_b = as_tensor(b, &rooms[1], &p->b);
-    if (has_a && has_b)
-        return compare_tensors(p, err);
-    if (has_a != has_b) {
+    enum plumb_code code = PLUMB_OK;
+    if (has_a && has_b) {
+        code = compare_tensors(p, err);
+    } else if (has_a != has_b) {
         struct buf text = {0};
         spell_arg(&text, a);
         buf_text(&text, " instead of ");
         spell_arg(&text, b);
         say(p->out, PLUMB_FAULT_MISSING, &text);
     }
-    return PLUMB_OK;
+    p->a = p->b = NULL;
+    return code;
 }
 
 enum plumb_code plumb_outputs_compare(const struct plumb_arg *outputs, size_t n_outputs,

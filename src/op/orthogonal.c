@@ -160,8 +160,8 @@ static void run_qr(struct op *o)
 static void run_linalg_qr(struct op *o)
 {
     const char *mode = arg_text(o, "mode");
-    if (!mode || (strcmp(mode, "reduced") != 0 && strcmp(mode, "complete") != 0 &&
-                  strcmp(mode, "r") != 0))
+    if (!mode ||
+        (strcmp(mode, "reduced") != 0 && strcmp(mode, "complete") != 0 && strcmp(mode, "r") != 0))
         op_fail(o, PLUMB_E_ARG, "%s: the mode is reduced, complete or r", o->call->name);
     else
         return_qr(o, mode[0] == 'c', strcmp(mode, "r") != 0);

@@ -39,9 +39,9 @@ struct outcome_file {
     size_t count;
 };
 
-/* Reads all of it; rows come sorted by name. Columns may stand in any order, and others beside them;
- * all of outcome_titles must be there. PLUMB_E_FORMAT, with the line, for a row that is too short, a
- * name that was there already, and numbers that are none. */
+/* Reads all of it; rows come sorted by name. Columns may stand in any order, and others beside
+ * them; all of outcome_titles must be there. PLUMB_E_FORMAT, with the line, for a row that is too
+ * short, a name that was there already, and numbers that are none. */
 enum plumb_code outcome_read(struct outcome_file *file, const char *path, struct plumb_error *err);
 enum plumb_code outcome_parse(struct outcome_file *file, const void *text, size_t size,
                               struct plumb_error *err);
