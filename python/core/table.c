@@ -346,6 +346,14 @@ static PyObject *table_text(PyObject *object, PyObject *args, PyObject *kwargs)
     return result;
 }
 
+static PyObject *table_shown(PyObject *object)
+{
+    PyObject *nothing = PyTuple_New(0);
+    PyObject *text = nothing ? table_text(object, nothing, NULL) : NULL;
+    Py_XDECREF(nothing);
+    return text;
+}
+
 int core_add_table(PyObject *module)
 {
     static PyMethodDef methods[] = {
@@ -365,6 +373,7 @@ int core_add_table(PyObject *module)
         {Py_tp_doc, "Table(columns, rows=(), severities=None)\nRows of results."},
         {Py_tp_new, CORE_SLOT(table_new)},
         {Py_tp_dealloc, CORE_SLOT(table_dealloc)},
+        {Py_tp_repr, CORE_SLOT(table_shown)},
         {Py_sq_length, CORE_SLOT(table_length)},
         {Py_sq_item, CORE_SLOT(table_item)},
         {Py_tp_methods, methods},

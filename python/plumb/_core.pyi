@@ -78,7 +78,7 @@ def element(tensor: Tensor, index: int) -> Any:
 # -- Tables and runs -------------------------------------------------------------------------------
 
 class Table:
-    """The one table that all results are put into."""
+    """The one table that all results are put into; shown, it is its text()."""
     def __new__(cls, columns: Sequence[str], rows: Sequence[Sequence[Any]] = (),
                 severities: Optional[Sequence[int]] = None) -> "Table": ...
     columns: List[str]
