@@ -1,43 +1,58 @@
-# A thin front of meson; everything real is in meson.build and the scripts named here.
+# A thin front of meson; everything real is in meson.build and the scripts named here. Each target
+# installs what it needs when it is root on a Debian system, and builds only what it uses.
 
 BUILD := build
+# Warnings are errors for whoever changes plumb (make test WERROR=true; .ci/run says so too), never
+# for whoever builds it.
+WERROR := false
 
-all: $(BUILD)/build.ninja
+all:
+	scripts/configure build $(BUILD)
 	ninja -C $(BUILD)
 
-$(BUILD)/build.ninja:
-	scripts/setup build
-	meson setup $(BUILD)
-
-demo: all
+demo:
+	scripts/configure demo $(BUILD)
+	ninja -C $(BUILD) demo
 	examples/demo.sh
 
 # Everything again under AddressSanitizer and UBSan, with the fuzz corpora, in a folder of its own.
-build-asan/build.ninja:
-	meson setup build-asan -Db_sanitize=address,undefined -Db_lundef=false -Doptimization=1 -Dop_avx2=false
-
-test: all
-	scripts/setup test
-	$(MAKE) build-asan/build.ninja
-	ninja -C build-asan
+test: test-programs
 	tests/run.py
 
-bench: all
-	scripts/setup test
+test-programs:
+	scripts/configure test $(BUILD) -Dtests=true
+	ninja -C $(BUILD) all tests
+	scripts/configure test build-asan -Dtests=true -Dwerror=$(WERROR) -Db_sanitize=address,undefined \
+	  -Db_lundef=false -Doptimization=1 -Dop_avx2=false
+	ninja -C build-asan all tests
+
+bench:
+	scripts/configure bench $(BUILD) -Dtests=true
+	ninja -C $(BUILD) all tests
 	bench/run
 
 fuzz:
-	scripts/setup test
+	scripts/setup fuzz
 	fuzz/run
 
-lint: all
-	scripts/setup lint
+lint:
+	scripts/configure lint $(BUILD) -Dtests=true
+	ninja -C $(BUILD)
 	scripts/lint
 
+# What people install: Debian packages and a wheel, in dist/.
+deb:
+	scripts/setup package
+	scripts/deb
+
+wheel:
+	scripts/setup package
+	scripts/wheel
+
 install: all
-	meson install -C $(BUILD)
+	meson install -C $(BUILD) --no-rebuild
 
 clean:
-	rm -rf $(BUILD) build-asan build-fuzz
+	rm -rf $(BUILD) build-asan build-fuzz dist
 
-.PHONY: all demo test bench fuzz lint install clean
+.PHONY: all demo test test-programs bench fuzz lint deb wheel install clean

@@ -93,6 +93,10 @@ enum plumb_code plumb_op_run(const struct plumb_call *call, enum plumb_precision
                              struct plumb_result *out, struct plumb_error *err);
 void plumb_result_destroy(struct plumb_result *result);
 
+/* Operators are in a library of their own, which is opened when the first one is asked for. 0, or
+ * why it is not there: nothing can be run then, and plumb_op_find and plumb_op_at find nothing. */
+enum plumb_code plumb_op_ready(struct plumb_error *err);
+
 struct plumb_op {
     const char *names;  /* separated by blanks, the usual one first */
     const char *schema; /* one signature a line: "add(Tensor input, Operand other, *, number

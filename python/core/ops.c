@@ -278,6 +278,9 @@ static PyObject *has_op(PyObject *module, PyObject *args)
     const char *prefix, *name;
     if (!PyArg_ParseTuple(args, "zs:has_op", &prefix, &name))
         return NULL;
+    struct plumb_error err;
+    if (plumb_op_ready(&err))
+        return core_raise(&err);
     return PyBool_FromLong(plumb_op_find(prefix, name) != NULL);
 }
 

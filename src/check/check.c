@@ -328,11 +328,14 @@ enum plumb_code plumb_check_run(const struct plumb_check_options *options,
     *summary = (struct plumb_check_summary){0};
     if (options->n_devices == 0)
         return plumb_fail(err, PLUMB_E_ARG, "no device to check on");
+    enum plumb_code code = plumb_op_ready(err);
+    if (code)
+        return code;
     struct run run = {
         .options = options, .summary = summary, .journal = {.result = -1, .details = -1}};
     pthread_mutex_init(&run.lock, NULL);
     pthread_cond_init(&run.moved, NULL);
-    enum plumb_code code = set_up(&run, err);
+    code = set_up(&run, err);
     if (!code) {
         unsigned threads = options->threads ? options->threads : pool_default_threads();
         if (options->msprobe_rng)

@@ -106,10 +106,14 @@ static struct plumb_table *make_table(size_t *names)
 static int run_ops(const void *context)
 {
     const struct ops_options *options = context;
+    struct plumb_error err = {0};
+    if (plumb_op_ready(&err)) {
+        cli_report(&err);
+        return CLI_UNUSABLE;
+    }
     if (options->name)
         return explain_one(options->name);
     size_t names = 0;
-    struct plumb_error err = {0};
     struct plumb_table *table = make_table(&names);
     if (!table) {
         cli_message("out of memory");

@@ -209,12 +209,15 @@ enum plumb_code plumb_graph_parse(struct plumb_graph **out, const void *bytes, s
     struct plumb_error own;
     err = err ? err : &own;
     *out = NULL;
+    enum plumb_code code = plumb_op_ready(err);
+    if (code)
+        return code;
     struct plumb_graph *graph = calloc(1, sizeof *graph);
     if (!graph)
         return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
     struct reader r = {.p = {.arena = &graph->arena, .err = err}, .graph = graph};
     json_init(&r.p.json, bytes, size);
-    enum plumb_code code = parse_all(&r);
+    code = parse_all(&r);
     if (!code)
         code = pgraph_resolve(graph, err);
     graph->path = arena_copy(&graph->arena, path, strlen(path));

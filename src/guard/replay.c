@@ -293,7 +293,9 @@ enum plumb_code plumb_replay_run(const char *path, const char *device, size_t wo
     const char *dump, *outputs;
     struct plumb_call call, sides[2];
     struct facts facts;
-    enum plumb_code code = find_files(path, &memory->arena, &dump, &outputs, err);
+    enum plumb_code code = plumb_op_ready(err);
+    if (!code)
+        code = find_files(path, &memory->arena, &dump, &outputs, err);
     if (!code)
         code = read_facts(dump, &facts, err);
     if (!code)

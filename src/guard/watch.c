@@ -48,6 +48,8 @@ enum plumb_code plumb_watch_open(struct plumb_watch **out, const struct plumb_wa
 {
     *out = NULL;
     enum plumb_code code = check_config(config, err);
+    if (!code)
+        code = plumb_op_ready(err);
     if (code)
         return code;
     struct plumb_watch *watch = calloc(1, sizeof *watch);

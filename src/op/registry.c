@@ -1,7 +1,7 @@
 /* Which operator a name means, and in which number type a call is computed. */
 #include "op/def.h"
 #include "op/families.h"
-#include "plumb/metric.h"
+#include "op/library.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -169,14 +169,14 @@ static const struct entry *lookup(const char *prefix, const char *name, struct s
     return find_bound(s);
 }
 
-const struct plumb_op *plumb_op_find(const char *prefix, const char *name)
+static const struct plumb_op *find_op(const char *prefix, const char *name)
 {
     struct spelling s;
     const struct entry *e = lookup(prefix, name, &s);
     return e ? &index_.ops[e->op] : NULL;
 }
 
-const struct plumb_op *plumb_op_at(size_t i)
+static const struct plumb_op *op_at(size_t i)
 {
     pthread_once(&index_once, make_index);
     return i < index_.n_ops ? &index_.ops[i] : NULL;
@@ -206,22 +206,23 @@ static bool call_holds_f64(const struct plumb_call *call)
     return false;
 }
 
-static op_call_fn *copy_for(enum plumb_precision precision, bool wide)
+static op_call_fn *copy_for(enum plumb_precision precision, bool wide, const char *level)
 {
     if (precision == PLUMB_RAISED && wide)
         return op_call_f80;
     const bool f64 = precision == PLUMB_RAISED || wide;
 #ifdef OP_HAVE_AVX2
-    if (strcmp(plumb_cpu_level(), "avx2") == 0)
+    if (strcmp(level, "avx2") == 0)
         return f64 ? op_call_f64_avx2 : op_call_f32_avx2;
+#else
+    (void)level;
 #endif
     return f64 ? op_call_f64 : op_call_f32;
 }
 
-enum plumb_code plumb_op_run(const struct plumb_call *call, enum plumb_precision precision,
-                             struct plumb_result *out, struct plumb_error *err)
+static enum plumb_code run_op(const struct plumb_call *call, enum plumb_precision precision,
+                              const char *level, struct plumb_result *out, struct plumb_error *err)
 {
-    *out = (struct plumb_result){0};
     struct spelling s;
     const struct entry *e = lookup(call->prefix, call->name, &s);
     if (!e)
@@ -233,15 +234,9 @@ enum plumb_code plumb_op_run(const struct plumb_call *call, enum plumb_precision
     struct plumb_call plain = *call; /* operators read the name: add_ stays add_, conv2d conv2d */
     plain.prefix = s.prefix;
     plain.name = s.name;
-    return copy_for(precision, call_holds_f64(call))(e->family, e->def, &plain,
-                                                     precision == PLUMB_RAISED, arena, out, err);
+    op_call_fn *const run = copy_for(precision, call_holds_f64(call), level);
+    return run(e->family, e->def, &plain, precision == PLUMB_RAISED, arena, out, err);
 }
 
-void plumb_result_destroy(struct plumb_result *result)
-{
-    if (result->memory) {
-        arena_free(result->memory);
-        free(result->memory);
-    }
-    *result = (struct plumb_result){0};
-}
+const struct op_library plumb_operators = {
+    .version = PLUMB_VERSION, .find = find_op, .at = op_at, .run = run_op};
