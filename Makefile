@@ -5,6 +5,8 @@ BUILD := build
 # Warnings are errors for whoever changes plumb (make test WERROR=true; .ci/run says so too), never
 # for whoever builds it.
 WERROR := false
+ASAN := -Dtests=true -Dwerror=$(WERROR) -Db_sanitize=address,undefined -Db_lundef=false \
+  -Doptimization=1 -Dop_avx2=false
 
 all:
 	scripts/configure build $(BUILD)
@@ -19,11 +21,22 @@ demo:
 test: test-programs
 	tests/run.py
 
+# The C side alone: what needs no PyTorch.
+test-c:
+	scripts/configure test-c $(BUILD) -Dtests=true
+	ninja -C $(BUILD) all tests
+	scripts/configure test-c build-asan $(ASAN)
+	ninja -C build-asan all tests
+	tests/run.py unit asan cli header
+
+# The same tests under other conditions and on other systems, and the packages in use.
+test-long:
+	scripts/test-long
+
 test-programs:
 	scripts/configure test $(BUILD) -Dtests=true
 	ninja -C $(BUILD) all tests
-	scripts/configure test build-asan -Dtests=true -Dwerror=$(WERROR) -Db_sanitize=address,undefined \
-	  -Db_lundef=false -Doptimization=1 -Dop_avx2=false
+	scripts/configure test build-asan $(ASAN)
 	ninja -C build-asan all tests
 
 bench:
@@ -53,6 +66,6 @@ install: all
 	meson install -C $(BUILD) --no-rebuild
 
 clean:
-	rm -rf $(BUILD) build-asan build-fuzz dist
+	rm -rf $(BUILD) build-asan build-fuzz build-arm64 build-long dist
 
-.PHONY: all demo test test-programs bench fuzz lint deb wheel install clean
+.PHONY: all demo test test-c test-long test-programs bench fuzz lint deb wheel install clean
