@@ -19,9 +19,8 @@ enum {
     MAX_WORKERS = 64,      /* of a processor's device */
     MAX_ACCELERATOR = 8,   /* whose memory they share */
     MAX_FAILED_STARTS = 3, /* in a row, before no further ones are tried */
-    START_SECONDS = 180,
-    BYTES_A_SECOND = 16 << 20,
 };
+static const double start_seconds = 180, bytes_a_second = 16 << 20;
 
 struct torch {
     struct arena arena; /* of the texts */
@@ -60,7 +59,7 @@ static enum plumb_code start_with(const struct torch *t, const char *python, str
                                ? process_start(worker, python, t->script, err)
                                : plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
     if (!code)
-        code = process_exchange(worker, &setup, t->timeout + START_SECONDS, &answer, err);
+        code = process_exchange(worker, &setup, t->timeout + start_seconds, &answer, err);
     if (!code) {
         code = message_get_ready(answer.data, answer.size, kind, err);
         if (code)
@@ -175,7 +174,7 @@ static enum plumb_code exchange(const struct torch *t, struct process *worker,
     if (code)
         return code;
     message_put_tensors(request, worker->memory.base);
-    const double seconds = t->timeout + (double)request->bytes / BYTES_A_SECOND;
+    const double seconds = t->timeout + (double)request->bytes / bytes_a_second;
     code = process_exchange(worker, &request->text, seconds, &answer, err);
     if (!code)
         code = shared_map(&worker->memory, 2 * machine_memory(), err);

@@ -8,7 +8,7 @@
  * crash it; the bytes are mapped or decoded here, because it would do so on one thread at a time.
  * */
 
-enum { LIST_SECONDS = 60, BYTES_PER_SECOND = 20000000 };
+static const double list_seconds = 60, bytes_per_second = 2e7;
 #define REPLY_BASE ((uint64_t)64 << 20)
 #define REPLY_MOST ((uint64_t)1 << 30)
 
@@ -19,7 +19,7 @@ static bool hdf5_probe(const uint8_t *head, size_t n)
 
 static double seconds_for(uint64_t bytes)
 {
-    return LIST_SECONDS + (double)bytes / BYTES_PER_SECOND;
+    return list_seconds + (double)bytes / bytes_per_second;
 }
 
 /* Runs the helper to its end. */

@@ -1,6 +1,7 @@
 #include "merge/xml.h"
 
 #include <expat.h>
+#include <inttypes.h>
 #include <string.h>
 
 enum { CHUNK = 1 << 20, MAX_DEPTH = 64 };
@@ -66,6 +67,16 @@ static void on_doctype(void *context, const XML_Char *name, const XML_Char *syst
     stop(context, "a document type is refused");
 }
 
+/* Expat 2.9 deprecates the function whose result may have 32 bits, and brings the one that has 64. */
+static int64_t position(XML_Parser parser)
+{
+#if XML_MAJOR_VERSION > 2 || (XML_MAJOR_VERSION == 2 && XML_MINOR_VERSION >= 9)
+    return XML_GetCurrentByteIndex64(parser);
+#else
+    return XML_GetCurrentByteIndex(parser);
+#endif
+}
+
 static enum plumb_code report(const struct parsing *parsing, const char *what,
                               struct plumb_error *err)
 {
@@ -74,8 +85,8 @@ static enum plumb_code report(const struct parsing *parsing, const char *what,
         return PLUMB_E_ARG;
     if (error == XML_ERROR_NO_MEMORY)
         return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
-    return plumb_fail(err, PLUMB_E_FORMAT, "byte %ld of %.200s: %s",
-                      (long)XML_GetCurrentByteIndex(parsing->parser), what,
+    return plumb_fail(err, PLUMB_E_FORMAT, "byte %" PRId64 " of %.200s: %s",
+                      position(parsing->parser), what,
                       parsing->refuse ? parsing->refuse : XML_ErrorString(error));
 }
 

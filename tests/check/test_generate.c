@@ -312,7 +312,7 @@ static void uint64_is_not_cut_at_int64(void **state)
     unsigned upper = 0;
     for (int i = 0; i < 1600; i++)
         upper += x[i] >> 63 ? 1 : 0;
-    assert_in_range(upper, 700, 900);
+    assert_true(upper >= 700 && upper <= 900);
     tear_down(&f);
 }
 
@@ -452,7 +452,7 @@ static void complex_points_every_way(void **state)
         quadrants[(z[0] < 0 ? 1 : 0) + (z[1] < 0 ? 2 : 0)]++;
     }
     for (int i = 0; i < 4; i++)
-        assert_in_range(quadrants[i], 300, 500);
+        assert_true(quadrants[i] >= 300 && quadrants[i] <= 500);
     f.options.msprobe = true;
     assert_int_equal(run(&f), PLUMB_E_UNSUPPORTED);
     tear_down(&f);

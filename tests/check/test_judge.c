@@ -121,9 +121,9 @@ static void test_rare_mismatch(void **state)
         expect(&row, STATUS_ERROR, "1 of 100003 values");
         assert_string_equal(row.cell[CELL_MAX_ABS], bad[k].max);
         assert_string_equal(row.cell[CELL_COSINE], "nan");
-        assert_true(fabs(number(&row, CELL_INF_NAN) - 1.0 / N) < 1e-13);
-        assert_true(fabs(number(&row, CELL_DUAL_100) - (N - 1.0) / N) < 1e-13);
-        assert_true(fabs(number(&row, CELL_BINARY) - 1.0 / N) < 1e-13);
+        assert_true(fabs(number(&row, CELL_INF_NAN) - 1.0 / (double)N) < 1e-13);
+        assert_true(fabs(number(&row, CELL_DUAL_100) - (double)(N - 1) / (double)N) < 1e-13);
+        assert_true(fabs(number(&row, CELL_BINARY) - 1.0 / (double)N) < 1e-13);
         row = singles("relu", b, d, N);
         expect(&row, STATUS_ERROR, "1 of 100003 values");
     }

@@ -454,10 +454,11 @@ static void hostile_names(void **state)
     free(tokens);
 }
 
+/* Of the processor: what else the machine does must not fail a test. */
 static double seconds(void)
 {
     struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 

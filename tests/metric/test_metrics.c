@@ -254,7 +254,7 @@ static void check_class_pair(enum plumb_class t, enum plumb_class g, enum plumb_
     assert_true(mismatch ? isnan(m.cosine) && isnan(m.one_minus_cosine) && isnan(m.kl)
                          : m.cosine < 1 && m.kl > 0);
     if (!mismatch) {
-        assert_true(m.max_abs == 0.5 && m.max_rel == 0.5 && m.mean_abs == 0.5 / N);
+        assert_true(m.max_abs == 0.5 && m.max_rel == 0.5 && m.mean_abs == 0.5 / (double)N);
         assert_true(fabs(m.rmse - 0.5 / sqrt(N)) < 1e-15);
     }
     assert_true(m.min_abs == 0.5);
