@@ -34,6 +34,7 @@ static const char stand_in[] =
     "    if name == 'exit': os._exit(3)\n"
     "    if name == 'words': sys.exit('first line\\nlast \\x1b line')\n"
     "    if name == 'crash': os.kill(os.getpid(), 11)\n"
+    "    if name == 'instruction': os.kill(os.getpid(), 4)\n"
     "    if name == 'hang': time.sleep(1000)\n"
     "    if name == 'close': link.close(); time.sleep(1000)\n"
     "    if name == 'half': link.sendall(struct.pack('<I', 100) + b'{'); os._exit(0)\n"
@@ -134,6 +135,8 @@ static void test_faults(void **state)
         {"exit", "the worker ended with exit code 3"},
         {"words", "the worker ended with exit code 1; it last said: last   line"},
         {"crash", "the worker was ended by SIGSEGV"},
+        {"instruction", "SIGILL (an instruction that this machine does not have; in a virtual "
+                        "machine set ONEDNN_MAX_CPU_ISA=AVX512_CORE_BF16)"},
         {"half", "the worker ended with exit code 0"},
         {"long", "makes no sense: it is 4294967295 bytes long"},
         {"nonsense", "makes no sense"},
@@ -266,7 +269,9 @@ int main(void)
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_names),
     };
-    char path[] = "/tmp/plumb-worker-XXXXXX";
+    const char *base = getenv("TMPDIR");
+    char path[4096];
+    snprintf(path, sizeof path, "%s/plumb-worker-XXXXXX", base && *base ? base : "/tmp");
     const int file = mkstemp(path);
     if (file < 0 || write(file, stand_in, sizeof stand_in - 1) != (ssize_t)sizeof stand_in - 1)
         return 1;

@@ -11,22 +11,23 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 import unittest
 import zlib
 from pathlib import Path
-from typing import Callable, Dict, List, Optional
+from typing import Dict, List
 
 import numpy as np
+
+from other_user import NOBODY, full_disk, make_folder, without_rights
 
 BUILD = Path(os.environ["PLUMB_BUILD"])
 PLUMB = str(BUILD / "plumb")
 ENDING = ".condensed.json"
 
 
-def condense(folder: Path, *more: str, **how) -> subprocess.CompletedProcess:
-    return subprocess.run([PLUMB, "condense", str(folder), "--settle", "0.05", *more],
+def condense(folder: Path, *more: str, program: str = PLUMB, **how) -> subprocess.CompletedProcess:
+    return subprocess.run([program, "condense", str(folder), "--settle", "0.05", *more],
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=120,
                           **how)
 
@@ -44,7 +45,7 @@ def near(a: float, b: float) -> bool:
 
 class Folder(unittest.TestCase):
     def setUp(self) -> None:
-        self.folder = Path(tempfile.mkdtemp(prefix="plumb-condense-"))
+        self.folder = make_folder("plumb-condense-")
         self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
 
     def make(self, folder: Path, count: int, size: int = 1000, seed: int = 1) -> Dict[str, np.ndarray]:
@@ -218,60 +219,39 @@ with open(path, "wb") as file:
         self.assertEqual(done.stderr.count("left alone: "), 3)
         self.originals_are_intact(self.folder, made)
 
-    @unittest.skipUnless(os.geteuid() == 0, "needs root")
     def test_full_disk(self) -> None:
-        disk = self.folder / "disk"
-        disk.mkdir()
-        if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "none", str(disk)],
-                          stderr=subprocess.DEVNULL).returncode:
-            self.skipTest("cannot mount")
-        try:
-            made = self.make(disk, 2, 3000)
-            with open(disk / "rest.txt", "wb", buffering=0) as file:
-                try:
-                    while file.write(bytes(4096)):
-                        pass
-                except OSError:
-                    pass
-            done = condense(disk)
-            self.assertEqual(done.returncode, 1)
-            self.assertIn("No space left", done.stderr)
-            (disk / "rest.txt").unlink()
-            self.originals_are_intact(disk, made)
-            self.assertEqual(condense(disk).returncode, 0)
-        finally:
-            subprocess.run(["umount", str(disk)], check=True)
-
-    def as_nobody(self, folder: Path) -> Optional[Callable[[], None]]:
-        """What gives the permissions up, when there are any, and the folder to nobody."""
-        if os.geteuid() != 0:
-            return None
-        os.chmod(self.folder, 0o755)
-        for path in [folder, *folder.iterdir()]:
-            os.chown(path, 65534, 65534)
-        return lambda: os.setuid(65534)
+        made = self.make(self.folder, 2, 3000)
+        done = condense(self.folder, env=full_disk(BUILD, 100))
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("No space left", done.stderr)
+        self.originals_are_intact(self.folder, made)
+        self.assertEqual(condense(self.folder).returncode, 0)
 
     def test_read_only_folder(self) -> None:
         folder = self.folder / "readonly"
         made = self.make(folder, 2)
-        become = self.as_nobody(folder)
+        program, how = without_rights(PLUMB, self.folder)
+        if os.geteuid() == 0:
+            for path in [folder, *folder.iterdir()]:
+                os.chown(path, NOBODY, NOBODY)
         os.chmod(folder, 0o555)
         try:
-            done = condense(folder, preexec_fn=become)
+            done = condense(folder, program=program, **how)
         finally:
             os.chmod(folder, 0o755)
         self.assertEqual(done.returncode, 1)
         self.assertEqual(done.stderr.count("Permission denied"), 2)
         self.originals_are_intact(folder, made)
 
-    @unittest.skipUnless(os.geteuid() == 0, "needs root")
+    @unittest.skipUnless(os.geteuid() == 0, "an ordinary user has no files of another one")
     def test_files_of_others(self) -> None:
         """No lease without ownership, and no look into the owner's processes."""
         folder = self.folder / "others"
         made = self.make(folder, 1)
-        os.chmod(self.folder, 0o755)
         os.chmod(folder, 0o777)
-        done = condense(folder, preexec_fn=lambda: os.setuid(65534))
+        os.chmod(folder / "t0.npy", 0o644)
+        program, how = without_rights(PLUMB, self.folder)
+        done = condense(folder, program=program, **how)
         self.assertEqual(done.returncode, 1)
         self.assertIn("cannot tell whether it is still being written", done.stderr)
         self.originals_are_intact(folder, made)

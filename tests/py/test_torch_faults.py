@@ -15,6 +15,8 @@ from torch_runs import Folder, Result  # noqa: E402
 FAULTS = {"relu": "the worker was ended by SIGSEGV",
           "gelu": "the worker was ended by SIGABRT; it last said: terminate called",
           "silu": "the worker was ended by SIGKILL",
+          "hardswish": "the worker was ended by SIGILL (an instruction that this machine does not have; "
+                       "in a virtual machine set ONEDNN_MAX_CPU_ISA=AVX512_CORE_BF16)",
           "mish": "the worker ended with exit code 7",
           "elu": "no answer within 2 s",
           "selu": "no answer within 2 s",
