@@ -131,6 +131,13 @@ def environment(build: Path) -> Dict[str, str]:
     }
 
 
+def english(env: Dict[str, str]) -> Dict[str, str]:
+    """For scripts: ls and sort order by bytes and speak English; plumb sees the locale of the caller."""
+    language = env.pop("LC_ALL", "")
+    return {**env, **({"LC_CTYPE": language, "LC_NUMERIC": language, "LC_TIME": language} if language else {}),
+            "LC_COLLATE": "C", "LC_MESSAGES": "C", "LANGUAGE": ""}
+
+
 # -- Unit tests and replays --------------------------------------------------------------------
 
 
@@ -238,7 +245,7 @@ def cli_job(script: Path, build: Path, update: bool) -> Job:
     name = f"cli {script.name}"
 
     def work() -> List[Result]:
-        env = environment(build)
+        env = english(environment(build))
         with tempfile.TemporaryDirectory(prefix="plumb-cli-") as folder:
             code, out, err = run(["bash", str(script)], env=env, cwd=folder)
             for path, sign in ((env["DATA"], "$DATA"), (folder, "$PWD")):

@@ -19,7 +19,7 @@ def check(dump: Path, *more: str, command: str = "acc_check", program: str = PLU
           ) -> "subprocess.CompletedProcess[str]":
     return subprocess.run([program, command, "--no-torch", "-api_info", str(dump), *map(str, more)],
                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                          text=True, timeout=200, **how)
+                          text=True, timeout=600, **how)
 
 
 def tables(folder: Path) -> Tuple[bytes, bytes]:

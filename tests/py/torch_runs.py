@@ -83,7 +83,9 @@ def fault(x):
 
 
 def slow(x):
-    time.sleep(1.5)
+    with open("asleep", "w") as file:
+        file.write(str(os.getpid()))
+    time.sleep(3)
     return torch.sigmoid(x)
 
 
