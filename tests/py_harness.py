@@ -9,6 +9,7 @@ that belongs to no test, and {"done": true}. A test that dies has a start and no
 behind it. "at" says how much the tests before it had printed.
 """
 
+import contextlib
 import importlib
 import json
 import os
@@ -39,6 +40,7 @@ class Reporter(unittest.TestResult):
         super().__init__()
         self.numbers = {test.id(): number for number, test in enumerate(tests)}
         self.tests, self.begin, self.report = tests, begin, report
+        self.out = os.dup(1)  # whatever a test does to its own
         self.ended: Dict[str, bool] = {}
         self.faults: List[str] = []
         self.skips: List[str] = []
@@ -50,8 +52,9 @@ class Reporter(unittest.TestResult):
     def startTest(self, test: Any) -> None:
         super().startTest(test)
         self.faults, self.skips = [], []
-        sys.stdout.flush()
-        self.say(start=self.numbers[test.id()], at=os.fstat(1).st_size)
+        with contextlib.suppress(OSError, ValueError):
+            sys.stdout.flush()
+        self.say(start=self.numbers[test.id()], at=os.fstat(self.out).st_size)
 
     def stopTest(self, test: Any) -> None:
         super().stopTest(test)
@@ -60,7 +63,6 @@ class Reporter(unittest.TestResult):
 
     def end(self, test: Any, faults: List[str], skips: List[str]) -> None:
         outcome = "failed" if faults else "skipped" if skips else "passed"
-        sys.stdout.flush()
         self.ended[test.id()] = True
         self.say(end=self.numbers[test.id()], outcome=outcome, text="\n".join(faults or skips))
 

@@ -18,7 +18,6 @@ py_harness.py, unit tests through again.c, which both can start in the middle.
 """
 
 import argparse
-import ast
 import concurrent.futures
 import contextlib
 import difflib
@@ -39,7 +38,11 @@ ROOT = TESTS.parent
 TIMEOUT = 1200  # of one test; the slowest takes less than a minute where nothing else runs
 
 # Jobs that take longest, longest first: they start first, so that the workers end together.
-LONG = ("py test_op_truth.py",)
+LONG = ("asan op/unary_mpfr", "unit op/unary_mpfr", "py test_torch_device.py", "py test_jprof.py",
+        "py test_docs.py", "py test_torch_faults.py", "asan check/journal", "unit check/journal",
+        "py test_check_runs.py", "py test_op_truth.py", "py test_online_users.py",
+        "py test_python_writer.py", "py test_check_model.py", "py test_online_check.py",
+        "asan condense/condense", "unit condense/condense")
 
 
 class Result(NamedTuple):
@@ -263,22 +266,18 @@ def cli_job(script: Path, build: Path, update: bool) -> Job:
 
 def written_tests(path: Path) -> List[str]:
     """The tests of a file that cannot be imported, as far as its text tells."""
-    found = []
-    for node in ast.parse(path.read_text("utf-8")).body:
-        if isinstance(node, ast.ClassDef):
-            found += [f"{node.name}.{item.name}" for item in node.body
-                      if isinstance(item, ast.FunctionDef) and item.name.startswith("test")]
+    found, group = [], ""
+    for kind, name in re.findall(r"^(class|    def) (\w+)", path.read_text("utf-8"), re.M):
+        if kind == "class":
+            group = name
+        elif name.startswith("test"):
+            found.append(f"{group}.{name}")
     return found
 
 
-def python_results(name: str, path: Path, ended: Ended, events: List[dict], known: List[Result]) -> List[Result]:
-    """The results of a run of py_harness.py that began behind the known ones. The test that it died
+def python_results(name: str, ended: Ended, plan: List[str], events: List[dict], first: int) -> List[Result]:
+    """The results of a run of py_harness.py that began with test number first. The test that it died
     in has failed; those behind it are missing."""
-    output = ended.out + ended.err
-    plan = next((event["plan"] for event in events if "plan" in event), None)
-    if plan is None:
-        tests = written_tests(path) or ["import"]
-        return [Result(f"{name}: {test}", False, output if test == tests[0] else "not imported") for test in tests]
     results = {}
     at = 0
     for event in events:
@@ -286,42 +285,43 @@ def python_results(name: str, path: Path, ended: Ended, events: List[dict], know
             at = event["at"]
         elif "end" in event:
             test, outcome, said = f"{name}: {plan[event['end']]}", event["outcome"], event["text"]
-            if outcome == "skipped":
-                results[event["end"]] = Result(test, True, skipped=said)
-            else:
-                results[event["end"]] = Result(test, outcome == "passed", said)
-    missing = next((number for number in range(len(known), len(plan)) if number not in results), None)
-    if missing is not None:
-        printed = ended.out.encode()[at:].decode("utf-8", "replace") + ended.err
-        results[missing] = Result(f"{name}: {plan[missing]}", False, f"{printed}the process {ended.why()}\n")
-    more = [Result(f"{name}: {event['extra']}", False, event["text"]) for event in events if "extra" in event]
-    if "done" in events[-1] and ended.code:
-        more.append(Result(f"{name}: end", False, f"{output}the process {ended.why()}\n"))
-    last = len(plan) if missing is None else missing + 1
-    return [results[number] for number in range(len(known), last)] + more
+            skipped = said if outcome == "skipped" else ""
+            results[event["end"]] = Result(test, outcome != "failed", said, skipped)
+    missing = next((number for number in range(first, len(plan)) if number not in results), None)
+    if missing is None:
+        return [results[number] for number in range(first, len(plan))]
+    printed = ended.out.encode()[at:].decode("utf-8", "replace") + ended.err
+    results[missing] = Result(f"{name}: {plan[missing]}", False, f"{printed}the process {ended.why()}\n")
+    return [results[number] for number in range(first, missing + 1)]
 
 
 def python_job(path: Path, build: Path) -> Job:
     name = f"py {path.name}"
 
+    def start(first: int) -> Tuple[Ended, List[dict]]:
+        with tempfile.TemporaryDirectory(prefix="plumb-report-") as folder:
+            report = Path(folder, "report")
+            report.touch()
+            ended = run([sys.executable, "-X", "faulthandler", str(TESTS / "py_harness.py"), str(path),
+                         str(report), str(first)], report, cwd=path.parent, env=environment(build))
+            return ended, [json.loads(line) for line in text(report).splitlines()]
+
     def work() -> List[Result]:
-        known: List[Result] = []
-        others: List[Result] = []  # those that belong to no test
+        results: List[Result] = []
+        others: List[Result] = []  # belong to no test
         while True:  # once, and again behind each test that died
-            with tempfile.TemporaryDirectory(prefix="plumb-report-") as folder:
-                report = Path(folder, "report")
-                report.touch()
-                ended = run([sys.executable, "-X", "faulthandler", str(TESTS / "py_harness.py"), str(path),
-                             str(report), str(len(known))], report, cwd=path.parent, env=environment(build))
-                events = [json.loads(line) for line in text(report).splitlines()]
-            plan = next((event["plan"] for event in events if "plan" in event), None)
-            found = python_results(name, path, ended, events, known)
-            if plan is None:
-                return known + others + found
-            known, more = (known + found)[:len(plan)], (known + found)[len(plan):]
-            others += more
-            if "done" in events[-1] or len(known) == len(plan):
-                return known + others
+            ended, events = start(len(results))
+            if not events:
+                tests = written_tests(path)[len(results):] or ["import"]
+                return results + others + [Result(f"{name}: {test}", False, ended.out + ended.err) for test in tests]
+            plan = events[0]["plan"]
+            results += python_results(name, ended, plan, events[1:], len(results))
+            others += [Result(f"{name}: {event['extra']}", False, event["text"])
+                       for event in events if "extra" in event]
+            if "done" in events[-1] and ended.code:
+                others.append(Result(f"{name}: end", False, f"{ended.out}{ended.err}the process {ended.why()}\n"))
+            if "done" in events[-1] or len(results) == len(plan):
+                return results + others or [Result(name, False, "no tests\n")]
 
     return Job(name, work)
 
