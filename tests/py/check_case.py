@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Dict, List, Tuple
 
 import check_dump as make
-from other_user import make_folder
+from rights import make_folder
 
 BUILD = Path(os.environ["PLUMB_BUILD"])
 PLUMB = str(BUILD / "plumb")

@@ -14,7 +14,7 @@ from typing import Any, Dict
 import check_dump as make
 from check_case import BUILD, PLUMB, Folder, check, rows, tables
 from check_dump import backward, forward, tensor
-from other_user import full_disk, without_rights
+from rights import full_disk, without_rights
 
 STAMP = re.compile(r"\d{14}")
 

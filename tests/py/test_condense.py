@@ -19,7 +19,7 @@ from typing import Callable, Dict, List
 
 import numpy as np
 
-from other_user import NOBODY, full_disk, make_folder, without_rights
+from rights import NOBODY, copy_tree, full_disk, make_folder, without_rights
 
 BUILD = Path(os.environ["PLUMB_BUILD"])
 PLUMB = str(BUILD / "plumb")
@@ -421,9 +421,7 @@ class Comparing(Folder):
             source = Path(os.environ["PLUMB_GOLDEN"], "compare", "ge_fx_new_layout")
         case, small = self.folder / "case", self.folder / "small"
         for copy in (case, small):  # one rank: one table
-            shutil.copytree(source, copy, ignore=shutil.ignore_patterns("*rank1", "*rank_1_*"))
-            for path in [copy, *copy.rglob("*")]:
-                path.chmod(0o755 if path.is_dir() else 0o644)
+            copy_tree(source, copy, without=("*rank1", "*rank_1_*"))
         self.assertEqual(condense(small).returncode, 0)
         full = self.rows(case / "msprobe_ge_dump", case / "msprobe_fx_dump")
         for target, golden in ((small, small), (case, small), (small, case)):

@@ -1,11 +1,11 @@
-"""For tests of permissions: run plumb as somebody who has none, and with a disk that is full."""
+"""Rights: copies that may be written, programs of somebody who has no rights, and a full disk."""
 
 import os
 import shutil
 import stat
 import tempfile
 from pathlib import Path
-from typing import Any, Dict, Tuple
+from typing import Any, Dict, Sequence, Tuple
 
 NOBODY = 65534
 
@@ -35,6 +35,17 @@ def without_rights(program: str, folder: Path) -> Tuple[str, Dict[str, Any]]:
     for path in (copy.parent, copy):
         path.chmod(0o755)
     return str(copy), {"user": NOBODY, "group": NOBODY, "extra_groups": [], "cwd": str(folder)}
+
+
+def copy_tree(source: Path, target: Path, without: Sequence[str] = ()) -> None:
+    """A copy that may be written, also where the original is read-only."""
+    target.mkdir(parents=True)
+    for path in source.iterdir():
+        if not any(path.match(pattern) for pattern in without):
+            if path.is_dir():
+                copy_tree(path, target / path.name, without)
+            else:
+                shutil.copyfile(path, target / path.name)
 
 
 def full_disk(build: Path, room: int) -> Dict[str, str]:
