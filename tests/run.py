@@ -12,29 +12,44 @@ A CLI test NAME.sh is compared with NAME.sh.stdout.exact or NAME.sh.stdout.glob 
 any text in a line and a line "..." for any number of lines), NAME.sh.stderr.* likewise, and
 NAME.sh.exit when the exit code is not 0. What has no such file must be empty. --update rewrites the
 exact ones.
+
+A test that dies or hangs has failed, and the tests behind it still run: Python files through
+py_harness.py, unit tests through again.c, which both can start in the middle.
 """
 
 import argparse
 import concurrent.futures
+import contextlib
 import difflib
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
+import time
+import traceback
 from pathlib import Path
-from typing import Callable, Iterator, List, NamedTuple, Optional, Tuple
+from typing import Callable, Dict, Iterator, List, NamedTuple, Optional, Set, Tuple
 
 TESTS = Path(__file__).resolve().parent
 ROOT = TESTS.parent
-TIMEOUT = 300
+TIMEOUT = 1200  # of one test; the slowest takes less than a minute where nothing else runs
+
+# Jobs that take longest, longest first: they start first, so that the workers end together.
+LONG = ("asan op/unary_mpfr", "unit op/unary_mpfr", "py test_torch_device.py", "py test_jprof.py",
+        "py test_docs.py", "py test_torch_faults.py", "asan check/journal", "unit check/journal",
+        "py test_check_runs.py", "py test_op_truth.py", "py test_online_users.py",
+        "py test_python_writer.py", "py test_check_model.py", "py test_online_check.py",
+        "asan condense/condense", "unit condense/condense")
 
 
 class Result(NamedTuple):
     name: str
     passed: bool
     output: str = ""
+    skipped: str = ""  # the reason
 
 
 class Job(NamedTuple):
@@ -42,29 +57,75 @@ class Job(NamedTuple):
     run: Callable[[], List[Result]]
 
 
-def run(command: List[str], **more) -> Tuple[int, str, str]:
-    """Exit code (negative: a signal), stdout, stderr. Too long a run ends like a killed one."""
-    try:
-        done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                              stderr=subprocess.PIPE, timeout=TIMEOUT, **more)
-        return done.returncode, text(done.stdout), text(done.stderr)
-    except subprocess.TimeoutExpired as late:
-        return -9, text(late.stdout), text(late.stderr) + f"took longer than {TIMEOUT} s\n"
+class Ended(NamedTuple):
+    """How a program ended: the exit code (negative: a signal) and what it wrote."""
+    code: int
+    out: str
+    err: str
+
+    def why(self) -> str:
+        if self.code >= 0:
+            return f"ended with exit code {self.code}"
+        return f"was ended by {signal.Signals(-self.code).name}"
 
 
-def text(data: Optional[bytes]) -> str:
-    return (data or b"").decode("utf-8", "replace")
+running: Set[int] = set()
 
 
-def environment(build: Path) -> dict:
-    """The same on every machine, with the programs under test first in PATH."""
-    keep = {name: os.environ[name] for name in ("HOME", "PLUMB_GOLDEN") if name in os.environ}
+def end_group(leader: int) -> None:
+    """A program and all that it started."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(leader, signal.SIGKILL)
+
+
+def run(command: List[str], report: Optional[Path] = None, **more) -> Ended:
+    """Runs a program until it ends, or says nothing for TIMEOUT seconds. Its streams are files, so
+    that a process it leaves behind holds nobody up."""
+    with tempfile.TemporaryDirectory(prefix="plumb-run-") as folder:
+        out, err = Path(folder, "out"), Path(folder, "err")
+        with out.open("ab") as out_file, err.open("ab") as err_file:
+            child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out_file, stderr=err_file,
+                                     start_new_session=True, **more)
+        running.add(child.pid)
+        late = ""
+        seen, since = -1, time.monotonic()
+        while child.poll() is None:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                child.wait(timeout=1)
+            size = (report or out).stat().st_size
+            if size != seen:
+                seen, since = size, time.monotonic()
+            elif time.monotonic() - since > TIMEOUT and child.poll() is None:
+                late = f"took longer than {TIMEOUT} s\n"
+                end_group(child.pid)
+        end_group(child.pid)
+        running.discard(child.pid)
+        return Ended(child.returncode, text(out), text(err) + late)
+
+
+def text(path: Path) -> str:
+    return path.read_bytes().decode("utf-8", "replace")
+
+
+# What changes the behaviour of plumb or of the programs that tests call, and is not the subject of a
+# run. Everything else stays as the caller has it: a test that minds is a test to mend.
+DROPPED = re.compile(r"(PLUMB_(?!GOLDEN$|CPU_MASK$|OP_CASES$).*|COLUMNS|LINES|NO_COLOR|CLICOLOR.*|FORCE_COLOR"
+                     r"|PYTHON.*|PYTEST.*|CMOCKA_.*|CDPATH|GREP_.*|BASH_ENV|ENV|BASHOPTS|SHELLOPTS"
+                     r"|POSIXLY_CORRECT|MAKE.*|MFLAGS|TMOUT|RANK|LOCAL_RANK|WORLD_SIZE|MASTER_.*"
+                     r"|CUBLAS_WORKSPACE_CONFIG|X_D.*|DATA|.*SAN_OPTIONS)")
+# oneDNN in PyTorch 1.13 takes AMX for granted when the processor names it, and dies of SIGILL in
+# virtual machines that do not let it. Tests stay below it; plumb itself leaves this to its users.
+ONEDNN = {"ONEDNN_MAX_CPU_ISA": "AVX512_CORE_BF16", "DNNL_MAX_CPU_ISA": "AVX512_CORE_BF16"}
+
+
+def environment(build: Path) -> Dict[str, str]:
+    """The caller's, with the programs under test and this Python first in PATH."""
+    kept = {name: value for name, value in os.environ.items() if not DROPPED.fullmatch(name)}
     return {
-        **keep,
-        "PATH": f"{build}:/usr/local/bin:/usr/bin:/bin",
-        "LC_ALL": "C.UTF-8",
+        **({} if set(ONEDNN) & set(kept) else ONEDNN),
+        **kept,
+        "PATH": f"{build}:{Path(sys.executable).parent}:{kept.get('PATH', '/usr/local/bin:/usr/bin:/bin')}",
         "TERM": "dumb",
-        "TZ": "UTC",
         "DATA": str(TESTS / "data"),
         "PLUMB_TEST_DATA": str(TESTS / "data"),
         "PLUMB_BUILD": str(build),
@@ -73,28 +134,32 @@ def environment(build: Path) -> dict:
     }
 
 
+def english(env: Dict[str, str]) -> Dict[str, str]:
+    """For scripts: ls and sort order by bytes and speak English; plumb sees the locale of the caller."""
+    language = env.pop("LC_ALL", "")
+    return {**env, **({"LC_CTYPE": language, "LC_NUMERIC": language, "LC_TIME": language} if language else {}),
+            "LC_COLLATE": "C", "LC_MESSAGES": "C", "LANGUAGE": ""}
+
+
 # -- Unit tests and replays --------------------------------------------------------------------
 
 
-def parse_tap(name: str, code: int, output: str) -> List[Result]:
-    """One result a cmocka test; a program that dies or ends early adds one that failed."""
+def parse_tap(name: str, ended: Ended, first: int) -> List[Result]:
+    """The results of a cmocka program that began with test number first. The test that it died in
+    has failed; those behind it are missing."""
+    output = ended.out + ended.err
+    names = dict(re.findall(r"^# test (\d+) (.*)$", ended.out, re.M))
     results = []
-    planned = skipped = 0
-    for line in output.splitlines():
-        plan = re.match(r"\s*1\.\.(\d+)", line)
-        if plan:
-            planned += int(plan.group(1))
-        case = re.match(r"\s*(not )?ok \d+ (?:- )?(\S+)", line)
-        if "# SKIP" in line:
-            skipped += 1
-        elif case:
-            results.append(Result(f"{name}: {case.group(2)}", not case.group(1)))
-    failures = sum(not result.passed for result in results)
-    if len(results) + skipped < planned or not planned or (code != 0 and not failures):
-        results.append(Result(f"{name}: ended early with {code}", False))
-    first_bad = next((i for i, result in enumerate(results) if not result.passed), None)
-    if first_bad is not None:
-        results[first_bad] = results[first_bad]._replace(output=output)
+    for line in re.findall(r"^\s*((?:not )?ok \d+.*)$", ended.out, re.M):
+        test = f"{name}: {names.get(str(first + len(results)), line)}"
+        skipped = "# SKIP" in line
+        passed = skipped or line.startswith("ok")
+        results.append(Result(test, passed, "" if passed else output, "skip()" if skipped else ""))
+    unnamed = str(first + len(results))
+    if unnamed in names:
+        results.append(Result(f"{name}: {names[unnamed]}", False, f"{output}the program {ended.why()}\n"))
+    elif ended.code and all(result.passed for result in results):
+        results.append(Result(f"{name}: end", False, f"{output}the program {ended.why()}\n"))
     return results
 
 
@@ -103,10 +168,16 @@ def program_job(kind: str, test: dict, build: Path) -> Job:
 
     def work() -> List[Result]:
         env = {**environment(build), **test["env"], "CMOCKA_MESSAGE_OUTPUT": "TAP"}
-        code, out, err = run(test["cmd"], env=env, cwd=build)
         if test["name"].startswith("replay "):
-            return [Result(f"{name} ({out.strip()})", code == 0, out + err)]
-        return parse_tap(name, code, out + err)
+            ended = run(test["cmd"], env=env, cwd=build)
+            return [Result(f"{name} ({ended.out.strip()})", ended.code == 0, ended.out + ended.err)]
+        results: List[Result] = []
+        while True:  # once, and again behind each test that died
+            ended = run(test["cmd"], env={**env, "PLUMB_TEST_FROM": str(len(results))}, cwd=build)
+            results += parse_tap(name, ended, len(results))
+            count = len(re.findall(r"^# test \d+ ", ended.out, re.M))
+            if len(results) >= count:
+                return results or [Result(name, False, f"{ended.out}{ended.err}no tests\n")]
 
     return Job(name, work)
 
@@ -116,11 +187,11 @@ def program_jobs(kind: str, build: Path) -> Iterator[Job]:
     if not (build / "build.ninja").exists():
         yield Job(kind, lambda: [Result(f"{kind}: {build} is not built", False)])
         return
-    code, out, err = run(["meson", "introspect", "--tests", str(build)])
-    if code:
-        yield Job(kind, lambda: [Result(f"{kind}: meson introspect", False, out + err)])
+    ended = run(["meson", "introspect", "--tests", str(build)])
+    if ended.code:
+        yield Job(kind, lambda: [Result(f"{kind}: meson introspect", False, ended.out + ended.err)])
         return
-    for test in json.loads(out):
+    for test in json.loads(ended.out):
         yield program_job(kind, test, build)
 
 
@@ -177,7 +248,7 @@ def cli_job(script: Path, build: Path, update: bool) -> Job:
     name = f"cli {script.name}"
 
     def work() -> List[Result]:
-        env = environment(build)
+        env = english(environment(build))
         with tempfile.TemporaryDirectory(prefix="plumb-cli-") as folder:
             code, out, err = run(["bash", str(script)], env=env, cwd=folder)
             for path, sign in ((env["DATA"], "$DATA"), (folder, "$PWD")):
@@ -193,20 +264,64 @@ def cli_job(script: Path, build: Path, update: bool) -> Job:
 # -- Python tests ------------------------------------------------------------------------------
 
 
+def written_tests(path: Path) -> List[str]:
+    """The tests of a file that cannot be imported, as far as its text tells."""
+    found, group = [], ""
+    for kind, name in re.findall(r"^(class|    def) (\w+)", path.read_text("utf-8"), re.M):
+        if kind == "class":
+            group = name
+        elif name.startswith("test"):
+            found.append(f"{group}.{name}")
+    return found
+
+
+def python_results(name: str, ended: Ended, plan: List[str], events: List[dict], first: int) -> List[Result]:
+    """The results of a run of py_harness.py that began with test number first. The test that it died
+    in has failed; those behind it are missing."""
+    results = {}
+    at = 0
+    for event in events:
+        if "start" in event:
+            at = event["at"]
+        elif "end" in event:
+            test, outcome, said = f"{name}: {plan[event['end']]}", event["outcome"], event["text"]
+            skipped = said if outcome == "skipped" else ""
+            results[event["end"]] = Result(test, outcome != "failed", said, skipped)
+    missing = next((number for number in range(first, len(plan)) if number not in results), None)
+    if missing is None:
+        return [results[number] for number in range(first, len(plan))]
+    printed = ended.out.encode()[at:].decode("utf-8", "replace") + ended.err
+    results[missing] = Result(f"{name}: {plan[missing]}", False, f"{printed}the process {ended.why()}\n")
+    return [results[number] for number in range(first, missing + 1)]
+
+
 def python_job(path: Path, build: Path) -> Job:
     name = f"py {path.name}"
 
+    def start(first: int) -> Tuple[Ended, List[dict]]:
+        with tempfile.TemporaryDirectory(prefix="plumb-report-") as folder:
+            report = Path(folder, "report")
+            report.touch()
+            ended = run([sys.executable, "-X", "faulthandler", str(TESTS / "py_harness.py"), str(path),
+                         str(report), str(first)], report, cwd=path.parent, env=environment(build))
+            return ended, [json.loads(line) for line in text(report).splitlines()]
+
     def work() -> List[Result]:
-        code, out, err = run([sys.executable, "-m", "unittest", "-v", path.stem], cwd=path.parent,
-                             env=environment(build))
-        ran = re.search(r"^Ran (\d+) test", err, re.M)
-        bad = sum(int(n) for n in re.findall(r"(?:failures|errors)=(\d+)", err))
-        skipped = sum(int(n) for n in re.findall(r"skipped=(\d+)", err))
-        if not ran or (code and not bad):
-            return [Result(name, False, out + err)]
-        good = max(0, int(ran.group(1)) - bad - skipped)
-        outputs = [out + err] + [""] * bad  # once is enough
-        return [Result(name, True)] * good + [Result(name, False, outputs[i]) for i in range(bad)]
+        results: List[Result] = []
+        others: List[Result] = []  # belong to no test
+        while True:  # once, and again behind each test that died
+            ended, events = start(len(results))
+            if not events:
+                tests = written_tests(path)[len(results):] or ["import"]
+                return results + others + [Result(f"{name}: {test}", False, ended.out + ended.err) for test in tests]
+            plan = events[0]["plan"]
+            results += python_results(name, ended, plan, events[1:], len(results))
+            others += [Result(f"{name}: {event['extra']}", False, event["text"])
+                       for event in events if "extra" in event]
+            if "done" in events[-1] and ended.code:
+                others.append(Result(f"{name}: end", False, f"{ended.out}{ended.err}the process {ended.why()}\n"))
+            if "done" in events[-1] or len(results) == len(plan):
+                return results + others or [Result(name, False, "no tests\n")]
 
     return Job(name, work)
 
@@ -221,10 +336,10 @@ def header_job(headers: List[Path]) -> Job:
     def work() -> List[Result]:
         results = []
         for compiler, language, standard in (("cc", "c", "c17"), ("c++", "c++", "c++17")):
-            code, out, err = run([compiler, f"-std={standard}", "-Wall", "-Wextra", "-Wpedantic",
-                                  "-Werror", "-fsyntax-only", "-I", str(ROOT / "include"), "-x",
-                                  language, *included, "/dev/null"])
-            results.append(Result(f"{name} as {standard}", code == 0, out + err))
+            ended = run([compiler, f"-std={standard}", "-Wall", "-Wextra", "-Wpedantic", "-Werror",
+                         "-fsyntax-only", "-I", str(ROOT / "include"), "-x", language, *included,
+                         "/dev/null"])
+            results.append(Result(f"{name} as {standard}", ended.code == 0, ended.out + ended.err))
         return results
 
     return Job(name, work)
@@ -248,6 +363,46 @@ def all_jobs(arguments: argparse.Namespace) -> Iterator[Job]:
     yield header_job(headers)
 
 
+def timed(job: Job) -> Tuple[List[Result], float]:
+    start = time.monotonic()
+    try:
+        results = job.run()
+    except Exception:  # of the runner, which must not hide the other jobs
+        results = [Result(job.name, False, traceback.format_exc())]
+    return results, time.monotonic() - start
+
+
+def report(jobs: List[Job], arguments: argparse.Namespace) -> int:
+    """Runs the jobs, long ones first, and prints their results in the order of their names."""
+    order = {name: place for place, name in enumerate(LONG)}
+    results: List[Result] = []
+    seconds = {}
+    with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
+        futures = {job.name: pool.submit(timed, job)
+                   for job in sorted(jobs, key=lambda job: order.get(job.name, len(order)))}
+        for job in jobs:
+            found, seconds[job.name] = futures[job.name].result()
+            results += found
+            for result in found:
+                if not result.passed:
+                    print(f"FAILED {result.name}\n{result.output.rstrip()}\n", flush=True)
+                elif arguments.verbose and not result.skipped:
+                    print(f"ok {result.name}", flush=True)
+
+    slowest = sorted(seconds.items(), key=lambda item: -item[1])[:10]
+    print("slowest: " + ", ".join(f"{name} {taken:.0f} s" for name, taken in slowest))
+    for reason in sorted({result.skipped for result in results if result.skipped}):
+        print(f"SKIPPED: {reason}")
+        for result in results:
+            if result.skipped == reason:
+                print(f"  {result.name}")
+    skipped = sum(bool(result.skipped) for result in results)
+    failed = sum(not result.passed for result in results)
+    passed = len(results) - failed - skipped
+    print(f"{passed} passed, {failed} failed" + (f", {skipped} skipped" if skipped else ""))
+    return 1 if failed or not passed else 0
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description="Run the tests of plumb.")
     parser.add_argument("words", nargs="*", help="only tests whose name has one of these words")
@@ -259,20 +414,15 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=2)
     arguments = parser.parse_args()
 
+    sys.stdout.reconfigure(errors="backslashreplace")
     jobs = [job for job in all_jobs(arguments)
             if not arguments.words or any(word in job.name for word in arguments.words)]
-    passed = failed = 0
-    with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
-        for results in pool.map(lambda job: job.run(), jobs):
-            for result in results:
-                passed += result.passed
-                failed += not result.passed
-                if not result.passed:
-                    print(f"FAILED {result.name}\n{result.output.rstrip()}\n", flush=True)
-                elif arguments.verbose:
-                    print(f"ok {result.name}", flush=True)
-    print(f"{passed} passed, {failed} failed")
-    return 1 if failed or not passed else 0
+    try:
+        return report(jobs, arguments)
+    except KeyboardInterrupt:
+        for leader in list(running):
+            end_group(leader)
+        os._exit(130)
 
 
 if __name__ == "__main__":

@@ -317,6 +317,15 @@ class Mode(dispatch.TorchDispatchMode):
 
 
 _recorder: Optional[Recorder] = None
+_one_at_a_time = threading.Lock()  # of the threads that begin, for there is one dump
+
+
+def _forked() -> None:
+    global _one_at_a_time
+    _one_at_a_time = threading.Lock()  # whoever held the other one is not here
+
+
+os.register_at_fork(after_in_child=_forked)
 
 
 def _modes() -> List[Any]:
@@ -375,8 +384,9 @@ def begin_dump(X_DEBUG: Optional[int] = None, X_DEDUP: Optional[bool] = None,
         settings = Settings(_number("X_DEBUG", X_DEBUG, DEFAULT_DEBUG),
                             bool(_number("X_DEDUP", X_DEDUP, 0)),
                             _number("X_DUMP_NUM", X_DUMP_NUM, 0))
-        if _recorder is None or _recorder.pid != os.getpid():
-            _recorder = Recorder()
+        with _one_at_a_time:
+            if _recorder is None or _recorder.pid != os.getpid():
+                _recorder = Recorder()
         _recorder.begin(settings)
         if _recorder.active:
             _enter()

@@ -8,6 +8,7 @@ torch is imported from. A message is its size in eight bytes, then what torch.sa
 import io
 import os
 import select
+import signal
 import struct
 import subprocess
 import sys
@@ -83,6 +84,23 @@ class WorkerError(Exception):
     """The worker died, hung or could not be started."""
 
 
+def how_it_ended(process: subprocess.Popen) -> str:
+    """Of a process that has closed its files, and is about to end if it has not."""
+    try:
+        code = process.wait(timeout=2)
+    except subprocess.TimeoutExpired:
+        return "it closed its files"
+    if code >= 0:
+        return f"it ended with exit code {code}"
+    try:
+        name = signal.Signals(-code).name
+    except ValueError:
+        name = f"signal {-code}"
+    advice = " (an instruction that this machine does not have; in a virtual machine set " \
+             "ONEDNN_MAX_CPU_ISA=AVX512_CORE_BF16)" if -code == signal.SIGILL else ""
+    return f"it was ended by {name}{advice}"
+
+
 class CleanWorker:
     """Starts the process when it is first asked. Thread-safe; a forked child gets its own."""
 
@@ -124,10 +142,9 @@ class CleanWorker:
             (size,) = HEAD.unpack(self._receive(HEAD.size, end))
             return self._receive(size, end)
         except (OSError, EOFError, TimeoutError) as error:
-            code = self.process.poll() if self.process else None
+            why = str(error) if isinstance(error, TimeoutError) else how_it_ended(self.process)
             self.failures += 1
             self._stop()
-            why = str(error) or (f"it ended with {code}" if code is not None else "it ended")
             raise WorkerError(f"the process with a clean PyTorch gave no answer: {why}") from None
 
     def _start(self) -> None:

@@ -160,14 +160,18 @@ static enum plumb_code fail_gone(struct process *process, struct plumb_error *er
     enum { PATIENCE_MS = 2000 };
     const int status = collect(process, PATIENCE_MS);
     char how[64], number[24];
-    if (status >= 0 && WIFSIGNALED(status))
+    const char *advice = "";
+    if (status >= 0 && WIFSIGNALED(status)) {
         snprintf(how, sizeof how, "was ended by %s", signal_name(WTERMSIG(status), number));
-    else if (status >= 0)
+        if (WTERMSIG(status) == SIGILL)
+            advice = " (an instruction that this machine does not have; in a virtual machine set "
+                     "ONEDNN_MAX_CPU_ISA=AVX512_CORE_BF16)";
+    } else if (status >= 0)
         snprintf(how, sizeof how, "ended with exit code %d", WEXITSTATUS(status));
     else
         snprintf(how, sizeof how, "ended");
     const char *words = last_words(process);
-    enum plumb_code code = plumb_fail(err, PLUMB_E_IO, "the worker %s%s%.300s", how,
+    enum plumb_code code = plumb_fail(err, PLUMB_E_IO, "the worker %s%s%s%.300s", how, advice,
                                       *words ? "; it last said: " : "", words);
     process_stop(process);
     return code;

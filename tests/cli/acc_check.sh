@@ -30,7 +30,7 @@ cmp out/deep/*result*.csv two/*result*.csv
 cmp out/deep/*details*.csv two/*details*.csv
 try plumb acc_check --no-torch dump.json -f -o filtered | stamps
 try plumb acc_check --no-torch dump.json --rules msprobe -o origin | stamps
-head -n 2 origin/*result*.csv | od -c | head -n 1
+head -n 2 origin/*result*.csv | LC_ALL=C od -c | head -n 1
 
 # Going on: everything is there, or half of it.
 try plumb acc_check --no-torch dump.json -csv_path two/*result*.csv | stamps

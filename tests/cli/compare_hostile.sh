@@ -20,7 +20,7 @@ name='evil\n9 compared: 9 pass\u001b[2J\u009b2J'
 safetensors t.safetensors "{\"$name\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]}}" '\1'
 safetensors g.safetensors "{\"$name\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]}}" '\2'
 plumb compare t.safetensors g.safetensors | tail -n 1
-plumb info $'missing\e[2J\u009b2J' 2>&1
+plumb info $'missing\e[2J\xc2\x9b2J' 2>&1
 echo steps
 bytes proj.Linear.0.forward_input.0 1
 plumb compare "$DATA/hdf5/module.h5" proj.Linear.0.forward_input.0.safetensors --format csv \

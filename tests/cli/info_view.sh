@@ -9,7 +9,7 @@ echo wide; plumb info folder --wide
 echo sorted; plumb info folder --sort -Bytes
 echo sorted up; plumb info folder --sort Name --limit 1
 echo csv; plumb info folder --format csv
-echo json; plumb info folder --format=json 2>/dev/null | /usr/bin/python3 -c '
+echo json; plumb info folder --format=json 2>/dev/null | python3 -c '
 import json, sys
 for row in json.load(sys.stdin)["rows"]: print(row["Name"], row["Dtype"], row["Shape"], row["Bytes"])'
 echo md; plumb info folder --format md

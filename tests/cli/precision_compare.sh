@@ -13,7 +13,7 @@ sed -n '1p;/topk/p;/linear/p' out/api_precision_compare_result_*.csv
 sed -n '/topk/p' out/api_precision_compare_details_*.csv
 run -o msprobe --rules msprobe --quiet
 head -c 3 msprobe/*result*.csv | od -An -tx1
-sed -n '/topk/p' msprobe/*result*.csv | od -c | tail -n 3
+sed -n '/topk/p' msprobe/*result*.csv | LC_ALL=C od -c | tail -n 3
 run -o out --quiet
 ls out | wc -l
 

@@ -241,7 +241,7 @@ static void test_hold(void **state)
         pid_t child = fork();
         if (child == 0)
             _exit(open(path, O_WRONLY) < 0);
-        for (int i = 0; i < 200 && !hold_is_wanted(&hold); i++)
+        for (int i = 0; i < 10000 && !hold_is_wanted(&hold); i++)
             usleep(10000);
         assert_true(hold_is_wanted(&hold));
         assert_false(hold_is_intact(&hold));

@@ -511,7 +511,8 @@ static double time_match(const char *target, const char *golden, size_t count, s
     return took;
 }
 
-/* Linear, not quadratic. The limits are loose, for slow and sanitized builds. */
+/* Linear, not quadratic. The limits are loose, for slow and sanitized builds,
+ * and of processor time: others may be busy too. */
 static void large_runs(void **state)
 {
     (void)state;

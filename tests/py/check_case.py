@@ -4,22 +4,22 @@ import csv
 import os
 import shutil
 import subprocess
-import tempfile
 import unittest
 from pathlib import Path
 from typing import Any, Dict, List, Tuple
 
 import check_dump as make
+from rights import make_folder
 
 BUILD = Path(os.environ["PLUMB_BUILD"])
 PLUMB = str(BUILD / "plumb")
 
 
-def check(dump: Path, *more: str, command: str = "acc_check", **how: Any
+def check(dump: Path, *more: str, command: str = "acc_check", program: str = PLUMB, **how: Any
           ) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run([PLUMB, command, "--no-torch", "-api_info", str(dump), *map(str, more)],
+    return subprocess.run([program, command, "--no-torch", "-api_info", str(dump), *map(str, more)],
                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                          text=True, timeout=200, **how)
+                          text=True, timeout=600, **how)
 
 
 def tables(folder: Path) -> Tuple[bytes, bytes]:
@@ -38,7 +38,7 @@ def rows(folder: Path) -> Dict[str, List[str]]:
 
 class Folder(unittest.TestCase):
     def setUp(self) -> None:
-        self.folder = Path(tempfile.mkdtemp(prefix="plumb-check-"))
+        self.folder = make_folder("plumb-check-")
         self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
 
     def dump(self, data: Dict[str, Any], **more: Any) -> Path:

@@ -11,7 +11,7 @@ BUILD = Path(os.environ.get("PLUMB_BUILD", Path(__file__).resolve().parents[2] /
 sys.path.insert(0, str(BUILD / "python"))
 
 
-def run_script(text: str, *args: str, timeout: float = 120) -> "subprocess.CompletedProcess[str]":
+def run_script(text: str, *args: str, timeout: float = 600) -> "subprocess.CompletedProcess[str]":
     """A Python of its own, with the package under test."""
     start = f"import sys; sys.path.insert(0, {str(BUILD / 'python')!r})\n"
     return subprocess.run([sys.executable, "-c", start + text, *args], timeout=timeout,

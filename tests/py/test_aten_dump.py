@@ -353,7 +353,10 @@ class Unnoticed(Case):
         self.assertEqual(self.ops(), ["aten.ones.default"])
 
     def test_threads(self) -> None:
+        together = threading.Barrier(4)
+
         def work() -> None:
+            together.wait()
             plumb.begin_dump(**FULL)
             for _ in range(50):
                 torch.ones(2).add(1)

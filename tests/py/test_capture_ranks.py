@@ -59,7 +59,7 @@ class RanksTest(CaptureTest):
         children = [subprocess.Popen([sys.executable, "-c", CHILD, str(rank), str(self.root / "store"), str(self.path)],
                                      env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
                     for rank in range(2)]
-        said = [child.communicate(timeout=120) for child in children]
+        said = [child.communicate(timeout=600) for child in children]
         for child, (_, error) in zip(children, said):
             self.assertEqual(child.returncode, 0, error)
             self.assertIn("1 step with", error)

@@ -5,10 +5,10 @@ import csv
 import json
 import os
 import re
+import resource
 import subprocess
 import sys
 import tempfile
-import time
 import unittest
 from pathlib import Path
 from typing import Any, Dict, List, Tuple
@@ -200,11 +200,12 @@ class BadInput(Folder):
         """Far more than 1,000 APIs a second, in memory that does not follow their number."""
         call = forward(tensor([3, 4]), tensor([4]))
         path = self.dump({f"Torch.add.{k}.forward": call for k in range(50000)})
-        start = time.monotonic()
+        start = resource.getrusage(resource.RUSAGE_CHILDREN)
         done = check(path, "-o", self.out("out"), "--quiet")
+        end = resource.getrusage(resource.RUSAGE_CHILDREN)
         self.assertEqual(done.returncode, 0)
         self.assertEqual(len(rows(self.folder / "out")), 50000)
-        self.assertLess(time.monotonic() - start, 50)
+        self.assertLess(end.ru_utime - start.ru_utime, 50)  # of processor time: others may be busy too
 
     def test_memory_does_not_follow_the_number_of_calls(self) -> None:
         one, grads = tensor([512, 512], grad=True), backward(tensor([512, 512]))
@@ -218,7 +219,7 @@ class BadInput(Folder):
                  "code = subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL).returncode\n"
                  "print(code, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)",
                  PLUMB, "multi_acc_check", str(self.dump(data)), "-n", "2", "-o",
-                 str(self.out(str(count)))], stdout=subprocess.PIPE, text=True, timeout=200)
+                 str(self.out(str(count)))], stdout=subprocess.PIPE, text=True, timeout=600)
             code, peak = map(int, done.stdout.split())
             self.assertEqual(code, 0)
             peaks.append(peak)

@@ -9,11 +9,12 @@ import signal
 import subprocess
 import unittest
 from pathlib import Path
-from typing import Any, Callable, Dict, Optional
+from typing import Any, Dict
 
 import check_dump as make
-from check_case import PLUMB, Folder, check, rows, tables
+from check_case import BUILD, PLUMB, Folder, check, rows, tables
 from check_dump import backward, forward, tensor
+from rights import full_disk, without_rights
 
 STAMP = re.compile(r"\d{14}")
 
@@ -21,19 +22,14 @@ STAMP = re.compile(r"\d{14}")
 class Room(Folder):
     """No room, no permission: a message, what was finished stays, and can be gone on with."""
 
-    def become(self) -> Optional[Callable[[], None]]:
-        if os.geteuid() != 0:
-            return None
-        os.chmod(self.folder, 0o755)
-        return lambda: os.setuid(65534)
-
     def test_read_only_folder(self) -> None:
         path = self.dump(make.mixture(5))
         closed = self.out("closed")
-        become = self.become()
+        path.chmod(0o644)
+        program, how = without_rights(PLUMB, self.folder)
         os.chmod(closed, 0o555)
         for out in (closed, closed / "deeper"):
-            done = check(path, "-o", out, preexec_fn=become)
+            done = check(path, "-o", out, program=program, **how)
             self.assertEqual((done.returncode, done.stdout), (2, ""))
             self.assertRegex(done.stderr, r"\Aplumb: .*closed.*Permission denied\n\Z")
         self.assertEqual(list(closed.iterdir()), [])
@@ -45,10 +41,12 @@ class Room(Folder):
         config = self.folder / "config.json"
         config.write_text(json.dumps({"acc_check": {"white_list": [], "black_list": [],
                                                     "error_data_path": str(closed)}}))
-        become = self.become()
+        for readable in (path, config):
+            readable.chmod(0o644)
+        program, how = without_rights(PLUMB, self.folder)
         os.chmod(closed, 0o555)
         more = ["-save_error_data", "-config", str(config)]
-        done = check(path, "-o", out, *more, preexec_fn=become)
+        done = check(path, "-o", out, *more, program=program, **how)
         self.assertEqual(done.returncode, 2)
         self.assertIn("Permission denied", done.stderr)
         result, = out.glob("*result*.csv")
@@ -96,35 +94,18 @@ class Room(Folder):
         done = check(path, "-o", out, preexec_fn=no_room, restore_signals=False)
         self.resume_after(out, done, "File too large", path)
 
-    @unittest.skipUnless(os.geteuid() == 0, "needs root")
     def test_full_disk(self) -> None:
-        path, disk = self.dump(make.mixture(300)), self.out("disk")
-        if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "none", str(disk)],
-                          stderr=subprocess.DEVNULL).returncode:
-            self.skipTest("cannot mount")
-        try:
-            done = check(path, "-o", disk)
-            self.assertIn("No space left", done.stderr)
-            subprocess.run(["mount", "-o", "remount,size=4m", str(disk)], check=True)
-            self.resume_after(disk, done, "No space left", path)
-        finally:
-            subprocess.run(["umount", str(disk)], check=True)
+        path, out = self.dump(make.mixture(300)), self.out("out")
+        done = check(path, "-o", out, env=full_disk(BUILD, 60000))
+        self.resume_after(out, done, "No space left", path)
 
-    @unittest.skipUnless(os.geteuid() == 0, "needs root")
     def test_full_disk_from_the_start(self) -> None:
-        path, disk = self.dump(make.mixture(5)), self.out("disk")
-        if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4k", "none", str(disk)],
-                          stderr=subprocess.DEVNULL).returncode:
-            self.skipTest("cannot mount")
-        try:
-            (disk / "rest").write_bytes(bytes(4096))
-            done = check(path, "-o", disk)
-            self.assertEqual((done.returncode, done.stdout), (2, ""))
-            self.assertEqual(done.stderr.count("\n"), 1)
-            self.assertIn("No space left", done.stderr)
-            self.assertEqual([entry.name for entry in disk.iterdir()], ["rest"])
-        finally:
-            subprocess.run(["umount", str(disk)], check=True)
+        path, out = self.dump(make.mixture(5)), self.out("out")
+        done = check(path, "-o", out, env=full_disk(BUILD, 0))
+        self.assertEqual((done.returncode, done.stdout), (2, ""))
+        self.assertEqual(done.stderr.count("\n"), 1)
+        self.assertIn("No space left", done.stderr)
+        self.assertEqual(list(out.iterdir()), [])
 
 
 class ErrorData(Folder):

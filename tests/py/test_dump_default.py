@@ -10,9 +10,9 @@ import csv
 import io
 import json
 import os
+import resource
 import subprocess
 import tempfile
-import time
 import unittest
 import zlib
 from pathlib import Path
@@ -22,6 +22,12 @@ import numpy
 import torch
 
 PLUMB = str(Path(os.environ["PLUMB_BUILD"]) / "plumb")
+
+
+def seconds_of_children() -> float:
+    """Of processor time, which does not grow when others are busy too."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 class Block(torch.nn.Module):
@@ -645,12 +651,12 @@ class Others(Case):
                 for i in range(25000)}
         (self.folder / "dump.json").write_text(json.dumps(
             {"task": "statistics", "level": "L1", "framework": "pytorch", "data": data}, indent=1))
-        begin = time.monotonic()
+        begin = seconds_of_children()
         done = run("compare", self.folder, self.folder, self.folder / "result.csv")
-        seconds = time.monotonic() - begin
+        seconds = seconds_of_children() - begin
         print(f"100,000 rows of statistics: {seconds:.2f} s")
         self.assertIn("100000 compared: 100000 pass", done.stdout)
-        self.assertLess(seconds, 20)  # the goal is 2; a busy machine may take its time
+        self.assertLess(seconds, 20)  # the goal is 2
 
 
 if __name__ == "__main__":

@@ -13,6 +13,8 @@ import unittest
 from pathlib import Path
 from typing import Any, List
 
+from rights import copy_tree
+
 PLUMB = Path(os.environ["PLUMB_BUILD"]) / "plumb"
 DATA = Path(os.environ["PLUMB_TEST_DATA"]) / "golden"
 RULES = ["--rules", "msprobe"]
@@ -131,7 +133,7 @@ class Analyses(Case):
     def test_proc_folder(self) -> None:
         case = next(one for one in cases() if one.name == "ranks_before_comm")
         for side in "overflow", "npu", "bench":
-            shutil.copytree(case / side / "step0" / "rank1", self.out / side / "proc4711")
+            copy_tree(case / side / "step0" / "rank1", self.out / side / "proc4711")
         self.plumb("overflow_check", "-i", self.out / "overflow", "-o", self.out, code=1)
         self.written("anomaly_analyze_*.json")
         self.plumb("compare", self.out / "npu", self.out / "bench", "-da", "-o", self.out, code=1)
@@ -145,7 +147,7 @@ class Damage(Case):
         super().setUp()
         case = next(one for one in cases() if one.name == "ranks_before_comm")
         self.step = self.out / "step0"
-        shutil.copytree(case / "overflow" / "step0", self.step)
+        copy_tree(case / "overflow" / "step0", self.step)
 
     def check(self, code: int) -> subprocess.CompletedProcess:
         return self.plumb("overflow_check", "-i", self.step, "-o", self.out / "out", code=code)
@@ -201,7 +203,7 @@ class Damage(Case):
 
     def test_diff_analyze_without_a_rank(self) -> None:
         case = next(one for one in cases() if one.name == "ranks_before_comm")
-        shutil.copytree(case / "npu" / "step0", self.out / "npu")
+        copy_tree(case / "npu" / "step0", self.out / "npu")
         shutil.rmtree(self.out / "npu" / "rank0")
         done = self.plumb("compare", self.out / "npu", case / "bench" / "step0", "-da", "-o",
                           self.out / "out", code=1)

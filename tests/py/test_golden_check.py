@@ -14,6 +14,8 @@ import unittest
 from pathlib import Path
 from typing import Dict, List, Tuple
 
+from rights import copy_tree
+
 BUILD = Path(os.environ["PLUMB_BUILD"])
 DATA = Path(os.environ["PLUMB_TEST_DATA"]) / "golden"
 
@@ -119,7 +121,7 @@ class WholeRuns(unittest.TestCase):
     def test_resume(self) -> None:
         for case in self.each("resume"):
             before = self.folder / "before"
-            shutil.copytree(case / "before", before)
+            copy_tree(case / "before", before)
             old = next(before.glob("accuracy_checking_result_*.csv"))
             finished = old.read_bytes()
             result, details = self.check(case, "-csv_path", str(old))

@@ -40,7 +40,7 @@ class Scratch(unittest.TestCase):
 
     def plumb(self, *words: object) -> subprocess.CompletedProcess:
         return subprocess.run([str(BUILD / "plumb"), *map(str, words)], stdout=subprocess.PIPE,
-                              stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+                              stderr=subprocess.PIPE, text=True, timeout=600, check=False)
 
     def check(self, first: Path, second: Path, status: int, *more: str) -> Dict[str, dict]:
         """The JSON of a comparison that must end with that exit code."""

@@ -111,7 +111,7 @@ class Scratch(unittest.TestCase):
 
     def plumb(self, status: int, *words: object) -> subprocess.CompletedProcess:
         done = subprocess.run([str(BUILD / "plumb"), "merge_result", *map(str, words)],
-                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=600,
                               check=False)
         self.assertEqual(done.returncode, status, done.stdout + done.stderr)
         self.stderr = done.stderr

@@ -305,7 +305,7 @@ class Settings(OnlineCheck):
         self.assertTrue((Path(self.folder.name) / ".plumb" / "precision.log").exists())
 
     def python(self, code: str) -> "subprocess.CompletedProcess[str]":
-        done = subprocess.run(["/usr/bin/python3", "-c", code], text=True, stderr=subprocess.PIPE,
+        done = subprocess.run([sys.executable, "-c", code], text=True, stderr=subprocess.PIPE,
                               cwd=self.folder.name,
                               env={**os.environ, "PYTHONPATH": str(BUILD / "python")})
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -316,7 +316,7 @@ class Settings(OnlineCheck):
                 "log_once=False); f = plumb.checked(lambda x: x + 1, 'neg')\n"
                 "for _ in range(50): f(torch.zeros(2, 3))")
         environment = {**os.environ, "PYTHONPATH": str(BUILD / "python"), "OMP_NUM_THREADS": "1"}
-        programs = [subprocess.Popen(["/usr/bin/python3", "-c", code], cwd=self.folder.name,
+        programs = [subprocess.Popen([sys.executable, "-c", code], cwd=self.folder.name,
                                      env=environment, stderr=subprocess.DEVNULL) for _ in range(4)]
         self.assertEqual([program.wait() for program in programs], [0] * 4)
         lines = (Path(self.folder.name) / "log").read_text().splitlines()

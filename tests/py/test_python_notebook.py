@@ -100,7 +100,7 @@ class TestAssertClose(Case):
     def test_pytest_shows_the_callers_line(self) -> None:
         (self.folder / "test_it.py").write_text(
             "import plumb\n\ndef test_it():\n    plumb.assert_close(1.0, 2.0)  # here\n")
-        done = subprocess.run(["/usr/bin/python3", "-m", "pytest", "-p", "no:cacheprovider",
+        done = subprocess.run([sys.executable, "-m", "pytest", "-p", "no:cacheprovider",
                                str(self.folder / "test_it.py")], text=True, stdout=subprocess.PIPE,
                               env={**os.environ, "PYTHONPATH": str(BUILD / "python"),
                                    "COLUMNS": "200"})

@@ -209,7 +209,7 @@ number = writer.open_h5(sys.argv[1] + "/x.h5")
 for i in range(50):
     writer.save(f"{sys.argv[1]}/{i}.npy", view(torch.ones(20000)))
     writer.add_h5(number, f"x{i}", 0, view(torch.ones(2000)))
-""" + ending, folder, timeout=60)
+""" + ending, folder, timeout=600)
                 self.assertIn(done.returncode, (0, 1, 3), done.stderr)
                 self.assertEqual(len(os.listdir(folder)), 51)
 

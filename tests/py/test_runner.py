@@ -1,0 +1,137 @@
+"""tests/run.py itself: a test that dies, hangs or cannot begin hides nothing."""
+
+import contextlib
+import io
+import os
+import sys
+import tempfile
+import unittest
+from argparse import Namespace
+from pathlib import Path
+from typing import List, Tuple
+from unittest import mock
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+import run  # noqa: E402
+
+BUILD = Path(os.environ["PLUMB_BUILD"])
+
+SAMPLE = '''
+import os, sys, time, unittest
+
+class Dies(unittest.TestCase):
+    def test_a(self): pass
+    def test_b(self):
+        print("last words", flush=True)
+        os.abort()
+    def test_c(self): sys.exit(3)
+    def test_d(self): os._exit(0)
+    def test_e(self): os.close(1)
+
+class Fails(unittest.TestCase):
+    def test_part(self):
+        for k in range(3):
+            with self.subTest(k=k):
+                self.assertNotEqual(k, 1)
+    @unittest.expectedFailure
+    def test_expected(self): self.fail()
+    @unittest.expectedFailure
+    def test_unexpected(self): pass
+    @unittest.skip("no reason")
+    def test_skipped(self): pass
+
+class NoSetup(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls): raise ValueError("no class")
+    def test_a(self): pass
+    def test_b(self): pass
+
+class NoTeardown(unittest.TestCase):
+    @classmethod
+    def tearDownClass(cls): raise ValueError("no end")
+    def test_a(self): pass
+
+class SkippedSetup(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls): raise unittest.SkipTest("no class to test")
+    def test_a(self): pass
+
+class Waits(unittest.TestCase):
+    def test_a(self): time.sleep(1000)
+    def test_b(self): pass
+'''
+
+
+def verdicts(results: List[run.Result]) -> List[Tuple[str, str]]:
+    return [(result.name.partition(": ")[2], "skipped" if result.skipped else "passed" if result.passed else "failed")
+            for result in results]
+
+
+class Runner(unittest.TestCase):
+    maxDiff = None
+
+    def results(self, text: str) -> List[run.Result]:
+        with tempfile.TemporaryDirectory() as folder, mock.patch.object(run, "TIMEOUT", 10):
+            path = Path(folder, "test_sample.py")
+            path.write_text(text, "utf-8")
+            return run.python_job(path, BUILD).run()
+
+    def test_python(self) -> None:
+        results = self.results(SAMPLE)
+        self.assertEqual(verdicts(results), [
+            ("Dies.test_a", "passed"), ("Dies.test_b", "failed"), ("Dies.test_c", "failed"),
+            ("Dies.test_d", "failed"), ("Dies.test_e", "passed"),
+            ("Fails.test_expected", "passed"), ("Fails.test_part", "failed"), ("Fails.test_skipped", "skipped"),
+            ("Fails.test_unexpected", "failed"),
+            ("NoSetup.test_a", "failed"), ("NoSetup.test_b", "failed"), ("NoTeardown.test_a", "passed"),
+            ("SkippedSetup.test_a", "skipped"), ("Waits.test_a", "failed"), ("Waits.test_b", "passed"),
+            ("tearDownClass (test_sample.NoTeardown)", "failed")])
+        said = {result.name.partition(": ")[2]: result.output for result in results}
+        self.assertIn("last words", said["Dies.test_b"])
+        self.assertIn("was ended by SIGABRT", said["Dies.test_b"])
+        self.assertIn("ended with exit code 0", said["Dies.test_d"])
+        self.assertIn("no class", said["NoSetup.test_b"])
+        self.assertIn("took longer than 10 s", said["Waits.test_a"])
+        self.assertNotIn("last words", said["Waits.test_a"])
+
+    def test_python_without_import(self) -> None:
+        for start in ("import no_such_module", "import os; os.abort()", "this is no Python"):
+            results = self.results(f"{start}\n{SAMPLE}")
+            self.assertTrue(results and not any(result.passed for result in results), results)
+        self.assertEqual(len(self.results(f"import os; os.abort()\n{SAMPLE}")), 15)
+
+    def test_unit(self) -> None:
+        test = {"name": "dies", "cmd": [str(BUILD / "tests" / "dies")], "env": {}}
+        results = run.program_job("unit", test, BUILD).run()
+        self.assertEqual(verdicts(results), [("passes", "passed"), ("aborts", "failed"), ("fails", "failed"),
+                                             ("skips", "skipped"), ("leaves", "failed"), ("passes", "passed")])
+        self.assertIn("was ended by SIGABRT", results[1].output)
+
+    def test_a_job_that_fails_itself(self) -> None:
+        def broken() -> List[run.Result]:
+            raise ValueError("a fault of the runner")
+        jobs = [run.Job("a", broken), run.Job("b", lambda: [run.Result("b", True), run.Result("c", True, skipped="why")])]
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out):
+            code = run.report(jobs, Namespace(jobs=2, verbose=False))
+        self.assertEqual(code, 1)
+        self.assertIn("FAILED a\n", out.getvalue())
+        self.assertTrue(out.getvalue().endswith("SKIPPED: why\n  c\n1 passed, 1 failed, 1 skipped\n"), out.getvalue())
+
+    def test_environment(self) -> None:
+        given = {"PLUMB_GOLDEN": "g", "PLUMB_CPU_MASK": "0", "PLUMB_H5": "x", "COLUMNS": "30", "TZ": "Asia/Tokyo",
+                 "PYTHONPATH": "x", "RANK": "1", "PATH": "/bin", "ATEN_CPU_CAPABILITY": "default"}
+        with mock.patch.dict(os.environ, given, clear=True):
+            env = run.environment(BUILD)
+        for name in ("PLUMB_GOLDEN", "PLUMB_CPU_MASK", "TZ", "ATEN_CPU_CAPABILITY"):
+            self.assertEqual(env[name], given[name])
+        for name in ("PLUMB_H5", "COLUMNS", "PYTHONPATH", "RANK", "HOME"):
+            self.assertNotIn(name, env)
+        self.assertTrue(env["PATH"].startswith(f"{BUILD}:") and env["PATH"].endswith(":/bin"))
+        self.assertEqual(env["ONEDNN_MAX_CPU_ISA"], "AVX512_CORE_BF16")
+        with mock.patch.dict(os.environ, {"ONEDNN_MAX_CPU_ISA": "SSE41"}, clear=True):
+            self.assertEqual(run.environment(BUILD)["ONEDNN_MAX_CPU_ISA"], "SSE41")
+
+
+if __name__ == "__main__":
+    unittest.main()
