@@ -46,8 +46,10 @@ static inline real real_tanhshrink(real x)
 }
 
 /* 0.5 x (1 + tanh(u)) = x sigmoid(2 u), u = sqrt(2/pi) (x + 0.044715 x^3). */
-#define GELU_2U (R(1.59576912160573071175978423973752L) * (x + R(0.044715L) * x * x * x))
-#define GELU_2DU (R(1.59576912160573071175978423973752L) * (R(1) + R(3 * 0.044715L) * x * x))
+#define GELU_2U                                                                                    \
+    (REAL_C(1.595769121605730711759784239737527474) * (x + REAL_C(0.044715) * x * x * x))
+#define GELU_2DU                                                                                   \
+    (REAL_C(1.595769121605730711759784239737527474) * (R(1) + REAL_C(0.134145) * x * x))
 
 /* The parts of a line of slope 1 beyond +-lambda. */
 #define OUTSIDE (x > p[0] || x < -p[0])
@@ -184,8 +186,8 @@ static void run_celu(struct op *o)
 static void run_selu(struct op *o)
 {
     apply(o, &elu_fn,
-          (const real[]){R(1.6732632423543772848170429916717L),
-                         R(1.0507009873554804934193349852946L), 1},
+          (const real[]){REAL_C(1.6732632423543772848170429916717),
+                         REAL_C(1.0507009873554804934193349852946), 1},
           3);
 }
 

@@ -3,14 +3,19 @@
 
 #include <string.h>
 
-struct val *v_number(struct op *o, double value)
+struct val *v_constant(struct op *o, real value)
 {
     struct val *x = val_new(o, PLUMB_F32, 0, NULL);
     if (x) {
         x->weak = true;
-        x->f[0] = (real)value;
+        x->f[0] = value;
     }
     return x;
+}
+
+struct val *v_number(struct op *o, double value)
+{
+    return v_constant(o, (real)value);
 }
 
 struct val *v_int(struct op *o, int64_t value)

@@ -2,16 +2,23 @@
 #define _DEFAULT_SOURCE /* j0, j1, y0, y1 */
 #include "op/curve.h"
 #include "op/elem.h"
+#include "op/quad.h"
 
 /* ---- Modified, first kind -------------------------------------------------------------------- */
 
-/* exp(-|x|) I_n(x). Below 25 the power series, which has only terms of one sign; above, the
- * asymptotic one. */
+/* exp(-|x|) I_n(x). For small x the power series, which has only terms of one sign; above, the
+ * asymptotic one, whose smallest term is about exp(-2 |x|). */
+#if OP_REAL == 128
+#define I_SERIES R(42)
+#else
+#define I_SERIES R(25)
+#endif
+
 static real scaled_i(int n, real x)
 {
     const real size = fabs(x);
     real sum = 1, term = 1;
-    if (size < R(25)) {
+    if (size < I_SERIES) {
         const real quarter = x * x / R(4);
         for (int k = 1; k < 200 && term > sum * REAL_EPS / R(8); k++) {
             term *= quarter / R(k * (k + n));
@@ -19,7 +26,7 @@ static real scaled_i(int n, real x)
         }
         return exp(-size) * sum * (n ? x / R(2) : R(1));
     }
-    for (int k = 1; k < 60 && fabs(term) > REAL_EPS / R(8); k++) {
+    for (int k = 1; k < 100 && fabs(term) > REAL_EPS / R(8); k++) {
         const int odd = 2 * k - 1;
         term *= R(odd * odd - 4 * n * n) / (R(8 * k) * size);
         sum += term;
@@ -37,19 +44,20 @@ static real plain_i(int n, real x)
 /* ---- Modified, second kind ------------------------------------------------------------------- */
 
 /* exp(x) K_n(x): the integral of exp(-x (cosh t - 1)) cosh(n t) over t > 0, by the trapezoidal
- * rule, which for such an integrand is exact to more digits than long double has. */
+ * rule, which for such an integrand is off by about exp(-pi^2 / step), less than binary128 shows. */
 static real scaled_k(int n, real x)
 {
     if (!(x > 0))
         return x == 0 ? R(INFINITY) : R(NAN);
-    const long double step = 0.15L;
-    long double sum = 0.5L;
+    const quad step = 0.109375, factor = quad_exp(step / 2);
+    quad sum = 0.5, half = 1; /* exp(t / 2) */
     for (int k = 1; k < 100000; k++) {
-        const long double t = step * k, sinh_half = sinhl(t / 2);
-        const long double decay = expl(-2 * (long double)x * sinh_half * sinh_half);
-        const long double term = n ? decay * coshl(t) : decay;
+        half *= factor;
+        const quad other = 1 / half, sinh_half = (half - other) / 2;
+        const quad decay = quad_exp(-2 * (quad)x * sinh_half * sinh_half);
+        const quad term = n ? decay * (half * half + other * other) / 2 : decay;
         sum += term;
-        if (!(term > sum * LDBL_EPSILON / 64))
+        if (!(term > sum * QUAD_EPS / 64))
             break;
     }
     return (real)(sum * step);
@@ -69,10 +77,10 @@ static real scaled_k(int n, real x)
 #define Y0 y0
 #define Y1 y1
 #else
-#define J0 j0l
-#define J1 j1l
-#define Y0 y0l
-#define Y1 y1l
+#define J0 quad_j0
+#define J1 quad_j1
+#define Y0 quad_y0
+#define Y1 quad_y1
 #endif
 
 static inline real over_x(real value, real x)

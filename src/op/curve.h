@@ -4,8 +4,8 @@
 
 #include "op/fast.h"
 
-#define REAL_PI R(3.14159265358979323846264338L)
-#define REAL_LN2 R(0.69314718055994530941723212L)
+#define REAL_PI REAL_C(3.14159265358979323846264338327950288420)
+#define REAL_LN2 REAL_C(0.693147180559945309417232121458176568)
 
 /* The derivative of the logistic function, from x: sigmoid(x) * sigmoid(-x). */
 static inline real real_sigmoid_slope(real x)
@@ -30,12 +30,14 @@ static inline real real_sech2(real x)
 /* The normal distribution: density, and the share below x. */
 static inline real real_normal_density(real x)
 {
-    return R(0.39894228040143267793994606L) * fast_exp(R(-0.5) * x * x);
+    return REAL_C(0.398942280401432677939946059934381868) * fast_exp(R(-0.5) * x * x);
 }
+
+#define ROOT_HALF REAL_C(0.707106781186547524400844362104849039)
 
 static inline real real_normal_below(real x)
 {
-    const real t = -x * R(0.70710678118654752440084436L);
+    const real t = -x * ROOT_HALF;
 #if OP_REAL == 32
     return R(0.5) * fast_erfc(t);
 #else
@@ -44,12 +46,12 @@ static inline real real_normal_below(real x)
     if (!(t > R(0.5)) || t > R(150))
         return R(0.5) * erfc(t);
 #if OP_REAL == 64
-    const real rest = -4.8336466567264565e-17; /* 1/sqrt(2) that the constant above leaves out */
+    const real rest = -4.8336466567264565e-17; /* what ROOT_HALF leaves out */
 #else
-    const real rest = 1.8950325588932570797e-20L;
+    const real rest = REAL_C(4.71112127431091603284605836819705289e-35);
 #endif
-    const real slip = fma(-x, R(0.70710678118654752440084436L), -t) - x * rest;
-    return R(0.5) * erfc(t) - slip * R(0.56418958354775628694807945L) * exp(-t * t);
+    const real slip = fma(-x, ROOT_HALF, -t) - x * rest;
+    return R(0.5) * erfc(t) - slip * REAL_C(0.564189583547756286948079451560772586) * exp(-t * t);
 #endif
 }
 

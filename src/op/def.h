@@ -27,7 +27,7 @@ typedef enum plumb_code op_call_fn(size_t family, size_t def, const struct plumb
                                    struct plumb_error *err);
 typedef const struct op_def *op_family_fn(size_t family); /* NULL behind the last */
 
-extern op_call_fn op_call_f32, op_call_f64, op_call_f80;
+extern op_call_fn op_call_f32, op_call_f64, op_call_f128;
 #ifdef OP_HAVE_AVX2
 extern op_call_fn op_call_f32_avx2, op_call_f64_avx2;
 #endif

@@ -158,11 +158,8 @@ static bool repeated(const struct elem_plan *plan, unsigned operand)
 /* Adds x to the running sums, keeping what rounding loses. */
 static void add_row(real *restrict sum, real *restrict lost, const real *restrict x, int64_t n)
 {
-    for (int64_t k = 0; k < n; k++) {
-        real s = sum[k] + x[k], part = s - sum[k];
-        lost[k] += (sum[k] - (s - part)) + (x[k] - part);
-        sum[k] = s;
-    }
+    for (int64_t k = 0; k < n; k++)
+        sum_add(&sum[k], &lost[k], x[k]);
 }
 
 void elem_gather(struct op *o, const struct elem_plan *plan, unsigned operand, const real *full,

@@ -83,7 +83,7 @@ static struct val *renormed(struct op *o, struct val *weight, const struct val *
         if (!(norm > limit))
             continue;
         for (int64_t j = 0; j < width; j++)
-            row[j] = weight->f[index->i[k] * width + j] * (limit / (norm + R(1e-7L)));
+            row[j] = weight->f[index->i[k] * width + j] * (limit / (norm + REAL_C(1e-7)));
     }
     return val_node(o, out, same_backward, weight, NULL, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* exp and what follows from it, without branches, calls or tables, so that a loop over an array
  * becomes vectors. exp is within 1.1 ulp of the true value, tanh within 3, for float and double;
- * long double has the C library's.
+ * binary128 has the C library's.
  *
  * exp(x) = 2^k exp(r) with k the integer nearest x / ln 2, so that |r| <= 0.347, where a Taylor
  * polynomial of exp(r) - 1 is as good as exact. */
@@ -12,7 +12,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#if OP_REAL == 80
+#if OP_REAL == 128
 
 static inline real fast_exp(real x)
 {
@@ -88,7 +88,7 @@ static inline struct fast_parts fast_split(real x)
     struct fast_parts s;
     s.clamped = x < FAST_LOWEST ? FAST_LOWEST : x;
     s.clamped = s.clamped > FAST_HIGHEST ? FAST_HIGHEST : s.clamped;
-    s.k = s.clamped * R(1.44269504088896340736L) + FAST_MAGIC - FAST_MAGIC;
+    s.k = s.clamped * REAL_C(1.44269504088896340735992468100189214) + FAST_MAGIC - FAST_MAGIC;
     s.near = fast_near((s.clamped - s.k * FAST_LN2_HIGH) - s.k * FAST_LN2_LOW);
     return s;
 }

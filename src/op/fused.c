@@ -48,8 +48,10 @@ static struct val *gelu(struct op *o, struct val *x, bool tanh_form)
 {
     if (!tanh_form)
         return v_gelu(o, x);
-    struct val *cubic = v_offset(o, v_scale(o, v_square(o, x), 0.044715), 1);
-    struct val *twice_u = v_scale(o, v_mul(o, x, cubic), 1.59576912160573071176);
+    struct val *third = v_constant(o, REAL_C(0.044715)),
+               *twice = v_constant(o, REAL_C(1.595769121605730711759784239737527474));
+    struct val *cubic = v_offset(o, v_mul(o, v_square(o, x), third), 1);
+    struct val *twice_u = v_mul(o, v_mul(o, x, cubic), twice);
     return v_mul(o, x, v_sigmoid(o, twice_u));
 }
 

@@ -1,157 +1,185 @@
 /* The gamma function and its relatives.
  *
- * Their series are summed in long double whatever the type of the call: they are rare, and
+ * Their series are summed in binary128 whatever the type of the call: they are rare, and
  * recurrences lose a few bits that the reference should not. */
 #define _DEFAULT_SOURCE /* lgamma_r: lgamma keeps the sign in a global variable */
 #include "op/curve.h"
 #include "op/elem.h"
+#include "op/quad.h"
 
-#define PI_L 3.14159265358979323846264338327950288L
+#define QUAD_PI QUAD_C(3.14159265358979323846264338327950288420)
 
 /* Bernoulli numbers B2, B4, ... */
-static const long double bernoulli[] = {
-    1.0L / 6,       -1.0L / 30, 1.0L / 42,      -1.0L / 30,     5.0L / 66,
-    -691.0L / 2730, 7.0L / 6,   -3617.0L / 510, 43867.0L / 798, -174611.0L / 330,
+static const quad bernoulli[] = {
+    QUAD_C(1.0) / 6,
+    QUAD_C(-1.0) / 30,
+    QUAD_C(1.0) / 42,
+    QUAD_C(-1.0) / 30,
+    QUAD_C(5.0) / 66,
+    QUAD_C(-691.0) / 2730,
+    QUAD_C(7.0) / 6,
+    QUAD_C(-3617.0) / 510,
+    QUAD_C(43867.0) / 798,
+    QUAD_C(-174611.0) / 330,
+    QUAD_C(854513.0) / 138,
+    QUAD_C(-236364091.0) / 2730,
+    QUAD_C(8553103.0) / 6,
+    QUAD_C(-23749461029.0) / 870,
+    QUAD_C(8615841276005.0) / 14322,
+    QUAD_C(-7709321041217.0) / 510,
+    QUAD_C(2577687858367.0) / 6,
+    QUAD_C(-26315271553053477373.0) / 1919190,
+    QUAD_C(2929993913841559.0) / 6,
+    QUAD_C(-261082718496449122051.0) / 13530,
 };
 enum { BERNOULLI = sizeof bernoulli / sizeof *bernoulli };
 
 /* sin and cos of pi x, reduced before pi makes it inexact. */
-static long double sinpi_l(long double x)
+static quad sinpi(quad x)
 {
-    const long double r = remainderl(x, 2);
-    return r > 0.5L ? sinl(PI_L * (1 - r)) : r < -0.5L ? -sinl(PI_L * (1 + r)) : sinl(PI_L * r);
+    const quad r = quad_remainder(x, 2);
+    return r > QUAD_C(0.5)    ? quad_sin(QUAD_PI * (1 - r))
+           : r < -QUAD_C(0.5) ? -quad_sin(QUAD_PI * (1 + r))
+                              : quad_sin(QUAD_PI * r);
 }
 
-static long double cotpi_l(long double x)
+static quad cotpi(quad x)
 {
-    const long double r = remainderl(x, 1);
-    return fabsl(r) == 0.5L ? 0 : 1 / tanl(PI_L * r);
+    const quad r = quad_remainder(x, 1);
+    return quad_fabs(r) == QUAD_C(0.5) ? 0 : 1 / quad_tan(QUAD_PI * r);
 }
 
 /* ---- log |gamma| ----------------------------------------------------------------------------- */
 
 static real real_lgamma(real x)
 {
+#if OP_REAL == 128
+    return quad_lgamma(x);
+#else
     int sign;
-#if OP_REAL == 32
-    return lgammaf_r(x, &sign);
-#elif OP_REAL == 64
+#if OP_REAL == 64
     return lgamma_r(x, &sign);
 #else
-    return lgammal_r(x, &sign);
+    return lgammaf_r(x, &sign);
+#endif
 #endif
 }
 
 /* ---- digamma --------------------------------------------------------------------------------- */
 
 /* Up to 16 by psi(x) = psi(x + 1) - 1/x, then the asymptotic series. */
-static long double digamma_l(long double x)
+static quad digamma_of(quad x)
 {
     if (x == 0)
-        return copysignl(INFINITY, -x);
+        return quad_copysign(INFINITY, -x);
     if (x < 0)
-        return x == floorl(x) ? (long double)NAN : digamma_l(1 - x) - PI_L * cotpi_l(x);
-    if (isinf(x))
+        return x == quad_floor(x) ? (quad)NAN : digamma_of(1 - x) - QUAD_PI * cotpi(x);
+    if (quad_isinf(x))
         return x;
-    long double below = 0;
+    quad below = 0;
     while (x < 16) {
         below += 1 / x;
         x += 1;
     }
-    const long double inverse = 1 / (x * x);
-    long double power = inverse, series = 0;
+    const quad inverse = 1 / (x * x);
+    quad power = inverse, series = 0;
     for (int k = 0; k < BERNOULLI; k++, power *= inverse)
         series += bernoulli[k] / (2 * k + 2) * power;
-    return logl(x) - 0.5L / x - series - below;
+    return quad_log(x) - QUAD_C(0.5) / x - series - below;
 }
 
 /* ---- Hurwitz zeta and polygamma -------------------------------------------------------------- */
 
 /* The sum of (q + k)^-s over k >= 0, for s > 1 and q > 0: the first terms, then Euler-Maclaurin. */
-static long double hurwitz_positive(long double s, long double q)
+static quad hurwitz_positive(quad s, quad q)
 {
-    const long double start = s > 16 ? (s < 2000 ? s : 2000) : 16;
-    long double sum = 0;
+    const quad start = QUAD_C(1.25) * (s + 2 * BERNOULLI);
+    quad sum = 0;
     while (q < start) {
-        sum += powl(q, -s);
+        const quad term = quad_pow(q, -s);
+        sum += term;
         q += 1;
+        if (term * q < sum * (s - 1) * QUAD_EPS / 8) /* about what all further ones come to */
+            return sum;
     }
-    const long double first = powl(q, -s);
+    const quad first = quad_pow(q, -s);
     sum += first * q / (s - 1) + first / 2;
-    long double term = first * s / q / 2; /* s (s+1) ... q^(-s-2k+1) / (2k)! */
+    quad term = first * s / q / 2; /* s (s+1) ... q^(-s-2k+1) / (2k)! */
     for (int k = 0; k < BERNOULLI; k++) {
         sum += bernoulli[k] * term;
-        const long double n = 2.0L * k + 2;
+        const quad n = QUAD_C(2.0) * k + 2;
         term *= (s + n - 1) / q * ((s + n) / q) / ((n + 1) * (n + 2));
     }
     return sum;
 }
 
 /* Below 0 the terms on that side are a zeta sum of their own, cut off at q. */
-static long double hurwitz(long double s, long double q)
+static quad hurwitz(quad s, quad q)
 {
-    if (isnan(s) || isnan(q) || s < 1)
+    if (quad_isnan(s) || quad_isnan(q) || s < 1)
         return NAN;
     if (s == 1)
         return INFINITY;
     if (q > 0)
         return hurwitz_positive(s, q);
-    if (q == floorl(q))
+    if (q == quad_floor(q))
         return INFINITY;
-    if (s != floorl(s))
+    if (s != quad_floor(s))
         return NAN;
-    const long double terms = ceill(-q), f = q + terms;
-    const long double side = hurwitz_positive(s, 1 - f) - hurwitz_positive(s, terms + 1 - f);
-    return hurwitz_positive(s, f) + (fmodl(s, 2) == 0 ? side : -side);
+    const quad terms = quad_ceil(-q), f = q + terms;
+    const quad side = hurwitz_positive(s, 1 - f) - hurwitz_positive(s, terms + 1 - f);
+    return hurwitz_positive(s, f) + (quad_fmod(s, 2) == 0 ? side : -side);
 }
 
 /* The n-th derivative of digamma: (-1)^(n+1) n! zeta(n + 1, x). */
-static long double polygamma_l(long double n, long double x)
+static quad polygamma_of(quad n, quad x)
 {
     if (n == 0)
-        return digamma_l(x);
-    if (n == 1 && x < 0 && x != floorl(x)) {
-        const long double sine = sinpi_l(x);
-        return PI_L * PI_L / (sine * sine) - polygamma_l(1, 1 - x);
+        return digamma_of(x);
+    if (n == 1 && x < 0 && x != quad_floor(x)) {
+        const quad sine = sinpi(x);
+        return QUAD_PI * QUAD_PI / (sine * sine) - polygamma_of(1, 1 - x);
     }
-    int sign;
-    const long double factorial = n < 1700 ? expl(lgammal_r(n + 1, &sign)) : (long double)INFINITY;
-    const long double exact = n < 25 ? roundl(factorial) : factorial;
-    return (fmodl(n, 2) == 0 ? -1 : 1) * exact * hurwitz(n + 1, x);
+    quad factorial = 1;
+    if (n > 30)
+        factorial = n < 1700 ? quad_exp(quad_lgamma(n + 1)) : (quad)INFINITY;
+    for (int k = 2; n <= 30 && k <= (int)n; k++)
+        factorial *= k;
+    return (quad_fmod(n, 2) == 0 ? -1 : 1) * factorial * hurwitz(n + 1, x);
 }
 
 /* ---- Incomplete gamma ------------------------------------------------------------------------ */
 
 /* m - log(1 + m), without cancellation near 0. */
-static long double log_gap(long double m)
+static quad log_gap(quad m)
 {
-    if (fabsl(m) > 0.2L)
-        return m - log1pl(m);
-    long double power = m * m, sum = 0;
+    if (quad_fabs(m) > QUAD_C(0.1))
+        return m - quad_log1p(m);
+    quad power = m * m, sum = 0;
     for (int k = 2; k < 40; k++, power *= -m)
         sum += power / k;
     return sum;
 }
 
 /* x^a e^-x / gamma(a + 1) */
-static long double gamma_term(long double a, long double x)
+static quad gamma_term(quad a, quad x)
 {
-    int sign;
     if (a < 20)
-        return expl(a * logl(x) - x - lgammal_r(a + 1, &sign));
-    const long double inverse = 1 / a, square = inverse * inverse;
-    const long double stirling =
-        inverse * (1.0L / 12 - square * (1.0L / 360 - square * (1.0L / 1260 - square / 1680)));
-    return expl(-a * log_gap((x - a) / a) - stirling) / sqrtl(2 * PI_L * a);
+        return quad_exp(a * quad_log(x) - x - quad_lgamma(a + 1));
+    const quad inverse = 1 / a, square = inverse * inverse;
+    quad power = inverse, stirling = 0;
+    for (int k = 0; k < BERNOULLI; k++, power *= square)
+        stirling += bernoulli[k] / ((2 * k + 1) * (2 * k + 2)) * power;
+    return quad_exp(-a * log_gap((x - a) / a) - stirling) / quad_sqrt(2 * QUAD_PI * a);
 }
 
 enum { GAMMA_STEPS = 200000 };
 
 /* The lower share by its power series, for x < a + 1. */
-static long double gamma_series(long double a, long double x)
+static quad gamma_series(quad a, quad x)
 {
-    long double term = 1, sum = 1;
-    for (int k = 1; k < GAMMA_STEPS && term > sum * LDBL_EPSILON / 4; k++) {
+    quad term = 1, sum = 1;
+    for (int k = 1; k < GAMMA_STEPS && term > sum * QUAD_EPS / 4; k++) {
         term *= x / (a + k);
         sum += term;
     }
@@ -159,55 +187,55 @@ static long double gamma_series(long double a, long double x)
 }
 
 /* The upper share by its continued fraction (Lentz), for x >= a + 1. */
-static long double gamma_fraction(long double a, long double x)
+static quad gamma_fraction(quad a, quad x)
 {
-    const long double tiny = 1e-4000L;
-    long double b = x + 1 - a, c = 1 / tiny, d = 1 / b, h = d;
+    const quad tiny = QUAD_C(1e-4000);
+    quad b = x + 1 - a, c = 1 / tiny, d = 1 / b, h = d;
     for (int k = 1; k < GAMMA_STEPS; k++) {
-        const long double an = -k * (k - a);
+        const quad an = -k * (k - a);
         b += 2;
         d = an * d + b;
         d = 1 / (d == 0 ? tiny : d);
         c = b + an / c;
         c = c == 0 ? tiny : c;
         h *= d * c;
-        if (fabsl(d * c - 1) < LDBL_EPSILON)
+        if (quad_fabs(d * c - 1) < QUAD_EPS)
             break;
     }
     return gamma_term(a, x) * a * h;
 }
 
 /* For large a the distribution is nearly normal (N. M. Temme's first two terms). */
-static long double gamma_normal(long double a, long double x, bool upper)
+static quad gamma_normal(quad a, quad x, bool upper)
 {
-    const long double m = (x - a) / a, gap = log_gap(m);
-    const long double eta = copysignl(sqrtl(2 * gap), m);
-    const long double c0 = fabsl(m) < 1e-4L ? -1.0L / 3 + m / 12 : 1 / m - 1 / eta;
-    const long double rest = expl(-a * gap) / sqrtl(2 * PI_L * a) * c0;
-    const long double root = eta * sqrtl(a / 2);
-    return upper ? erfcl(root) / 2 + rest : erfcl(-root) / 2 - rest;
+    const quad m = (x - a) / a, gap = log_gap(m);
+    const quad eta = quad_copysign(quad_sqrt(2 * gap), m);
+    const quad c0 = quad_fabs(m) < QUAD_C(1e-4) ? -QUAD_C(1.0) / 3 + m / 12 : 1 / m - 1 / eta;
+    const quad rest = quad_exp(-a * gap) / quad_sqrt(2 * QUAD_PI * a) * c0;
+    const quad root = eta * quad_sqrt(a / 2);
+    return upper ? quad_erfc(root) / 2 + rest : quad_erfc(-root) / 2 - rest;
 }
 
-static long double gamma_share(long double a, long double x, bool upper)
+static quad gamma_share(quad a, quad x, bool upper)
 {
-    if (!(a >= 0) || !(x >= 0) || (a == 0 && x == 0) || (isinf(a) && isinf(x)))
+    if (!(a >= 0) || !(x >= 0) || (a == 0 && x == 0) || (quad_isinf(a) && quad_isinf(x)))
         return NAN;
-    if (a == 0 || isinf(x))
+    if (a == 0 || quad_isinf(x))
         return upper ? 0 : 1;
-    if (x == 0 || isinf(a))
+    if (x == 0 || quad_isinf(a))
         return upper ? 1 : 0;
-    if (a > 1e8L)
+    if (a > QUAD_C(1e8))
         return gamma_normal(a, x, upper);
     if (x < a + 1) {
-        const long double lower = gamma_series(a, x);
+        const quad lower = gamma_series(a, x);
         return upper ? 1 - lower : lower;
     }
-    const long double above = gamma_fraction(a, x);
+    const quad above = gamma_fraction(a, x);
     return upper ? above : 1 - above;
 }
 
 /* The density of the distribution at x. */
-static long double gamma_density(long double a, long double x)
+static quad gamma_density(quad a, quad x)
 {
     return gamma_term(a, x) * a / x;
 }
@@ -215,28 +243,27 @@ static long double gamma_density(long double a, long double x)
 /* p: dimensions. */
 static real real_mvlgamma(real x, const real *p)
 {
-    long double sum = (long double)p[0] * ((long double)p[0] - 1) / 4 * logl(PI_L);
-    int sign;
+    quad sum = (quad)p[0] * ((quad)p[0] - 1) / 4 * quad_log(QUAD_PI);
     for (int64_t k = 0; k < (int64_t)p[0]; k++)
-        sum += lgammal_r((long double)x - 0.5L * (long double)k, &sign);
+        sum += quad_lgamma((quad)x - QUAD_C(0.5) * (quad)k);
     return (real)sum;
 }
 
 static real real_mvlgamma_slope(real x, const real *p)
 {
-    long double sum = 0;
+    quad sum = 0;
     for (int64_t k = 0; k < (int64_t)p[0]; k++)
-        sum += digamma_l((long double)x - 0.5L * (long double)k);
+        sum += digamma_of((quad)x - QUAD_C(0.5) * (quad)k);
     return (real)sum;
 }
 
 /* Formulas in columns. */
 /* clang-format off */
 
-ELEM_UNARY(lgamma,    real_lgamma(x),              g * (real)digamma_l(x));
-ELEM_UNARY(digamma,   (real)digamma_l(x),          g * (real)polygamma_l(1, x));
+ELEM_UNARY(lgamma,    real_lgamma(x),              g * (real)digamma_of(x));
+ELEM_UNARY(digamma,   (real)digamma_of(x),          g * (real)polygamma_of(1, x));
 /* p: the order. */
-ELEM_UNARY(polygamma, (real)polygamma_l(p[0], x),  g * (real)polygamma_l(p[0] + 1, x));
+ELEM_UNARY(polygamma, (real)polygamma_of(p[0], x),  g * (real)polygamma_of(p[0] + 1, x));
 ELEM_UNARY(mvlgamma,  real_mvlgamma(x, p),         g * real_mvlgamma_slope(x, p));
 
 ELEM_BINARY(igamma,   (real)gamma_share(a, b, false), R(0), g * (real)gamma_density(a, b));

@@ -6,8 +6,6 @@
 
 #include <limits.h>
 
-enum { BLOCK_N = 64, BLOCK_K = 128, ROWS = 4 };
-
 static void scale(int64_t m, int64_t n, real beta, real *c, int64_t ldc)
 {
     for (int64_t i = 0; i < m; i++) {
@@ -16,6 +14,21 @@ static void scale(int64_t m, int64_t n, real beta, real *c, int64_t ldc)
             row[j] = beta == 0 ? 0 : beta * row[j];
     }
 }
+
+#if OP_REAL == 128
+
+void gemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, real alpha, const real *a, int64_t lda,
+          const real *b, int64_t ldb, real beta, real *c, int64_t ldc)
+{
+    if (beta != 1)
+        scale(m, n, beta, c, ldc);
+    if (m > 0 && alpha != 0)
+        gemm_add(ta, tb, m, n, k, alpha, a, lda, b, ldb, c, ldc);
+}
+
+#else
+
+enum { BLOCK_N = 64, BLOCK_K = 128, ROWS = 4 };
 
 /* Copies op(b)[k0.., n0..] so that the innermost loop runs over adjacent elements either way. */
 static void pack(bool tb, const real *b, int64_t ldb, int64_t k0, int64_t kn, int64_t n0,
@@ -30,33 +43,6 @@ static void pack(bool tb, const real *b, int64_t ldb, int64_t k0, int64_t kn, in
 }
 
 /* rows (up to ROWS) of op(a) from row i0 on, times the block, added to c. */
-#if OP_REAL == 80
-
-/* No vectors of long double: four sums that stay in registers, from columns side by side. */
-static void panel(bool ta, const real *a, int64_t lda, int64_t i0, int64_t rows, int64_t k0,
-                  int64_t kn, real alpha, real block[BLOCK_K][BLOCK_N], real *c, int64_t ldc,
-                  int64_t n0, int64_t nn)
-{
-    const int64_t step = ta ? lda : 1;
-    for (int64_t r = 0; r < rows; r++) {
-        const real *row = ta ? a + k0 * lda + i0 + r : a + (i0 + r) * lda + k0;
-        for (int64_t j = 0; j < nn; j += 4) {
-            real sum[4] = {0};
-            for (int64_t p = 0; p < kn; p++) {
-                const real x = row[p * step];
-                sum[0] += x * block[p][j];
-                sum[1] += x * block[p][j + 1];
-                sum[2] += x * block[p][j + 2];
-                sum[3] += x * block[p][j + 3];
-            }
-            for (int64_t q = 0; q < 4 && j + q < nn; q++)
-                c[(i0 + r) * ldc + n0 + j + q] += alpha * sum[q];
-        }
-    }
-}
-
-#else
-
 static void panel(bool ta, const real *a, int64_t lda, int64_t i0, int64_t rows, int64_t k0,
                   int64_t kn, real alpha, real block[BLOCK_K][BLOCK_N], real *c, int64_t ldc,
                   int64_t n0, int64_t nn)
@@ -72,8 +58,6 @@ static void panel(bool ta, const real *a, int64_t lda, int64_t i0, int64_t rows,
         for (int64_t j = 0; j < nn; j++)
             c[(i0 + r) * ldc + n0 + j] += alpha * sum[r][j];
 }
-
-#endif
 
 void gemm_plain(bool ta, bool tb, int64_t m, int64_t n, int64_t k, real alpha, const real *a,
                 int64_t lda, const real *b, int64_t ldb, real beta, real *c, int64_t ldc)
@@ -94,17 +78,6 @@ void gemm_plain(bool ta, bool tb, int64_t m, int64_t n, int64_t k, real alpha, c
         }
     }
 }
-
-#if OP_REAL == 80
-
-void gemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, real alpha, const real *a, int64_t lda,
-          const real *b, int64_t ldb, real beta, real *c, int64_t ldc)
-{
-    if (m > 0 && n > 0)
-        gemm_plain(ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
-}
-
-#else
 
 #if OP_REAL == 32
 #define MULTIPLY(blas) (blas)->sgemm

@@ -198,7 +198,7 @@ static void run_kl_div(struct op *o)
         finish(o, loss);
 }
 
-static const double half_log_2pi = 0.91893853320467274178;
+#define HALF_LOG_2PI REAL_C(0.918938533204672741780329736405617640)
 
 /* exp(x) - t x, or x - t log(x + eps); full adds Stirling's approximation of log t! where t > 1. */
 static void run_poisson_nll(struct op *o)
@@ -209,9 +209,9 @@ static void run_poisson_nll(struct op *o)
     else
         loss = v_sub(o, x, v_mul(o, t, v_log(o, v_offset(o, x, arg_number(o, "eps")))));
     if (arg_bool(o, "full")) {
-        struct val *stirling = v_offset(
-            o, v_add(o, v_sub(o, v_mul(o, t, v_log(o, t)), t), v_scale(o, v_log(o, t), 0.5)),
-            half_log_2pi);
+        struct val *stirling =
+            v_add(o, v_sub(o, v_mul(o, t, v_log(o, t)), t), v_scale(o, v_log(o, t), 0.5));
+        stirling = v_add(o, stirling, v_constant(o, HALF_LOG_2PI));
         struct val *large = v_compare(o, CMP_GT, t, v_number(o, 1));
         loss = v_add(o, loss, v_where(o, large, stirling, v_number(o, 0)));
     }
@@ -233,7 +233,7 @@ static void run_gaussian_nll(struct op *o)
     struct val *loss =
         v_scale(o, v_add(o, v_log(o, v), v_div(o, v_square(o, v_sub(o, x, t)), v)), 0.5);
     if (arg_bool(o, "full"))
-        loss = v_offset(o, loss, half_log_2pi);
+        loss = v_add(o, loss, v_constant(o, HALF_LOG_2PI));
     finish(o, loss);
 }
 

@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-/* After scaling the norm is at most 1/4; 1 / 24! / 4^24 is far below the last digit of long
- * double. */
+/* After scaling the norm is at most 1/4; 1 / 24! / 4^24 is far below the last digit of
+ * binary128. */
 enum { TERMS = 24, MAX_SQUARINGS = 20000 };
 
 static int scaling(int64_t n, const real *a)

@@ -64,9 +64,7 @@ static void tallies_add(real *restrict sum, real *restrict lost, const real *x, 
 {
     for (int64_t k = 0; k < n; k++) {
         const real v = factor ? x[k] * factor[k] : x[k];
-        const real s = sum[k] + v, part = s - sum[k];
-        lost[k] += (sum[k] - (s - part)) + (v - part);
-        sum[k] = s;
+        sum_add(&sum[k], &lost[k], v);
     }
 }
 

@@ -178,6 +178,7 @@ enum plumb_dtype float_dtype(enum plumb_dtype dtype);
 /* ---- Building blocks: differentiable unless said otherwise ----------------------------------- */
 
 struct val *v_number(struct op *o, double value); /* weak float, 0-d */
+struct val *v_constant(struct op *o, real value); /* the same in the type: REAL_C(0.1) */
 struct val *v_int(struct op *o, int64_t value);   /* weak int, 0-d */
 struct val *v_full(struct op *o, enum plumb_dtype dtype, unsigned rank, const int64_t *shape,
                    double value);

@@ -209,7 +209,7 @@ static bool call_holds_f64(const struct plumb_call *call)
 static op_call_fn *copy_for(enum plumb_precision precision, bool wide, const char *level)
 {
     if (precision == PLUMB_RAISED && wide)
-        return op_call_f80;
+        return op_call_f128;
     const bool f64 = precision == PLUMB_RAISED || wide;
 #ifdef OP_HAVE_AVX2
     if (strcmp(level, "avx2") == 0)

@@ -1,7 +1,7 @@
 /* Window functions of signal processing. */
 #include "op/op.h"
 
-#define PI R(3.14159265358979323846264338327950288L)
+#define PI REAL_C(3.14159265358979323846264338327950288420)
 
 /* The modified Bessel function of order 0; all terms of the series are positive, so none cancel. */
 static real bessel_i0(real x)
@@ -34,7 +34,7 @@ static real hann(real x, const real *p)
 static real blackman(real x, const real *p)
 {
     const real s = hann(x, p);
-    return s * (R(0.36L) + R(0.64L) * s);
+    return s * (REAL_C(0.36) + REAL_C(0.64) * s);
 }
 
 static real bartlett(real x, const real *p)

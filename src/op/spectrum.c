@@ -55,7 +55,7 @@ static void orthogonalise(int64_t k, int64_t m, real *w, real *v)
             for (int64_t q = p + 1; q < k; q++) {
                 real *x = w + p * m, *y = w + q * m;
                 const real a = real_dot(x, x, m), b = real_dot(y, y, m), g = real_dot(x, y, m);
-                if (!(fabs(g) > REAL_EPS * sqrt(a) * sqrt(b)))
+                if (!(fabs(g) > REAL_SUM_EPS * sqrt(a) * sqrt(b)))
                     continue;
                 real c, s;
                 jacobi_angle(a, b, g, &c, &s);

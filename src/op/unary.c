@@ -12,6 +12,9 @@
 #define SIGMOID_SLOPE real_sigmoid_slope(x)
 #endif
 
+#define DEGREE REAL_C(0.01745329251994329576923690768488612713)
+#define RADIAN REAL_C(57.29577951308232087679815481410517033)
+
 /* Formulas in columns. */
 /* clang-format off */
 
@@ -22,7 +25,7 @@ ELEM_UNARY(exp2,       exp2(x),           g * y * REAL_LN2);
 ELEM_UNARY(expm1,      expm1(x),          g * exp(x));
 ELEM_UNARY(log,        log(x),            g / x);
 ELEM_UNARY(log2,       log2(x),           g / (x * REAL_LN2));
-ELEM_UNARY(log10,      log10(x),          g / (x * R(2.30258509299404568401799145L)));
+ELEM_UNARY(log10,      log10(x),          g / (x * REAL_C(2.302585092994045684017991454684364208)));
 ELEM_UNARY(log1p,      log1p(x),          g / (x + R(1)));
 ELEM_UNARY(sqrt,       sqrt(x),           g / (R(2) * y));
 ELEM_UNARY(rsqrt,      R(1) / sqrt(x),    R(-0.5) * g * y * y * y);
@@ -42,9 +45,8 @@ ELEM_UNARY(tanh,  fast_tanh(x),  g * TANH_SLOPE);
 ELEM_UNARY(asinh, asinh(x), g / hypot(R(1), x));
 ELEM_UNARY(acosh, acosh(x), g / (sqrt(x - R(1)) * sqrt(x + R(1))));
 ELEM_UNARY(atanh, atanh(x), g / ((R(1) - x) * (R(1) + x)));
-ELEM_UNARY(deg2rad, x * R(0.01745329251994329576923690768L),
-           g * R(0.01745329251994329576923690768L));
-ELEM_UNARY(rad2deg, x * R(57.29577951308232087679815481L), g * R(57.29577951308232087679815481L));
+ELEM_UNARY(deg2rad, x * DEGREE, g * DEGREE);
+ELEM_UNARY(rad2deg, x * RADIAN, g * RADIAN);
 
 /* ---- Around the logistic function; activations with parameters are in activation.c ----------- */
 

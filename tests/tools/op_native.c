@@ -1,5 +1,5 @@
 /* For the tests of operators: a library that Python loads. Besides plumb_op_run it offers an output
- * in extended precision, which finite differences need. Compiled with OP_REAL=80. */
+ * in extended precision, which finite differences need. Compiled with OP_REAL=128. */
 #include "op/run.h"
 
 #include <string.h>
@@ -33,7 +33,7 @@ int op_objective(const struct plumb_call *call, double out[2], struct plumb_erro
     struct plumb_result result = {0};
     struct op o;
     op_begin(&o, &forward, true, &arena, &result, err);
-    long double sum = 0;
+    real sum = 0;
     if (op_execute(&o, family, def) && k < result.n_outputs) {
         const struct val *y = o.outputs[k];
         struct val *g = op_load_plain(&o, call->grads[k]);
@@ -43,7 +43,7 @@ int op_objective(const struct plumb_call *call, double out[2], struct plumb_erro
             sum += y->f[e] * g->f[e];
     }
     out[0] = (double)sum;
-    out[1] = (double)(sum - (long double)out[0]);
+    out[1] = (double)(sum - (real)out[0]);
     arena_free(&arena);
     return o.failed ? (int)err->code : 0;
 }
