@@ -297,7 +297,7 @@ class Settings(OnlineCheck):
         self.assertEqual(os.listdir(self.folder.name), [])
 
     def test_a_user_without_a_home(self) -> None:
-        code = ("import os, pwd; os.environ.pop('HOME'); pwd.getpwuid = {}.__getitem__; "
+        code = ("import os, pwd; os.environ.pop('HOME', None); pwd.getpwuid = {}.__getitem__; "
                 "import plumb, torch; plumb.enable_precision_check(); "
                 "plumb.checked(lambda x: x + 1, 'neg')(torch.zeros(2))")
         done = self.python(code)
