@@ -38,7 +38,7 @@ static inline real real_tanhshrink(real x)
         return x - tanh(x);
     const real square = x * x;
     real term = x * square / R(6), sum = 0;
-    for (int k = 1; k < 14; k++) {
+    for (int k = 1; k < 18; k++) {
         sum += R(2 * k) * term;
         term *= square / R((2 * k + 2) * (2 * k + 3));
     }

@@ -1,6 +1,7 @@
 /* exp and what follows from it, without branches, calls or tables, so that a loop over an array
  * becomes vectors. exp is within 1.1 ulp of the true value, tanh within 3, for float and double;
- * binary128 has the C library's.
+ * binary128 has
+ * its own in quad_exp.h.
  *
  * exp(x) = 2^k exp(r) with k the integer nearest x / ln 2, so that |r| <= 0.347, where a Taylor
  * polynomial of exp(r) - 1 is as good as exact. */
@@ -21,7 +22,7 @@ static inline real fast_exp(real x)
 
 static inline real fast_expm1(real x)
 {
-    return expm1(x);
+    return quad_fast_expm1(x);
 }
 
 #else
@@ -144,7 +145,8 @@ static inline real fast_erfc(real x)
 /* (exp(2|x|) - 1) / (exp(2|x|) + 1) with x's sign; 1 is reached before exp overflows. */
 static inline real fast_tanh(real x)
 {
-    const real size = fabs(x), twice = size > 22 ? R(44) : 2 * size;
+    const real most = OP_REAL == 128 ? R(40) : R(22);
+    const real size = fabs(x), twice = size > most ? 2 * most : 2 * size;
     const real t = fast_expm1(twice);
     return copysign(t / (t + 2), x);
 }

@@ -9,29 +9,36 @@
 
 #define QUAD_PI QUAD_C(3.14159265358979323846264338327950288420)
 
-/* Bernoulli numbers B2, B4, ... */
-static const quad bernoulli[] = {
-    QUAD_C(1.0) / 6,
-    QUAD_C(-1.0) / 30,
-    QUAD_C(1.0) / 42,
-    QUAD_C(-1.0) / 30,
-    QUAD_C(5.0) / 66,
-    QUAD_C(-691.0) / 2730,
-    QUAD_C(7.0) / 6,
-    QUAD_C(-3617.0) / 510,
-    QUAD_C(43867.0) / 798,
-    QUAD_C(-174611.0) / 330,
-    QUAD_C(854513.0) / 138,
-    QUAD_C(-236364091.0) / 2730,
-    QUAD_C(8553103.0) / 6,
-    QUAD_C(-23749461029.0) / 870,
-    QUAD_C(8615841276005.0) / 14322,
-    QUAD_C(-7709321041217.0) / 510,
-    QUAD_C(2577687858367.0) / 6,
-    QUAD_C(-26315271553053477373.0) / 1919190,
-    QUAD_C(2929993913841559.0) / 6,
-    QUAD_C(-261082718496449122051.0) / 13530,
-};
+/* Bernoulli numbers B2, B4, ... as quotients, with their index. */
+#define BERNOULLI_NUMBERS(F)                                                                       \
+    F(1.0, 6, 2)                                                                                   \
+    F(-1.0, 30, 4)                                                                                 \
+    F(1.0, 42, 6)                                                                                  \
+    F(-1.0, 30, 8)                                                                                 \
+    F(5.0, 66, 10)                                                                                 \
+    F(-691.0, 2730, 12)                                                                            \
+    F(7.0, 6, 14)                                                                                  \
+    F(-3617.0, 510, 16)                                                                            \
+    F(43867.0, 798, 18)                                                                            \
+    F(-174611.0, 330, 20)                                                                          \
+    F(854513.0, 138, 22)                                                                           \
+    F(-236364091.0, 2730, 24)                                                                      \
+    F(8553103.0, 6, 26)                                                                            \
+    F(-23749461029.0, 870, 28)                                                                     \
+    F(8615841276005.0, 14322, 30)                                                                  \
+    F(-7709321041217.0, 510, 32)                                                                   \
+    F(2577687858367.0, 6, 34)                                                                      \
+    F(-26315271553053477373.0, 1919190, 36)                                                        \
+    F(2929993913841559.0, 6, 38)                                                                   \
+    F(-261082718496449122051.0, 13530, 40)
+
+#define NUMBER(n, d, k) QUAD_C(n) / (d),
+#define OVER_INDEX(n, d, k) QUAD_C(n) / ((quad)(d) * (k)),
+static const quad bernoulli[] = {BERNOULLI_NUMBERS(NUMBER)};
+static const quad bernoulli_over_index[] = {BERNOULLI_NUMBERS(OVER_INDEX)};
+#undef NUMBER
+#undef OVER_INDEX
+
 enum { BERNOULLI = sizeof bernoulli / sizeof *bernoulli };
 
 /* sin and cos of pi x, reduced before pi makes it inexact. */
@@ -82,9 +89,9 @@ static quad digamma_of(quad x)
         x += 1;
     }
     const quad inverse = 1 / (x * x);
-    quad power = inverse, series = 0;
-    for (int k = 0; k < BERNOULLI; k++, power *= inverse)
-        series += bernoulli[k] / (2 * k + 2) * power;
+    quad series = 0;
+    for (int k = BERNOULLI - 1; k >= 0; k--)
+        series = (series + bernoulli_over_index[k]) * inverse;
     return quad_log(x) - QUAD_C(0.5) / x - series - below;
 }
 
@@ -169,7 +176,7 @@ static quad gamma_term(quad a, quad x)
     const quad inverse = 1 / a, square = inverse * inverse;
     quad power = inverse, stirling = 0;
     for (int k = 0; k < BERNOULLI; k++, power *= square)
-        stirling += bernoulli[k] / ((2 * k + 1) * (2 * k + 2)) * power;
+        stirling += bernoulli_over_index[k] / (2 * k + 1) * power;
     return quad_exp(-a * log_gap((x - a) / a) - stirling) / quad_sqrt(2 * QUAD_PI * a);
 }
 

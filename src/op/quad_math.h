@@ -3,7 +3,7 @@
 #ifndef OP_QUAD_MATH_H
 #define OP_QUAD_MATH_H
 
-#include "op/quad.h"
+#include "op/quad_exp.h"
 
 #include <math.h>
 
@@ -41,7 +41,7 @@ static inline int double_signbit(double x)
 #define isnan(x) QUAD_PICK(x, quad_isnan, double_isnan)(x)
 #define signbit(x) QUAD_PICK(x, quad_signbit, double_signbit)(x)
 
-#define exp(x) QUAD_PICK(x, quad_exp, exp)(x)
+#define exp(x) QUAD_PICK(x, quad_fast_exp, exp)(x)
 #define exp2(x) QUAD_PICK(x, quad_exp2, exp2)(x)
 #define expm1(x) QUAD_PICK(x, quad_expm1, expm1)(x)
 #define log(x) QUAD_PICK(x, quad_log, log)(x)
