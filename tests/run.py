@@ -24,6 +24,7 @@ import difflib
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -163,17 +164,18 @@ def parse_tap(name: str, ended: Ended, first: int) -> List[Result]:
     return results
 
 
-def program_job(kind: str, test: dict, build: Path) -> Job:
+def program_job(kind: str, test: dict, build: Path, through: List[str]) -> Job:
     name = f"{kind} {test['name']}"
+    command = through + test["cmd"]
 
     def work() -> List[Result]:
         env = {**environment(build), **test["env"], "CMOCKA_MESSAGE_OUTPUT": "TAP"}
         if test["name"].startswith("replay "):
-            ended = run(test["cmd"], env=env, cwd=build)
+            ended = run(command, env=env, cwd=build)
             return [Result(f"{name} ({ended.out.strip()})", ended.code == 0, ended.out + ended.err)]
         results: List[Result] = []
         while True:  # once, and again behind each test that died
-            ended = run(test["cmd"], env={**env, "PLUMB_TEST_FROM": str(len(results))}, cwd=build)
+            ended = run(command, env={**env, "PLUMB_TEST_FROM": str(len(results))}, cwd=build)
             results += parse_tap(name, ended, len(results))
             count = len(re.findall(r"^# test \d+ ", ended.out, re.M))
             if len(results) >= count:
@@ -182,7 +184,7 @@ def program_job(kind: str, test: dict, build: Path) -> Job:
     return Job(name, work)
 
 
-def program_jobs(kind: str, build: Path) -> Iterator[Job]:
+def program_jobs(kind: str, build: Path, through: List[str]) -> Iterator[Job]:
     """What the build files call a test."""
     if not (build / "build.ninja").exists():
         yield Job(kind, lambda: [Result(f"{kind}: {build} is not built", False)])
@@ -192,7 +194,7 @@ def program_jobs(kind: str, build: Path) -> Iterator[Job]:
         yield Job(kind, lambda: [Result(f"{kind}: meson introspect", False, ended.out + ended.err)])
         return
     for test in json.loads(ended.out):
-        yield program_job(kind, test, build)
+        yield program_job(kind, test, build, through)
 
 
 # -- Command line tests ------------------------------------------------------------------------
@@ -350,9 +352,10 @@ def header_job(headers: List[Path]) -> Job:
 
 def all_jobs(arguments: argparse.Namespace) -> Iterator[Job]:
     build = arguments.build.resolve()
-    yield from program_jobs("unit", build)
+    through = shlex.split(arguments.through)
+    yield from program_jobs("unit", build, through)
     if not arguments.no_asan:
-        yield from program_jobs("asan", arguments.asan.resolve())
+        yield from program_jobs("asan", arguments.asan.resolve(), through)
     for script in sorted((TESTS / "cli").glob("*.sh")):
         yield cli_job(script, build, arguments.update)
     for path in sorted((TESTS / "py").glob("test_*.py")):
@@ -410,6 +413,7 @@ def main() -> int:
     parser.add_argument("--build", type=Path, default=ROOT / "build")
     parser.add_argument("--asan", type=Path, default=ROOT / "build-asan")
     parser.add_argument("--no-asan", action="store_true", help="without the sanitizer build")
+    parser.add_argument("--through", default="", help="an emulator that runs the unit tests")
     parser.add_argument("--verbose", action="store_true", help="name every test")
     parser.add_argument("--jobs", type=int, default=2)
     arguments = parser.parse_args()

@@ -5,8 +5,8 @@
 
 #if OP_REAL == 128
 
+#include "base/cpu.h"
 #include "op/pair.h"
-#include "plumb/metric.h"
 
 enum { COLUMNS = 32, DEPTH = 256, LANES = 16 };
 
@@ -89,7 +89,7 @@ row_avx2(const struct numbers *a, const struct numbers *b, int64_t depth, double
 static row_fn *choose_row(void)
 {
 #ifdef __x86_64__
-    if (strcmp(plumb_cpu_level(), "avx2") == 0)
+    if (cpu_has_avx2(cpu_mask()))
         return row_avx2;
 #endif
     return row_plain;

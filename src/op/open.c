@@ -1,9 +1,9 @@
 /* Opens the library of operators when the first is asked for, and hands calls on to it. */
 #include "base/arena.h"
+#include "base/cpu.h"
 #include "base/part.h"
 #include "base/paths.h"
 #include "op/library.h"
-#include "plumb/metric.h"
 
 #include <dlfcn.h>
 #include <limits.h>
@@ -80,7 +80,7 @@ enum plumb_code plumb_op_run(const struct plumb_call *call, enum plumb_precision
 {
     *out = (struct plumb_result){0};
     const enum plumb_code code = plumb_op_ready(err);
-    return code ? code : operators->run(call, precision, plumb_cpu_level(), out, err);
+    return code ? code : operators->run(call, precision, cpu_mask(), out, err);
 }
 
 void plumb_result_destroy(struct plumb_result *result)

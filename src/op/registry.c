@@ -1,7 +1,9 @@
 /* Which operator a name means, and in which number type a call is computed. */
+#include "base/cpu.h"
 #include "op/def.h"
 #include "op/families.h"
 #include "op/library.h"
+#include "plumb/metric.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -206,22 +208,20 @@ static bool call_holds_f64(const struct plumb_call *call)
     return false;
 }
 
-static op_call_fn *copy_for(enum plumb_precision precision, bool wide, const char *level)
+static op_call_fn *copy_for(enum plumb_precision precision, bool wide)
 {
     if (precision == PLUMB_RAISED && wide)
         return op_call_f128;
     const bool f64 = precision == PLUMB_RAISED || wide;
 #ifdef OP_HAVE_AVX2
-    if (strcmp(level, "avx2") == 0)
+    if (cpu_has_avx2(cpu_mask()))
         return f64 ? op_call_f64_avx2 : op_call_f32_avx2;
-#else
-    (void)level;
 #endif
     return f64 ? op_call_f64 : op_call_f32;
 }
 
 static enum plumb_code run_op(const struct plumb_call *call, enum plumb_precision precision,
-                              const char *level, struct plumb_result *out, struct plumb_error *err)
+                              unsigned mask, struct plumb_result *out, struct plumb_error *err)
 {
     struct spelling s;
     const struct entry *e = lookup(call->prefix, call->name, &s);
@@ -234,7 +234,8 @@ static enum plumb_code run_op(const struct plumb_call *call, enum plumb_precisio
     struct plumb_call plain = *call; /* operators read the name: add_ stays add_, conv2d conv2d */
     plain.prefix = s.prefix;
     plain.name = s.name;
-    op_call_fn *const run = copy_for(precision, call_holds_f64(call), level);
+    plumb_cpu_mask(mask); /* this library has a copy of that state */
+    op_call_fn *const run = copy_for(precision, call_holds_f64(call));
     return run(e->family, e->def, &plain, precision == PLUMB_RAISED, arena, out, err);
 }
 

@@ -1,0 +1,52 @@
+#include "base/cpu.h"
+
+#include "plumb/metric.h"
+
+#include <limits.h>
+#include <stdatomic.h>
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+
+/* The instruction is slow in virtual machines, and its answer never changes. 2: not asked yet. */
+static bool has_f16c(void)
+{
+    static atomic_uint known = 2;
+    unsigned answer = atomic_load(&known), a, b, c, d;
+    if (answer == 2) {
+        /* clang's __builtin_cpu_supports does not know this one. */
+        answer = __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
+        atomic_store(&known, answer);
+    }
+    return answer;
+}
+#endif
+
+bool cpu_has_avx2(unsigned mask)
+{
+#if defined(__x86_64__)
+    __builtin_cpu_init();
+    return (mask & 1) && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+           has_f16c();
+#else
+    (void)mask;
+    return false;
+#endif
+}
+
+static atomic_uint mask_in_force = UINT_MAX;
+
+void plumb_cpu_mask(unsigned mask)
+{
+    atomic_store(&mask_in_force, mask);
+}
+
+unsigned cpu_mask(void)
+{
+    return atomic_load(&mask_in_force);
+}
+
+const char *plumb_cpu_level(void)
+{
+    return cpu_has_avx2(cpu_mask()) ? "avx2" : "c";
+}
