@@ -86,7 +86,7 @@ class Session:
         self.clean = CleanProcess()
         if self.path and not hasattr(config, "workerinput"):  # workers of xdist only add rows
             try:
-                with open(self.path, "w", newline="") as stream:
+                with open(self.path, "w", newline="", encoding="utf-8") as stream:
                     csv.writer(stream).writerow(COLUMNS)
             except OSError as error:
                 raise pytest.UsageError("cannot write %s: %s" % (self.path, error.strerror))
@@ -95,7 +95,7 @@ class Session:
         """A row is on the disk before the next test begins."""
         self.rows += 1
         if self.path:
-            with open(self.path, "a", newline="") as stream:
+            with open(self.path, "a", newline="", encoding="utf-8") as stream:
                 csv.writer(stream).writerow(row)
 
 

@@ -50,4 +50,6 @@ def copy_tree(source: Path, target: Path, without: Sequence[str] = ()) -> None:
 
 def full_disk(build: Path, room: int) -> Dict[str, str]:
     """An environment in which files have so much room altogether."""
-    return {**os.environ, "LD_PRELOAD": str(build / "tests" / "libfull_disk.so"), "PLUMB_TEST_ROOM": str(room)}
+    # By name: LD_PRELOAD takes a path with a blank in it for two.
+    places = f"{build / 'tests'}:{os.environ.get('LD_LIBRARY_PATH', '')}"
+    return {**os.environ, "LD_LIBRARY_PATH": places, "LD_PRELOAD": "libfull_disk.so", "PLUMB_TEST_ROOM": str(room)}

@@ -110,7 +110,8 @@ class Runner(unittest.TestCase):
     def test_a_job_that_fails_itself(self) -> None:
         def broken() -> List[run.Result]:
             raise ValueError("a fault of the runner")
-        jobs = [run.Job("a", broken), run.Job("b", lambda: [run.Result("b", True), run.Result("c", True, skipped="why")])]
+        good = [run.Result("b", True), run.Result("c", True, skipped="why")]
+        jobs = [run.Job("a", broken), run.Job("b", lambda: good)]
         out = io.StringIO()
         with contextlib.redirect_stdout(out):
             code = run.report(jobs, Namespace(jobs=2, verbose=False))
