@@ -3,8 +3,6 @@
 #include "metric/crc.h"
 #include "metric/dense.h"
 
-#include <assert.h>
-#include <float.h>
 #include <libdeflate.h>
 #include <math.h>
 #include <string.h>
@@ -267,29 +265,40 @@ static void general_block(struct plumb_metric_state *state, struct block *block,
     }
 }
 
-/* 64-bit integers beyond 2^53 lose digits in float64, so their differences are taken before. */
-static_assert(LDBL_MANT_DIG >= 64, "long double holds every 64-bit integer");
-
 static bool is_int64(enum plumb_dtype dtype)
 {
     return dtype == PLUMB_I64 || dtype == PLUMB_U64;
 }
 
-static long double exact_value(enum plumb_dtype dtype, const void *data, double rounded, size_t i)
+/* 64-bit integers beyond 2^53 lose digits in float64, so they are taken as the sum of two. */
+struct parts {
+    double high, low;
+};
+
+static struct parts exact_value(enum plumb_dtype dtype, const void *data, double rounded, size_t i)
 {
     uint64_t bits;
     if (!is_int64(dtype))
-        return rounded;
+        return (struct parts){rounded, 0};
     memcpy(&bits, (const char *)data + i * sizeof bits, sizeof bits);
-    return dtype == PLUMB_U64 ? (long double)bits : (long double)(int64_t)bits;
+    const uint64_t low = bits & 0x7ff, high = bits - low; /* 53 bits are left */
+    return (struct parts){dtype == PLUMB_U64 ? (double)high : (double)(int64_t)high, (double)low};
+}
+
+/* x - y, rounded once where both are integers. */
+static double exact_difference(struct parts x, struct parts y)
+{
+    const double d = x.high - y.high, part = d - x.high;
+    const double lost = (x.high - (d - part)) - (y.high + part);
+    return isfinite(d) ? d + (lost + (x.low - y.low)) : d;
 }
 
 static void exact_differences(const struct plumb_metric_state *state, const void *t, const void *g,
                               struct block *block)
 {
     for (size_t i = 0; i < block->n; i++)
-        block->d[i] = (double)(exact_value(state->target, t, block->t[i], i) -
-                               exact_value(state->golden, g, block->g[i], i));
+        block->d[i] = exact_difference(exact_value(state->target, t, block->t[i], i),
+                                       exact_value(state->golden, g, block->g[i], i));
     block->wide = true;
 }
 
