@@ -39,7 +39,7 @@ static const char *operator_of(const struct comparison *comparison, size_t pair,
 {
     const struct plumb_record *record = compare_record(comparison, pair, 0);
     const char *name = compare_name(comparison, pair);
-    size_t length;
+    size_t length = 0;
     if (!comparison->rows[pair].compared || !record || role_of(name, &length) != role)
         return "";
     if (record->step < 0 && record->rank < 0)

@@ -114,7 +114,7 @@ static void place(const struct plumb_record *record, const struct h5_detail *det
                   const uint8_t *from, uint8_t *to)
 {
     unsigned last = record->ndim - 1;
-    uint64_t extent[H5_MAX_RANK], from_stride[H5_MAX_RANK], to_stride[H5_MAX_RANK];
+    uint64_t extent[H5_MAX_RANK] = {0}, from_stride[H5_MAX_RANK], to_stride[H5_MAX_RANK];
     uint64_t from_size = detail->element, to_size = detail->element;
     for (unsigned i = record->ndim; i-- > 0;) {
         uint64_t size = (uint64_t)record->shape[i], chunk = detail->chunk_shape[i];
