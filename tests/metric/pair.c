@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include "op/quad.h"
 #include "random.h"
 #include "reference.h"
 
@@ -211,7 +212,7 @@ static void finish(struct pair *pair)
     assert_non_null(pair->d);
     for (uint64_t i = 0; i < pair->numbers; i++)
         pair->d[i] = exact   ? (double)((wide)t->values[i] - (wide)g->values[i])
-                     : mixed ? (double)(t->values[i] - g->values[i])
+                     : mixed ? (double)((quad)t->values[i] - (quad)g->values[i])
                              : (double)t->values[i] - (double)g->values[i];
 }
 
