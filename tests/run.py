@@ -32,7 +32,7 @@ import tempfile
 import time
 import traceback
 from pathlib import Path
-from typing import Callable, Dict, Iterator, List, NamedTuple, Optional, Set, Tuple
+from typing import Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 TESTS = Path(__file__).resolve().parent
 ROOT = TESTS.parent
@@ -164,9 +164,9 @@ def parse_tap(name: str, ended: Ended, first: int) -> List[Result]:
     return results
 
 
-def program_job(kind: str, test: dict, build: Path, through: List[str]) -> Job:
+def program_job(kind: str, test: dict, build: Path, through: Sequence[str] = ()) -> Job:
     name = f"{kind} {test['name']}"
-    command = through + test["cmd"]
+    command = [*through, *test["cmd"]]
 
     def work() -> List[Result]:
         env = {**environment(build), **test["env"], "CMOCKA_MESSAGE_OUTPUT": "TAP"}
@@ -184,7 +184,7 @@ def program_job(kind: str, test: dict, build: Path, through: List[str]) -> Job:
     return Job(name, work)
 
 
-def program_jobs(kind: str, build: Path, through: List[str]) -> Iterator[Job]:
+def program_jobs(kind: str, build: Path, through: Sequence[str]) -> Iterator[Job]:
     """What the build files call a test."""
     if not (build / "build.ninja").exists():
         yield Job(kind, lambda: [Result(f"{kind}: {build} is not built", False)])

@@ -650,7 +650,7 @@ static bool find(const struct entry *e, size_t *family, size_t *def)
     const struct op_def *table;
     for (*family = 0; op && (table = op_family_f64(*family)); ++*family)
         for (*def = 0; table[*def].names; ++*def)
-            if (table[*def].names == op->names)
+            if (strcmp(table[*def].names, op->names) == 0)
                 return true;
     return false;
 }

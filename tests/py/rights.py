@@ -26,14 +26,16 @@ def make_folder(prefix: str) -> Path:
 
 def without_rights(program: str, folder: Path) -> Tuple[str, Dict[str, Any]]:
     """A program as somebody without rights can run it, and how subprocess runs it so. Nobody runs a
-    copy of it, in a folder that he can reach; an ordinary user is himself such a one."""
+    copy of it and its operators, in a folder that he can reach; an ordinary user is himself such a
+    one."""
     if os.geteuid() != 0:
         return program, {}
     copy = folder / "bin" / Path(program).name
     copy.parent.mkdir(exist_ok=True)
-    shutil.copy(program, copy)
-    for path in (copy.parent, copy):
-        path.chmod(0o755)
+    copy.parent.chmod(0o755)
+    for part in (copy.name, "libplumb-op.so"):
+        shutil.copy(Path(program).parent / part, copy.parent / part)
+        (copy.parent / part).chmod(0o755)
     return str(copy), {"user": NOBODY, "group": NOBODY, "extra_groups": [], "cwd": str(folder)}
 
 
