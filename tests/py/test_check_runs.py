@@ -108,19 +108,22 @@ class Killed(Folder):
         return out, time.monotonic() - start
 
     def try_kills(self, count: int, *more: str) -> None:
-        whole, seconds = self.undisturbed(*more)
-        killed = 0
+        whole, longest = self.undisturbed(*more)
+        seconds, killed = longest, 0
         for k in range(count):
             out = self.out(f"kill{k}")
             for _ in range(self.rng.choice([1, 1, 1, 3, 6])):
-                killed += self.kill(out, self.rng.uniform(0.001, seconds), *more)
+                if self.kill(out, self.rng.uniform(0.001, seconds), *more):
+                    killed += 1
+                else:  # the first run may have been on a busier machine
+                    seconds = max(seconds * 0.8, longest / 8)
             for _ in range(20):
                 if not self.kill(out, 600, *more):
                     break
             self.assertEqual(tables(out), tables(whole), k)
             self.assertEqual(saved(out), saved(whole), k)
             shutil.rmtree(out)
-        self.assertGreater(killed, 0)
+        self.assertGreater(killed, count // 3)
 
     def test_one_thread(self) -> None:
         self.try_kills(25, "-n", "1")

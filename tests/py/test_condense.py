@@ -234,6 +234,28 @@ with open(path, "wb") as file:
         self.assertEqual(done.stderr.count("left alone: "), 3)
         self.originals_are_intact(self.folder, made)
 
+    @unittest.skipUnless(os.geteuid() == 0, "only root mounts a disk; the next test does without")
+    def test_really_full_disk(self) -> None:
+        disk = self.folder / "disk"
+        disk.mkdir()
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "none", str(disk)], check=True)
+        try:
+            made = self.make(disk, 2, 3000)
+            with open(disk / "rest.txt", "wb", buffering=0) as file:
+                try:
+                    while file.write(bytes(4096)):
+                        pass
+                except OSError:
+                    pass
+            done = condense(disk)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn("No space left", done.stderr)
+            (disk / "rest.txt").unlink()
+            self.originals_are_intact(disk, made)
+            self.assertEqual(condense(disk).returncode, 0)
+        finally:
+            subprocess.run(["umount", str(disk)], check=True)
+
     def test_full_disk(self) -> None:
         made = self.make(self.folder, 2, 3000)
         done = condense(self.folder, env=full_disk(BUILD, 100))
