@@ -94,7 +94,8 @@ class TestSetup(Case):
                       "libopenblas0-pthread python3-dev\n", text)
         code, text = self.setup("build", have=[name for name in BUILD if name != "gcc"], user=True)
         self.assertEqual(code, 1, text)
-        self.assertIn("cannot go on without: gcc", text)
+        self.assertEqual(text, "setup: cannot go on: as root, run: apt-get update && "
+                         "apt-get install -y --no-install-recommends gcc\n")
         self.assertEqual(self.calls(), "")
 
     def test_purpose(self) -> None:
