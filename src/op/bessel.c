@@ -44,7 +44,8 @@ static real plain_i(int n, real x)
 /* ---- Modified, second kind ------------------------------------------------------------------- */
 
 /* exp(x) K_n(x): the integral of exp(-x (cosh t - 1)) cosh(n t) over t > 0, by the trapezoidal
- * rule, which for such an integrand is off by about exp(-pi^2 / step), less than binary128 shows. */
+ * rule, which for such an integrand is off by about exp(-pi^2 / step): less than binary128 has
+ * digits for. */
 static real scaled_k(int n, real x)
 {
     if (!(x > 0))

@@ -1,5 +1,5 @@
-/* Binary128 numbers as the sum of two doubles, for loops that multiply and add many of them: the
- * processor's arithmetic is some thirty times faster than binary128 in software.
+/* Binary128 numbers as the sum of two doubles, for loops that multiply and add many of them: that
+ * takes a fifth of the time of binary128 in software, and less where there are vectors.
  *
  * 106 of the 113 bits are kept. Products and sums of doubles come with their exact rounding errors,
  * so results do not depend on whether the processor fuses. */

@@ -1,4 +1,4 @@
-/* exp of binary128 in integers: a tenth of the time of libm's, which the softmax, the logistic
+/* exp of binary128 in integers: a fifth of the time of libm's, which the softmax, the logistic
  * function and most activations wait for. Within 1 ulp.
  *
  * exp(x) = 2^k exp(r) with 0 <= r < 0.7. exp(r / 32) - 1 comes from Taylor's series and is squared
