@@ -1,21 +1,6 @@
-import csv
-import hashlib
-import io
-import json
-import math
-import os
-import re
-import subprocess
-import sys
-import tempfile
-import threading
-import time
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
-
-import pytest
-import torch
-
 DATA = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "dump")
+
+
 class Spec(NamedTuple):
     """A tensor as it was recorded."""
 
@@ -182,10 +167,7 @@ class Maker:
         if not os.path.exists(path):
             self.session.missing += 1
             return None
-        try:
-            value = torch.load(path, map_location="cpu", weights_only=True)
-        except TypeError:  # an older PyTorch
-            value = torch.load(path, map_location="cpu")
+        value = read_tensor(path)
         if list(value.shape) != list(spec.shape) or value.dtype != find_dtype(spec.dtype):
             raise Refused("%s holds another tensor than the recorded one" % path)
         return value

@@ -152,7 +152,8 @@ static enum plumb_code write_conftest(const char *folder,
                "CPU_INIT = %s  # inputs are made on the CPU, then moved\n"
                "FACTORY = \"%s\"  # load: kept tensors in ../dump, where there are any\n\n",
                options->cpu_init ? "True" : "False", options->random ? "random" : "load");
-    buf_text(&text, unittest_templates[0].text);
+    for (const struct builtin *part = unittest_templates; part->name; part++)
+        buf_text(&text, part->text);
     enum plumb_code code = write_file(folder, "conftest.py", &text, err);
     buf_free(&text);
     return code;

@@ -9,6 +9,7 @@ import sys
 import tempfile
 import textwrap
 import unittest
+import zipfile
 from pathlib import Path
 from typing import Any, Dict, List, Optional
 
@@ -323,6 +324,69 @@ class Hostile(Case):
         self.assertEqual(len(rows), len(data) - 1)
         self.assertEqual({name for name, row in rows.items() if row["is_pass"] == "pass"},
                          {"stride"})
+
+    def kept(self, name: str, words: bytes, data: bytes = bytes(8)) -> None:
+        """A file of the dump as torch.save lays it out, with a pickle of our own."""
+        folder = os.path.join(self.folder, "proc_1", "dump")
+        os.makedirs(folder, exist_ok=True)
+        with zipfile.ZipFile(os.path.join(folder, name), "w") as archive:
+            archive.writestr("archive/data.pkl", words)
+            archive.writestr("archive/data/0", data)
+
+    def test_files_run_nothing(self) -> None:
+        """Pickles that call something, also behind an error that made the reader try another way."""
+        marker = os.path.join(self.folder, "ran")
+        call = b"cos\nsystem\n(V" + f"touch {marker}".encode() + b"\ntR."
+        storage = b"(Vstorage\nctorch\nFloatStorage\nV0\nVcpu\nI2\ntQ"
+        tensor = b"ctorch._utils\n_rebuild_tensor_v2\n(" + storage + b"I0\n(I2\nt(I1\ntI00\n}tR"
+        hostile = {
+            "system": call,
+            "build": b"ccollections\nOrderedDict\n)RNb" + call,
+            "behind": tensor + b"0" + call,
+            "state": tensor + b"(V__class__\n" + call[:-1] + b"db.",
+            "attribute": b"ctorch._utils\n_rebuild_tensor_v2\nN}V__code__\n" + call[:-1] + b"s\x86b" + call,
+            "dotted": b"\x80\x04\x8c\x05torch\x8c\x09os.system\x93\x8c\x04true\x85R.",
+            "load": b"ctorch\nload\n(V/etc/passwd\ntR.",
+            "getattr": b"cbuiltins\ngetattr\n(ctorch\nfloat32\nV__class__\ntR.",
+            "number": b"I1\n.",
+            "far": tensor.replace(b"I0\n(I2", b"I9999999\n(I2") + b".",
+            "long": tensor.replace(b"(I2\nt(I1", b"(I2000000000\nt(I1") + b".",
+            "negative": tensor.replace(b"(I2\nt(I1", b"(I2\nt(I-1") + b".",
+        }
+        data: Dict[str, Any] = {}
+        for name, words in {**hostile, "good": tensor + b"."}.items():
+            self.kept(f"{name}.pt", words)
+            data[name] = {"op": "aten.relu.default", "input_args": [
+                {"type": "torch.Tensor", "dtype": "torch.float32", "shape": [2], "Max": 1, "Min": 0,
+                 "data_name": f"{name}.pt"}]}
+        self.write(data)
+        self.jprof()
+        self.pytest("a.csv")
+        self.assertFalse(os.path.exists(marker))
+        rows = self.rows("a.csv")
+        self.assertEqual({name for name, row in rows.items() if row["is_pass"] == "pass"}, {"good"})
+
+    def test_files_of_every_type(self) -> None:
+        """What torch.save writes comes back: types, views, parameters, empty and 0-d tensors."""
+        source = Path(__file__).resolve().parents[2] / "src/unittest/pytest_load.py"
+        with open(source, encoding="utf-8") as file:
+            names: Dict[str, Any] = {"Refused": ValueError}
+            exec(file.read(), names)  # ours
+        path = os.path.join(self.folder, "x.pt")
+        base = torch.arange(24.0).reshape(4, 6)
+        good = [base, base.t(), base[1:3, ::2], base[2, 3], base[:0], torch.nn.Parameter(base[:2]),
+                base.expand(2, 4, 6), torch.randn(3, dtype=torch.complex64), torch.tensor([True, False])]
+        good += [base.to(dtype) for dtype in (torch.float64, torch.float16, torch.bfloat16, torch.int64,
+                                              torch.int32, torch.int16, torch.int8, torch.uint8)]
+        for value in good:
+            torch.save(value, path)
+            read = names["read_tensor"](path)
+            self.assertEqual((read.dtype, read.shape), (value.dtype, value.shape))
+            self.assertTrue(torch.equal(read, value.detach()), value)
+        for value in ([base], {"a": base}, base.to_sparse(), "text", 3):
+            torch.save(value, path)
+            with self.assertRaises(ValueError):
+                names["read_tensor"](path)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,105 @@
+import csv
+import hashlib
+import io
+import json
+import math
+import os
+import pickle
+import re
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import zipfile
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
+
+import pytest
+import torch
+
+
+# -- Files of tensors --------------------------------------------------------------------------
+
+# Tensors come from a dump that somebody else may have made, and a pickle can name any function of
+# any module. This reader looks up none: what a file names stands for a few words of our own, and
+# everything else is refused. torch.load is not used, with weights_only or without.
+
+
+class Stored(NamedTuple):
+    """A storage: what it holds, the member of the archive, how many elements."""
+
+    dtype: torch.dtype
+    key: str
+    count: int
+
+
+class Placed(NamedTuple):
+    """A tensor: a part of a storage."""
+
+    storage: Stored
+    offset: int
+    shape: Tuple[int, ...]
+    stride: Tuple[int, ...]
+    dtype: Optional[torch.dtype]
+
+
+def placed(storage: Stored, offset: int, shape: Any, stride: Any, grad: Any = None, hooks: Any = None,
+           dtype: Any = None, *rest: Any) -> Placed:
+    return Placed(storage, offset, shape, stride, dtype if isinstance(dtype, torch.dtype) else None)
+
+
+def parameter(data: Placed, *rest: Any) -> Placed:
+    return data
+
+
+STORAGES = {"DoubleStorage": "float64", "FloatStorage": "float32", "HalfStorage": "float16",
+            "BFloat16Storage": "bfloat16", "LongStorage": "int64", "IntStorage": "int32",
+            "ShortStorage": "int16", "CharStorage": "int8", "ByteStorage": "uint8",
+            "BoolStorage": "bool", "ComplexDoubleStorage": "complex128",
+            "ComplexFloatStorage": "complex64", "UntypedStorage": "uint8"}
+MEANINGS = {("torch._utils", "_rebuild_tensor_v2"): placed, ("torch._utils", "_rebuild_tensor_v3"): placed,
+            ("torch._utils", "_rebuild_parameter"): parameter, ("collections", "OrderedDict"): dict}
+
+
+class Words(pickle.Unpickler):
+    """Reads what a file says of its tensor."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        if (module, name) in MEANINGS:
+            return MEANINGS[module, name]
+        if module in ("torch", "torch.storage") and name in STORAGES:
+            return getattr(torch, STORAGES[name])
+        if module == "torch" and isinstance(vars(torch).get(name), torch.dtype):
+            return vars(torch)[name]
+        raise Refused("it names %s.%s, which no tensor needs" % (module, name))
+
+    def persistent_load(self, key: Any) -> Stored:
+        kind, dtype, member, _, count = key
+        if kind != "storage" or not isinstance(dtype, torch.dtype) or not isinstance(member, str):
+            raise Refused("it has a storage of an unknown kind")
+        return Stored(dtype, member, int(count))
+
+
+def read_tensor(path: str) -> torch.Tensor:
+    """The tensor of a file that torch.save wrote. Refused when it is anything else."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            [words] = [name for name in archive.namelist() if name.endswith("/data.pkl")]
+            said = Words(io.BytesIO(archive.read(words))).load()
+            if not isinstance(said, Placed):
+                raise Refused("it holds no single tensor")
+            member = archive.getinfo("%s/data/%s" % (words[:-len("/data.pkl")], said.storage.key))
+            dtype = said.dtype or said.storage.dtype
+            bytes_of_one = torch.empty(0, dtype=dtype).element_size()
+            if member.file_size % bytes_of_one or member.file_size > os.path.getsize(path):
+                raise Refused("the size of its storage is wrong")
+            flat = torch.zeros(0, dtype=dtype)
+            if member.file_size:
+                flat = torch.frombuffer(bytearray(archive.read(member)), dtype=torch.uint8).view(dtype)
+            return flat.as_strided(said.shape, said.stride, said.offset).clone()
+    except Refused as refused:
+        raise Refused("%s: %s" % (path, refused))
+    except Exception as error:  # of zipfile, pickle and torch: whatever damage they meet
+        raise Refused("%s cannot be read as a tensor: %s" % (path, error))
+
+
