@@ -6,8 +6,8 @@
 #include <unistd.h>
 
 /* The build tree's places, then an installed tree's. The module for Python lies two folders deeper
- * in the build tree, pip puts programs beside lib/pythonX.Y/site-packages, and a wheel has them in a
- * folder of the package. */
+ * in the build tree, pip puts programs beside lib/pythonX.Y/site-packages, and a wheel has them in
+ * a folder of the package. */
 static const char *const places[] = {
     "plumb-h5",
     "../plumb-h5",

@@ -67,7 +67,7 @@ static void on_doctype(void *context, const XML_Char *name, const XML_Char *syst
     stop(context, "a document type is refused");
 }
 
-/* Expat 2.9 deprecates the function whose result may have 32 bits, and brings the one that has 64. */
+/* Expat 2.9 deprecates the function whose result may have 32 bits for one that has 64. */
 static int64_t position(XML_Parser parser)
 {
 #if XML_MAJOR_VERSION > 2 || (XML_MAJOR_VERSION == 2 && XML_MINOR_VERSION >= 9)

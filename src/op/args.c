@@ -76,14 +76,14 @@ struct val **arg_tensors(struct op *o, const char *name, size_t *n)
 /* A number, or the one element of a tensor. Conversions that do not fit give the nearest end. */
 static double as_number(const struct plumb_arg *arg)
 {
-    double value = 0;
+    double value[2] = {0}; /* a complex tensor, which no signature lets through, has two */
     if (arg->kind == PLUMB_ARG_TENSOR && arg->tensor->count == 1)
-        plumb_tensor_to_f64(arg->tensor, 0, 1, &value);
+        plumb_tensor_to_f64(arg->tensor, 0, 1, value);
     else if (arg->kind == PLUMB_ARG_FLOAT)
-        value = arg->number;
+        value[0] = arg->number;
     else
-        value = (double)arg->integer;
-    return value;
+        value[0] = (double)arg->integer;
+    return value[0];
 }
 
 static int64_t as_int(const struct plumb_arg *arg)

@@ -171,7 +171,8 @@ static bool is_number(const struct plumb_arg *arg)
 
 static bool is_scalar_tensor(const struct plumb_arg *arg)
 {
-    return arg->kind == PLUMB_ARG_TENSOR && arg->tensor->count == 1;
+    return arg->kind == PLUMB_ARG_TENSOR && arg->tensor->count == 1 &&
+           plumb_dtype_info(arg->tensor->dtype)->kind != PLUMB_KIND_COMPLEX;
 }
 
 static bool is_integral(const struct plumb_arg *arg)

@@ -483,8 +483,8 @@ struct entry {
 #define ALL .lowest = -INFINITY, .highest = INFINITY
 #define WITHIN(a, b) .lowest = (a), .highest = (b)
 
-/* Measured in binary128: at most 8 ulps, most of them 3. tanh has 88, since it subtracts 1 from exp,
- * digamma 775 near its roots. */
+/* Measured in binary128: at most 8 ulps, most of them 3. tanh has 88, since it subtracts 1 from
+ * exp, digamma 775 near its roots. */
 static const struct entry entries[] = {
     {"Torch", "exp", exp_truth, 1, 0.501, 1, ALL},
     {"Torch", "exp2", exp2_truth, 1, 0.501, 1.5, ALL},
