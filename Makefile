@@ -27,7 +27,7 @@ test-c:
 	ninja -C $(BUILD) all tests
 	scripts/configure test-c build-asan $(ASAN)
 	ninja -C build-asan all tests
-	tests/run.py unit asan cli header
+	tests/run.py 'unit ' 'asan ' 'cli ' header
 
 # The same tests under other conditions and on other systems, and the packages in use.
 test-long:
