@@ -14,6 +14,7 @@ struct plumb_unittest_options {
     bool random;                /* recorded tensors are not used, even where they were kept */
     bool blacklist;             /* leave operators out: the built-in list, or that of the file */
     const char *blacklist_file; /* names, one a line; NULL: the built-in list */
+    const char *folder;         /* for the tests; NULL: pytests beside the dump */
 };
 
 struct plumb_unittest_result {
@@ -23,9 +24,9 @@ struct plumb_unittest_result {
     size_t unusable;    /* calls of which too little was recorded, left out too */
 };
 
-/* Reads a dump.json of operators ("00004-aten") and writes FOLDER OF DUMP.JSON/pytests: a pytest
- * module an operator, a test a call, and conftest.py. Modules that an earlier call left there go
- * away. Nothing in the dump can become code: names are cleaned, texts are quoted, and of types only
+/* Reads a dump.json of operators ("00004-aten") and writes a folder: a pytest module an
+ * operator, a test a call, and conftest.py. What an earlier call left there goes away; a folder with
+ * anything else that pytest would run is refused. Nothing in the dump can become code: names are cleaned, texts are quoted, and of types only
  * known ones are made again. Free with plumb_unittest_free, after a failure too. */
 enum plumb_code plumb_unittest_write(struct plumb_unittest_result *out, const char *dump,
                                      const struct plumb_unittest_options *options,

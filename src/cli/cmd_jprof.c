@@ -7,7 +7,7 @@ enum factory { FACTORY_LOAD, FACTORY_RANDOM };
 
 struct jprof_options {
     struct cli_common common;
-    const char *dump, *blacklist;
+    const char *dump, *blacklist, *folder;
     bool cpu_init;
     int factory;
 };
@@ -46,6 +46,7 @@ static int run_jprof(const void *context)
                                  .random = options->factory == FACTORY_RANDOM,
                                  .blacklist = blacklist != NULL,
                                  .blacklist_file = blacklist && *blacklist ? blacklist : NULL,
+                                 .folder = options->folder,
                              },
                              &err);
     if (code)
@@ -80,6 +81,11 @@ static const struct args_option arguments[] = {
      .choices = "load|random",
      .initial = "load",
      .help = "inputs: recorded tensors where kept, or none"},
+    {.names = {"-o", "--output"},
+     .kind = ARGS_PATH,
+     FIELD(folder),
+     .metavar = "FOLDER",
+     .help = "for the tests (default: pytests beside DUMP)"},
     {.names = {NULL}},
 };
 
@@ -89,16 +95,18 @@ static const struct args_set sets[] = {
 static const struct args_example examples[] = {
     {"plumb jprof --cpu_init --blacklist --factory=load dump.json", "the usual way"},
     {"plumb jprof --blacklist slow.txt dump.json", "without the operators of a list"},
+    {"plumb jprof -o tests theirs/proc_1/dump.json", "of somebody else's dump"},
     {NULL, NULL},
 };
 
 const struct args_command cmd_jprof = {
     .name = "jprof",
     .summary = "make unit tests of recorded operators",
-    .usage = "[--cpu_init] [--blacklist [FILE]] [--factory load|random] DUMP",
+    .usage = "[--cpu_init] [--blacklist [FILE]] [--factory load|random] [-o FOLDER] DUMP",
     .about =
         "Reads a dump.json that plumb.begin_dump and end_dump wrote, and writes a folder pytests "
-        "beside it: a pytest module an operator, a test a recorded call, and one conftest.py. The "
+        "beside it, or the one of -o: a pytest module an operator, a test a recorded call, and one "
+        "conftest.py. The "
         "tests need PyTorch and pytest, nothing else, so the folder (and dump, for recorded "
         "tensors) can be copied to any machine:\n\n"
         "pytest --detail_compare_path=./xpu.csv proc_123/pytests --seed 42 [--device DEVICE]\n\n"
@@ -113,7 +121,10 @@ const struct args_command cmd_jprof = {
         "and the argument only. plumb summary_diff_check compares the files of two devices.\n\n"
         "A file of --blacklist has a name a line: aten.add.Tensor, aten.add or add, perhaps with "
         "a star at its end. Without a file, operators are left out that are random, that return "
-        "memory as they find it, or whose result depends on the order of threads.",
+        "memory as they find it, or whose result depends on the order of threads.\n\n"
+        "pytest runs whatever Python it finds, so a folder that holds anything but what jprof and "
+        "pytest left there before is refused, and so is a link named pytests: with somebody else's "
+        "dump, name a folder of your own with -o.",
     .sets = sets,
     .examples = examples,
     .exits = "0 when the tests were written\n2 when the input or the command line is unusable",

@@ -1,4 +1,4 @@
-DATA = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "dump")
+DATA = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), DATA))
 
 
 class Spec(NamedTuple):

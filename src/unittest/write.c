@@ -4,17 +4,13 @@
 #include "plumb/unittest.h"
 #include "unittest/blacklist.h"
 #include "unittest/code.h"
+#include "unittest/folder.h"
 #include "unittest/module.h"
 #include "unittest/templates.h"
 
-#include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 enum { LONGEST_MODULE = 100 };
 
@@ -40,49 +36,6 @@ static enum plumb_code write_file(const char *folder, const char *name, const st
     }
     free(path);
     return code;
-}
-
-static enum plumb_code make_folder(char **folder, const char *dump, struct plumb_error *err)
-{
-    const char *slash = strrchr(dump, '/');
-    if (asprintf(folder, "%.*spytests", slash ? (int)(slash - dump) + 1 : 0, dump) < 0) {
-        *folder = NULL;
-        return out_of_memory(err);
-    }
-    struct stat info;
-    if (mkdir(*folder, 0777) && errno != EEXIST)
-        return plumb_fail(err, PLUMB_E_IO, "cannot make the folder %s: %s", *folder,
-                          strerror(errno));
-    if (stat(*folder, &info) || !S_ISDIR(info.st_mode))
-        return plumb_fail(err, PLUMB_E_ARG, "%s is not a folder", *folder);
-    return PLUMB_OK;
-}
-
-/* True for test_*.py that begin as our modules do. */
-static bool is_ours(int folder, const char *name)
-{
-    char head[sizeof MODULE_MARK - 1];
-    size_t length = strlen(name);
-    if (strncmp(name, "test_", 5) != 0 || length < 8 || strcmp(name + length - 3, ".py") != 0)
-        return false;
-    int fd = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-    bool ours = fd >= 0 && read(fd, head, sizeof head) == (ssize_t)sizeof head &&
-                memcmp(head, MODULE_MARK, sizeof head) == 0;
-    if (fd >= 0)
-        close(fd);
-    return ours;
-}
-
-/* Removes modules of an earlier run, whose calls may not be in this dump any more. */
-static void remove_old(const char *folder)
-{
-    DIR *dir = opendir(folder);
-    if (!dir)
-        return;
-    for (const struct dirent *entry; (entry = readdir(dir));)
-        if (is_ours(dirfd(dir), entry->d_name))
-            unlinkat(dirfd(dir), entry->d_name, 0);
-    closedir(dir);
 }
 
 /* "aten.add.Tensor" -> "test_aten_add_Tensor.py"; a number makes two that would be the same
@@ -137,24 +90,48 @@ static enum plumb_code write_modules(struct plumb_unittest_result *out, const st
     return code;
 }
 
-static enum plumb_code write_conftest(const char *folder,
+/* Where the tensors of the dump are, seen from the tests: beside the folder, so that both can be
+ * moved, unless the caller chose another place for it. */
+static void data_folder(struct buf *text, const char *dump, bool chosen)
+{
+    char *path = chosen ? realpath(dump, NULL) : NULL;
+    char *slash = path ? strrchr(path, '/') : NULL;
+    struct buf data = {0};
+    if (slash)
+        buf_printf(&data, "%.*s/dump", (int)(slash - path), path);
+    else
+        buf_text(&data, "../dump");
+    if (!data.failed)
+        code_string(text, data.data, data.size);
+    text->failed |= data.failed || (chosen && !slash);
+    buf_free(&data);
+    free(path);
+}
+
+static enum plumb_code write_conftest(const char *folder, const char *dump,
                                       const struct plumb_unittest_options *options,
                                       struct plumb_error *err)
 {
     struct buf text = {0};
-    buf_text(&text,
-             "\"\"\"Runs the recorded operators of the modules beside this file, on a device "
-             "and on the CPU.\n\n"
+    buf_text(&text, CONFTEST_MARK
+             ", on a device and on the CPU.\n\n"
              "    pytest --detail_compare_path=./xpu.csv THIS_FOLDER --seed 42 [--device "
              "cuda]\n\n"
-             "Made by plumb jprof. Needs PyTorch and pytest only.\n\"\"\"\n\n");
+             "Made by plumb jprof. Needs PyTorch and pytest only.\n\"\"\"\n\n"
+             "DATA = ");
+    data_folder(&text, dump, options->folder != NULL);
+    buf_text(&text, "  # the folder of kept tensors, seen from this one\n");
     buf_printf(&text,
                "CPU_INIT = %s  # inputs are made on the CPU, then moved\n"
-               "FACTORY = \"%s\"  # load: kept tensors in ../dump, where there are any\n\n",
+               "FACTORY = \"%s\"  # load: kept tensors in DATA, where there are any\n\n",
                options->cpu_init ? "True" : "False", options->random ? "random" : "load");
     for (const struct builtin *part = unittest_templates; part->name; part++)
         buf_text(&text, part->text);
     enum plumb_code code = write_file(folder, "conftest.py", &text, err);
+    text.size = 0;
+    buf_text(&text, SETTINGS_MARK "[pytest]\n");
+    if (!code)
+        code = write_file(folder, "pytest.ini", &text, err);
     buf_free(&text);
     return code;
 }
@@ -171,12 +148,11 @@ enum plumb_code plumb_unittest_write(struct plumb_unittest_result *out, const ch
     if (!code)
         code = calls_open(&calls, dump, err);
     if (!code)
-        code = make_folder(&out->folder, dump, err);
+        code = tests_folder(&out->folder, options->folder, dump, err);
     if (code)
         goto out;
     out->unusable = calls.unusable;
-    remove_old(out->folder);
-    code = write_conftest(out->folder, options, err);
+    code = write_conftest(out->folder, dump, options, err);
     if (code)
         goto out;
     struct plumb_guard guard;

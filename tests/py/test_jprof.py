@@ -333,6 +333,18 @@ class Hostile(Case):
             archive.writestr("archive/data.pkl", words)
             archive.writestr("archive/data/0", data)
 
+    def test_folders_above_run_nothing(self) -> None:
+        """A dump's folder may come with settings for pytest and code that it would load."""
+        marker = os.path.join(self.folder, "ran")
+        for place in ("", "proc_1"):
+            for name, text in (("conftest.py", f"open({marker!r}, 'w')"),
+                               ("pytest.ini", "[pytest]\naddopts = --wrong")):
+                with open(os.path.join(self.folder, place, name), "w") as file:
+                    file.write(text)
+        self.jprof("--blacklist")
+        self.pytest("a.csv")
+        self.assertFalse(os.path.exists(marker))
+
     def test_files_run_nothing(self) -> None:
         """Pickles that call something, also behind an error that made the reader try another way."""
         marker = os.path.join(self.folder, "ran")
