@@ -8,10 +8,14 @@
 extern "C" {
 #endif
 
-/* Writes one .npy file (version 1.0 unless the header needs more). Types numpy lacks are refused
- * with PLUMB_E_UNSUPPORTED. */
+/* Writes one .npy file (version 1.0 unless the header needs more), replacing any of that name. Types
+ * numpy lacks are refused with PLUMB_E_UNSUPPORTED. */
 enum plumb_code plumb_npy_write(const char *path, const struct plumb_tensor *tensor,
                                 struct plumb_error *err);
+
+/* The same where nothing may have the name: PLUMB_E_ARG when something has. */
+enum plumb_code plumb_npy_write_new(const char *path, const struct plumb_tensor *tensor,
+                                    struct plumb_error *err);
 
 /* Writes one tensor to a .pt file, as torch.save does. Types torch 1.13 lacks are refused with
  * PLUMB_E_UNSUPPORTED. */
@@ -22,10 +26,12 @@ struct plumb_writer;
 
 struct plumb_writer_options {
     int64_t global_rank, local_rank; /* HDF5 root attributes; -1: left out */
+    bool keep; /* a file that has the name is not replaced: PLUMB_E_ARG when it is closed */
 };
 
 /* Opens a container by the ending of path: .safetensors or .h5. The file appears under its name
- * only when plumb_writer_close succeeds. options may be NULL. */
+ * only when plumb_writer_close succeeds, and replaces one of that name (where the name is a link,
+ * the one it points to). options may be NULL. */
 enum plumb_code plumb_writer_open(struct plumb_writer **writer, const char *path,
                                   const struct plumb_writer_options *options,
                                   struct plumb_error *err);

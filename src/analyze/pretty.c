@@ -1,7 +1,7 @@
 #include "analyze/pretty.h"
 
 #include "base/json.h"
-#include "report/utf8.h"
+#include "base/json_put.h"
 
 static void new_line(struct pretty *out)
 {
@@ -42,29 +42,7 @@ void pretty_key(struct pretty *out, const char *key)
 
 void pretty_string(struct pretty *out, const char *text)
 {
-    buf_text(&out->text, "\"");
-    for (struct utf8_char c; *text; text += c.size) {
-        size_t plain = 0;
-        while (text[plain] >= 0x20 && text[plain] < 0x7f && text[plain] != '"' &&
-               text[plain] != '\\')
-            plain++;
-        buf_append(&out->text, text, plain);
-        text += plain;
-        if (!*text)
-            break;
-        c = utf8_next(text);
-        if (!c.valid)
-            buf_text(&out->text, UTF8_REPLACEMENT);
-        else if (c.code == '\n')
-            buf_text(&out->text, "\\n");
-        else if (c.code < 0x20 || c.code == 0x7f)
-            buf_printf(&out->text, "\\u%04x", (unsigned)c.code);
-        else if (*text == '"' || *text == '\\')
-            buf_printf(&out->text, "\\%c", *text);
-        else
-            buf_append(&out->text, text, c.size);
-    }
-    buf_text(&out->text, "\"");
+    json_put_string(&out->text, text);
 }
 
 void pretty_word(struct pretty *out, const char *word)

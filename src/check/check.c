@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include "plumb/check.h"
 
+#include "base/folder.h"
 #include "base/pool.h"
 #include "check/error_data.h"
 #include "check/filter.h"
@@ -134,27 +135,6 @@ static void do_slot(void *context, size_t i, unsigned thread)
 }
 
 /* ---- Setting up ------------------------------------------------------------------------------ */
-
-static enum plumb_code make_folder(const char *folder, struct plumb_error *err)
-{
-    char path[4096];
-    if (snprintf(path, sizeof path, "%s", folder) >= (int)sizeof path)
-        return plumb_fail(err, PLUMB_E_ARG, "the path of the result folder is too long");
-    for (char *c = path + (*path == '/');; c++) {
-        const char was = *c;
-        if (was != '/' && was != '\0')
-            continue;
-        *c = '\0';
-        if (*path && mkdir(path, 0777) && errno != EEXIST && errno != EISDIR) {
-            plumb_fail(err, PLUMB_E_IO, "cannot make the folder: %s", strerror(errno));
-            plumb_error_in_file(err, path);
-            return PLUMB_E_IO;
-        }
-        *c = was;
-        if (was == '\0')
-            return PLUMB_OK;
-    }
-}
 
 static enum plumb_code set_up_rules(struct run *run, struct plumb_error *err)
 {
@@ -300,7 +280,7 @@ static enum plumb_code open_journal(struct run *run, struct plumb_error *err)
     const char *folder = options->folder && *options->folder ? options->folder : ".";
     if (options->resume)
         return resume_journal(run, err);
-    enum plumb_code code = make_folder(folder, err);
+    enum plumb_code code = folder_make(folder, err);
     return code ? code : journal_create(&run->journal, folder, run->shared.judge.rules->base, err);
 }
 

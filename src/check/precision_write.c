@@ -5,7 +5,6 @@
 #include "report/writer.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -14,63 +13,13 @@ enum { MAX_SECONDS = 10000 };
 static const char *const stems[FILE_COUNT] = {[FILE_DETAILS] = "api_precision_compare_details",
                                               [FILE_RESULT] = "api_precision_compare_result"};
 
-static void give_up_names(struct precision_writer *writer)
-{
-    for (int i = 0; i < FILE_COUNT; i++) {
-        if (writer->files[i].path)
-            unlink(writer->files[i].path);
-        free(writer->files[i].path);
-        writer->files[i].path = NULL;
-    }
-}
-
-/* Makes the two empty files of a second. *taken when one was there already. */
-static enum plumb_code reserve_second(struct precision_writer *writer, const char *folder,
-                                      const char *stamp, bool *taken, struct plumb_error *err)
-{
-    *taken = false;
-    for (int i = 0; i < FILE_COUNT; i++) {
-        char *path = NULL;
-        if (asprintf(&path, "%s/%s_%s.csv", folder, stems[i], stamp) < 0) {
-            give_up_names(writer);
-            return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
-        }
-        int fd = open(path, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
-        if (fd < 0) {
-            *taken = errno == EEXIST;
-            if (!*taken)
-                plumb_fail(err, PLUMB_E_IO, "cannot write %s: %s", path, strerror(errno));
-            free(path);
-            give_up_names(writer);
-            return *taken ? PLUMB_OK : PLUMB_E_IO;
-        }
-        close(fd);
-        writer->files[i].path = path;
-    }
-    return PLUMB_OK;
-}
-
-/* The names of a second that is taken are never touched; the next free one is used at once, since
- * nobody reads more into these names than their order. */
-static enum plumb_code reserve(struct precision_writer *writer, const char *folder,
-                               struct plumb_error *err)
-{
-    time_t now = time(NULL);
-    for (int i = 0; i < MAX_SECONDS; i++, now++) {
-        char stamp[STAMP_BYTES];
-        bool taken = false;
-        enum plumb_code code = stamp_write(now, false, stamp, err);
-        if (!code)
-            code = reserve_second(writer, folder, stamp, &taken, err);
-        if (code || !taken)
-            return code;
-    }
-    return plumb_fail(err, PLUMB_E_IO, "%s: too many result files of these seconds", folder);
-}
-
 static enum plumb_code begin_file(struct precision_writer *writer, int i, struct plumb_error *err)
 {
-    enum plumb_code code = output_open(&writer->files[i].output, writer->files[i].path, err);
+    char *path = NULL;
+    if (asprintf(&path, "%s/%s.csv", writer->folder, stems[i]) < 0)
+        return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+    enum plumb_code code = output_open(&writer->files[i].output, path, err);
+    free(path);
     if (code)
         return code;
     struct sink *sink = malloc(sizeof *sink);
@@ -117,8 +66,8 @@ static void write_headers(struct precision_writer *writer)
 enum plumb_code precision_writer_open(struct precision_writer *writer, const char *folder,
                                       enum check_rules rules, struct plumb_error *err)
 {
-    *writer = (struct precision_writer){.rules = rules};
-    enum plumb_code code = reserve(writer, folder, err);
+    *writer = (struct precision_writer){.rules = rules, .folder = folder};
+    enum plumb_code code = PLUMB_OK;
     for (int i = 0; i < FILE_COUNT && !code; i++)
         code = begin_file(writer, i, err);
     if (code)
@@ -205,8 +154,65 @@ static enum plumb_code finish(struct precision_writer *writer, int i, struct plu
     free(sink);
     writer->files[i].sink = NULL;
     if (code)
-        plumb_error_in_file(err, writer->files[i].path);
+        plumb_error_in_file(err, writer->files[i].output.path);
+    else
+        code = output_end(&writer->files[i].output, true, err);
     return code;
+}
+
+static void forget_paths(struct precision_writer *writer)
+{
+    for (int i = 0; i < FILE_COUNT; i++) {
+        free(writer->files[i].path);
+        writer->files[i].path = NULL;
+    }
+}
+
+/* Gives both files the names of a second. *taken when one was there already. */
+static enum plumb_code claim_second(struct precision_writer *writer, const char *stamp, bool *taken,
+                                    struct plumb_error *err)
+{
+    *taken = false;
+    for (int i = 0; i < FILE_COUNT; i++)
+        if (asprintf(&writer->files[i].path, "%s/%s_%s.csv", writer->folder, stems[i], stamp) < 0) {
+            writer->files[i].path = NULL;
+            return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+        }
+    for (int i = 0; i < FILE_COUNT; i++) {
+        if (output_claim(writer->files[i].output.temp, writer->files[i].path))
+            continue;
+        *taken = errno == EEXIST;
+        enum plumb_code code = *taken ? PLUMB_OK
+                                      : plumb_fail(err, PLUMB_E_IO, "cannot write %s: %s",
+                                                   writer->files[i].path, strerror(errno));
+        for (int k = 0; k < i; k++)
+            rename(writer->files[k].path, writer->files[k].output.temp);
+        return code;
+    }
+    for (int i = 0; i < FILE_COUNT; i++) {
+        free(writer->files[i].output.temp);
+        writer->files[i].output.temp = NULL;
+    }
+    return PLUMB_OK;
+}
+
+/* The names of a second that is taken are never touched; the next free one is used at once, since
+ * nobody reads more into these names than their order. */
+static enum plumb_code claim(struct precision_writer *writer, struct plumb_error *err)
+{
+    time_t now = time(NULL);
+    for (int i = 0; i < MAX_SECONDS; i++, now++) {
+        char stamp[STAMP_BYTES];
+        bool taken = false;
+        enum plumb_code code = stamp_write(now, false, stamp, err);
+        if (!code)
+            code = claim_second(writer, stamp, &taken, err);
+        if (code || !taken)
+            return code;
+        forget_paths(writer);
+    }
+    return plumb_fail(err, PLUMB_E_IO, "%s: too many result files of these seconds",
+                      writer->folder);
 }
 
 enum plumb_code precision_writer_commit(struct precision_writer *writer, struct plumb_error *err)
@@ -215,9 +221,7 @@ enum plumb_code precision_writer_commit(struct precision_writer *writer, struct 
         writer->text.failed ? plumb_fail(err, PLUMB_E_NOMEM, "out of memory") : PLUMB_OK;
     for (int i = 0; i < FILE_COUNT && !code; i++)
         code = finish(writer, i, err);
-    for (int i = 0; i < FILE_COUNT && !code; i++)
-        code = output_commit(&writer->files[i].output, true, err);
-    return code;
+    return code ? code : claim(writer, err);
 }
 
 void precision_writer_close(struct precision_writer *writer)
@@ -229,7 +233,7 @@ void precision_writer_close(struct precision_writer *writer)
         }
         output_discard(&writer->files[i].output);
     }
-    give_up_names(writer);
+    forget_paths(writer);
     buf_free(&writer->text);
     *writer = (struct precision_writer){0};
 }

@@ -10,15 +10,16 @@ enum precision_file { FILE_DETAILS, FILE_RESULT, FILE_COUNT };
 
 struct precision_writer {
     enum check_rules rules;
+    const char *folder;
     struct buf text; /* a cell that shall end with a NUL */
     struct {
-        char *path; /* reserved: an empty file until it is committed */
+        char *path; /* once it is committed */
         struct output output;
         struct sink *sink;
     } files[FILE_COUNT];
 };
 
-/* Takes names of the next second that has none of the two files yet, and begins both. */
+/* Begins both files, in a folder whose name outlives the writer. */
 enum plumb_code precision_writer_open(struct precision_writer *writer, const char *folder,
                                       enum check_rules rules, struct plumb_error *err);
 
@@ -28,7 +29,8 @@ void precision_write_details(struct precision_writer *writer, struct csv_cell na
 void precision_write_result(struct precision_writer *writer, struct csv_cell name,
                             enum verdict forward, enum verdict backward, struct csv_cell message);
 
-/* Puts both files on the disk and gives them their names. Where that fails neither is left. */
+/* Puts both files on the disk and gives them names of the next second that has none of the two yet.
+ * Where that fails neither is left. */
 enum plumb_code precision_writer_commit(struct precision_writer *writer, struct plumb_error *err);
 
 /* Removes what was not committed, and releases the writer. Paths that were committed are the

@@ -2,8 +2,8 @@
 #include "ckpt/pairs.h"
 
 #include "base/buf.h"
+#include "base/utf8.h"
 #include "format/output.h"
-#include "report/utf8.h"
 
 #include <inttypes.h>
 #include <math.h>

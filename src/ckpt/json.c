@@ -1,28 +1,10 @@
 /* The result file, laid out as Python's json.dump(..., indent=4) lays it out. */
-#include "base/buf.h"
+#include "base/json_put.h"
 #include "ckpt/pairs.h"
 #include "report/number.h"
-#include "report/utf8.h"
 
 #include <inttypes.h>
 #include <math.h>
-
-static void put_string(struct buf *out, const char *text)
-{
-    buf_text(out, "\"");
-    for (struct utf8_char c; *text; text += c.size) {
-        c = utf8_next(text);
-        if (!c.valid)
-            buf_text(out, UTF8_REPLACEMENT);
-        else if (c.code < 0x20 || c.code == 0x7f)
-            buf_printf(out, "\\u%04x", (unsigned)c.code);
-        else if (*text == '"' || *text == '\\')
-            buf_printf(out, "\\%c", *text);
-        else
-            buf_append(out, text, c.size);
-    }
-    buf_text(out, "\"");
-}
 
 /* NaN and Infinity bare, as Python reads and writes them. */
 static void put_real(struct buf *out, double value)
@@ -72,7 +54,7 @@ static void put_pair(struct buf *out, const struct pair *pair)
 {
     bool compared = pair->state == PAIR_COMPARED;
     buf_text(out, "    ");
-    put_string(out, pair_name(pair));
+    json_put_string(out, pair_name(pair));
     buf_text(out, ": {\n        \"l2\": ");
     if (compared)
         put_real(out, pair->l2);
@@ -89,7 +71,7 @@ static void put_pair(struct buf *out, const struct pair *pair)
     } else {
         char text[1024];
         buf_text(out, "        \"error\": ");
-        put_string(out, plumb_error_text(&pair->error, text, sizeof text));
+        json_put_string(out, plumb_error_text(&pair->error, text, sizeof text));
     }
     buf_text(out, "\n    }");
 }

@@ -1,9 +1,9 @@
 /* acc_check and multi_acc_check: one job, the second with -n. */
 #define _GNU_SOURCE
+#include "base/utf8.h"
 #include "cli/cli.h"
 #include "cli/terminal.h"
 #include "plumb/check.h"
-#include "report/utf8.h"
 
 #include <limits.h>
 #include <malloc.h>

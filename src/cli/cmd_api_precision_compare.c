@@ -1,5 +1,5 @@
+#include "base/folder.h"
 #include "cli/cli.h"
-#include "cli/result.h"
 #include "plumb/precision.h"
 
 struct precision_options {
@@ -33,7 +33,7 @@ static int run_precision(const void *context)
     if (!options->npu || !options->gpu)
         return cli_usage(&cmd_api_precision_compare, "%s is missing",
                          options->npu ? "-gpu FILE" : "-npu FILE");
-    enum plumb_code code = result_folder(options->output, &err);
+    enum plumb_code code = folder_make(options->output, &err);
     if (!code)
         code = plumb_precision_compare(&result,
                                        &(struct plumb_precision_options){

@@ -1,4 +1,5 @@
 #define _GNU_SOURCE
+#include "base/folder.h"
 #include "base/pool.h"
 #include "cli/cli.h"
 #include "cli/diff_analyze.h"
@@ -151,13 +152,16 @@ static void print_closing(const char *closing, bool to_stderr)
 }
 
 /* A file of a rank has it in its name. */
-static enum plumb_code reserve(char **path, const struct compare_options *options,
-                               const int64_t *rank, struct plumb_error *err)
+static enum plumb_code save(char **path, const struct plumb_table *table,
+                            const struct compare_options *options, const int64_t *rank,
+                            struct plumb_error *err)
 {
     char stem[64] = "compare_result";
     if (rank && *rank >= 0)
         snprintf(stem, sizeof stem, "compare_result_rank%" PRId64, *rank);
-    return result_reserve_as(path, options->output, stem, options->xlsx ? ".xlsx" : ".csv", err);
+    const struct result_name name = {options->output, stem, options->xlsx ? ".xlsx" : ".csv",
+                                     false};
+    return result_save(path, &name, table, &options->view, err);
 }
 
 static enum plumb_code deliver(const struct plumb_comparison *comparison,
@@ -172,17 +176,13 @@ static enum plumb_code deliver(const struct plumb_comparison *comparison,
         plumb_table_keep_severity(comparison->table,
                                   options->only == ONLY_FAIL ? PLUMB_FAILED : PLUMB_SUSPICIOUS);
     code = cli_arrange(comparison->table, view, err);
-    if (!code && to_file && !sides->result)
-        code = reserve(&made, options, rank, err);
     if (code)
         return code;
     if (to_file) {
-        const char *path = made ? made : sides->result;
-        code = cli_save(comparison->table, path, view, err);
-        if (code && made)
-            unlink(made);
-        else if (!code && !options->quiet)
-            cli_say_written(comparison->table, path);
+        code = sides->result ? cli_save(comparison->table, sides->result, view, err)
+                             : save(&made, comparison->table, options, rank, err);
+        if (!code && !options->quiet)
+            cli_say_written(comparison->table, made ? made : sides->result);
     } else if (!options->quiet) {
         code = cli_show(comparison->table, view, err);
     }
@@ -193,7 +193,7 @@ static enum plumb_code deliver(const struct plumb_comparison *comparison,
                               : to_stderr    ? stderr
                                              : stdout,
                               err);
-    if (!code && !options->quiet)
+    if (!options->quiet) /* what was found counts, wherever the table went */
         print_closing(comparison->closing, to_stderr);
     free(made);
     return code;
@@ -419,7 +419,7 @@ static int run_compare(const void *context)
     status = CLI_UNUSABLE;
     enum plumb_code code = sides.result ? cli_check_ending(sides.result, &err) : PLUMB_OK;
     if (!code && options->output)
-        code = result_folder(options->output, &err);
+        code = folder_make(options->output, &err);
     if (!code && (options->mode == MODE_TORCHAIR || plumb_torchair_recognise(sides.target))) {
         int refused = refuse_for_graphs(options);
         return refused ? refused : compare_torchair(options, &sides);

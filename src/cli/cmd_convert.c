@@ -1,11 +1,12 @@
 #define _GNU_SOURCE
+#include "base/folder.h"
 #include "base/map.h"
 #include "cli/cli.h"
-#include "cli/result.h"
 #include "plumb/run.h"
 #include "plumb/write.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -65,6 +66,18 @@ static void skip(struct conversion *conversion, const char *name, const struct p
 
 /* -- A folder of .npy files ----------------------------------------------------------------- */
 
+/* Makes a folder, or finds it. Below the destination no link is followed: it may lead anywhere. */
+static enum plumb_code make_folder(const char *path, bool below, struct plumb_error *err)
+{
+    struct stat info;
+    enum plumb_code code = folder_make(path, err);
+    if (code)
+        return code;
+    if (below && lstat(path, &info) == 0 && S_ISLNK(info.st_mode))
+        return plumb_fail(err, PLUMB_E_ARG, "%s is a link, which is not followed", path);
+    return PLUMB_OK;
+}
+
 /* Makes a path below the destination of a tensor's name, and the folders on the way. Names come
  * from strangers: no part may lead out of the destination. */
 static enum plumb_code npy_path(struct conversion *conversion, const char *name, struct buf *path,
@@ -73,14 +86,16 @@ static enum plumb_code npy_path(struct conversion *conversion, const char *name,
     buf_text(path, conversion->destination);
     while (path->size > 1 && path->data[path->size - 1] == '/')
         path->data[--path->size] = '\0';
+    size_t top = path->size;
     while (*name) {
         size_t length = strcspn(name, "/");
         if (length == 2 && !memcmp(name, "..", 2))
             return plumb_fail(err, PLUMB_E_ARG, "a name with '..' cannot be a file name");
         if (length && !(length == 1 && *name == '.')) {
-            if (path->data && mkdir(path->data, 0777) && errno != EEXIST)
-                return plumb_fail(err, PLUMB_E_IO, "cannot make the folder %s: %s", path->data,
-                                  strerror(errno));
+            enum plumb_code code =
+                path->failed ? PLUMB_OK : make_folder(path->data, path->size > top, err);
+            if (code)
+                return code;
             buf_text(path, "/");
             for (size_t i = 0; i < length; i++) {
                 char c = (unsigned char)name[i] < 0x20 || name[i] == 0x7f ? '_' : name[i];
@@ -89,9 +104,18 @@ static enum plumb_code npy_path(struct conversion *conversion, const char *name,
         }
         name += length + (name[length] == '/');
     }
+    if (path->size == top)
+        return plumb_fail(err, PLUMB_E_ARG, "the name has nothing that could be a file name");
     buf_text(path, ".npy");
     if (path->failed)
         return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+    return PLUMB_OK;
+}
+
+static enum plumb_code check_free(const char *path, struct plumb_error *err)
+{
+    if (!faccessat(AT_FDCWD, path, F_OK, AT_SYMLINK_NOFOLLOW))
+        return plumb_fail(err, PLUMB_E_ARG, "%s exists; --force replaces it", path);
     return PLUMB_OK;
 }
 
@@ -104,9 +128,7 @@ static enum plumb_code claim(struct conversion *conversion, const char *path,
         return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
     if (!added)
         return plumb_fail(err, PLUMB_E_ARG, "another tensor was already written to %s", path);
-    if (!conversion->force && !access(path, F_OK))
-        return plumb_fail(err, PLUMB_E_ARG, "%s exists; --force replaces it", path);
-    return PLUMB_OK;
+    return conversion->force ? PLUMB_OK : check_free(path, err);
 }
 
 static enum plumb_code write_npy(struct conversion *conversion, size_t index, const char *name,
@@ -123,9 +145,11 @@ static enum plumb_code write_npy(struct conversion *conversion, size_t index, co
     if (code)
         goto out;
     plumb_guard_enter(&guard, &payload.file);
-    code = plumb_npy_write(path.data, &payload.tensor, err);
+    code = (conversion->force ? plumb_npy_write : plumb_npy_write_new)(path.data, &payload.tensor,
+                                                                       err);
     if (plumb_guard_leave(&guard)) {
-        unlink(path.data);
+        if (!code)
+            unlink(path.data);
         code = plumb_fail(err, PLUMB_E_IO, "the file was cut short while it was read");
     }
     plumb_payload_release(&payload);
@@ -193,12 +217,13 @@ static enum plumb_code to_container(struct conversion *conversion, struct plumb_
 {
     bool hdf5 = cli_ends_with(conversion->destination, ".h5");
     struct plumb_writer_options options = {.global_rank = conversion->rank,
-                                           .local_rank = conversion->rank};
+                                           .local_rank = conversion->rank,
+                                           .keep = !conversion->force};
     struct plumb_writer *writer;
-    if (!conversion->force && !access(conversion->destination, F_OK))
-        return plumb_fail(err, PLUMB_E_ARG, "%s exists; --force replaces it",
-                          conversion->destination);
-    enum plumb_code code = plumb_writer_open(&writer, conversion->destination, &options, err);
+    enum plumb_code code = conversion->force ? PLUMB_OK : check_free(conversion->destination, err);
+    if (code)
+        return code;
+    code = plumb_writer_open(&writer, conversion->destination, &options, err);
     if (code)
         return code;
     for (size_t i = 0; !code && i < plumb_run_count(conversion->run); i++)

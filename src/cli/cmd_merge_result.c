@@ -1,4 +1,5 @@
 #define _GNU_SOURCE
+#include "base/folder.h"
 #include "cli/cli.h"
 #include "cli/result.h"
 #include "plumb/merge.h"
@@ -16,17 +17,6 @@ struct merge_result_options {
 
 #define NAME "multi_ranks_compare_merge"
 
-/* DIR/multi_ranks_compare_merge_TIME, for which no file of that ending was there; one is made to
- * keep it. */
-static enum plumb_code reserve(char **stem, const char *folder, const char *ending,
-                               struct plumb_error *err)
-{
-    enum plumb_code code = result_reserve_as(stem, folder, NAME, ending, err);
-    if (!code)
-        (*stem)[strlen(*stem) - strlen(ending)] = '\0';
-    return code;
-}
-
 /* ".Max_diff.csv" */
 static char *sheet_ending(const char *name)
 {
@@ -39,6 +29,7 @@ static char *sheet_ending(const char *name)
     return ending;
 }
 
+/* DIR/multi_ranks_compare_merge_TIME.SHEET.csv, the time being that of the first sheet. */
 static enum plumb_code save_csv(const struct plumb_merge *merged, const char *folder,
                                 struct plumb_error *err)
 {
@@ -48,12 +39,18 @@ static enum plumb_code save_csv(const struct plumb_merge *merged, const char *fo
         char *ending = sheet_ending(merged->sheets[i].name), *path = NULL;
         if (!ending)
             code = plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
-        if (!code && !stem)
-            code = reserve(&stem, folder, ending, err);
-        if (!code && asprintf(&path, "%s%s", stem, ending) < 0)
-            code = plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
-        if (!code)
-            code = plumb_table_save(merged->sheets[i].table, path, PLUMB_TABLE_CSV, NULL, err);
+        if (!code && i == 0) {
+            const struct result_name name = {folder, NAME, ending, false};
+            code = result_save(&path, &name, merged->sheets[i].table, &(struct cli_view){0}, err);
+            stem = code ? NULL : strndup(path, strlen(path) - strlen(ending));
+        } else if (!code) {
+            if (!stem || asprintf(&path, "%s%s", stem, ending) < 0) {
+                path = NULL;
+                code = plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+            } else {
+                code = plumb_table_save(merged->sheets[i].table, path, PLUMB_TABLE_CSV, NULL, err);
+            }
+        }
         if (!code)
             cli_say_written(merged->sheets[i].table, path);
         free(path);
@@ -66,21 +63,21 @@ static enum plumb_code save_csv(const struct plumb_merge *merged, const char *fo
 static enum plumb_code save_xlsx(const struct plumb_merge *merged, const char *folder,
                                  struct plumb_error *err)
 {
-    char *stem = NULL, *path = NULL;
-    enum plumb_code code = reserve(&stem, folder, ".xlsx", err);
-    if (code)
-        return code;
-    if (asprintf(&path, "%s.xlsx", stem) < 0)
-        code = plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+    const struct result_name name = {folder, NAME, ".xlsx", false};
+    char *hidden = NULL, *path = NULL;
+    enum plumb_code code = result_hidden(&hidden, &name, err);
     if (!code)
-        code = plumb_workbook_save(merged->sheets, merged->count, path, err);
-    if (code && path)
-        unlink(path);
+        code = plumb_workbook_save(merged->sheets, merged->count, hidden, err);
+    if (!code) {
+        code = result_claim(&path, &name, hidden, err);
+        if (code)
+            unlink(hidden);
+    }
     if (!code)
         printf("%zu sheet%s of %zu ranks written to %s\n", merged->count,
                merged->count == 1 ? "" : "s", merged->ranks, path);
     free(path);
-    free(stem);
+    free(hidden);
     return code;
 }
 
@@ -102,7 +99,7 @@ static int run_merge_result(const void *context)
     enum plumb_code code = plumb_merge_results(&merged, options->input, options->config, &err);
     if (!code) {
         say_notes(merged.notes);
-        code = result_folder(options->output, &err);
+        code = folder_make(options->output, &err);
     }
     if (!code)
         code = options->csv ? save_csv(&merged, options->output, &err)

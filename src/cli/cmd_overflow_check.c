@@ -1,7 +1,7 @@
 #define _GNU_SOURCE
+#include "base/folder.h"
 #include "cli/cli.h"
 #include "cli/notes.h"
-#include "cli/result.h"
 #include "plumb/analyze.h"
 
 #include <stdlib.h>
@@ -42,7 +42,7 @@ static enum plumb_code deliver(const struct plumb_analysis *analysis,
         return PLUMB_OK;
     }
     const char *folder = options->output ? options->output : ".";
-    enum plumb_code code = result_folder(folder, err);
+    enum plumb_code code = folder_make(folder, err);
     if (!code)
         code = cli_arrange(analysis->table, &options->view, err);
     if (!code)

@@ -1,6 +1,6 @@
+#include "base/utf8.h"
 #include "cli/cli.h"
 #include "plumb/unittest.h"
-#include "report/utf8.h"
 
 #include <string.h>
 

@@ -1,9 +1,9 @@
 #define _GNU_SOURCE
+#include "base/folder.h"
 #include "cli/diff_analyze.h"
 
 #include "cli/cli.h"
 #include "cli/notes.h"
-#include "cli/result.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -71,7 +71,7 @@ int diff_analyze_run(const struct diff_request *request)
     struct plumb_error err;
     struct plumb_analyze_options options = {
         .origin_rules = request->origin_rules, .folder = folder, .pairing = &request->pairing};
-    enum plumb_code code = result_folder(folder, &err);
+    enum plumb_code code = folder_make(folder, &err);
     if (!code)
         code = plumb_diff_analyze(&analysis, request->target, request->golden, &options, &err);
     int status = analysis.found ? CLI_BAD : analysis.incomplete ? CLI_UNUSABLE : CLI_OK;

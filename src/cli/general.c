@@ -25,15 +25,17 @@ static void say_counts(const struct plumb_general *general, FILE *out)
 }
 
 /* [debug_]compare_result[_rankN]_TIME.csv, under a name that nobody had. */
-static enum plumb_code reserve(char **path, const struct plumb_general_place *place,
-                               const struct general_request *request, struct plumb_error *err)
+static enum plumb_code save(char **path, const struct plumb_general *general,
+                            const struct plumb_general_place *place,
+                            const struct general_request *request, struct plumb_error *err)
 {
     char *stem = NULL;
     if (asprintf(&stem, "%scompare_result%s%s", place->debug ? "debug_" : "",
                  *place->rank ? "_" : "", place->rank) < 0)
         return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
-    enum plumb_code code =
-        result_reserve_as(path, request->folder, stem, request->xlsx ? ".xlsx" : ".csv", err);
+    const struct result_name name = {request->folder, stem, request->xlsx ? ".xlsx" : ".csv",
+                                     false};
+    enum plumb_code code = result_save(path, &name, general->table, request->view, err);
     free(stem);
     return code;
 }
@@ -49,21 +51,16 @@ static enum plumb_code deliver(const struct plumb_general *general,
     if (!to_file) {
         code = request->quiet ? PLUMB_OK : cli_show(general->table, request->view, err);
     } else {
-        if (!request->result)
-            code = reserve(&made, place, request, err);
-        const char *path = made ? made : request->result;
-        if (!code)
-            code = cli_save(general->table, path, request->view, err);
-        if (code && made)
-            unlink(made);
+        code = request->result ? cli_save(general->table, request->result, request->view, err)
+                               : save(&made, general, place, request, err);
         if (!code && !request->quiet)
-            cli_say_written(general->table, path);
+            cli_say_written(general->table, made ? made : request->result);
     }
     free(made);
     FILE *out = !to_file && cli_is_machine_format(request->view->format) ? stderr : stdout;
     if (!code)
         code = result_mapping(general->mapping, request->folder, request->quiet ? NULL : out, err);
-    if (!code && !request->quiet)
+    if (!request->quiet) /* what was found counts, wherever the table went */
         say_counts(general, out);
     return code;
 }

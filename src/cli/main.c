@@ -158,6 +158,7 @@ int main(int argc, char **argv)
 {
     /* Writing to a pipe that nobody reads is an error like any other, not our death. */
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN); /* nor is a file that may not grow further */
 
     const char *mask = getenv("PLUMB_CPU_MASK");
     if (mask && *mask) {

@@ -1,8 +1,8 @@
 #define _GNU_SOURCE
+#include "base/utf8.h"
 #include "cli/cli.h"
 #include "cli/terminal.h"
 #include "plumb/metric.h"
-#include "report/utf8.h"
 
 #include <errno.h>
 #include <poll.h>

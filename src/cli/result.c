@@ -2,96 +2,104 @@
 #include "cli/result.h"
 
 #include "base/stamp.h"
+#include "format/output.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-enum plumb_code result_folder(const char *folder, struct plumb_error *err)
+enum { MOST_NAMES = 10000 };
+
+static enum plumb_code out_of_memory(struct plumb_error *err)
 {
-    struct stat info;
-    if (mkdir(folder, 0777) && errno != EEXIST)
-        return plumb_fail(err, PLUMB_E_IO, "cannot make the folder %s: %s", folder,
-                          strerror(errno));
-    if (stat(folder, &info) || !S_ISDIR(info.st_mode))
-        return plumb_fail(err, PLUMB_E_ARG, "%s is not a folder", folder);
-    return PLUMB_OK;
+    return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
 }
 
-static enum plumb_code reserve(char **path, const char *folder, const char *stem, bool utc,
-                               const char *ending, struct plumb_error *err)
+enum plumb_code result_hidden(char **hidden, const struct result_name *name,
+                              struct plumb_error *err)
+{
+    const char *folder = name->folder ? name->folder : "";
+    if (asprintf(hidden, "%s%s.%s.%ld%s", folder, name->folder ? "/" : "", name->stem,
+                 (long)getpid(), name->ending) >= 0)
+        return PLUMB_OK;
+    *hidden = NULL;
+    return out_of_memory(err);
+}
+
+enum plumb_code result_claim(char **path, const struct result_name *name, const char *hidden,
+                             struct plumb_error *err)
 {
     char stamp[STAMP_BYTES];
-    enum plumb_code code = stamp_write(time(NULL), utc, stamp, err);
-    if (code)
-        return code;
-    for (unsigned i = 0; i < 10000; i++) {
+    *path = NULL;
+    enum plumb_code code = stamp_write(time(NULL), name->utc, stamp, err);
+    for (unsigned i = 0; i < MOST_NAMES && !code; i++) {
         char suffix[16] = "";
         if (i)
             snprintf(suffix, sizeof suffix, "_%u", i);
-        if (asprintf(path, "%s%s%s_%s%s%s", folder ? folder : "", folder ? "/" : "", stem, stamp,
-                     suffix, ending) < 0) {
+        if (asprintf(path, "%s%s%s_%s%s%s", name->folder ? name->folder : "",
+                     name->folder ? "/" : "", name->stem, stamp, suffix, name->ending) < 0) {
             *path = NULL;
-            return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+            return out_of_memory(err);
         }
-        int fd = open(*path, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
-        if (fd >= 0) {
-            close(fd);
+        if (output_claim(hidden, *path))
             return PLUMB_OK;
-        }
-        int reason = errno;
-        if (reason != EEXIST)
-            plumb_fail(err, PLUMB_E_IO, "cannot write %s: %s", *path, strerror(reason));
+        if (errno != EEXIST)
+            code = plumb_fail(err, PLUMB_E_IO, "cannot write %s: %s", *path, strerror(errno));
         free(*path);
         *path = NULL;
-        if (reason != EEXIST)
-            return PLUMB_E_IO;
     }
-    return plumb_fail(err, PLUMB_E_IO, "too many result files of this second");
+    return code ? code : plumb_fail(err, PLUMB_E_IO, "too many result files of this second");
 }
 
-enum plumb_code result_reserve(char **path, const char *folder, const char *ending,
-                               struct plumb_error *err)
+enum plumb_code result_save(char **path, const struct result_name *name,
+                            const struct plumb_table *table, const struct cli_view *view,
+                            struct plumb_error *err)
 {
-    return result_reserve_as(path, folder, "compare_result", ending, err);
-}
-
-enum plumb_code result_reserve_as(char **path, const char *folder, const char *stem,
-                                  const char *ending, struct plumb_error *err)
-{
-    return reserve(path, folder, stem, false, ending, err);
-}
-
-enum plumb_code result_reserve_utc(char **path, const char *folder, const char *stem,
-                                   const char *ending, struct plumb_error *err)
-{
-    return reserve(path, folder, stem, true, ending, err);
+    char *hidden = NULL;
+    *path = NULL;
+    enum plumb_code code = result_hidden(&hidden, name, err);
+    if (!code) {
+        code = cli_save(table, hidden, view, err);
+        if (code) /* the hidden name means nothing to anybody */
+            snprintf(err->file, sizeof err->file, "%s", name->folder ? name->folder : ".");
+    }
+    if (!code) {
+        code = result_claim(path, name, hidden, err);
+        if (code)
+            unlink(hidden);
+    }
+    free(hidden);
+    return code;
 }
 
 enum plumb_code result_mapping(const char *mapping, const char *folder, FILE *out,
                                struct plumb_error *err)
 {
-    char *path = NULL;
     if (!mapping)
         return PLUMB_OK;
-    enum plumb_code code = result_reserve_as(&path, folder, "data_mapping", ".yaml", err);
-    if (code)
-        return code;
-    FILE *file = fopen(path, "we");
-    bool good = file && fputs(mapping, file) >= 0;
-    if (file && fclose(file))
-        good = false;
-    if (!good) {
-        code = plumb_fail(err, PLUMB_E_IO, "cannot write %s: %s", path, strerror(errno));
-        unlink(path);
-    } else if (out) {
-        fprintf(out, "which rows the layers pair is in %s\n", path);
+    const struct result_name name = {.folder = folder, .stem = "data_mapping", .ending = ".yaml"};
+    char *hidden = NULL, *path = NULL;
+    struct output file;
+    enum plumb_code code = result_hidden(&hidden, &name, err);
+    if (!code)
+        code = output_open(&file, hidden, err);
+    if (!code) {
+        code = output_bytes(&file, mapping, strlen(mapping), err);
+        if (code)
+            output_discard(&file);
+        else
+            code = output_commit(&file, true, err);
     }
+    if (!code) {
+        code = result_claim(&path, &name, hidden, err);
+        if (code)
+            unlink(hidden);
+    }
+    if (!code && out)
+        fprintf(out, "which rows the layers pair is in %s\n", path);
     free(path);
+    free(hidden);
     return code;
 }

@@ -1,26 +1,28 @@
-/* Result files that get their name from the time: DIR/compare_result_YYYYmmddHHMMSS.csv. */
+/* Result files that get their name from the time: DIR/compare_result_YYYYmmddHHMMSS.csv. They are
+ * whole under a name that nobody had, or not there. */
 #ifndef CLI_RESULT_H
 #define CLI_RESULT_H
 
-#include "plumb/error.h"
+#include "cli/cli.h"
 
-#include <stdio.h>
+struct result_name {
+    const char *folder; /* NULL: the current one */
+    const char *stem, *ending;
+    bool utc; /* of the time */
+};
 
-/* Makes sure that a folder is there, making its last part when it is missing. */
-enum plumb_code result_folder(const char *folder, struct plumb_error *err);
+/* A hidden name in that folder, to write the file to. The caller frees it. */
+enum plumb_code result_hidden(char **hidden, const struct result_name *name,
+                              struct plumb_error *err);
 
-/* Makes an empty file of a name that nobody had, for cli_save to replace. folder NULL: the current
- * one. The caller frees *path. */
-enum plumb_code result_reserve(char **path, const char *folder, const char *ending,
-                               struct plumb_error *err);
+/* Gives the file that was written there its name. The caller frees *path. */
+enum plumb_code result_claim(char **path, const struct result_name *name, const char *hidden,
+                             struct plumb_error *err);
 
-/* The same with another beginning than compare_result. */
-enum plumb_code result_reserve_as(char **path, const char *folder, const char *stem,
-                                  const char *ending, struct plumb_error *err);
-
-/* The same with the time in UTC. */
-enum plumb_code result_reserve_utc(char **path, const char *folder, const char *stem,
-                                   const char *ending, struct plumb_error *err);
+/* Both, for a table. */
+enum plumb_code result_save(char **path, const struct result_name *name,
+                            const struct plumb_table *table, const struct cli_view *view,
+                            struct plumb_error *err);
 
 /* Writes the file of a mapping, data_mapping_TIME.yaml, and tells its name on `out` (NULL: nobody).
  * mapping NULL: there is none. */

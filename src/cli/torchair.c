@@ -10,21 +10,23 @@
 #include <unistd.h>
 
 /* compare_result[_graphG][_rankR]_TIME.csv, or msprobe_cmp_report[_rankR]_TIME.csv. */
-static enum plumb_code reserve(char **path, const struct plumb_torchair_part *part,
-                               const struct torchair_request *request, struct plumb_error *err)
+static enum plumb_code save(char **path, const struct plumb_torchair_part *part,
+                            const struct torchair_request *request, struct plumb_error *err)
 {
-    const char *ending = request->xlsx ? ".xlsx" : ".csv";
+    struct result_name name = {.folder = request->folder,
+                               .ending = request->xlsx ? ".xlsx" : ".csv"};
     char rank[32] = "", graph[32] = "", stem[96];
     if (part->rank >= 0)
         snprintf(rank, sizeof rank, "_rank%" PRId64, part->rank);
     if (part->graph >= 0)
         snprintf(graph, sizeof graph, "_graph%" PRId64, part->graph);
-    if (request->options.msprobe_columns) { /* whose names have the time in UTC */
+    if (request->options.msprobe_columns) /* whose names have the time in UTC */
         snprintf(stem, sizeof stem, "msprobe_cmp_report%s", rank);
-        return result_reserve_utc(path, request->folder, stem, ending, err);
-    }
-    snprintf(stem, sizeof stem, "compare_result%s%s", graph, rank);
-    return result_reserve_as(path, request->folder, stem, ending, err);
+    else
+        snprintf(stem, sizeof stem, "compare_result%s%s", graph, rank);
+    name.stem = stem;
+    name.utc = request->options.msprobe_columns;
+    return result_save(path, &name, part->comparison.table, request->view, err);
 }
 
 static void print_closing(const char *closing, FILE *out)
@@ -42,17 +44,14 @@ static enum plumb_code deliver(const struct plumb_torchair_part *part, bool to_f
     if (request->only >= 0)
         plumb_table_keep_severity(table, (enum plumb_severity)request->only);
     enum plumb_code code = cli_arrange(table, view, err);
-    if (!code && to_file && !request->result)
-        code = reserve(&made, part, request, err);
-    const char *path = made ? made : request->result;
     if (!code && to_file)
-        code = cli_save(table, path, view, err);
+        code = request->result ? cli_save(table, request->result, view, err)
+                               : save(&made, part, request, err);
     else if (!code && !request->quiet)
         code = cli_show(table, view, err);
-    if (code && made)
-        unlink(made);
-    if (!code && !request->quiet) {
-        if (to_file)
+    const char *path = made ? made : request->result;
+    if (!request->quiet) { /* what was found counts, wherever the table went */
+        if (!code && to_file)
             cli_say_written(table, path);
         bool machine = !to_file && cli_is_machine_format(view->format);
         print_closing(part->comparison.closing, machine ? stderr : stdout);

@@ -1,7 +1,7 @@
 /* The line that sums a comparison up, and what to do when names did not match. */
 #include "base/buf.h"
+#include "base/utf8.h"
 #include "compare/compare.h"
-#include "report/utf8.h"
 
 #include <math.h>
 #include <string.h>

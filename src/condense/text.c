@@ -1,26 +1,10 @@
 #include "condense/text.h"
 
+#include "base/json_put.h"
 #include "report/number.h"
 
 #include <inttypes.h>
 #include <math.h>
-
-/* Bytes above ASCII pass as they are: the reader takes them back as they are. */
-static void put_string(struct buf *out, const char *text)
-{
-    buf_text(out, "\"");
-    for (; *text; text++) {
-        unsigned char c = (unsigned char)*text;
-        if (c < 0x20 || c == 0x7f) {
-            buf_printf(out, "\\u%04x", c);
-            continue;
-        }
-        if (c == '"' || c == '\\')
-            buf_text(out, "\\");
-        buf_append(out, text, 1);
-    }
-    buf_text(out, "\"");
-}
 
 /* All digits, and the words that Python's json module has for what is not finite. */
 static void put_number(struct buf *out, double value)
@@ -45,7 +29,7 @@ static void put_field(struct buf *out, const char *key, double value)
 void text_begin(struct buf *out, const char *file, const char *format, uint64_t bytes)
 {
     buf_text(out, "{\"plumb_condensed\": 1, \"file\": ");
-    put_string(out, file);
+    json_put_string(out, file);
     buf_printf(out, ", \"format\": \"%s\", \"bytes\": %" PRIu64 ", \"tensors\": [", format, bytes);
 }
 
@@ -86,7 +70,7 @@ void text_tensor(struct buf *out, const struct plumb_record *record,
                  bool first)
 {
     buf_text(out, first ? "\n{\"name\": " : ",\n{\"name\": ");
-    put_string(out, record->name);
+    json_put_string(out, record->name);
     put_place(out, record);
     buf_printf(out, ", \"dtype\": \"%s\", \"shape\": [", plumb_dtype_info(tensor->dtype)->name);
     for (unsigned i = 0; i < tensor->rank; i++)

@@ -1,6 +1,8 @@
 #define _POSIX_C_SOURCE 200809L
 #include "device/message.h"
 
+#include "base/json_put.h"
+
 #include <float.h>
 #include <math.h>
 #include <stdio.h>
@@ -8,20 +10,6 @@
 #include <string.h>
 
 /* ---- Text ------------------------------------------------------------------------------------ */
-
-static void put_text(struct buf *out, const char *text)
-{
-    buf_text(out, "\"");
-    for (const char *c = text; *c; c++) {
-        if (*c == '"' || *c == '\\')
-            buf_printf(out, "\\%c", *c);
-        else if ((unsigned char)*c < ' ')
-            buf_printf(out, "\\u%04x", (unsigned)(unsigned char)*c);
-        else
-            buf_append(out, c, 1);
-    }
-    buf_text(out, "\"");
-}
 
 /* With a point or an exponent, so that the reader knows it from an integer. */
 static void put_number(struct buf *out, double number)
@@ -50,12 +38,12 @@ void message_clean(char *text)
 bool message_put_setup(struct buf *out, const struct message_setup *setup)
 {
     buf_printf(out, "{\"version\":%d,\"device\":", MESSAGE_VERSION);
-    put_text(out, setup->device);
+    json_put_string(out, setup->device);
     buf_printf(out, ",\"threads\":%u,\"memory\":%llu,\"jit\":%s,\"imports\":[", setup->threads,
                (unsigned long long)setup->memory, setup->jit ? "true" : "false");
     for (size_t k = 0; k < setup->n_imports; k++) {
         buf_text(out, k ? "," : "");
-        put_text(out, setup->imports[k]);
+        json_put_string(out, setup->imports[k]);
     }
     buf_text(out, "]}");
     return !out->failed;
@@ -113,7 +101,7 @@ static void put_other(struct buf *out, const char *text)
     const size_t digits = text ? strspn(text + (*text == '-'), "0123456789") : 0;
     const bool integer = digits && text[digits + (*text == '-')] == '\0';
     buf_text(out, integer ? "{\"integer\":" : "{\"other\":");
-    put_text(out, text ? text : "");
+    json_put_string(out, text ? text : "");
     buf_text(out, "}");
 }
 
@@ -142,7 +130,7 @@ static enum plumb_code put_arg(struct message_call *out, const struct plumb_arg 
         put_number(text, arg->number);
         break;
     case PLUMB_ARG_TEXT:
-        put_text(text, arg->text);
+        json_put_string(text, arg->text);
         break;
     case PLUMB_ARG_DTYPE:
         buf_printf(text, "{\"dtype\":\"%s\"}", plumb_dtype_info(arg->dtype)->name);
@@ -160,7 +148,7 @@ static enum plumb_code put_arg(struct message_call *out, const struct plumb_arg 
         break;
     case PLUMB_ARG_DEVICE:
         buf_text(text, "{\"device\":");
-        put_text(text, arg->text);
+        json_put_string(text, arg->text);
         buf_text(text, "}");
         break;
     case PLUMB_ARG_OTHER:
@@ -192,9 +180,9 @@ enum plumb_code message_put_call(struct message_call *out, const struct plumb_ca
     *out = (struct message_call){0};
     enum plumb_code code = PLUMB_OK;
     buf_printf(&out->text, "{\"raise\":%s,\"prefix\":", raised ? "true" : "false");
-    put_text(&out->text, call->prefix ? call->prefix : "");
+    json_put_string(&out->text, call->prefix ? call->prefix : "");
     buf_text(&out->text, ",\"name\":");
-    put_text(&out->text, call->name);
+    json_put_string(&out->text, call->name);
     buf_text(&out->text, ",\"args\":[");
     for (size_t k = 0; k < call->n_args && !code; k++) {
         buf_text(&out->text, k ? "," : "");
@@ -206,7 +194,7 @@ enum plumb_code message_put_call(struct message_call *out, const struct plumb_ca
     buf_text(&out->text, ",\"kwargs\":{");
     for (size_t k = 0; k < call->n_kwargs && !code; k++) {
         buf_text(&out->text, k ? "," : "");
-        put_text(&out->text, call->kwargs[k].name);
+        json_put_string(&out->text, call->kwargs[k].name);
         buf_text(&out->text, ":");
         code = put_arg(out, &call->kwargs[k].value, err);
     }

@@ -157,6 +157,7 @@ enum plumb_code hdf5_writer_open(struct plumb_writer **writer, const char *path,
         free(self);
         return code;
     }
+    self->output.fresh = options->keep;
     char global_rank[32], local_rank[32];
     snprintf(global_rank, sizeof global_rank, "%" PRId64,
              options->global_rank < 0 ? -1 : options->global_rank);

@@ -50,8 +50,8 @@ static void make_header(struct buf *out, const char *descr, const struct plumb_t
     buf_free(&dict);
 }
 
-enum plumb_code plumb_npy_write(const char *path, const struct plumb_tensor *tensor,
-                                struct plumb_error *err)
+static enum plumb_code write_npy(const char *path, const struct plumb_tensor *tensor, bool fresh,
+                                 struct plumb_error *err)
 {
     const char *descr = descr_of(tensor->dtype);
     if (!descr) {
@@ -67,6 +67,7 @@ enum plumb_code plumb_npy_write(const char *path, const struct plumb_tensor *ten
                                          : output_open(&out, path, err);
     if (code)
         goto out;
+    out.fresh = fresh;
     code = output_bytes(&out, header.data, header.size, err);
     if (!code)
         code = output_tensor(&out, tensor, err);
@@ -79,4 +80,16 @@ out:
     if (code)
         plumb_error_in_file(err, path);
     return code;
+}
+
+enum plumb_code plumb_npy_write(const char *path, const struct plumb_tensor *tensor,
+                                struct plumb_error *err)
+{
+    return write_npy(path, tensor, false, err);
+}
+
+enum plumb_code plumb_npy_write_new(const char *path, const struct plumb_tensor *tensor,
+                                    struct plumb_error *err)
+{
+    return write_npy(path, tensor, true, err);
 }

@@ -128,7 +128,27 @@ enum plumb_code output_copy(struct output *out, const struct output *from, struc
     return code;
 }
 
-enum plumb_code output_commit(struct output *out, bool sync, struct plumb_error *err)
+bool output_claim(const char *from, const char *to)
+{
+    if (renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) == 0)
+        return true;
+    if (errno != EINVAL && errno != ENOSYS)
+        return false;
+    /* Not every file system knows that, and not every one has links. */
+    if (link(from, to) == 0) {
+        unlink(from);
+        return true;
+    }
+    if (errno == EEXIST)
+        return false;
+    if (faccessat(AT_FDCWD, to, F_OK, AT_SYMLINK_NOFOLLOW) == 0) {
+        errno = EEXIST;
+        return false;
+    }
+    return rename(from, to) == 0;
+}
+
+enum plumb_code output_end(struct output *out, bool sync, struct plumb_error *err)
 {
     enum plumb_code code = PLUMB_OK;
     if (sync && fsync(out->fd) != 0)
@@ -137,8 +157,20 @@ enum plumb_code output_commit(struct output *out, bool sync, struct plumb_error 
     if (close(out->fd) != 0 && !code)
         code = fail_errno(out, "write it", err);
     out->fd = -1;
-    if (!code && rename(out->temp, out->path) != 0)
+    return code;
+}
+
+enum plumb_code output_commit(struct output *out, bool sync, struct plumb_error *err)
+{
+    enum plumb_code code = output_end(out, sync, err);
+    bool named = !code && (out->fresh ? output_claim(out->temp, out->path)
+                                      : rename(out->temp, out->path) == 0);
+    if (!code && !named && out->fresh && errno == EEXIST) {
+        code = plumb_fail(err, PLUMB_E_ARG, "it exists, and is not replaced");
+        plumb_error_in_file(err, out->path);
+    } else if (!code && !named) {
         code = fail_errno(out, "rename it into place", err);
+    }
     if (!code) {
         free(out->temp);
         out->temp = NULL;

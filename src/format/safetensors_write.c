@@ -1,5 +1,5 @@
 #include "base/arena.h"
-#include "base/buf.h"
+#include "base/json_put.h"
 #include "base/map.h"
 #include "format/output.h"
 #include "format/writer.h"
@@ -28,31 +28,21 @@ static void release(struct safetensors_writer *self)
     free(self);
 }
 
-static void append_json_string(struct buf *out, const char *text)
-{
-    buf_text(out, "\"");
-    for (const char *c = text; *c; c++) {
-        if (*c == '"' || *c == '\\')
-            buf_printf(out, "\\%c", *c);
-        else if ((unsigned char)*c < ' ')
-            buf_printf(out, "\\u%04x", (unsigned)*c);
-        else
-            buf_append(out, c, 1);
-    }
-    buf_text(out, "\"");
-}
-
+/* The name as it stands in the header: two that differ only in what JSON cannot hold are one. */
 static enum plumb_code reserve_name(struct safetensors_writer *self, const char *name,
-                                    struct plumb_error *err)
+                                    const char **quoted, struct plumb_error *err)
 {
-    bool added;
+    bool added = false;
+    struct buf text = {0};
     if (strcmp(name, "__metadata__") == 0)
         return plumb_fail(err, PLUMB_E_ARG, "no tensor may be called __metadata__");
-    const char *copy = arena_copy(&self->arena, name, strlen(name));
-    if (!copy || !map_put(&self->names, copy, strlen(copy), &added))
+    json_put_string(&text, name);
+    *quoted = text.failed ? NULL : arena_copy(&self->arena, text.data, text.size);
+    buf_free(&text);
+    if (!*quoted || !map_put(&self->names, *quoted, strlen(*quoted), &added))
         return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
     if (!added)
-        return plumb_fail(err, PLUMB_E_ARG, "there already is a tensor called %s", name);
+        return plumb_fail(err, PLUMB_E_ARG, "there already is a tensor called %s", *quoted);
     return PLUMB_OK;
 }
 
@@ -67,14 +57,15 @@ static enum plumb_code add(struct plumb_writer *writer, const char *name, int64_
     if (!info->safetensors)
         return plumb_fail(err, PLUMB_E_UNSUPPORTED, "%s: a .safetensors file cannot hold %s", name,
                           info->name);
-    enum plumb_code code = reserve_name(self, name, err);
+    const char *quoted = NULL;
+    enum plumb_code code = reserve_name(self, name, &quoted, err);
     if (code)
         return code;
 
     struct buf *header = &self->header;
     uint64_t begin = self->spool.size, end = begin + plumb_tensor_bytes(tensor);
     buf_text(header, header->size ? "," : "{");
-    append_json_string(header, name);
+    buf_text(header, quoted);
     buf_printf(header, ":{\"dtype\":\"%s\",\"shape\":[", info->safetensors);
     for (unsigned i = 0; i < tensor->rank; i++)
         buf_printf(header, "%s%" PRId64, i ? "," : "", tensor->shape[i]);
@@ -116,7 +107,6 @@ enum plumb_code safetensors_writer_open(struct plumb_writer **writer, const char
                                         struct plumb_error *err)
 {
     static const struct writer_ops ops = {.add = add, .close = finish, .abort = abandon};
-    (void)options;
     struct safetensors_writer *self = calloc(1, sizeof *self);
     if (!self)
         return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
@@ -128,6 +118,7 @@ enum plumb_code safetensors_writer_open(struct plumb_writer **writer, const char
         release(self);
         return code;
     }
+    self->final.fresh = options->keep;
     *writer = &self->base;
     return PLUMB_OK;
 }

@@ -1,5 +1,7 @@
+#define _GNU_SOURCE
 #include "format/writer.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -31,9 +33,12 @@ enum plumb_code plumb_writer_open(struct plumb_writer **writer, const char *path
 {
     static const struct plumb_writer_options defaults = {.global_rank = -1, .local_rank = -1};
     opener *open = opener_of(path);
+    options = options ? options : &defaults;
+    char *target = options->keep ? NULL : realpath(path, NULL); /* a link stays a link */
     enum plumb_code code =
-        open ? open(writer, path, options ? options : &defaults, err)
+        open ? open(writer, target ? target : path, options, err)
              : plumb_fail(err, PLUMB_E_ARG, "plumb writes files that end in .safetensors or .h5");
+    free(target);
     if (code)
         plumb_error_in_file(err, path);
     return code;

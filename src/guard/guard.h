@@ -63,7 +63,6 @@ const char *op_short_name(const char *name, size_t *length);
 /* ---- The log (log.c) ------------------------------------------------------------------------- */
 
 /* Makes the folders that the file lies in; path is as it was afterwards. */
-void make_folders(char *path);
 
 enum plumb_code log_open(struct plumb_watch *watch, struct plumb_error *err);
 
@@ -78,8 +77,7 @@ void spell_tensor(struct buf *out, const struct plumb_tensor *tensor);
 void spell_shape(struct buf *out, const struct plumb_tensor *tensor);
 /* What an output is: a tensor, "3", "None"; lists in brackets. */
 void spell_arg(struct buf *out, const struct plumb_arg *arg);
-/* Text as a JSON string, and a number as JSON has it: what is not finite as a string. */
-void spell_json(struct buf *out, const char *text);
+/* A number as JSON has it: what is not finite as a string. */
 void spell_json_number(struct buf *out, double value);
 /* As Python's repr writes it. */
 void spell_number(struct buf *out, double value);

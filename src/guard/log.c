@@ -1,6 +1,8 @@
 /* The log of failures: a line each, written by one write() into a file opened for appending, so
  * that several processes may share it. */
 #define _GNU_SOURCE
+#include "base/folder.h"
+#include "base/json_put.h"
 #include "guard/guard.h"
 
 #include <errno.h>
@@ -9,15 +11,6 @@
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
-
-void make_folders(char *path)
-{
-    for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
-        *slash = '\0';
-        mkdir(path, 0777); /* when that fails, opening the file says why */
-        *slash = '/';
-    }
-}
 
 enum plumb_code log_open(struct plumb_watch *watch, struct plumb_error *err)
 {
@@ -28,7 +21,7 @@ enum plumb_code log_open(struct plumb_watch *watch, struct plumb_error *err)
     char *path = arena_copy(&watch->arena, watch->path, strlen(watch->path));
     if (!path)
         return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
-    make_folders(path);
+    folder_make_for(path, NULL); /* when that fails, opening the file says why */
     watch->log = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
     watch->log_is_own = watch->log >= 0;
     if (watch->log >= 0)
@@ -117,7 +110,7 @@ static void json_field(struct buf *out, const char *name, double value)
 static void json_text_field(struct buf *out, const char *name, const char *value)
 {
     buf_printf(out, ", \"%s\": ", name);
-    spell_json(out, value);
+    json_put_string(out, value);
 }
 
 static void json_line(struct buf *out, const struct plumb_watch_op *op,
@@ -126,7 +119,7 @@ static void json_line(struct buf *out, const struct plumb_watch_op *op,
 {
     struct buf text = {0};
     buf_text(out, "{\"op\": ");
-    spell_json(out, op->name);
+    json_put_string(out, op->name);
     buf_text(out, ", \"status\": \"FAIL\", \"inputs\": [");
     call_tensors(&about->call, add_json_input, out);
     buf_text(out, "]");

@@ -2,6 +2,8 @@
  * beside it outputs.json, of the same form, whose two entries hold what the kernel and what the
  * reference gave. */
 #define _GNU_SOURCE
+#include "base/folder.h"
+#include "base/json_put.h"
 #include "guard/guard.h"
 
 #include "plumb/write.h"
@@ -57,7 +59,7 @@ static void save_number(struct saver *s, double value)
 static void save_typed(struct saver *s, const char *type, const char *value)
 {
     buf_printf(&s->json, "{\"type\": \"%s\", \"value\": ", type);
-    spell_json(&s->json, value);
+    json_put_string(&s->json, value);
     buf_text(&s->json, "}");
 }
 
@@ -180,21 +182,21 @@ static void save_call(struct saver *s, const struct plumb_watch_op *op,
     const struct plumb_call *call = &about->call;
     save_head(s);
     buf_text(out, " \"precision_check\": {\"op\": ");
-    spell_json(out, op->full);
+    json_put_string(out, op->full);
     buf_text(out, ", \"error\": ");
-    spell_json(out, plumb_fault_name(verdict->fault));
+    json_put_string(out, plumb_fault_name(verdict->fault));
     buf_text(out, ", \"message\": ");
-    spell_json(out, verdict->message);
+    json_put_string(out, verdict->message);
     buf_text(out, ", \"rtol\": ");
     spell_number(out, verdict->rtol);
     buf_text(out, ", \"atol\": ");
     spell_number(out, verdict->atol);
     buf_printf(out, ", \"reference\": \"%s\", \"stack\": ", raised ? "float64" : "native");
-    spell_json(out, about->where ? about->where : "");
+    json_put_string(out, about->where ? about->where : "");
     buf_text(out, "},\n \"data\": {\n  ");
     char name[256];
     snprintf(name, sizeof name, "Aten.%s.0.forward", op->name);
-    spell_json(out, name);
+    json_put_string(out, name);
     buf_text(out, ": {\"input_args\": ");
     s->side = "input";
     s->tensors = 0;
@@ -202,7 +204,7 @@ static void save_call(struct saver *s, const struct plumb_watch_op *op,
     buf_text(out, ", \"input_kwargs\": {");
     for (size_t k = 0; k < call->n_kwargs; k++) {
         buf_text(out, k ? ", " : "");
-        spell_json(out, call->kwargs[k].name);
+        json_put_string(out, call->kwargs[k].name);
         buf_text(out, ": ");
         save_arg(s, &call->kwargs[k].value);
     }
@@ -223,11 +225,7 @@ static void make_folder(struct saver *s, const struct plumb_watch *watch,
     for (char *c = name; *c; c++)
         if (*c == '/' || *c == ':')
             *c = '_';
-    char above[1024];
-    const int length = snprintf(above, sizeof above, "%s", watch->save);
-    if (length > 0 && (size_t)length < sizeof above)
-        make_folders(above);
-    int failed = mkdir(watch->save, 0777) && errno != EEXIST;
+    bool failed = folder_make(watch->save, NULL) != PLUMB_OK;
     for (unsigned k = 0; !failed && k < MOST_FOLDERS; k++) {
         const int n = snprintf(s->folder, sizeof s->folder, "%s/%s.%u", watch->save, name, k);
         if (n < 0 || (size_t)n >= sizeof s->folder) {

@@ -61,23 +61,6 @@ void spell_arg(struct buf *out, const struct plumb_arg *arg)
     }
 }
 
-void spell_json(struct buf *out, const char *text)
-{
-    buf_text(out, "\"");
-    for (const char *c = text; *c; c++) {
-        const unsigned char byte = (unsigned char)*c;
-        if (byte == '"' || byte == '\\')
-            buf_printf(out, "\\%c", *c);
-        else if (byte == '\n')
-            buf_text(out, "\\n");
-        else if (byte < 0x20)
-            buf_printf(out, "\\u%04x", byte);
-        else
-            buf_append(out, c, 1);
-    }
-    buf_text(out, "\"");
-}
-
 void spell_json_number(struct buf *out, double value)
 {
     if (isfinite(value)) {

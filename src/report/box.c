@@ -1,5 +1,5 @@
 /* The table as boxed text for a terminal. */
-#include "report/utf8.h"
+#include "base/utf8.h"
 #include "report/writer.h"
 
 #include <stdlib.h>

@@ -1,6 +1,7 @@
-/* RFC 4180 with LF, UTF-8, quotes only where needed, and all digits of every number. */
+/* RFC 4180 with LF, UTF-8, quotes only where needed, and all digits of every number. What
+ * a terminal might obey is replaced. */
 #include "base/csv.h"
-#include "report/utf8.h"
+#include "base/utf8.h"
 #include "report/writer.h"
 
 void csv_write_text(struct sink *sink, const char *text)
@@ -14,17 +15,17 @@ void csv_write_text(struct sink *sink, const char *text)
         sink_char(sink, '\'');
     for (struct utf8_char c; *text; text += c.size) {
         size_t plain = 0;
-        while ((signed char)text[plain] > 0 && text[plain] != '"')
+        while (text[plain] >= 0x20 && text[plain] < 0x7f && text[plain] != '"')
             plain++;
         sink_write(sink, text, plain);
         text += plain;
         if (!*text)
             break;
         c = utf8_next(text);
-        if (!c.valid)
-            sink_text(sink, UTF8_REPLACEMENT);
-        else if (*text == '"')
+        if (*text == '"')
             sink_text(sink, "\"\"");
+        else if (utf8_width(c) < 0 && *text != '\n' && *text != '\t')
+            sink_text(sink, UTF8_REPLACEMENT);
         else
             sink_write(sink, text, c.size);
     }

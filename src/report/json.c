@@ -1,31 +1,19 @@
 /* {"columns": [title, ...], "rows": [{title: value, ..., "severity": "normal"}, ...]} */
 #include "base/arena.h"
-#include "report/utf8.h"
+#include "base/json_put.h"
 #include "report/writer.h"
 
 #include <math.h>
 
-static void write_string(struct sink *sink, const char *text)
+static void write_string(struct sink *sink, struct buf *scratch, const char *text)
 {
-    sink_char(sink, '"');
-    for (struct utf8_char c; *text; text += c.size) {
-        c = utf8_next(text);
-        if (!c.valid) {
-            sink_text(sink, UTF8_REPLACEMENT);
-        } else if (c.code < 0x20 || c.code == 0x7f) {
-            char escape[8];
-            snprintf(escape, sizeof escape, "\\u%04x", (unsigned)c.code);
-            sink_text(sink, escape);
-        } else {
-            if (*text == '"' || *text == '\\')
-                sink_char(sink, '\\');
-            sink_write(sink, text, c.size);
-        }
-    }
-    sink_char(sink, '"');
+    scratch->size = 0;
+    json_put_string(scratch, text);
+    if (!scratch->failed)
+        sink_write(sink, scratch->data, scratch->size);
 }
 
-static void write_value(struct sink *sink, const struct plumb_cell *cell,
+static void write_value(struct sink *sink, struct buf *scratch, const struct plumb_cell *cell,
                         const struct plumb_column *column)
 {
     char number[NUMBER_BYTES];
@@ -33,7 +21,8 @@ static void write_value(struct sink *sink, const struct plumb_cell *cell,
         sink_text(sink, "null");
     else if (cell->type == PLUMB_CELL_TEXT ||
              (cell->type == PLUMB_CELL_REAL && !isfinite(cell->as.real)))
-        write_string(sink, cell_exact(cell, column, number)); /* JSON has no NaN and no infinity */
+        write_string(sink, scratch,
+                     cell_exact(cell, column, number)); /* JSON has no NaN and no infinity */
     else
         sink_text(sink, cell_exact(cell, column, number));
 }
@@ -69,6 +58,7 @@ enum plumb_code json_write(const struct plumb_table *table, const struct plumb_t
     static const char *const severities[] = {"normal", "suspicious", "failed"};
     (void)look;
     struct arena arena = {0};
+    struct buf scratch = {0};
     size_t columns = plumb_table_columns(table), rows = plumb_table_rows(table);
     const char **keys = make_keys(&arena, table);
     if (!keys) {
@@ -80,15 +70,16 @@ enum plumb_code json_write(const struct plumb_table *table, const struct plumb_t
     for (size_t i = 0; i < columns; i++) {
         if (i)
             sink_text(sink, ", ");
-        write_string(sink, keys[i]);
+        write_string(sink, &scratch, keys[i]);
     }
     sink_text(sink, "],\n \"rows\": [");
     for (size_t row = 0; row < rows; row++) {
         sink_text(sink, row ? ",\n  {" : "\n  {");
         for (size_t i = 0; i < columns; i++) {
-            write_string(sink, keys[i]);
+            write_string(sink, &scratch, keys[i]);
             sink_text(sink, ": ");
-            write_value(sink, plumb_table_cell(table, row, i), plumb_table_column(table, i));
+            write_value(sink, &scratch, plumb_table_cell(table, row, i),
+                        plumb_table_column(table, i));
             sink_text(sink, ", ");
         }
         sink_text(sink, "\"severity\": \"");
@@ -97,5 +88,7 @@ enum plumb_code json_write(const struct plumb_table *table, const struct plumb_t
     }
     sink_text(sink, "]}\n");
     arena_free(&arena);
-    return PLUMB_OK;
+    bool failed = scratch.failed;
+    buf_free(&scratch);
+    return failed ? PLUMB_E_NOMEM : PLUMB_OK;
 }

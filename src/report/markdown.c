@@ -1,5 +1,5 @@
 /* A GitHub table. Texts are escaped such that they show as they are and nothing else. */
-#include "report/utf8.h"
+#include "base/utf8.h"
 #include "report/writer.h"
 
 #include <ctype.h>

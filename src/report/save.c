@@ -120,13 +120,13 @@ struct content {
     const struct plumb_table_look *look;
 };
 
-/* Writes the content into fd, and closes it. name is where fd is, in folder. */
+/* Writes the content into fd, and closes it. name is where fd is. */
 static enum plumb_code write_into(const struct content *content, int fd, const char *name,
-                                  const char *folder, struct plumb_error *err)
+                                  struct plumb_error *err)
 {
     enum plumb_code code;
     if (content->format == PLUMB_TABLE_XLSX) {
-        code = xlsx_write(content->sheets, content->count, name, folder, err);
+        code = xlsx_write(content->sheets, content->count, name, err);
         if (code == PLUMB_OK && !sync_to_disk(fd))
             code = plumb_fail(err, PLUMB_E_IO, "cannot write: %s", strerror(errno));
         close(fd);
@@ -167,7 +167,7 @@ static enum plumb_code save_in_place(const struct content *content, const char *
     int fd = open(path, O_WRONLY | O_CLOEXEC);
     if (fd < 0)
         return fail_errno(err, path, "open it");
-    enum plumb_code code = write_into(content, fd, path, NULL, err);
+    enum plumb_code code = write_into(content, fd, path, err);
     if (code != PLUMB_OK)
         plumb_error_in_file(err, path);
     return code;
@@ -203,7 +203,7 @@ static enum plumb_code save(const struct content *content, const char *path,
     }
     if (exists)
         (void)!fchmod(fd, old.st_mode & 07777);
-    code = write_into(content, fd, temporary, folder, err);
+    code = write_into(content, fd, temporary, err);
     if (code == PLUMB_OK && rename(temporary, final) != 0)
         code = fail_errno(err, path, "rename the finished file to it");
     if (code == PLUMB_OK)

@@ -19,9 +19,9 @@ enum plumb_code markdown_write(const struct plumb_table *table, const struct plu
 /* One cell of a CSV file: quoted where needed, made harmless where a spreadsheet would run it. */
 void csv_write_text(struct sink *sink, const char *text);
 
-/* Writes a workbook to path, which is in folder, where further temporary files may be made. */
+/* Writes a workbook to path; temporary files are made in PATH.parts. */
 enum plumb_code xlsx_write(const struct plumb_sheet *sheets, size_t count, const char *path,
-                           const char *folder, struct plumb_error *err);
+                           struct plumb_error *err);
 
 /* A cell as people or programs see it: its own text, or a number put into scratch; "" when
  * empty. */

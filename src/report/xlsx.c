@@ -2,13 +2,18 @@
  * library prints; Excel itself shows 15. */
 #define _GNU_SOURCE
 #include "base/buf.h"
-#include "report/utf8.h"
+#include "base/utf8.h"
 #include "report/writer.h"
 
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <locale.h>
 #include <math.h>
 #include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 #include <xlsxwriter.h>
 
 enum {
@@ -258,11 +263,10 @@ out:;
     return w.error == LXW_NO_ERROR ? PLUMB_OK : report(w.error, saved_errno, err);
 }
 
-enum plumb_code xlsx_write(const struct plumb_sheet *sheets, size_t count, const char *path,
-                           const char *folder, struct plumb_error *err)
+/* The library prints numbers as the locale has them; a workbook with decimal commas is broken. */
+static enum plumb_code write_plainly(const struct plumb_sheet *sheets, size_t count,
+                                     const char *path, const char *folder, struct plumb_error *err)
 {
-    /* The library prints numbers as the locale has them; a workbook with decimal commas is
-     * broken. */
     locale_t c_locale = newlocale(LC_NUMERIC_MASK, "C", (locale_t)0);
     if (!c_locale)
         return plumb_fail(err, PLUMB_E_NOMEM, "out of memory while writing the workbook");
@@ -270,5 +274,71 @@ enum plumb_code xlsx_write(const struct plumb_sheet *sheets, size_t count, const
     enum plumb_code code = write_workbook(sheets, count, path, folder, err);
     uselocale(before);
     freelocale(c_locale);
+    return code;
+}
+
+/* What the child said before it ended. */
+static enum plumb_code hear(int from, pid_t child, struct plumb_error *err)
+{
+    struct plumb_error said = {0};
+    size_t got = 0;
+    for (ssize_t n; got < sizeof said; got += (size_t)n) {
+        n = read(from, (char *)&said + got, sizeof said - got);
+        if (n < 0 && errno == EINTR)
+            n = 0;
+        else if (n <= 0)
+            break;
+    }
+    int status = 0;
+    while (waitpid(child, &status, 0) < 0 && errno == EINTR)
+        continue;
+    if (got < sizeof said)
+        return plumb_fail(err, PLUMB_E_NOMEM,
+                          "cannot write the workbook: libxlsxwriter died, as it does when memory "
+                          "runs out");
+    return said.code ? plumb_fail(err, said.code, "%s", said.message) : PLUMB_OK;
+}
+
+/* The library does not survive every allocation that fails, so it works in a process of its own. */
+static enum plumb_code write_in_child(const struct plumb_sheet *sheets, size_t count,
+                                      const char *path, const char *folder, struct plumb_error *err)
+{
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) != 0)
+        return plumb_fail(err, PLUMB_E_IO, "cannot make a pipe: %s", strerror(errno));
+    pid_t child = fork();
+    if (child == 0) {
+        struct plumb_error said = {0};
+        said.code = write_plainly(sheets, count, path, folder, &said);
+        _exit(write(ends[1], &said, sizeof said) != (ssize_t)sizeof said);
+    }
+    int reason = errno;
+    close(ends[1]);
+    enum plumb_code code =
+        child < 0 ? plumb_fail(err, PLUMB_E_NOMEM, "cannot start a process: %s", strerror(reason))
+                  : hear(ends[0], child, err);
+    close(ends[0]);
+    return code;
+}
+
+enum plumb_code xlsx_write(const struct plumb_sheet *sheets, size_t count, const char *path,
+                           struct plumb_error *err)
+{
+    char *folder = NULL; /* for what the library puts aside; a dead library leaves it there */
+    if (asprintf(&folder, "%s.parts", path) < 0)
+        return plumb_fail(err, PLUMB_E_NOMEM, "out of memory while writing the workbook");
+    enum plumb_code code = PLUMB_OK;
+    if (mkdir(folder, 0700) != 0)
+        code =
+            plumb_fail(err, PLUMB_E_IO, "cannot make the folder %s: %s", folder, strerror(errno));
+    if (!code)
+        code = write_in_child(sheets, count, path, folder, err);
+    DIR *dir = opendir(folder);
+    for (const struct dirent *entry; dir && (entry = readdir(dir));)
+        unlinkat(dirfd(dir), entry->d_name, 0); /* "." and ".." are no files */
+    if (dir)
+        closedir(dir);
+    rmdir(folder);
+    free(folder);
     return code;
 }

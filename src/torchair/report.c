@@ -2,7 +2,7 @@
 #include "torchair/report.h"
 
 #include "base/buf.h"
-#include "report/utf8.h"
+#include "base/utf8.h"
 
 #include <inttypes.h>
 #include <math.h>

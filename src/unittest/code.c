@@ -1,7 +1,7 @@
 #include "unittest/code.h"
 
+#include "base/utf8.h"
 #include "report/number.h"
-#include "report/utf8.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -31,7 +31,7 @@ static void test_setup(void **state)
     assert_true(message_put_setup(&text, &setup));
     assert_string_equal(text.data,
                         "{\"version\":1,\"device\":\"cuda:0\",\"threads\":2,\"memory\":1024,"
-                        "\"jit\":false,\"imports\":[\"my_ops\",\"a \\\"b\\\"\\\\c\\u000a.py\"]}");
+                        "\"jit\":false,\"imports\":[\"my_ops\",\"a \\\"b\\\"\\\\c\\n.py\"]}");
     buf_free(&text);
 }
 
@@ -78,7 +78,7 @@ static void test_every_kind_of_argument(void **state)
         "{\"tensor\":{\"dtype\":\"float32\",\"at\":0,\"grad\":true,\"shape\":[2,3]}},"
         "[{\"tensor\":{\"dtype\":\"bfloat16\",\"at\":64,\"grad\":false,\"shape\":[0]}},true],"
         "{\"slice\":[-1,null,null]},{\"ellipsis\":true},1.0000000000000001e-01,-Infinity,NaN,"
-        "\"it's\\u0009\\\"ä\\\"\",{\"dtype\":\"float16\"},{\"device\":\"npu:0\"},{\"other\":\"\"},"
+        "\"it's\\t\\\"ä\\\"\",{\"dtype\":\"float16\"},{\"device\":\"npu:0\"},{\"other\":\"\"},"
         "{\"integer\":\"-123456789012345678901\"},{\"other\":\"ProcessGroup\"}],"
         "\"grads\":[null,{\"dtype\":\"float32\",\"at\":64,\"grad\":false,\"shape\":[]}],"
         "\"kwargs\":{\"out\":{\"tensor\":{\"dtype\":\"float32\",\"at\":128,\"grad\":false,"

@@ -92,7 +92,7 @@ static void csv_texts(void **state)
         {"-2+3", "'-2+3"},
         {"@SUM(A1)", "'@SUM(A1)"},
         {"\t=1", "'\t=1"},
-        {"\r=1", "\"'\r=1\""},
+        {"\r=1", "\"'\xef\xbf\xbd=1\""},
         {"-", "-"},
         {"-1.5", "-1.5"},
         {"+.5e-07", "+.5e-07"},
@@ -129,7 +129,7 @@ static void json_values(void **state)
                 "{\"columns\": [\"Index\", \"Name\", \"Value\", \"Mean\"],\n \"rows\": [\n"
                 "  {\"Index\": 0, \"Name\": \"a\", \"Value\": 1, \"Mean\": 1.0, "
                 "\"severity\": \"normal\"},\n"
-                "  {\"Index\": 1, \"Name\": \"q\\\"b\\\\\\u000a\\u001b/\\u007f\", \"Value\": 0.1, "
+                "  {\"Index\": 1, \"Name\": \"q\\\"b\\\\\\n\\u001b/\\u007f\", \"Value\": 0.1, "
                 "\"Mean\": 0.1, \"severity\": \"suspicious\"},\n"
                 "  {\"Index\": 2, \"Name\": \"\xe5\xb1\x82\xef\xbf\xbd\", \"Value\": \"NaN\", "
                 "\"Mean\": \"NaN\", \"severity\": \"failed\"},\n"

@@ -1,6 +1,6 @@
 /* UTF-8 from people we do not trust: names out of dumps end up on terminals. */
-#ifndef REPORT_UTF8_H
-#define REPORT_UTF8_H
+#ifndef BASE_UTF8_H
+#define BASE_UTF8_H
 
 #include <stdbool.h>
 #include <stddef.h>

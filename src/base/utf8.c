@@ -1,4 +1,4 @@
-#include "report/utf8.h"
+#include "base/utf8.h"
 
 struct utf8_char utf8_next(const char *text)
 {
