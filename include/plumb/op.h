@@ -67,6 +67,7 @@ struct plumb_call {
                                                 an output has none. No grads: forward only */
     size_t n_grads;
     const struct plumb_draws *draws; /* NULL: from a fixed seed */
+    size_t memory; /* what it may take, in bytes; 0: three quarters of what this process may */
     bool origin_rules; /* where the benchmark functions of msProbe depart from what the fused
                           operators document (attention's scale and bands, an epsilon): as those */
 };

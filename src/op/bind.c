@@ -36,6 +36,8 @@ static const char *read_type(const char *s, struct op_param *param)
         return NULL;
     param->type = type_words[k].type;
     s += length;
+    param->none_items = s[0] == '?' && s[1] == '[';
+    s += param->none_items;
     if (*s == '[') {
         param->type = param->type == PARAM_TENSOR ? PARAM_TENSORS
                       : param->type == PARAM_INT  ? PARAM_INTS
@@ -194,6 +196,11 @@ static bool fits_list(const struct plumb_arg *arg, bool (*fits)(const struct plu
     return true;
 }
 
+static bool is_tensor(const struct plumb_arg *arg)
+{
+    return arg->kind == PLUMB_ARG_TENSOR;
+}
+
 static bool is_tensor_or_none(const struct plumb_arg *arg)
 {
     return arg->kind == PLUMB_ARG_TENSOR || arg->kind == PLUMB_ARG_NONE;
@@ -212,7 +219,7 @@ static bool fits(const struct op_param *param, const struct plumb_arg *arg)
     case PARAM_TENSOR:
         return arg->kind == PLUMB_ARG_TENSOR;
     case PARAM_TENSORS:
-        return fits_list(arg, is_tensor_or_none);
+        return fits_list(arg, param->none_items ? is_tensor_or_none : is_tensor);
     case PARAM_OPERAND:
         return arg->kind == PLUMB_ARG_TENSOR || is_number(arg);
     case PARAM_NUMBER:
@@ -294,10 +301,10 @@ static bool misfit_type(struct misfit *why, const struct op_param *param,
         param->type == PARAM_TENSORS || param->type == PARAM_INTS || param->type == PARAM_FLOATS;
     char detail[60] = "";
     if (arg->kind == PLUMB_ARG_LIST && lists) {
-        bool (*item_fits)(const struct plumb_arg *) = param->type == PARAM_TENSORS
-                                                          ? is_tensor_or_none
-                                                      : param->type == PARAM_INTS ? is_int_or_none
-                                                                                  : is_number;
+        bool (*item_fits)(const struct plumb_arg *) = param->type == PARAM_INTS     ? is_int_or_none
+                                                      : param->type == PARAM_FLOATS ? is_number
+                                                      : param->none_items ? is_tensor_or_none
+                                                                          : is_tensor;
         size_t k = 0;
         while (k < arg->n_items && item_fits(&arg->items[k]))
             k++;

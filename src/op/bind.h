@@ -6,7 +6,8 @@
  * A signature that starts with a prefix serves that prefix only. Types:
  *
  *     Tensor    a tensor                       Operand  a tensor or a number
- *     Tensor[]  a list of tensors or None      number   int, float, bool, or a 0-d tensor
+ *     Tensor[]  a list of tensors              number   int, float, bool, or a 0-d tensor
+ *     Tensor?[] a list of tensors or None
  *     int bool float str dtype                 float also takes an int, int also a bool
  *     int[]     a list of ints, or one int     int[2]   the same; one int stands for two
  *     int[]...  the rest of the positional arguments, or one list
@@ -41,6 +42,7 @@ struct op_param {
     size_t names_length;
     enum param_type type;
     bool optional, rest, keyword_only;
+    bool none_items;   /* Tensor?[] */
     unsigned expand;   /* int[2]: 2 */
     const char *given; /* default text or NULL, not terminated */
     size_t given_length;

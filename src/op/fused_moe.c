@@ -346,7 +346,7 @@ const struct op_def op_fused_moe[] = {
      "export_for_source_row|expert_for_source_row, int? drop_pad_mode=0)",
      run_finalize, 0, "skip1 + skip2 + sum over k of scales (rows + bias)"},
     {"npu_grouped_matmul npu_grouped_matmu",
-     "npu_grouped_matmul(Tensor[] x, Tensor[] weight, *, Tensor[]? bias=None, any scale=None, any "
+     "npu_grouped_matmul(Tensor[] x, Tensor[] weight, *, Tensor?[]? bias=None, any scale=None, any "
      "offset=None, any antiquant_scale=None, any antiquant_offset=None, any per_token_scale=None, "
      "any group_list=None, any activation_input=None, any activation_quant_scale=None, any "
      "activation_quant_offset=None, int? split_item=0, int? group_type=None, int? "

@@ -457,9 +457,9 @@ const struct op_def op_index[] = {
      "x[index]: numbers, slices, None, ..., masks, index tensors and lists"},
     {"__setitem__", "__setitem__(Tensor input|self, any index|key, Operand value)", run_setitem, 0,
      "x after x[index] = value"},
-    {"index _unsafe_index", "index(Tensor input|self, Tensor[] indices)", run_index, 0, NULL},
+    {"index _unsafe_index", "index(Tensor input|self, Tensor?[] indices)", run_index, 0, NULL},
     {"index_put index_put_ _unsafe_index_put _index_put_impl_",
-     "index_put(Tensor input|self, Tensor[] indices, Operand values, bool accumulate=False, bool "
+     "index_put(Tensor input|self, Tensor?[] indices, Operand values, bool accumulate=False, bool "
      "unsafe=False)",
      run_index_put, 0, NULL},
     {0},

@@ -191,8 +191,9 @@ static struct val *permutation(struct op *o, const struct val *lu, const struct 
 {
     int64_t shape[OP_RANK];
     const int64_t m = lu->shape[lu->rank - 2], n = lu->shape[lu->rank - 1], k = m < n ? m : n;
-    if (!pivots || !pivots->i || pivots->rank + 1 != lu->rank ||
-        pivots->shape[pivots->rank - 1] != k)
+    if (!pivots || !pivots->i || !lu->f || pivots->rank + 1 != lu->rank ||
+        pivots->shape[pivots->rank - 1] != k ||
+        memcmp(pivots->shape, lu->shape, (lu->rank - 2) * sizeof *shape) != 0)
         return op_fail(o, PLUMB_E_ARG, "%s: the pivots do not fit the factors", o->call->name);
     memcpy(shape, lu->shape, lu->rank * sizeof *shape);
     shape[lu->rank - 1] = m;

@@ -216,8 +216,8 @@ struct val *v_narrow(struct op *o, struct val *x, unsigned dim, int64_t start, i
     if (!x)
         return NULL;
     if (dim >= x->rank || start < 0 || length < 0 || start > x->shape[dim] - length)
-        return op_fail(o, PLUMB_E_ARG, "%s: elements %lld to %lld of dimension %u do not exist",
-                       o->call->name, (long long)start, (long long)start + length, dim);
+        return op_fail(o, PLUMB_E_ARG, "%s: dimension %u has no %lld elements from %lld on",
+                       o->call->name, dim, (long long)length, (long long)start);
     int64_t shape[OP_RANK], stride[OP_RANK];
     dense_strides(x, stride);
     memcpy(shape, x->shape, x->rank * sizeof *shape);

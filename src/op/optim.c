@@ -399,12 +399,12 @@ const struct op_def op_optim[] = {
     {"adamw", "adamw" PLAIN, run_adamw, OP_NO_GRAD,
      "parameters, first and second moments, with amsgrad the largest second ones, and steps"},
     {"_fused_sgd _fused_sgd_",
-     "_fused_sgd(Tensor[] input|self, Tensor[] grads, Tensor[] momentum_buffer_list, *, float "
+     "_fused_sgd(Tensor[] input|self, Tensor[] grads, Tensor?[] momentum_buffer_list, *, float "
      "weight_decay, float momentum, number lr, float dampening, bool nesterov, bool maximize, bool "
      "is_first_step, Tensor? grad_scale=None, Tensor? found_inf=None)",
      run_sgd, OP_NO_GRAD, "parameters, gradients and, with momentum, its buffers"},
     {"sgd",
-     "sgd(Tensor[] input|self|params, Tensor[] grads|d_p_list, Tensor[] momentum_buffer_list, "
+     "sgd(Tensor[] input|self|params, Tensor[] grads|d_p_list, Tensor?[] momentum_buffer_list, "
      "bool? has_sparse_grad=None, bool? foreach=None, bool? fused=None, Tensor? grad_scale=None, "
      "Tensor? found_inf=None, *, float weight_decay, float momentum, number lr, float dampening, "
      "bool nesterov, bool maximize)",

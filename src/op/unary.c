@@ -181,7 +181,7 @@ static void run_round(struct op *o)
         op_return(o, elem_unary(o, x, &round_fn, NULL, 0));
         return;
     }
-    const real power = pow(R(10), (real)(decimals < 0 ? -decimals : decimals));
+    const real power = pow(R(10), decimals < 0 ? -(real)decimals : (real)decimals);
     op_return(o, elem_unary(o, x, decimals > 0 ? &round_up_fn : &round_down_fn, &power, 1));
 }
 

@@ -52,7 +52,7 @@ void op_begin(struct op *o, const struct plumb_call *call, bool raised, struct a
                      .arena = arena,
                      .result = result,
                      .err = err,
-                     .limit = memory_limit()};
+                     .limit = call->memory ? call->memory : memory_limit()};
 }
 
 /* Sizes behind an empty dimension must multiply to something sensible as well: strides are made of
