@@ -37,7 +37,9 @@ struct plumb_comparison {
     struct plumb_table *table;
     size_t compared;                   /* pairs whose values were compared */
     size_t passed, suspicious, failed; /* of the compared; suspicious ones passed too */
-    size_t unmatched;                  /* records without a partner */
+    size_t unjudged;   /* of the compared, too: neither passed nor failed, since what is known about
+                       * them, NaN on both sides for one, tells nothing */
+    size_t unmatched;  /* records without a partner */
     size_t unreadable; /* pairs that could not be compared: unreadable, shapes differ, ... */
     size_t worst_row, first_failing_row; /* rows of the unsorted table, or PLUMB_NO_RECORD */
     char *closing; /* the closing line(s) for people: counts, worst, first failure, advice */

@@ -33,6 +33,13 @@ enum plumb_statistic {
     PLUMB_STATISTICS
 };
 
+/* What plumb condense keeps of a tensor besides its statistics. */
+struct plumb_kept {
+    uint64_t nan, pos_inf, neg_inf;              /* how many values are not finite */
+    struct plumb_value finite[PLUMB_STATISTICS]; /* of the others, where there are both kinds */
+    const char *crc32; /* of the elements in C order and native byte order, 8 hex digits; or NULL */
+};
+
 /* What a capture wrote down about a tensor, or about an argument that is none. */
 struct plumb_recorded {
     bool tensor;               /* else value is all there is */
@@ -43,10 +50,11 @@ struct plumb_recorded {
     struct plumb_value statistic[PLUMB_STATISTICS];
     struct plumb_value deviation; /* of the sample; captures do not write it, plumb condense does */
     bool exact; /* by plumb condense: not rounded to the tensor's type, and there for every type */
-    const char *checksum;     /* or NULL */
-    const char *data_name;    /* of the payload's file, or NULL */
-    const char *parent;       /* the call that this one was made in, or NULL */
-    const char *const *stack; /* lines, the last one followed by NULL; or NULL */
+    const struct plumb_kept *kept; /* by plumb condense; or NULL */
+    const char *checksum;          /* or NULL */
+    const char *data_name;         /* of the payload's file, or NULL */
+    const char *parent;            /* the call that this one was made in, or NULL */
+    const char *const *stack;      /* lines, the last one followed by NULL; or NULL */
 };
 
 /* One tensor of a run. All pointers belong to the run. */

@@ -71,10 +71,10 @@ static PyObject *from_comparison(struct plumb_comparison *comparison)
         return NULL;
     }
     return Py_BuildValue(
-        "NN{snsnsnsnsnsn}", table, lines, "compared", (Py_ssize_t)comparison->compared, "passed",
+        "NN{snsnsnsnsnsnsn}", table, lines, "compared", (Py_ssize_t)comparison->compared, "passed",
         (Py_ssize_t)comparison->passed, "suspicious", (Py_ssize_t)comparison->suspicious, "failed",
-        (Py_ssize_t)comparison->failed, "unmatched", (Py_ssize_t)comparison->unmatched,
-        "unreadable", (Py_ssize_t)comparison->unreadable);
+        (Py_ssize_t)comparison->failed, "unjudged", (Py_ssize_t)comparison->unjudged, "unmatched",
+        (Py_ssize_t)comparison->unmatched, "unreadable", (Py_ssize_t)comparison->unreadable);
 }
 
 static PyObject *compare_runs(PyObject *module, PyObject *args, PyObject *kwargs)

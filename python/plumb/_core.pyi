@@ -94,7 +94,7 @@ def compare_runs(target: str, golden: str, standard: Optional[str] = None, setti
                  metrics: Optional[str] = None, match: Optional[str] = None, wide: bool = False,
                  ) -> Tuple[Table, str, Dict[str, int]]:
     """What `plumb compare` does: the table, the closing lines, and the counts compared, passed,
-    suspicious, failed, unmatched, unreadable."""
+    suspicious, failed, unjudged, unmatched, unreadable."""
 def summarise_run(path: str) -> Table: ...
 
 # -- Writing ---------------------------------------------------------------------------------------

@@ -63,7 +63,7 @@ class Listing:
 
 class Report(Listing):
     """The result of a comparison: true when nothing failed. `counts` says how many were compared,
-    passed, suspicious, failed, unmatched and unreadable."""
+    passed, suspicious, failed, unjudged (neither), unmatched and unreadable."""
 
     def __init__(self, table: Table, closing: str, counts: Dict[str, int]) -> None:
         super().__init__(table, closing)
@@ -121,7 +121,7 @@ def _compare_memory(target: Any, golden: Any, standard: Optional[str],
                     settings: Dict[str, Any]) -> Report:
     table = Table(_COLUMNS)
     counts = dict.fromkeys(
-        ("compared", "passed", "suspicious", "failed", "unmatched", "unreadable"), 0)
+        ("compared", "passed", "suspicious", "failed", "unjudged", "unmatched", "unreadable"), 0)
     first: Optional[Tuple[str, str]] = None
     for name, result in pairs.judge_all(target, golden, standard, settings):
         counts[result.count] += 1

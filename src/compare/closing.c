@@ -32,9 +32,10 @@ static void count_rows(struct plumb_comparison *out, const struct comparison *co
             continue;
         }
         out->compared++;
-        out->passed += !failed;
         out->failed += failed;
-        out->suspicious += row->verdict.severity == PLUMB_SUSPICIOUS;
+        out->unjudged += row->unjudged;
+        out->passed += !failed && !row->unjudged;
+        out->suspicious += row->verdict.severity == PLUMB_SUSPICIOUS && !row->unjudged;
         if (out->worst_row == PLUMB_NO_RECORD ||
             worse(row->distance, comparison->rows[out->worst_row].distance))
             out->worst_row = i;
@@ -165,6 +166,8 @@ enum plumb_code compare_closing(struct plumb_comparison *out, const struct compa
     if (out->suspicious)
         buf_printf(&text, " (%zu suspicious)", out->suspicious);
     put_count(&text, ", ", out->failed, "fail");
+    if (out->unjudged)
+        put_count(&text, ", ", out->unjudged, "suspicious and not judged");
     put_count(&text, "; ", out->unmatched, "unmatched");
     if (out->unreadable)
         put_count(&text, ", ", out->unreadable, "not comparable");

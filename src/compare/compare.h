@@ -20,6 +20,7 @@ struct row {
     bool compared;
     bool has_differences; /* its place among the comparison's is filled */
     bool integers;        /* both sides: they have no ULPs */
+    bool unjudged;        /* what is known of it tells nothing: it neither passes nor fails */
     struct plumb_verdict verdict;
     double distance; /* relative Euclidean: which row is worst */
     double max_rel;  /* for jumps */
@@ -58,10 +59,34 @@ void compare_plan(struct comparison *comparison);
 /* Compares and judges the pairs that are not compared by their tensors. */
 enum plumb_code compare_recorded(struct comparison *comparison, struct plumb_error *err);
 
-/* Fills differences and judges the row by them; of comparison, only stat_limit is looked at. */
-void compare_judge_statistics(const struct comparison *comparison, struct row *row,
-                              const struct plumb_value *target, const struct plumb_value *golden,
+/* What is known about one side of a pair without its values. */
+struct account {
+    const struct plumb_value *statistic; /* PLUMB_STATISTICS of them */
+    const struct plumb_kept *kept;       /* or NULL */
+    const char *checksum;                /* of a capture, or NULL */
+    bool exact;                          /* by plumb condense */
+};
+
+struct evidence {
+    struct account side[2]; /* target, golden */
+    uint64_t count;         /* elements; 0: unknown */
+    bool same_type;         /* else checksums cannot be equal */
+    bool integers;          /* or bool */
+    double limit;           /* of relative differences */
+};
+
+/* Fills differences and judges the row by all of the evidence. */
+void compare_judge_statistics(struct row *row, const struct evidence *evidence,
                               struct difference *differences);
+
+void compare_judge_checksums(struct row *row, const char *target, const char *golden);
+
+/* The verdict of a row that was compared. */
+void compare_decide(struct row *row, enum plumb_severity severity, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* 'f', 'i' or 'b' or 'c': floats, integers, bool, complex; '?' is unknown. */
+char compare_kind(const struct plumb_record *record);
 
 /* Its cell, absolute or relative. False when out of memory. */
 bool compare_set_difference(struct plumb_table *table, size_t column,

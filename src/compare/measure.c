@@ -1,21 +1,12 @@
 #define _GNU_SOURCE
 #include "compare/measure.h"
 
-#include "metric/crc.h"
-#include "metric/stats.h"
+#include "metric/kept.h"
 
 #include <inttypes.h>
-#include <libdeflate.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-struct state {
-    struct stats_state stats;
-    uint32_t crc;
-    uint64_t words; /* all of them, exclusive-ored */
-};
 
 struct session {
     struct measured *measured;
@@ -32,65 +23,19 @@ static enum plumb_code accept(void *context, size_t item, const struct plumb_pay
     return PLUMB_OK;
 }
 
-static void add_complex(struct state *state, const struct kernels *kernels,
-                        const struct plumb_tensor *tensor, uint64_t first, uint64_t end)
-{
-    double parts[2 * PLUMB_METRIC_BLOCK], size[PLUMB_METRIC_BLOCK];
-    for (uint64_t at = first; at < end;) {
-        size_t n = end - at < PLUMB_METRIC_BLOCK ? (size_t)(end - at) : PLUMB_METRIC_BLOCK;
-        plumb_tensor_to_f64(tensor, at, n, parts);
-        for (size_t i = 0; i < n; i++)
-            size[i] = hypot(parts[2 * i], parts[2 * i + 1]);
-        stats_values(&state->stats, kernels, size, n);
-        at += n;
-    }
-}
-
-/* Parts begin at multiples of 2^20 elements, so at multiples of 8 bytes for every type. */
-static void add_checksums(struct state *state, const struct plumb_tensor *tensor, uint64_t first,
-                          uint64_t end)
-{
-    unsigned bits = plumb_dtype_info(tensor->dtype)->bits;
-    uint64_t block[PLUMB_METRIC_BLOCK * 2]; /* elements of up to 16 bytes */
-    uint32_t crc = 0;
-    for (uint64_t at = first; at < end;) {
-        size_t n = end - at < PLUMB_METRIC_BLOCK ? (size_t)(end - at) : PLUMB_METRIC_BLOCK;
-        size_t bytes = (n * bits + 7) / 8;
-        memset((unsigned char *)block + bytes / 8 * 8, 0, bytes % 8 ? 8 : 0);
-        plumb_tensor_gather(tensor, at, n, block);
-        crc = libdeflate_crc32(crc, block, bytes);
-        for (size_t i = 0; i < (bytes + 7) / 8; i++)
-            state->words ^= block[i];
-        at += n;
-    }
-    uint64_t total = (tensor->count * bits + 7) / 8;
-    state->crc = crc_contribution(crc, total - (end * bits + 7) / 8);
-}
-
 static void *part(void *context, const struct plumb_payload *payloads, uint64_t first,
                   uint64_t count)
 {
     const struct session *session = context;
-    const struct plumb_tensor *tensor = &payloads[0].tensor;
-    struct state *state = calloc(1, sizeof *state);
-    if (!state || first >= tensor->count)
-        return state;
-    uint64_t end = count < tensor->count - first ? first + count : tensor->count;
-    if (plumb_dtype_info(tensor->dtype)->kind == PLUMB_KIND_COMPLEX)
-        add_complex(state, &session->kernels, tensor, first, end);
-    else
-        stats_tensor(&state->stats, &session->kernels, tensor, first, count);
-    add_checksums(state, tensor, first, end);
+    struct kept_state *state = calloc(1, sizeof *state);
+    if (state)
+        kept_tensor(state, &session->kernels, &payloads[0].tensor, first, count);
     return state;
 }
 
 static void merge(void *state, const void *other)
 {
-    struct state *all = state;
-    const struct state *more = other;
-    stats_merge(&all->stats, &more->stats);
-    all->crc ^= more->crc;
-    all->words ^= more->words;
+    kept_merge(state, other);
 }
 
 static struct plumb_value number(double value)
@@ -103,6 +48,14 @@ static struct plumb_value word(bool value)
     return (struct plumb_value){.kind = PLUMB_VALUE_WORD, .text = value ? "True" : "False"};
 }
 
+static void set_all(struct plumb_value *out, const struct plumb_stats *stats)
+{
+    out[PLUMB_STATISTIC_MAX] = number(stats->max);
+    out[PLUMB_STATISTIC_MIN] = number(stats->min);
+    out[PLUMB_STATISTIC_MEAN] = number(stats->mean);
+    out[PLUMB_STATISTIC_NORM] = number(stats->norm);
+}
+
 static void set_statistics(struct measured *measured, const struct plumb_tensor *tensor,
                            const struct plumb_stats *stats)
 {
@@ -111,10 +64,7 @@ static void set_statistics(struct measured *measured, const struct plumb_tensor 
     if (!stats->count)
         return;
     if (measured->wanted & MEASURE_EXACT) {
-        out[PLUMB_STATISTIC_MAX] = number(stats->max);
-        out[PLUMB_STATISTIC_MIN] = number(stats->min);
-        out[PLUMB_STATISTIC_MEAN] = number(stats->mean);
-        out[PLUMB_STATISTIC_NORM] = number(stats->norm);
+        set_all(out, stats);
         return;
     }
     if (info->kind == PLUMB_KIND_BOOL) {
@@ -134,6 +84,20 @@ static void set_statistics(struct measured *measured, const struct plumb_tensor 
     }
 }
 
+static void set_kept(struct measured *measured, const struct stats_state *state,
+                     const struct plumb_stats *stats)
+{
+    struct plumb_kept *kept = &measured->kept;
+    struct plumb_stats finite;
+    stats_finish_finite(state, &finite);
+    *kept = (struct plumb_kept){.nan = stats->nan,
+                                .pos_inf = stats->pos_inf,
+                                .neg_inf = stats->neg_inf,
+                                .crc32 = measured->checksum};
+    if (finite.count && finite.count < stats->count)
+        set_all(kept->finite, &finite);
+}
+
 static void finish(void *context, size_t item, const struct plumb_payload *payloads, void *state,
                    const struct plumb_error *err)
 {
@@ -144,10 +108,12 @@ static void finish(void *context, size_t item, const struct plumb_payload *paylo
         measured->problem = strdup(plumb_error_text(err, text, sizeof text));
         return;
     }
-    const struct state *all = state;
+    const struct kept_state *all = state;
     struct plumb_stats stats;
     stats_finish(&all->stats, &stats);
     set_statistics(measured, &payloads[0].tensor, &stats);
+    if (measured->wanted & MEASURE_KEPT)
+        set_kept(measured, &all->stats, &stats);
     if (measured->wanted & MEASURE_XOR)
         snprintf(measured->checksum, sizeof measured->checksum, "0x%016" PRIx64, all->words);
     else

@@ -5,14 +5,21 @@
 #include "compare/walk.h"
 
 /* EXACT: statistics that are not rounded, to compare with those of plumb condense. */
-enum { MEASURE_STATISTICS = 1, MEASURE_CRC = 2, MEASURE_XOR = 4, MEASURE_EXACT = 8 };
+enum {
+    MEASURE_STATISTICS = 1,
+    MEASURE_CRC = 2,
+    MEASURE_XOR = 4,
+    MEASURE_EXACT = 8,
+    MEASURE_KEPT = 16, /* what plumb condense would have kept besides */
+};
 
 struct measured {
     unsigned wanted; /* what of the above; 0: nothing */
     bool done;
     struct plumb_value statistic[PLUMB_STATISTICS]; /* without texts, but for True and False */
-    char checksum[20];                              /* 8 hex digits, or 0x and 16 */
-    char *problem;                                  /* malloc: why it could not be read */
+    struct plumb_kept kept;
+    char checksum[20]; /* 8 hex digits, or 0x and 16 */
+    char *problem;     /* malloc: why it could not be read */
 };
 
 /* Measures the records of `sides` (those that want something), rounding as a capture does: each in

@@ -71,8 +71,7 @@ enum compare_mode compare_choose_mode(const struct plumb_run *target,
     return checksums ? MODE_CHECKSUMS : MODE_STATISTICS;
 }
 
-/* Types that hold the same kind of number may be compared: 'f', 'i', 'b', 'c'; '?' is unknown. */
-static char kind_of(const struct plumb_record *record)
+char compare_kind(const struct plumb_record *record)
 {
     static const char letters[] = {[PLUMB_KIND_BOOL] = 'b',
                                    [PLUMB_KIND_UINT] = 'i',
@@ -94,9 +93,10 @@ const char *compare_dtype(const struct plumb_record *record)
     return record->error ? NULL : plumb_dtype_info(record->dtype)->name;
 }
 
+/* Types that hold the same kind of number may be compared. */
 static bool same_kind(const struct plumb_record *target, const struct plumb_record *golden)
 {
-    char t = kind_of(target), g = kind_of(golden);
+    char t = compare_kind(target), g = compare_kind(golden);
     return t == g && (t != '?' || strcmp(compare_dtype(target), compare_dtype(golden)) == 0);
 }
 
@@ -161,7 +161,7 @@ static bool refuse_by_record(struct row *row, const struct plumb_record *target,
         return false;
     bool known = (target->recorded || !target->error) && (golden->recorded || !golden->error);
     if (known && !same_kind(target, golden)) {
-        char t = kind_of(target), g = kind_of(golden);
+        char t = compare_kind(target), g = compare_kind(golden);
         if (t == '?' || g == '?')
             refuse(row, "plumb does not know the type %s: target %s, golden %s",
                    compare_dtype(t == '?' ? target : golden), compare_dtype(target),

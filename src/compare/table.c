@@ -217,9 +217,9 @@ static bool set_cell(struct plumb_table *table, size_t column, const struct comp
     case FROM_STATUS:
         return plumb_table_text(table, column, failed ? "Fail" : "");
     case FROM_RESULT:
-        return plumb_table_text(table, column, failed ? "FAIL" : "PASS");
+        return plumb_table_text(table, column, failed ? "FAIL" : row->unjudged ? "N/A" : "PASS");
     case FROM_REACHED:
-        return plumb_table_text(table, column, failed ? "No" : "Yes");
+        return plumb_table_text(table, column, failed ? "No" : row->unjudged ? "N/A" : "Yes");
     case FROM_NAME:
         return plumb_table_text(table, column, compare_name(comparison, pair));
     case FROM_NAMES:

@@ -1,12 +1,8 @@
 #include "condense/measure.h"
 
-#include "metric/dense.h"
-#include "metric/stats.h"
+#include "metric/kept.h"
 
-#include <libdeflate.h>
-#include <math.h>
-
-enum { BLOCKS_BETWEEN_QUESTIONS = 1024 };
+enum { ELEMENTS_BETWEEN_QUESTIONS = 1 << 20 };
 
 uint64_t measure_index(uint64_t n, unsigned k)
 {
@@ -35,30 +31,17 @@ static void take_sketch(struct measured *out, const struct plumb_tensor *tensor)
 bool measure(struct measured *out, const struct plumb_tensor *tensor, unsigned keep,
              bool (*stop)(const void *context), const void *context)
 {
-    unsigned parts = plumb_dtype_parts(tensor->dtype);
-    unsigned bits = plumb_dtype_info(tensor->dtype)->bits;
-    size_t block = PLUMB_METRIC_BLOCK / parts;
-    struct stats_state stats = {0};
+    struct kept_state state = {0};
     struct kernels kernels = kernels_current();
-    struct room room;
-    double x[PLUMB_METRIC_BLOCK];
-
     *out = (struct measured){0};
-    for (uint64_t at = 0, asked = 0; at < tensor->count; asked++) {
-        uint64_t left = tensor->count - at;
-        size_t n = left < block ? (size_t)left : block;
-        const void *bytes = dense_block(tensor, at, n, &room);
-        dense_load(&kernels, tensor->dtype, bytes, n * parts, x);
-        for (size_t i = 0; parts == 2 && i < n; i++)
-            x[i] = hypot(x[2 * i], x[2 * i + 1]);
-        stats_values(&stats, &kernels, x, n);
-        if (keep & PLUMB_KEEP_CRC32)
-            out->crc = libdeflate_crc32(out->crc, bytes, (n * bits + 7) / 8);
-        at += n;
-        if (stop && asked % BLOCKS_BETWEEN_QUESTIONS == 0 && stop(context))
+    for (uint64_t at = 0; at < tensor->count; at += ELEMENTS_BETWEEN_QUESTIONS) {
+        if (stop && stop(context))
             return false;
+        kept_tensor(&state, &kernels, tensor, at, ELEMENTS_BETWEEN_QUESTIONS);
     }
-    stats_finish(&stats, &out->stats);
+    stats_finish(&state.stats, &out->stats);
+    stats_finish_finite(&state.stats, &out->finite);
+    out->crc = state.crc;
     if (keep & PLUMB_KEEP_SKETCH)
         take_sketch(out, tensor);
     return true;

@@ -7,7 +7,7 @@
 #include "plumb/metric.h"
 
 struct measured {
-    struct plumb_stats stats;
+    struct plumb_stats stats, finite; /* of all values; of the finite ones */
     uint32_t crc;
     double sketch[PLUMB_SKETCH_VALUES];
     unsigned sketch_count;

@@ -20,12 +20,6 @@ static void put_number(struct buf *out, double value)
     }
 }
 
-static void put_field(struct buf *out, const char *key, double value)
-{
-    buf_printf(out, ", \"%s\": ", key);
-    put_number(out, value);
-}
-
 void text_begin(struct buf *out, const char *file, const char *format, uint64_t bytes)
 {
     buf_text(out, "{\"plumb_condensed\": 1, \"file\": ");
@@ -43,26 +37,32 @@ static void put_place(struct buf *out, const struct plumb_record *record)
         buf_printf(out, ", \"requires_grad\": %s", record->requires_grad ? "true" : "false");
 }
 
-static void put_statistics(struct buf *out, const struct plumb_stats *stats, unsigned keep)
+/* "finite_" stands before the keys of what is about the finite values only. */
+static void put_statistics(struct buf *out, const struct plumb_stats *stats, const char *prefix,
+                           unsigned keep)
+{
+    const struct {
+        const char *key;
+        unsigned bit;
+        double value;
+    } fields[] = {{"min", PLUMB_KEEP_MINMAX, stats->min},
+                  {"max", PLUMB_KEEP_MINMAX, stats->max},
+                  {"mean", PLUMB_KEEP_MEAN, stats->mean},
+                  {"std", PLUMB_KEEP_MEAN, stats->std},
+                  {"norm", PLUMB_KEEP_NORM, stats->norm}};
+    /* Of nothing there are none. */
+    for (size_t i = 0; stats->count && i < sizeof fields / sizeof *fields; i++) {
+        if (!(keep & fields[i].bit))
+            continue;
+        buf_printf(out, ", \"%s%s\": ", prefix, fields[i].key);
+        put_number(out, fields[i].value);
+    }
+}
+
+static void put_counts(struct buf *out, const struct plumb_stats *stats)
 {
     buf_printf(out, ", \"nan\": %" PRIu64 ", \"pos_inf\": %" PRIu64 ", \"neg_inf\": %" PRIu64,
                stats->nan, stats->pos_inf, stats->neg_inf);
-    if (!stats->count)
-        return; /* an empty tensor has none */
-    if (keep & PLUMB_KEEP_MINMAX) {
-        put_field(out, "min", stats->min);
-        put_field(out, "max", stats->max);
-        if (stats->nan || stats->pos_inf || stats->neg_inf) {
-            put_field(out, "finite_min", stats->finite_min);
-            put_field(out, "finite_max", stats->finite_max);
-        }
-    }
-    if (keep & PLUMB_KEEP_MEAN) {
-        put_field(out, "mean", stats->mean);
-        put_field(out, "std", stats->std);
-    }
-    if (keep & PLUMB_KEEP_NORM)
-        put_field(out, "norm", stats->norm);
 }
 
 void text_tensor(struct buf *out, const struct plumb_record *record,
@@ -76,7 +76,10 @@ void text_tensor(struct buf *out, const struct plumb_record *record,
     for (unsigned i = 0; i < tensor->rank; i++)
         buf_printf(out, "%s%" PRId64, i ? ", " : "", tensor->shape[i]);
     buf_text(out, "]");
-    put_statistics(out, &measured->stats, keep);
+    put_counts(out, &measured->stats);
+    put_statistics(out, &measured->stats, "", keep);
+    if (measured->finite.count != measured->stats.count)
+        put_statistics(out, &measured->finite, "finite_", keep);
     if (keep & PLUMB_KEEP_CRC32)
         buf_printf(out, ", \"crc32\": \"%08" PRIx32 "\"", measured->crc);
     if (keep & PLUMB_KEEP_SKETCH) {

@@ -34,7 +34,7 @@ struct fields {
     unsigned ndim;
     bool has_shape, too_deep;
     struct plumb_value statistic[PLUMB_STATISTICS], deviation;
-    const char *checksum;
+    struct plumb_kept kept;
     struct condensed_note note;
 };
 
@@ -153,16 +153,25 @@ static enum plumb_code read_field(struct reader *r, struct fields *fields, struc
         [PLUMB_STATISTIC_MEAN] = "mean",
         [PLUMB_STATISTIC_NORM] = "norm",
     };
+    static const char *const finite[PLUMB_STATISTICS] = {
+        [PLUMB_STATISTIC_MAX] = "finite_max",
+        [PLUMB_STATISTIC_MIN] = "finite_min",
+        [PLUMB_STATISTIC_MEAN] = "finite_mean",
+        [PLUMB_STATISTIC_NORM] = "finite_norm",
+    };
     struct json *json = &r->json;
-    for (int i = 0; i < PLUMB_STATISTICS; i++)
+    for (int i = 0; i < PLUMB_STATISTICS; i++) {
         if (json_is(json, statistics[i]))
             return read_value(r, &fields->statistic[i], err);
+        if (json_is(json, finite[i]))
+            return read_value(r, &fields->kept.finite[i], err);
+    }
     if (json_is(json, "name"))
         return read_text(r, &fields->name, err);
     if (json_is(json, "dtype"))
         return read_text(r, &fields->dtype, err);
     if (json_is(json, "crc32"))
-        return read_text(r, &fields->checksum, err);
+        return read_text(r, &fields->kept.crc32, err);
     if (json_is(json, "shape"))
         return fields->has_shape ? odd(r, "second shape", err) : read_shape(r, fields, err);
     if (json_is(json, "step"))
@@ -172,11 +181,11 @@ static enum plumb_code read_field(struct reader *r, struct fields *fields, struc
     if (json_is(json, "std"))
         return read_value(r, &fields->deviation, err);
     if (json_is(json, "nan"))
-        return read_count(r, &fields->note.nan, err);
+        return read_count(r, &fields->kept.nan, err);
     if (json_is(json, "pos_inf"))
-        return read_count(r, &fields->note.pos_inf, err);
+        return read_count(r, &fields->kept.pos_inf, err);
     if (json_is(json, "neg_inf"))
-        return read_count(r, &fields->note.neg_inf, err);
+        return read_count(r, &fields->kept.neg_inf, err);
     if (json_is(json, "sketch"))
         return read_sketch(r, fields, err);
     if (json_is(json, "requires_grad")) {
@@ -195,9 +204,11 @@ static enum plumb_code add_tensor(struct reader *r, const struct fields *fields,
     enum plumb_dtype dtype = plumb_dtype_from_name(fields->dtype);
     struct plumb_record *record = listing_add(out, fields->name, strlen(fields->name));
     struct plumb_recorded *recorded = arena_alloc(out->arena, sizeof *recorded);
+    struct plumb_kept *kept = arena_alloc(out->arena, sizeof *kept);
     struct condensed_note *note = arena_alloc(out->arena, sizeof *note);
-    if (!record || !recorded || !note)
+    if (!record || !recorded || !kept || !note)
         return no_memory(err);
+    *kept = fields->kept;
     *note = fields->note;
     note->format = r->format;
     record->step = fields->step;
@@ -227,7 +238,8 @@ static enum plumb_code add_tensor(struct reader *r, const struct fields *fields,
         .dtype = fields->dtype,
         .shape = arena_copy(out->arena, shape, strlen(shape)),
         .deviation = fields->deviation,
-        .checksum = fields->checksum,
+        .kept = kept,
+        .checksum = kept->crc32,
         .data_name = r->file,
     };
     memcpy(recorded->statistic, fields->statistic, sizeof recorded->statistic);
@@ -353,6 +365,8 @@ enum plumb_code condensed_complete(struct plumb_recorded *recorded, const char *
     }
     if (kept && recorded->deviation.kind == PLUMB_VALUE_NONE)
         recorded->deviation = kept->deviation;
+    if (kept)
+        recorded->kept = kept->kept;
     /* Statistics say more: a checksum must not make this a run of checksums. */
     if (kept && !recorded->checksum && !any && listing.records[0].count)
         recorded->checksum = kept->checksum;

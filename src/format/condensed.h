@@ -9,10 +9,9 @@
 
 /* record->detail of a condensed tensor. */
 struct condensed_note {
-    const char *format;             /* of the original: "npy", "ge", ... */
-    uint64_t nan, pos_inf, neg_inf; /* how many values are not finite */
-    const double *sketch;           /* see plumb/condense.h */
-    size_t sketch_count;            /* 0 when it was not kept */
+    const char *format;   /* of the original: "npy", "ge", ... */
+    const double *sketch; /* see plumb/condense.h */
+    size_t sketch_count;  /* 0 when it was not kept */
 };
 
 /* Adds to what was recorded about a tensor what the condensed form of its data file says:

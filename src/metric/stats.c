@@ -186,3 +186,10 @@ void stats_finish(const struct stats_state *stats, struct plumb_stats *out)
     out->std = n > 1 ? sqrt(centred_squares(stats, limbs) / (double)(n - 1)) * scale : NAN;
     out->norm = sqrt(exact_round_shifted(&stats->squares, 2 * limbs)) * scale;
 }
+
+void stats_finish_finite(const struct stats_state *stats, struct plumb_stats *out)
+{
+    struct stats_state finite = *stats;
+    finite.nan = finite.pos_inf = finite.neg_inf = 0;
+    stats_finish(&finite, out);
+}

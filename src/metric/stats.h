@@ -24,4 +24,7 @@ void stats_tensor(struct stats_state *stats, const struct kernels *kernels,
 void stats_merge(struct stats_state *stats, const struct stats_state *other);
 void stats_finish(const struct stats_state *stats, struct plumb_stats *out);
 
+/* The same as if the finite values were all there are. */
+void stats_finish_finite(const struct stats_state *stats, struct plumb_stats *out);
+
 #endif

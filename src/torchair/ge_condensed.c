@@ -25,6 +25,19 @@ static const char *copy_text(struct arena *arena, const char *text)
     return text ? arena_copy(arena, text, strlen(text)) : NULL;
 }
 
+/* The same, without texts of numbers, which nobody asks for. */
+static const struct plumb_kept *copy_kept(const struct plumb_kept *kept, struct arena *arena)
+{
+    struct plumb_kept *copy = arena_alloc(arena, sizeof *copy);
+    if (!copy)
+        return NULL;
+    *copy = *kept;
+    for (int i = 0; i < PLUMB_STATISTICS; i++)
+        copy->finite[i].text = NULL;
+    copy->crc32 = copy_text(arena, kept->crc32);
+    return !copy->crc32 == !kept->crc32 ? copy : NULL;
+}
+
 /* A copy of what belongs to the run; NULL when out of memory. */
 static const struct plumb_recorded *copy_recorded(const struct plumb_recorded *recorded,
                                                   struct arena *arena)
@@ -39,9 +52,10 @@ static const struct plumb_recorded *copy_recorded(const struct plumb_recorded *r
         .shape = copy_text(arena, recorded->shape),
         .checksum = copy_text(arena, recorded->checksum),
         .deviation = recorded->deviation,
+        .kept = recorded->kept ? copy_kept(recorded->kept, arena) : NULL,
     };
     copy->deviation.text = copy_text(arena, recorded->deviation.text);
-    bool ok = copy->dtype && copy->shape;
+    bool ok = copy->dtype && copy->shape && !copy->kept == !recorded->kept;
     for (int i = 0; i < PLUMB_STATISTICS; i++) {
         copy->statistic[i] = recorded->statistic[i];
         copy->statistic[i].text = copy_text(arena, recorded->statistic[i].text);

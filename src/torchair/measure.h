@@ -29,6 +29,7 @@ struct air_result {
     bool compared; /* values were compared; else problem or the row says why not */
     bool dropped;  /* the origin leaves this row out */
     bool integers;
+    bool unjudged; /* neither passes nor fails: what is known of it tells nothing */
     struct plumb_verdict verdict;
     double distance, max_rel;
     uint32_t crc[2];

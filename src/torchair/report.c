@@ -103,9 +103,9 @@ static bool set_cell(struct plumb_table *table, size_t column, const struct repo
     case FROM_STATUS:
         return plumb_table_text(table, column, failed ? "Fail" : "");
     case FROM_RESULT:
-        return plumb_table_text(table, column, failed ? "FAIL" : "PASS");
+        return plumb_table_text(table, column, failed ? "FAIL" : result->unjudged ? "N/A" : "PASS");
     case FROM_REACHED:
-        return plumb_table_text(table, column, failed ? "No" : "Yes");
+        return plumb_table_text(table, column, failed ? "No" : result->unjudged ? "N/A" : "Yes");
     case FROM_NAME:
         return plumb_table_text(table, column, row->name);
     case FROM_NAMES:
@@ -192,9 +192,10 @@ static void count_rows(struct plumb_comparison *out, const struct measurement *w
             *(what->rows[i].kind == AIR_ALONE ? &out->unmatched : &out->unreadable) += 1;
         } else {
             out->compared++;
-            out->passed += !failed;
             out->failed += failed;
-            out->suspicious += result->verdict.severity == PLUMB_SUSPICIOUS;
+            out->unjudged += result->unjudged;
+            out->passed += !failed && !result->unjudged;
+            out->suspicious += result->verdict.severity == PLUMB_SUSPICIOUS && !result->unjudged;
             if (*worst == PLUMB_NO_RECORD ||
                 worse(result->distance, what->results[*worst].distance)) {
                 *worst = i;
@@ -240,7 +241,10 @@ static enum plumb_code make_closing(struct plumb_comparison *out, const struct r
     buf_printf(&text, "%zu compared: %zu pass", out->compared, out->passed);
     if (out->suspicious)
         buf_printf(&text, " (%zu suspicious)", out->suspicious);
-    buf_printf(&text, ", %zu fail; %zu unmatched", out->failed, out->unmatched);
+    buf_printf(&text, ", %zu fail", out->failed);
+    if (out->unjudged)
+        buf_printf(&text, ", %zu suspicious and not judged", out->unjudged);
+    buf_printf(&text, "; %zu unmatched", out->unmatched);
     if (out->unreadable)
         buf_printf(&text, ", %zu not comparable", out->unreadable);
     if (worst != PLUMB_NO_RECORD && what->results[worst].distance != 0) {

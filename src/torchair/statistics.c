@@ -1,10 +1,24 @@
 #define _GNU_SOURCE
 #include "torchair/statistics.h"
 
+#include "metric/kept.h"
+#include "run/dtype.h"
+
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define UNKNOWN UINT64_MAX
+
+/* What one side of a row is known by. */
+struct known {
+    struct plumb_value statistic[PLUMB_STATISTICS];
+    struct plumb_kept kept;
+    bool has_kept;
+    char crc[20];
+    uint64_t count; /* of elements, or UNKNOWN */
+    enum plumb_dtype dtype;
+};
 
 bool statistics_only(const struct air_side *side)
 {
@@ -33,23 +47,54 @@ static uint64_t count_of(const struct ge_tensor *tensor)
 }
 
 /* Texts belong to whom they were read from, and are not needed. */
-static void take_recorded(struct plumb_value *out, const struct plumb_recorded *recorded)
+static void take_numbers(struct plumb_value *out, const struct plumb_value *values)
 {
     for (int i = 0; i < PLUMB_STATISTICS; i++)
-        if (recorded->statistic[i].kind == PLUMB_VALUE_NUMBER)
-            set_number(&out[i], recorded->statistic[i].number);
+        if (values[i].kind == PLUMB_VALUE_NUMBER)
+            set_number(&out[i], values[i].number);
 }
 
-static void take_payload(struct plumb_value *out, const struct plumb_tensor *tensor)
+static void take_recorded(struct known *out, const struct plumb_recorded *recorded)
 {
-    struct plumb_stats stats;
-    plumb_tensor_stats(tensor, &stats);
-    if (!stats.count)
+    take_numbers(out->statistic, recorded->statistic);
+    out->dtype = run_dtype(recorded->dtype);
+    if (!recorded->kept)
         return;
-    set_number(&out[PLUMB_STATISTIC_MAX], stats.max);
-    set_number(&out[PLUMB_STATISTIC_MIN], stats.min);
-    set_number(&out[PLUMB_STATISTIC_MEAN], stats.mean);
-    set_number(&out[PLUMB_STATISTIC_NORM], stats.norm);
+    out->has_kept = true;
+    out->kept = *recorded->kept;
+    memset(out->kept.finite, 0, sizeof out->kept.finite);
+    take_numbers(out->kept.finite, recorded->kept->finite);
+    if (out->kept.crc32) {
+        snprintf(out->crc, sizeof out->crc, "%s", out->kept.crc32);
+        out->kept.crc32 = out->crc;
+    }
+}
+
+static void set_all(struct plumb_value *out, const struct plumb_stats *stats)
+{
+    set_number(&out[PLUMB_STATISTIC_MAX], stats->max);
+    set_number(&out[PLUMB_STATISTIC_MIN], stats->min);
+    set_number(&out[PLUMB_STATISTIC_MEAN], stats->mean);
+    set_number(&out[PLUMB_STATISTIC_NORM], stats->norm);
+}
+
+static void take_payload(struct known *out, const struct plumb_tensor *tensor)
+{
+    struct kept_state state = {0};
+    struct kernels kernels = kernels_current();
+    struct plumb_stats stats, finite;
+    kept_tensor(&state, &kernels, tensor, 0, tensor->count);
+    stats_finish(&state.stats, &stats);
+    stats_finish_finite(&state.stats, &finite);
+    out->dtype = tensor->dtype;
+    out->has_kept = true;
+    out->kept = (struct plumb_kept){
+        .nan = stats.nan, .pos_inf = stats.pos_inf, .neg_inf = stats.neg_inf, .crc32 = out->crc};
+    snprintf(out->crc, sizeof out->crc, "%08" PRIx32, state.crc);
+    if (stats.count)
+        set_all(out->statistic, &stats);
+    if (finite.count && finite.count < stats.count)
+        set_all(out->kept.finite, &finite);
 }
 
 static enum plumb_code show(struct air_shown *shown, const char *dtype, const char *shape,
@@ -68,8 +113,8 @@ static enum plumb_code show(struct air_shown *shown, const char *dtype, const ch
 }
 
 /* The statistics of a condensed FX file. */
-static enum plumb_code read_fx(const char *path, struct plumb_value *values, uint64_t *count,
-                               struct air_shown *shown, struct plumb_error *err)
+static enum plumb_code read_fx(const char *path, struct known *known, struct air_shown *shown,
+                               struct plumb_error *err)
 {
     struct plumb_run *run;
     enum plumb_code code = plumb_run_open(&run, path, err);
@@ -84,10 +129,10 @@ static enum plumb_code read_fx(const char *path, struct plumb_value *values, uin
     else if (!record->recorded)
         code = plumb_fail(err, PLUMB_E_FORMAT, "neither an FX file nor what was condensed of one");
     if (!code) {
-        *count = is_known(record->recorded) ? record->count : UNKNOWN;
-        take_recorded(values, record->recorded);
-        code = show(shown, plumb_dtype_info(record->dtype)->name, record->recorded->shape, values,
-                    err);
+        known->count = is_known(record->recorded) ? record->count : UNKNOWN;
+        take_recorded(known, record->recorded);
+        code = show(shown, plumb_dtype_info(record->dtype)->name, record->recorded->shape,
+                    known->statistic, err);
     } else if (record && record->error) {
         *err = *record->error;
     }
@@ -97,21 +142,47 @@ static enum plumb_code read_fx(const char *path, struct plumb_value *values, uin
 }
 
 static enum plumb_code take_side(const struct air_side *side, const struct plumb_payload *payload,
-                                 struct plumb_value *values, uint64_t *count,
-                                 struct air_shown *shown, struct plumb_error *err)
+                                 struct known *known, struct air_shown *shown,
+                                 struct plumb_error *err)
 {
     char text[256];
     if (side->tensor && side->tensor->recorded) {
-        *count = count_of(side->tensor);
-        take_recorded(values, side->tensor->recorded);
-        return show(shown, side->tensor->recorded->dtype, side->tensor->recorded->shape, values,
-                    err);
+        known->count = count_of(side->tensor);
+        take_recorded(known, side->tensor->recorded);
+        return show(shown, side->tensor->recorded->dtype, side->tensor->recorded->shape,
+                    known->statistic, err);
     }
     if (statistics_only(side))
-        return read_fx(side->path, values, count, shown, err);
-    *count = payload->tensor.count;
-    take_payload(values, &payload->tensor);
-    return show(shown, NULL, plumb_shape_text(&payload->tensor, text, sizeof text), values, err);
+        return read_fx(side->path, known, shown, err);
+    known->count = payload->tensor.count;
+    take_payload(known, &payload->tensor);
+    return show(shown, NULL, plumb_shape_text(&payload->tensor, text, sizeof text),
+                known->statistic, err);
+}
+
+static void judge(const struct known known[2], double limit, struct air_result *result)
+{
+    struct row judged = {0};
+    enum plumb_kind kind = PLUMB_KIND_FLOAT;
+    if (known[1].dtype != PLUMB_DTYPE_COUNT)
+        kind = plumb_dtype_info(known[1].dtype)->kind;
+    struct evidence evidence = {
+        .count = known[1].count == UNKNOWN ? 0 : known[1].count,
+        .same_type = known[0].dtype == known[1].dtype && known[0].dtype != PLUMB_DTYPE_COUNT,
+        .integers = kind != PLUMB_KIND_FLOAT && kind != PLUMB_KIND_COMPLEX,
+        .limit = limit,
+    };
+    for (int i = 0; i < 2; i++)
+        evidence.side[i] = (struct account){.statistic = known[i].statistic,
+                                            .kept = known[i].has_kept ? &known[i].kept : NULL,
+                                            .exact = true};
+    compare_judge_statistics(&judged, &evidence, result->differences);
+    result->compared = judged.compared;
+    result->unjudged = judged.unjudged;
+    result->verdict = judged.verdict;
+    result->distance = judged.distance;
+    result->max_rel = judged.max_rel;
+    result->problem = judged.problem;
 }
 
 enum plumb_code statistics_compare(const struct measurement *measurement, size_t row,
@@ -120,29 +191,21 @@ enum plumb_code statistics_compare(const struct measurement *measurement, size_t
     const struct air_row *what = &measurement->rows[row];
     const struct air_side *sides[2] = {&what->target, &what->golden};
     struct air_result *result = &measurement->results[row];
-    struct plumb_value values[2][PLUMB_STATISTICS] = {0};
-    uint64_t counts[2];
+    struct known known[2] = {0};
     enum plumb_code code = PLUMB_OK;
     for (int i = 0; i < 2 && !code; i++)
-        code = take_side(sides[i], &payloads[i], values[i], &counts[i], &result->shown[i], err);
+        code = take_side(sides[i], &payloads[i], &known[i], &result->shown[i], err);
     if (code)
         return code;
-    if (counts[0] != counts[1] && counts[0] != UNKNOWN && counts[1] != UNKNOWN)
+    if (known[0].count != known[1].count && known[0].count != UNKNOWN && known[1].count != UNKNOWN)
         return plumb_fail(err, PLUMB_E_ARG, "the shapes differ: target %s, golden %s",
                           result->shown[0].shape, result->shown[1].shape);
     result->by_statistics = true;
-    if (!counts[0] && !counts[1]) {
+    if (!known[0].count && !known[1].count) {
         result->compared = true;
         result->verdict = (struct plumb_verdict){PLUMB_NORMAL, "no elements to compare"};
         return PLUMB_OK;
     }
-    struct comparison comparison = {.stat_limit = measurement->stat_limit};
-    struct row judged = {0};
-    compare_judge_statistics(&comparison, &judged, values[0], values[1], result->differences);
-    result->compared = judged.compared;
-    result->verdict = judged.verdict;
-    result->distance = judged.distance;
-    result->max_rel = judged.max_rel;
-    result->problem = judged.problem;
+    judge(known, measurement->stat_limit, result);
     return PLUMB_OK;
 }

@@ -142,7 +142,10 @@ static void test_what_is_written_is_read(void **state)
     assert_int_equal(strlen(record->recorded->checksum), 8);
     const struct condensed_note *note = record->detail;
     assert_string_equal(note->format, "npz");
-    assert_int_equal(note->neg_inf, 1);
+    const struct plumb_kept *kept = record->recorded->kept;
+    assert_int_equal(kept->neg_inf, 1);
+    assert_true(kept->finite[PLUMB_STATISTIC_MIN].number == 0.1);
+    assert_true(kept->finite[PLUMB_STATISTIC_MEAN].number == 0.55);
     assert_int_equal(note->sketch_count, 3);
     assert_true(note->sketch[2] == 0.1);
 

@@ -201,8 +201,8 @@ class TestCompare(Case):
                                {"a": self.x, "b": self.x, "d": 1})
         self.assertFalse(report)
         self.assertEqual(report.counts,
-                         {"compared": 2, "passed": 1, "suspicious": 0, "failed": 1, "unmatched": 2,
-                                         "unreadable": 0})
+                         {"compared": 2, "passed": 1, "suspicious": 0, "failed": 1, "unjudged": 0,
+                          "unmatched": 2, "unreadable": 0})
         rows = list(report)
         self.assertEqual([row["Name"] for row in rows], ["a", "b", "c", "d"])
         self.assertEqual([row["Result"] for row in rows],

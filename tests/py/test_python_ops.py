@@ -206,8 +206,8 @@ class TestTable(Case):
                                                     ["rtol=0.1"], metrics="rmse", match="exact",
                                                     wide=True)
         self.assertEqual(counts,
-                         {"compared": 2, "passed": 1, "suspicious": 0, "failed": 1, "unmatched": 1,
-                                  "unreadable": 0})
+                         {"compared": 2, "passed": 1, "suspicious": 0, "failed": 1, "unjudged": 0,
+                          "unmatched": 1, "unreadable": 0})
         self.assertIn("first failure: y", closing)
         self.assertIn("RMSE", table.columns)
         self.assertEqual(len(_core.summarise_run(self.path("b.npz"))), 3)

@@ -1,0 +1,297 @@
+/* The verdict on a pair of which both sides are known by what was written down about them. */
+#include "compare/compare.h"
+#include "compare/measure.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+static const char *const names[PLUMB_STATISTICS] = {"Max", "Min", "Mean", "Norm"};
+
+enum checksums { CHECKSUMS_UNKNOWN, CHECKSUMS_EQUAL, CHECKSUMS_DIFFER };
+
+/* What was found so far. */
+struct finding {
+    unsigned compared, blind; /* statistics that tell something, and those that do not */
+    const char *one_sided;    /* a statistic that only one side has */
+    const char *what;         /* the worst of those compared, and its values */
+    struct plumb_value worst[2];
+    double relative;
+    const char *relative_to; /* what the difference was divided by, if not by the golden value */
+};
+
+void compare_decide(struct row *row, enum plumb_severity severity, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    row->compared = true;
+    row->verdict.severity = severity;
+    vsnprintf(row->verdict.rule, sizeof row->verdict.rule, format, args);
+    va_end(args);
+}
+
+static const char *value_text(const struct plumb_value *value, char text[40])
+{
+    if (value->kind == PLUMB_VALUE_NUMBER && isnan(value->number))
+        return "NaN";
+    if (value->text)
+        return value->text;
+    snprintf(text, 40, "%.7g", value->number);
+    return text;
+}
+
+/* True and False stand for 1 and 0 where the other side has a number. */
+static bool as_number(const struct plumb_value *value, double *number)
+{
+    *number = value->number;
+    if (value->kind == PLUMB_VALUE_NUMBER)
+        return true;
+    bool is_true = value->text && strcmp(value->text, "True") == 0;
+    *number = is_true;
+    return is_true || (value->text && strcmp(value->text, "False") == 0);
+}
+
+static struct difference difference_of(const struct plumb_value *target,
+                                       const struct plumb_value *golden)
+{
+    double t, g;
+    if (target->kind == PLUMB_VALUE_NONE || golden->kind == PLUMB_VALUE_NONE)
+        return (struct difference){.kind = DIFFERENCE_NONE};
+    if (!as_number(target, &t) || !as_number(golden, &g)) {
+        bool same = target->text && golden->text && strcmp(target->text, golden->text) == 0;
+        return (struct difference){same ? DIFFERENCE_NUMBER : DIFFERENCE_WORD, 0,
+                                   same ? 0 : INFINITY};
+    }
+    if (t == g || (isnan(t) && isnan(g)))
+        return (struct difference){DIFFERENCE_NUMBER, 0, 0};
+    if (isnan(t) || isnan(g))
+        return (struct difference){DIFFERENCE_NUMBER, NAN, NAN};
+    double relative = isinf(t) || isinf(g) || g == 0 ? INFINITY : fabs((t - g) / g);
+    return (struct difference){DIFFERENCE_NUMBER, t - g, relative};
+}
+
+/* NaN is worse than everything. */
+static bool worse(double a, double b)
+{
+    return isnan(a) ? !isnan(b) : a > b;
+}
+
+static bool is_infinite_or_nan(const struct plumb_value *value)
+{
+    return value->kind == PLUMB_VALUE_NUMBER && !isfinite(value->number);
+}
+
+/* How many of the elements the golden statistics are about; 0 when that is not known. */
+static uint64_t golden_count(const struct evidence *evidence, bool finite)
+{
+    const struct plumb_kept *kept = evidence->side[1].kept;
+    uint64_t rest = evidence->count;
+    if (!finite)
+        return rest;
+    const uint64_t odd[] = {kept->nan, kept->pos_inf, kept->neg_inf};
+    for (size_t i = 0; i < sizeof odd / sizeof *odd; i++)
+        rest = odd[i] < rest ? rest - odd[i] : 0;
+    return rest;
+}
+
+/* A mean near zero is what is left of large numbers that cancel: their size, norm / sqrt(n), says
+ * what a difference is worth. It is never below the size of the mean itself. */
+static void judge_mean(const struct evidence *evidence, const struct plumb_value *norm, bool finite,
+                       struct difference *difference, const char **relative_to)
+{
+    uint64_t count = golden_count(evidence, finite);
+    if (norm->kind != PLUMB_VALUE_NUMBER || !isfinite(norm->number) || norm->number == 0 ||
+        !count || !isfinite(difference->absolute) || difference->kind != DIFFERENCE_NUMBER)
+        return;
+    double size = fabs(norm->number) / sqrt((double)count);
+    double relative = fabs(difference->absolute) / size;
+    if (!(relative < difference->relative))
+        return;
+    difference->relative = relative;
+    *relative_to = "norm/sqrt(n)";
+}
+
+static void look_at(struct finding *finding, const struct evidence *evidence, int which,
+                    struct difference difference)
+{
+    const struct account *target = &evidence->side[0], *golden = &evidence->side[1];
+    struct plumb_value t = target->statistic[which], g = golden->statistic[which];
+    const struct plumb_value *norm = &golden->statistic[PLUMB_STATISTIC_NORM];
+    const char *relative_to = NULL;
+    /* The same on both sides, and it says nothing about the values beside it. */
+    bool finite = is_infinite_or_nan(&t) && is_infinite_or_nan(&g) && difference.absolute == 0;
+    if (finite) {
+        bool known = target->kept && golden->kept;
+        if (known) {
+            t = target->kept->finite[which];
+            g = golden->kept->finite[which];
+            norm = &golden->kept->finite[PLUMB_STATISTIC_NORM];
+        }
+        if (!known || t.kind == PLUMB_VALUE_NONE || g.kind == PLUMB_VALUE_NONE) {
+            finding->blind++;
+            return;
+        }
+        difference = difference_of(&t, &g);
+    }
+    if (which == PLUMB_STATISTIC_MEAN)
+        judge_mean(evidence, norm, finite, &difference, &relative_to);
+    if (!finding->compared++ || worse(difference.relative, finding->relative)) {
+        finding->what = names[which];
+        finding->worst[0] = t;
+        finding->worst[1] = g;
+        finding->relative = difference.relative;
+        finding->relative_to = relative_to;
+    }
+}
+
+static struct finding look(const struct evidence *evidence, struct difference *differences)
+{
+    const struct account *target = &evidence->side[0], *golden = &evidence->side[1];
+    struct finding finding = {0};
+    for (int i = 0; i < PLUMB_STATISTICS; i++) {
+        const struct plumb_value *t = &target->statistic[i], *g = &golden->statistic[i];
+        differences[i] = difference_of(t, g);
+        if (differences[i].kind != DIFFERENCE_NONE)
+            look_at(&finding, evidence, i, differences[i]);
+        /* Captures give Mean and Norm for some types only, condense what it is told to keep. */
+        else if (i <= PLUMB_STATISTIC_MIN && t->kind != g->kind && !target->exact && !golden->exact)
+            finding.one_sided = names[i];
+    }
+    return finding;
+}
+
+static enum checksums compare_checksums(const struct evidence *evidence)
+{
+    const struct account *target = &evidence->side[0], *golden = &evidence->side[1];
+    const char *t = target->checksum, *g = golden->checksum;
+    if (target->kept && golden->kept) {
+        t = target->kept->crc32;
+        g = golden->kept->crc32;
+    }
+    if (!t || !g || !evidence->same_type || compare_is_xor(t) != compare_is_xor(g))
+        return CHECKSUMS_UNKNOWN;
+    return strcasecmp(t, g) == 0 ? CHECKSUMS_EQUAL : CHECKSUMS_DIFFER;
+}
+
+/* True when the numbers of NaN and infinities are known, and not the same. */
+static bool judge_counts(struct row *row, const struct evidence *evidence)
+{
+    const struct plumb_kept *t = evidence->side[0].kept, *g = evidence->side[1].kept;
+    if (!t || !g)
+        return false;
+    const struct {
+        const char *word;
+        uint64_t target, golden;
+    } counts[] = {{"NaN", t->nan, g->nan},
+                  {"infinite", t->pos_inf, g->pos_inf},
+                  {"-infinite", t->neg_inf, g->neg_inf}};
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+        if (counts[i].target == counts[i].golden)
+            continue;
+        compare_decide(
+            row, PLUMB_FAILED, "%" PRIu64 " %s value%s, but %" PRIu64 " in the golden tensor",
+            counts[i].target, counts[i].word, counts[i].target == 1 ? "" : "s", counts[i].golden);
+        return true;
+    }
+    return false;
+}
+
+static void judge_worst(struct row *row, const struct finding *finding, double limit,
+                        enum plumb_severity severity)
+{
+    char a[40], b[40];
+    const char *t = value_text(&finding->worst[0], a), *g = value_text(&finding->worst[1], b);
+    if (isnan(finding->relative))
+        compare_decide(row, severity, "%s %s against %s: NaN on one side only", finding->what, t,
+                       g);
+    else if (finding->relative_to)
+        compare_decide(row, severity, "%s %s against %s: difference %.4g%% of %s >= %.4g%%",
+                       finding->what, t, g, finding->relative * 100, finding->relative_to,
+                       limit * 100);
+    else
+        compare_decide(row, severity, "%s %s against %s: relative difference %.4g%% >= %.4g%%",
+                       finding->what, t, g, finding->relative * 100, limit * 100);
+}
+
+/* What is left when nothing is too far off. */
+static void judge_rest(struct row *row, const struct evidence *evidence,
+                       const struct finding *finding)
+{
+    enum checksums checksums = compare_checksums(evidence);
+    const struct plumb_kept *t = evidence->side[0].kept, *g = evidence->side[1].kept;
+    bool same = checksums == CHECKSUMS_EQUAL && !(finding->relative > 0);
+    bool nan = t && g && g->nan;
+    if (same && (nan || finding->blind)) {
+        compare_decide(row, PLUMB_SUSPICIOUS,
+                       "NaN or infinite on both sides; the checksums are equal");
+    } else if (same) {
+        compare_decide(row, PLUMB_NORMAL, "the checksums are equal");
+    } else if (!finding->compared) {
+        row->unjudged = true;
+        compare_decide(row, PLUMB_SUSPICIOUS,
+                       "not judged: NaN or infinite on both sides, which tells nothing");
+    } else if (checksums == CHECKSUMS_DIFFER && finding->relative == 0) {
+        row->unjudged = true;
+        compare_decide(row, PLUMB_SUSPICIOUS,
+                       "not judged: the statistics are equal, but the checksums differ");
+    } else if (finding->blind) {
+        compare_decide(row, PLUMB_SUSPICIOUS,
+                       "NaN or infinite on both sides; what is not differs by %.4g%% at most (%s)",
+                       finding->relative * 100, finding->what);
+    } else if (nan) {
+        compare_decide(row, PLUMB_SUSPICIOUS,
+                       "NaN on both sides, %" PRIu64 " each; the others differ by %.4g%% at most "
+                       "(%s)",
+                       g->nan, finding->relative * 100, finding->what);
+    } else if (checksums == CHECKSUMS_DIFFER && evidence->integers) {
+        compare_decide(row, PLUMB_SUSPICIOUS,
+                       "integers that differ: %s by %.4g%%, the checksums too", finding->what,
+                       finding->relative * 100);
+    } else {
+        compare_decide(row, PLUMB_NORMAL, "largest relative difference %.4g%% < %.4g%% (%s)",
+                       finding->relative * 100, evidence->limit * 100, finding->what);
+    }
+}
+
+void compare_judge_checksums(struct row *row, const char *target, const char *golden)
+{
+    bool same = strcasecmp(target, golden) == 0;
+    row->distance = same ? 0 : INFINITY;
+    row->max_rel = row->distance;
+    if (same)
+        compare_decide(row, PLUMB_NORMAL, "the checksums are equal");
+    else if (compare_is_xor(target) != compare_is_xor(golden))
+        compare_decide(row, PLUMB_FAILED, "checksums of different kinds: %.40s against %.40s",
+                       target, golden);
+    else
+        compare_decide(row, PLUMB_FAILED, "the checksums differ: %.40s against %.40s", target,
+                       golden);
+}
+
+void compare_judge_statistics(struct row *row, const struct evidence *evidence,
+                              struct difference *differences)
+{
+    double limit = evidence->limit;
+    struct finding finding = look(evidence, differences);
+    row->has_differences = finding.compared || finding.blind;
+    row->distance = finding.relative;
+    const struct difference *norm = &differences[PLUMB_STATISTIC_NORM];
+    row->max_rel = norm->kind == DIFFERENCE_NUMBER ? norm->relative : finding.relative;
+    if (judge_counts(row, evidence)) {
+        row->distance = row->max_rel = INFINITY;
+        return;
+    }
+    if (!row->has_differences)
+        row->problem = strdup("no statistic is there on both sides");
+    else if (finding.one_sided)
+        compare_decide(row, PLUMB_FAILED, "%s was recorded on one side only", finding.one_sided);
+    else if (finding.compared && !(finding.relative < limit))
+        judge_worst(row, &finding, limit, PLUMB_FAILED);
+    else if (finding.compared && finding.relative >= limit / 10)
+        judge_worst(row, &finding, limit / 10, PLUMB_SUSPICIOUS);
+    else
+        judge_rest(row, evidence, &finding);
+}
