@@ -1,4 +1,5 @@
 /* The verdict on a pair of which both sides are known by what was written down about them. */
+#define _GNU_SOURCE
 #include "compare/compare.h"
 #include "compare/measure.h"
 
