@@ -4,7 +4,7 @@
  * Nothing is lost to a kill, a crash or a full disk: an original is removed only after its
  * condensed form is on the disk. Nothing is taken from a writer: a file counts as complete when
  * nobody has it open for writing and it has not changed for a while. What cannot be read as a whole
- * is left alone. */
+ * is left alone, and so is what would not become smaller. */
 #ifndef PLUMB_CONDENSE_H
 #define PLUMB_CONDENSE_H
 
@@ -23,13 +23,9 @@ enum plumb_keep {
     PLUMB_KEEP_MEAN = 1 << 1, /* and the sample deviation */
     PLUMB_KEEP_NORM = 1 << 2,
     PLUMB_KEEP_CRC32 = 1 << 3,  /* of the elements in C order and native byte order */
-    PLUMB_KEEP_SKETCH = 1 << 4, /* PLUMB_SKETCH_VALUES values at even distances */
+    PLUMB_KEEP_SKETCH = 1 << 4, /* struct plumb_sketch */
     PLUMB_KEEP_ALL = (1 << 5) - 1,
 };
-
-/* Of n numbers (a complex element is two), those with the indices floor(k*(n-1)/(m-1)) for k = 0 ..
- * m-1 and m = 64: the first, the last, and 62 between them; all of them when n <= m. */
-#define PLUMB_SKETCH_VALUES 64
 
 /* "minmax,mean,norm,crc32,sketch", any of them in any order. PLUMB_E_ARG names what is none. */
 enum plumb_code plumb_keep_parse(unsigned *keep, const char *text, struct plumb_error *err);
@@ -68,6 +64,7 @@ struct plumb_condensed {
     uint64_t before, after; /* bytes of these files, and of what they became */
     size_t failed;          /* left alone because of an error, or not removed */
     size_t waiting;         /* left alone because they are open for writing or still change */
+    size_t small;           /* left alone because condensed they would take as much room, or more */
     size_t other;           /* not tensors */
     bool stopped;           /* by `stop`, before the end */
 };

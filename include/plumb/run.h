@@ -9,6 +9,7 @@
 #define PLUMB_RUN_H
 
 #include "plumb/file.h"
+#include "plumb/sketch.h"
 #include "plumb/tensor.h"
 
 #ifdef __cplusplus
@@ -38,6 +39,7 @@ struct plumb_kept {
     uint64_t nan, pos_inf, neg_inf;              /* how many values are not finite */
     struct plumb_value finite[PLUMB_STATISTICS]; /* of the others, where there are both kinds */
     const char *crc32; /* of the elements in C order and native byte order, 8 hex digits; or NULL */
+    const struct plumb_sketch *sketch; /* or NULL */
 };
 
 /* What a capture wrote down about a tensor, or about an argument that is none. */

@@ -85,6 +85,9 @@ static void say_what_happened(const struct plumb_condensed *done, bool dry_run)
                done->files == 1 ? "" : "s", done->tensors, done->tensors == 1 ? "" : "s",
                dry_run ? "would be " : "", size_text(done->before, before),
                dry_run ? "would become" : "became", size_text(done->after, after));
+    if (done->small)
+        printf("%zu file%s left alone: condensed %s would not be smaller\n", done->small,
+               done->small == 1 ? " was" : "s were", done->small == 1 ? "it" : "they");
     if (done->waiting)
         printf("%zu file%s left alone: still open for writing, or changed just now\n",
                done->waiting, done->waiting == 1 ? " was" : "s were");
@@ -180,8 +183,9 @@ const struct args_command cmd_condense = {
     .usage = "DIR [options]",
     .about =
         "Replaces every tensor file below a folder by a small file NAME.condensed.json with type, "
-        "shape, range, mean, deviation, norm, CRC-32 and a sketch of 64 values. A condensed dump "
-        "is compared like any other, by its statistics.\n\n"
+        "shape, range, mean, deviation, norm, CRC-32 and a sketch of 256 sums, from which the "
+        "distance of two tensors is estimated. A condensed dump is compared like any other. Files "
+        "that would not become smaller keep their values.\n\n"
         "It may run while the dump is still being written: a file is taken only when nobody has it "
         "open for writing and it has not changed for a while, and it is removed only when its "
         "condensed form is safely on the disk. A file that cannot be read as a whole is left "

@@ -11,6 +11,7 @@
 struct session {
     struct measured *measured;
     struct kernels kernels;
+    bool sketch; /* somebody wants one */
 };
 
 static enum plumb_code accept(void *context, size_t item, const struct plumb_payload *payloads,
@@ -28,6 +29,10 @@ static void *part(void *context, const struct plumb_payload *payloads, uint64_t 
 {
     const struct session *session = context;
     struct kept_state *state = calloc(1, sizeof *state);
+    if (state && session->sketch && !(state->sketch = sketch_new())) {
+        free(state);
+        return NULL;
+    }
     if (state)
         kept_tensor(state, &session->kernels, &payloads[0].tensor, first, count);
     return state;
@@ -36,6 +41,13 @@ static void *part(void *context, const struct plumb_payload *payloads, uint64_t 
 static void merge(void *state, const void *other)
 {
     kept_merge(state, other);
+}
+
+static void release(void *state)
+{
+    struct kept_state *kept = state;
+    free(kept->sketch);
+    free(kept);
 }
 
 static struct plumb_value number(double value)
@@ -84,18 +96,27 @@ static void set_statistics(struct measured *measured, const struct plumb_tensor 
     }
 }
 
-static void set_kept(struct measured *measured, const struct stats_state *state,
+/* False when out of memory. */
+static bool set_kept(struct measured *measured, const struct kept_state *state,
                      const struct plumb_stats *stats)
 {
     struct plumb_kept *kept = &measured->kept;
     struct plumb_stats finite;
-    stats_finish_finite(state, &finite);
+    stats_finish_finite(&state->stats, &finite);
+    if (measured->wanted & MEASURE_SKETCH) {
+        measured->sketch = malloc(sizeof *measured->sketch);
+        if (!measured->sketch)
+            return false;
+        sketch_finish(state->sketch, measured->sketch);
+    }
     *kept = (struct plumb_kept){.nan = stats->nan,
                                 .pos_inf = stats->pos_inf,
                                 .neg_inf = stats->neg_inf,
-                                .crc32 = measured->checksum};
+                                .crc32 = measured->checksum,
+                                .sketch = measured->sketch};
     if (finite.count && finite.count < stats->count)
         set_all(kept->finite, &finite);
+    return true;
 }
 
 static void finish(void *context, size_t item, const struct plumb_payload *payloads, void *state,
@@ -112,8 +133,8 @@ static void finish(void *context, size_t item, const struct plumb_payload *paylo
     struct plumb_stats stats;
     stats_finish(&all->stats, &stats);
     set_statistics(measured, &payloads[0].tensor, &stats);
-    if (measured->wanted & MEASURE_KEPT)
-        set_kept(measured, &all->stats, &stats);
+    if (measured->wanted & MEASURE_KEPT && !set_kept(measured, all, &stats))
+        return; /* without a problem: out of memory */
     if (measured->wanted & MEASURE_XOR)
         snprintf(measured->checksum, sizeof measured->checksum, "0x%016" PRIx64, all->words);
     else
@@ -132,8 +153,10 @@ enum plumb_code compare_measure(struct measured *out, const struct walk_side *si
 {
     struct session session = {.measured = out, .kernels = kernels_current()};
     bool any = false;
-    for (size_t i = 0; i < count && !any; i++)
-        any = out[i].wanted != 0;
+    for (size_t i = 0; i < count; i++) {
+        any = any || out[i].wanted;
+        session.sketch = session.sketch || out[i].wanted & MEASURE_SKETCH;
+    }
     if (!any)
         return PLUMB_OK;
     struct walk_item *items = calloc(count + 1, sizeof *items);
@@ -150,7 +173,7 @@ enum plumb_code compare_measure(struct measured *out, const struct walk_side *si
                         .accept = accept,
                         .part = part,
                         .merge = merge,
-                        .release = free,
+                        .release = release,
                         .finish = finish};
     enum plumb_code code = walk_run(&walk, err);
     free(items);

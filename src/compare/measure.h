@@ -10,7 +10,8 @@ enum {
     MEASURE_CRC = 2,
     MEASURE_XOR = 4,
     MEASURE_EXACT = 8,
-    MEASURE_KEPT = 16, /* what plumb condense would have kept besides */
+    MEASURE_KEPT = 16,   /* what plumb condense would have kept besides */
+    MEASURE_SKETCH = 32, /* with its sketch */
 };
 
 struct measured {
@@ -18,8 +19,9 @@ struct measured {
     bool done;
     struct plumb_value statistic[PLUMB_STATISTICS]; /* without texts, but for True and False */
     struct plumb_kept kept;
-    char checksum[20]; /* 8 hex digits, or 0x and 16 */
-    char *problem;     /* malloc: why it could not be read */
+    struct plumb_sketch *sketch; /* malloc, or NULL */
+    char checksum[20];           /* 8 hex digits, or 0x and 16 */
+    char *problem;               /* malloc: why it could not be read */
 };
 
 /* Measures the records of `sides` (those that want something), rounding as a capture does: each in

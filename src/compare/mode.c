@@ -25,7 +25,7 @@ static bool has_statistics(const struct plumb_record *record)
     for (int i = 0; i < PLUMB_STATISTICS; i++)
         if (record->recorded->statistic[i].kind != PLUMB_VALUE_NONE)
             return true;
-    return false;
+    return record->recorded->kept && record->recorded->kept->sketch;
 }
 
 static bool has_checksum(const struct plumb_record *record)

@@ -44,33 +44,41 @@ static void judge_value(struct row *row, const struct plumb_recorded *target,
         compare_decide(row, PLUMB_FAILED, "the arguments differ: %.60s against %.60s", t, g);
 }
 
-/* What has to be computed from payloads because it was not written down. */
+/* What has to be computed from the payload of a side because it was not written down. */
+static unsigned measures_of(enum basis basis, const struct plumb_record *record,
+                            const struct plumb_recorded *there)
+{
+    const struct plumb_recorded *here = record->recorded;
+    unsigned wanted = 0;
+    bool any = false;
+    for (int k = 0; here && k < PLUMB_STATISTICS; k++)
+        any = any || here->statistic[k].kind != PLUMB_VALUE_NONE;
+    if (basis == BY_CHECKSUM && !(here && here->checksum))
+        return there && there->checksum && compare_is_xor(there->checksum) ? MEASURE_XOR
+                                                                           : MEASURE_CRC;
+    if (basis != BY_STATISTICS || record->absent)
+        return 0;
+    if (!any)
+        wanted = MEASURE_STATISTICS | (there && there->exact ? MEASURE_EXACT : 0);
+    if (there && there->kept && !(here && here->kept))
+        wanted |= MEASURE_KEPT | (there->kept->sketch ? MEASURE_SKETCH : 0);
+    return wanted;
+}
+
 static void order_measures(const struct comparison *comparison, struct measured *measured,
                            struct walk_side *sides)
 {
     for (size_t i = 0; i < comparison->matching.count; i++) {
-        const struct row *row = &comparison->rows[i];
-        if (row->basis != BY_STATISTICS && row->basis != BY_CHECKSUM)
-            continue;
+        enum basis basis = comparison->rows[i].basis;
         const struct plumb_pair *pair = &comparison->matching.pairs[i];
+        if (basis != BY_STATISTICS && basis != BY_CHECKSUM)
+            continue;
         for (int side = 0; side < 2; side++) {
-            const struct plumb_recorded *here = compare_record(comparison, i, side)->recorded;
-            const struct plumb_recorded *there = compare_record(comparison, i, !side)->recorded;
             sides[2 * i + (size_t)side] =
                 (struct walk_side){comparison->run[side], side ? pair->golden : pair->target};
-            struct measured *wanted = &measured[2 * i + (size_t)side];
-            bool any = false;
-            for (int k = 0; here && k < PLUMB_STATISTICS; k++)
-                any = any || here->statistic[k].kind != PLUMB_VALUE_NONE;
-            if (row->basis == BY_STATISTICS && !any)
-                wanted->wanted = MEASURE_STATISTICS | (there && there->exact ? MEASURE_EXACT : 0);
-            if (row->basis == BY_STATISTICS && there && there->kept && !(here && here->kept) &&
-                !compare_record(comparison, i, side)->absent)
-                wanted->wanted |= MEASURE_KEPT;
-            if (row->basis == BY_CHECKSUM && (!here || !here->checksum))
-                wanted->wanted = there && there->checksum && compare_is_xor(there->checksum)
-                                     ? MEASURE_XOR
-                                     : MEASURE_CRC;
+            measured[2 * i + (size_t)side].wanted =
+                measures_of(basis, compare_record(comparison, i, side),
+                            compare_record(comparison, i, !side)->recorded);
         }
     }
 }
@@ -80,7 +88,8 @@ static bool take_problem(struct row *row, struct measured *measured)
     for (int side = 0; side < 2; side++) {
         if (!measured[side].wanted || measured[side].done)
             continue;
-        if (measured[side].wanted == MEASURE_KEPT) {
+        unsigned needed = MEASURE_STATISTICS | MEASURE_CRC | MEASURE_XOR;
+        if (!(measured[side].wanted & needed)) {
             measured[side].wanted = 0; /* what was recorded is still there */
             continue;
         }
@@ -203,8 +212,10 @@ enum plumb_code compare_recorded(struct comparison *comparison, struct plumb_err
         check_gradient(comparison, i);
     }
 out:
-    for (size_t i = 0; measured && i < 2 * count; i++)
+    for (size_t i = 0; measured && i < 2 * count; i++) {
         free(measured[i].problem);
+        free(measured[i].sketch);
+    }
     free(measured);
     free(sides);
     return code;

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "compare/compare.h"
 #include "compare/measure.h"
+#include "metric/sketch.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -22,6 +23,8 @@ struct finding {
     struct plumb_value worst[2];
     double relative;
     const char *relative_to; /* what the difference was divided by, if not by the golden value */
+    bool sketched;
+    double distance, at_least; /* relative, estimated; and what it surely is */
 };
 
 void compare_decide(struct row *row, enum plumb_severity severity, const char *format, ...)
@@ -148,6 +151,21 @@ static void look_at(struct finding *finding, const struct evidence *evidence, in
     }
 }
 
+static void look_at_sketches(struct finding *finding, const struct evidence *evidence)
+{
+    const struct plumb_kept *t = evidence->side[0].kept, *g = evidence->side[1].kept;
+    /* Those of tensors without finite values are all zero, and tell nothing. */
+    if (!t || !g || !t->sketch || !g->sketch || (evidence->count && !golden_count(evidence, true)))
+        return;
+    const struct plumb_value *norm = &g->finite[PLUMB_STATISTIC_NORM];
+    if (norm->kind != PLUMB_VALUE_NUMBER)
+        norm = &evidence->side[1].statistic[PLUMB_STATISTIC_NORM];
+    bool known = norm->kind == PLUMB_VALUE_NUMBER && isfinite(norm->number);
+    finding->sketched = true;
+    finding->distance = sketch_distance(t->sketch, g->sketch, known ? fabs(norm->number) : NAN);
+    finding->at_least = finding->distance / (known ? SKETCH_EXCESS : SKETCH_EXCESS_OF_RATIO);
+}
+
 static struct finding look(const struct evidence *evidence, struct difference *differences)
 {
     const struct account *target = &evidence->side[0], *golden = &evidence->side[1];
@@ -161,20 +179,19 @@ static struct finding look(const struct evidence *evidence, struct difference *d
         else if (i <= PLUMB_STATISTIC_MIN && t->kind != g->kind && !target->exact && !golden->exact)
             finding.one_sided = names[i];
     }
+    look_at_sketches(&finding, evidence);
     return finding;
 }
 
-static enum checksums compare_checksums(const struct evidence *evidence)
+static enum checksums compare_checksums(const struct evidence *evidence, const char *sums[2])
 {
-    const struct account *target = &evidence->side[0], *golden = &evidence->side[1];
-    const char *t = target->checksum, *g = golden->checksum;
-    if (target->kept && golden->kept) {
-        t = target->kept->crc32;
-        g = golden->kept->crc32;
-    }
-    if (!t || !g || !evidence->same_type || compare_is_xor(t) != compare_is_xor(g))
+    bool kept = evidence->side[0].kept && evidence->side[1].kept;
+    for (int i = 0; i < 2; i++)
+        sums[i] = kept ? evidence->side[i].kept->crc32 : evidence->side[i].checksum;
+    if (!sums[0] || !sums[1] || !evidence->same_type ||
+        compare_is_xor(sums[0]) != compare_is_xor(sums[1]))
         return CHECKSUMS_UNKNOWN;
-    return strcasecmp(t, g) == 0 ? CHECKSUMS_EQUAL : CHECKSUMS_DIFFER;
+    return strcasecmp(sums[0], sums[1]) == 0 ? CHECKSUMS_EQUAL : CHECKSUMS_DIFFER;
 }
 
 /* True when the numbers of NaN and infinities are known, and not the same. */
@@ -205,7 +222,11 @@ static void judge_worst(struct row *row, const struct finding *finding, double l
 {
     char a[40], b[40];
     const char *t = value_text(&finding->worst[0], a), *g = value_text(&finding->worst[1], b);
-    if (isnan(finding->relative))
+    if (!(finding->compared && !(finding->relative < limit)))
+        compare_decide(row, severity,
+                       "relative distance %.4g%% by the sketches, at least %.4g%% >= %.4g%%",
+                       finding->distance * 100, finding->at_least * 100, limit * 100);
+    else if (isnan(finding->relative))
         compare_decide(row, severity, "%s %s against %s: NaN on one side only", finding->what, t,
                        g);
     else if (finding->relative_to)
@@ -217,43 +238,46 @@ static void judge_worst(struct row *row, const struct finding *finding, double l
                        finding->what, t, g, finding->relative * 100, limit * 100);
 }
 
+static bool reaches(const struct finding *finding, double limit)
+{
+    return (finding->compared && !(finding->relative < limit)) ||
+           (finding->sketched && finding->at_least >= limit);
+}
+
 /* What is left when nothing is too far off. */
 static void judge_rest(struct row *row, const struct evidence *evidence,
                        const struct finding *finding)
 {
-    enum checksums checksums = compare_checksums(evidence);
+    const char *sums[2];
+    enum checksums checksums = compare_checksums(evidence, sums);
     const struct plumb_kept *t = evidence->side[0].kept, *g = evidence->side[1].kept;
-    bool same = checksums == CHECKSUMS_EQUAL && !(finding->relative > 0);
-    bool nan = t && g && g->nan;
-    if (same && (nan || finding->blind)) {
-        compare_decide(row, PLUMB_SUSPICIOUS,
-                       "NaN or infinite on both sides; the checksums are equal");
-    } else if (same) {
-        compare_decide(row, PLUMB_NORMAL, "the checksums are equal");
-    } else if (!finding->compared) {
+    bool by_sketch = finding->sketched && finding->distance >= finding->relative;
+    double largest = by_sketch ? finding->distance : finding->relative;
+    const char *what = by_sketch ? "distance" : finding->what;
+    bool same = checksums == CHECKSUMS_EQUAL && largest == 0;
+    bool nan = t && g && g->nan, blind = finding->blind && !finding->sketched;
+    if (same) {
+        compare_decide(row, nan || blind ? PLUMB_SUSPICIOUS : PLUMB_NORMAL,
+                       "%sthe checksums are equal",
+                       nan || blind ? "NaN or infinite on both sides; " : "");
+    } else if (!finding->compared && !finding->sketched) {
         row->unjudged = true;
         compare_decide(row, PLUMB_SUSPICIOUS,
                        "not judged: NaN or infinite on both sides, which tells nothing");
-    } else if (checksums == CHECKSUMS_DIFFER && finding->relative == 0) {
+    } else if (checksums == CHECKSUMS_DIFFER && largest == 0) {
         row->unjudged = true;
         compare_decide(row, PLUMB_SUSPICIOUS,
                        "not judged: the statistics are equal, but the checksums differ");
-    } else if (finding->blind) {
+    } else if (nan || blind) {
         compare_decide(row, PLUMB_SUSPICIOUS,
-                       "NaN or infinite on both sides; what is not differs by %.4g%% at most (%s)",
-                       finding->relative * 100, finding->what);
-    } else if (nan) {
-        compare_decide(row, PLUMB_SUSPICIOUS,
-                       "NaN on both sides, %" PRIu64 " each; the others differ by %.4g%% at most "
-                       "(%s)",
-                       g->nan, finding->relative * 100, finding->what);
+                       "NaN or infinite on both sides; what is not differs by %.4g%% (%s)",
+                       largest * 100, what);
     } else if (checksums == CHECKSUMS_DIFFER && evidence->integers) {
-        compare_decide(row, PLUMB_SUSPICIOUS,
-                       "integers that differ: %s by %.4g%%, the checksums too", finding->what,
-                       finding->relative * 100);
+        compare_decide(row, PLUMB_SUSPICIOUS, "integers that are not the same: %.4g%% (%s)",
+                       largest * 100, what);
     } else {
         compare_decide(row, PLUMB_NORMAL, "largest relative difference %.4g%% < %.4g%% (%s)",
-                       finding->relative * 100, evidence->limit * 100, finding->what);
+                       largest * 100, evidence->limit * 100, what);
     }
 }
 
@@ -272,26 +296,42 @@ void compare_judge_checksums(struct row *row, const char *target, const char *go
                        golden);
 }
 
+/* The checksums are all that both sides have. */
+static void judge_without_statistics(struct row *row, const struct evidence *evidence)
+{
+    const char *sums[2];
+    switch (compare_checksums(evidence, sums)) {
+    case CHECKSUMS_UNKNOWN:
+        row->problem = strdup(sums[0] && sums[1]
+                                  ? "the types differ, so that checksums cannot be compared"
+                                  : "neither a statistic nor a checksum is there on both sides");
+        break;
+    case CHECKSUMS_EQUAL:
+    case CHECKSUMS_DIFFER:
+        compare_judge_checksums(row, sums[0], sums[1]);
+    }
+}
+
 void compare_judge_statistics(struct row *row, const struct evidence *evidence,
                               struct difference *differences)
 {
     double limit = evidence->limit;
     struct finding finding = look(evidence, differences);
     row->has_differences = finding.compared || finding.blind;
-    row->distance = finding.relative;
+    row->distance = finding.sketched ? finding.distance : finding.relative;
     const struct difference *norm = &differences[PLUMB_STATISTIC_NORM];
     row->max_rel = norm->kind == DIFFERENCE_NUMBER ? norm->relative : finding.relative;
     if (judge_counts(row, evidence)) {
         row->distance = row->max_rel = INFINITY;
         return;
     }
-    if (!row->has_differences)
-        row->problem = strdup("no statistic is there on both sides");
+    if (!row->has_differences && !finding.sketched)
+        judge_without_statistics(row, evidence);
     else if (finding.one_sided)
         compare_decide(row, PLUMB_FAILED, "%s was recorded on one side only", finding.one_sided);
-    else if (finding.compared && !(finding.relative < limit))
+    else if (reaches(&finding, limit))
         judge_worst(row, &finding, limit, PLUMB_FAILED);
-    else if (finding.compared && finding.relative >= limit / 10)
+    else if (reaches(&finding, limit / 10))
         judge_worst(row, &finding, limit / 10, PLUMB_SUSPICIOUS);
     else
         judge_rest(row, evidence, &finding);

@@ -27,6 +27,7 @@ enum state {
     STATE_WAITING, /* not settled yet, or open for writing */
     STATE_DONE,    /* condensed (a dry run, where the file stays) */
     STATE_OTHER,
+    STATE_SMALL,  /* condensed it would take as much room, or more */
     STATE_FAILED, /* not tried again before the file changes */
     STATE_RETRY,
 };
@@ -173,6 +174,9 @@ static void note(struct session *session, size_t number, const struct file_resul
     case FILE_OTHER:
     case FILE_GONE:
         entry->state = STATE_OTHER;
+        return;
+    case FILE_SMALL:
+        entry->state = STATE_SMALL;
         return;
     case FILE_DONE:
         entry->state = STATE_DONE;
@@ -355,6 +359,7 @@ static void count_what_is_left(struct session *session)
         result->failed += state == STATE_FAILED || state == STATE_RETRY;
         result->waiting += state == STATE_WAITING;
         result->other += state == STATE_OTHER;
+        result->small += state == STATE_SMALL;
     }
     result->stopped = must_stop(session);
 }

@@ -38,9 +38,12 @@ static enum plumb_code add_tensor(struct buf *text, const struct source *source,
     if (code)
         return code;
     plumb_guard_enter(&guard, &payload.file);
-    *busy = !measure(&measured, &payload.tensor, keep, somebody_wants, hold);
+    enum measure_outcome outcome = measure(&measured, &payload.tensor, keep, somebody_wants, hold);
+    *busy = outcome == MEASURE_STOPPED;
     if (plumb_guard_leave(&guard))
         code = plumb_fail(err, PLUMB_E_IO, "the file shrank while it was read");
+    else if (outcome == MEASURE_NO_MEMORY)
+        code = plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
     else
         text_tensor(text, source_record(source, index), &payload.tensor, &measured, keep, !index);
     plumb_payload_release(&payload);
@@ -152,6 +155,8 @@ static enum file_outcome work(struct file_result *out, const struct hold *hold,
         outcome = FILE_FAILED;
     else if (busy)
         outcome = FILE_BUSY;
+    else if (text.size >= out->before)
+        outcome = FILE_SMALL;
     else if (dry_run)
         outcome = FILE_DONE;
     else

@@ -7,6 +7,7 @@
 enum file_outcome {
     FILE_DONE,
     FILE_OTHER, /* no tensors, and nothing that says it should have some */
+    FILE_SMALL, /* condensed it would take as much room, or more: left alone */
     FILE_BUSY,  /* open for writing, or changed while it was read */
     FILE_GONE,
     FILE_FAILED,    /* left alone */

@@ -5,19 +5,18 @@
 
 #include "plumb/condense.h"
 #include "plumb/metric.h"
+#include "plumb/sketch.h"
 
 struct measured {
     struct plumb_stats stats, finite; /* of all values; of the finite ones */
     uint32_t crc;
-    double sketch[PLUMB_SKETCH_VALUES];
-    unsigned sketch_count;
+    struct plumb_sketch sketch;
 };
 
-/* False when `stop` (asked now and then; may be NULL) said so. The caller guards mapped bytes. */
-bool measure(struct measured *out, const struct plumb_tensor *tensor, unsigned keep,
-             bool (*stop)(const void *context), const void *context);
+enum measure_outcome { MEASURE_DONE, MEASURE_STOPPED, MEASURE_NO_MEMORY };
 
-/* The index of value k of a sketch of n numbers. */
-uint64_t measure_index(uint64_t n, unsigned k);
+/* STOPPED when `stop` (asked now and then; may be NULL) said so. The caller guards mapped bytes. */
+enum measure_outcome measure(struct measured *out, const struct plumb_tensor *tensor, unsigned keep,
+                             bool (*stop)(const void *context), const void *context);
 
 #endif

@@ -1,10 +1,13 @@
 #include "condense/text.h"
 
+#include "base/base64.h"
 #include "base/json_put.h"
+#include "format/condensed.h"
 #include "report/number.h"
 
 #include <inttypes.h>
 #include <math.h>
+#include <string.h>
 
 /* All digits, and the words that Python's json module has for what is not finite. */
 static void put_number(struct buf *out, double value)
@@ -22,7 +25,7 @@ static void put_number(struct buf *out, double value)
 
 void text_begin(struct buf *out, const char *file, const char *format, uint64_t bytes)
 {
-    buf_text(out, "{\"plumb_condensed\": 1, \"file\": ");
+    buf_printf(out, "{\"plumb_condensed\": %d, \"file\": ", CONDENSED_VERSION);
     json_put_string(out, file);
     buf_printf(out, ", \"format\": \"%s\", \"bytes\": %" PRIu64 ", \"tensors\": [", format, bytes);
 }
@@ -65,6 +68,21 @@ static void put_counts(struct buf *out, const struct plumb_stats *stats)
                stats->nan, stats->pos_inf, stats->neg_inf);
 }
 
+static void put_sketch(struct buf *out, const struct plumb_sketch *sketch)
+{
+    uint8_t bytes[PLUMB_SKETCH_SUMS * 4];
+    for (size_t i = 0; i < PLUMB_SKETCH_SUMS; i++) {
+        uint32_t bits;
+        memcpy(&bits, &sketch->sum[i], sizeof bits);
+        for (size_t k = 0; k < 4; k++)
+            bytes[4 * i + k] = (uint8_t)(bits >> 8 * k);
+    }
+    buf_printf(out, ", \"sketch\": {\"version\": %d, \"exponent\": %d, \"sums\": \"",
+               CONDENSED_SKETCH_VERSION, sketch->exponent);
+    base64_put(out, bytes, sizeof bytes);
+    buf_text(out, "\"}");
+}
+
 void text_tensor(struct buf *out, const struct plumb_record *record,
                  const struct plumb_tensor *tensor, const struct measured *measured, unsigned keep,
                  bool first)
@@ -82,15 +100,8 @@ void text_tensor(struct buf *out, const struct plumb_record *record,
         put_statistics(out, &measured->finite, "finite_", keep);
     if (keep & PLUMB_KEEP_CRC32)
         buf_printf(out, ", \"crc32\": \"%08" PRIx32 "\"", measured->crc);
-    if (keep & PLUMB_KEEP_SKETCH) {
-        buf_text(out, ", \"sketch\": [");
-        for (unsigned k = 0; k < measured->sketch_count; k++) {
-            if (k)
-                buf_text(out, ", ");
-            put_number(out, measured->sketch[k]);
-        }
-        buf_text(out, "]");
-    }
+    if (keep & PLUMB_KEEP_SKETCH)
+        put_sketch(out, &measured->sketch);
     buf_text(out, "}");
 }
 

@@ -1,16 +1,15 @@
 /* NAME.condensed.json, as src/condense writes it; docs/FORMATS.md describes it. */
 #include "format/condensed.h"
 
+#include "base/base64.h"
 #include "base/json.h"
-#include "plumb/condense.h"
 #include "report/number.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-
-enum { VERSION = 1 };
 
 static const char magic[] = "{\"plumb_condensed\":";
 
@@ -35,7 +34,6 @@ struct fields {
     bool has_shape, too_deep;
     struct plumb_value statistic[PLUMB_STATISTICS], deviation;
     struct plumb_kept kept;
-    struct condensed_note note;
 };
 
 static enum plumb_code no_memory(struct plumb_error *err)
@@ -124,24 +122,51 @@ static enum plumb_code read_shape(struct reader *r, struct fields *fields, struc
     return fields->has_shape ? PLUMB_OK : odd(r, "shape", err);
 }
 
+/* Sums are below 1 but for the rounding of the largest, and exponents what float64 can add up to. */
+static bool take_sums(struct reader *r, struct plumb_sketch *sketch)
+{
+    enum { MAX_EXPONENT = 1100 };
+    uint8_t bytes[PLUMB_SKETCH_SUMS * 4];
+    if (sketch->exponent > MAX_EXPONENT || sketch->exponent < -MAX_EXPONENT || r->json.escaped ||
+        !base64_take(r->json.text, r->json.length, bytes, sizeof bytes))
+        return false;
+    for (size_t i = 0; i < PLUMB_SKETCH_SUMS; i++) {
+        uint32_t bits = 0;
+        for (size_t k = 4; k--;)
+            bits = bits << 8 | bytes[4 * i + k];
+        memcpy(&sketch->sum[i], &bits, sizeof bits);
+        if (!(fabsf(sketch->sum[i]) <= 1))
+            return false;
+    }
+    return true;
+}
+
+/* {"version": 1, "exponent": E, "sums": "..."}, in this order. Of other versions nothing is known:
+ * they are skipped, as the list of form 1 is. */
 static enum plumb_code read_sketch(struct reader *r, struct fields *fields, struct plumb_error *err)
 {
-    double values[PLUMB_SKETCH_VALUES];
-    size_t count = 0;
-    enum json_event event = json_next(&r->json);
-    if (event != JSON_ARRAY)
-        return odd(r, "sketch", err);
-    while ((event = json_next(&r->json)) == JSON_NUMBER && count < PLUMB_SKETCH_VALUES)
-        values[count++] = json_double(&r->json);
-    if (event != JSON_ARRAY_END)
-        return odd(r, "sketch", err);
-    double *copy = arena_array(r->out->arena, count, sizeof *copy);
-    if (!copy)
+    struct json *json = &r->json;
+    enum json_event event = json_next(json);
+    struct json start = *json;
+    int64_t version = 0, exponent = 0;
+    if (event == JSON_OBJECT && json_next(json) == JSON_KEY && json_is(json, "version"))
+        version = json_next(json) == JSON_NUMBER && json_int64(json, &version) ? version : 0;
+    if (version != CONDENSED_SKETCH_VERSION) {
+        *json = start;
+        return json_skip(json, event) ? PLUMB_OK : odd(r, "sketch", err);
+    }
+    struct plumb_sketch *sketch = arena_alloc(r->out->arena, sizeof *sketch);
+    if (!sketch)
         return no_memory(err);
-    if (count)
-        memcpy(copy, values, count * sizeof *copy);
-    fields->note.sketch = copy;
-    fields->note.sketch_count = count;
+    if (json_next(json) != JSON_KEY || !json_is(json, "exponent") ||
+        json_next(json) != JSON_NUMBER || !json_int64(json, &exponent) || exponent > INT_MAX ||
+        exponent < INT_MIN || json_next(json) != JSON_KEY || !json_is(json, "sums") ||
+        json_next(json) != JSON_STRING)
+        return odd(r, "sketch", err);
+    sketch->exponent = (int)exponent;
+    if (!take_sums(r, sketch) || json_next(json) != JSON_OBJECT_END)
+        return odd(r, "sketch", err);
+    fields->kept.sketch = sketch;
     return PLUMB_OK;
 }
 
@@ -209,7 +234,6 @@ static enum plumb_code add_tensor(struct reader *r, const struct fields *fields,
     if (!record || !recorded || !kept || !note)
         return no_memory(err);
     *kept = fields->kept;
-    *note = fields->note;
     note->format = r->format;
     record->step = fields->step;
     record->rank = fields->rank;
@@ -284,10 +308,10 @@ static enum plumb_code read_version(struct reader *r, struct plumb_error *err)
 {
     int64_t version;
     enum plumb_code code = read_integer(r, &version, err);
-    if (!code && version != VERSION)
+    if (!code && (version < 1 || version > CONDENSED_VERSION))
         code = plumb_fail(err, PLUMB_E_UNSUPPORTED,
-                          "condensed form %" PRId64 ", but this plumb reads form %d only", version,
-                          VERSION);
+                          "condensed form %" PRId64 ", but this plumb reads forms 1 to %d only",
+                          version, CONDENSED_VERSION);
     return code;
 }
 

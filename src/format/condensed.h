@@ -7,11 +7,12 @@
 
 #define CONDENSED_ENDING ".condensed.json"
 
+/* Of the form as a whole, and of the sketch in it. Form 1 had another sketch, which is skipped. */
+enum { CONDENSED_VERSION = 2, CONDENSED_SKETCH_VERSION = 1 };
+
 /* record->detail of a condensed tensor. */
 struct condensed_note {
-    const char *format;   /* of the original: "npy", "ge", ... */
-    const double *sketch; /* see plumb/condense.h */
-    size_t sketch_count;  /* 0 when it was not kept */
+    const char *format; /* of the original: "npy", "ge", ... */
 };
 
 /* Adds to what was recorded about a tensor what the condensed form of its data file says:

@@ -36,6 +36,8 @@ void kept_tensor(struct kept_state *state, const struct kernels *kernels,
         size_t n = end - at < block ? (size_t)(end - at) : block, size = (n * bits + 7) / 8;
         const void *bytes = dense_block(tensor, at, n, &room);
         dense_load(kernels, tensor->dtype, bytes, n * parts, x);
+        if (state->sketch)
+            sketch_add(state->sketch, at * parts, x, n * parts);
         for (size_t i = 0; parts == 2 && i < n; i++)
             x[i] = hypot(x[2 * i], x[2 * i + 1]);
         stats_values(&state->stats, kernels, x, n);
@@ -52,4 +54,6 @@ void kept_merge(struct kept_state *state, const struct kept_state *other)
     stats_merge(&state->stats, &other->stats);
     state->crc ^= other->crc;
     state->words ^= other->words;
+    if (state->sketch)
+        sketch_merge(state->sketch, other->sketch);
 }

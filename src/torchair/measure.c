@@ -20,13 +20,19 @@ static enum plumb_code no_memory(struct plumb_error *err)
 static enum layout_kind choose_layout(const struct measurement *measurement)
 {
     size_t pairs = 0, condensed = 0;
+    const struct air_side *first = NULL;
     for (size_t i = 0; i < measurement->count; i++) {
         const struct air_row *row = &measurement->rows[i];
+        bool target = row->kind == AIR_PAIR && statistics_only(&row->target);
+        bool golden = row->kind == AIR_PAIR && statistics_only(&row->golden);
         pairs += row->kind == AIR_PAIR;
-        condensed += row->kind == AIR_PAIR &&
-                     (statistics_only(&row->target) || statistics_only(&row->golden));
+        condensed += target || golden;
+        if (!first && (target || golden))
+            first = target ? &row->target : &row->golden;
     }
-    return condensed && condensed * 2 >= pairs ? LAYOUT_STATISTICS : LAYOUT_TENSORS;
+    if (!condensed || condensed * 2 < pairs)
+        return LAYOUT_TENSORS;
+    return statistics_are_checksums(first) ? LAYOUT_CHECKSUMS : LAYOUT_STATISTICS;
 }
 
 enum plumb_code measure_prepare(struct measurement *measurement, struct plumb_error *err)

@@ -37,7 +37,8 @@ struct air_result {
     char *problem;             /* malloc, or NULL */
     struct air_shown shown[2]; /* target, golden */
     double metric[AIR_METRICS];
-    bool by_statistics; /* a side was condensed */
+    bool by_statistics;   /* a side was condensed */
+    char checksum[2][12]; /* of such a row, or empty */
     struct difference differences[PLUMB_STATISTICS];
 };
 

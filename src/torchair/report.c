@@ -121,6 +121,10 @@ static bool set_cell(struct plumb_table *table, size_t column, const struct repo
         return plumb_table_text(table, column,
                                 result->histogram[field->detail] ? result->histogram[field->detail]
                                                                  : "N/A");
+    case FROM_CHECKSUM:
+        return plumb_table_text(table, column,
+                                *result->checksum[field->detail] ? result->checksum[field->detail]
+                                                                 : "N/A");
     case FROM_DIFFERENCE:
     case FROM_RELATIVE:
         return set_difference(table, column, what, number);

@@ -15,7 +15,8 @@ struct known {
     struct plumb_value statistic[PLUMB_STATISTICS];
     struct plumb_kept kept;
     bool has_kept;
-    char crc[20];
+    char crc[12]; /* 8 hex digits; empty when it was not kept */
+    struct plumb_sketch sketch;
     uint64_t count; /* of elements, or UNKNOWN */
     enum plumb_dtype dtype;
 };
@@ -25,6 +26,28 @@ bool statistics_only(const struct air_side *side)
     if (side->tensor)
         return side->tensor->recorded != NULL;
     return side->path && !side->op && ge_is_condensed(side->path);
+}
+
+static bool is_checksum(const struct plumb_recorded *recorded)
+{
+    if (!recorded || !recorded->kept || !recorded->kept->crc32 || recorded->kept->sketch)
+        return false;
+    for (int i = 0; i < PLUMB_STATISTICS; i++)
+        if (recorded->statistic[i].kind != PLUMB_VALUE_NONE)
+            return false;
+    return true;
+}
+
+bool statistics_are_checksums(const struct air_side *side)
+{
+    if (side->tensor)
+        return is_checksum(side->tensor->recorded);
+    struct plumb_run *run;
+    if (plumb_run_open(&run, side->path, NULL))
+        return false;
+    bool answer = plumb_run_count(run) && is_checksum(plumb_run_record(run, 0)->recorded);
+    plumb_run_free(run);
+    return answer;
 }
 
 static void set_number(struct plumb_value *value, double number)
@@ -68,6 +91,10 @@ static void take_recorded(struct known *out, const struct plumb_recorded *record
         snprintf(out->crc, sizeof out->crc, "%s", out->kept.crc32);
         out->kept.crc32 = out->crc;
     }
+    if (out->kept.sketch) {
+        out->sketch = *out->kept.sketch;
+        out->kept.sketch = &out->sketch;
+    }
 }
 
 static void set_all(struct plumb_value *out, const struct plumb_stats *stats)
@@ -78,9 +105,12 @@ static void set_all(struct plumb_value *out, const struct plumb_stats *stats)
     set_number(&out[PLUMB_STATISTIC_NORM], stats->norm);
 }
 
-static void take_payload(struct known *out, const struct plumb_tensor *tensor)
+/* False when out of memory. */
+static bool take_payload(struct known *out, const struct plumb_tensor *tensor, bool sketch)
 {
-    struct kept_state state = {0};
+    struct kept_state state = {.sketch = sketch ? sketch_new() : NULL};
+    if (sketch && !state.sketch)
+        return false;
     struct kernels kernels = kernels_current();
     struct plumb_stats stats, finite;
     kept_tensor(&state, &kernels, tensor, 0, tensor->count);
@@ -95,6 +125,12 @@ static void take_payload(struct known *out, const struct plumb_tensor *tensor)
         set_all(out->statistic, &stats);
     if (finite.count && finite.count < stats.count)
         set_all(out->kept.finite, &finite);
+    if (sketch) {
+        sketch_finish(state.sketch, &out->sketch);
+        out->kept.sketch = &out->sketch;
+    }
+    free(state.sketch);
+    return true;
 }
 
 static enum plumb_code show(struct air_shown *shown, const char *dtype, const char *shape,
@@ -141,8 +177,9 @@ static enum plumb_code read_fx(const char *path, struct known *known, struct air
     return code;
 }
 
+/* Of a side that has its values, or of one that was condensed. */
 static enum plumb_code take_side(const struct air_side *side, const struct plumb_payload *payload,
-                                 struct known *known, struct air_shown *shown,
+                                 bool sketch, struct known *known, struct air_shown *shown,
                                  struct plumb_error *err)
 {
     char text[256];
@@ -155,7 +192,8 @@ static enum plumb_code take_side(const struct air_side *side, const struct plumb
     if (statistics_only(side))
         return read_fx(side->path, known, shown, err);
     known->count = payload->tensor.count;
-    take_payload(known, &payload->tensor);
+    if (!take_payload(known, &payload->tensor, sketch))
+        return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
     return show(shown, NULL, plumb_shape_text(&payload->tensor, text, sizeof text),
                 known->statistic, err);
 }
@@ -193,8 +231,10 @@ enum plumb_code statistics_compare(const struct measurement *measurement, size_t
     struct air_result *result = &measurement->results[row];
     struct known known[2] = {0};
     enum plumb_code code = PLUMB_OK;
-    for (int i = 0; i < 2 && !code; i++)
-        code = take_side(sides[i], &payloads[i], &known[i], &result->shown[i], err);
+    int first = statistics_only(sides[0]) ? 0 : 1; /* says whether the other needs a sketch */
+    for (int n = 0, i = first; n < 2 && !code; n++, i = !i)
+        code = take_side(sides[i], &payloads[i], known[!i].kept.sketch, &known[i],
+                         &result->shown[i], err);
     if (code)
         return code;
     if (known[0].count != known[1].count && known[0].count != UNKNOWN && known[1].count != UNKNOWN)
@@ -206,6 +246,8 @@ enum plumb_code statistics_compare(const struct measurement *measurement, size_t
         result->verdict = (struct plumb_verdict){PLUMB_NORMAL, "no elements to compare"};
         return PLUMB_OK;
     }
+    for (int i = 0; i < 2; i++)
+        snprintf(result->checksum[i], sizeof result->checksum[i], "%s", known[i].crc);
     judge(known, measurement->stat_limit, result);
     return PLUMB_OK;
 }

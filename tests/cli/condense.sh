@@ -1,9 +1,10 @@
 . "$(dirname "$0")/lib/make.sh"
 mkdir dump
-bytes dump/a 1 2 3 4
+bytes dump/a 1 2 3 4 # too small to gain anything
 mv dump/a.safetensors dump/first.safetensors
-bytes b 7 7
-mv b.safetensors dump
+data=$(printf 'a%.0s' $(seq 2000))
+safetensors dump/b.safetensors \
+    '{"b":{"dtype":"U8","shape":[2000],"data_offsets":[0,2000]}}' "$data"
 echo text >dump/note.txt
 head -c 20 dump/b.safetensors >dump/cut.safetensors
 

@@ -13,6 +13,7 @@ from typing import Dict, Optional
 
 import numpy as np
 
+from ge_dump import Op, Tensor, fx_folder, ge_folder, write_fx, write_ge, write_graph
 from rights import make_folder
 
 PLUMB = str(Path(os.environ["PLUMB_BUILD"]) / "plumb")
@@ -199,6 +200,154 @@ class Order(Folder):
         for golden_keep in ("all", None):
             self.assertEqual(self.verdict(values, values, "all", golden_keep),
                              ("PASS", "the checksums are equal"))
+
+
+class Graphs(Folder):
+    """GE and FX dumps, condensed: the same pairs, by what was kept."""
+
+    def graph(self, name: str, scale: float = 1, reverse: bool = False) -> Path:
+        root = self.folder / name
+        write_graph(root / "ge", [Op(f"Add{i}", ["x", "y"], [f"add_{i}-aten.add.OUTPUT.0"])
+                                  for i in range(3)])
+        rng = np.random.default_rng(4)
+        for i in range(3):
+            a, b = (rng.standard_normal((30, 40)).astype(np.float32) for _ in range(2))
+            out = a + b
+            write_fx(fx_folder(root / "fx"), f"add_{i}-aten.add", [a, b], [out])
+            if i == 1:
+                out = out[::-1] if reverse else out * np.float32(scale)
+            write_ge(ge_folder(root / "ge"), "Add", f"Add{i}", i, [Tensor(a), Tensor(b)],
+                     [Tensor(np.ascontiguousarray(out))])
+        return root
+
+    def results(self, root: Path, full: Path, keep: str) -> "list[list[str]]":
+        """Results of the nine rows, for condensed and full sides."""
+        small = self.folder / f"small{self.made}"
+        self.made += 1
+        shutil.copytree(root, small)
+        done = subprocess.run([PLUMB, "condense", str(small), "--settle", "0.01", "--keep", keep],
+                              check=True, stdout=subprocess.PIPE, text=True, timeout=600)
+        self.assertIn("12 files with 18 tensors condensed", done.stdout)
+        found = []
+        for target, golden in ((small, small), (small, full), (full, small)):
+            done = subprocess.run([PLUMB, "compare", str(target / "ge"), str(golden / "fx"),
+                                   "--format", "csv"], stdout=subprocess.PIPE,
+                                  stderr=subprocess.PIPE, text=True, timeout=600)
+            self.rows = list(csv.DictReader(io.StringIO(done.stdout)))
+            self.assertEqual(len(self.rows), 9, done.stderr)
+            found.append([row["Result"] for row in self.rows])
+        return found
+
+    def test_checksums_alone(self) -> None:
+        right, wrong = self.graph("right"), self.graph("wrong", scale=1.0001)
+        for results in self.results(right, right, "crc32"):
+            self.assertEqual(results, ["PASS"] * 9)
+        self.assertEqual([row["NPU MD5"] for row in self.rows],
+                         [row["BENCH MD5"] for row in self.rows])
+        self.assertEqual({len(row["NPU MD5"]) for row in self.rows}, {8})
+        for results in self.results(wrong, wrong, "crc32"):
+            self.assertEqual(results.count("FAIL"), 1)
+        self.assertEqual({row["Err_message"][:20] for row in self.rows if row["Result"] == "FAIL"},
+                         {"the checksums differ"})
+
+    def test_everything(self) -> None:
+        keep = "minmax,mean,norm,crc32,sketch"
+        right = self.graph("right")
+        for results in self.results(right, right, keep):
+            self.assertEqual(results, ["PASS"] * 9)
+        self.assertEqual({float(row["Max diff"]) for row in self.rows}, {0.0})
+        for wrong in (self.graph("scaled", scale=1.03), self.graph("reversed", reverse=True)):
+            for results in self.results(wrong, wrong, keep):
+                self.assertEqual(results.count("FAIL"), 1)
+
+    def test_the_sketch_alone(self) -> None:
+        right, wrong = self.graph("right"), self.graph("wrong", reverse=True)
+        for results in self.results(right, right, "sketch"):
+            self.assertEqual(results, ["PASS"] * 9)
+        for results in self.results(wrong, wrong, "sketch"):
+            self.assertEqual(results.count("FAIL"), 1)
+
+
+class Sketches(Folder):
+    SIZE = 20000
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.rng = np.random.default_rng(9)
+        self.golden = self.rng.standard_normal(self.SIZE).astype(np.float32)
+
+    def both(self, target: np.ndarray, keep: str = "all") -> "tuple[str, str]":
+        """Condensed against condensed, and against the values: the same verdict and number."""
+        first = self.verdict(target, self.golden, keep)
+        second = self.verdict(target, self.golden, keep, None)
+        self.assertEqual(first[0], second[0])
+        if keep == "all":  # without the norm, that is an estimate too
+            self.assertEqual(first[1], second[1])
+        return first
+
+    def test_order(self) -> None:
+        for keep in ("all", "sketch", "sketch,crc32"):
+            for wrong in (self.golden[::-1], np.roll(self.golden, 1),
+                          self.rng.permutation(self.golden)):
+                result, message = self.both(wrong, keep)
+                self.assertEqual(result, "FAIL")
+                self.assertIn("by the sketches", message)
+
+    def test_a_stripe(self) -> None:
+        wrong = self.golden.copy()
+        wrong[5000:5010] = -wrong[5000:5010]  # a distance of about 4 %, and the same norm
+        self.assertEqual(self.both(wrong)[0], "FAIL")
+
+    def test_rounding_passes(self) -> None:
+        right = self.golden.astype(np.float16).astype(np.float32)
+        result, message = self.both(right)
+        self.assertEqual((result, message[:27]), ("PASS", "largest relative difference"))
+
+    def test_the_limit_is_what_it_says(self) -> None:
+        """A distance of 0.9 % never fails, one of 1.3 % always does."""
+        noise = self.rng.standard_normal(self.SIZE)
+        noise -= self.golden * (noise @ self.golden) / (self.golden @ self.golden)
+        noise *= np.linalg.norm(self.golden) / np.linalg.norm(noise)
+        for seed in range(4):
+            noise = np.random.default_rng(seed).permutation(noise)
+            for share, wanted in ((0.009, "PASS"), (0.013, "FAIL")):
+                wrong = (self.golden + share * noise).astype(np.float32)
+                self.assertEqual(self.both(wrong, "sketch,norm")[0], wanted)
+
+    def test_other_types(self) -> None:
+        """The sketch is of numbers, not of bits: types may differ, complex numbers are two each."""
+        pairs = ((self.golden.astype(np.float64), self.golden),
+                 (self.golden.astype(np.float16), self.golden),
+                 (self.golden.view(np.complex64), self.golden.view(np.complex64) + 0))
+        for target, golden in pairs:
+            self.assertEqual(self.verdict(target, golden)[0], "PASS")
+        turned = self.golden.view(np.complex64) * np.complex64(1j)  # all sizes stay
+        self.assertEqual(self.verdict(turned, self.golden.view(np.complex64))[0], "FAIL")
+
+    def test_dump_json(self) -> None:
+        """A tree whose tensors were condensed has the capture's statistics, and the sketch besides."""
+        folders = []
+        for name, values in (("a", self.golden[::-1]), ("b", self.golden), ("full", self.golden)):
+            folder = self.folder / name
+            (folder / "dump_tensor_data").mkdir(parents=True)
+            file = "Torch.relu.0.forward.output.0.npy"
+            np.save(folder / "dump_tensor_data" / file, values)
+            leaf = {"type": "torch.Tensor", "dtype": "torch.float32", "shape": [self.SIZE],
+                    "Max": float(values.max()), "Min": float(values.min()), "Mean": 0.001,
+                    "Norm": float(np.linalg.norm(values)), "requires_grad": False, "data_name": file}
+            data = {"Torch.relu.0.forward": {"input_args": [], "input_kwargs": {}, "output": [leaf]}}
+            (folder / "dump.json").write_text(json.dumps(
+                {"task": "tensor", "level": "L1", "framework": "pytorch",
+                 "dump_data_dir": str(folder / "dump_tensor_data"), "data": data}))
+            folders.append(folder)
+        for folder in folders[:2]:
+            subprocess.run([PLUMB, "condense", str(folder), "--settle", "0.01"], check=True,
+                           stdout=subprocess.PIPE, timeout=600)
+        a, b, full = folders
+        for target, golden, wanted in ((a, b, "FAIL"), (a, full, "FAIL"), (full, a, "FAIL"),
+                                       (b, full, "PASS"), (full, b, "PASS")):
+            row = self.compare(target, golden)["Torch.relu.0.forward.output.0"]
+            self.assertEqual(row["Result"], wanted, row["Err_message"])
 
 
 if __name__ == "__main__":
