@@ -211,9 +211,14 @@ static void condense_one(void *context, size_t i, unsigned thread)
     pthread_mutex_unlock(&session->lock);
     if (stop)
         return;
-    if (asprintf(&path, "%s/%s", session->folder, file->path) >= 0)
+    if (asprintf(&path, "%s/%s", session->folder, file->path) >= 0) {
         file_condense(&result, path, session->options.keep, session->options.dry_run);
-    free(path);
+        free(path);
+    } else {
+        result.outcome = FILE_FAILED;
+        plumb_fail(&result.error, PLUMB_E_NOMEM, "out of memory");
+        plumb_error_in_file(&result.error, file->path);
+    }
 
     pthread_mutex_lock(&session->lock);
     note(session, number, &result);

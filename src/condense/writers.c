@@ -18,18 +18,20 @@ static bool is_number(const char *text)
     return true;
 }
 
-/* How a descriptor was opened; -1 when it is gone. */
+enum { GONE = -1, UNREADABLE = -2 };
+
+/* How a descriptor was opened, or one of the above. */
 static long open_flags(int process, const char *descriptor)
 {
     char name[64], line[128];
-    long flags = -1;
+    long flags = GONE;
     snprintf(name, sizeof name, "fdinfo/%.20s", descriptor);
     int fd = openat(process, name, O_RDONLY | O_CLOEXEC);
     FILE *stream = fd < 0 ? NULL : fdopen(fd, "r");
     if (!stream) {
         if (fd >= 0)
             close(fd);
-        return -1;
+        return fd < 0 ? GONE : UNREADABLE;
     }
     while (flags < 0 && fgets(line, sizeof line, stream))
         if (strncmp(line, "flags:", 6) == 0)
@@ -55,7 +57,9 @@ static enum writers look_at_descriptors(int process, const struct stat *file)
             st.st_dev != file->st_dev || st.st_ino != file->st_ino)
             continue;
         long flags = open_flags(process, entry->d_name);
-        if (flags >= 0 && (flags & O_ACCMODE) != O_RDONLY)
+        if (flags == UNREADABLE)
+            answer = WRITERS_UNKNOWN;
+        else if (flags >= 0 && (flags & O_ACCMODE) != O_RDONLY)
             answer = WRITERS_SOME;
     }
     closedir(dir);
@@ -65,14 +69,14 @@ static enum writers look_at_descriptors(int process, const struct stat *file)
 /* A shared mapping goes on writing after its descriptor was closed. Devices are shown differently
  * by some file systems, so the inode alone decides: a coincidence costs some waiting. Some
  * processes show their descriptors but not their mappings; those are believed. */
-static bool has_mapped(int process, const struct stat *file)
+static enum writers look_at_mappings(int process, const struct stat *file)
 {
     int fd = openat(process, "maps", O_RDONLY | O_CLOEXEC);
     FILE *stream = fd < 0 ? NULL : fdopen(fd, "r");
     if (!stream) {
         if (fd >= 0)
             close(fd);
-        return false;
+        return fd < 0 ? WRITERS_NONE : WRITERS_UNKNOWN;
     }
     bool found = false;
     char *line = NULL, permissions[8], inode[24];
@@ -81,9 +85,10 @@ static bool has_mapped(int process, const struct stat *file)
         found = sscanf(line, "%*s %4s %*s %*s %20s", permissions, inode) == 2 &&
                 permissions[1] == 'w' && permissions[3] == 's' &&
                 strtoull(inode, NULL, 10) == file->st_ino;
+    bool unread = !found && !feof(stream) && !ferror(stream); /* getline had no memory */
     free(line);
     fclose(stream);
-    return found;
+    return found ? WRITERS_SOME : unread ? WRITERS_UNKNOWN : WRITERS_NONE;
 }
 
 static enum writers look_at_process(int processes, const char *id, const struct stat *file)
@@ -93,8 +98,8 @@ static enum writers look_at_process(int processes, const char *id, const struct 
     if (process < 0)
         return WRITERS_NONE; /* ended meanwhile */
     enum writers answer = look_at_descriptors(process, file);
-    if (answer == WRITERS_NONE && has_mapped(process, file))
-        answer = WRITERS_SOME;
+    if (answer == WRITERS_NONE)
+        answer = look_at_mappings(process, file);
     /* Who writes a file, owns it: processes of others need not be seen. */
     if (answer == WRITERS_UNKNOWN && fstat(process, &st) == 0 && st.st_uid != file->st_uid)
         answer = WRITERS_NONE;

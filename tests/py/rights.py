@@ -50,8 +50,13 @@ def copy_tree(source: Path, target: Path, without: Sequence[str] = ()) -> None:
                 shutil.copyfile(path, target / path.name)
 
 
-def full_disk(build: Path, room: int) -> Dict[str, str]:
-    """An environment in which files have so much room altogether."""
+def preload(build: Path, library: str, **settings: str) -> Dict[str, str]:
+    """An environment with a library of tests/tools before all others."""
     # By name: LD_PRELOAD takes a path with a blank in it for two.
     places = f"{build / 'tests'}:{os.environ.get('LD_LIBRARY_PATH', '')}"
-    return {**os.environ, "LD_LIBRARY_PATH": places, "LD_PRELOAD": "libfull_disk.so", "PLUMB_TEST_ROOM": str(room)}
+    return {**os.environ, "LD_LIBRARY_PATH": places, "LD_PRELOAD": f"lib{library}.so", **settings}
+
+
+def full_disk(build: Path, room: int) -> Dict[str, str]:
+    """An environment in which files have so much room altogether."""
+    return preload(build, "full_disk", PLUMB_TEST_ROOM=str(room))

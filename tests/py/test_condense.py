@@ -20,7 +20,7 @@ from typing import Callable, Dict, List
 
 import numpy as np
 
-from rights import NOBODY, copy_tree, full_disk, make_folder, without_rights
+from rights import NOBODY, full_disk, make_folder, preload, without_rights
 
 BUILD = Path(os.environ["PLUMB_BUILD"])
 PLUMB = str(BUILD / "plumb")
@@ -307,6 +307,35 @@ with open(path, "wb") as file:
         self.assertIn("No space left", done.stderr)
         self.originals_are_intact(self.folder, made)
         self.assertEqual(condense(self.folder).returncode, 0)
+
+    def test_allocations_that_fail(self) -> None:
+        """Whichever it is: what is left undone is told, and the exit code says so."""
+        source, count = self.folder / "source", self.folder / "count"
+        made = self.make(source / "inner", 2)
+        work = self.folder / "work"
+
+        def attempt(**settings: str) -> subprocess.CompletedProcess:
+            shutil.rmtree(work, ignore_errors=True)
+            shutil.copytree(source, work)
+            return condense(work, "--threads", "1", env=preload(BUILD, "no_memory", **settings))
+
+        self.assertEqual(attempt(PLUMB_TEST_COUNT=str(count)).returncode, 0)
+        total = int(count.read_text())
+        self.assertGreater(total, 10)
+        for settings in ({}, {"PLUMB_TEST_FROM": "1"}):
+            for number in range(0, total, 3 if settings else 1):
+                done = attempt(PLUMB_TEST_FAIL=str(number), **settings)
+                left = [path for path in work.rglob("*.npy")]
+                self.assertIn(done.returncode, (0, 1, 2), (number, done.stderr))
+                self.assertEqual(done.returncode == 0, not left, (number, done.stdout, done.stderr))
+                if left:
+                    self.assertIn("memory", done.stderr)
+                for name, array in made.items():
+                    path = work / "inner" / f"{name}.npy"
+                    if path.exists():
+                        np.testing.assert_array_equal(np.load(path), array)
+                    else:
+                        self.assertEqual(len(kept(path.with_name(path.name + ENDING))), 1)
 
     def test_read_only_folder(self) -> None:
         folder = self.folder / "readonly"
