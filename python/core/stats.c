@@ -43,7 +43,7 @@ static void add_part(void *context, size_t i, unsigned thread)
                                          (uint64_t)i * PART, PART);
 }
 
-static void measure(const struct plumb_tensor *tensor, struct plumb_stats *out)
+static void measure(const struct plumb_tensor *tensor, struct plumb_stats *out, struct ends *ends)
 {
     struct work work = {.tensor = tensor, .kernels = kernels_current()};
     unsigned threads = 1;
@@ -55,40 +55,10 @@ static void measure(const struct plumb_tensor *tensor, struct plumb_stats *out)
     for (unsigned i = 1; i < threads; i++)
         stats_merge(&work.states[0], &work.states[i]);
     stats_finish(&work.states[0], out);
+    *ends = work.states[0].ends;
 }
 
 /* -- Integers that float64 does not hold ------------------------------------------------------- */
-
-/* Both ends, moved so that unsigned numbers order as the type does. */
-struct ends {
-    uint64_t min, max;
-};
-
-static struct ends find_ends(const struct plumb_tensor *tensor)
-{
-    const uint64_t flip = tensor->dtype == PLUMB_I64 ? (uint64_t)1 << 63 : 0;
-    struct room room;
-    struct ends ends = {UINT64_MAX, 0};
-    for (uint64_t at = 0; at < tensor->count; at += PLUMB_METRIC_BLOCK) {
-        const size_t n = tensor->count - at < PLUMB_METRIC_BLOCK ? (size_t)(tensor->count - at)
-                                                                 : PLUMB_METRIC_BLOCK;
-        const unsigned char *from = dense_block(tensor, at, n, &room);
-        for (size_t i = 0; i < n; i++) {
-            uint64_t x;
-            memcpy(&x, from + i * sizeof x, sizeof x);
-            x ^= flip;
-            ends.min = x < ends.min ? x : ends.min;
-            ends.max = x > ends.max ? x : ends.max;
-        }
-    }
-    return (struct ends){ends.min ^ flip, ends.max ^ flip};
-}
-
-static bool needs_ends(const struct plumb_tensor *tensor, const struct plumb_stats *stats)
-{
-    return (tensor->dtype == PLUMB_I64 || tensor->dtype == PLUMB_U64) && tensor->count &&
-           (stats->max > 0x1p53 || stats->min < -0x1p53);
-}
 
 static PyObject *from_end(enum plumb_dtype dtype, uint64_t bits)
 {
@@ -124,14 +94,11 @@ PyObject *core_tensor_stats(const struct plumb_tensor *tensor)
 {
     const enum plumb_kind kind = plumb_dtype_info(tensor->dtype)->kind;
     struct plumb_stats stats;
-    struct ends ends = {0};
-    bool exact;
+    struct ends ends;
     Py_BEGIN_ALLOW_THREADS;
-    measure(tensor, &stats);
-    exact = needs_ends(tensor, &stats);
-    if (exact)
-        ends = find_ends(tensor);
+    measure(tensor, &stats, &ends);
     Py_END_ALLOW_THREADS;
+    const bool exact = ends_needed(&ends);
 
     PyObject *result = PyStructSequence_New(stats_type);
     if (!result)
@@ -139,10 +106,10 @@ PyObject *core_tensor_stats(const struct plumb_tensor *tensor)
     const bool empty = tensor->count == 0;
     PyObject *fields[FIELDS] = {
         empty   ? none()
-        : exact ? from_end(tensor->dtype, ends.min)
+        : exact ? from_end(tensor->dtype, ends_min(&ends))
                 : from_limit(kind, stats.min),
         empty   ? none()
-        : exact ? from_end(tensor->dtype, ends.max)
+        : exact ? from_end(tensor->dtype, ends_max(&ends))
                 : from_limit(kind, stats.max),
         empty ? none() : PyFloat_FromDouble(stats.mean),
         empty ? none() : PyFloat_FromDouble(stats.std),

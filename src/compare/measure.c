@@ -96,6 +96,14 @@ static void set_statistics(struct measured *measured, const struct plumb_tensor 
     }
 }
 
+static void set_ends(struct measured *measured, const struct ends *ends)
+{
+    ends_text(ends->dtype, ends_max(ends), measured->end[0]);
+    ends_text(ends->dtype, ends_min(ends), measured->end[1]);
+    measured->statistic[PLUMB_STATISTIC_MAX].text = measured->end[0];
+    measured->statistic[PLUMB_STATISTIC_MIN].text = measured->end[1];
+}
+
 /* False when out of memory. */
 static bool set_kept(struct measured *measured, const struct kept_state *state,
                      const struct plumb_stats *stats)
@@ -133,6 +141,8 @@ static void finish(void *context, size_t item, const struct plumb_payload *paylo
     struct plumb_stats stats;
     stats_finish(&all->stats, &stats);
     set_statistics(measured, &payloads[0].tensor, &stats);
+    if (stats.count && ends_needed(&all->stats.ends))
+        set_ends(measured, &all->stats.ends);
     if (measured->wanted & MEASURE_KEPT && !set_kept(measured, all, &stats))
         return; /* without a problem: out of memory */
     if (measured->wanted & MEASURE_XOR)

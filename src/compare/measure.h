@@ -3,6 +3,7 @@
 #define COMPARE_MEASURE_H
 
 #include "compare/walk.h"
+#include "metric/ends.h"
 
 /* EXACT: statistics that are not rounded, to compare with those of plumb condense. */
 enum {
@@ -17,7 +18,8 @@ enum {
 struct measured {
     unsigned wanted; /* what of the above; 0: nothing */
     bool done;
-    struct plumb_value statistic[PLUMB_STATISTICS]; /* without texts, but for True and False */
+    struct plumb_value statistic[PLUMB_STATISTICS]; /* without texts, but for True, False and ... */
+    char end[2][ENDS_BYTES];                        /* ... integers that float64 does not hold */
     struct plumb_kept kept;
     struct plumb_sketch *sketch; /* malloc, or NULL */
     char checksum[20];           /* 8 hex digits, or 0x and 16 */

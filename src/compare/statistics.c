@@ -4,10 +4,12 @@
 #include "compare/measure.h"
 #include "metric/sketch.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -58,6 +60,36 @@ static bool as_number(const struct plumb_value *value, double *number)
     return is_true || (value->text && strcmp(value->text, "False") == 0);
 }
 
+/* Integers that float64 may not hold: the difference of what was written down. */
+static bool difference_of_integers(const struct plumb_value *target,
+                                   const struct plumb_value *golden, double *difference)
+{
+    const struct plumb_value *values[2] = {target, golden};
+    bool negative[2];
+    uint64_t size[2];
+    for (int i = 0; i < 2; i++) {
+        const char *text = values[i]->text;
+        if (!text || fabs(values[i]->number) > 0x1p64)
+            return false;
+        negative[i] = *text == '-';
+        text += negative[i];
+        if (!*text || text[strspn(text, "0123456789")])
+            return false;
+        errno = 0;
+        size[i] = strtoull(text, NULL, 10);
+        if (errno)
+            return false;
+    }
+    if (negative[0] != negative[1]) {
+        *difference = target->number - golden->number;
+        return true;
+    }
+    bool less = size[0] < size[1];
+    double apart = (double)(less ? size[1] - size[0] : size[0] - size[1]);
+    *difference = less != negative[0] ? -apart : apart;
+    return true;
+}
+
 static struct difference difference_of(const struct plumb_value *target,
                                        const struct plumb_value *golden)
 {
@@ -69,12 +101,16 @@ static struct difference difference_of(const struct plumb_value *target,
         return (struct difference){same ? DIFFERENCE_NUMBER : DIFFERENCE_WORD, 0,
                                    same ? 0 : INFINITY};
     }
-    if (t == g || (isnan(t) && isnan(g)))
+    double apart = t - g;
+    bool same = t == g || (isnan(t) && isnan(g));
+    if ((fabs(t) >= 0x1p53 || fabs(g) >= 0x1p53) && difference_of_integers(target, golden, &apart))
+        same = apart == 0;
+    if (same)
         return (struct difference){DIFFERENCE_NUMBER, 0, 0};
     if (isnan(t) || isnan(g))
         return (struct difference){DIFFERENCE_NUMBER, NAN, NAN};
-    double relative = isinf(t) || isinf(g) || g == 0 ? INFINITY : fabs((t - g) / g);
-    return (struct difference){DIFFERENCE_NUMBER, t - g, relative};
+    double relative = isinf(t) || isinf(g) || g == 0 ? INFINITY : fabs(apart / g);
+    return (struct difference){DIFFERENCE_NUMBER, apart, relative};
 }
 
 /* NaN is worse than everything. */

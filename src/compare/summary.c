@@ -9,6 +9,7 @@
 struct result {
     bool done;
     struct plumb_stats stats;
+    struct ends ends;
     char shape[64];
     char *problem; /* malloc: why it could not be read; NULL when out of memory */
 };
@@ -55,6 +56,7 @@ static void finish(void *context, size_t item, const struct plumb_payload *paylo
     }
     result->done = true;
     stats_finish(state, &result->stats);
+    result->ends = ((const struct stats_state *)state)->ends;
     plumb_shape_text(&payloads[0].tensor, result->shape, sizeof result->shape);
 }
 
@@ -94,12 +96,30 @@ static const struct plumb_column columns[ALL_COLUMNS] = {
     [PROBLEM] = {"Problem", PLUMB_STYLE_TEXT, true, true},
 };
 
-/* A value that is no number is shown as it was written. */
+/* A value that is no number is shown as it was written, as is an integer that float64 does not
+ * hold. */
 static bool set_recorded(struct plumb_table *table, size_t column, const struct plumb_value *value)
 {
+    bool integer = value->kind == PLUMB_VALUE_NUMBER && value->text &&
+                   !(fabs(value->number) < 0x1p53) &&
+                   !value->text[strspn(value->text, "-0123456789")];
+    if (value->kind == PLUMB_VALUE_WORD || integer)
+        return plumb_table_text(table, column, value->text);
     if (value->kind == PLUMB_VALUE_NUMBER)
         plumb_table_real(table, column, value->number);
-    return value->kind != PLUMB_VALUE_WORD || plumb_table_text(table, column, value->text);
+    return true;
+}
+
+static bool set_end(struct plumb_table *table, size_t column, const struct ends *ends,
+                    uint64_t bits, double value)
+{
+    char text[ENDS_BYTES];
+    if (!ends_needed(ends)) {
+        plumb_table_real(table, column, value);
+        return true;
+    }
+    ends_text(ends->dtype, bits, text);
+    return plumb_table_text(table, column, text);
 }
 
 /* What a capture wrote down, where there is no payload. */
@@ -167,8 +187,8 @@ static bool add_row(struct plumb_table *table, size_t index, const struct plumb_
         return ok && (!wide || plumb_table_text(table, PROBLEM, text));
     }
     if (stats->count) {
-        plumb_table_real(table, MIN, stats->min);
-        plumb_table_real(table, MAX, stats->max);
+        ok = ok && set_end(table, MIN, &result->ends, ends_min(&result->ends), stats->min) &&
+             set_end(table, MAX, &result->ends, ends_max(&result->ends), stats->max);
         plumb_table_real(table, MEAN, stats->mean);
         plumb_table_real(table, STD, stats->std);
     }

@@ -23,6 +23,7 @@ enum measure_outcome measure(struct measured *out, const struct plumb_tensor *te
     }
     stats_finish(&state.stats, &out->stats);
     stats_finish_finite(&state.stats, &out->finite);
+    out->ends = state.stats.ends;
     out->crc = state.crc;
     if (state.sketch)
         sketch_finish(state.sketch, &out->sketch);

@@ -3,12 +3,14 @@
 #ifndef CONDENSE_MEASURE_H
 #define CONDENSE_MEASURE_H
 
+#include "metric/ends.h"
 #include "plumb/condense.h"
 #include "plumb/metric.h"
 #include "plumb/sketch.h"
 
 struct measured {
     struct plumb_stats stats, finite; /* of all values; of the finite ones */
+    struct ends ends;
     uint32_t crc;
     struct plumb_sketch sketch;
 };

@@ -40,6 +40,15 @@ static void put_place(struct buf *out, const struct plumb_record *record)
         buf_printf(out, ", \"requires_grad\": %s", record->requires_grad ? "true" : "false");
 }
 
+/* Integers that float64 does not hold are written as such. */
+static void put_ends(struct buf *out, const struct ends *ends)
+{
+    char min[ENDS_BYTES], max[ENDS_BYTES];
+    ends_text(ends->dtype, ends_min(ends), min);
+    ends_text(ends->dtype, ends_max(ends), max);
+    buf_printf(out, ", \"min\": %s, \"max\": %s", min, max);
+}
+
 /* "finite_" stands before the keys of what is about the finite values only. */
 static void put_statistics(struct buf *out, const struct plumb_stats *stats, const char *prefix,
                            unsigned keep)
@@ -95,7 +104,12 @@ void text_tensor(struct buf *out, const struct plumb_record *record,
         buf_printf(out, "%s%" PRId64, i ? ", " : "", tensor->shape[i]);
     buf_text(out, "]");
     put_counts(out, &measured->stats);
-    put_statistics(out, &measured->stats, "", keep);
+    if (keep & PLUMB_KEEP_MINMAX && ends_needed(&measured->ends)) {
+        put_ends(out, &measured->ends);
+        put_statistics(out, &measured->stats, "", keep & ~(unsigned)PLUMB_KEEP_MINMAX);
+    } else {
+        put_statistics(out, &measured->stats, "", keep);
+    }
     if (measured->finite.count != measured->stats.count)
         put_statistics(out, &measured->finite, "finite_", keep);
     if (keep & PLUMB_KEEP_CRC32)

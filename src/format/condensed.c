@@ -94,6 +94,14 @@ static enum plumb_code set_value(struct arena *arena, struct plumb_value *value,
     return value->text ? PLUMB_OK : PLUMB_E_NOMEM;
 }
 
+static bool is_integer(const struct json *json)
+{
+    for (size_t i = 0; i < json->length; i++)
+        if (json->text[i] != '-' && (json->text[i] < '0' || json->text[i] > '9'))
+            return false;
+    return true;
+}
+
 static enum plumb_code read_value(struct reader *r, struct plumb_value *value,
                                   struct plumb_error *err)
 {
@@ -101,6 +109,11 @@ static enum plumb_code read_value(struct reader *r, struct plumb_value *value,
     enum plumb_code code = read_real(r, &number, err);
     if (!code && set_value(r->out->arena, value, number))
         code = no_memory(err);
+    /* An integer that float64 does not hold keeps its digits. */
+    if (!code && isfinite(number) && fabs(number) >= 0x1p53 && is_integer(&r->json)) {
+        value->text = arena_copy(r->out->arena, r->json.text, r->json.length);
+        code = value->text ? PLUMB_OK : no_memory(err);
+    }
     return code;
 }
 

@@ -41,6 +41,7 @@ void kept_tensor(struct kept_state *state, const struct kernels *kernels,
         for (size_t i = 0; parts == 2 && i < n; i++)
             x[i] = hypot(x[2 * i], x[2 * i + 1]);
         stats_values(&state->stats, kernels, x, n);
+        ends_add(&state->stats.ends, tensor->dtype, bytes, n);
         crc = libdeflate_crc32(crc, bytes, size);
         state->words ^= xor_words(bytes, size);
         at += n;

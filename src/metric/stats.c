@@ -113,8 +113,10 @@ void stats_tensor(struct stats_state *stats, const struct kernels *kernels,
         size_t n = PLUMB_METRIC_BLOCK / parts;
         if (n > end - at)
             n = (size_t)(end - at);
-        dense_load(kernels, tensor->dtype, dense_block(tensor, at, n, &room), n * parts, x);
+        const void *bytes = dense_block(tensor, at, n, &room);
+        dense_load(kernels, tensor->dtype, bytes, n * parts, x);
         stats_values(stats, kernels, x, n * parts);
+        ends_add(&stats->ends, tensor->dtype, bytes, n);
         at += n;
     }
 }
@@ -129,6 +131,7 @@ void stats_merge(struct stats_state *stats, const struct stats_state *other)
     stats->neg_inf += other->neg_inf;
     exact_merge(&stats->sum, &other->sum);
     exact_merge(&stats->squares, &other->squares);
+    ends_merge(&stats->ends, &other->ends);
 }
 
 /* sum(x^2) - sum(x)^2 / n, again without rounding before the end. */

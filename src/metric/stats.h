@@ -2,6 +2,7 @@
 #ifndef METRIC_STATS_H
 #define METRIC_STATS_H
 
+#include "metric/ends.h"
 #include "metric/exact.h"
 #include "metric/kernel.h"
 #include "plumb/metric.h"
@@ -10,6 +11,7 @@ struct stats_state {
     uint64_t finite, nan, pos_inf, neg_inf;
     double min, max; /* of the finite values; meaningless while there are none */
     struct exact sum, squares;
+    struct ends ends; /* of 64-bit integers; stats_values() does not know the type */
 };
 
 /* Adds n values, at most PLUMB_METRIC_BLOCK. */

@@ -5,6 +5,7 @@
 #include "run/dtype.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,6 +14,7 @@
 /* What one side of a row is known by. */
 struct known {
     struct plumb_value statistic[PLUMB_STATISTICS];
+    char text[PLUMB_STATISTICS][ENDS_BYTES]; /* of those that float64 does not hold */
     struct plumb_kept kept;
     bool has_kept;
     char crc[12]; /* 8 hex digits; empty when it was not kept */
@@ -69,7 +71,7 @@ static uint64_t count_of(const struct ge_tensor *tensor)
     return is_known(tensor->recorded) ? count : UNKNOWN;
 }
 
-/* Texts belong to whom they were read from, and are not needed. */
+/* Texts belong to whom they were read from, and are not needed as a rule. */
 static void take_numbers(struct plumb_value *out, const struct plumb_value *values)
 {
     for (int i = 0; i < PLUMB_STATISTICS; i++)
@@ -80,6 +82,13 @@ static void take_numbers(struct plumb_value *out, const struct plumb_value *valu
 static void take_recorded(struct known *out, const struct plumb_recorded *recorded)
 {
     take_numbers(out->statistic, recorded->statistic);
+    for (int i = 0; i < PLUMB_STATISTICS; i++) {
+        const struct plumb_value *value = &recorded->statistic[i];
+        if (!value->text || fabs(value->number) < 0x1p53 || strlen(value->text) >= ENDS_BYTES)
+            continue;
+        snprintf(out->text[i], ENDS_BYTES, "%s", value->text);
+        out->statistic[i].text = out->text[i];
+    }
     out->dtype = run_dtype(recorded->dtype);
     if (!recorded->kept)
         return;
@@ -125,6 +134,13 @@ static bool take_payload(struct known *out, const struct plumb_tensor *tensor, b
         set_all(out->statistic, &stats);
     if (finite.count && finite.count < stats.count)
         set_all(out->kept.finite, &finite);
+    if (ends_needed(&state.stats.ends)) {
+        const struct ends *ends = &state.stats.ends;
+        ends_text(ends->dtype, ends_max(ends), out->text[PLUMB_STATISTIC_MAX]);
+        ends_text(ends->dtype, ends_min(ends), out->text[PLUMB_STATISTIC_MIN]);
+        for (int i = PLUMB_STATISTIC_MAX; i <= PLUMB_STATISTIC_MIN; i++)
+            out->statistic[i].text = out->text[i];
+    }
     if (sketch) {
         sketch_finish(state.sketch, &out->sketch);
         out->kept.sketch = &out->sketch;

@@ -186,6 +186,47 @@ class Recorded(Folder):
         self.assertEqual(self.row([16], {**golden, "Mean": 1.02}, golden)[0], "FAIL")
 
 
+class Integers(Folder):
+    """64-bit integers beyond 2^53, where float64 has holes."""
+
+    def row(self, target: Path, golden: Path) -> Dict[str, str]:
+        return self.compare(target, golden, "--format", "csv")["x"]
+
+    def test_condensed(self) -> None:
+        for dtype, large in ((np.int64, 2 ** 53), (np.int64, 2 ** 63 - 2), (np.int64, -2 ** 62),
+                             (np.uint64, 2 ** 64 - 2)):
+            golden = np.full(4096, large, dtype)
+            target = golden.copy()
+            target[5] = large + 1
+            small = [self.dump({"x": values}, "all") for values in (target, golden)]
+            full = [self.dump({"x": values}) for values in (target, golden)]
+            tensor = json.loads(next(small[0].iterdir()).read_text())["tensors"][0]
+            self.assertEqual((tensor["max"], tensor["min"]), (large + 1, large))
+            for a, b in ((small[0], small[1]), (small[0], full[1]), (full[0], small[1])):
+                row = self.row(a, b)
+                self.assertEqual((float(row["Max diff"]), float(row["Min diff"])), (1, 0), row)
+                self.assertIn("integers that are not the same", row["Err_message"])
+            self.assertEqual(self.row(small[1], full[1])["Err_message"], "the checksums are equal")
+            for folder in (small[0], full[0]):
+                text = subprocess.run([PLUMB, "summary", str(folder), "--format", "csv"],
+                                      check=True, stdout=subprocess.PIPE, text=True).stdout
+                line = next(csv.DictReader(io.StringIO(text)))
+                self.assertEqual((line["Max"], line["Min"]), (str(large + 1), str(large)))
+
+    def test_recorded(self) -> None:
+        folders = []
+        for name, largest in (("a", 2 ** 53 + 1), ("b", 2 ** 53)):
+            leaf = {"type": "torch.Tensor", "dtype": "torch.int64", "shape": [5], "Max": largest,
+                    "Min": 0, "Mean": None, "Norm": None, "requires_grad": False}
+            data = {"Torch.x.0.forward": {"input_args": [], "input_kwargs": {}, "output": [leaf]}}
+            (self.folder / name).mkdir()
+            (self.folder / name / "dump.json").write_text(json.dumps(
+                {"task": "statistics", "level": "L1", "dump_data_dir": None, "data": data}))
+            folders.append(self.folder / name)
+        row = self.compare(*folders)["Torch.x.0.forward.output.0"]
+        self.assertEqual(float(row["Max diff"]), 1)
+
+
 class Order(Folder):
     def test_a_reversed_tensor_without_its_sketch(self) -> None:
         values = np.random.default_rng(1).standard_normal(4096).astype(np.float32)
