@@ -30,7 +30,7 @@ struct plumb_analysis {
     struct plumb_table *table; /* the nodes that were found, a row an output */
     size_t found;              /* nodes */
     size_t ranks, nodes;       /* that were looked at */
-    size_t incomplete;         /* ranks of which some or all could not be read */
+    size_t incomplete;         /* ranks of which some or all could not be read, or tells nothing */
     char *report;              /* JSON, as the origin writes it; NULL when nothing was found */
     char *notes;               /* what was odd about the files, a line each; NULL: nothing */
     char *written;             /* paths of files that were written, a line each; NULL: none */

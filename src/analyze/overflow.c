@@ -56,17 +56,20 @@ static bool is_ignored(const char *name)
     return strstr(name, "Torch.empty") || strstr(name, "Torch.fill");
 }
 
-static bool has_statistics(const struct dump_tree *tree)
+/* Why nothing can be seen in a dump, or NULL. */
+static const char *blindness(const struct dump_tree *tree)
 {
     size_t tensors = 0;
     for (size_t i = 0; i < tree->row_count; i++) {
-        if (!tree->rows[i].tensor)
-            continue;
-        if (tree->rows[i].statistic[DUMP_MAX].kind != DUMP_ABSENT)
-            return true;
-        tensors++;
+        const struct dump_row *row = &tree->rows[i];
+        if (row->tensor && (row->statistic[DUMP_MAX].kind != DUMP_ABSENT ||
+                            row->statistic[DUMP_MIN].kind != DUMP_ABSENT))
+            return NULL;
+        tensors += row->tensor;
     }
-    return !tensors;
+    return !tree->api_count ? "the dump is empty"
+           : !tensors       ? "the dump has no tensors, so nothing can be seen in it"
+                            : "the dump has no Max and Min, so nothing can be seen in it";
 }
 
 static enum plumb_code describe(struct overflow *o, struct graph_rank *rank,
@@ -121,16 +124,14 @@ static enum plumb_code read_ranks(struct overflow *o)
             continue;
         }
         analyze_note_warnings(&o->notes, place->rank, &tree);
-        if (!tree.api_count)
-            analyze_note(&o->notes, place->rank, "the dump is empty");
-        else if (!has_statistics(&tree))
-            analyze_note(&o->notes, place->rank,
-                         "the dump has no Max and Min, so nothing can be seen in it");
+        const char *blind = blindness(&tree);
+        if (blind)
+            analyze_note(&o->notes, place->rank, "%s", blind);
         o->ranks[o->count].number = analyze_rank(place->rank);
         o->source[o->count] = place;
         code = describe(o, &o->ranks[o->count], &tree);
-        o->out->nodes += tree.api_count;
-        o->out->incomplete += tree.cut;
+        o->out->nodes += blind ? 0 : tree.api_count;
+        o->out->incomplete += tree.cut || blind;
         o->count++;
         dump_close(&tree);
         if (code)

@@ -32,6 +32,10 @@ static enum plumb_code deliver(const struct plumb_analysis *analysis,
     FILE *people = cli_is_machine_format(options->view.format) ? stderr : stdout;
     char *path = NULL;
     notes_say(analysis->notes);
+    if (!analysis->found && !analysis->nodes) {
+        fputs("there is nothing to look at: no node has a recorded Max or Min\n", people);
+        return PLUMB_OK;
+    }
     if (!analysis->found) {
         fprintf(
             people,
@@ -138,7 +142,7 @@ const struct args_command cmd_overflow_check = {
     .exits = "0 when there is no NaN and no infinity to blame anybody for\n"
              "1 when one was found\n"
              "2 when the input or the command line is unusable, or when nothing was found but not "
-             "everything could be read",
+             "everything could be read, or there was nothing to look at",
     .size = sizeof(struct overflow_options),
     .run = run_overflow_check,
 };

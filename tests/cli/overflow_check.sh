@@ -19,3 +19,16 @@ mkdir -p step/rank0 step/rank1
 try plumb overflow_check -i step 2>&1
 echo '{"data": {"Torch.a.0.forward": {"output": [{"type": "torch.Tensor", "dtype": "torch.float32", "Max": Infinity' >step/rank1/dump.json
 try plumb overflow_check -i step -o out 2>&1 | hide
+
+# Nothing to look at is not nothing found.
+mkdir -p empty blind/rank0 half/rank0 half/rank1
+echo '{"data": {}}' >empty/dump.json
+try plumb overflow_check empty 2>&1
+echo '{"data": {"Torch.a.0.forward": {"output": [{"type": "torch.Tensor", "dtype": "torch.float32", "shape": [2], "md5": "12345678"}]}}}' >blind/rank0/dump.json
+try plumb overflow_check blind 2>&1
+echo '{"data": {"Torch.a.0.forward": {"output": [{"type": "int", "value": 3}]}}}' >blind/rank0/dump.json
+try plumb overflow_check blind 2>&1
+cp empty/dump.json half/rank0
+echo '{"data": {"Torch.a.0.forward": {"output": [{"type": "torch.Tensor", "dtype": "torch.float32", "shape": [2], "Max": 1, "Min": 1}]}}}' >half/rank1/dump.json
+try plumb overflow_check half 2>&1
+try plumb overflow_check half/rank1 2>&1
