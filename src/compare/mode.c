@@ -141,14 +141,15 @@ static const char *what_is(const struct plumb_record *record)
     return type && *type ? type : record->recorded->dtype;
 }
 
-/* What dump.json says may already settle it. True when it does. */
+/* What dump.json says may already settle it: a row that it lost, a shape that cannot be. True when
+ * it does. */
 static bool refuse_by_record(struct row *row, const struct plumb_record *target,
                              const struct plumb_record *golden)
 {
     for (int side = 0; side < 2; side++) {
         const struct plumb_record *record = side ? golden : target;
         char text[800];
-        if (!record->error || !record->absent || record->recorded)
+        if (!record->error || !record->absent)
             continue;
         refuse(row, "%s", plumb_error_text(record->error, text, sizeof text));
         return true;

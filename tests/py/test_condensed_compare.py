@@ -227,6 +227,29 @@ class Integers(Folder):
         self.assertEqual(float(row["Max diff"]), 1)
 
 
+class Shapes(Folder):
+    def test_one_behaviour_everywhere(self) -> None:
+        """What no tensor can be is an error of its row to every command."""
+        for number, shape in enumerate(([1] * 70, [2 ** 40, 2 ** 40], [-1, 3])):
+            leaf = {"type": "torch.Tensor", "dtype": "torch.float32", "Max": 1.0, "Min": 1.0,
+                    "Mean": 1.0, "Norm": 1.0, "requires_grad": False}
+            data = {f"Torch.relu.{i}.forward": {"input_args": [], "input_kwargs": {},
+                                                "output": [{**leaf, "shape": dims}]}
+                    for i, dims in enumerate((shape, [1] * 64))}
+            folder = self.folder / f"shape{number}"
+            folder.mkdir()
+            (folder / "dump.json").write_text(json.dumps(
+                {"task": "statistics", "level": "L1", "dump_data_dir": None, "data": data}))
+            rows = self.compare(folder, folder)
+            self.assertEqual(rows["code"]["code"], "1")
+            self.assertEqual([rows[f"Torch.relu.{i}.forward.output.0"]["Result"] for i in (0, 1)],
+                             ["FAIL", "PASS"])
+            for command in ("info", "summary"):
+                done = subprocess.run([PLUMB, command, str(folder)], stdout=subprocess.PIPE,
+                                      stderr=subprocess.PIPE, timeout=600)
+                self.assertEqual(done.returncode, 1, command)
+
+
 class Order(Folder):
     def test_a_reversed_tensor_without_its_sketch(self) -> None:
         values = np.random.default_rng(1).standard_normal(4096).astype(np.float32)
