@@ -1,5 +1,7 @@
 #include "check/ladder.h"
 
+#include "report/number.h"
+
 #include <math.h>
 
 const double ladder_limit[DUALS] = {0.01, 0.001, 0.0001};
@@ -41,22 +43,25 @@ static bool set_dual(const struct ladder *ladder, struct arena *arena, struct de
                      int dual, enum check_status status)
 {
     row->status = status;
-    row->message = arena_printf(arena, "%s%s %.6g is %s %g", note(ladder->which), dual_name[dual],
-                                ladder->dual[dual], passes(ladder, dual) ? "above" : "not above",
-                                ladder->rules->dual[dual]);
+    char number[NUMBER_BYTES];
+    row->message =
+        arena_printf(arena, "%s%s %s is %s %g", note(ladder->which), dual_name[dual],
+                     number_brief(ladder->dual[dual], 6, number),
+                     passes(ladder, dual) ? "above" : "not above", ladder->rules->dual[dual]);
     return row->message;
 }
 
 static bool set_cosine(const struct ladder *ladder, struct arena *arena, struct details_row *row)
 {
+    char number[NUMBER_BYTES];
     row->status = STATUS_ERROR;
     if (ladder->which == COSINE_DEVICE_ZERO)
         row->message = "the device's values are all zero, those of the benchmark are not";
     else if (ladder->which == COSINE_BENCH_ZERO)
         row->message = "the benchmark's values are all zero, those of the device are not";
     else
-        row->message = arena_printf(arena, "cosine similarity %.6g is not above %g", ladder->cosine,
-                                    ladder->rules->cosine);
+        row->message = arena_printf(arena, "cosine similarity %s is not above %g",
+                                    number_brief(ladder->cosine, 6, number), ladder->rules->cosine);
     return row->message;
 }
 

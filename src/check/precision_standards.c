@@ -132,7 +132,7 @@ static void apply_binary(const struct metrics *metrics, struct judged *judged)
     if (rate != 0) {
         say(judged, "; ");
         buf_printf(judged->message, "%s: %.6g is not 0", precision_column_title(COLUMN_BINARY),
-                   rate);
+                   fabs(rate)); /* here and below: a NaN without its sign */
     }
 }
 
@@ -147,7 +147,8 @@ static void apply_absolute(const struct metrics *metrics, struct judged *judged)
         put_verdict(judged, rates[i].field + 1, rate == 0, true);
         if (rate != 0) {
             say(judged, "; ");
-            buf_printf(judged->message, "%s: %.6g is not 0", precision_column_title(column), rate);
+            buf_printf(judged->message, "%s: %.6g is not 0", precision_column_title(column),
+                       fabs(rate));
         }
     }
 }
@@ -164,7 +165,7 @@ static void apply_ulp_fp8(const struct metrics *metrics, const struct route *rou
     put_verdict(judged, FIELD_ULP_VERDICT, good, true);
     if (!good)
         buf_printf(judged->message, "%s: %.6g is not below %g",
-                   precision_column_title(COLUMN_ULP_RATE), share, route->limits->ulp_share);
+                   precision_column_title(COLUMN_ULP_RATE), fabs(share), route->limits->ulp_share);
 }
 
 static void apply_ulp(const struct metrics *metrics, const struct route *route,
@@ -196,9 +197,9 @@ static void apply_ulp(const struct metrics *metrics, const struct route *route,
         return;
     if (limits->ulp_mean > 0)
         buf_printf(judged->message, "%s: %.6g is not below %g; ",
-                   precision_column_title(COLUMN_ULP_MEAN), mean, limits->ulp_mean);
+                   precision_column_title(COLUMN_ULP_MEAN), fabs(mean), limits->ulp_mean);
     buf_printf(judged->message, "%s: %.6g is not below %g, and its ratio %.6g is not below %g",
-               precision_column_title(COLUMN_ULP_RATE), share, limits->ulp_share, ratio,
+               precision_column_title(COLUMN_ULP_RATE), fabs(share), limits->ulp_share, fabs(ratio),
                route->rules->ulp_ratio);
 }
 
@@ -214,7 +215,7 @@ static void apply_thousandth(const struct metrics *metrics, const struct route *
     put_verdict(judged, FIELD_DUAL_1000_VERDICT, good, true);
     if (!good)
         buf_printf(judged->message, "%s: %.6g is not over %g",
-                   precision_column_title(COLUMN_DUAL_1000), share, limit);
+                   precision_column_title(COLUMN_DUAL_1000), fabs(share), limit);
 }
 
 static bool has_both(const struct metrics *metrics, enum precision_column column)

@@ -4,6 +4,7 @@
 #include "base/buf.h"
 #include "base/utf8.h"
 #include "format/output.h"
+#include "report/number.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -58,6 +59,7 @@ static bool put_sizes(struct plumb_table *table, const struct pair *pair)
 static void judge(const struct pair *pair, const struct pairs *pairs,
                   const struct plumb_ckpt_options *options, char *why, size_t size)
 {
+    char number[NUMBER_BYTES];
     *why = '\0';
     switch (pair->state) {
     case PAIR_ALONE:
@@ -79,8 +81,8 @@ static void judge(const struct pair *pair, const struct pairs *pairs,
     else if (pair->cosine < options->min_cosine)
         snprintf(why, size, "cos %.7g is below %g", pair->cosine, options->min_cosine);
     else if (!(pair->distance <= options->max_distance))
-        snprintf(why, size, "l2 is %.4g of the norm of the second, above %g", pair->distance,
-                 options->max_distance);
+        snprintf(why, size, "l2 is %s of the norm of the second, above %g",
+                 number_brief(pair->distance, 4, number), options->max_distance);
 }
 
 static bool add_pair(struct plumb_ckpt_comparison *out, const struct pair *pair,
@@ -182,7 +184,8 @@ static enum plumb_code close_up(struct plumb_ckpt_comparison *out, const struct 
     if (most) {
         buf_text(&text, "; worst: ");
         put_clean(&text, pair_name(most));
-        buf_printf(&text, " (relative distance %.3g)", most->distance);
+        char number[NUMBER_BYTES];
+        buf_printf(&text, " (relative distance %s)", number_brief(most->distance, 3, number));
     }
     buf_printf(&text, "; passes with cos >= %g and a distance <= %g of the norm\n",
                options->min_cosine, options->max_distance);

@@ -22,7 +22,7 @@ static void say_verdict(const char *who, const struct plumb_watch_verdict *verdi
         printf("%s  FAIL  output %zu, %s: %s", who, verdict->output,
                plumb_fault_name(verdict->fault), verdict->message);
     if (verdict->fault <= PLUMB_FAULT_NOT_CLOSE) {
-        printf("  max_abs %.6e, max_rel %.6e", verdict->max_abs, verdict->max_rel);
+        printf("  max_abs %.6e, max_rel %.6e", fabs(verdict->max_abs), fabs(verdict->max_rel));
         if (!isnan(verdict->max_ulp))
             printf(", %.6g ULPs", verdict->max_ulp);
     }

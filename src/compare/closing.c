@@ -2,6 +2,7 @@
 #include "base/buf.h"
 #include "base/utf8.h"
 #include "compare/compare.h"
+#include "report/number.h"
 
 #include <math.h>
 #include <string.h>
@@ -177,7 +178,8 @@ enum plumb_code compare_closing(struct plumb_comparison *out, const struct compa
         const struct row *row = &comparison->rows[out->worst_row];
         buf_text(&text, "; worst: ");
         put_clean(&text, compare_name(comparison, out->worst_row));
-        buf_printf(&text, " (relative distance %.3g)", row->distance);
+        char number[NUMBER_BYTES];
+        buf_printf(&text, " (relative distance %s)", number_brief(row->distance, 3, number));
     }
     put_row(&text, "; first difference: ", comparison, first_difference(out, comparison));
     put_row(&text, "; first failure: ", comparison, out->first_failing_row);

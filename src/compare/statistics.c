@@ -3,6 +3,7 @@
 #include "compare/compare.h"
 #include "compare/measure.h"
 #include "metric/sketch.h"
+#include "report/number.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -39,14 +40,11 @@ void compare_decide(struct row *row, enum plumb_severity severity, const char *f
     va_end(args);
 }
 
-static const char *value_text(const struct plumb_value *value, char text[40])
+static const char *value_text(const struct plumb_value *value, char text[NUMBER_BYTES])
 {
-    if (value->kind == PLUMB_VALUE_NUMBER && isnan(value->number))
-        return "NaN";
-    if (value->text)
+    if (value->text && !isnan(value->number))
         return value->text;
-    snprintf(text, 40, "%.7g", value->number);
-    return text;
+    return number_brief(value->number, 7, text);
 }
 
 /* True and False stand for 1 and 0 where the other side has a number. */
@@ -256,7 +254,7 @@ static bool judge_counts(struct row *row, const struct evidence *evidence)
 static void judge_worst(struct row *row, const struct finding *finding, double limit,
                         enum plumb_severity severity)
 {
-    char a[40], b[40];
+    char a[NUMBER_BYTES], b[NUMBER_BYTES];
     const char *t = value_text(&finding->worst[0], a), *g = value_text(&finding->worst[1], b);
     if (!(finding->compared && !(finding->relative < limit)))
         compare_decide(row, severity,

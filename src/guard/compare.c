@@ -254,7 +254,8 @@ static enum plumb_code compare_tensors(struct pair *p, struct plumb_error *err)
     }
     if (!p->close && p->out->fault == PLUMB_FAULT_NONE) {
         struct buf text = {0};
-        buf_printf(&text, "max_abs: %e, max_rel: %e", p->out->max_abs, p->out->max_rel);
+        /* fabs: a NaN without its sign */
+        buf_printf(&text, "max_abs: %e, max_rel: %e", fabs(p->out->max_abs), fabs(p->out->max_rel));
         say(p->out, PLUMB_FAULT_NOT_CLOSE, &text);
     }
     return PLUMB_OK;

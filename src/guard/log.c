@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -79,7 +80,8 @@ static void text_line(struct buf *out, const struct plumb_watch_op *op,
     if (!is_single(about))
         buf_printf(out, " | output %zu", verdict->output);
     if (verdict->fault == PLUMB_FAULT_NOT_CLOSE)
-        buf_printf(out, " | max_abs: %e | max_rel: %e", verdict->max_abs, verdict->max_rel);
+        buf_printf(out, " | max_abs: %e | max_rel: %e", fabs(verdict->max_abs),
+                   fabs(verdict->max_rel)); /* a NaN without its sign */
     else
         buf_printf(out, " | %s: %s", plumb_fault_name(verdict->fault), verdict->message);
     buf_text(out, " | rtol=");

@@ -149,3 +149,12 @@ size_t number_integer(int64_t value, char text[NUMBER_BYTES])
     *out = '\0';
     return (size_t)(out - text);
 }
+
+const char *number_brief(double value, int digits, char text[NUMBER_BYTES])
+{
+    if (isnan(value))
+        put_word("NaN", text);
+    else
+        snprintf(text, NUMBER_BYTES, "%.*g", digits, value);
+    return text;
+}

@@ -13,6 +13,10 @@ size_t number_exact(double value, bool point, char text[NUMBER_BYTES]);
 /* For people, by style. Returns the length. */
 size_t number_shown(double value, enum plumb_style style, char text[NUMBER_BYTES]);
 
+/* In a sentence: so many digits at most, as %g has it, but NaN and inf without a sign of NaN, which
+ * printf shows. Returns text. */
+const char *number_brief(double value, int digits, char text[NUMBER_BYTES]);
+
 size_t number_integer(int64_t value, char text[NUMBER_BYTES]);
 
 #endif

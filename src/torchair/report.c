@@ -3,6 +3,7 @@
 
 #include "base/buf.h"
 #include "base/utf8.h"
+#include "report/number.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -254,7 +255,9 @@ static enum plumb_code make_closing(struct plumb_comparison *out, const struct r
     if (worst != PLUMB_NO_RECORD && what->results[worst].distance != 0) {
         buf_text(&text, "; worst: ");
         put_row(&text, &what->rows[worst]);
-        buf_printf(&text, " (relative distance %.3g)", what->results[worst].distance);
+        char number[NUMBER_BYTES];
+        buf_printf(&text, " (relative distance %s)",
+                   number_brief(what->results[worst].distance, 3, number));
     }
     if (first != PLUMB_NO_RECORD) {
         buf_text(&text, "; first failure: ");

@@ -117,6 +117,17 @@ class NotFinite(Folder):
         target[2:100] = 1000  # the range stays the same
         self.assertEqual(self.verdict(target, golden, STATISTICS)[0], "FAIL")
 
+    def test_no_sign_of_nan(self) -> None:
+        """In no mode does a message say -nan or nan%; compare() looks."""
+        values = [np.full(4096, value, np.float32)
+                  for value in (np.nan, -np.nan, np.inf, -np.inf, 0, 1)]
+        values.append(np.where(np.arange(4096) % 2, np.inf, -np.inf).astype(np.float32))
+        for keep in (None, "all", STATISTICS):
+            for shift in range(1, len(values)):
+                others = values[shift:] + values[:shift]
+                self.compare(self.dump({f"x{i}": a for i, a in enumerate(values)}, keep),
+                             self.dump({f"x{i}": b for i, b in enumerate(others)}, keep))
+
     def test_nothing_but_nan(self) -> None:
         values = np.full(4096, np.nan, np.float32)
         rows = self.compare(self.dump({"x": values}, STATISTICS), self.dump({"x": values}, STATISTICS))

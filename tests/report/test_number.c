@@ -272,13 +272,29 @@ static void integers(void **state)
     assert_string_equal(text, "-9223372036854775808");
 }
 
+static void brief(void **state)
+{
+    (void)state;
+    char text[NUMBER_BYTES];
+    assert_string_equal(number_brief(1.0 / 3, 4, text), "0.3333");
+    assert_string_equal(number_brief(-1e300, 17, text), "-1.0000000000000001e+300");
+    assert_string_equal(number_brief(-(double)NAN, 4, text), "NaN");
+    assert_string_equal(number_brief((double)NAN, 4, text), "NaN");
+    assert_string_equal(number_brief(-(double)INFINITY, 4, text), "-inf");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(exact_like_repr),   cmocka_unit_test(exact_without_point),
-        cmocka_unit_test(exact_round_trips), cmocka_unit_test(shown_as_number),
-        cmocka_unit_test(shown_as_repr),     cmocka_unit_test(shown_by_digits),
-        cmocka_unit_test(integers),          cmocka_unit_test(shown_as_percent),
+        cmocka_unit_test(exact_like_repr),
+        cmocka_unit_test(exact_without_point),
+        cmocka_unit_test(exact_round_trips),
+        cmocka_unit_test(shown_as_number),
+        cmocka_unit_test(shown_as_repr),
+        cmocka_unit_test(shown_by_digits),
+        cmocka_unit_test(brief),
+        cmocka_unit_test(integers),
+        cmocka_unit_test(shown_as_percent),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
