@@ -62,6 +62,7 @@ enum plumb_code compare_recorded(struct comparison *comparison, struct plumb_err
 /* What is known about one side of a pair without its values. */
 struct account {
     const struct plumb_value *statistic; /* PLUMB_STATISTICS of them */
+    const struct plumb_value *deviation; /* of the sample; NULL: unknown */
     const struct plumb_kept *kept;       /* or NULL */
     const char *checksum;                /* of a capture, or NULL */
     bool exact;                          /* by plumb condense */

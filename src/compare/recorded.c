@@ -111,8 +111,10 @@ static struct account account_of(const struct plumb_recorded *recorded,
     };
     if (recorded && recorded->kept)
         account.kept = recorded->kept;
-    if (recorded)
+    if (recorded) {
+        account.deviation = &recorded->deviation;
         account.checksum = recorded->checksum;
+    }
     return account;
 }
 

@@ -135,16 +135,35 @@ static uint64_t golden_count(const struct evidence *evidence, bool finite)
     return rest;
 }
 
-/* A mean near zero is what is left of large numbers that cancel: their size, norm / sqrt(n), says
- * what a difference is worth. It is never below the size of the mean itself. */
-static void judge_mean(const struct evidence *evidence, const struct plumb_value *norm, bool finite,
-                       struct difference *difference, const char **relative_to)
+static bool is_finite(const struct plumb_value *value)
 {
+    return value && value->kind == PLUMB_VALUE_NUMBER && isfinite(value->number);
+}
+
+/* norm / sqrt(n) of the golden values, or what the deviation says about it; 0 when neither is
+ * known. */
+static double golden_size(const struct evidence *evidence, bool finite)
+{
+    const struct account *golden = &evidence->side[1];
+    const struct plumb_value *statistic = finite ? golden->kept->finite : golden->statistic;
+    const struct plumb_value *norm = &statistic[PLUMB_STATISTIC_NORM];
+    const struct plumb_value *mean = &statistic[PLUMB_STATISTIC_MEAN];
     uint64_t count = golden_count(evidence, finite);
-    if (norm->kind != PLUMB_VALUE_NUMBER || !isfinite(norm->number) || norm->number == 0 ||
-        !count || !isfinite(difference->absolute) || difference->kind != DIFFERENCE_NUMBER)
+    if (is_finite(norm) && count)
+        return fabs(norm->number) / sqrt((double)count);
+    if (!finite && is_finite(golden->deviation) && is_finite(mean))
+        return hypot(mean->number, golden->deviation->number);
+    return 0;
+}
+
+/* A mean near zero is what is left of large numbers that cancel: their size says what a difference
+ * is worth. It is never below the size of the mean itself. */
+static void judge_mean(const struct evidence *evidence, bool finite, struct difference *difference,
+                       const char **relative_to)
+{
+    double size = golden_size(evidence, finite);
+    if (!(size > 0) || !isfinite(difference->absolute) || difference->kind != DIFFERENCE_NUMBER)
         return;
-    double size = fabs(norm->number) / sqrt((double)count);
     double relative = fabs(difference->absolute) / size;
     if (!(relative < difference->relative))
         return;
@@ -157,7 +176,6 @@ static void look_at(struct finding *finding, const struct evidence *evidence, in
 {
     const struct account *target = &evidence->side[0], *golden = &evidence->side[1];
     struct plumb_value t = target->statistic[which], g = golden->statistic[which];
-    const struct plumb_value *norm = &golden->statistic[PLUMB_STATISTIC_NORM];
     const char *relative_to = NULL;
     /* The same on both sides, and it says nothing about the values beside it. */
     bool finite = is_infinite_or_nan(&t) && is_infinite_or_nan(&g) && difference.absolute == 0;
@@ -166,7 +184,6 @@ static void look_at(struct finding *finding, const struct evidence *evidence, in
         if (known) {
             t = target->kept->finite[which];
             g = golden->kept->finite[which];
-            norm = &golden->kept->finite[PLUMB_STATISTIC_NORM];
         }
         if (!known || t.kind == PLUMB_VALUE_NONE || g.kind == PLUMB_VALUE_NONE) {
             finding->blind++;
@@ -175,7 +192,7 @@ static void look_at(struct finding *finding, const struct evidence *evidence, in
         difference = difference_of(&t, &g);
     }
     if (which == PLUMB_STATISTIC_MEAN)
-        judge_mean(evidence, norm, finite, &difference, &relative_to);
+        judge_mean(evidence, finite, &difference, &relative_to);
     if (!finding->compared++ || worse(difference.relative, finding->relative)) {
         finding->what = names[which];
         finding->worst[0] = t;
@@ -194,7 +211,7 @@ static void look_at_sketches(struct finding *finding, const struct evidence *evi
     const struct plumb_value *norm = &g->finite[PLUMB_STATISTIC_NORM];
     if (norm->kind != PLUMB_VALUE_NUMBER)
         norm = &evidence->side[1].statistic[PLUMB_STATISTIC_NORM];
-    bool known = norm->kind == PLUMB_VALUE_NUMBER && isfinite(norm->number);
+    bool known = is_finite(norm);
     finding->sketched = true;
     finding->distance = sketch_distance(t->sketch, g->sketch, known ? fabs(norm->number) : NAN);
     finding->at_least = finding->distance / (known ? SKETCH_EXCESS : SKETCH_EXCESS_OF_RATIO);

@@ -137,6 +137,10 @@ static bool add_recorded(struct plumb_table *table, const struct plumb_record *r
     else if (recorded->value)
         ok = plumb_table_text(table, MIN, recorded->value) &&
              plumb_table_text(table, MAX, recorded->value);
+    if (wide && recorded->kept) {
+        plumb_table_int(table, NANS, (int64_t)recorded->kept->nan);
+        plumb_table_int(table, INFS, (int64_t)(recorded->kept->pos_inf + recorded->kept->neg_inf));
+    }
     return ok && (!wide || (plumb_table_text(table, DTYPE, recorded->dtype) &&
                             plumb_table_text(table, SHAPE, recorded->shape)));
 }

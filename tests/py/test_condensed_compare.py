@@ -192,6 +192,16 @@ class Recorded(Folder):
                             self.tree("b", [64, 64], **golden))
         self.assertEqual(rows["Torch.relu.0.forward.output.0"]["MeanRelativeErr"], "300%")
 
+    def test_a_small_mean_without_its_norm(self) -> None:
+        """The deviation, which is kept beside the mean, tells the same."""
+        golden = np.random.default_rng(2).standard_normal(4096)
+        golden -= golden.mean()
+        target = golden + 1e-9
+        for keep in ("mean", STATISTICS):
+            result, message = self.verdict(target, golden, keep)
+            self.assertEqual((result, message[:27]), ("PASS", "largest relative difference"))
+            self.assertEqual(self.verdict(golden + 0.02, golden, keep)[0], "FAIL")
+
     def test_a_large_mean_is_judged_as_ever(self) -> None:
         golden = {"Max": 1.0, "Min": 1.0, "Mean": 1.0, "Norm": 4.0}
         self.assertEqual(self.row([16], {**golden, "Mean": 1.02}, golden)[0], "FAIL")
