@@ -1,7 +1,7 @@
 /* A TorchAir dump: groups of tokens of files, whichever way the folders are laid out.
  *
- * A group is what one graph left behind; graph number i of the texts belongs to group number i of
- * each side. A token is one execution of the graph. */
+ * A group is what one graph left behind (groups.h says which). A token is one execution of the
+ * graph. */
 #ifndef TORCHAIR_AIR_H
 #define TORCHAIR_AIR_H
 
@@ -53,7 +53,8 @@ struct air_token {
 };
 
 struct air_group {
-    int64_t id; /* model id or device of GE, number in order of FX */
+    const char *name; /* of the folder that should be named for the graph, or NULL */
+    int64_t device;   /* of GE; -1: FX */
     struct air_token *tokens;
     size_t token_count;
 };

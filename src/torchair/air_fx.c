@@ -31,7 +31,7 @@ static bool is_token_set(const struct tree *tree)
     return tree->folder_count > 0;
 }
 
-static struct air_group *add_group(struct finder *finder, size_t tokens)
+static struct air_group *add_group(struct finder *finder, const char *name, size_t tokens)
 {
     struct air_dump *dump = finder->dump;
     if (dump->count == finder->capacity) {
@@ -45,7 +45,7 @@ static struct air_group *add_group(struct finder *finder, size_t tokens)
         finder->capacity = capacity;
     }
     struct air_group *group = &dump->groups[dump->count];
-    *group = (struct air_group){.id = (int64_t)dump->count};
+    *group = (struct air_group){.name = name, .device = -1};
     group->tokens = arena_array(finder->arena, tokens, sizeof *group->tokens);
     dump->count += group->tokens != NULL;
     return group->tokens ? group : NULL;
@@ -144,15 +144,62 @@ static int by_value(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Tokens that hold their files themselves. */
-static bool take_direct(struct finder *finder, const struct tree **tokens, size_t count)
+/* Numbers in names count as numbers: graph_10 comes after graph_9. */
+static int by_version(const void *a, const void *b)
 {
-    struct air_group *group = add_group(finder, count);
+    return strverscmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* Tokens that hold their files themselves. */
+static bool take_direct(struct finder *finder, const char *name, const struct tree **tokens,
+                        size_t count)
+{
+    struct air_group *group = add_group(finder, name, count);
     for (size_t i = 0; i < count && group; i++)
         if (!add_token(group, number_of(tokens[i]->name, strlen(tokens[i]->name)), tokens[i],
                        finder->origin, finder->arena))
             return false;
     return group != NULL;
+}
+
+static const struct tree *find_folder(const struct tree *tree, const char *name)
+{
+    for (size_t i = 0; i < tree->folder_count; i++)
+        if (strcmp(tree->folders[i].name, name) == 0)
+            return &tree->folders[i];
+    return NULL;
+}
+
+/* Do folders of different tokens have names in common? Then names say what is of one graph. */
+static bool share_names(const struct tree **tokens, size_t count)
+{
+    for (size_t i = 0; i + 1 < count; i++)
+        for (size_t k = 0; k < tokens[i]->folder_count; k++)
+            if (find_folder(tokens[i + 1], tokens[i]->folders[k].name))
+                return true;
+    return false;
+}
+
+/* The names of the folders in all tokens, each once, in the order of their numbers. */
+static const char **list_names(const struct tree **tokens, size_t count, size_t *found,
+                               struct arena *arena)
+{
+    size_t most = 0;
+    for (size_t i = 0; i < count; i++)
+        most += tokens[i]->folder_count;
+    const char **names = arena_array(arena, most + 1, sizeof *names);
+    *found = 0;
+    for (size_t i = 0; i < count && names; i++)
+        for (size_t k = 0; k < tokens[i]->folder_count; k++)
+            names[(*found)++] = tokens[i]->folders[k].name;
+    if (names && *found)
+        qsort(names, *found, sizeof *names, by_version);
+    size_t kept = 0;
+    for (size_t i = 0; i < *found && names; i++)
+        if (!kept || strcmp(names[kept - 1], names[i]) != 0)
+            names[kept++] = names[i];
+    *found = kept;
+    return names;
 }
 
 /* Tokens, counted from 1, that hold a folder for each graph. */
@@ -164,12 +211,20 @@ static bool take_nested(struct finder *finder, const struct tree **tokens, size_
         most = tokens[i]->folder_count > most ? tokens[i]->folder_count : most;
     }
     size_t graphs = finder->origin ? least : most;
+    const char **names = NULL;
+    if (!finder->origin && (count == 1 || share_names(tokens, count))) {
+        names = list_names(tokens, count, &graphs, finder->arena);
+        if (!names)
+            return false;
+    }
     for (size_t k = 0; k < graphs; k++) {
-        struct air_group *group = add_group(finder, count);
+        struct air_group *group = add_group(finder, names ? names[k] : NULL, count);
         for (size_t i = 0; i < count && group; i++) {
             int64_t id = number_of(tokens[i]->name, strlen(tokens[i]->name)) - 1;
-            if (k < tokens[i]->folder_count &&
-                !add_token(group, id, &tokens[i]->folders[k], finder->origin, finder->arena))
+            const struct tree *folder = names ? find_folder(tokens[i], names[k])
+                                        : k < tokens[i]->folder_count ? &tokens[i]->folders[k]
+                                                                      : NULL;
+            if (folder && !add_token(group, id, folder, finder->origin, finder->arena))
                 return false;
         }
         if (!group)
@@ -192,7 +247,14 @@ static bool take_set(struct finder *finder, const struct tree *tree)
     qsort(tokens, count, sizeof *tokens, by_value);
     if (finder->origin)
         nested = !finder->ranked;
-    return nested ? take_nested(finder, tokens, count) : take_direct(finder, tokens, count);
+    return nested ? take_nested(finder, tokens, count)
+                  : take_direct(finder, tree->name, tokens, count);
+}
+
+static int by_name(const void *a, const void *b)
+{
+    const struct air_group *left = a, *right = b;
+    return strverscmp(left->name ? left->name : "", right->name ? right->name : "");
 }
 
 static void find_sets(struct finder *finder, const struct tree *tree)
@@ -213,9 +275,11 @@ enum plumb_code air_read_fx(struct air_dump *dump, const struct tree *tree, bool
     struct finder finder = {.dump = dump, .arena = arena, .ranked = ranked, .origin = origin};
     *dump = (struct air_dump){.fx = true, .root = tree->path};
     find_sets(&finder, tree);
+    if (!origin && dump->count && dump->groups[0].name)
+        qsort(dump->groups, dump->count, sizeof *dump->groups, by_name);
     if (!dump->count && !finder.failed && tree->file_count) {
         /* A folder of nothing but files is one token. */
-        struct air_group *group = add_group(&finder, 1);
+        struct air_group *group = add_group(&finder, tree->name, 1);
         finder.failed = !group || !add_token(group, 0, tree, origin, arena);
     }
     return finder.failed ? plumb_fail(err, PLUMB_E_NOMEM, "out of memory") : PLUMB_OK;

@@ -10,7 +10,9 @@
 /* A folder without folders in it, and where its files belong. */
 struct leaf {
     const struct tree *tree;
-    int64_t group, token;
+    int64_t group, token; /* group: model id; to the origin also device */
+    const char *name;     /* of the model */
+    int64_t device;
 };
 
 struct leaves {
@@ -50,11 +52,13 @@ static void find_leaves(struct leaves *leaves, const struct tree *tree,
         leaves->items = items;
         leaves->capacity = capacity;
     }
-    size_t up = leaves->several_devices ? 3 : 1;
+    size_t up = leaves->several_devices && leaves->origin ? 3 : 1;
     leaves->items[leaves->count++] =
         (struct leaf){.tree = tree,
                       .group = depth >= up ? number_or_zero(ancestors[depth - up]->name) : 0,
-                      .token = number_or_zero(tree->name)};
+                      .token = number_or_zero(tree->name),
+                      .name = depth >= 2 ? ancestors[depth - 2]->name : NULL,
+                      .device = depth >= 3 ? number_or_zero(ancestors[depth - 3]->name) : 0};
 }
 
 /* One folder of a time with several below it, or several folders: then those are devices. */
@@ -75,6 +79,27 @@ static int by_group(const void *a, const void *b)
     if (left->group != right->group)
         return left->group < right->group ? -1 : 1;
     return strcmp(left->tree->path, right->tree->path);
+}
+
+static int compare_models(const struct leaf *left, const struct leaf *right)
+{
+    if (left->device != right->device)
+        return left->device < right->device ? -1 : 1;
+    if (left->group != right->group)
+        return left->group < right->group ? -1 : 1;
+    return strverscmp(left->name ? left->name : "", right->name ? right->name : "");
+}
+
+static int by_model(const void *a, const void *b)
+{
+    const struct leaf *left = a, *right = b;
+    int order = compare_models(left, right);
+    return order ? order : strcmp(left->tree->path, right->tree->path);
+}
+
+static bool is_same_group(const struct leaf *a, const struct leaf *b, bool origin)
+{
+    return origin ? a->group == b->group : compare_models(a, b) == 0;
 }
 
 /* Lines "hash,original name" of mapping.csv; keys and values live in the arena. */
@@ -244,7 +269,8 @@ static int by_token(const void *a, const void *b)
 static bool fill_group(struct air_group *group, const struct leaf *leaves, size_t count,
                        bool origin, struct arena *arena)
 {
-    group->id = leaves[0].group;
+    group->name = leaves[0].name;
+    group->device = leaves[0].device;
     group->tokens = arena_array(arena, count, sizeof *group->tokens);
     for (size_t i = 0; i < count && group->tokens; i++) {
         if (air_find_token(group, leaves[i].token))
@@ -260,6 +286,14 @@ static bool fill_group(struct air_group *group, const struct leaf *leaves, size_
     return group->tokens != NULL;
 }
 
+static bool is_empty(const struct air_group *group)
+{
+    for (size_t i = 0; i < group->token_count; i++)
+        if (group->tokens[i].op_count || group->tokens[i].odd_count)
+            return false;
+    return true;
+}
+
 enum plumb_code air_read_ge(struct air_dump *dump, const struct tree *tree, bool origin,
                             struct arena *arena, struct plumb_error *err)
 {
@@ -269,16 +303,19 @@ enum plumb_code air_read_ge(struct air_dump *dump, const struct tree *tree, bool
     find_leaves(&leaves, tree, ancestors, 0);
     bool ok = !leaves.failed;
     if (ok) {
-        qsort(leaves.items, leaves.count, sizeof *leaves.items, by_group);
+        qsort(leaves.items, leaves.count, sizeof *leaves.items, origin ? by_group : by_model);
         dump->groups = arena_array(arena, leaves.count, sizeof *dump->groups);
         ok = dump->groups != NULL;
     }
     for (size_t first = 0, end; first < leaves.count && ok; first = end) {
         for (end = first;
-             end < leaves.count && leaves.items[end].group == leaves.items[first].group;)
+             end < leaves.count && is_same_group(&leaves.items[first], &leaves.items[end], origin);)
             end++;
         ok = fill_group(&dump->groups[dump->count++], leaves.items + first, end - first, origin,
                         arena);
+        /* A folder of something else, or of nothing, is no graph. */
+        if (ok && !origin && is_empty(&dump->groups[dump->count - 1]))
+            dump->count--; /* an empty map holds nothing */
     }
     free(leaves.items);
     return ok ? PLUMB_OK : plumb_fail(err, PLUMB_E_NOMEM, "out of memory");

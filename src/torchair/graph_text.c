@@ -180,6 +180,10 @@ static bool set_value(struct parser *parser, struct slice key, struct slice valu
     }
     if (parser->other)
         return true;
+    if (parser->block == IN_FILE && is(key, "name") && !parser->graph->name) {
+        parser->graph->name = arena_copy(parser->arena, value.text, value.length);
+        return parser->graph->name != NULL;
+    }
     if (parser->block == IN_OP && is(key, "input"))
         return add_input(parser, value);
     if (parser->block == IN_OP && is(key, "name") && !parser->op.name) {

@@ -31,6 +31,7 @@ struct graph_op {
 };
 
 struct graph {
+    const char *name;     /* of the whole, or NULL */
     struct graph_op *ops; /* in the order of the file; those without a name are left out */
     size_t count;
     struct map by_name; /* the number of the last operator of a name */

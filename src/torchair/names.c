@@ -149,3 +149,22 @@ bool graph_name_parse(const char *name, int64_t rank, uint64_t *id)
     *id = number < 0 ? 0 : (uint64_t)number;
     return count > 0;
 }
+
+int64_t rank_of_graph(const char *name)
+{
+    const char *at = strstr(name, "_rank_");
+    at = at ? at + 6 : "";
+    return number_of(at, strspn(at, "0123456789"));
+}
+
+char ge_name_char(char c)
+{
+    return c == '.' || c == '/' || c == '\\' || c == ' ' ? '_' : c;
+}
+
+bool ge_name_same(const char *a, const char *b)
+{
+    while (*a && ge_name_char(*a) == ge_name_char(*b))
+        a++, b++;
+    return !*a && !*b;
+}

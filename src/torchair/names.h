@@ -36,6 +36,13 @@ int64_t rank_of_folder(const char *name);
  * 0, only of that rank. */
 bool graph_name_parse(const char *name, int64_t rank, uint64_t *id);
 
+/* The rank that such a name says, or -1. */
+int64_t rank_of_graph(const char *name);
+
+/* Are two names the same to those who write files? They put '_' where '.', '/', '\\' and ' ' are. */
+bool ge_name_same(const char *a, const char *b);
+char ge_name_char(char c);
+
 /* A number of digits only, and at most 18 of them; -1 for anything else. */
 int64_t number_of(const char *text, size_t length);
 

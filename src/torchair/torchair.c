@@ -2,23 +2,13 @@
 #include "plumb/torchair.h"
 
 #include "base/buf.h"
+#include "torchair/groups.h"
 #include "torchair/names.h"
 #include "torchair/report.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-
-struct graph_file {
-    const char *path;
-    uint64_t id;
-};
-
-struct graph_files {
-    struct graph_file *items;
-    size_t count, capacity;
-    bool failed;
-};
 
 struct session {
     const struct plumb_torchair_options *options;
@@ -46,41 +36,10 @@ static enum plumb_code no_memory(struct plumb_error *err)
     return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
 }
 
-/* Graph texts. */
-
-static void find_graphs(struct graph_files *files, const struct tree *tree, int64_t rank)
-{
-    for (size_t i = 0; i < tree->file_count && !files->failed; i++) {
-        uint64_t id;
-        if (tree->files[i].problem || !graph_name_parse(tree->files[i].name, rank, &id))
-            continue;
-        if (files->count == files->capacity) {
-            size_t capacity = files->capacity ? files->capacity * 2 : 8;
-            struct graph_file *items = realloc(files->items, capacity * sizeof *items);
-            files->failed = !items;
-            if (!items)
-                return;
-            files->items = items;
-            files->capacity = capacity;
-        }
-        files->items[files->count++] = (struct graph_file){tree->files[i].path, id};
-    }
-    for (size_t i = 0; i < tree->folder_count; i++)
-        find_graphs(files, &tree->folders[i], rank);
-}
-
-static int by_id(const void *a, const void *b)
-{
-    const struct graph_file *left = a, *right = b;
-    if (left->id != right->id)
-        return left->id < right->id ? -1 : 1;
-    return strcmp(left->path, right->path);
-}
-
 static bool has_graph(const struct tree *tree)
 {
     struct graph_files files = {0};
-    find_graphs(&files, tree, -1);
+    graphs_find(&files, tree, -1);
     free(files.items);
     return files.count > 0;
 }
@@ -192,87 +151,85 @@ static void add_lone_row(struct session *session, struct rank *rank, struct air_
     pair_lone(&pairing, AIR_ALONE, name, side_none(), side_none(), why);
 }
 
-static enum plumb_code compare_graph(struct session *session, struct rank *rank, size_t number,
-                                     bool several, struct plumb_error *err)
+/* What was not understood of the text, or why there is none. */
+static void note_text(struct session *session, struct rank *rank, const struct graph_file *file,
+                      struct air_rows *rows, struct buf *notes)
 {
-    const struct graph_file *file =
-        number < rank->graphs.count ? &rank->graphs.items[number] : NULL;
-    const struct air_group *groups[2];
+    char text[100];
+    if (file->problem)
+        add_lone_row(session, rank, rows, "graph text", file->problem);
+    if (file->graph.odd_lines) {
+        snprintf(text, sizeof text, "%zu line%s not understood and left out, the first is line %zu",
+                 file->graph.odd_lines, file->graph.odd_lines == 1 ? "" : "s",
+                 file->graph.first_odd);
+        put_note(notes, "Graph text", file->path, text);
+    }
+}
+
+static enum plumb_code compare_graph(struct session *session, struct rank *rank,
+                                     const struct graph_set *set, bool several, const char *note,
+                                     struct plumb_error *err)
+{
+    static const struct graph unknown;
+    const struct air_group *const *groups = set->groups;
     struct air_rows rows = {.next_id = rank->next_id};
-    struct graph graph = {0};
     struct buf notes = {0};
     enum plumb_code code = PLUMB_OK;
-    buf_text(&notes, "");
-    for (int i = 0; i < 2; i++)
-        groups[i] = number < rank->dumps[i].count ? &rank->dumps[i].groups[number] : NULL;
-    if (file) {
-        struct plumb_error why;
-        char text[900];
-        code = graph_open(&graph, file->path, &rank->arena, &why);
-        if (code == PLUMB_E_NOMEM)
-            goto out;
-        if (code)
-            add_lone_row(
-                session, rank, &rows, "graph text",
-                arena_printf(&rank->arena, "%s", plumb_error_text(&why, text, sizeof text)));
-        code = PLUMB_OK;
-        if (graph.odd_lines) {
-            snprintf(text, sizeof text,
-                     "%zu line%s not understood and left out, the first is line %zu",
-                     graph.odd_lines, graph.odd_lines == 1 ? "" : "s", graph.first_odd);
-            put_note(&notes, "Graph text", file->path, text);
-        }
-    }
-    const char *name = file ? arena_printf(&rank->arena, "graph %" PRIu64, file->id)
-                            : arena_printf(&rank->arena, "graph number %zu", number + 1);
+    buf_text(&notes, note);
+    if (set->text)
+        note_text(session, rank, set->text, &rows, &notes);
     if (!groups[0] || !groups[1])
-        add_lone_row(session, rank, &rows, name,
+        add_lone_row(session, rank, &rows, set->name,
                      groups[0]   ? "the golden run has no data of this graph"
                      : groups[1] ? "the target run has no data of this graph"
                                  : "neither run has data of this graph");
-    else if (!file && session->fx)
-        add_lone_row(session, rank, &rows, name, "there is data of it, but no graph text");
+    else if (!set->text && session->fx)
+        add_lone_row(session, rank, &rows, set->name, "there is data of it, but no graph text");
     else
-        code = pair_group(session, rank, &graph, groups[0], groups[1], &rows, err);
+        code = pair_group(session, rank, set->text ? &set->text->graph : &unknown, groups[0],
+                          groups[1], &rows, err);
     if (!code && notes.failed)
         code = no_memory(err);
     if (!code)
-        code = finish_part(session, rank,
-                           !several ? -1
-                           : file   ? (int64_t)file->id
-                                    : (int64_t)number,
-                           &rows, notes.data, err);
+        code = finish_part(session, rank, several ? set->id : -1, &rows, notes.data, err);
     rank->next_id = rows.next_id;
-out:
-    graph_free(&graph);
     buf_free(&notes);
-    return code ? (code == PLUMB_E_NOMEM ? no_memory(err) : code) : PLUMB_OK;
+    return code;
+}
+
+static enum plumb_code read_dumps(struct session *session, struct rank *rank,
+                                  struct plumb_error *err)
+{
+    bool origin = session->options->msprobe_rules;
+    enum plumb_code code = air_read_ge(&rank->dumps[0], rank->trees[0], origin, &rank->arena, err);
+    if (code)
+        return code;
+    if (session->fx)
+        return air_read_fx(&rank->dumps[1], rank->trees[1], rank->number >= 0, origin, &rank->arena,
+                           err);
+    return air_read_ge(&rank->dumps[1], rank->trees[1], origin, &rank->arena, err);
 }
 
 static enum plumb_code compare_rank(struct session *session, struct rank *rank,
                                     struct plumb_error *err)
 {
-    bool origin = session->options->msprobe_rules;
-    find_graphs(&rank->graphs, &session->trees[0], rank->number);
-    enum plumb_code code = rank->graphs.failed ? no_memory(err) : PLUMB_OK;
-    if (!code && rank->graphs.count)
-        qsort(rank->graphs.items, rank->graphs.count, sizeof *rank->graphs.items, by_id);
+    struct graph_sets sets = {0};
+    struct buf notes = {0};
+    buf_text(&notes, "");
+    graphs_find(&rank->graphs, &session->trees[0], rank->number);
+    enum plumb_code code = graphs_read(&rank->graphs, &rank->arena, err);
     if (!code)
-        code = air_read_ge(&rank->dumps[0], rank->trees[0], origin, &rank->arena, err);
+        code = read_dumps(session, rank, err);
     if (!code)
-        code = session->fx
-                   ? air_read_fx(&rank->dumps[1], rank->trees[1], rank->number >= 0, origin,
-                                 &rank->arena, err)
-                   : air_read_ge(&rank->dumps[1], rank->trees[1], origin, &rank->arena, err);
-    size_t graphs = rank->graphs.count;
-    /* Data that no graph text is about is not passed over in silence. */
-    for (int i = 0; i < 2 && !origin; i++)
-        graphs = rank->dumps[i].count > graphs ? rank->dumps[i].count : graphs;
-    for (size_t i = 0; i < graphs && !code; i++)
-        code = compare_graph(session, rank, i, graphs > 1, err);
+        code = groups_match(&sets, &rank->graphs, rank->dumps, session->options->msprobe_rules,
+                            &notes, &rank->arena, err);
+    for (size_t i = 0; i < sets.count && !code; i++)
+        code =
+            compare_graph(session, rank, &sets.items[i], sets.count > 1, i ? "" : notes.data, err);
     air_dump_free(&rank->dumps[0]);
     air_dump_free(&rank->dumps[1]);
-    free(rank->graphs.items);
+    graphs_free(&rank->graphs);
+    buf_free(&notes);
     arena_free(&rank->arena);
     return code;
 }

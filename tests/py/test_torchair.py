@@ -1,49 +1,19 @@
 """TorchAir dumps under plumb's own rules: nothing is dropped, and damage costs its own row only."""
 
-import csv
 import os
 import subprocess
-import tempfile
 import unittest
 from pathlib import Path
-from typing import Dict, List, Optional, Sequence, Tuple
+from typing import Dict, List, Tuple
 
 import numpy as np
 
 import ge_dump
 from ge_dump import Op, Tensor, fx_folder, ge_folder, write_fx, write_ge, write_graph
-
-PLUMB = Path(os.environ["PLUMB_BUILD"]) / "plumb"
-
-
-def values(seed: int, *dims: int) -> np.ndarray:
-    return np.random.default_rng(seed).standard_normal(dims).astype(np.float32) + 3
+from torchair_case import PLUMB, TorchairCase, values
 
 
-class Torchair(unittest.TestCase):
-    def setUp(self) -> None:
-        self.scratch = tempfile.TemporaryDirectory()
-        self.root = Path(self.scratch.name)
-        self.ge, self.fx = self.root / "ge", self.root / "fx"
-
-    def tearDown(self) -> None:
-        self.scratch.cleanup()
-
-    def compare(self, *options: str, golden: Optional[Path] = None) -> List[Dict[str, str]]:
-        """Rows of all tables, each with its file's name."""
-        done = subprocess.run(
-            [str(PLUMB), "compare", "--mode", "torchair", "-tp", str(self.ge), "-gp",
-             str(golden or self.fx), "-o", str(self.root / "out"), *options],
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        self.assertIn(done.returncode, (0, 1), done.stderr)
-        self.said, self.code = done.stdout, done.returncode
-        found = []
-        for path in sorted((self.root / "out").iterdir()):
-            with open(path, newline="", encoding="utf-8") as file:
-                found += [{**row, "file": path.name} for row in csv.DictReader(file)]
-            path.unlink()
-        return found
-
+class Torchair(TorchairCase):
     def simple(self, count: int = 4) -> List[Tuple[Path, List[Path]]]:
         """A graph of operators that each add their inputs, and both dumps of it."""
         write_graph(self.ge, [Op(f"Add{i}", ["x", "y"], [f"add_{i}-aten.add.OUTPUT.0"])
@@ -55,13 +25,6 @@ class Torchair(unittest.TestCase):
                           [Tensor(a + b)])
             files.append((ge, write_fx(fx_folder(self.fx), f"add_{i}-aten.add", [a, b], [a + b])))
         return files
-
-    @staticmethod
-    def by_name(rows: Sequence[Dict[str, str]]) -> Dict[str, List[Dict[str, str]]]:
-        found: Dict[str, List[Dict[str, str]]] = {}
-        for row in rows:
-            found.setdefault(row["API Name"], []).append({**row, "file": ""})
-        return found
 
     def check_damage(self, before: List[Dict[str, str]], damaged: str, words: str) -> None:
         """All but one operator as before, and that one has a row that says why."""

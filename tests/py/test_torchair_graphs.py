@@ -1,0 +1,102 @@
+"""Graph dumps: which graph, operator and tensor of one side belongs to which of the other."""
+
+import shutil
+import unittest
+from pathlib import Path
+
+import numpy as np
+
+from ge_dump import Op, Tensor, fx_folder, ge_folder, write_fx, write_ge, write_graph
+from torchair_case import TorchairCase, values
+
+
+class Graphs(TorchairCase):
+    def several(self, count: int, rank: int = 0) -> None:
+        """As many graphs, each with values of its own, so that a wrong pair fails."""
+        for graph in range(1, count + 1):
+            array = values(graph, 3, 4)
+            write_graph(self.ge, [Op("A", [], ["a-a.OUTPUT.0"])], graph, rank)
+            write_ge(ge_folder(self.ge, 0, graph, rank), "A", "A", 0, [], [Tensor(array)])
+            write_fx(fx_folder(self.fx, 0, graph, rank), "a-a", [], [array])
+
+    def test_twelve_graphs(self) -> None:
+        self.several(12)
+        rows = self.compare()
+        self.assertEqual([row["Result"] for row in rows], ["PASS"] * 12)
+        self.assertEqual(self.code, 0)
+
+    def test_a_side_lacks_a_graph(self) -> None:
+        for lacking in ("ge", "fx"):
+            self.several(12)
+            folder = ge_folder(self.ge, 0, 5).parents[1] if lacking == "ge" else \
+                fx_folder(self.fx, 0, 5).parent
+            shutil.rmtree(folder)
+            rows = self.compare()
+            self.assertEqual(sum(row["Result"] == "PASS" for row in rows), 11, lacking)
+            rest = [row for row in rows if row["Result"] != "PASS"]
+            self.assertEqual([row["API Name"] for row in rest], ["graph_5"])
+            self.assertIn("target" if lacking == "ge" else "golden", rest[0]["Err_message"])
+            self.assertEqual(self.code, 1)
+
+    def test_a_text_is_missing(self) -> None:
+        self.several(11)
+        next(self.ge.glob("dynamo_original_graph_2_*")).unlink()
+        rows = self.compare()
+        self.assertEqual(sum(row["Result"] == "PASS" for row in rows), 10)
+        self.assertEqual([(row["API Name"], row["Err_message"]) for row in rows
+                          if row["Result"] != "PASS"],
+                         [("graph_2", "there is data of it, but no graph text")])
+
+    def test_model_ids_in_another_order(self) -> None:
+        self.several(3)
+        root = ge_folder(self.ge).parents[2]
+        for graph, model in ((1, 30), (2, 20), (3, 4)):
+            (root / f"graph_{graph}" / str(graph)).rename(root / f"graph_{graph}" / str(model))
+        self.assertEqual({row["Result"] for row in self.compare()}, {"PASS"})
+
+    def test_graphs_of_different_seconds(self) -> None:
+        self.several(3)
+        top = ge_folder(self.ge).parents[3]
+        later = top.parent / "20250301120009" / "0"
+        later.mkdir(parents=True)
+        (top / "0" / "graph_2").rename(later / "graph_2")
+        self.assertEqual([row["Result"] for row in self.compare()], ["PASS"] * 3)
+
+    def test_names_of_the_text(self) -> None:
+        self.several(2)
+        root = ge_folder(self.ge).parents[2]
+        for graph, name in ((1, "model_b"), (2, "model.a")):
+            (root / f"graph_{graph}").rename(root / name.replace(".", "_"))
+            fx_folder(self.fx, 0, graph).parent.rename(
+                fx_folder(self.fx, 0, graph).parent.with_name(name))
+            text = next(self.ge.glob(f"dynamo_original_graph_{graph}_*"))
+            text.write_text(text.read_text().replace(f"graph_{graph}", name))
+        self.assertEqual([row["Result"] for row in self.compare()], ["PASS"] * 2)
+
+    def test_other_names_go_by_position(self) -> None:
+        self.several(11)
+        root = ge_folder(self.ge).parents[2]
+        for graph in range(1, 12):
+            (root / f"graph_{graph}").rename(root / f"_{graph - 1}")
+        rows = self.compare()
+        self.assertEqual([row["Result"] for row in rows], ["PASS"] * 11)
+        self.assertIn("taken in their order", self.said)
+
+    def test_old_fx_folders(self) -> None:
+        """Tokens hold the graphs; one token lacks the first of them."""
+        for graph in (1, 2):
+            write_graph(self.ge, [Op("A", [], ["a-a.OUTPUT.0"])], graph)
+        for token in (0, 1):
+            for graph in (1, 2):
+                if (token, graph) == (1, 1):
+                    continue
+                array = values(10 * token + graph, 4)
+                write_ge(ge_folder(self.ge, token, graph, None), "A", "A", 0, [], [Tensor(array)])
+                folder = self.fx / "data_dump" / str(token + 1) / f"gm_{graph}_dump"
+                folder.mkdir(parents=True)
+                write_fx(folder, "a-a", [], [array])
+        self.assertEqual([row["Result"] for row in self.compare()], ["PASS"] * 3)
+
+
+if __name__ == "__main__":
+    unittest.main()
