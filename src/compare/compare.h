@@ -93,6 +93,9 @@ char compare_kind(const struct plumb_record *record);
 bool compare_set_difference(struct plumb_table *table, size_t column,
                             const struct difference *difference, bool relative);
 
+/* Do both types hold the same kind of number: reals, integers, booleans, complex numbers? */
+bool compare_same_kind(enum plumb_dtype a, enum plumb_dtype b);
+
 /* The type of a record as it is shown, or NULL. */
 const char *compare_dtype(const struct plumb_record *record);
 

@@ -71,19 +71,30 @@ enum compare_mode compare_choose_mode(const struct plumb_run *target,
     return checksums ? MODE_CHECKSUMS : MODE_STATISTICS;
 }
 
-char compare_kind(const struct plumb_record *record)
+/* Types that hold the same kind of number may be compared: 'f', 'i', 'b', 'c'; '?' is unknown. */
+static char kind_of_dtype(enum plumb_dtype dtype)
 {
     static const char letters[] = {[PLUMB_KIND_BOOL] = 'b',
                                    [PLUMB_KIND_UINT] = 'i',
                                    [PLUMB_KIND_INT] = 'i',
                                    [PLUMB_KIND_FLOAT] = 'f',
                                    [PLUMB_KIND_COMPLEX] = 'c'};
+    return dtype == PLUMB_DTYPE_COUNT ? '?' : letters[plumb_dtype_info(dtype)->kind];
+}
+
+bool compare_same_kind(enum plumb_dtype a, enum plumb_dtype b)
+{
+    return kind_of_dtype(a) == kind_of_dtype(b);
+}
+
+char compare_kind(const struct plumb_record *record)
+{
     enum plumb_dtype dtype = record->dtype;
     if (record->recorded && !record->recorded->dtype)
         return '?';
     if (record->recorded)
         dtype = run_dtype(record->recorded->dtype);
-    return dtype == PLUMB_DTYPE_COUNT ? '?' : letters[plumb_dtype_info(dtype)->kind];
+    return kind_of_dtype(dtype);
 }
 
 const char *compare_dtype(const struct plumb_record *record)

@@ -203,6 +203,41 @@ static void take_metrics(const struct measurement *measurement, size_t row,
         result->histogram[k] = histogram_text(histograms[k]);
 }
 
+/* Does the payload have the shape of the tensor, be it the one it had before the layout was? */
+static bool has_original_shape(const struct ge_tensor *tensor, const struct plumb_tensor *other)
+{
+    struct plumb_tensor original;
+    int64_t dims[PLUMB_MAX_RANK];
+    if (!tensor || !tensor->original.rank || tensor->original.rank > PLUMB_MAX_RANK)
+        return false;
+    for (unsigned i = 0; i < tensor->original.rank; i++) {
+        if (tensor->original.dim[i] > INT64_MAX)
+            return false;
+        dims[i] = (int64_t)tensor->original.dim[i];
+    }
+    return !plumb_tensor_init(&original, other->dtype, tensor->original.rank, dims, NULL) &&
+           plumb_shape_equivalent(&original, other);
+}
+
+/* Equal values in another order, or as another kind of number, are not the same tensor. */
+static enum plumb_code check_likeness(const struct air_row *row, const struct plumb_tensor *target,
+                                      const struct plumb_tensor *golden, struct plumb_error *err)
+{
+    char text[2][256];
+    bool converts = row->golden.op && row->golden.op == row->target.op;
+    if (!plumb_shape_equivalent(target, golden) &&
+        !has_original_shape(row->target.tensor, golden) &&
+        !has_original_shape(row->golden.tensor, target))
+        return plumb_fail(err, PLUMB_E_ARG, "the shapes differ: target %s, golden %s",
+                          plumb_shape_text(target, text[0], sizeof text[0]),
+                          plumb_shape_text(golden, text[1], sizeof text[1]));
+    if (!converts && !compare_same_kind(target->dtype, golden->dtype))
+        return plumb_fail(
+            err, PLUMB_E_ARG, "the types are of different kinds: target %s, golden %s",
+            plumb_dtype_info(target->dtype)->name, plumb_dtype_info(golden->dtype)->name);
+    return PLUMB_OK;
+}
+
 static enum plumb_code compare_two(const struct measurement *measurement, size_t row,
                                    const struct plumb_payload *payloads, struct plumb_error *err)
 {
@@ -233,8 +268,9 @@ static enum plumb_code compare_two(const struct measurement *measurement, size_t
             plumb_tensor_stats(&payloads[i].tensor, &stats);
         show_stats(&result->shown[i], &stats);
     }
-    if (options->msprobe_rules)
-        judge_as_origin(result, same_count, target->count);
+    if (!options->msprobe_rules)
+        return check_likeness(&measurement->rows[row], target, golden, err);
+    judge_as_origin(result, same_count, target->count);
     if (!same_count)
         return plumb_fail(err, PLUMB_E_ARG, "the shapes differ: target %s, golden %s",
                           plumb_shape_text(target, text[0], sizeof text[0]),

@@ -239,6 +239,49 @@ static void judge(const struct known known[2], double limit, struct air_result *
     result->problem = judged.problem;
 }
 
+/* The next dimension of "[4, 1, 6]" that is not 1, or "" at the end. */
+static const char *next_size(const char **shape, size_t *length)
+{
+    do {
+        *shape += strcspn(*shape, "0123456789");
+        *length = strspn(*shape, "0123456789");
+        *shape += *length;
+    } while (*length == 1 && (*shape)[-1] == '1');
+    return *shape - *length;
+}
+
+static bool same_sizes(const char *a, const char *b)
+{
+    size_t lengths[2];
+    do {
+        const char *x = next_size(&a, &lengths[0]), *y = next_size(&b, &lengths[1]);
+        if (lengths[0] != lengths[1] || memcmp(x, y, lengths[0]) != 0)
+            return false;
+    } while (lengths[0]);
+    return true;
+}
+
+/* Statistics of another kind of number, or of another shape, are not those of the same tensor. */
+static enum plumb_code check_likeness(const struct air_row *row, const struct air_shown shown[2],
+                                      struct plumb_error *err)
+{
+    const char *shapes[2] = {shown[0].shape, shown[1].shape};
+    bool known = strcmp(shapes[0], "unknown") != 0 && strcmp(shapes[1], "unknown") != 0;
+    bool converts = row->golden.op && row->golden.op == row->target.op;
+    if (known && !same_sizes(shapes[0], shapes[1]))
+        return plumb_fail(err, PLUMB_E_ARG, "the shapes differ: target %s, golden %s", shapes[0],
+                          shapes[1]);
+    if (converts || !shown[0].dtype || !shown[1].dtype)
+        return PLUMB_OK;
+    enum plumb_dtype types[2] = {run_dtype(shown[0].dtype), run_dtype(shown[1].dtype)};
+    if (types[0] != PLUMB_DTYPE_COUNT && types[1] != PLUMB_DTYPE_COUNT &&
+        !compare_same_kind(types[0], types[1]))
+        return plumb_fail(err, PLUMB_E_ARG,
+                          "the types are of different kinds: target %s, golden %s", shown[0].dtype,
+                          shown[1].dtype);
+    return PLUMB_OK;
+}
+
 enum plumb_code statistics_compare(const struct measurement *measurement, size_t row,
                                    const struct plumb_payload *payloads, struct plumb_error *err)
 {
@@ -251,6 +294,9 @@ enum plumb_code statistics_compare(const struct measurement *measurement, size_t
     for (int n = 0, i = first; n < 2 && !code; n++, i = !i)
         code = take_side(sides[i], &payloads[i], known[!i].kept.sketch, &known[i],
                          &result->shown[i], err);
+    if (code)
+        return code;
+    code = check_likeness(what, result->shown, err);
     if (code)
         return code;
     if (known[0].count != known[1].count && known[0].count != UNKNOWN && known[1].count != UNKNOWN)

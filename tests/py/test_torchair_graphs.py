@@ -1,13 +1,14 @@
 """Graph dumps: which graph, operator and tensor of one side belongs to which of the other."""
 
 import shutil
+import subprocess
 import unittest
 from pathlib import Path
 
 import numpy as np
 
 from ge_dump import Op, Tensor, fx_folder, ge_folder, write_fx, write_ge, write_graph
-from torchair_case import TorchairCase, values
+from torchair_case import PLUMB, TorchairCase, values
 
 
 class Graphs(TorchairCase):
@@ -96,6 +97,57 @@ class Graphs(TorchairCase):
                 folder.mkdir(parents=True)
                 write_fx(folder, "a-a", [], [array])
         self.assertEqual([row["Result"] for row in self.compare()], ["PASS"] * 3)
+
+
+class Likeness(TorchairCase):
+    """Equal values of another shape or kind are not the same tensor."""
+
+    def one(self, target: Tensor, golden: np.ndarray) -> str:
+        write_graph(self.ge, [Op("A", [], ["a-a.OUTPUT.0"])])
+        write_ge(ge_folder(self.ge), "A", "A", 0, [], [target])
+        write_fx(fx_folder(self.fx), "a-a", [], [golden])
+        rows = self.compare()
+        self.assertEqual(len(rows), 1)
+        self.assertEqual(self.code, 0 if rows[0]["Result"] == "PASS" else 1)
+        return rows[0]["Result"] + " " + rows[0]["Err_message"]
+
+    def test_shapes(self) -> None:
+        array = values(1, 4, 6)
+        self.assertIn("FAIL the shapes differ: target [4, 6], golden [6, 4]",
+                      self.one(Tensor(array), array.reshape(6, 4)))
+        self.assertIn("FAIL the shapes differ", self.one(Tensor(array), array.reshape(24)))
+        self.assertIn("FAIL the shapes differ", self.one(Tensor(array), values(1, 4, 7)))
+        self.assertIn("PASS", self.one(Tensor(array), array.reshape(4, 1, 6)))
+        self.assertIn("PASS", self.one(Tensor(array, dims=[24], original=[4, 6]), array))
+
+    def test_kinds(self) -> None:
+        whole = np.arange(1, 25).reshape(4, 6)
+        self.assertIn("FAIL the types are of different kinds: target int32, golden float32",
+                      self.one(Tensor(whole.astype(np.int32)), whole.astype(np.float32)))
+        self.assertIn("FAIL", self.one(Tensor(whole.astype(np.float16)), whole))
+        self.assertIn("FAIL", self.one(Tensor(np.ones(4, np.bool_)), np.ones(4, np.int32)))
+        self.assertIn("PASS", self.one(Tensor(whole.astype(np.int32)), whole))
+        self.assertIn("PASS", self.one(Tensor(whole.astype(np.float16)), whole.astype(np.float32)))
+
+    def test_conversions(self) -> None:
+        """A conversion that the compiler put in changes the kind by purpose."""
+        write_graph(self.ge, [])
+        whole = np.arange(1, 25)
+        write_ge(ge_folder(self.ge), "Cast", "trans_Cast_1", 0, [Tensor(whole.astype(np.int32))],
+                 [Tensor(whole.astype(np.float32))])
+        write_fx(fx_folder(self.fx), "a-a", [], [whole])
+        self.assertEqual(self.compare()[0]["Result"], "PASS")
+
+    def test_condensed(self) -> None:
+        array = values(1, 4, 6)
+        for golden in (array.reshape(6, 4), np.ones((4, 6), np.int32)):
+            self.one(Tensor(array), golden)
+            subprocess.run([str(PLUMB), "condense", str(self.ge)], check=True,
+                           stdout=subprocess.DEVNULL)
+            row = self.compare()[0]
+            self.assertEqual(row["Result"], "FAIL")
+            self.assertRegex(row["Err_message"], "shapes differ|different kinds")
+            shutil.rmtree(self.ge)
 
 
 if __name__ == "__main__":
