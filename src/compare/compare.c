@@ -30,11 +30,16 @@ static enum plumb_code accept(void *context, size_t item, const struct plumb_pay
     (void)context;
     (void)item;
     const struct plumb_tensor *target = &payloads[0].tensor, *golden = &payloads[1].tensor;
-    if (plumb_shape_equivalent(target, golden))
-        return PLUMB_OK;
     char a[128], b[128];
-    return plumb_fail(err, PLUMB_E_ARG, "the shapes differ: target %s, golden %s",
-                      plumb_shape_text(target, a, sizeof a), plumb_shape_text(golden, b, sizeof b));
+    if (!plumb_shape_equivalent(target, golden))
+        return plumb_fail(err, PLUMB_E_ARG, "the shapes differ: target %s, golden %s",
+                          plumb_shape_text(target, a, sizeof a),
+                          plumb_shape_text(golden, b, sizeof b));
+    if (!compare_same_kind(target->dtype, golden->dtype))
+        return plumb_fail(
+            err, PLUMB_E_ARG, "the types are of different kinds: target %s, golden %s",
+            plumb_dtype_info(target->dtype)->name, plumb_dtype_info(golden->dtype)->name);
+    return PLUMB_OK;
 }
 
 static void *part(void *context, const struct plumb_payload *payloads, uint64_t first,

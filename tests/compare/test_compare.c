@@ -29,6 +29,41 @@ static struct plumb_run *open_run(struct scratch *scratch, const char *name)
     return run;
 }
 
+/* Equal numbers of another kind are not the same tensor; of another width they are. */
+static void test_kinds(void **state)
+{
+    (void)state;
+    const struct {
+        enum plumb_dtype dtype;
+        const void *data;
+        bool same;
+    } golden[] = {{PLUMB_F32, (const float[]){1, 2, 3, 4}, true},
+                  {PLUMB_F64, (const double[]){1, 2, 3, 4}, true},
+                  {PLUMB_I32, (const int32_t[]){1, 2, 3, 4}, false},
+                  {PLUMB_U8, (const uint8_t[]){1, 2, 3, 4}, false}};
+    const float values[4] = {1, 2, 3, 4};
+    struct scratch scratch;
+    scratch_make(&scratch);
+    put_npy(&scratch, "x.npy", values, 4);
+    for (size_t i = 0; i < sizeof golden / sizeof *golden; i++) {
+        struct plumb_tensor tensor;
+        struct plumb_comparison comparison;
+        struct plumb_compare_options options = {0};
+        plumb_tensor_init(&tensor, golden[i].dtype, 1, (const int64_t[]){4}, NULL);
+        tensor.data = golden[i].data;
+        assert_int_equal(plumb_npy_write(scratch_path(&scratch, "y.npy"), &tensor, NULL), PLUMB_OK);
+        struct plumb_run *target = open_run(&scratch, "x.npy"),
+                         *other = open_run(&scratch, "y.npy");
+        assert_int_equal(plumb_compare(&comparison, target, other, &options, NULL), PLUMB_OK);
+        assert_int_equal(comparison.passed, golden[i].same);
+        assert_int_equal(comparison.unreadable, !golden[i].same);
+        plumb_comparison_free(&comparison);
+        plumb_run_free(target);
+        plumb_run_free(other);
+    }
+    scratch_remove(&scratch);
+}
+
 /* "all" said many times is all once. */
 static void test_metrics_repeated(void **state)
 {
@@ -142,6 +177,7 @@ static void test_shrunk(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_kinds),
         cmocka_unit_test(test_metrics_repeated),
         cmocka_unit_test(test_threads),
         cmocka_unit_test(test_shrunk),
