@@ -12,6 +12,7 @@
 /* A GE file and the operator it is of. */
 struct air_op {
     const char *name;   /* of the operator */
+    const char *key;    /* the same as files spell it; with origin, the name itself */
     const char *type;   /* "AutomaticBufferFusionOp" */
     const char *path;   /* in full */
     const char *file;   /* the last part of path */
@@ -45,7 +46,7 @@ struct air_token {
     size_t op_count;
     struct air_node *nodes; /* FX, in the order of their paths */
     size_t node_count;
-    struct map by_name; /* ops that are not doubled, or nodes */
+    struct map by_name; /* ops that are not doubled, or nodes, by their keys */
     struct {
         const char *path, *why;
     } * odd; /* files that are neither */
@@ -75,7 +76,7 @@ enum plumb_code air_read_fx(struct air_dump *dump, const struct tree *tree, bool
 void air_dump_free(struct air_dump *dump);
 
 struct air_token *air_find_token(const struct air_group *group, int64_t id);
-struct air_op *air_find_op(const struct air_token *token, const char *name, size_t length);
+struct air_op *air_find_op(const struct air_token *token, const char *key, size_t length);
 struct air_node *air_find_node(const struct air_token *token, const char *key);
 
 /* Does the tree hold FX files? */

@@ -313,9 +313,9 @@ struct air_token *air_find_token(const struct air_group *group, int64_t id)
     return NULL;
 }
 
-struct air_op *air_find_op(const struct air_token *token, const char *name, size_t length)
+struct air_op *air_find_op(const struct air_token *token, const char *key, size_t length)
 {
-    const uint64_t *place = map_get(&token->by_name, name, length);
+    const uint64_t *place = map_get(&token->by_name, key, length);
     return place ? &token->ops[*place] : NULL;
 }
 

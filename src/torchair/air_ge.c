@@ -167,7 +167,7 @@ static bool enter_op(struct air_token *token, size_t number)
 {
     struct air_op *op = &token->ops[number];
     bool added;
-    uint64_t *place = map_put(&token->by_name, op->name, strlen(op->name), &added);
+    uint64_t *place = map_put(&token->by_name, op->key, strlen(op->key), &added);
     if (!place)
         return false;
     if (added) {
@@ -215,12 +215,16 @@ static bool add_file(struct air_token *token, const struct tree_file *file,
                        "its name is not that of a GE dump file, and mapping.csv does not give it "
                        "another");
     struct air_op *op = &token->ops[token->op_count];
+    char *key = arena_copy(arena, parts.op, parts.op_length);
+    if (key && !origin)
+        ge_name_spell(key);
     *op = (struct air_op){.name = arena_copy(arena, parts.op, parts.op_length),
+                          .key = key,
                           .type = arena_copy(arena, name, parts.type_length),
                           .path = file->path,
                           .file = file->name,
                           .time = time_of(&parts)};
-    return op->name && op->type && enter_op(token, token->op_count++);
+    return op->name && op->key && op->type && enter_op(token, token->op_count++);
 }
 
 /* Fills the token from leaves [first, end), which all belong to it or to other tokens. */

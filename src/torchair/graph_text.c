@@ -2,6 +2,7 @@
 #include "torchair/graph_text.h"
 
 #include "plumb/file.h"
+#include "torchair/names.h"
 
 #include <string.h>
 
@@ -128,6 +129,7 @@ static bool add_op(struct parser *parser)
     if (!place)
         return false;
     *place = graph->count;
+    parser->op.key = parser->op.name;
     graph->ops[graph->count++] = parser->op;
     return true;
 }
@@ -289,6 +291,54 @@ enum plumb_code graph_open(struct graph *graph, const char *path, struct arena *
         plumb_error_in_file(err, path);
     plumb_file_unmap(&file);
     return code;
+}
+
+/* Takes the escapes of a string in protobuf text out, in place. */
+static void unescape(char *text)
+{
+    static const char letters[] = "abfnrtv", meant[] = "\a\b\f\n\r\t\v";
+    char *out = text;
+    while (*text) {
+        const char *letter;
+        if (*text != '\\' || !text[1]) {
+            *out++ = *text++;
+            continue;
+        }
+        text++;
+        if (*text >= '0' && *text <= '7') {
+            unsigned value = 0;
+            for (int i = 0; i < 3 && *text >= '0' && *text <= '7'; i++)
+                value = value * 8 + (unsigned)(*text++ - '0');
+            *out++ = (char)(value & 0xFF ? value : '?');
+        } else {
+            letter = strchr(letters, *text);
+            *out++ = letter ? meant[letter - letters] : *text;
+            text++;
+        }
+    }
+    *out = '\0';
+}
+
+bool graph_spell_as_files(struct graph *graph, struct arena *arena)
+{
+    for (size_t i = 0; i < graph->count; i++) {
+        struct graph_op *op = &graph->ops[i];
+        char *key = arena_copy(arena, op->name, strlen(op->name));
+        bool added;
+        if (!key)
+            return false;
+        unescape(key);
+        ge_name_spell(key);
+        op->key = key;
+        graph->longest = strlen(key) > graph->longest ? strlen(key) : graph->longest;
+        uint64_t *place = map_put(&graph->by_name, key, strlen(key), &added);
+        if (!place)
+            return false;
+        if (!added && strcmp(graph->ops[*place].name, op->name) != 0)
+            op->shared = graph->ops[*place].shared = true;
+        *place = i;
+    }
+    return true;
 }
 
 void graph_free(struct graph *graph)

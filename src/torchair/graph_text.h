@@ -22,7 +22,9 @@ struct graph_fx {
 };
 
 struct graph_op {
-    const char *name;
+    const char *name;    /* as the text spells it */
+    const char *key;     /* as files spell it: graph_spell_as_files */
+    bool shared;         /* another operator has the same key */
     const char **inputs; /* names of the operators they come from */
     size_t input_count;
     struct graph_fx *fx;
@@ -34,7 +36,8 @@ struct graph {
     const char *name;     /* of the whole, or NULL */
     struct graph_op *ops; /* in the order of the file; those without a name are left out */
     size_t count;
-    struct map by_name; /* the number of the last operator of a name */
+    struct map by_name; /* the number of the last operator of a name, or of a key */
+    size_t longest;     /* bytes of the longest key */
     size_t odd_lines;   /* stepped over */
     size_t first_odd;   /* the first of them, from 1; 0: none */
 };
@@ -47,6 +50,10 @@ enum plumb_code graph_parse(struct graph *graph, const char *text, size_t size, 
 /* Maps the file and parses it; err names it. */
 enum plumb_code graph_open(struct graph *graph, const char *path, struct arena *arena,
                            struct plumb_error *err);
+
+/* From then on operators are found by the names that files have: without the escapes of the text,
+ * and with '_' where '.', '/', '\\' and ' ' are. False when out of memory. */
+bool graph_spell_as_files(struct graph *graph, struct arena *arena);
 
 void graph_free(struct graph *graph);
 

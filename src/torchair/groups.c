@@ -43,7 +43,8 @@ static int by_id(const void *a, const void *b)
     return strcmp(left->path, right->path);
 }
 
-enum plumb_code graphs_read(struct graph_files *files, struct arena *arena, struct plumb_error *err)
+enum plumb_code graphs_read(struct graph_files *files, bool origin, struct arena *arena,
+                            struct plumb_error *err)
 {
     if (files->failed)
         return no_memory(err);
@@ -54,6 +55,8 @@ enum plumb_code graphs_read(struct graph_files *files, struct arena *arena, stru
         struct plumb_error why;
         char text[900];
         enum plumb_code code = graph_open(&file->graph, file->path, arena, &why);
+        if (!code && !origin && !graph_spell_as_files(&file->graph, arena))
+            return no_memory(err);
         if (!code)
             continue;
         file->graph = (struct graph){0};

@@ -28,8 +28,9 @@ struct graph_files {
 /* Collects the texts below a folder: all of them, or with rank >= 0 those of that rank. */
 void graphs_find(struct graph_files *files, const struct tree *tree, int64_t rank);
 
-/* Orders them by their number, and reads them. PLUMB_E_NOMEM is the only error. */
-enum plumb_code graphs_read(struct graph_files *files, struct arena *arena,
+/* Orders them by their number, and reads them; without origin, their operators are found by the
+ * names that files have. PLUMB_E_NOMEM is the only error. */
+enum plumb_code graphs_read(struct graph_files *files, bool origin, struct arena *arena,
                             struct plumb_error *err);
 void graphs_free(struct graph_files *files);
 

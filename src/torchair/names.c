@@ -157,14 +157,20 @@ int64_t rank_of_graph(const char *name)
     return number_of(at, strspn(at, "0123456789"));
 }
 
-char ge_name_char(char c)
+static char spell_char(char c)
 {
     return c == '.' || c == '/' || c == '\\' || c == ' ' ? '_' : c;
 }
 
+void ge_name_spell(char *name)
+{
+    for (; *name; name++)
+        *name = spell_char(*name);
+}
+
 bool ge_name_same(const char *a, const char *b)
 {
-    while (*a && ge_name_char(*a) == ge_name_char(*b))
+    while (*a && spell_char(*a) == spell_char(*b))
         a++, b++;
     return !*a && !*b;
 }

@@ -41,7 +41,7 @@ int64_t rank_of_graph(const char *name);
 
 /* Are two names the same to those who write files? They put '_' where '.', '/', '\\' and ' ' are. */
 bool ge_name_same(const char *a, const char *b);
-char ge_name_char(char c);
+void ge_name_spell(char *name); /* as they do */
 
 /* A number of digits only, and at most 18 of them; -1 for anything else. */
 int64_t number_of(const char *text, size_t length);

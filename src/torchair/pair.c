@@ -100,14 +100,9 @@ static bool is_dumped(const struct pairing *pairing, const char *name, size_t le
            (pairing->golden->op_count && air_find_op(pairing->golden, name, length));
 }
 
-struct pair_parts pair_split(struct pairing *pairing, const char *name)
+static void split_as_origin(struct pairing *pairing, const char *name, struct pair_parts *parts)
 {
     size_t left = strlen(name);
-    struct pair_parts parts = {.ops = arena_array(pairing->arena, left, sizeof *parts.ops)};
-    if (!parts.ops) {
-        pairing->failed = true;
-        return parts;
-    }
     while (left) {
         const struct graph_op *found = NULL;
         size_t length = left;
@@ -115,15 +110,57 @@ struct pair_parts pair_split(struct pairing *pairing, const char *name)
             found = graph_find(pairing->graph, name, length);
             /* A dumped operator that the graph does not know: what follows cannot be told apart. */
             if (!found && length < left && is_dumped(pairing, name, length))
-                return parts;
+                return;
         }
         if (!found)
-            return parts;
+            return;
         length++;
-        parts.ops[parts.count++] = found;
+        parts->ops[parts->count++] = found;
         name += length;
         left -= length;
     }
+}
+
+/* What of the name is left must be operators, too: of several ways the one with the longest first.
+ * reach[i]: how long the operator at i is when all that follows it is operators; 0: none is. */
+static void split_whole(struct pairing *pairing, const char *name, struct pair_parts *parts)
+{
+    enum { MAX_NAME = 4096, MAX_PART = 512 }; /* beyond that nobody fuses, and it takes long */
+    size_t size = strlen(name);
+    size_t longest = pairing->graph->longest < MAX_PART ? pairing->graph->longest : MAX_PART;
+    if (size > MAX_NAME)
+        return;
+    size_t *reach = arena_array(pairing->arena, size + 1, sizeof *reach);
+    if (!reach) {
+        pairing->failed = true;
+        return;
+    }
+    for (size_t i = size; i-- > 0;) {
+        size_t length = size - i < longest ? size - i : longest;
+        for (; length && !reach[i]; length--)
+            if ((i + length == size || reach[i + length]) &&
+                graph_find(pairing->graph, name + i, length))
+                reach[i] = length;
+    }
+    for (size_t i = 0; i < size && reach[i]; i += reach[i])
+        parts->ops[parts->count++] = graph_find(pairing->graph, name + i, reach[i]);
+}
+
+struct pair_parts pair_split(struct pairing *pairing, const struct air_op *op)
+{
+    struct pair_parts parts = {
+        .ops = arena_array(pairing->arena, strlen(op->key) + 1, sizeof *parts.ops)};
+    if (!parts.ops) {
+        pairing->failed = true;
+        return parts;
+    }
+    const struct graph_op *itself = graph_find(pairing->graph, op->name, strlen(op->name));
+    if (itself)
+        parts.ops[parts.count++] = itself;
+    else if (pairing->origin)
+        split_as_origin(pairing, op->key, &parts);
+    else
+        split_whole(pairing, op->key, &parts);
     return parts;
 }
 

@@ -61,12 +61,13 @@ void pair_two(struct pairing *pairing, const char *name, struct air_side target,
 /* The parsed file, or NULL: then a row says why, or memory ran out. */
 const struct ge_file *pair_open(struct pairing *pairing, struct air_op *op, bool is_target);
 
-/* The operators that a fused name is made of: longest first from the left. */
+/* The operators that a fused name is made of: longest first from the left. None when a part of the
+ * name is no operator of the graph: what only begins like one is something else. */
 struct pair_parts {
     const struct graph_op **ops;
     size_t count;
 };
-struct pair_parts pair_split(struct pairing *pairing, const char *name);
+struct pair_parts pair_split(struct pairing *pairing, const struct air_op *op);
 
 void pair_with_fx(struct pairing *pairing, struct air_op *op);
 void pair_with_ge(struct pairing *pairing, struct air_op *op);

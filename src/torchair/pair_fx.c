@@ -318,13 +318,23 @@ static void pair_with_itself(struct pairing *pairing, struct air_op *op)
         pair_two(pairing, op->name, side_ge(op, &ge->outputs[i]), side_ge(op, &ge->inputs[i]));
 }
 
+/* "a_b" may be the file of "a.b" or of "a_b"; a file that is called "a.b" is not in doubt. */
+static bool is_unclear(const struct air_op *op, const struct graph_op *graph_op)
+{
+    return graph_op->shared &&
+           (strcmp(op->name, op->key) == 0 || strcmp(op->name, graph_op->name) != 0);
+}
+
 void pair_with_fx(struct pairing *pairing, struct air_op *op)
 {
-    struct pair_parts parts = pair_split(pairing, op->name);
+    struct pair_parts parts = pair_split(pairing, op);
     if (pairing->failed)
         return;
     if (parts.count == 1 && pairing->origin)
         pair_single_as_origin(pairing, op, parts.ops[0]);
+    else if (parts.count == 1 && is_unclear(op, parts.ops[0]))
+        pair_lone(pairing, AIR_ALONE, op->name, side_ge(op, NULL), side_none(),
+                  "several operators of the graph have this name in files");
     else if (parts.count == 1)
         pair_single(pairing, op, parts.ops[0]);
     else if (parts.count > 1 && pairing->origin)

@@ -57,9 +57,9 @@ static bool is_part(const struct pair_parts *parts, const char *name)
     return false;
 }
 
-static struct air_op *golden_of(const struct pairing *pairing, const char *name)
+static struct air_op *golden_of(const struct pairing *pairing, const char *key)
 {
-    return air_find_op(pairing->golden, name, strlen(name));
+    return air_find_op(pairing->golden, key, strlen(key));
 }
 
 /* Adds the inputs of one part that come from outside the fusion. */
@@ -96,7 +96,7 @@ static void pair_fused(struct pairing *pairing, struct air_op *op, const struct 
     if (!make_room(pairing, &inputs, most))
         return;
     for (size_t i = 0; i < parts->count && !pairing->failed; i++) {
-        struct air_op *golden = golden_of(pairing, parts->ops[i]->name);
+        struct air_op *golden = golden_of(pairing, parts->ops[i]->key);
         const struct ge_file *ge = golden ? pair_open(pairing, golden, false) : NULL;
         if (golden)
             golden->used = true;
@@ -143,11 +143,11 @@ static void pair_plain(struct pairing *pairing, struct air_op *op, struct air_op
 
 void pair_with_ge(struct pairing *pairing, struct air_op *op)
 {
-    struct air_op *golden = golden_of(pairing, op->name);
+    struct air_op *golden = golden_of(pairing, op->key);
     bool fused = strncmp(op->file, FUSION_TYPE, sizeof FUSION_TYPE - 1) == 0;
     struct pair_parts parts = {0};
     if (pairing->origin ? fused : !golden)
-        parts = pair_split(pairing, op->name);
+        parts = pair_split(pairing, op);
     if (pairing->failed)
         return;
     if (pairing->origin ? fused : parts.count > 1)

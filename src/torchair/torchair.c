@@ -217,7 +217,8 @@ static enum plumb_code compare_rank(struct session *session, struct rank *rank,
     struct buf notes = {0};
     buf_text(&notes, "");
     graphs_find(&rank->graphs, &session->trees[0], rank->number);
-    enum plumb_code code = graphs_read(&rank->graphs, &rank->arena, err);
+    enum plumb_code code =
+        graphs_read(&rank->graphs, session->options->msprobe_rules, &rank->arena, err);
     if (!code)
         code = read_dumps(session, rank, err);
     if (!code)

@@ -150,5 +150,87 @@ class Likeness(TorchairCase):
             shutil.rmtree(self.ge)
 
 
+class Names(TorchairCase):
+    """Which operator of the graph a file is of."""
+
+    def test_only_begins_like_an_operator(self) -> None:
+        a, b = values(1, 4), values(2, 4)
+        write_graph(self.ge, [Op("MatMul_0", [], ["mm-aten.mm.OUTPUT.0"]),
+                              Op("Add", ["x"], ["add-aten.add.OUTPUT.0"])])
+        write_ge(ge_folder(self.ge), "MatMul", "MatMul_0", 1, [], [Tensor(a)])
+        write_ge(ge_folder(self.ge), "MemSet", "MatMul_0_MemSet", 0, [], [Tensor(b)])
+        write_ge(ge_folder(self.ge), "MemSet", "MatMul_0Add_MemSet", 2, [], [Tensor(b)])
+        write_ge(ge_folder(self.ge), "Cast", "MatMul_0_Cast_1", 3, [Tensor(b)], [Tensor(b)])
+        write_fx(fx_folder(self.fx), "mm-aten.mm", [], [a])
+        rows = self.by_name(self.compare())
+        self.assertEqual([row["Result"] for row in rows["MatMul_0"]], ["PASS"])
+        for name in ("MatMul_0_MemSet", "MatMul_0Add_MemSet"):
+            self.assertEqual([row["Err_message"] for row in rows[name]],
+                             ["the graph text has no operator of this name"])
+        self.assertEqual([row["Result"] for row in rows["MatMul_0_Cast_1"]], ["PASS"])
+
+    def test_between_ge_dumps(self) -> None:
+        a, b = values(1, 4), values(2, 4)
+        ops = [Op("Add", ["x"]), Op("Mul", ["Add"])]
+        other = self.root / "off"
+        for root in (self.ge, other):
+            write_graph(root, ops)
+            write_ge(ge_folder(root), "Add", "Add", 1, [Tensor(a)], [Tensor(b)])
+            write_ge(ge_folder(root), "Mul", "Mul", 2, [Tensor(a)], [Tensor(b)])
+        write_ge(ge_folder(self.ge), "MemSet", "AddMul_MemSet", 3, [Tensor(b)], [Tensor(a)])
+        rows = self.by_name(self.compare(golden=other))
+        self.assertEqual([row["Err_message"] for row in rows["AddMul_MemSet"]],
+                         ["the golden run has no file of this operator"])
+        self.assertEqual([row["Result"] for row in rows["Add"] + rows["Mul"]], ["PASS"] * 4)
+
+    def test_another_way_to_cut(self) -> None:
+        """The longest operator first is not always the one: Add_1, then 0Mul."""
+        a, b = values(1, 4), values(2, 4)
+        write_graph(self.ge, [Op("Add_1", ["x"], ["a-a.OUTPUT.0"]), Op("Add_10", ["y"]),
+                              Op("0Mul", ["Add_1"], ["m-m.OUTPUT.0"])])
+        write_ge(ge_folder(self.ge), "F", "Add_10Mul", 1, [Tensor(a)], [Tensor(b)])
+        write_fx(fx_folder(self.fx), "a-a", [a], [a])
+        write_fx(fx_folder(self.fx), "m-m", [a], [b])
+        self.assertEqual([row["Result"] for row in self.compare()], ["PASS", "PASS"])
+
+    def test_names_as_files_spell_them(self) -> None:
+        names = ["layers.0/Add x", "block/1.Mul", r"back\\slash", r'quo\"te', r"caf\303\251"]
+        files = ["layers_0_Add_x", "block_1_Mul", "back_slash", 'quo"te', "caf\u00e9"]
+        arrays = [values(i, 4) for i in range(len(names))]
+        write_graph(self.ge, [Op(name, [], [f"n{i}-n.OUTPUT.0"]) for i, name in enumerate(names)])
+        for i, (file, array) in enumerate(zip(files, arrays)):
+            write_ge(ge_folder(self.ge), "A", file, i, [], [Tensor(array)])
+            write_fx(fx_folder(self.fx), f"n{i}-n", [], [array])
+        rows = self.compare()
+        self.assertEqual([(row["API Name"], row["Result"]) for row in rows],
+                         [(file, "PASS") for file in files])
+
+    def test_fused_names_as_files_spell_them(self) -> None:
+        a, b, c = values(1, 4), values(2, 4), values(3, 4)
+        ops = [Op("l.0/Add", ["x", "y"], ["add-aten.add.OUTPUT.0"]),
+               Op("l.0/Mul", ["l.0/Add", "z"], ["mul-aten.mul.OUTPUT.0"])]
+        other = self.root / "off"
+        for root in (self.ge, other):
+            write_graph(root, ops)
+        write_ge(ge_folder(self.ge), "AutomaticBufferFusionOp", "l_0_Addl_0_Mul", 1,
+                 [Tensor(a), Tensor(b), Tensor(c)], [Tensor((a + b) * c)])
+        write_ge(ge_folder(other), "Add", "l_0_Add", 1, [Tensor(a), Tensor(b)], [Tensor(a + b)])
+        write_ge(ge_folder(other), "Mul", "l_0_Mul", 2, [Tensor(a + b), Tensor(c)],
+                 [Tensor((a + b) * c)])
+        write_fx(fx_folder(self.fx), "add-aten.add", [a, b], [a + b])
+        write_fx(fx_folder(self.fx), "mul-aten.mul", [a + b, c], [(a + b) * c])
+        for golden in (self.fx, other):
+            self.assertEqual([row["Result"] for row in self.compare(golden=golden)], ["PASS"] * 4)
+
+    def test_one_name_for_two(self) -> None:
+        write_graph(self.ge, [Op("a.b", [], ["one-a.OUTPUT.0"]), Op("a_b", [], ["two-a.OUTPUT.0"])])
+        write_ge(ge_folder(self.ge), "A", "a_b", 1, [], [Tensor(values(1, 4))])
+        write_fx(fx_folder(self.fx), "one-a", [], [values(1, 4)])
+        write_fx(fx_folder(self.fx), "two-a", [], [values(2, 4)])
+        rows = self.by_name(self.compare())
+        self.assertEqual([row["Err_message"] for row in rows["a_b"]],
+                         ["several operators of the graph have this name in files"])
+
+
 if __name__ == "__main__":
     unittest.main()
