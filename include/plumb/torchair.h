@@ -31,6 +31,9 @@ struct plumb_torchair_part {
     int64_t rank;  /* -1: the dump does not know ranks */
     int64_t graph; /* its id; -1: the rank has only one graph */
     struct plumb_comparison comparison;
+    /* Rows without a counterpart, which neither pass nor fail: nodes that the compiler folded or put
+     * in, arguments that are no tensors. comparison.unmatched counts what should be there. */
+    size_t alone;
 };
 
 struct plumb_torchair {

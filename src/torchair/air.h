@@ -23,9 +23,19 @@ struct air_op {
     bool used;          /* some row is about it */
 };
 
+/* What an FX file holds; nodes leave their arguments that are no tensors behind, too. */
+enum air_fx_kind {
+    AIR_FX_UNSEEN,
+    AIR_FX_TENSOR,
+    AIR_FX_PLAIN,  /* a number, or a list of whole ones: an argument, or a small tensor */
+    AIR_FX_OBJECT, /* text or a Python object */
+};
+
 struct air_fx_file {
     const char *path;
     uint64_t index, inner;
+    enum air_fx_kind kind;
+    uint64_t count; /* of elements, once it was seen; UINT64_MAX: unknown */
 };
 
 struct air_fx_list {

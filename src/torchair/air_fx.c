@@ -86,7 +86,8 @@ static bool add_file(struct air_token *token, const struct tree_file *file, stru
             memcpy(files, list->files, list->count * sizeof *files);
         list->files = files;
     }
-    list->files[list->count++] = (struct air_fx_file){file->path, parts.index, parts.inner};
+    list->files[list->count++] =
+        (struct air_fx_file){.path = file->path, .index = parts.index, .inner = parts.inner};
     return true;
 }
 

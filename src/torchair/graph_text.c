@@ -69,14 +69,19 @@ static void *grow(struct arena *arena, void *array, size_t count, size_t *capaci
 static bool add_input(struct parser *parser, struct slice value)
 {
     struct graph_op *op = &parser->op;
+    size_t capacity = parser->input_capacity;
     const char *colon = memrchr(value.text, ':', value.length);
     size_t length = colon ? (size_t)(colon - value.text) : 0;
     op->inputs = grow(parser->arena, op->inputs, op->input_count, &parser->input_capacity,
                       sizeof *op->inputs);
     if (!op->inputs)
         return false;
+    op->sources = grow(parser->arena, op->sources, op->input_count, &capacity, sizeof *op->sources);
+    if (!op->sources)
+        return false;
+    op->sources[op->input_count] = arena_copy(parser->arena, value.text, value.length);
     op->inputs[op->input_count] = arena_copy(parser->arena, value.text, length);
-    return op->inputs[op->input_count++] != NULL;
+    return op->sources[op->input_count] && op->inputs[op->input_count++];
 }
 
 /* The k of "key.OUTPUT.k" and the length of key. */
@@ -188,6 +193,8 @@ static bool set_value(struct parser *parser, struct slice key, struct slice valu
     }
     if (parser->block == IN_OP && is(key, "input"))
         return add_input(parser, value);
+    if (parser->block == IN_OP && is(key, "type"))
+        parser->op.constant = is(value, "Const") || is(value, "Constant");
     if (parser->block == IN_OP && is(key, "name") && !parser->op.name) {
         parser->op.name = arena_copy(parser->arena, value.text, value.length);
         return parser->op.name != NULL;

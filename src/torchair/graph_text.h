@@ -22,10 +22,12 @@ struct graph_fx {
 };
 
 struct graph_op {
-    const char *name;    /* as the text spells it */
-    const char *key;     /* as files spell it: graph_spell_as_files */
-    bool shared;         /* another operator has the same key */
-    const char **inputs; /* names of the operators they come from */
+    const char *name;     /* as the text spells it */
+    const char *key;      /* as files spell it: graph_spell_as_files */
+    bool shared;          /* another operator has the same key */
+    bool constant;        /* its type says that it computes nothing */
+    const char **inputs;  /* names of the operators they come from */
+    const char **sources; /* the same with the number of the output: "MatMul:0" */
     size_t input_count;
     struct graph_fx *fx;
     size_t fx_count;

@@ -224,7 +224,10 @@ static enum plumb_code check_likeness(const struct air_row *row, const struct pl
                                       const struct plumb_tensor *golden, struct plumb_error *err)
 {
     char text[2][256];
-    bool converts = row->golden.op && row->golden.op == row->target.op;
+    /* A conversion changes the kind by purpose; a bare number has none of its own. */
+    bool number = !row->golden.op && golden->rank == 0 && row->target.tensor &&
+                  row->target.tensor->part == GE_INPUT;
+    bool converts = number || (row->golden.op && row->golden.op == row->target.op);
     if (!plumb_shape_equivalent(target, golden) &&
         !has_original_shape(row->target.tensor, golden) &&
         !has_original_shape(row->golden.tensor, target))
@@ -310,6 +313,10 @@ static void measure_row(const struct measurement *measurement, size_t row)
         char text[900];
         result->compared = false;
         result->problem = strdup(plumb_error_text(&err, text, sizeof text));
+    }
+    if (what->loose && (code || result->verdict.severity == PLUMB_FAILED)) {
+        result->compared = false;
+        result->alone = true;
     }
     plumb_payload_release(&payloads[0]);
     plumb_payload_release(&payloads[1]);
@@ -404,13 +411,22 @@ const char *measure_reason(const struct measurement *measurement, size_t row)
     const struct air_result *result = &measurement->results[row];
     if (what->kind != AIR_PAIR)
         return what->why;
+    if (result->alone)
+        return "an argument of the FX node that is not what the constant here holds";
     if (result->compared)
         return result->verdict.rule;
     return result->problem ? result->problem : "out of memory";
 }
 
+bool measure_alone(const struct measurement *measurement, size_t row)
+{
+    return measurement->rows[row].kind == AIR_ALONE || measurement->results[row].alone;
+}
+
 enum plumb_severity measure_severity(const struct measurement *measurement, size_t row)
 {
     const struct air_result *result = &measurement->results[row];
+    if (measure_alone(measurement, row))
+        return PLUMB_SUSPICIOUS;
     return result->compared ? result->verdict.severity : PLUMB_FAILED;
 }

@@ -27,6 +27,7 @@ enum air_metric {
 
 struct air_result {
     bool compared; /* values were compared; else problem or the row says why not */
+    bool alone;    /* values were compared, but need not agree, and do not */
     bool dropped;  /* the origin leaves this row out */
     bool integers;
     bool unjudged; /* neither passes nor fails: what is known of it tells nothing */
@@ -66,5 +67,8 @@ void measure_free(struct measurement *measurement);
 const char *measure_reason(const struct measurement *measurement, size_t row);
 
 enum plumb_severity measure_severity(const struct measurement *measurement, size_t row);
+
+/* Has the row no counterpart, which is neither PASS nor FAIL? */
+bool measure_alone(const struct measurement *measurement, size_t row);
 
 #endif

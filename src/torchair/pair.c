@@ -43,8 +43,8 @@ void pair_lone(struct pairing *pairing, enum air_kind kind, const char *name,
                                 .why = why};
 }
 
-void pair_two(struct pairing *pairing, const char *name, struct air_side target,
-              struct air_side golden)
+static struct air_row *add_pair(struct pairing *pairing, const char *name, struct air_side target,
+                                struct air_side golden)
 {
     struct air_row *row = add_row(pairing);
     if (row)
@@ -54,6 +54,21 @@ void pair_two(struct pairing *pairing, const char *name, struct air_side target,
                                 .name = name,
                                 .target = target,
                                 .golden = golden};
+    return row;
+}
+
+void pair_two(struct pairing *pairing, const char *name, struct air_side target,
+              struct air_side golden)
+{
+    add_pair(pairing, name, target, golden);
+}
+
+void pair_loosely(struct pairing *pairing, const char *name, struct air_side target,
+                  struct air_side golden)
+{
+    struct air_row *row = add_pair(pairing, name, target, golden);
+    if (row)
+        row->loose = true;
 }
 
 /* Files this short are operators without tensors to the origin. */
@@ -164,6 +179,41 @@ struct pair_parts pair_split(struct pairing *pairing, const struct air_op *op)
     return parts;
 }
 
+bool pair_is_part(const struct pair_parts *parts, const char *name)
+{
+    for (size_t i = 0; i < parts->count; i++)
+        if (strcmp(parts->ops[i]->name, name) == 0)
+            return true;
+    return false;
+}
+
+bool pair_is_control(const char *source)
+{
+    const char *colon = strrchr(source, ':');
+    return colon && strcmp(colon, ":-1") == 0;
+}
+
+size_t pair_choose_inputs(struct pairing *pairing, const char *const *sources, size_t count,
+                          size_t places, size_t *kept)
+{
+    struct map seen = {0};
+    size_t unique = 0;
+    if (count == places) {
+        for (size_t i = 0; i < count; i++)
+            kept[i] = i;
+        return count;
+    }
+    for (size_t i = 0; i < count && !pairing->failed; i++) {
+        bool added = false;
+        if (!map_put(&seen, sources[i], strlen(sources[i]), &added))
+            pairing->failed = true;
+        else if (added)
+            kept[unique++] = i;
+    }
+    map_free(&seen);
+    return unique == places && !pairing->failed ? unique : SIZE_MAX;
+}
+
 /* The order in which operators are gone through. */
 struct turn {
     struct air_op *op;
@@ -199,14 +249,16 @@ static struct turn *order_ops(const struct pairing *pairing)
 static bool is_set_aside(struct pairing *pairing, const struct air_op *op, bool is_target)
 {
     const char *why = NULL;
-    if (op->doubled)
+    enum air_kind kind = AIR_ALONE;
+    if (op->doubled) {
         why = "another, larger file of the same operator and token is compared instead";
-    else if (ge_debug_is(op->file))
+    } else if (ge_debug_is(op->file)) {
         why = "the device reported an overflow here; 'plumb info' on this file shows where";
+        kind = AIR_MISSING;
+    }
     if (why && !pairing->origin) {
         struct air_side side = side_ge(op, NULL), none = side_none();
-        pair_lone(pairing, AIR_ALONE, op->name, is_target ? side : none, is_target ? none : side,
-                  why);
+        pair_lone(pairing, kind, op->name, is_target ? side : none, is_target ? none : side, why);
     }
     return why && (op->doubled || !pairing->origin);
 }

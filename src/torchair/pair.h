@@ -17,9 +17,10 @@ struct air_side {
 };
 
 enum air_kind {
-    AIR_PAIR,   /* to be compared */
-    AIR_ALONE,  /* without a partner */
-    AIR_BROKEN, /* something is wrong with it */
+    AIR_PAIR,  /* to be compared */
+    AIR_ALONE, /* without a counterpart, as happens where all is well: folded, fused, an argument */
+    AIR_MISSING, /* without a partner that should be there */
+    AIR_BROKEN,  /* something is wrong with it */
 };
 
 struct air_row {
@@ -28,7 +29,8 @@ struct air_row {
     uint64_t id;      /* in the order of making, counting what was dropped */
     const char *name; /* of the operator */
     struct air_side target, golden;
-    const char *why; /* of ALONE and BROKEN */
+    const char *why; /* of all but PAIR */
+    bool loose;      /* an argument beside a constant: it need not mean the same */
 };
 
 struct air_rows {
@@ -57,6 +59,8 @@ void pair_lone(struct pairing *pairing, enum air_kind kind, const char *name,
 
 void pair_two(struct pairing *pairing, const char *name, struct air_side target,
               struct air_side golden);
+void pair_loosely(struct pairing *pairing, const char *name, struct air_side target,
+                  struct air_side golden);
 
 /* The parsed file, or NULL: then a row says why, or memory ran out. */
 const struct ge_file *pair_open(struct pairing *pairing, struct air_op *op, bool is_target);
@@ -68,6 +72,16 @@ struct pair_parts {
     size_t count;
 };
 struct pair_parts pair_split(struct pairing *pairing, const struct air_op *op);
+
+/* Which inputs of its parts a fused operator stores: those from outside, every one of them or each
+ * source once, whichever are as many as the file has places. Writes their numbers to kept and
+ * returns how many; SIZE_MAX when neither fits, or memory ran out. */
+size_t pair_choose_inputs(struct pairing *pairing, const char *const *sources, size_t count,
+                          size_t places, size_t *kept);
+bool pair_is_part(const struct pair_parts *parts, const char *name);
+
+/* A link that only orders operators carries nothing. */
+bool pair_is_control(const char *source);
 
 void pair_with_fx(struct pairing *pairing, struct air_op *op);
 void pair_with_ge(struct pairing *pairing, struct air_op *op);

@@ -1,6 +1,6 @@
 /* A GE operator against the FX nodes that the graph text names for it. */
 #define _GNU_SOURCE
-#include "torchair/pair.h"
+#include "torchair/fx_inputs.h"
 
 #include <string.h>
 
@@ -17,62 +17,25 @@ static const struct ge_tensor *tensor_at(const struct ge_file *ge, bool outputs,
     return i < ge->input_count ? &ge->inputs[i] : NULL;
 }
 
-/* Numbers place the files unless they name more places than there are: then nodes have arguments
- * that GE does not, such as None, and the position counts. A single list argument is numbered
- * inside. */
-static bool numbers_fit(const struct air_fx_list *list, size_t places, bool *inner)
+/* Rows of the inputs, and of what a node has besides. */
+static void pair_inputs(struct pairing *pairing, struct air_op *op, const struct ge_file *ge,
+                        const struct fx_places *places)
 {
-    bool one = true;
-    for (size_t i = 0; i < list->count; i++) {
-        one = one && list->files[i].index == list->files[0].index;
+    for (size_t i = 0; i < places->count; i++) {
+        const struct air_fx_file *file = places->files[i];
+        struct air_side target = side_ge(op, &ge->inputs[i]);
+        if (!file)
+            pair_lone(pairing, AIR_ALONE, op->name, target, side_none(), places->why);
+        else if (places->loose[i])
+            pair_loosely(pairing, op->name, target, side_file(file->path));
+        else
+            pair_two(pairing, op->name, target, side_file(file->path));
     }
-    *inner = list->count > 1 && one;
-    uint64_t last = 0;
-    for (size_t i = 0; i < list->count; i++) {
-        uint64_t number = *inner ? list->files[i].inner : list->files[i].index;
-        if (!*inner && list->files[i].inner)
-            return false;
-        if (i && number == last)
-            return false;
-        if (number >= places)
-            return false;
-        last = number;
-    }
-    return true;
-}
-
-static struct slots arrange(struct pairing *pairing, const struct air_fx_list *list, size_t places)
-{
-    size_t count = list->count > places ? list->count : places;
-    struct slots slots = {arena_array(pairing->arena, count, sizeof *slots.files), count};
-    bool inner;
-    if (!slots.files) {
-        pairing->failed = true;
-        return (struct slots){0};
-    }
-    bool by_number = numbers_fit(list, places, &inner);
-    for (size_t i = 0; i < list->count; i++) {
-        const struct air_fx_file *file = &list->files[i];
-        slots.files[!by_number ? i : inner ? file->inner : file->index] = file;
-    }
-    return slots;
-}
-
-static void pair_slots(struct pairing *pairing, struct air_op *op, const struct ge_file *ge,
-                       bool outputs, const struct slots *slots)
-{
-    for (size_t i = 0; i < slots->count; i++) {
-        const struct ge_tensor *tensor = tensor_at(ge, outputs, i);
-        const struct air_fx_file *file = slots->files[i];
-        if (tensor && file)
-            pair_two(pairing, op->name, side_ge(op, tensor), side_file(file->path));
-        else if (tensor)
-            pair_lone(pairing, AIR_ALONE, op->name, side_ge(op, tensor), side_none(),
-                      outputs ? "the FX node has no such output" : "the FX node has no such input");
-        else if (file)
-            pair_lone(pairing, AIR_ALONE, op->name, side_none(), side_file(file->path),
-                      "the GE file has no such tensor");
-    }
+    for (size_t i = 0; i < places->left_count; i++)
+        pair_lone(pairing, AIR_ALONE, op->name, side_none(), side_file(places->left[i]->path),
+                  places->left[i]->kind == AIR_FX_TENSOR
+                      ? "the GE file has no such tensor"
+                      : "an argument of the FX node that is no tensor; GE has no input for it");
 }
 
 /* Pairs by position, as far as both go. */
@@ -151,7 +114,7 @@ static void pair_outputs(struct pairing *pairing, struct air_op *op, const struc
 
 static void say_missing(struct pairing *pairing, const struct air_op *op, const char *key)
 {
-    pair_lone(pairing, AIR_ALONE, op->name, side_ge(op, NULL), side_none(),
+    pair_lone(pairing, AIR_MISSING, op->name, side_ge(op, NULL), side_none(),
               arena_printf(pairing->arena, "the FX dump has nothing of its node %s", key));
 }
 
@@ -178,8 +141,8 @@ static void pair_single(struct pairing *pairing, struct air_op *op, const struct
             ge = pair_open(pairing, op, true);
         if (!ge)
             return;
-        struct slots slots = arrange(pairing, &node->list[0], ge->input_count);
-        pair_slots(pairing, op, ge, false, &slots);
+        struct fx_places places = fx_place(pairing, graph_op, &node->list[0], ge);
+        pair_inputs(pairing, op, ge, &places);
         pair_outputs(pairing, op, ge, graph_op, i, node);
     }
     if (!graph_op->fx_count)
@@ -220,81 +183,17 @@ static void pair_fused_as_origin(struct pairing *pairing, struct air_op *op,
     }
 }
 
-static bool is_part(const struct pair_parts *parts, const char *name)
-{
-    for (size_t i = 0; i < parts->count; i++)
-        if (strcmp(parts->ops[i]->name, name) == 0)
-            return true;
-    return false;
-}
-
-/* The inputs of a fusion: those of its first operator, then what further ones take from outside, as
- * long as FX and the graph agree on what their inputs are. */
-static struct slots fused_inputs(struct pairing *pairing, const struct pair_parts *parts)
-{
-    struct slots slots = {0};
-    size_t room = 0;
-    for (int fill = 0; fill < 2; fill++) {
-        slots.count = 0;
-        for (size_t i = 0; i < parts->count; i++) {
-            const struct graph_op *part = parts->ops[i];
-            struct air_node *node =
-                part->fx_count ? air_find_node(pairing->golden, part->fx[0].key) : NULL;
-            if (node)
-                node->used = true;
-            if (!node || (i && node->list[0].count != part->input_count)) {
-                if (i)
-                    continue;
-                break;
-            }
-            for (size_t k = 0; k < node->list[0].count; k++) {
-                if (i && is_part(parts, part->inputs[k]))
-                    continue;
-                if (fill)
-                    slots.files[slots.count] = &node->list[0].files[k];
-                slots.count++;
-            }
-        }
-        if (!fill) {
-            room = slots.count;
-            slots.files = arena_array(pairing->arena, room, sizeof *slots.files);
-            if (!slots.files) {
-                pairing->failed = true;
-                return (struct slots){0};
-            }
-        }
-    }
-    return slots;
-}
-
-/* As many places as the GE file has inputs: what lacks is a row, too. */
-static struct slots widen(struct pairing *pairing, struct slots slots, size_t places)
-{
-    if (slots.count >= places)
-        return slots;
-    const struct air_fx_file **files = arena_array(pairing->arena, places, sizeof *files);
-    if (!files) {
-        pairing->failed = true;
-        return slots;
-    }
-    if (slots.count)
-        memcpy(files, slots.files, slots.count * sizeof *files);
-    return (struct slots){files, places};
-}
-
 static void pair_fused(struct pairing *pairing, struct air_op *op, const struct pair_parts *parts)
 {
     const struct graph_op *last = parts->ops[parts->count - 1];
-    struct slots inputs = fused_inputs(pairing, parts);
-    const struct ge_file *ge = pairing->failed ? NULL : pair_open(pairing, op, true);
+    const struct ge_file *ge = pair_open(pairing, op, true);
     if (!ge)
         return;
+    struct fx_places inputs = fx_place_fused(pairing, parts, ge);
     const struct graph_op *first = parts->ops[0];
     if (first->fx_count && !air_find_node(pairing->golden, first->fx[0].key))
         say_missing(pairing, op, first->fx[0].key);
-    inputs = widen(pairing, inputs, ge->input_count);
-    if (!pairing->failed)
-        pair_slots(pairing, op, ge, false, &inputs);
+    pair_inputs(pairing, op, ge, &inputs);
     for (size_t i = 0; i < last->fx_count && !pairing->failed; i++) {
         struct air_node *node = air_find_node(pairing->golden, last->fx[i].key);
         if (is_repeated(last, i))

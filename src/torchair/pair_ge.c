@@ -9,16 +9,19 @@
 /* The golden tensors that belong to the inputs or outputs of a target file. */
 struct partners {
     struct air_side *sides;
-    const char **why; /* NULL, or why there is no tensor */
+    const char **why;     /* NULL, or why there is no tensor */
+    const char **sources; /* of inputs of a fusion: where the graph says they come from */
+    bool unclear;         /* none of them has a partner, since nothing says which */
     size_t count;
 };
 
 static bool make_room(struct pairing *pairing, struct partners *partners, size_t most)
 {
-    partners->count = 0;
+    *partners = (struct partners){0};
     partners->sides = arena_array(pairing->arena, most, sizeof *partners->sides);
     partners->why = arena_array(pairing->arena, most, sizeof *partners->why);
-    if (!partners->sides || !partners->why)
+    partners->sources = arena_array(pairing->arena, most, sizeof *partners->sources);
+    if (!partners->sides || !partners->why || !partners->sources)
         pairing->failed = true;
     return !pairing->failed;
 }
@@ -42,19 +45,12 @@ static void pair_up(struct pairing *pairing, struct air_op *op, const struct ge_
         if (i < count && i < partners->count && !why)
             pair_two(pairing, op->name, target, golden);
         else
-            pair_lone(pairing, AIR_ALONE, op->name, target, golden,
+            pair_lone(pairing, partners->unclear ? AIR_ALONE : AIR_MISSING, op->name, target,
+                      golden,
                       why ? why
                           : (i < count ? "the golden run has no such tensor of this operator"
                                        : "the target run has no such tensor of this operator"));
     }
-}
-
-static bool is_part(const struct pair_parts *parts, const char *name)
-{
-    for (size_t i = 0; i < parts->count; i++)
-        if (strcmp(parts->ops[i]->name, name) == 0)
-            return true;
-    return false;
 }
 
 static struct air_op *golden_of(const struct pairing *pairing, const char *key)
@@ -67,22 +63,56 @@ static void add_inputs(struct pairing *pairing, const struct pair_parts *parts,
                        const struct graph_op *part, struct air_op *golden, const struct ge_file *ge,
                        struct partners *inputs)
 {
+    size_t number = 0;
     for (size_t i = 0; i < part->input_count; i++) {
-        if (ge && i >= ge->input_count)
-            return;
-        if (is_part(parts, part->inputs[i]))
+        if (!pairing->origin && pair_is_control(part->sources[i]))
             continue;
-        if (ge)
-            add(inputs, side_ge(golden, &ge->inputs[i]), NULL);
+        size_t place = number++;
+        bool there = ge && place < ge->input_count;
+        if (ge && !there && pairing->origin)
+            return;
+        if (pair_is_part(parts, part->inputs[i]))
+            continue;
+        inputs->sources[inputs->count] = part->sources[i];
+        if (there)
+            add(inputs, side_ge(golden, &ge->inputs[place]), NULL);
         else if (pairing->origin)
             add(inputs, (struct air_side){.assumed = true}, NULL);
         else
             add(inputs, side_none(),
                 arena_printf(pairing->arena,
-                             "the golden run has no readable file of %s, which is "
-                             "part of this fusion",
-                             part->name));
+                             "the golden run has no %s of %s, which is part of this fusion",
+                             ge ? "such input" : "readable file", part->name));
     }
+}
+
+/* Leaves as many as the fused operator has, or says that nobody knows which those are. */
+static void choose_inputs(struct pairing *pairing, struct partners *inputs, size_t places)
+{
+    size_t *kept = arena_array(pairing->arena, inputs->count, sizeof *kept);
+    size_t count =
+        kept ? pair_choose_inputs(pairing, inputs->sources, inputs->count, places, kept) : SIZE_MAX;
+    if (!kept || pairing->failed) {
+        pairing->failed = true;
+        return;
+    }
+    if (count != SIZE_MAX) {
+        for (size_t i = 0; i < count; i++) {
+            inputs->sides[i] = inputs->sides[kept[i]];
+            inputs->why[i] = inputs->why[kept[i]];
+        }
+        inputs->count = count;
+        return;
+    }
+    const char *why = arena_printf(pairing->arena,
+                                   "the parts of this fusion take %zu inputs from outside, its "
+                                   "file has %zu: nothing says which is which",
+                                   inputs->count, places);
+    if (!make_room(pairing, inputs, places))
+        return;
+    inputs->unclear = true;
+    for (size_t i = 0; i < places; i++)
+        add(inputs, side_none(), why);
 }
 
 static void pair_fused(struct pairing *pairing, struct air_op *op, const struct pair_parts *parts)
@@ -117,6 +147,10 @@ static void pair_fused(struct pairing *pairing, struct air_op *op, const struct 
                          "the golden run has no readable file of %s, the last operator of this "
                          "fusion",
                          parts->ops[parts->count - 1]->name));
+    if (!pairing->origin)
+        choose_inputs(pairing, &inputs, ge->input_count);
+    if (pairing->failed)
+        return;
     pair_up(pairing, op, ge->inputs, ge->input_count, &inputs);
     pair_up(pairing, op, ge->outputs, ge->output_count, &outputs);
 }

@@ -95,6 +95,7 @@ static bool set_cell(struct plumb_table *table, size_t column, const struct repo
     const struct air_row *row = &what->rows[number];
     const struct air_result *result = &what->results[number];
     bool failed = measure_severity(what, number) == PLUMB_FAILED;
+    bool alone = measure_alone(what, number);
     const struct air_side *side = field->detail == 0 ? &row->target : &row->golden;
     char text[32];
     switch (field->source) {
@@ -104,9 +105,16 @@ static bool set_cell(struct plumb_table *table, size_t column, const struct repo
     case FROM_STATUS:
         return plumb_table_text(table, column, failed ? "Fail" : "");
     case FROM_RESULT:
-        return plumb_table_text(table, column, failed ? "FAIL" : result->unjudged ? "N/A" : "PASS");
+        return plumb_table_text(table, column,
+                                alone              ? "NO COUNTERPART"
+                                : failed           ? "FAIL"
+                                : result->unjudged ? "N/A"
+                                                   : "PASS");
     case FROM_REACHED:
-        return plumb_table_text(table, column, failed ? "No" : result->unjudged ? "N/A" : "Yes");
+        return plumb_table_text(table, column,
+                                alone || (result->unjudged && !failed) ? "N/A"
+                                : failed                               ? "No"
+                                                                       : "Yes");
     case FROM_NAME:
         return plumb_table_text(table, column, row->name);
     case FROM_NAMES:
@@ -178,11 +186,12 @@ static bool worse(double a, double b)
     return isnan(a) ? !isnan(b) : a > b;
 }
 
-/* Counts, and the rows of the measurement (not of the table) that are worst and first. */
-static void count_rows(struct plumb_comparison *out, const struct measurement *what, size_t *worst,
-                       size_t *first)
+/* Counts, and the rows of the measurement (not of the table) that are worst and first. Returns how
+ * many have no counterpart. */
+static size_t count_rows(struct plumb_comparison *out, const struct measurement *what,
+                         size_t *worst, size_t *first)
 {
-    size_t place = 0;
+    size_t place = 0, alone = 0;
     *worst = *first = out->worst_row = out->first_failing_row = PLUMB_NO_RECORD;
     for (size_t i = 0; i < what->count; i++) {
         const struct air_result *result = &what->results[i];
@@ -193,8 +202,10 @@ static void count_rows(struct plumb_comparison *out, const struct measurement *w
             *first = i;
             out->first_failing_row = place;
         }
-        if (!result->compared) {
-            *(what->rows[i].kind == AIR_ALONE ? &out->unmatched : &out->unreadable) += 1;
+        if (measure_alone(what, i)) {
+            alone++;
+        } else if (!result->compared) {
+            *(what->rows[i].kind == AIR_MISSING ? &out->unmatched : &out->unreadable) += 1;
         } else {
             out->compared++;
             out->failed += failed;
@@ -209,6 +220,7 @@ static void count_rows(struct plumb_comparison *out, const struct measurement *w
         }
         place++;
     }
+    return alone;
 }
 
 /* Names come from files that strangers wrote: none may end the line or begin an escape sequence. */
@@ -235,13 +247,13 @@ static void put_row(struct buf *text, const struct air_row *row)
                    row->target.tensor->index);
 }
 
-static enum plumb_code make_closing(struct plumb_comparison *out, const struct report *report,
-                                    struct plumb_error *err)
+static enum plumb_code make_closing(struct plumb_comparison *out, size_t *alone,
+                                    const struct report *report, struct plumb_error *err)
 {
     const struct measurement *what = report->measurement;
     size_t worst, first;
     struct buf text = {0};
-    count_rows(out, what, &worst, &first);
+    *alone = count_rows(out, what, &worst, &first);
     buf_text(&text, report->notes);
     buf_printf(&text, "%zu compared: %zu pass", out->compared, out->passed);
     if (out->suspicious)
@@ -250,6 +262,8 @@ static enum plumb_code make_closing(struct plumb_comparison *out, const struct r
     if (out->unjudged)
         buf_printf(&text, ", %zu suspicious and not judged", out->unjudged);
     buf_printf(&text, "; %zu unmatched", out->unmatched);
+    if (*alone)
+        buf_printf(&text, ", %zu without a counterpart", *alone);
     if (out->unreadable)
         buf_printf(&text, ", %zu not comparable", out->unreadable);
     if (worst != PLUMB_NO_RECORD && what->results[worst].distance != 0) {
@@ -275,15 +289,15 @@ static enum plumb_code make_closing(struct plumb_comparison *out, const struct r
     return PLUMB_OK;
 }
 
-enum plumb_code report_make(struct plumb_comparison *out, const struct report *report,
-                            struct plumb_error *err)
+enum plumb_code report_make(struct plumb_comparison *out, size_t *alone,
+                            const struct report *report, struct plumb_error *err)
 {
     *out = (struct plumb_comparison){0};
     enum plumb_code code = report->measurement->options->msprobe_columns
                                ? report_msprobe_table(&out->table, report, err)
                                : make_table(&out->table, report, err);
     if (!code)
-        code = make_closing(out, report, err);
+        code = make_closing(out, alone, report, err);
     if (code)
         plumb_comparison_free(out);
     return code;

@@ -11,9 +11,10 @@ struct report {
     const char *notes;    /* lines before the closing one, or "" */
 };
 
-/* Fills out: table, counts, closing. On failure there is nothing in it. */
-enum plumb_code report_make(struct plumb_comparison *out, const struct report *report,
-                            struct plumb_error *err);
+/* Fills out: table, counts, closing; *alone: how many rows have no counterpart. On failure there is
+ * nothing in it. */
+enum plumb_code report_make(struct plumb_comparison *out, size_t *alone,
+                            const struct report *report, struct plumb_error *err);
 
 /* The origin's table; what it drops and how it sorts is part of its rules. */
 enum plumb_code report_msprobe_table(struct plumb_table **table, const struct report *report,

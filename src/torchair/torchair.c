@@ -96,7 +96,7 @@ static enum plumb_code finish_part(struct session *session, struct rank *rank, i
         };
         part->rank = rank->number;
         part->graph = graph;
-        code = report_make(&part->comparison, &report, err);
+        code = report_make(&part->comparison, &part->alone, &report, err);
     }
     measure_free(&measurement);
     return code;
@@ -111,7 +111,7 @@ static const char *token_name(struct rank *rank, int64_t id)
 
 static void add_lone_token(struct rank *rank, struct pairing *pairing, int64_t id, bool in_target)
 {
-    pair_lone(pairing, AIR_ALONE, token_name(rank, id), side_none(), side_none(),
+    pair_lone(pairing, AIR_MISSING, token_name(rank, id), side_none(), side_none(),
               in_target ? "the golden run has no such token" : "the target run has no such token");
 }
 
@@ -148,7 +148,7 @@ static void add_lone_row(struct session *session, struct rank *rank, struct air_
 {
     struct pairing pairing = {
         .origin = session->options->msprobe_rules, .arena = &rank->arena, .rows = rows};
-    pair_lone(&pairing, AIR_ALONE, name, side_none(), side_none(), why);
+    pair_lone(&pairing, AIR_MISSING, name, side_none(), side_none(), why);
 }
 
 /* What was not understood of the text, or why there is none. */

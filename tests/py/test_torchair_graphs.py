@@ -4,6 +4,7 @@ import shutil
 import subprocess
 import unittest
 from pathlib import Path
+from typing import List, Sequence
 
 import numpy as np
 
@@ -230,6 +231,116 @@ class Names(TorchairCase):
         rows = self.by_name(self.compare())
         self.assertEqual([row["Err_message"] for row in rows["a_b"]],
                          ["several operators of the graph have this name in files"])
+
+
+class Inputs(TorchairCase):
+    """Which input is which, and what has no counterpart although all is well."""
+
+    def fused(self, stored: int) -> Path:
+        """Add(x, y), Mul(Add, x), Sub(Mul, z) in one, with x once (3 inputs) or twice (4)."""
+        x, y, z = values(1, 4), values(2, 4), values(3, 4)
+        add, mul = x + y, (x + y) * x
+        ops = [Op("Add", ["x", "y"], ["add-aten.add.OUTPUT.0"]),
+               Op("Mul", ["Add", "x"], ["mul-aten.mul.OUTPUT.0"]),
+               Op("Sub", ["Mul", "z"], ["sub-aten.sub.OUTPUT.0"])]
+        other = self.root / "off"
+        for root in (self.ge, other):
+            write_graph(root, ops)
+        inputs = [x, y, z] if stored == 3 else [x, y, x, z]
+        write_ge(ge_folder(self.ge), "AutomaticBufferFusionOp", "AddMulSub", 1,
+                 [Tensor(array) for array in inputs[:stored]], [Tensor(mul - z)])
+        for i, (name, ins, out) in enumerate((("add", [x, y], add), ("mul", [add, x], mul),
+                                              ("sub", [mul, z], mul - z))):
+            write_ge(ge_folder(other), name, name.capitalize(), i, map(Tensor, ins), [Tensor(out)])
+            write_fx(fx_folder(self.fx), f"{name}-aten.{name}", ins, [out])
+        return other
+
+    def test_shared_input_of_a_fusion(self) -> None:
+        for stored in (3, 4):
+            other = self.fused(stored)
+            for golden in (self.fx, other):
+                rows = self.compare(golden=golden)
+                self.assertEqual([row["Result"] for row in rows], ["PASS"] * (stored + 1))
+
+    def test_unclear_inputs_of_a_fusion(self) -> None:
+        other = self.fused(2)
+        for golden in (self.fx, other):
+            rows = self.compare(golden=golden)
+            self.assertEqual([row["Result"] for row in rows], ["NO COUNTERPART"] * 2 + ["PASS"])
+            self.assertIn("take 4 inputs from outside, its file has 2", rows[0]["Err_message"])
+
+    def test_outputs_of_one_operator_are_different_inputs(self) -> None:
+        a, b = values(1, 4), values(2, 4)
+        write_graph(self.ge, [Op("Add", ["Split"], ["add-a.OUTPUT.0"]),
+                              Op("Mul", ["Add", "Split"], ["mul-m.OUTPUT.0"])])
+        text = next(self.ge.glob("*.txt"))
+        text.write_text(text.read_text().replace('"Split:0"', '"Split:1"', 1))
+        write_ge(ge_folder(self.ge), "F", "AddMul", 1, [Tensor(a), Tensor(b)], [Tensor(a * b)])
+        write_fx(fx_folder(self.fx), "add-a", [a], [a])
+        write_fx(fx_folder(self.fx), "mul-m", [a, b], [a * b])
+        self.assertEqual([row["Result"] for row in self.compare()], ["PASS"] * 3)
+
+    def node(self, fx: Sequence[object], ge: Sequence[np.ndarray], sources: Sequence[str],
+             constants: Sequence[str] = ()) -> List[str]:
+        """The results of an operator that has these inputs, and passes for its output."""
+        write_graph(self.ge, [Op(name) for name in constants] +
+                    [Op("A", sources, ["a-aten.a.OUTPUT.0"])])
+        text = next(self.ge.glob("*.txt"))
+        lines = text.read_text()
+        for name in constants:
+            lines = lines.replace(f'name: "{name}"\n  type: "T"', f'name: "{name}"\n  type: "Const"')
+        text.write_text(lines)
+        shutil.rmtree(self.fx, ignore_errors=True)
+        output = values(9, 4)
+        write_ge(ge_folder(self.ge), "A", "A", 1, map(Tensor, ge), [Tensor(output)])
+        write_fx(fx_folder(self.fx), "a-aten.a", [np.asarray(value) for value in fx], [output])
+        rows = self.compare()
+        results = [row["Result"] for row in rows]
+        self.assertEqual(self.code, 1 if "FAIL" in results else 0)
+        self.assertEqual(results.pop(), "PASS")  # the output
+        return results
+
+    def test_arguments_that_are_no_tensors(self) -> None:
+        x, w, b = values(1, 2, 4), values(2, 4), values(3, 4)
+        none = ["NO COUNTERPART"]
+        self.assertEqual(self.node([x, -1, False], [x], ["x"]), ["PASS"] + none * 2)
+        self.assertEqual(self.node([x, [4], w, b, 1e-5], [x, w, b], ["x", "w", "b"]),
+                         ["PASS"] * 3 + none * 2)
+        self.assertEqual(self.node([x, None, w], [x, w], ["x", "w"]), ["PASS"] * 2 + none)
+        self.assertEqual(self.node([x, "mean"], [x], ["x"]), ["PASS"] + none)
+        # A number is a constant of another type on the device.
+        self.assertEqual(self.node([x, 2], [x, np.float32(2)], ["x", "c"], ["c"]), ["PASS"] * 2)
+        # Numbers that mean something else than the constants: select(x, 0, 1) as a gather.
+        constants = [np.int64([1]), np.int64([0])]
+        self.assertEqual(self.node([x, 0, 1], [x, *constants], ["x", "c", "d"], ["c", "d"]),
+                         ["PASS"] + none * 2)
+
+    def test_wrong_tensors_beside_arguments(self) -> None:
+        x, w, b = values(1, 2, 4), values(2, 4), values(3, 4)
+        self.assertEqual(self.node([x, [4], w, b, 1e-5], [x, w, b + 1], ["x", "w", "b"]),
+                         ["PASS", "PASS", "FAIL"] + ["NO COUNTERPART"] * 2)
+        ids = np.arange(1, 5)
+        self.assertEqual(self.node([x, ids], [x, ids + 1], ["x", "ids"]), ["PASS", "FAIL"])
+        self.assertEqual(self.node([x, ids], [x, ids.astype(np.float32)], ["x", "ids"]),
+                         ["PASS", "FAIL"])
+
+    def test_folded_nodes(self) -> None:
+        a = values(1, 4)
+        write_graph(self.ge, [Op("Fold", [], ["fold-a.OUTPUT.0"]), Op("A", ["Fold"], ["a-a.OUTPUT.0"])])
+        write_ge(ge_folder(self.ge), "A", "A", 1, [Tensor(a)], [Tensor(a)])
+        write_fx(fx_folder(self.fx), "fold-a", [], [a])
+        write_fx(fx_folder(self.fx), "a-a", [a], [a])
+        rows = self.compare()
+        self.assertEqual([row["Result"] for row in rows], ["PASS", "PASS", "NO COUNTERPART"])
+        self.assertEqual((rows[2]["Accuracy Reached or Not"], self.code), ("N/A", 0))
+        self.assertIn("2 compared: 2 pass, 0 fail; 0 unmatched, 1 without a counterpart", self.said)
+
+    def test_nothing_compared_is_not_right(self) -> None:
+        write_graph(self.ge, [Op("A", [], ["a-a.OUTPUT.0"])])
+        write_ge(ge_folder(self.ge), "B", "B", 1, [], [Tensor(values(1, 4))])
+        write_fx(fx_folder(self.fx), "a-a", [], [values(1, 4)])
+        self.assertEqual({row["Result"] for row in self.compare()}, {"NO COUNTERPART"})
+        self.assertEqual(self.code, 1)
 
 
 if __name__ == "__main__":
