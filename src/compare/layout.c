@@ -86,6 +86,23 @@ static void torchair_columns(struct layout *layout, enum layout_kind kind)
         add_text(layout, "Requires_grad Consistent", FROM_GRAD, 0, false);
 }
 
+void layout_add_places(struct layout *layout)
+{
+    static const struct plumb_column columns[] = {{.title = "Token"},
+                                                  {.title = "In/Out", .left = true}};
+    static const struct field fields[] = {{FROM_TOKEN, 0}, {FROM_PLACE, 0}};
+    size_t at = 0;
+    while (at < layout->count && layout->fields[at].source != FROM_NAMES)
+        at++;
+    at += at < layout->count;
+    size_t behind = layout->count - at;
+    memmove(&layout->columns[at + 2], &layout->columns[at], behind * sizeof *layout->columns);
+    memmove(&layout->fields[at + 2], &layout->fields[at], behind * sizeof *layout->fields);
+    memcpy(&layout->columns[at], columns, sizeof columns);
+    memcpy(&layout->fields[at], fields, sizeof fields);
+    layout->count += 2;
+}
+
 static void verdict_columns(struct layout *layout, enum plumb_columns columns, bool reasons)
 {
     if (columns == PLUMB_COLUMNS_TORCHAIR) {

@@ -26,7 +26,9 @@ enum source {
     FROM_DTYPES,
     FROM_SHAPES,
     FROM_MATCH,
-    FROM_PATH, /* of side `detail` */
+    FROM_PATH,  /* of side `detail` */
+    FROM_TOKEN, /* graph dumps: which execution */
+    FROM_PLACE, /* graph dumps: "input 0" or "output 1" */
 };
 
 struct field {
@@ -47,6 +49,9 @@ struct layout {
 
 /* What the columns between the names and the verdict are about. */
 enum layout_kind { LAYOUT_TENSORS, LAYOUT_STATISTICS, LAYOUT_CHECKSUMS };
+
+/* Puts Token and In/Out behind Data Name: what the rows of a graph dump are told apart by. */
+void layout_add_places(struct layout *layout);
 
 /* Columns for the options; `columns` is not AUTO; ranks: the rows are of several. PLUMB_E_ARG names
  * an unknown metric and its nearest relatives. */

@@ -271,6 +271,9 @@ static bool set_cell(struct plumb_table *table, size_t column, const struct comp
         const struct plumb_record *record = field->detail == 0 ? target : golden;
         return plumb_table_text(table, column, record ? record->path : "N/A");
     }
+    case FROM_TOKEN: /* of graph dumps, which have a table of their own */
+    case FROM_PLACE:
+        break;
     }
     return true;
 }

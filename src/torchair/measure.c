@@ -44,6 +44,7 @@ enum plumb_code measure_prepare(struct measurement *measurement, struct plumb_er
                                        choose_layout(measurement), false, &columns, err);
     if (code)
         return code;
+    layout_add_places(&measurement->layout);
     struct plumb_metric_spec *spec = &measurement->spec;
     plumb_metric_spec_init(spec);
     plumb_standard_spec(measurement->standard, spec);

@@ -4,6 +4,7 @@
 #include "base/buf.h"
 #include "base/utf8.h"
 #include "report/number.h"
+#include "torchair/names.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -87,6 +88,26 @@ static bool set_difference(struct plumb_table *table, size_t column, const struc
                                   field->source == FROM_RELATIVE);
 }
 
+/* "input 0"; what is about a whole operator, or about none, has no place. */
+static bool set_place(struct plumb_table *table, size_t column, const struct air_row *row)
+{
+    const struct ge_tensor *tensor = row->target.tensor ? row->target.tensor : row->golden.tensor;
+    const char *slash = row->golden.path ? strrchr(row->golden.path, '/') : NULL;
+    char text[64];
+    struct fx_name fx;
+    if (tensor)
+        snprintf(text, sizeof text, "%s %u", tensor->part == GE_INPUT ? "input" : "output",
+                 tensor->index);
+    else if (row->target.path || !slash || !fx_name_parse(slash + 1, &fx))
+        return true;
+    else if (fx.inner)
+        snprintf(text, sizeof text, "%s %" PRIu64 ".%" PRIu64, fx.input ? "input" : "output",
+                 fx.index, fx.inner);
+    else
+        snprintf(text, sizeof text, "%s %" PRIu64, fx.input ? "input" : "output", fx.index);
+    return plumb_table_text(table, column, text);
+}
+
 static bool set_cell(struct plumb_table *table, size_t column, const struct report *report,
                      size_t number)
 {
@@ -137,7 +158,10 @@ static bool set_cell(struct plumb_table *table, size_t column, const struct repo
     case FROM_DIFFERENCE:
     case FROM_RELATIVE:
         return set_difference(table, column, what, number);
+    case FROM_PLACE:
+        return set_place(table, column, row);
     case FROM_STEP:
+    case FROM_TOKEN:
         if (row->token >= 0)
             plumb_table_int(table, column, row->token);
         return true;

@@ -45,6 +45,12 @@ class Torchair(TorchairCase):
         self.assertTrue(all(row["Result"] == "PASS" and row["Cosine"] == "1" for row in rows))
         self.assertTrue(rows[0]["file"].startswith("compare_result_rank0_"))
         self.assertIn("Add.Add0.0.6.", rows[0]["Data Name"])
+        self.assertEqual([(row["Token"], row["In/Out"]) for row in rows[:3]],
+                         [("0", "input 0"), ("0", "input 1"), ("0", "output 0")])
+        done = subprocess.run([str(PLUMB), "compare", str(self.ge), str(self.fx)],
+                              stdout=subprocess.PIPE, text=True, check=True)
+        self.assertRegex(done.stdout, r"Token .* In/Out")
+        self.assertRegex(done.stdout, r"\| Add3 .* 0 \| output 0 ")
 
     def test_truncated_ge_file(self) -> None:
         files = self.simple()
