@@ -31,8 +31,12 @@ static bool skip(const char **at, const char *text)
 bool rank_parse(const char *name, struct rank_file *file)
 {
     int64_t other, number;
-    *file = (struct rank_file){.name = name};
-    if (!skip(&name, "compare_result_rank") || !read_number(&name, &file->rank))
+    *file = (struct rank_file){.name = name, .graph = -1};
+    if (!skip(&name, "compare_result_"))
+        return false;
+    if (skip(&name, "graph") && (!read_number(&name, &file->graph) || !skip(&name, "_")))
+        return false;
+    if (!skip(&name, "rank") || !read_number(&name, &file->rank))
         return false;
     if (skip(&name, "-rank") && (!read_number(&name, &other) || other != file->rank))
         return false;
@@ -67,6 +71,8 @@ static int by_rank(const void *left, const void *right)
     const struct rank_file *a = left, *b = right;
     if (a->rank != b->rank)
         return a->rank < b->rank ? -1 : 1;
+    if (a->graph != b->graph)
+        return a->graph < b->graph ? -1 : 1;
     int order = compare_results(a, b);
     return order ? order : (a->part > b->part) - (a->part < b->part);
 }
@@ -91,7 +97,7 @@ static enum plumb_code add(struct rank_files *files, const char *name, struct ar
     return file.name ? PLUMB_OK : PLUMB_E_NOMEM;
 }
 
-/* Keeps the newest result of each rank. */
+/* Keeps the newest result of each rank and graph. */
 static void choose(struct rank_files *files)
 {
     size_t kept = 0;
@@ -99,7 +105,7 @@ static void choose(struct rank_files *files)
         const struct rank_file *file = &files->list[i];
         const struct rank_file *last = kept ? &files->list[kept - 1] : NULL;
         bool same = last && last->rank == file->rank;
-        if (same && compare_results(last, file) != 0) {
+        if (same && last->graph == file->graph && compare_results(last, file) != 0) {
             files->older++;
             continue;
         }

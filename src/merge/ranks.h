@@ -7,10 +7,11 @@
 
 #include <stdbool.h>
 
-/* compare_result_rank3_20260101000000_part_1.csv, and what its name says. */
+/* compare_result[_graph2]_rank3_20260101000000_part_1.csv, and what its name says. */
 struct rank_file {
     const char *name;
     int64_t rank;
+    int64_t graph; /* -1: the rank has only one */
     char stamp[15];
     unsigned version; /* of several results of one second */
     unsigned part;    /* of a result in several files */
@@ -18,7 +19,7 @@ struct rank_file {
 };
 
 struct rank_files {
-    struct rank_file *list; /* by rank; of each its newest result, parts in order */
+    struct rank_file *list; /* by rank and graph; of each its newest result, parts in order */
     size_t count, capacity;
     size_t ranks; /* different ones */
     size_t older; /* files that were left out for newer ones */

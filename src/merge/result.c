@@ -1,11 +1,13 @@
 #define _GNU_SOURCE
 #include "merge/result.h"
 
+#include "base/buf.h"
 #include "base/json.h"
 #include "merge/rows.h"
 #include "plumb/file.h"
 #include "report/number.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,7 +31,7 @@ static const char *const known_indices[] = {
     "Requires_grad Consistent",
 };
 
-enum { NO_COLUMN = -1 };
+enum { NO_COLUMN = -1, MAX_NAME = 1024 };
 
 /* While one file is read. */
 struct reading {
@@ -41,7 +43,10 @@ struct reading {
     const char **header;
     bool skip_sheet; /* the sheet has other columns than the first */
     size_t sheet;
+    int64_t graph; /* that the file is of, or -1 */
     int name, npu_max, bench_max;
+    int token, place;            /* of graph dumps: operators have a row for each */
+    bool unique;                 /* a name is that of one row; else rows of a name are counted */
     int columns[RESULT_INDICES]; /* of the result's indices */
 };
 
@@ -126,8 +131,11 @@ static enum plumb_code read_header(struct reading *reading, const struct row_cel
     for (size_t i = 0; i < RESULT_INDICES; i++)
         reading->columns[i] = NO_COLUMN;
     reading->name = find_column(cells, count, "NPU Name");
+    reading->unique = reading->name != NO_COLUMN;
     if (reading->name == NO_COLUMN)
         reading->name = find_column(cells, count, "API Name");
+    reading->token = find_column(cells, count, "Token");
+    reading->place = find_column(cells, count, "In/Out");
     reading->npu_max = find_column(cells, count, "NPU max");
     reading->bench_max = find_column(cells, count, "Bench max");
     bool any = false;
@@ -231,22 +239,68 @@ static enum plumb_code take_value(const struct reading *reading, const struct ro
     return value->text ? PLUMB_OK : no_memory(err);
 }
 
+/* "Add", or of graph dumps "graph2.Add.token0.input.1". NULL when out of memory. A text may be
+ * shared by many rows, so that no copy of it is longer than names are. */
+static const char *name_of(const struct reading *reading, const struct row_cell *cells,
+                           size_t count)
+{
+    enum { SHOWN = 64 };
+    const char *token = text_at(cells, count, reading->token);
+    const char *place = text_at(cells, count, reading->place);
+    struct buf text = {0};
+    struct result_value whole;
+    if (reading->graph < 0 && !*token && !*place)
+        return keep(reading->arena, &cells[reading->name], &whole) ? whole.text : NULL;
+    if (reading->graph >= 0)
+        buf_printf(&text, "graph%" PRId64 ".", reading->graph);
+    buf_printf(&text, "%.*s", MAX_NAME, cells[reading->name].text);
+    if (*token)
+        buf_printf(&text, ".token%.*s", SHOWN, token);
+    if (*place)
+        buf_printf(&text, ".%.*s", SHOWN, place);
+    char *space = *place && !text.failed ? strrchr(text.data, ' ') : NULL;
+    if (space)
+        *space = '.';
+    char *name = text.failed ? NULL : arena_copy(reading->arena, text.data, text.size);
+    buf_free(&text);
+    return name;
+}
+
+/* Enters the name of a row. A second row of it is left out, *name being NULL, or has its number. */
+static enum plumb_code enter_name(struct reading *reading, const char **name,
+                                  struct plumb_error *err)
+{
+    struct map *names = &reading->result->names;
+    bool added;
+    uint64_t *times = map_put(names, *name, strlen(*name), &added);
+    if (!times)
+        return no_memory(err);
+    if (++*times == 1)
+        return PLUMB_OK;
+    if (reading->unique) {
+        *name = NULL;
+        return PLUMB_OK;
+    }
+    *name = arena_printf(reading->arena, "%.*s#%" PRIu64, MAX_NAME, *name, *times);
+    return *name ? PLUMB_OK : no_memory(err);
+}
+
 static enum plumb_code add_row(struct reading *reading, const struct row_cell *cells, size_t count,
                                struct plumb_error *err)
 {
     struct result *result = reading->result;
     struct result_row row = {.order = result->count, .value_count = result->index_count};
-    struct result_value name;
     size_t at = (size_t)reading->name;
-    bool added;
-    if (at >= count || !cells[at].text || !find_api(reading, cells[at].text, &row.api))
+    if (at >= count || !cells[at].text)
         return PLUMB_OK;
-    if (map_get(&result->names, cells[at].text, strlen(cells[at].text)))
-        return PLUMB_OK; /* the first row of a name counts */
-    if (!keep(reading->arena, &cells[at], &name) ||
-        !map_put(&result->names, name.text, strlen(name.text), &added))
+    row.name = name_of(reading, cells, count);
+    if (!row.name)
         return no_memory(err);
-    row.name = name.text;
+    if (!find_api(reading, row.name, &row.api))
+        return PLUMB_OK;
+    enum plumb_code entered = enter_name(reading, &row.name, err);
+    if (entered || !row.name)
+        return entered;
     row.values = arena_array(reading->arena, row.value_count, sizeof *row.values);
     if (!row.values)
         return no_memory(err);
@@ -289,7 +343,8 @@ enum plumb_code result_read(struct result *result, const char *folder, const str
                             const struct config *config, struct arena *arena,
                             struct plumb_error *err)
 {
-    struct reading reading = {.result = result, .config = config, .arena = arena};
+    struct reading reading = {
+        .result = result, .config = config, .arena = arena, .graph = file->graph};
     struct row_reader reader = {.arena = arena, .row = on_row, .context = &reading};
     struct plumb_file mapped;
     struct plumb_guard guard;

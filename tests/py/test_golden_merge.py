@@ -135,7 +135,10 @@ class Scratch(unittest.TestCase):
         return self.input / f"compare_result_rank{rank}_{stamp}.{ending}"
 
     def csv(self, rank: int, rows: List[Row], stamp: str = "20260101000000") -> None:
-        with open(self.name(rank, "csv", stamp), "w", newline="", encoding="utf-8") as file:
+        self.csv_of(self.name(rank, "csv", stamp).name, rows)
+
+    def csv_of(self, name: str, rows: List[Row]) -> None:
+        with open(self.input / name, "w", newline="", encoding="utf-8") as file:
             csv.writer(file).writerows(rows)
 
 
@@ -234,6 +237,36 @@ class Merging(Scratch):
         (self.input / "compare_result_20260101000000.csv").write_text("no rank")
         (self.input / "compare_result_rank2_2026.csv").write_text("no time")
         self.assertEqual(self.merge()["Max diff"][1], ["Tensor.a.0.x", "2", "4"])
+        self.assertIn("2 older results", self.stderr)
+
+    def test_graph_dumps(self) -> None:
+        """A row for every tensor of every token, and several graphs of a rank."""
+        header = ["API Name", "Stack Info", "Data Name", "Token", "In/Out", "Cosine", "Result"]
+        places = ("input 0", "input 1", "output 0", "output 0")
+        for rank in (0, 1):
+            for graph in (1, 10, 2):
+                table = [header] + [
+                    ["Add", "N/A", "[x, y]", token, place,
+                     rank * 1000 + graph * 10 + token + i / 10, "PASS"]
+                    for token in (0, 1) for i, place in enumerate(places)]
+                self.csv_of(f"compare_result_graph{graph}_rank{rank}_20260101000000.csv", table)
+        found = self.merge()["Cosine"]
+        self.assertEqual(len(found), 1 + 3 * 2 * 4)
+        self.assertEqual(found[1], ["graph1.Add.token0.input.0", "10", "1010"])
+        self.assertIn(["graph10.Add.token1.output.0", "101.2", "1101.2"], found)
+        self.assertIn(["graph10.Add.token1.output.0#2", "101.3", "1101.3"], found)
+        found = self.merge(0, "-config", self.yaml("api: [Add]\ncompare_index: [Result]\n"))
+        self.assertEqual(len(found["Result"]), 25)
+
+    def test_only_the_newest_of_a_graph(self) -> None:
+        header = ["API Name", "Token", "In/Out", "Cosine"]
+        for rank in (0, 1):
+            for graph, stamp, value in ((1, "20260101000000", 1), (2, "20260101000000", 2),
+                                        (2, "20260101000005", 3)):
+                self.csv_of(f"compare_result_graph{graph}_rank{rank}_{stamp}.csv",
+                            [header, ["Add", 0, "input 0", value]])
+        self.assertEqual(self.merge()["Cosine"][1:], [["graph1.Add.token0.input.0", "1", "1"],
+                                                      ["graph2.Add.token0.input.0", "3", "3"]])
         self.assertIn("2 older results", self.stderr)
 
     def test_parts(self) -> None:
