@@ -1,5 +1,6 @@
 /* TorchAir dumps: what a graph compiled for a device computed (GE files), against the same graph
- * run operator by operator (FX .npy files), or against a GE dump without fusion. */
+ * run operator by operator (FX .npy files), or against a GE dump without fusion; and one FX dump
+ * against another. */
 #ifndef PLUMB_TORCHAIR_H
 #define PLUMB_TORCHAIR_H
 
@@ -44,7 +45,11 @@ struct plumb_torchair {
 /* True when path is a folder that looks like a GE dump: a graph text lies in it or right below. */
 bool plumb_torchair_recognise(const char *path);
 
-/* Compares two dumps; target must be a GE dump. Damage to single files and lines is rows, or a note
+/* True when path is a folder that looks like an FX dump, and holds no graph text. */
+bool plumb_torchair_recognise_fx(const char *path);
+
+/* Compares two dumps: a GE dump with an FX dump or another GE dump, or two FX dumps by the names of
+ * their nodes. An FX dump as the target of a GE dump is refused with the advice to swap them. Damage to single files and lines is rows, or a note
  * in the closing lines; the call fails only when there is nothing to compare. Free the result with
  * plumb_torchair_free. */
 enum plumb_code plumb_torchair_compare(struct plumb_torchair *out, const char *target,

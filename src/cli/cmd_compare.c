@@ -405,6 +405,18 @@ static int compare_torchair(const struct compare_options *options, const struct 
     return status;
 }
 
+/* Is it for the room of graph dumps? Two FX dumps are plain folders, too, and stay so when options
+ * say how to pair them. */
+static bool are_graph_dumps(const struct compare_options *options, const struct sides *sides)
+{
+    if (options->mode == MODE_TORCHAIR || plumb_torchair_recognise(sides->target))
+        return true;
+    bool paired = options->match != PLUMB_MATCH_AUTO || options->fuzzy || options->map ||
+                  options->data_map || options->cell_map;
+    return !paired && plumb_torchair_recognise_fx(sides->target) &&
+           (plumb_torchair_recognise_fx(sides->golden) || plumb_torchair_recognise(sides->golden));
+}
+
 static int run_compare(const void *context)
 {
     const struct compare_options *options = context;
@@ -420,7 +432,7 @@ static int run_compare(const void *context)
     enum plumb_code code = sides.result ? cli_check_ending(sides.result, &err) : PLUMB_OK;
     if (!code && options->output)
         code = folder_make(options->output, &err);
-    if (!code && (options->mode == MODE_TORCHAIR || plumb_torchair_recognise(sides.target))) {
+    if (!code && are_graph_dumps(options, &sides)) {
         int refused = refuse_for_graphs(options);
         return refused ? refused : compare_torchair(options, &sides);
     }
@@ -485,7 +497,7 @@ static const struct args_option compare_arguments[] = {
      FIELD(mode),
      .choices = "auto|torchair",
      .initial = "auto",
-     .help = "torchair: GE dumps; auto: by content"},
+     .help = "torchair: graph dumps; auto: by content"},
     {.names = {"-da", "--diff_analyze"},
      .kind = ARGS_FLAG,
      FIELD(diff_analyze),

@@ -46,6 +46,7 @@ struct air_fx_list {
 /* What one FX node read and wrote. */
 struct air_node {
     const char *key;
+    const char *stamp;          /* the last part of a file's name: the time */
     struct air_fx_list list[2]; /* inputs, outputs */
     bool used;
 };
@@ -89,7 +90,7 @@ struct air_token *air_find_token(const struct air_group *group, int64_t id);
 struct air_op *air_find_op(const struct air_token *token, const char *key, size_t length);
 struct air_node *air_find_node(const struct air_token *token, const char *key);
 
-/* Does the tree hold FX files? */
-bool air_has_fx(const struct tree *tree);
+/* Does the tree hold FX files? With timed, only files count whose name ends in a time. */
+bool air_has_fx(const struct tree *tree, bool timed);
 
 #endif

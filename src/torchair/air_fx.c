@@ -72,6 +72,7 @@ static bool add_file(struct air_token *token, const struct tree_file *file, stru
         *place = token->node_count;
         struct air_node *fresh = &token->nodes[token->node_count++];
         fresh->key = arena_copy(arena, file->name, parts.key_length);
+        fresh->stamp = parts.stamp;
         if (!fresh->key)
             return false;
     }
@@ -286,14 +287,14 @@ enum plumb_code air_read_fx(struct air_dump *dump, const struct tree *tree, bool
     return finder.failed ? plumb_fail(err, PLUMB_E_NOMEM, "out of memory") : PLUMB_OK;
 }
 
-bool air_has_fx(const struct tree *tree)
+bool air_has_fx(const struct tree *tree, bool timed)
 {
     struct fx_name parts;
     for (size_t i = 0; i < tree->file_count; i++)
-        if (fx_name_parse(tree->files[i].name, &parts))
+        if (fx_name_parse(tree->files[i].name, &parts) && (parts.timed || !timed))
             return true;
     for (size_t i = 0; i < tree->folder_count; i++)
-        if (air_has_fx(&tree->folders[i]))
+        if (air_has_fx(&tree->folders[i], timed))
             return true;
     return false;
 }

@@ -26,8 +26,7 @@ static bool holds_objects(const char *path)
     return *descr && strchr("OSaU", *descr);
 }
 
-/* Opens the file, once. What cannot be read counts as a tensor: its row will say so. */
-static void look(struct air_fx_file *file)
+void fx_look(struct air_fx_file *file)
 {
     struct plumb_run *run;
     if (file->kind != AIR_FX_UNSEEN)
@@ -85,7 +84,7 @@ static const struct air_fx_file **possible(struct pairing *pairing, struct air_f
         return NULL;
     }
     for (size_t i = 0; i < list->count; i++) {
-        look(&list->files[i]);
+        fx_look(&list->files[i]);
         if (list->files[i].kind == AIR_FX_OBJECT)
             places->left[places->left_count++] = &list->files[i];
         else

@@ -16,6 +16,10 @@ struct fx_places {
     const char *why; /* what to say of inputs that have no file */
 };
 
+/* Finds out what the file holds, once. What cannot be read counts as a tensor: its row will say
+ * so. */
+void fx_look(struct air_fx_file *file);
+
 /* The inputs of a node beside those of one operator. */
 struct fx_places fx_place(struct pairing *pairing, const struct graph_op *graph_op,
                           struct air_fx_list *list, const struct ge_file *ge);

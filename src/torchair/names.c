@@ -100,8 +100,11 @@ static bool take_number(const char **text, uint64_t *value)
 bool fx_name_parse(const char *name, struct fx_name *parts)
 {
     static const char input[] = ".INPUT.", output[] = ".OUTPUT.";
+    static const char condensed[] = ".condensed.json";
     size_t length = strlen(name);
-    if (length < 4 || strcmp(name + length - 4, ".npy") != 0)
+    if (length > sizeof condensed && strcmp(name + length - sizeof condensed + 1, condensed) == 0)
+        length -= sizeof condensed - 1;
+    if (length < 4 || memcmp(name + length - 4, ".npy", 4) != 0)
         return false;
     const char *at = strstr(name, input);
     parts->input = at != NULL;
@@ -109,6 +112,10 @@ bool fx_name_parse(const char *name, struct fx_name *parts)
         at = strstr(name, output);
     if (!at)
         return false;
+    parts->stamp = memrchr(name, '.', length - 4);
+    parts->stamp = parts->stamp ? parts->stamp + 1 : name;
+    size_t digits = strspn(parts->stamp, "0123456789");
+    parts->timed = digits >= MIN_TIMESTAMP && parts->stamp + digits == name + length - 4;
     parts->key_length = (size_t)(at - name);
     parts->index = parts->inner = 0;
     const char *rest = at + (parts->input ? sizeof input : sizeof output) - 1;
@@ -116,7 +123,7 @@ bool fx_name_parse(const char *name, struct fx_name *parts)
     if (take_number(&rest, &parts->index)) {
         /* What follows is the index inside a list when something numeric still comes behind it. */
         const char *after = rest;
-        if (take_number(&after, &inner) && strcmp(after, "npy") != 0)
+        if (take_number(&after, &inner) && after != name + length - 3)
             parts->inner = inner;
     }
     return true;

@@ -25,6 +25,8 @@ struct fx_name {
     size_t key_length; /* what comes before .INPUT. or .OUTPUT. */
     bool input;
     uint64_t index, inner; /* of the argument, and inside a list argument (else 0) */
+    const char *stamp;     /* what comes last: "20250301120000000274.npy" */
+    bool timed;            /* which is a time indeed */
 };
 
 bool fx_name_parse(const char *name, struct fx_name *parts);

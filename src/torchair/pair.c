@@ -292,7 +292,7 @@ static void add_unused(struct pairing *pairing)
     }
 }
 
-enum plumb_code pair_token(struct pairing *pairing, bool golden_is_fx, struct plumb_error *err)
+static void pair_ops(struct pairing *pairing, bool golden_is_fx)
 {
     struct turn *turns = order_ops(pairing);
     pairing->failed = pairing->failed || !turns;
@@ -304,10 +304,19 @@ enum plumb_code pair_token(struct pairing *pairing, bool golden_is_fx, struct pl
         else
             pair_with_ge(pairing, turns[i].op);
     }
+}
+
+enum plumb_code pair_token(struct pairing *pairing, const bool fx[2], struct plumb_error *err)
+{
+    if (fx[0])
+        pair_nodes(pairing);
+    else
+        pair_ops(pairing, fx[1]);
     if (!pairing->failed && !pairing->origin) {
         add_odd_files(pairing, pairing->target, true);
         add_odd_files(pairing, pairing->golden, false);
-        add_unused(pairing);
+        if (!fx[0])
+            add_unused(pairing);
     }
     return pairing->failed ? plumb_fail(err, PLUMB_E_NOMEM, "out of memory") : PLUMB_OK;
 }

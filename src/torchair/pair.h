@@ -48,8 +48,9 @@ struct pairing {
     bool failed; /* out of memory */
 };
 
-/* Appends the rows of one token. PLUMB_E_NOMEM is the only error. */
-enum plumb_code pair_token(struct pairing *pairing, bool golden_is_fx, struct plumb_error *err);
+/* Appends the rows of one token; fx: which sides are FX dumps, the target's only where the golden
+ * side's is. PLUMB_E_NOMEM is the only error. */
+enum plumb_code pair_token(struct pairing *pairing, const bool fx[2], struct plumb_error *err);
 
 /* A row by itself. */
 void pair_lone(struct pairing *pairing, enum air_kind kind, const char *name,
@@ -85,6 +86,7 @@ bool pair_is_control(const char *source);
 
 void pair_with_fx(struct pairing *pairing, struct air_op *op);
 void pair_with_ge(struct pairing *pairing, struct air_op *op);
+void pair_nodes(struct pairing *pairing); /* of two FX dumps, all of them */
 
 static inline struct air_side side_ge(const struct air_op *op, const struct ge_tensor *tensor)
 {

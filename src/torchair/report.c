@@ -88,24 +88,24 @@ static bool set_difference(struct plumb_table *table, size_t column, const struc
                                   field->source == FROM_RELATIVE);
 }
 
-/* "input 0"; what is about a whole operator, or about none, has no place. */
-static bool set_place(struct plumb_table *table, size_t column, const struct air_row *row)
+/* "input 0"; "" for what is about a whole operator, or about none. */
+static const char *place_text(const struct air_row *row, char text[64])
 {
     const struct ge_tensor *tensor = row->target.tensor ? row->target.tensor : row->golden.tensor;
-    const char *slash = row->golden.path ? strrchr(row->golden.path, '/') : NULL;
-    char text[64];
+    const struct air_side *side = row->target.path ? &row->target : &row->golden;
+    const char *slash = side->path && !side->op ? strrchr(side->path, '/') : NULL;
     struct fx_name fx;
+    text[0] = '\0';
     if (tensor)
-        snprintf(text, sizeof text, "%s %u", tensor->part == GE_INPUT ? "input" : "output",
-                 tensor->index);
-    else if (row->target.path || !slash || !fx_name_parse(slash + 1, &fx))
-        return true;
+        snprintf(text, 64, "%s %u", tensor->part == GE_INPUT ? "input" : "output", tensor->index);
+    else if (!slash || !fx_name_parse(slash + 1, &fx))
+        return text;
     else if (fx.inner)
-        snprintf(text, sizeof text, "%s %" PRIu64 ".%" PRIu64, fx.input ? "input" : "output",
-                 fx.index, fx.inner);
+        snprintf(text, 64, "%s %" PRIu64 ".%" PRIu64, fx.input ? "input" : "output", fx.index,
+                 fx.inner);
     else
-        snprintf(text, sizeof text, "%s %" PRIu64, fx.input ? "input" : "output", fx.index);
-    return plumb_table_text(table, column, text);
+        snprintf(text, 64, "%s %" PRIu64, fx.input ? "input" : "output", fx.index);
+    return text;
 }
 
 static bool set_cell(struct plumb_table *table, size_t column, const struct report *report,
@@ -118,7 +118,7 @@ static bool set_cell(struct plumb_table *table, size_t column, const struct repo
     bool failed = measure_severity(what, number) == PLUMB_FAILED;
     bool alone = measure_alone(what, number);
     const struct air_side *side = field->detail == 0 ? &row->target : &row->golden;
-    char text[32];
+    char text[32], place[64];
     switch (field->source) {
     case FROM_INDEX:
         plumb_table_int(table, column, (int64_t)number);
@@ -159,7 +159,7 @@ static bool set_cell(struct plumb_table *table, size_t column, const struct repo
     case FROM_RELATIVE:
         return set_difference(table, column, what, number);
     case FROM_PLACE:
-        return set_place(table, column, row);
+        return plumb_table_text(table, column, place_text(row, place));
     case FROM_STEP:
     case FROM_TOKEN:
         if (row->token >= 0)
@@ -174,7 +174,10 @@ static bool set_cell(struct plumb_table *table, size_t column, const struct repo
     case FROM_SHAPES:
         return set_both(table, column, result->shown[0].shape, result->shown[1].shape);
     case FROM_MATCH:
-        return plumb_table_text(table, column, row->kind == AIR_PAIR ? "by graph" : "unmatched");
+        return plumb_table_text(table, column,
+                                row->kind != AIR_PAIR                  ? "unmatched"
+                                : row->target.op || row->target.tensor ? "by graph"
+                                                                       : "by name");
     case FROM_PATH:
         return plumb_table_text(table, column, side->path ? side->path : "N/A");
     default: /* stack, requires_grad: these dumps do not have them */
@@ -266,9 +269,9 @@ static void put_row(struct buf *text, const struct air_row *row)
     put_clean(text, row->name);
     if (row->token >= 0)
         buf_printf(text, ", token %" PRId64, row->token);
-    if (row->target.tensor)
-        buf_printf(text, ", %s %u", row->target.tensor->part == GE_INPUT ? "input" : "output",
-                   row->target.tensor->index);
+    char place[64];
+    if (*place_text(row, place))
+        buf_printf(text, ", %s", place);
 }
 
 static enum plumb_code make_closing(struct plumb_comparison *out, size_t *alone,

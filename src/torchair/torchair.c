@@ -17,7 +17,7 @@ struct session {
     double stat_limit;
     struct arena arena; /* of both trees */
     struct tree trees[2];
-    bool fx;     /* what the golden side is */
+    bool fx[2];  /* which sides are FX dumps; the target is only where the golden side is */
     bool ranked; /* the target has a folder for each rank */
 };
 
@@ -49,6 +49,17 @@ bool plumb_torchair_recognise(const char *path)
     struct arena arena = {0};
     struct tree tree;
     bool found = !tree_read_some(&tree, path, 1, &arena, NULL) && has_graph(&tree);
+    arena_free(&arena);
+    return found;
+}
+
+bool plumb_torchair_recognise_fx(const char *path)
+{
+    enum { LEVELS = 4 }; /* data_dump/token/graph, and one above */
+    struct arena arena = {0};
+    struct tree tree;
+    bool found = !tree_read_some(&tree, path, LEVELS, &arena, NULL) && !has_graph(&tree) &&
+                 air_has_fx(&tree, true);
     arena_free(&arena);
     return found;
 }
@@ -183,7 +194,7 @@ static enum plumb_code compare_graph(struct session *session, struct rank *rank,
                      groups[0]   ? "the golden run has no data of this graph"
                      : groups[1] ? "the target run has no data of this graph"
                                  : "neither run has data of this graph");
-    else if (!set->text && session->fx)
+    else if (!set->text && session->fx[1] && !session->fx[0])
         add_lone_row(session, rank, &rows, set->name, "there is data of it, but no graph text");
     else
         code = pair_group(session, rank, set->text ? &set->text->graph : &unknown, groups[0],
@@ -201,13 +212,13 @@ static enum plumb_code read_dumps(struct session *session, struct rank *rank,
                                   struct plumb_error *err)
 {
     bool origin = session->options->msprobe_rules;
-    enum plumb_code code = air_read_ge(&rank->dumps[0], rank->trees[0], origin, &rank->arena, err);
-    if (code)
-        return code;
-    if (session->fx)
-        return air_read_fx(&rank->dumps[1], rank->trees[1], rank->number >= 0, origin, &rank->arena,
-                           err);
-    return air_read_ge(&rank->dumps[1], rank->trees[1], origin, &rank->arena, err);
+    enum plumb_code code = PLUMB_OK;
+    for (int i = 0; i < 2 && !code; i++)
+        code = session->fx[i]
+                   ? air_read_fx(&rank->dumps[i], rank->trees[i], rank->number >= 0, origin,
+                                 &rank->arena, err)
+                   : air_read_ge(&rank->dumps[i], rank->trees[i], origin, &rank->arena, err);
+    return code;
 }
 
 static enum plumb_code compare_rank(struct session *session, struct rank *rank,
@@ -350,6 +361,27 @@ static enum plumb_code compare_all(struct session *session, struct plumb_error *
     return compare_rank(session, &rank, err);
 }
 
+static enum plumb_code recognise_sides(struct session *session, const char *target,
+                                       struct plumb_error *err)
+{
+    const struct tree *trees = session->trees;
+    bool origin = session->options->msprobe_rules, text = has_graph(&trees[0]);
+    session->fx[1] = origin ? !has_graph(&trees[1]) : air_has_fx(&trees[1], false);
+    session->fx[0] = !origin && !text && air_has_fx(&trees[0], false);
+    if (session->fx[0] && !session->fx[1])
+        return plumb_fail(err, PLUMB_E_ARG,
+                          "%s is an FX dump, and the golden side is not: the two are swapped. The "
+                          "GE dump is TARGET, which is judged, the FX dump GOLDEN",
+                          target);
+    if (text || session->fx[0] || !(session->fx[1] || origin))
+        return PLUMB_OK;
+    plumb_fail(err, PLUMB_E_FORMAT,
+               "no dynamo_original_graph_*.txt lies below it; without that text nobody knows which "
+               "operator is which");
+    plumb_error_in_file(err, target);
+    return PLUMB_E_FORMAT;
+}
+
 enum plumb_code plumb_torchair_compare(struct plumb_torchair *out, const char *target,
                                        const char *golden,
                                        const struct plumb_torchair_options *options,
@@ -366,16 +398,9 @@ enum plumb_code plumb_torchair_compare(struct plumb_torchair *out, const char *t
         code = tree_read(&session.trees[i], paths[i], &session.arena, err);
     if (code)
         goto out;
-    session.fx =
-        options->msprobe_rules ? !has_graph(&session.trees[1]) : air_has_fx(&session.trees[1]);
-    if (!has_graph(&session.trees[0]) && (session.fx || options->msprobe_rules)) {
-        code = plumb_fail(err, PLUMB_E_FORMAT,
-                          "no dynamo_original_graph_*.txt lies below it; without that text nobody "
-                          "knows which operator is which");
-        plumb_error_in_file(err, target);
-        goto out;
-    }
-    code = compare_all(&session, err);
+    code = recognise_sides(&session, target, err);
+    if (!code)
+        code = compare_all(&session, err);
     if (!code && !out->count)
         code = plumb_fail(err, PLUMB_E_FORMAT, "there is no dump data to compare in %s and %s",
                           target, golden);

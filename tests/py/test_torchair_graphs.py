@@ -343,5 +343,88 @@ class Inputs(TorchairCase):
         self.assertEqual(self.code, 1)
 
 
+class FxAgainstFx(TorchairCase):
+    """Two FX dumps: names differ by the time in them, and nothing else."""
+
+    def run_of(self, root: Path, stamp: int, tokens: Sequence[int] = (0, 1),
+               graphs: Sequence[int] = (1,)) -> None:
+        for graph in graphs:
+            for token in tokens:
+                folder = fx_folder(root, token, graph)
+                for i, name in enumerate(("mm", "cat", "relu")):
+                    for place in ("INPUT.0", "INPUT.0.1", "INPUT.10", "OUTPUT.0"):
+                        seed = ((graph * 2 + token) * 3 + i) * 20 + len(place)
+                        np.save(folder / f"{name}-aten.{name}.{place}.{stamp + i}.npy",
+                                values(seed, 3, 4))
+                    np.save(folder / f"{name}-aten.{name}.INPUT.11.{stamp + i}.npy", np.array("mean"))
+
+    def both(self, **options: Sequence[int]) -> Path:
+        other = self.root / "other"
+        self.run_of(self.fx, 20250301120000000274, **options)
+        self.run_of(other, 20250302130000000999, **options)
+        self.ge = self.fx
+        return other
+
+    def test_all_agree(self) -> None:
+        rows = self.compare(golden=self.both())
+        self.assertEqual(self.code, 0)
+        self.assertEqual(sum(row["Result"] == "PASS" for row in rows), 2 * 3 * 4)
+        self.assertEqual({row["Err_message"] for row in rows if row["Result"] != "PASS"},
+                         {"the same argument on both sides, and no tensor"})
+        self.assertEqual([(row["API Name"], row["Token"], row["In/Out"]) for row in rows[:4]],
+                         [("mm-aten.mm", "0", "input 0"), ("mm-aten.mm", "0", "input 0.1"),
+                          ("mm-aten.mm", "0", "input 10"), ("mm-aten.mm", "0", "input 11")])
+
+    def test_without_a_mode(self) -> None:
+        other = self.both()
+        command = [str(PLUMB), "compare", str(self.fx), str(other)]
+        done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+        self.assertIn("24 compared: 24 pass, 0 fail; 0 unmatched", done.stdout)
+        one = [str(fx_folder(root)) for root in (self.fx, other)]
+        done = subprocess.run(command[:2] + one, stdout=subprocess.PIPE, text=True, check=True)
+        self.assertIn("12 compared: 12 pass", done.stdout)
+
+    def test_differences(self) -> None:
+        other = self.both(graphs=(1, 2, 10))
+        folder = fx_folder(self.fx, 1, 10)
+        bad = next(folder.glob("cat-*.OUTPUT.0.*"))
+        np.save(bad, np.load(bad) + 1)
+        next(folder.glob("mm-*.INPUT.10.*")).unlink()
+        text = next(folder.glob("mm-*.INPUT.11.*"))
+        np.save(text, np.array("sum"))
+        for path in fx_folder(other, 0, 2).glob("relu-*"):
+            path.unlink()
+        rows = [(row["file"].split("_2")[0], row["API Name"], row["Token"], row["Err_message"])
+                for row in self.compare(golden=other) if row["Result"] == "FAIL"]
+        self.assertEqual([row[:3] for row in rows],
+                         [("compare_result_graph10_rank0", "mm-aten.mm", "1"),
+                          ("compare_result_graph10_rank0", "mm-aten.mm", "1"),
+                          ("compare_result_graph10_rank0", "cat-aten.cat", "1"),
+                          ("compare_result_graph2_rank0", "relu-aten.relu", "0")])
+        self.assertEqual([row[3] for row in rows[:2] + rows[3:]],
+                         ["an argument that is no tensor, and not the same on both sides",
+                          "the target run has no such tensor of this node",
+                          "the golden run has no such node"])
+
+    def test_condensed(self) -> None:
+        other = self.both()
+        subprocess.run([str(PLUMB), "condense", str(other)], stdout=subprocess.DEVNULL,
+                       stderr=subprocess.DEVNULL, check=False)
+        rows = self.compare(golden=other)
+        self.assertEqual(len({(row["API Name"], row["Token"], row["In/Out"]) for row in rows}),
+                         len(rows))
+        self.assertEqual(sum(row["Result"] == "PASS" for row in rows), 2 * 3 * 4)
+
+    def test_swapped(self) -> None:
+        write_graph(self.ge, [Op("A", [], ["a-a.OUTPUT.0"])])
+        write_ge(ge_folder(self.ge), "A", "A", 0, [], [Tensor(values(1, 4))])
+        write_fx(fx_folder(self.fx), "a-a", [], [values(1, 4)])
+        for mode in ([], ["--mode", "torchair"]):
+            done = subprocess.run([str(PLUMB), "compare", str(self.fx), str(self.ge), *mode],
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            self.assertEqual((done.returncode, done.stdout), (2, ""))
+            self.assertIn("the two are swapped", done.stderr)
+
+
 if __name__ == "__main__":
     unittest.main()
