@@ -251,6 +251,8 @@ static enum plumb_code run_stages(struct matcher *matcher,
     bool dumps = is_dump(target) && is_dump(golden);
     if (dumps && options->mode == PLUMB_MATCH_FUZZY && !match_calls(matcher))
         return out_of_memory(err);
+    if (options->mode != PLUMB_MATCH_EXACT && !match_turns(matcher))
+        return out_of_memory(err);
     if (!match_exact(matcher))
         return out_of_memory(err);
     /* Whoever names two single tensors means these two. */

@@ -1,7 +1,7 @@
 /* Inside of the matching: the state that the stages hand on, and the stages.
  *
  * Each stage pairs some of the records that are still free. The order of the stages is the order of
- * trust: the user's map, equal names, names that are alike. */
+ * trust: the user's map, calls of modules by their turn, equal names, names that are alike. */
 #ifndef MATCH_MATCH_H
 #define MATCH_MATCH_H
 
@@ -58,6 +58,7 @@ void match_pair(struct matcher *matcher, size_t target, size_t golden, enum plum
 enum plumb_code match_map_file(struct matcher *matcher, const char *path, struct plumb_error *err);
 bool match_fuzzy(struct matcher *matcher); /* false when out of memory */
 bool match_calls(struct matcher *matcher); /* rows of dumps only; false when out of memory */
+bool match_turns(struct matcher *matcher); /* calls of modules; false when out of memory */
 enum plumb_code match_data_map(struct matcher *matcher, const char *file, struct plumb_error *err);
 enum plumb_code match_layers(struct matcher *matcher, const char *file, struct plumb_error *err);
 

@@ -39,11 +39,14 @@ static bool is_one_of(const char *token, const char *const *words, size_t count)
     return false;
 }
 
-static bool is_wrapper(const char *token)
+bool name_is_wrapper(const char *token, size_t length)
 {
     static const char *const words[] = {"module", "_orig_mod", "_forward_module",
                                         "_fsdp_wrapped_module", "_checkpoint_wrapped_module"};
-    return is_one_of(token, words, sizeof words / sizeof *words);
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (strlen(words[i]) == length && memcmp(words[i], token, length) == 0)
+            return true;
+    return false;
 }
 
 /* The part that a tensor plays in a call: "input", "output", "param", or NULL for no such word. */
@@ -77,7 +80,7 @@ static bool cut(struct split *split, char *text, const char *separators)
         for (char *c = text; *c; c++)
             if (*c >= 'A' && *c <= 'Z')
                 *c = (char)(*c - 'A' + 'a');
-        if (last || !is_wrapper(text)) {
+        if (last || !name_is_wrapper(text, strlen(text))) {
             if (split->count == NAME_MAX_TOKENS)
                 return false;
             split->capital[split->count] = capital;

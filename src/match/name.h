@@ -25,6 +25,9 @@ bool name_parse(struct name *name, struct arena *arena, const char *text);
 
 bool name_is_number(const char *token);
 
+/* Is it a level that a wrapper puts into a path: module, _orig_mod, ...? */
+bool name_is_wrapper(const char *token, size_t length);
+
 /* Whether the two classes may be one. A class without a call index may in truth be the last module
  * of the path, as in Mixed_5b and Mixed_6a: then its digits count. */
 bool name_classes_agree(const struct name *a, const struct name *b);

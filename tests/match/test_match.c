@@ -287,6 +287,67 @@ static void several_candidates(void **state)
           "0=0l t1~-");
 }
 
+/* The number of a call counts its class, which another class of some module shifts. */
+static void turns(void **state)
+{
+    (void)state;
+    /* b is of a subclass in the target: the calls of a are numbered otherwise. */
+    check(AUTO,
+          ITEMS(N("a.Linear.0.forward_output.0"), N("b.MyLinear.0.forward_output.0"),
+                N("a.Linear.1.forward_output.0"), N("b.MyLinear.1.forward_output.0"),
+                N("a.Linear.2.forward_output.0")),
+          ITEMS(N("a.Linear.0.forward_output.0"), N("b.Linear.1.forward_output.0"),
+                N("a.Linear.2.forward_output.0"), N("b.Linear.3.forward_output.0"),
+                N("a.Linear.4.forward_output.0")),
+          "0=0n 1=1l 2=2l 3=3l 4=4l");
+    /* By the number, not by the order in the run: 10 comes after 9. */
+    check(AUTO,
+          ITEMS(N("a.L.10.forward_output.0"), N("a.L.8.forward_output.0"),
+                N("a.L.9.forward_output.0")),
+          ITEMS(N("a.L.9.forward_output.0"), N("a.L.10.forward_output.0"),
+                N("a.L.11.forward_output.0")),
+          "0=2l 1=0l 2=1l");
+    /* Inputs, parameters and gradients go with their call. */
+    check(
+        AUTO,
+        ITEMS(N("a.L.0.forward_params.weight"), N("a.L.0.forward_input.0"),
+              N("a.L.1.forward_input.0"), N("a.L.1.backward_input.0"), N("a.L.0.backward_input.0")),
+        ITEMS(N("a.L.1.forward_params.weight"), N("a.L.1.forward_input.0"),
+              N("a.L.3.forward_input.0"), N("a.L.3.backward_input.0"), N("a.L.1.backward_input.0")),
+        "0=0l 1=1l 2=2l 3=3l 4=4l");
+    /* A call more on one side: its numbers say nothing when others of the class are shifted. */
+    check(AUTO,
+          ITEMS(N("a.L.0.forward_output.0"), N("a.L.1.forward_output.0"),
+                N("a.L.2.forward_output.0"), N("b.M.0.forward_output.0")),
+          ITEMS(N("a.L.0.forward_output.0"), N("b.L.1.forward_output.0"),
+                N("a.L.2.forward_output.0")),
+          "0=0n 1=2l 3=1l t2~2");
+    /* They say what is missing when nothing is shifted. */
+    check(AUTO,
+          ITEMS(N("a.L.0.forward_output.0"), N("b.L.1.forward_output.0"),
+                N("a.L.2.forward_output.0")),
+          ITEMS(N("b.L.1.forward_output.0"), N("a.L.2.forward_output.0")), "1=0n 2=1n t0~1");
+    /* Steps and ranks have calls of their own. */
+    check(AUTO,
+          ITEMS(P("a.L.0.forward_output.0", 1, 0), P("a.L.1.forward_output.0", 1, 0),
+                P("a.L.0.forward_output.0", 2, 0), P("a.L.1.forward_output.0", 2, 0)),
+          ITEMS(P("a.L.3.forward_output.0", 2, 0), P("a.L.4.forward_output.0", 2, 0),
+                P("a.L.1.forward_output.0", 1, 0), P("a.L.2.forward_output.0", 1, 0)),
+          "0=2l 1=3l 2=0l 3=1l");
+    /* Wrappers add a level, and nothing else. */
+    check(AUTO,
+          ITEMS(N("module.a.L.0.forward_output.0"), N("module.a.L.1.forward_output.0"),
+                N("module.a.L.2.forward_output.0")),
+          ITEMS(N("a.L.0.forward_output.0"), N("a.L.2.forward_output.0"),
+                N("a.L.4.forward_output.0")),
+          "0=0l 1=1l 2=2l");
+    /* Functions are no modules, and equal names only are equal names. */
+    check(AUTO, ITEMS(N("Functional.relu.0.forward_output.0"), N("x")),
+          ITEMS(N("Functional.gelu.0.forward_output.0"), N("x")), "1=1n t0~0 g0~0");
+    check(EXACT, ITEMS(N("a.L.0.forward_output.0"), N("x")),
+          ITEMS(N("a.L.1.forward_output.0"), N("x")), "1=1n t0~0 g0~0");
+}
+
 static void prefixes(void **state)
 {
     (void)state;
@@ -590,6 +651,7 @@ int main(void)
         cmocka_unit_test(alike),
         cmocka_unit_test(unlike),
         cmocka_unit_test(several_candidates),
+        cmocka_unit_test(turns),
         cmocka_unit_test(prefixes),
         cmocka_unit_test(nearest_names),
         cmocka_unit_test(map_files),
