@@ -1,5 +1,6 @@
 #include "match/match.h"
 #include "base/map.h"
+#include "match/name.h"
 #include "match/near.h"
 
 #include <inttypes.h>
@@ -125,7 +126,8 @@ out:
     return done;
 }
 
-static bool match_exact(struct matcher *matcher)
+/* dumps: both sides are, and their records say what to compare instead of the name. */
+static bool match_exact(struct matcher *matcher, bool dumps)
 {
     struct match_key *keys[2];
     for (int which = TARGET; which <= GOLDEN; which++) {
@@ -135,7 +137,7 @@ static bool match_exact(struct matcher *matcher)
             return false;
         for (size_t i = 0; i < side->count; i++) {
             const struct plumb_record *record = side->records[i];
-            const char *name = record->key ? record->key : record->name;
+            const char *name = record->key && dumps ? record->key : record->name;
             if (side->keys)
                 name = side->keys[i];
             if (matcher->by_step || matcher->by_rank) {
@@ -211,6 +213,29 @@ static void set_functions_aside(struct match_side *side, bool aside)
     }
 }
 
+/* Does the name say what part it plays in which call? A file that is called "input" may be that of
+ * anything. */
+static bool says_part(const struct name *name)
+{
+    return name->count != NAME_NONE && name->kind && (name->count > 0 || strchr(name->role, '.'));
+}
+
+/* Whoever names two single tensors means these two, unless they play different parts in a call: the
+ * input of a module is not its output, whatever else is missing. False when out of memory. */
+static bool match_single(struct matcher *matcher)
+{
+    struct name names[2];
+    for (int which = TARGET; which <= GOLDEN; which++)
+        if (!name_parse(&names[which], &matcher->arena, matcher->side[which].records[0]->name))
+            return false;
+    bool differ = says_part(&names[TARGET]) && says_part(&names[GOLDEN]) &&
+                  (strcmp(names[TARGET].kind, names[GOLDEN].kind) != 0 ||
+                   names[TARGET].backward != names[GOLDEN].backward);
+    if (!differ && matcher->side[TARGET].partner[0] == PLUMB_NO_RECORD)
+        match_pair(matcher, 0, 0, PLUMB_BY_ORDER);
+    return true;
+}
+
 static enum plumb_code run_stages(struct matcher *matcher,
                                   const struct plumb_match_options *options,
                                   struct plumb_error *err)
@@ -253,11 +278,10 @@ static enum plumb_code run_stages(struct matcher *matcher,
         return out_of_memory(err);
     if (options->mode != PLUMB_MATCH_EXACT && !match_turns(matcher))
         return out_of_memory(err);
-    if (!match_exact(matcher))
+    if (!match_exact(matcher, dumps))
         return out_of_memory(err);
-    /* Whoever names two single tensors means these two. */
-    if (target->count == 1 && golden->count == 1 && target->partner[0] == PLUMB_NO_RECORD)
-        match_pair(matcher, 0, 0, PLUMB_BY_ORDER);
+    if (target->count == 1 && golden->count == 1 && !match_single(matcher))
+        return out_of_memory(err);
     bool fuzzy =
         options->mode == PLUMB_MATCH_FUZZY || (options->mode == PLUMB_MATCH_AUTO && !dumps);
     if (!fuzzy || !count_free(target) || !count_free(golden))
@@ -331,6 +355,10 @@ enum plumb_code match_records(struct plumb_matching *out, const struct plumb_rec
     matcher.how = arena_array(&matcher.arena, target_count, sizeof *matcher.how);
     if (!matcher.how || !init_side(&matcher, TARGET, target, target_count) ||
         !init_side(&matcher, GOLDEN, golden, golden_count)) {
+        code = out_of_memory(err);
+        goto out;
+    }
+    if (!match_read_places(&matcher)) {
         code = out_of_memory(err);
         goto out;
     }

@@ -47,6 +47,11 @@ bool match_by_keys(struct matcher *matcher, const struct match_key *target,
                    const struct match_key *golden, enum match_policy policy,
                    enum plumb_match_how how, match_filter *filter, const void *context);
 
+/* A run that was converted has its steps and ranks in the names, "rank1/2/name": where one side has
+ * all of them so, and the other counts steps or ranks, they are taken from there. False when out of
+ * memory. */
+bool match_read_places(struct matcher *matcher);
+
 /* "/STEP/RANK", as far as these must be equal, else ""; NULL when out of memory. */
 const char *match_place(struct matcher *matcher, const struct plumb_record *record);
 

@@ -179,6 +179,8 @@ bool name_parse(struct name *name, struct arena *arena, const char *text)
     for (int i = 0; i < role.start; i++)
         name->tokens[i] = split.tokens[i];
     name->count = name->path = role.start;
+    name->kind = role.kind;
+    name->backward = role.backward;
 
     int last = role.start - 1;
     if (!role.marked || last < 0)

@@ -18,6 +18,8 @@ struct name {
     int path;         /* tokens of the module path: tokens[0] to tokens[path - 1] */
     int class, call;  /* token numbers, or NAME_NONE */
     const char *role; /* in one spelling: "input.0", "weight", "backward.output.1"; never empty */
+    const char *kind; /* "input", "output", "param"; NULL when no word of a call says so */
+    bool backward;
 };
 
 /* False when out of memory. A name that is too long or has no token gets count NAME_NONE. */

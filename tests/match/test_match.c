@@ -144,6 +144,35 @@ static void single_records_always_match(void **state)
     check(EXACT, ITEMS(S("a", 2)), ITEMS(P("quite.another", 4, 5)), "0=0o");
     check(AUTO, ITEMS(N("a")), ITEMS(N("b")), "0=0o");
     check(AUTO, ITEMS(N("a")), ITEMS(N("b"), N("c")), "t0~- g0~- g1~-");
+    /* But not what plays another part in a call. */
+    check(AUTO, ITEMS(N("lin.Linear.0.forward_input.0")), ITEMS(N("lin.Linear.0.forward_output.0")),
+          "t0~0 g0~0");
+    check(EXACT, ITEMS(N("Torch.relu.0.forward.input.0")),
+          ITEMS(N("Torch.relu.0.forward.output.0")), "t0~0 g0~0");
+    check(AUTO, ITEMS(N("a.L.0.forward_input.0")), ITEMS(N("a.L.0.backward_input.0")), "t0~0 g0~0");
+    check(AUTO, ITEMS(N("a.L.0.forward_params.weight")), ITEMS(N("a.L.0.forward_output.0")),
+          "t0~0 g0~0");
+    check(AUTO, ITEMS(N("a.L.0.forward_output.0")), ITEMS(N("quite.B.7.forward_output.1")), "0=0o");
+    check(AUTO, ITEMS(N("a.L.0.forward_output.0")), ITEMS(N("x")), "0=0o");
+    check(AUTO, ITEMS(N("input")), ITEMS(N("output")), "0=0o");
+}
+
+/* Conversion puts steps and ranks into names. */
+static void converted(void **state)
+{
+    (void)state;
+    check(EXACT, ITEMS(P("a", 1, 0), P("a", 2, 0), P("a", 1, 1), P("a", 2, 1)),
+          ITEMS(P("rank1/2/a", -1, -1), P("rank1/1/a", -1, -1), P("rank0/2/a", -1, -1),
+                P("rank0/1/a", -1, -1)),
+          "0=3n 1=2n 2=1n 3=0n");
+    check(EXACT, ITEMS(P("2/a", -1, -1), P("1/a", -1, -1)), ITEMS(P("a", 1, 0), P("a", 2, 0)),
+          "0=1n 1=0n");
+    check(EXACT, ITEMS(P("rank1/a", 3, -1), P("rank0/a", 3, -1)), ITEMS(P("a", 3, 0), P("a", 3, 1)),
+          "0=1n 1=0n");
+    check(EXACT, ITEMS(P("1/a", -1, -1), P("b", -1, -1)), ITEMS(P("1/a", 1, 0), P("b", 1, 0)),
+          "0=0n 1=1n");
+    check(EXACT, ITEMS(P("1/a", -1, -1), P("2/a", -1, -1)),
+          ITEMS(P("2/a", -1, -1), P("1/a", -1, -1)), "0=1n 1=0n");
 }
 
 static void by_order(void **state)
@@ -647,6 +676,7 @@ int main(void)
         cmocka_unit_test(equal_names),
         cmocka_unit_test(steps_and_ranks),
         cmocka_unit_test(single_records_always_match),
+        cmocka_unit_test(converted),
         cmocka_unit_test(by_order),
         cmocka_unit_test(alike),
         cmocka_unit_test(unlike),
