@@ -280,6 +280,8 @@ static enum plumb_code run_stages(struct matcher *matcher,
         return out_of_memory(err);
     if (!match_exact(matcher, dumps))
         return out_of_memory(err);
+    if (options->mode != PLUMB_MATCH_EXACT && !match_keywords(matcher))
+        return out_of_memory(err);
     if (target->count == 1 && golden->count == 1 && !match_single(matcher))
         return out_of_memory(err);
     bool fuzzy =

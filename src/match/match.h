@@ -61,9 +61,10 @@ void match_pair(struct matcher *matcher, size_t target, size_t golden, enum plum
 
 /* The stages. */
 enum plumb_code match_map_file(struct matcher *matcher, const char *path, struct plumb_error *err);
-bool match_fuzzy(struct matcher *matcher); /* false when out of memory */
-bool match_calls(struct matcher *matcher); /* rows of dumps only; false when out of memory */
-bool match_turns(struct matcher *matcher); /* calls of modules; false when out of memory */
+bool match_fuzzy(struct matcher *matcher);    /* false when out of memory */
+bool match_calls(struct matcher *matcher);    /* rows of dumps only; false when out of memory */
+bool match_turns(struct matcher *matcher);    /* calls of modules; false when out of memory */
+bool match_keywords(struct matcher *matcher); /* arguments; false when out of memory */
 enum plumb_code match_data_map(struct matcher *matcher, const char *file, struct plumb_error *err);
 enum plumb_code match_layers(struct matcher *matcher, const char *file, struct plumb_error *err);
 

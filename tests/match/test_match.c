@@ -377,6 +377,46 @@ static void turns(void **state)
           ITEMS(N("a.L.1.forward_output.0"), N("x")), "1=1n t0~0 g0~0");
 }
 
+/* lin(input=x) and lin(x) */
+static void keywords(void **state)
+{
+    (void)state;
+    check(AUTO,
+          ITEMS(N("a.L.0.forward_input.input"), N("a.L.0.forward_output.0"),
+                N("a.L.0.backward_output.input")),
+          ITEMS(N("a.L.0.forward_input.0"), N("a.L.0.forward_output.0"),
+                N("a.L.0.backward_output.0")),
+          "0=0l 1=1n 2=2l");
+    /* The call that belongs to it has another number and class. */
+    check(AUTO,
+          ITEMS(N("a.L.0.forward_input.0"), N("a.L.0.forward_output.0"), N("a.L.1.forward_input.0"),
+                N("a.L.1.forward_output.0")),
+          ITEMS(N("a.M.1.forward_input.x"), N("a.M.1.forward_output.0"), N("a.M.3.forward_input.x"),
+                N("a.M.3.forward_output.0")),
+          "0=0l 1=1l 2=2l 3=3l");
+    /* Several, in the order of the call; what lies inside keeps its place. */
+    check(AUTO,
+          ITEMS(N("a.L.0.forward_input.0"), S("a.L.0.forward_input.1", 4),
+                N("a.L.0.forward_input.2.0"), N("a.L.0.forward_input.2.1")),
+          ITEMS(N("a.L.0.forward_input.q"), S("a.L.0.forward_input.k", 4),
+                N("a.L.0.forward_input.m.1"), N("a.L.0.forward_input.m.0")),
+          "0=0l 1=1l 2=3l 3=2l");
+    check(AUTO, ITEMS(N("a.L.0.forward_input.0"), S("a.L.0.forward_input.mask", 4)),
+          ITEMS(N("a.L.0.forward_input.0"), S("a.L.0.forward_input.1", 4)), "0=0n 1=1l");
+    /* Other shapes, not as many, two names, two numbers: not the same. */
+    check(AUTO, ITEMS(S("a.L.0.forward_input.x", 3), N("z")),
+          ITEMS(S("a.L.0.forward_input.0", 4), N("z")), "1=1n t0~0 g0~0");
+    check(AUTO, ITEMS(N("a.L.0.forward_input.x"), N("z")),
+          ITEMS(N("a.L.0.forward_input.0"), N("a.L.0.forward_input.1"), N("z")),
+          "1=2n t0~0 g0~0 g1~0");
+    check(AUTO, ITEMS(N("a.L.0.forward_input.x"), N("z")),
+          ITEMS(N("a.L.0.forward_input.y"), N("z")), "1=1n t0~0 g0~0");
+    check(AUTO, ITEMS(N("a.L.0.forward_output.x"), N("z")),
+          ITEMS(N("a.L.0.forward_output.0"), N("z")), "1=1n t0~0 g0~0");
+    check(EXACT, ITEMS(N("a.L.0.forward_input.x"), N("z")),
+          ITEMS(N("a.L.0.forward_input.0"), N("z")), "1=1n t0~0 g0~0");
+}
+
 static void prefixes(void **state)
 {
     (void)state;
@@ -682,6 +722,7 @@ int main(void)
         cmocka_unit_test(unlike),
         cmocka_unit_test(several_candidates),
         cmocka_unit_test(turns),
+        cmocka_unit_test(keywords),
         cmocka_unit_test(prefixes),
         cmocka_unit_test(nearest_names),
         cmocka_unit_test(map_files),
