@@ -2,7 +2,8 @@
  *
  * The number counts the calls of the class in the step, so that it depends on which other modules
  * are of that class. Which call of its path a call is does not: the n-th of a path on one side
- * belongs to the n-th of that path on the other, whatever their classes and numbers are. */
+ * belongs to the n-th of that path on the other, whatever their classes and numbers are. In dumps
+ * the number counts the calls of the module, and only the class may differ. */
 #define _GNU_SOURCE
 #include "match/match.h"
 
@@ -14,12 +15,13 @@
 
 struct turn {
     size_t record;
-    const char *path;       /* and step and rank */
-    size_t length;          /* of the path alone */
+    struct match_key path;  /* of the module, as the name has it */
+    const char *module;     /* the same without wrappers, with direction, step and rank */
     struct match_key class; /* "Linear" */
     struct match_key call;  /* "Linear.3" */
     uint64_t index;         /* the number in the name */
     const char *role;       /* "forward_output.0" */
+    char direction;         /* of dumps, where forward and backward count apart: 'f', 'b', 'p' */
     uint64_t number;        /* which call of the path it is */
 };
 
@@ -58,22 +60,24 @@ static struct match_key last_token(const char *name, const char **end)
     return token;
 }
 
-/* False when the name is not that of a call of a module with a path. */
-static bool parse(struct turn *turn, const char *name, bool recorded)
+static bool is_number(struct match_key token)
+{
+    return token.length && token.length <= 18 && strspn(token.text, "0123456789") == token.length;
+}
+
+/* {path}.{Class}.{number}.forward_output.0: false for any other name. */
+static bool parse_capture(struct turn *turn, const char *name)
 {
     const char *role = find_role(name);
-    if (!role || role == name)
+    if (!role)
         return false;
     const char *end = role - 1;
     struct match_key call = last_token(name, &end), class = last_token(name, &end);
-    if (end == name || !call.length || call.length > 18 || !class.length ||
-        strspn(call.text, "0123456789") != call.length)
-        return false;
     /* Functions are named alike, but for the capital: Functional.linear.0 */
-    if (!recorded && !(class.text[0] >= 'A' && class.text[0] <= 'Z'))
+    if (end == name || !is_number(call) || !(class.text[0] >= 'A' && class.text[0] <= 'Z'))
         return false;
     *turn = (struct turn){
-        .length = (size_t)(end - name),
+        .path = {name, (size_t)(end - name)},
         .class = class,
         .call = {class.text, (size_t)(role - 1 - class.text)},
         .index = strtoull(call.text, NULL, 10),
@@ -82,10 +86,40 @@ static bool parse(struct turn *turn, const char *name, bool recorded)
     return true;
 }
 
+/* Module.{path}.{Class}.forward.{number}.output.0, where the number counts the calls of the module:
+ * false for any other name. */
+static bool parse_dump(struct turn *turn, const char *name)
+{
+    static const char *const words[] = {".forward.", ".backward.", ".parameters_grad."};
+    const char *word = NULL;
+    size_t length = 0;
+    if (strncmp(name, "Module.", 7) != 0 && strncmp(name, "Cell.", 5) != 0)
+        return false;
+    for (size_t i = 0; i < sizeof words / sizeof *words && !word; i++) {
+        word = strstr(name, words[i]);
+        length = strlen(words[i]);
+    }
+    if (!word)
+        return false;
+    const char *end = word, *number = word + length;
+    struct match_key call = {number, strcspn(number, ".")}, class = last_token(name, &end);
+    if (!is_number(call) || end <= strchr(name, '.') || !class.length || !number[call.length])
+        return false;
+    *turn = (struct turn){
+        .path = {name, (size_t)(end - name)},
+        .class = class,
+        .call = {name, (size_t)(number + call.length - name)},
+        .index = strtoull(number, NULL, 10),
+        .role = number + call.length + 1,
+        .direction = word[1],
+    };
+    return true;
+}
+
 static int by_call(const void *a, const void *b)
 {
     const struct turn *left = a, *right = b;
-    int order = strcmp(left->path, right->path);
+    int order = strcmp(left->module, right->module);
     if (order)
         return order;
     if (left->index != right->index)
@@ -98,13 +132,12 @@ static bool same(struct match_key a, struct match_key b)
     return a.length == b.length && memcmp(a.text, b.text, a.length) == 0;
 }
 
-/* "blocks.0.fc/STEP/RANK", without the levels that wrappers add; *length is that of the path. NULL
- * when out of memory. */
-static const char *path_of(struct matcher *matcher, const struct plumb_record *record,
-                           size_t *length)
+/* "blocks.0.fc|f/STEP/RANK", without the levels that wrappers add. NULL when out of memory. */
+static const char *module_of(struct matcher *matcher, const struct plumb_record *record,
+                             const struct turn *turn)
 {
     const char *place = match_place(matcher, record);
-    char *path = arena_copy(&matcher->arena, record->name, *length), *out = path;
+    char *path = arena_copy(&matcher->arena, turn->path.text, turn->path.length), *out = path;
     if (!place || !path)
         return NULL;
     for (const char *token = path, *next; token; token = next) {
@@ -117,8 +150,8 @@ static const char *path_of(struct matcher *matcher, const struct plumb_record *r
         if (next)
             *out++ = '.';
     }
-    *length = (size_t)(out - path);
-    return arena_printf(&matcher->arena, "%.*s%s", (int)*length, path, place);
+    return arena_printf(&matcher->arena, "%.*s|%c%s", (int)(out - path), path,
+                        turn->direction ? turn->direction : '-', place);
 }
 
 /* The calls of a side, sorted by path and number. False when out of memory. */
@@ -132,10 +165,12 @@ static bool list_turns(struct matcher *matcher, int which, struct turns *turns)
     for (size_t i = 0; i < side->count; i++) {
         const struct plumb_record *record = side->records[i];
         struct turn *turn = &turns->items[turns->count];
-        if (side->partner[i] != PLUMB_NO_RECORD || !parse(turn, record->name, false))
+        const char *name = record->key ? record->key : record->name;
+        if (side->partner[i] != PLUMB_NO_RECORD ||
+            !(parse_dump(turn, name) || parse_capture(turn, name)))
             continue;
-        turn->path = path_of(matcher, record, &turn->length);
-        if (!turn->path)
+        turn->module = module_of(matcher, record, turn);
+        if (!turn->module)
             return false;
         turn->record = i;
         turns->count++;
@@ -155,20 +190,20 @@ static bool number_turns(struct matcher *matcher, struct turns *turns)
         *path = (struct path){.first = first, .calls = 1};
         for (end = first; end < turns->count; end++) {
             struct turn *turn = &turns->items[end];
-            if (strcmp(turn->path, head->path) != 0)
+            if (strcmp(turn->module, head->module) != 0)
                 break;
             path->calls += end > first && turn->index != turn[-1].index;
             path->mixed = path->mixed || !same(turn->class, head->class);
             turn->number = path->calls;
             char *call = arena_printf(&matcher->arena, "%.*s%s", (int)turn->call.length,
-                                      turn->call.text, turn->path + turn->length);
+                                      turn->call.text, strrchr(turn->module, '|'));
             uint64_t *known = call ? map_put(&turns->by_call, call, strlen(call), NULL) : NULL;
             if (!known)
                 return false;
             *known = 1 + end;
         }
         path->end = end;
-        uint64_t *place = map_put(&turns->by_path, head->path, strlen(head->path), NULL);
+        uint64_t *place = map_put(&turns->by_path, head->module, strlen(head->module), NULL);
         if (!place)
             return false;
         *place = paths++;
@@ -188,7 +223,7 @@ static bool find_shifted(const struct turns sides[2], struct map *shifted)
         if (!other)
             continue;
         const struct turn *turn = &sides[TARGET].items[slot->value - 1];
-        if (strcmp(turn->path, sides[GOLDEN].items[*other - 1].path) != 0 &&
+        if (strcmp(turn->module, sides[GOLDEN].items[*other - 1].module) != 0 &&
             !map_put(shifted, turn->class.text, turn->class.length, NULL))
             return false;
     }
@@ -214,7 +249,7 @@ static bool set_keys(struct matcher *matcher, const struct turns *turns, const s
 {
     for (size_t i = path->first; i < path->end; i++) {
         const struct turn *turn = &turns->items[i];
-        char *text = arena_printf(&matcher->arena, "%s|%llu|%s", turn->path,
+        char *text = arena_printf(&matcher->arena, "%s|%llu|%s", turn->module,
                                   (unsigned long long)turn->number, turn->role);
         if (!text)
             return false;
@@ -234,7 +269,7 @@ static bool make_keys(struct matcher *matcher, const struct turns sides[2],
     }
     for (size_t i = 0; i < sides[TARGET].by_path.count; i++) {
         const struct path *target = &sides[TARGET].paths[i];
-        const char *name = sides[TARGET].items[target->first].path;
+        const char *name = sides[TARGET].items[target->first].module;
         const uint64_t *place = map_get(&sides[GOLDEN].by_path, name, strlen(name));
         const struct path *golden = place ? &sides[GOLDEN].paths[*place] : NULL;
         if (golden && goes_by_turn(sides, target, golden, shifted) &&

@@ -370,6 +370,19 @@ static void turns(void **state)
           ITEMS(N("a.L.0.forward_output.0"), N("a.L.2.forward_output.0"),
                 N("a.L.4.forward_output.0")),
           "0=0l 1=1l 2=2l");
+    /* In dumps the number is that of the module's call, and the class may be another. */
+    check(AUTO,
+          ITEMS(N("Module.a.Sub.forward.0.input.0"), N("Module.a.Sub.forward.1.input.0"),
+                N("Module.a.Sub.backward.1.input.0"), N("Module.a.Sub.parameters_grad.0.weight")),
+          ITEMS(N("Module.a.Linear.parameters_grad.0.weight"),
+                N("Module.a.Linear.forward.1.input.0"), N("Module.a.Linear.backward.1.input.0"),
+                N("Module.a.Linear.forward.0.input.0")),
+          "0=3l 1=1l 2=2l 3=0l");
+    check(AUTO,
+          ITEMS(N("Module.a.Linear.forward.1.input.0"), N("Module.b.Linear.forward.0.input.0")),
+          ITEMS(N("Module.a.Linear.forward.0.input.0"), N("Module.a.Linear.forward.1.input.0"),
+                N("Module.b.Linear.forward.0.input.0")),
+          "0=1n 1=2n g0~0");
     /* Functions are no modules, and equal names only are equal names. */
     check(AUTO, ITEMS(N("Functional.relu.0.forward_output.0"), N("x")),
           ITEMS(N("Functional.gelu.0.forward_output.0"), N("x")), "1=1n t0~0 g0~0");
