@@ -74,6 +74,7 @@ struct plumb_record {
     uint64_t count;                  /* elements */
     uint64_t offset, bytes;          /* the stored bytes in the file, before any decoding */
     uint64_t start;                  /* element of the decoded storage where the view begins */
+    uint64_t path_call;              /* 1 + which call of its module it is of; 0: not recorded */
     const void *detail;              /* the format's own notes on where the bytes are */
     const struct plumb_error *error; /* why this tensor cannot be read, or NULL */
 

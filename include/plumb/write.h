@@ -43,6 +43,10 @@ enum plumb_code plumb_writer_open(struct plumb_writer **writer, const char *path
 enum plumb_code plumb_writer_add(struct plumb_writer *writer, const char *name, int64_t step,
                                  const struct plumb_tensor *tensor, struct plumb_error *err);
 
+/* Says of the tensors that are added from now on which call of their module they are of, from 0; -1:
+ * nothing. HDF5 keeps it as the attribute path_call; comparisons pair calls by it. */
+void plumb_writer_call(struct plumb_writer *writer, int64_t call);
+
 /* Finishes the file and frees the writer, whatever happens. */
 enum plumb_code plumb_writer_close(struct plumb_writer *writer, struct plumb_error *err);
 

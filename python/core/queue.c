@@ -168,6 +168,7 @@ static void add_to_file(struct queue *queue, const struct queue_job *job)
         return;
     }
     struct plumb_error err;
+    plumb_writer_call(file->writer, job->call);
     const enum plumb_code code =
         plumb_writer_add(file->writer, job->name, job->step, job->tensor, &err);
     if (!code)

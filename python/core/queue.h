@@ -17,6 +17,7 @@ struct queue_job {
     char *name;                        /* path of save and open, tensor's name of add; malloc'd */
     int64_t file;                      /* open, add, close: the number of the H5 file */
     int64_t step;                      /* add */
+    int64_t call;                      /* add: which call of the module, or -1 */
     int64_t global_rank, local_rank;   /* open */
     const struct plumb_tensor *tensor; /* save, add */
 };

@@ -161,10 +161,11 @@ static PyObject *writer_open_h5(PyObject *object, PyObject *args, PyObject *kwar
 
 static PyObject *writer_add_h5(PyObject *object, PyObject *args)
 {
-    PyObject *file, *name, *step, *tensor;
-    struct queue_job job = {.kind = QUEUE_ADD};
-    if (!PyArg_ParseTuple(args, "OOOO:add_h5", &file, &name, &step, &tensor) ||
+    PyObject *file, *name, *step, *tensor, *call = NULL;
+    struct queue_job job = {.kind = QUEUE_ADD, .call = -1};
+    if (!PyArg_ParseTuple(args, "OOOO|O:add_h5", &file, &name, &step, &tensor, &call) ||
         !core_int64(file, "file", &job.file) || !core_int64(step, "step", &job.step) ||
+        (call && !core_int64(call, "call", &job.call)) ||
         !(job.tensor = core_tensor_of(tensor, "tensor")) || !(job.name = core_text(name, "name")))
         return NULL;
     return put(object, &job);
@@ -238,7 +239,7 @@ int core_add_writer(PyObject *module)
         {"save", writer_save, METH_VARARGS, "save(path, tensor): .pt or .npy."},
         {"open_h5", (PyCFunction)(void (*)(void))writer_open_h5, METH_VARARGS | METH_KEYWORDS,
          "open_h5(path, global_rank=-1, local_rank=-1): a module dump; its number."},
-        {"add_h5", writer_add_h5, METH_VARARGS, "add_h5(file, name, step, tensor)."},
+        {"add_h5", writer_add_h5, METH_VARARGS, "add_h5(file, name, step, tensor, call=-1)."},
         {"close_h5", writer_close_h5, METH_O, "close_h5(file)."},
         {"flush", writer_flush, METH_NOARGS, "Returns when nothing waits."},
         {"close", writer_close, METH_NOARGS, "Flushes, closes every file, ends the thread."},

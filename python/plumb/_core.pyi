@@ -109,8 +109,9 @@ class Writer:
         """.pt or .npy; the folder must be there."""
     def open_h5(self, path: str, global_rank: int = -1, local_rank: int = -1) -> int:
         """A module dump, or a .safetensors file by its ending; returns its number."""
-    def add_h5(self, file: int, name: str, step: int, tensor: Tensor) -> None:
-        """step -1: none. A name that is there already is refused, the file goes on."""
+    def add_h5(self, file: int, name: str, step: int, tensor: Tensor, call: int = -1, /) -> None:
+        """step -1: none. A name that is there already is refused, the file goes on. call: which
+        one of its module the tensor is of, from 0."""
     def close_h5(self, file: int) -> None: ...
     def flush(self) -> None:
         """Returns when nothing waits."""

@@ -200,6 +200,7 @@ static enum plumb_code add_to_container(struct conversion *conversion, struct pl
         return PLUMB_OK;
     }
     plumb_guard_enter(&guard, &payload.file);
+    plumb_writer_call(writer, (int64_t)record->path_call - 1);
     enum plumb_code code =
         plumb_writer_add(writer, name, hdf5 ? record->step : -1, &payload.tensor, err);
     if (plumb_guard_leave(&guard))

@@ -268,6 +268,7 @@ static enum plumb_code fill_record(struct listing *out, const struct entry *entr
         code = listing_set_shape(out, record, dtype, head->ndim, entry->shape, err);
     if (code)
         return code;
+    record->path_call = head->path_call;
     bool host_is_big = __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__;
     record->swap = head->size > 1 && head->big_endian != host_is_big;
     return fill_storage(out, entry, record, file_size, err);

@@ -81,7 +81,7 @@ static enum plumb_code hdf5_add(struct plumb_writer *writer, const char *name, i
                                 const struct plumb_tensor *tensor, struct plumb_error *err)
 {
     struct hdf5_writer *self = (struct hdf5_writer *)writer;
-    struct h5_tensor head = {.step = step < 0 ? -1 : step};
+    struct h5_tensor head = {.step = step < 0 ? -1 : step, .path_call = writer->path_call};
     size_t length = strlen(name);
     if (length >= H5_MAX_PATH - 32)
         return plumb_fail(err, PLUMB_E_ARG, "a name of %zu bytes is too long for HDF5", length);

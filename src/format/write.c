@@ -55,6 +55,11 @@ enum plumb_code plumb_writer_add(struct plumb_writer *writer, const char *name, 
     return code;
 }
 
+void plumb_writer_call(struct plumb_writer *writer, int64_t call)
+{
+    writer->path_call = call < 0 || call >= UINT32_MAX ? 0 : (uint32_t)call + 1;
+}
+
 enum plumb_code plumb_writer_close(struct plumb_writer *writer, struct plumb_error *err)
 {
     enum plumb_code failed = writer->failed;

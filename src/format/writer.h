@@ -21,7 +21,8 @@ struct writer_ops {
 struct plumb_writer {
     const struct writer_ops *ops;
     enum plumb_code
-        failed; /* set by plumb_writer_add: a file with half a tensor is never finished */
+        failed;         /* set by plumb_writer_add: a file with half a tensor is never finished */
+    uint32_t path_call; /* 1 + what plumb_writer_call said; 0: nothing */
 };
 
 /* options is not NULL. *writer is set only on success. */

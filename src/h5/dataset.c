@@ -161,6 +161,22 @@ static void describe_attribute(struct dataset *out, hid_t dataset)
     H5Aclose(attribute);
 }
 
+/* So is a path_call that is not one whole number. */
+static void describe_call(struct dataset *out, hid_t dataset)
+{
+    int64_t call = -1;
+    if (H5Aexists(dataset, "path_call") <= 0)
+        return;
+    hid_t attribute = H5Aopen(dataset, "path_call", H5P_DEFAULT);
+    hid_t type = H5Aget_type(attribute), space = H5Aget_space(attribute);
+    if (H5Tget_class(type) == H5T_INTEGER && H5Sget_simple_extent_npoints(space) == 1 &&
+        H5Aread(attribute, H5T_NATIVE_INT64, &call) >= 0 && call >= 0)
+        out->head.path_call = (uint64_t)call + 1;
+    H5Sclose(space);
+    H5Tclose(type);
+    H5Aclose(attribute);
+}
+
 static bool describe_shape(struct dataset *out, hid_t space, struct outcome *outcome)
 {
     int rank = H5Sget_simple_extent_ndims(space);
@@ -196,6 +212,7 @@ bool dataset_describe(struct dataset *out, hid_t dataset, bool shifted, uint64_t
     if (good) {
         describe_layout(out, dataset, type, space, create_plist, shifted, steps);
         describe_attribute(out, dataset);
+        describe_call(out, dataset);
     }
     H5Pclose(create_plist);
     H5Sclose(space);

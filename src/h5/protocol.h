@@ -14,7 +14,7 @@
 
 #include <stdint.h>
 
-#define H5_MAGIC UINT64_C(0x31304c3548626c70) /* "plbH5L01" */
+#define H5_MAGIC UINT64_C(0x32304c3548626c70) /* "plbH5L02" */
 #define H5_MAX_RANK 32
 #define H5_MAX_FILTERS 4
 #define H5_MAX_PATH 4096 /* longer names are not listed */
@@ -64,6 +64,7 @@ struct h5_dataset {
     uint32_t path_length, dtype_length, reason_length;
     uint64_t offset, bytes; /* of the stored data when contiguous */
     uint64_t chunk_count;   /* entries of the table */
+    uint64_t path_call;     /* 1 + the attribute path_call; 0: there is none */
 };
 
 struct h5_chunk {
@@ -77,8 +78,8 @@ struct h5_chunk {
 struct h5_tensor {
     uint8_t type, size, big_endian, ndim; /* as in h5_dataset */
     uint32_t name_length, dtype_length;
-    uint32_t pad;
-    int64_t step; /* -1: none */
+    uint32_t path_call; /* 1 + which call of its module it is of; 0: not said */
+    int64_t step;       /* -1: none */
     uint64_t bytes;
 };
 

@@ -146,7 +146,9 @@ static bool write_tensor(struct target *target, struct incoming *tensor)
         head->ndim ? H5Screate_simple(head->ndim, tensor->shape, NULL) : H5Screate(H5S_SCALAR);
     hid_t dataset = H5Dcreate2(group, leaf, type, space, H5P_DEFAULT, plist, H5P_DEFAULT);
     bool good = true;
-    if (dataset < 0 || !write_text_attribute(dataset, "dtype", tensor->dtype))
+    int64_t call = (int64_t)head->path_call - 1;
+    if (dataset < 0 || !write_text_attribute(dataset, "dtype", tensor->dtype) ||
+        (call >= 0 && !write_attribute(dataset, "path_call", H5T_STD_I64LE, &call)))
         good = fail_hdf5(target->outcome, H5_EXIT_IO, "cannot create \"%s\"", tensor->name);
     good = good && write_elements(target, tensor, dataset, type, space);
     if (dataset >= 0 && H5Dclose(dataset) < 0 && good)

@@ -22,14 +22,16 @@ struct turn {
     uint64_t index;         /* the number in the name */
     const char *role;       /* "forward_output.0" */
     char direction;         /* of dumps, where forward and backward count apart: 'f', 'b', 'p' */
-    uint64_t number;        /* which call of the path it is */
+    uint64_t number;        /* which call of the path it is, from 1 */
+    uint64_t recorded;      /* the same as the capture says; 0: it does not */
 };
 
 /* The calls of one path: turns[first] to turns[end - 1]. */
 struct path {
     size_t first, end;
     uint64_t calls;
-    bool mixed; /* of several classes: nothing says what came first */
+    bool mixed;    /* of several classes: nothing says what came first */
+    bool recorded; /* the capture says which call each tensor is of */
 };
 
 struct turns {
@@ -66,7 +68,7 @@ static bool is_number(struct match_key token)
 }
 
 /* {path}.{Class}.{number}.forward_output.0: false for any other name. */
-static bool parse_capture(struct turn *turn, const char *name)
+static bool parse_capture(struct turn *turn, const char *name, bool is_module)
 {
     const char *role = find_role(name);
     if (!role)
@@ -74,7 +76,8 @@ static bool parse_capture(struct turn *turn, const char *name)
     const char *end = role - 1;
     struct match_key call = last_token(name, &end), class = last_token(name, &end);
     /* Functions are named alike, but for the capital: Functional.linear.0 */
-    if (end == name || !is_number(call) || !(class.text[0] >= 'A' && class.text[0] <= 'Z'))
+    is_module = is_module || (class.text[0] >= 'A' && class.text[0] <= 'Z');
+    if (end == name || !is_number(call) || !is_module)
         return false;
     *turn = (struct turn){
         .path = {name, (size_t)(end - name)},
@@ -167,8 +170,9 @@ static bool list_turns(struct matcher *matcher, int which, struct turns *turns)
         struct turn *turn = &turns->items[turns->count];
         const char *name = record->key ? record->key : record->name;
         if (side->partner[i] != PLUMB_NO_RECORD ||
-            !(parse_dump(turn, name) || parse_capture(turn, name)))
+            !(parse_dump(turn, name) || parse_capture(turn, name, record->path_call > 0)))
             continue;
+        turn->recorded = record->path_call;
         turn->module = module_of(matcher, record, turn);
         if (!turn->module)
             return false;
@@ -187,13 +191,14 @@ static bool number_turns(struct matcher *matcher, struct turns *turns)
     for (size_t first = 0, end; first < turns->count; first = end) {
         const struct turn *head = &turns->items[first];
         struct path *path = &turns->paths[paths];
-        *path = (struct path){.first = first, .calls = 1};
+        *path = (struct path){.first = first, .calls = 1, .recorded = true};
         for (end = first; end < turns->count; end++) {
             struct turn *turn = &turns->items[end];
             if (strcmp(turn->module, head->module) != 0)
                 break;
             path->calls += end > first && turn->index != turn[-1].index;
             path->mixed = path->mixed || !same(turn->class, head->class);
+            path->recorded = path->recorded && turn->recorded;
             turn->number = path->calls;
             char *call = arena_printf(&matcher->arena, "%.*s%s", (int)turn->call.length,
                                       turn->call.text, strrchr(turn->module, '|'));
@@ -236,6 +241,8 @@ static bool goes_by_turn(const struct turns sides[2], const struct path *target,
                          const struct path *golden, const struct map *shifted)
 {
     struct match_key class = sides[TARGET].items[target->first].class;
+    if (target->recorded && golden->recorded)
+        return true;
     if (target->mixed || golden->mixed)
         return false;
     if (target->calls == golden->calls)
@@ -245,12 +252,13 @@ static bool goes_by_turn(const struct turns sides[2], const struct path *target,
 }
 
 static bool set_keys(struct matcher *matcher, const struct turns *turns, const struct path *path,
-                     struct match_key *keys)
+                     bool recorded, struct match_key *keys)
 {
     for (size_t i = path->first; i < path->end; i++) {
         const struct turn *turn = &turns->items[i];
         char *text = arena_printf(&matcher->arena, "%s|%llu|%s", turn->module,
-                                  (unsigned long long)turn->number, turn->role);
+                                  (unsigned long long)(recorded ? turn->recorded : turn->number),
+                                  turn->role);
         if (!text)
             return false;
         keys[turn->record] = (struct match_key){text, strlen(text)};
@@ -272,9 +280,11 @@ static bool make_keys(struct matcher *matcher, const struct turns sides[2],
         const char *name = sides[TARGET].items[target->first].module;
         const uint64_t *place = map_get(&sides[GOLDEN].by_path, name, strlen(name));
         const struct path *golden = place ? &sides[GOLDEN].paths[*place] : NULL;
-        if (golden && goes_by_turn(sides, target, golden, shifted) &&
-            (!set_keys(matcher, &sides[TARGET], target, keys[TARGET]) ||
-             !set_keys(matcher, &sides[GOLDEN], golden, keys[GOLDEN])))
+        if (!golden || !goes_by_turn(sides, target, golden, shifted))
+            continue;
+        bool recorded = target->recorded && golden->recorded;
+        if (!set_keys(matcher, &sides[TARGET], target, recorded, keys[TARGET]) ||
+            !set_keys(matcher, &sides[GOLDEN], golden, recorded, keys[GOLDEN]))
             return false;
     }
     return true;

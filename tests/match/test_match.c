@@ -18,6 +18,7 @@ struct item {
     const char *name;
     int64_t size; /* shape is [size]; 0 stands for [8] */
     int64_t step, rank;
+    uint64_t path_call;
 };
 
 enum { MAX_ITEMS = 16 };
@@ -38,6 +39,7 @@ static void fill(struct side *side, const struct item items[MAX_ITEMS])
         side->records[i] = (struct plumb_record){.name = items[i].name,
                                                  .step = items[i].step,
                                                  .rank = items[i].rank,
+                                                 .path_call = items[i].path_call,
                                                  .ndim = 1,
                                                  .shape = &side->shapes[i]};
         side->pointers[i] = &side->records[i];
@@ -99,6 +101,10 @@ static void check(const struct plumb_match_options *options, const struct item *
 #define P(text, in_step, on_rank)                                                                  \
     {                                                                                              \
         .name = (text), .step = (in_step), .rank = (on_rank)                                       \
+    }
+#define C(text, of_call)                                                                           \
+    {                                                                                              \
+        .name = (text), .path_call = (of_call)                                                     \
     }
 #define ITEMS(...) ((const struct item[MAX_ITEMS]){__VA_ARGS__})
 #define AUTO (&(const struct plumb_match_options){.mode = PLUMB_MATCH_AUTO})
@@ -370,6 +376,15 @@ static void turns(void **state)
           ITEMS(N("a.L.0.forward_output.0"), N("a.L.2.forward_output.0"),
                 N("a.L.4.forward_output.0")),
           "0=0l 1=1l 2=2l");
+    /* What was recorded counts, also where calls are missing or a class begins with a small letter. */
+    check(AUTO, ITEMS(C("a.L.1.forward_output.0", 2), C("a.L.2.forward_output.0", 3)),
+          ITEMS(C("a.L.0.forward_output.0", 1), C("a.L.2.forward_output.0", 2),
+                C("a.L.4.forward_output.0", 3)),
+          "0=1l 1=2l g0~0");
+    check(AUTO, ITEMS(C("a.my.0.forward_output.0", 1), C("a.my.1.forward_output.0", 2)),
+          ITEMS(C("a.your.1.forward_output.0", 1), C("a.your.3.forward_output.0", 2)), "0=0l 1=1l");
+    check(AUTO, ITEMS(C("a.L.0.forward_output.0", 1), C("a.L.1.forward_output.0", 2)),
+          ITEMS(N("a.L.1.forward_output.0"), N("a.L.2.forward_output.0")), "0=0l 1=1l");
     /* In dumps the number is that of the module's call, and the class may be another. */
     check(AUTO,
           ITEMS(N("Module.a.Sub.forward.0.input.0"), N("Module.a.Sub.forward.1.input.0"),

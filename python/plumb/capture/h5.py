@@ -6,7 +6,7 @@
 Modules without modules inside are recorded: what others do is done by those, or by functions, which
 dump_torch_api=True records as well. The number in a name counts the calls of that class in the
 step, so the second layer norm of a block is LayerNorm.1; of a function it counts the calls of that
-function. The file gets its name when it is finished: at the end of the program, or of the last step
+function. Which call of its module a tensor is of is its attribute path_call. The file gets its name when it is finished: at the end of the program, or of the last step
 that was asked for.
 """
 
@@ -92,7 +92,7 @@ class H5Sink(Sink):
 
     # -- Tensors -----------------------------------------------------------------------------------
 
-    def add(self, name: str, tensor: Tensor) -> None:
+    def add(self, name: str, tensor: Tensor, call: Call) -> None:
         name = name.replace("/", "_").replace("\0", "_")  # keys of dicts may be anything
         if name in self.names:
             self.errors.append(f"{name}: a second time in step {self.step}; the first is kept")
@@ -100,11 +100,12 @@ class H5Sink(Sink):
         self.names.add(name)
         if tensor.is_nested:
             for i, part in parts_of(tensor):
-                self.add(f"{name}.{i}", part)
+                self.add(f"{name}.{i}", part, call)
             return
         try:
             seen = view(tensor)
-            self.writer.add_h5(self.file, name, self.step, seen)
+            # The number in the name counts the class; this one counts the module.
+            self.writer.add_h5(self.file, name, self.step, seen, call.number if call.kind else -1)
             numbers = [text(value) for value in seen.stats()[:4]]
             self.index += 1
             self.rows.append((self.index, self.step, self.rank, name, *numbers))
@@ -126,22 +127,22 @@ class H5Sink(Sink):
             if call.name not in self.described:
                 self.described.add(call.name)
                 for key, value in parameters_of(module):
-                    self.add(f"{call.data}.forward_params.{key}", value)
+                    self.add(f"{call.data}.forward_params.{key}", value, call)
         else:
             return
         for place, tensor in places((*enumerate(args), *kwargs.items())):
-            self.add(f"{call.data}.forward_input.{place}", tensor)
+            self.add(f"{call.data}.forward_input.{place}", tensor, call)
 
     def results(self, call: Call, args: Tuple[Any, ...], kwargs: Dict[str, Any],
                 output: Any) -> None:
         if call.data is not None:
             for place, tensor in places(enumerate(as_outputs(output))):
-                self.add(f"{call.data}.forward_output.{place}", tensor)
+                self.add(f"{call.data}.forward_output.{place}", tensor, call)
 
     def gradient(self, call: Call, side: str, index: int, grad: Tensor) -> None:
         if call.data is not None:
             place = (call.outputs if side == "input" else call.inputs)[index]
-            self.add(f"{call.data}.backward_{side}.{place}", grad)
+            self.add(f"{call.data}.backward_{side}.{place}", grad, call)
 
 
 def places(items: Any) -> Iterator[Tuple[str, Tensor]]:
