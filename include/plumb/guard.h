@@ -109,6 +109,12 @@ struct plumb_watch_case {
     const struct plumb_arg *reference; /* NULL: plumb's float64 operator computes it */
     size_t n_reference;
     bool raised;         /* the given reference is float64 whatever the type of the outputs */
+    /* What the given reference stands for, where that is not the outputs as they are: what was
+     * written into arguments, what indices point to, what factors multiply to. No lists in it.
+     * NULL: the outputs. labels: what each of them is, "" for an output as it is; or NULL. */
+    const struct plumb_arg *judged;
+    size_t n_judged;
+    const char *const *labels;
     const char *where;   /* the stack that led to the call, one line a frame; or NULL */
     const char *changed; /* what the kernel changed of its inputs without leave: a failure, when
                             its outputs are right; or NULL */
@@ -119,6 +125,7 @@ struct plumb_watch_case {
 struct plumb_watch_verdict {
     enum plumb_fault fault;
     size_t output;
+    char label[64];          /* of what failed, when it is not an output as such; else empty */
     double rtol, atol;       /* as applied: at least 1e-2 each for half types */
     double max_abs, max_rel; /* |a-b|, and |a-b| / (|b| + 1e-12) */
     double max_ulp;          /* in units of the output's type; NaN for integers */

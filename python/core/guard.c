@@ -36,6 +36,35 @@ static void free_object(PyObject *self)
     Py_DECREF(type);
 }
 
+/* Texts of a sequence, in the arena; false with an exception set. */
+static bool read_names(struct arena *arena, PyObject *value, const char *what,
+                       const char *const **names, size_t *n)
+{
+    *n = 0;
+    if (value == Py_None)
+        return true;
+    PyObject *texts = core_texts(value, what);
+    if (!texts)
+        return false;
+    const size_t count = (size_t)PyTuple_Size(texts);
+    const char **list = arena_alloc(arena, (count + 1) * sizeof *list);
+    bool good = list != NULL;
+    if (!good)
+        PyErr_NoMemory();
+    for (size_t i = 0; good && i < count; i++) {
+        char *text = core_text(PyTuple_GetItem(texts, (Py_ssize_t)i), what);
+        list[i] = text ? arena_copy(arena, text, strlen(text)) : NULL;
+        good = list[i] != NULL;
+        free(text);
+        if (!good && !PyErr_Occurred())
+            PyErr_NoMemory();
+    }
+    Py_DECREF(texts);
+    *names = list;
+    *n = count;
+    return good;
+}
+
 /* -- Operators --------------------------------------------------------------------------------- */
 
 static void operator_dealloc(PyObject *self)
@@ -91,11 +120,11 @@ static PyObject *operator_trouble(PyObject *self, PyObject *what)
 static PyObject *verdict_object(const struct plumb_watch_verdict *v)
 {
     const bool failed = v->fault != PLUMB_FAULT_NONE;
-    return Py_BuildValue("{sOss sn sd sd sd sd sd ss ss}", "passed", failed ? Py_False : Py_True,
+    return Py_BuildValue("{sOss sn ss sd sd sd sd sd ss ss}", "passed", failed ? Py_False : Py_True,
                          "error", plumb_fault_name(v->fault), "output", (Py_ssize_t)v->output,
-                         "rtol", v->rtol, "atol", v->atol, "max_abs", v->max_abs, "max_rel",
-                         v->max_rel, "max_ulp", v->max_ulp, "message", v->message, "saved",
-                         v->saved);
+                         "label", v->label, "rtol", v->rtol, "atol", v->atol, "max_abs", v->max_abs,
+                         "max_rel", v->max_rel, "max_ulp", v->max_ulp, "message", v->message,
+                         "saved", v->saved);
 }
 
 /* A str or None; false with an exception set. */
@@ -107,36 +136,44 @@ static bool optional_text(PyObject *value, const char *what, char **out)
 
 static PyObject *operator_judge(PyObject *self, PyObject *arguments, PyObject *given)
 {
-    char *keywords[] = {"name",   "args",  "kwargs",  "outputs", "reference",
-                        "raised", "where", "changed", NULL};
+    char *keywords[] = {"name",  "args",    "kwargs", "outputs", "reference", "raised",
+                        "where", "changed", "judged", "labels",  NULL};
     PyObject *args, *kwargs, *outputs, *reference = Py_None, *where = Py_None, *answer = NULL;
-    PyObject *changed = Py_None;
+    PyObject *changed = Py_None, *judged = Py_None, *labels = Py_None;
     struct plumb_watch_case about = {.call = {.prefix = "Aten"}};
-    struct plumb_call sides[2] = {0};
+    struct plumb_call sides[3] = {0};
     int raised = 0;
-    if (!PyArg_ParseTupleAndKeywords(arguments, given, "sOO!O|OpOO:judge", keywords,
+    size_t n_labels = 0;
+    if (!PyArg_ParseTupleAndKeywords(arguments, given, "sOO!O|OpOOOO:judge", keywords,
                                      &about.call.name, &args, &PyDict_Type, &kwargs, &outputs,
-                                     &reference, &raised, &where, &changed))
+                                     &reference, &raised, &where, &changed, &judged, &labels))
         return NULL;
     struct arena arena = {0};
     struct plumb_watch_verdict verdict;
     struct plumb_error err;
     enum plumb_code code;
     char *stack = NULL, *change = NULL;
-    const bool own = reference == Py_None;
+    const bool own = reference == Py_None, derived = judged != Py_None;
     PyObject *none = PyDict_New();
     /* Copies, so that the tensors in them outlive the call whatever other threads do. */
     args = PySequence_Tuple(args);
     kwargs = PyDict_Copy(kwargs);
     outputs = PySequence_Tuple(outputs);
     reference = own ? PyTuple_New(0) : PySequence_Tuple(reference);
-    if (!none || !args || !kwargs || !outputs || !reference)
+    judged = derived ? PySequence_Tuple(judged) : PyTuple_New(0);
+    if (!none || !args || !kwargs || !outputs || !reference || !judged)
         goto out;
     if (!optional_text(where, "where", &stack) || !optional_text(changed, "changed", &change) ||
         !core_read_call(&arena, args, kwargs, &about.call) ||
         !core_read_call(&arena, outputs, none, &sides[0]) ||
-        !core_read_call(&arena, reference, none, &sides[1]))
+        !core_read_call(&arena, reference, none, &sides[1]) ||
+        !core_read_call(&arena, judged, none, &sides[2]) ||
+        !read_names(&arena, labels, "labels", &about.labels, &n_labels))
         goto out;
+    if (derived && (own || n_labels != sides[2].n_args)) {
+        answer = core_raise_text(PLUMB_E_ARG, "what is judged needs a reference and labels");
+        goto out;
+    }
     about.where = stack;
     about.changed = change;
     about.raised = raised != 0;
@@ -144,6 +181,8 @@ static PyObject *operator_judge(PyObject *self, PyObject *arguments, PyObject *g
     about.n_outputs = sides[0].n_args;
     about.reference = own ? NULL : sides[1].args;
     about.n_reference = sides[1].n_args;
+    about.judged = derived ? sides[2].args : NULL;
+    about.n_judged = sides[2].n_args;
     Py_BEGIN_ALLOW_THREADS;
     code = plumb_watch_judge(op_of(self), &about, &verdict, &err);
     Py_END_ALLOW_THREADS;
@@ -157,6 +196,7 @@ out:
     Py_XDECREF(kwargs);
     Py_XDECREF(outputs);
     Py_XDECREF(reference);
+    Py_XDECREF(judged);
     return answer;
 }
 
@@ -183,35 +223,6 @@ static void guard_dealloc(PyObject *self)
 {
     plumb_watch_close(watch_of(self));
     free_object(self);
-}
-
-/* Texts of a sequence, in the arena; false with an exception set. */
-static bool read_names(struct arena *arena, PyObject *value, const char *what,
-                       const char *const **names, size_t *n)
-{
-    *n = 0;
-    if (value == Py_None)
-        return true;
-    PyObject *texts = core_texts(value, what);
-    if (!texts)
-        return false;
-    const size_t count = (size_t)PyTuple_Size(texts);
-    const char **list = arena_alloc(arena, (count + 1) * sizeof *list);
-    bool good = list != NULL;
-    if (!good)
-        PyErr_NoMemory();
-    for (size_t i = 0; good && i < count; i++) {
-        char *text = core_text(PyTuple_GetItem(texts, (Py_ssize_t)i), what);
-        list[i] = text ? arena_copy(arena, text, strlen(text)) : NULL;
-        good = list[i] != NULL;
-        free(text);
-        if (!good && !PyErr_Occurred())
-            PyErr_NoMemory();
-    }
-    Py_DECREF(texts);
-    *names = list;
-    *n = count;
-    return good;
 }
 
 static PyObject *guard_new(PyTypeObject *type, PyObject *arguments, PyObject *given)
@@ -333,7 +344,7 @@ int core_add_guard(PyObject *module)
         {"trouble", operator_trouble, METH_O, "A check went wrong inside."},
         {"judge", (PyCFunction)(void (*)(void))operator_judge, METH_VARARGS | METH_KEYWORDS,
          "judge(name, args, kwargs, outputs, reference=None, raised=False, where=None, "
-         "changed=None): the verdict."},
+         "changed=None, judged=None, labels=None): the verdict."},
         {"counts", operator_counts, METH_NOARGS, "calls, checked, failed, troubles, open."},
         {0},
     };

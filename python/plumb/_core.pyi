@@ -142,10 +142,13 @@ class GuardOperator:
     def judge(self, name: str, args: Sequence[Value], kwargs: Dict[str, Value],
               outputs: Sequence[Value], reference: Optional[Sequence[Value]] = None,
               raised: bool = False, where: Optional[str] = None,
-              changed: Optional[str] = None) -> Dict[str, Any]:
-        """Compares, counts, logs and saves: passed, error, output, rtol, atol, max_abs, max_rel,
-        max_ulp, message, saved. Without a reference plumb's operator `name` computes it; raised
-        says that a given one is float64; changed, what the kernel wrote into without leave."""
+              changed: Optional[str] = None, judged: Optional[Sequence[Value]] = None,
+              labels: Optional[Sequence[str]] = None) -> Dict[str, Any]:
+        """Compares, counts, logs and saves: passed, error, output, label, rtol, atol, max_abs,
+        max_rel, max_ulp, message, saved. Without a reference plumb's operator `name` computes it;
+        raised says that a given one is float64; changed, what the kernel wrote into without leave;
+        judged, what is compared with the reference in place of the outputs, and labels, what each
+        of that is."""
     def counts(self) -> Dict[str, Any]: ...  # calls, checked, failed, troubles, open
 
 class Guard:

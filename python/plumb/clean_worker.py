@@ -14,19 +14,37 @@ import subprocess
 import sys
 import threading
 import time
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 HEAD = struct.Struct("<Q")
 START_SECONDS, CALL_SECONDS = 120.0, 30.0
 MOST_FAILURES = 3
 
 
-def observed(func: Any, result: Any, args: Tuple[Any, ...]) -> List[Any]:
+# Batch normalisation changes these; the schemas of PyTorch do not all say so.
+UNTOLD_CHANGES = ("running_mean", "running_var")
+
+
+def is_written(argument: Any) -> bool:
+    """Whether an operator may write into that argument of its schema."""
+    told = argument.alias_info is not None and argument.alias_info.is_write
+    return told or argument.name in UNTOLD_CHANGES
+
+
+def written(func: Any, args: Sequence[Any], kwargs: Dict[str, Any]) -> Dict[str, Any]:
+    """The arguments that a call may write into, by name."""
+    schema = func._schema.arguments
+    found = {argument.name: kwargs.get(argument.name) for argument in schema
+             if is_written(argument)}
+    found.update((argument.name, value) for argument, value in zip(schema, args)
+                 if is_written(argument))
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def observed(func: Any, result: Any, args: Sequence[Any], kwargs: Dict[str, Any]) -> List[Any]:
     """What a call gave: its results, or, where it returns none, the arguments that it changed."""
     if result is None or (isinstance(result, (tuple, list)) and not result):
-        schema = func._schema.arguments
-        return [value for value, argument in zip(args, schema)
-                if argument.alias_info is not None and argument.alias_info.is_write]
+        return list(written(func, args, kwargs).values())
     return list(result) if isinstance(result, (tuple, list)) else [result]
 
 
@@ -56,7 +74,8 @@ def answer(torch: Any, request: Dict[str, Any]) -> Dict[str, Any]:
         func = find_operator(torch, request["op"])
         with torch.no_grad():
             result = func(*request["args"], **request["kwargs"])
-        return {"outputs": observed(func, result, request["args"])}
+        return {"outputs": observed(func, result, request["args"], request["kwargs"]),
+                "written": written(func, request["args"], request["kwargs"])}
     except Exception as error:  # whatever the operator says is the answer
         first = str(error).strip().split("\n", 1)[0]
         return {"error": f"{type(error).__name__}: {first}"}
@@ -111,9 +130,10 @@ class CleanWorker:
         self.failures = 0
         self.requests = self.answers = -1
 
-    def run(self, op: str, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> List[Any]:
-        """The outputs of the native operator on CPU tensors. RuntimeError: the operator refused;
-        WorkerError: there is no answer, after a limited time."""
+    def run(self, op: str, args: Tuple[Any, ...],
+            kwargs: Dict[str, Any]) -> Tuple[List[Any], Dict[str, Any]]:
+        """The outputs of the native operator on CPU tensors, and what it wrote into. RuntimeError:
+        the operator refused; WorkerError: there is no answer, after a limited time."""
         import torch
         buffer = io.BytesIO()
         torch.save({"op": op, "args": args, "kwargs": kwargs,
@@ -123,7 +143,7 @@ class CleanWorker:
         reply = torch.load(io.BytesIO(data), weights_only=False)
         if "error" in reply:
             raise RuntimeError(reply["error"])
-        return reply["outputs"]
+        return reply["outputs"], reply["written"]
 
     def close(self) -> None:
         with self.lock:

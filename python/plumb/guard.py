@@ -22,7 +22,7 @@ import torch
 
 from plumb import _core
 from plumb.clean_worker import find_operator, observed
-from plumb.guard_check import Checker, Entry, busy, own_reference, to_core
+from plumb.guard_check import Checker, Entry, Given, Reference, busy, to_core, walk
 from plumb.guard_mode import Watcher
 
 _current: Optional[Checker] = None
@@ -157,9 +157,19 @@ def _read_value(item: Any, folder: Path) -> Any:
     return value
 
 
+def _saved_reference(facts: Dict[str, Any], folder: Path) -> Optional[Reference]:
+    """None where it is not that of the results as they are."""
+    if facts.get("derived"):
+        return None
+    saved = json.loads((folder / "outputs.json").read_text("utf-8"))
+    items = saved["data"]["Aten.reference.0.forward"]["input_args"]
+    return Reference(to_core(_read_value(items, folder)), facts["reference"] == "float64", {})
+
+
 def replay(path: Union[str, "os.PathLike[str]"]) -> Dict[str, Any]:
     """Runs a saved failure again with the kernel that is registered now, and compares its result
-    with plumb's reference, or with the saved one where plumb has none: the verdict."""
+    with plumb's reference, or with the saved one where plumb has none: the verdict. A kernel that
+    writes into its inputs, or gives another type, fails as it did then."""
     folder = Path(path) if Path(path).is_dir() else Path(path).parent
     dump = json.loads((folder / "dump.json").read_text("utf-8"))
     facts = dump["precision_check"]
@@ -170,16 +180,12 @@ def replay(path: Union[str, "os.PathLike[str]"]) -> Dict[str, Any]:
     if not isinstance(func, torch._ops.OpOverload) or func._schema.name == "aten::from_file":
         raise ValueError(f"{folder}: {facts['op']} is no operator that computes")
     guard = _core.Guard(rtol=facts["rtol"], atol=facts["atol"], path=os.devnull)
-    entry = Entry(func, guard.operator("plumb::replay"))
-    with busy(), torch.no_grad():
-        values, options = to_core(args), to_core(kwargs)
-        reference, raised = own_reference(entry, values, options), True
-        if reference is None:
-            saved = json.loads((folder / "outputs.json").read_text("utf-8"))
-            items = saved["data"]["Aten.reference.0.forward"]["input_args"]
-            reference = to_core(_read_value(items, folder))
-            raised = facts["reference"] == "float64"
-        result = func(*args, **kwargs)
-        name = facts["op"].partition("::")[2]
-        return entry.op.judge(name, values, options, to_core(observed(func, result, tuple(args))),
-                              reference, raised)
+    checker = Checker(guard, False)
+    entry = Entry(func, guard.operator("plumb::replay"), kernel=True)
+    given = Given(func, tuple(args), kwargs, [*walk(args), *walk(kwargs)], True)
+    try:
+        with busy(), torch.no_grad():
+            outputs = observed(func, func(*args, **kwargs), args, kwargs)
+            return checker.verdict(entry, given, outputs, _saved_reference(facts, folder))
+    finally:
+        checker.close()

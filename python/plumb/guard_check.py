@@ -3,13 +3,14 @@
 import contextlib
 import sys
 import threading
-from typing import Any, Dict, Iterator, List, Optional, Tuple
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 import torch
 from torch.utils import _python_dispatch
 
 from plumb import _core, tensors
-from plumb.clean_worker import CleanWorker, observed
+from plumb.clean_worker import CleanWorker, is_written, observed, written
+from plumb.guard_judged import Judged, judged, running_statistics
 
 PASS, CHECK, QUIET = 0, 1, 2
 MOST_FRAMES = 30
@@ -55,8 +56,17 @@ def full_name(func: Any) -> str:
 
 
 def changes_arguments(func: Any) -> bool:
-    return any(argument.alias_info is not None and argument.alias_info.is_write
-               for argument in func._schema.arguments)
+    return any(is_written(argument) for argument in func._schema.arguments)
+
+
+def by_name(func: Any, args: Sequence[Any], kwargs: Dict[str, Any]) -> Dict[str, Any]:
+    """The arguments of a call, defaults included."""
+    schema = func._schema.arguments
+    found = {argument.name: argument.default_value for argument in schema
+             if argument.has_default_value()}
+    found.update(zip((argument.name for argument in schema), args))
+    found.update(kwargs)
+    return found
 
 
 def why_unfit(func: Any) -> Optional[str]:
@@ -197,7 +207,33 @@ class NoReference(Exception):
         self.ever = ever
 
 
-def own_reference(entry: Entry, args: List[Any], kwargs: Dict[str, Any]) -> Optional[List[Any]]:
+class NoMemory(Exception):
+    """There is nothing to look at in the tensors of this call."""
+
+
+class Reference(NamedTuple):
+    outputs: List[Any]       # as the C side has them
+    raised: bool             # in float64 whatever the types of the results
+    written: Dict[str, Any]  # what the arguments hold afterwards, by name, where that is known
+    own: bool = False        # plumb's
+
+
+def own_written(entry: Entry, call: Dict[str, Any], outputs: List[Any]) -> Dict[str, Any]:
+    """What plumb's operator would leave in the arguments that it changes."""
+    found = {}
+    for argument in entry.func._schema.arguments:
+        if argument.alias_info is None or not argument.alias_info.is_write:
+            continue
+        for value, output in zip(entry.func._schema.returns, outputs):
+            if value.alias_info is not None \
+                    and value.alias_info.before_set == argument.alias_info.before_set:
+                found[argument.name] = output
+    if "batch_norm" in entry.name and "gather_stats" not in entry.name:
+        found.update(running_statistics(call))
+    return found
+
+
+def own_reference(entry: Entry, args: List[Any], kwargs: Dict[str, Any]) -> Optional[Reference]:
     """plumb's float64 operator; None when it has none for such a call."""
     if not entry.known():
         return None
@@ -207,15 +243,17 @@ def own_reference(entry: Entry, args: List[Any], kwargs: Dict[str, Any]) -> Opti
         return None
     if entry.outputs is not None and len(outputs) != entry.outputs:
         return None
-    return outputs
+    call = by_name(entry.func, args, kwargs)
+    return Reference(outputs, True, own_written(entry, call, outputs), True)
 
 
-def native_reference(entry: Entry, args: Any, kwargs: Any) -> List[Any]:
+def native_reference(entry: Entry, args: Any, kwargs: Any) -> Reference:
     """PyTorch's operator on CPU copies, as it is without autocast and gradients."""
     args, kwargs = tuple(to_cpu(args)), to_cpu(kwargs)
     try:
         with torch.no_grad(), torch.autocast("cpu", enabled=False):
-            return observed(entry.func, entry.func(*args, **kwargs), args)
+            outputs = observed(entry.func, entry.func(*args, **kwargs), args, kwargs)
+            return Reference(to_core(outputs), False, to_core(written(entry.func, args, kwargs)))
     except (NotImplementedError, RuntimeError) as error:
         first = str(error).strip().split("\n", 1)[0]
         raise NoReference(f"the CPU refuses it ({first})") from None
@@ -228,33 +266,103 @@ def native_types(entry: Entry, args: Any, kwargs: Any) -> Optional[List[torch.dt
         return None
     try:
         results = observed(entry.func, entry.func(*replace(args, meta), **replace(kwargs, meta)),
-                           tuple(args))
+                           args, kwargs)
     except Exception:  # it has no form for tensors without values
         return None
     found = [getattr(result, "dtype", None) for result in results]
     return None if None in found else found
 
 
-def as_typed(value: _core.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    """A float64 reference in the type that its operator has."""
+def as_typed(value: Any, dtype: torch.dtype) -> Any:
+    """A float64 reference in the type that its operator has; None, where there is none, stays."""
+    if not isinstance(value, _core.Tensor):
+        return value
     tensor = torch.empty(value.shape, dtype=getattr(torch, value.dtype))
     value.copy_into(tensor.data_ptr(), value.nbytes)
     return tensor.to(dtype)
 
 
-# PyTorch's schemas do not say that these change running statistics.
-UNTOLD_CHANGES = ("batch_norm", "instance_norm")
+def typed(entry: Entry, given: "Given", outputs: List[Any], reference: Reference) -> Reference:
+    """A float64 reference says nothing of the type of a result; where that is wrong, one that
+    does, and that is not float64 any more."""
+    types = native_types(entry, given.args, given.kwargs)
+    got = [getattr(output, "dtype", None) for output in outputs]
+    right = reference.outputs
+    if types is None or types == got or not len(types) == len(got) == len(right):
+        return reference
+    return Reference(to_core([as_typed(*pair) for pair in zip(right, types)]), False, {})
 
 
-def changed_inputs(entry: Entry, now: List[torch.Tensor],
-                   before: List[torch.Tensor]) -> Optional[str]:
+def memory_of(tensor: torch.Tensor) -> Any:
+    """Equal for tensors that share memory."""
+    try:
+        return tensor.storage().data_ptr() or id(tensor)
+    except (NotImplementedError, RuntimeError):
+        return id(tensor)
+
+
+def same_memory(a: torch.Tensor, b: torch.Tensor) -> bool:
+    """Whether one is the other, or a view of all of it."""
+    if a is b:
+        return True
+    try:
+        return a.data_ptr() == b.data_ptr() != 0 and a.shape == b.shape and a.stride() == b.stride()
+    except (NotImplementedError, RuntimeError):
+        return False
+
+
+def changed_inputs(given: "Given") -> Optional[str]:
     """Which tensors the kernel wrote into though its operator does not."""
-    if entry.changes or any(word in entry.name for word in UNTOLD_CHANGES):
+    if not given.copied:
         return None
-    for number, (new, old) in enumerate(zip(now, before)):
-        if new is not old and tensors.view(new).crc32() != tensors.view(old).crc32():
+    free = {memory_of(tensor) for tensor in walk(given.written)}
+    for number, (new, old) in enumerate(zip(given.inputs, given.before())):
+        if memory_of(new) not in free and tensors.view(new).crc32() != tensors.view(old).crc32():
             return f"the kernel changed its input tensor {number}"
     return None
+
+
+class Given:
+    """What a call was given: the arguments as they were before it, which are copies where it may
+    change them (`copied`), and the tensors themselves."""
+
+    __slots__ = ("args", "kwargs", "copied", "inputs", "written")
+
+    def __init__(self, func: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any],
+                 inputs: List[torch.Tensor], copied: bool) -> None:
+        copy = lambda tensor: tensor.detach().clone()
+        self.args = replace(args, copy) if copied else args
+        self.kwargs = replace(kwargs, copy) if copied else kwargs
+        self.copied = copied
+        self.inputs = inputs
+        self.written = written(func, args, kwargs)
+
+    def before(self) -> List[torch.Tensor]:
+        return [*walk(self.args), *walk(self.kwargs)]
+
+    def on_cpu(self, outputs: List[Any]) -> bool:
+        return all(tensor.device.type == "cpu" for tensor in [*self.inputs, *walk(outputs)])
+
+
+def whole(entry: Entry, given: Given, outputs: List[Any], results: List[Any], call: Dict[str, Any],
+          reference: Reference) -> Optional[Judged]:
+    """What is judged of the call: its results, and what it wrote into that is no result; None when
+    that is the results as they are."""
+    found = judged(entry.short_name(), call, results, reference.outputs, reference.own)
+    more = Judged([], [], [])
+    for name, value in given.written.items():
+        right = reference.written.get(name)
+        if right is None or not isinstance(value, torch.Tensor) \
+                or any(same_memory(value, output) for output in walk(outputs)):
+            continue
+        more.outputs.append(tensors.view(value))
+        more.reference.append(right)
+        more.labels.append(f"argument {name}")
+    if not more.labels or len(results) != len(reference.outputs):
+        return found
+    if found is None:
+        found = Judged(list(results), list(reference.outputs), [""] * len(results))
+    return Judged(*(a + b for a, b in zip(found, more)))
 
 
 class Checker:
@@ -284,7 +392,7 @@ class Checker:
         if given is not None:
             try:
                 with busy(), torch.no_grad():
-                    self._check(entry, given, result, args)
+                    self._check(entry, given, result, args, kwargs)
             except Exception as error:
                 self._trouble(entry, error)
         return result
@@ -296,78 +404,78 @@ class Checker:
             pass  # even the counting failed; the model goes on
 
     @staticmethod
-    def _take(entry: Entry, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> Any:
+    def _take(entry: Entry, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> Optional[Given]:
         """The arguments as they are before the call; None when it is not checked."""
-        given = list(walk(args)) + list(walk(kwargs))
+        inputs = list(walk(args)) + list(walk(kwargs))
         if any(tensor.device.type == "meta" or tensor.layout is not torch.strided
-               or tensor.is_quantized for tensor in given):
+               or tensor.is_quantized for tensor in inputs):
             return None
-        if not entry.op.claim(max((tensor.numel() for tensor in given), default=0)):
+        if not entry.op.claim(max((tensor.numel() for tensor in inputs), default=0)):
             return None
         # What is no kernel of PyTorch for the CPU may write where it should not.
-        if entry.changes or entry.replaced() or any(t.device.type != "cpu" for t in given):
-            copy = lambda tensor: tensor.detach().clone()
-            return replace(args, copy), replace(kwargs, copy), given
-        return args, kwargs, given
+        copied = entry.changes or entry.replaced() or any(t.device.type != "cpu" for t in inputs)
+        return Given(entry.func, args, kwargs, inputs, copied)
 
-    def _check(self, entry: Entry, given: Any, result: Any, args: Tuple[Any, ...]) -> None:
-        before, named, inputs = given
-        outputs = observed(entry.func, result, args)
+    def _check(self, entry: Entry, given: Given, result: Any, args: Tuple[Any, ...],
+               kwargs: Dict[str, Any]) -> None:
+        outputs = observed(entry.func, result, args, kwargs)
         if any(tensor.device.type == "meta" for tensor in walk(outputs)):
             return
         try:
-            values, options = to_core(list(before)), to_core(named)
-            results = to_core(outputs)
-            changed = changed_inputs(entry, inputs, [*walk(before), *walk(named)])
-        except _core.Error as error:  # wrappers without memory: fake tensors and the like
-            entry.op.pass_over(str(error))
-            return
-        try:
-            reference, raised = self._reference(entry, before, named, inputs, values, options)
+            self.verdict(entry, given, outputs)
         except NoReference as error:
             (entry.op.give_up if error.ever else entry.op.pass_over)(str(error))
-            return
-        if raised and (entry.replaced() or any(t.device.type != "cpu" for t in inputs)):
-            reference, raised = self._typed(entry, before, named, outputs, reference)
-        entry.op.judge(entry.short_name(), values, options, results, reference, raised,
-                       stack_text(), changed)
+        except NoMemory as error:
+            entry.op.pass_over(str(error))
 
-    @staticmethod
-    def _typed(entry: Entry, args: Any, kwargs: Any, outputs: List[Any],
-               reference: List[Any]) -> Tuple[List[Any], bool]:
-        """A float64 reference says nothing of the type of a result; where that is wrong, one that
-        does, and whether it is still float64."""
-        types = native_types(entry, args, kwargs)
-        given = [getattr(output, "dtype", None) for output in outputs]
-        if types is None or types == given or not len(types) == len(given) == len(reference):
-            return reference, True
-        return to_core([as_typed(*pair) for pair in zip(reference, types)]), False
+    def verdict(self, entry: Entry, given: Given, outputs: List[Any],
+                saved: Optional[Reference] = None) -> Dict[str, Any]:
+        """The verdict, counted and logged. saved: a reference for where plumb has none."""
+        try:
+            values, options = to_core(list(given.args)), to_core(given.kwargs)
+            results = to_core(outputs)
+            changed = changed_inputs(given)
+        except _core.Error as error:  # wrappers without memory: fake tensors and the like
+            raise NoMemory(str(error)) from None
+        reference = own_reference(entry, values, options) or saved if saved is not None \
+            else self._reference(entry, given, outputs, values, options)
+        call = by_name(entry.func, values, options)
+        if reference.raised and (entry.replaced() or not given.on_cpu(outputs)):
+            reference = typed(entry, given, outputs, reference)
+        found = whole(entry, given, outputs, results, call, reference)
+        wanted = reference.outputs if found is None else found.reference
+        return entry.op.judge(entry.short_name(), values, options, results, wanted,
+                              reference.raised, stack_text(), changed,
+                              found and found.outputs, found and found.labels)
 
-    def _reference(self, entry: Entry, before: Any, named: Any, inputs: List[torch.Tensor],
-                   values: List[Any], options: Dict[str, Any]) -> Tuple[List[Any], bool]:
-        on_cpu = all(tensor.device.type == "cpu" for tensor in inputs)
-        replaced = entry.replaced()
-        if on_cpu or replaced or self.prefer_float64:
-            outputs = own_reference(entry, values, options)
-            if outputs is not None:
-                return outputs, True
-        if not on_cpu and not (replaced and is_overridden(entry.func)):
+    def _reference(self, entry: Entry, given: Given, outputs: List[Any], values: List[Any],
+                   options: Dict[str, Any]) -> Reference:
+        """On the CPU plumb's, since the native one is the kernel that ran, or has been replaced;
+        of another device the native operator of the CPU, while it is the native one."""
+        on_cpu = given.on_cpu(outputs)
+        native = not on_cpu and not is_overridden(entry.func)
+        if not native or self.prefer_float64:
+            found = own_reference(entry, values, options)
+            if found is not None:
+                return found
+        if native:
             try:
-                return to_core(native_reference(entry, before, named)), False
+                return native_reference(entry, given.args, given.kwargs)
             except NoReference:  # half types, say
-                outputs = own_reference(entry, values, options)
-                if outputs is None:
+                found = own_reference(entry, values, options)
+                if found is None:
                     raise
-                return outputs, True
-        if not replaced:
+                return found
+        if on_cpu and not entry.replaced():
             if entry.known():
                 raise NoReference("the native kernel itself ran, and plumb's does not take it so")
             raise NoReference("the native kernel itself ran, and plumb has no such operator", True)
         try:
-            outputs = self.worker.run(entry.name, tuple(to_cpu(before)), to_cpu(named))
+            found, after = self.worker.run(entry.name, tuple(to_cpu(given.args)),
+                                           to_cpu(given.kwargs))
         except RuntimeError as error:
             raise NoReference(f"a clean PyTorch refuses it ({error})") from None
-        return to_core(outputs), False
+        return Reference(to_core(found), False, to_core(after))
 
     def close(self) -> None:
         self.closed = True

@@ -14,13 +14,17 @@ struct replay_options {
 
 static void say_verdict(const char *who, const struct plumb_watch_verdict *verdict)
 {
+    char what[80];
+    snprintf(what, sizeof what, "output %zu", verdict->output);
+    if (*verdict->label)
+        snprintf(what, sizeof what, "%s", verdict->label);
     if (verdict->fault == PLUMB_FAULT_NONE)
         printf("%s  pass", who);
     else if (verdict->fault == PLUMB_FAULT_NOT_CLOSE)
-        printf("%s  FAIL", who);
+        printf("%s  FAIL%s%s", who, *verdict->label ? "  " : "", verdict->label);
     else
-        printf("%s  FAIL  output %zu, %s: %s", who, verdict->output,
-               plumb_fault_name(verdict->fault), verdict->message);
+        printf("%s  FAIL  %s, %s: %s", who, what, plumb_fault_name(verdict->fault),
+               verdict->message);
     if (verdict->fault <= PLUMB_FAULT_NOT_CLOSE) {
         printf("  max_abs %.6e, max_rel %.6e", fabs(verdict->max_abs), fabs(verdict->max_rel));
         if (!isnan(verdict->max_ulp))

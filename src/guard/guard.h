@@ -60,6 +60,22 @@ struct plumb_watch_op {
  * stay. Returns the start within name, and the length. */
 const char *op_short_name(const char *name, size_t *length);
 
+/* ---- Comparing (compare.c, noise.c) ---------------------------------------------------------- */
+
+/* plumb_outputs_compare, with room for rounding inside sums: noise holds, for each output, how
+ * large a number its terms add up to; NULL for none. */
+enum plumb_code outputs_compare(const struct plumb_arg *outputs, size_t n_outputs,
+                                const struct plumb_arg *reference, size_t n_reference, bool raised,
+                                double rtol, double atol, const struct plumb_result *noise,
+                                struct plumb_watch_verdict *out, struct plumb_error *err);
+
+/* Whether results of that operator are sums of products, whose terms may cancel. */
+bool noise_is_known(const char *name);
+
+/* The sums of the absolute values of those terms; to be destroyed, and then the arena freed. */
+enum plumb_code noise_run(const struct plumb_call *call, struct arena *arena,
+                          struct plumb_result *out, struct plumb_error *err);
+
 /* ---- The log (log.c) ------------------------------------------------------------------------- */
 
 /* Makes the folders that the file lies in; path is as it was afterwards. */

@@ -77,7 +77,9 @@ static void text_line(struct buf *out, const struct plumb_watch_op *op,
     call_tensors(&about->call, add_input, out);
     buf_text(out, "] | out: ");
     text_outputs(out, about);
-    if (!is_single(about))
+    if (*verdict->label)
+        buf_printf(out, " | %s", verdict->label);
+    else if (!is_single(about))
         buf_printf(out, " | output %zu", verdict->output);
     if (verdict->fault == PLUMB_FAULT_NOT_CLOSE)
         buf_printf(out, " | max_abs: %e | max_rel: %e", fabs(verdict->max_abs),
@@ -130,7 +132,9 @@ static void json_line(struct buf *out, const struct plumb_watch_op *op,
     buf_free(&text);
     json_field(out, "rtol", verdict->rtol);
     json_field(out, "atol", verdict->atol);
-    if (!is_single(about))
+    if (*verdict->label)
+        json_text_field(out, "judged", verdict->label);
+    else if (!is_single(about))
         buf_printf(out, ", \"output_index\": %zu", verdict->output);
     if (verdict->fault == PLUMB_FAULT_NOT_CLOSE) {
         json_field(out, "max_abs_diff", verdict->max_abs);

@@ -23,12 +23,39 @@ struct memory {
 /* What dump.json says about the check that failed. */
 struct facts {
     double rtol, atol;
-    bool native; /* the saved reference is in the types of the outputs */
+    bool native;  /* the saved reference is in the types of the outputs */
+    bool derived; /* what was judged is not the outputs as they are, nor is the saved reference */
+    const char *error, *message, *label;
 };
 
 /* ---- Reading --------------------------------------------------------------------------------- */
 
-static enum plumb_code read_facts(const char *path, struct facts *out, struct plumb_error *err)
+/* One member of "precision_check", whose key has been read; false at the end of the text. */
+static bool read_fact(struct json *json, struct arena *arena, struct facts *out)
+{
+    double *number = json_is(json, "rtol") ? &out->rtol : json_is(json, "atol") ? &out->atol : NULL;
+    const char **text = json_is(json, "error")     ? &out->error
+                        : json_is(json, "message") ? &out->message
+                        : json_is(json, "judged")  ? &out->label
+                                                   : NULL;
+    const bool reference = json_is(json, "reference"), derived = json_is(json, "derived");
+    const enum json_event e = json_next(json);
+    size_t length;
+    if (number && e == JSON_NUMBER)
+        *number = json_double(json);
+    else if (text && e == JSON_STRING)
+        return (*text = json_copy(json, arena, &length)) != NULL;
+    else if (reference && e == JSON_STRING)
+        out->native = json_is(json, "native");
+    else if (derived)
+        out->derived = e == JSON_TRUE;
+    else
+        return json_skip(json, e);
+    return true;
+}
+
+static enum plumb_code read_facts(const char *path, struct arena *arena, struct facts *out,
+                                  struct plumb_error *err)
 {
     struct plumb_file file;
     enum plumb_code code = plumb_file_map(&file, path, 0, UINT64_MAX, err);
@@ -39,7 +66,7 @@ static enum plumb_code read_facts(const char *path, struct facts *out, struct pl
     struct json json;
     json_init(&json, file.data, file.size);
     bool found = false;
-    *out = (struct facts){.rtol = NAN, .atol = NAN};
+    *out = (struct facts){.rtol = NAN, .atol = NAN, .error = "", .message = "", .label = ""};
     for (enum json_event e; (e = json_next(&json)) > JSON_END;) {
         if (e != JSON_KEY)
             continue;
@@ -48,18 +75,8 @@ static enum plumb_code read_facts(const char *path, struct facts *out, struct pl
         } else if (json.depth == 1) {
             if (!json_skip(&json, e))
                 break;
-        } else if (json.depth == 2) {
-            double *number = json_is(&json, "rtol")   ? &out->rtol
-                             : json_is(&json, "atol") ? &out->atol
-                                                      : NULL;
-            const bool reference = json_is(&json, "reference");
-            e = json_next(&json);
-            if (number && e == JSON_NUMBER)
-                *number = json_double(&json);
-            else if (reference && e == JSON_STRING)
-                out->native = json_is(&json, "native");
-            else if (!json_skip(&json, e))
-                break;
+        } else if (json.depth == 2 && !read_fact(&json, arena, out)) {
+            break;
         }
     }
     if (json.error)
@@ -282,6 +299,33 @@ static enum plumb_code run_device(struct memory *memory, const char *name,
     return PLUMB_OK;
 }
 
+/* The saved output against the reference; and what was found then that no numbers show: types,
+ * which the float64 reference has lost, and what the kernel did to its inputs. */
+static enum plumb_code judge_recorded(const struct facts *facts, const struct plumb_call *sides,
+                                      const struct plumb_arg *reference, size_t n, bool raised,
+                                      struct plumb_watch_verdict *out, struct plumb_error *err)
+{
+    struct plumb_watch_verdict types;
+    const struct plumb_call *kernel = &sides[0], *saved = &sides[1];
+    enum plumb_code code = plumb_outputs_compare(kernel->args, kernel->n_args, reference, n, raised,
+                                                 facts->rtol, facts->atol, out, err);
+    if (!code && facts->native)
+        code = plumb_outputs_compare(kernel->args, kernel->n_args, saved->args, saved->n_args,
+                                     false, facts->rtol, facts->atol, &types, err);
+    if (code)
+        return code;
+    if (facts->native && types.fault == PLUMB_FAULT_DTYPE)
+        *out = types;
+    if (out->fault == PLUMB_FAULT_NONE &&
+        strcmp(facts->error, plumb_fault_name(PLUMB_FAULT_INPUT)) == 0) {
+        out->fault = PLUMB_FAULT_INPUT;
+        snprintf(out->message, sizeof out->message, "%s", facts->message);
+    }
+    if (out->fault != PLUMB_FAULT_NONE)
+        snprintf(out->label, sizeof out->label, "%s", facts->label);
+    return PLUMB_OK;
+}
+
 enum plumb_code plumb_replay_run(const char *path, const char *device, size_t worst,
                                  struct plumb_replay *out, struct plumb_error *err)
 {
@@ -297,7 +341,7 @@ enum plumb_code plumb_replay_run(const char *path, const char *device, size_t wo
     if (!code)
         code = find_files(path, &memory->arena, &dump, &outputs, err);
     if (!code)
-        code = read_facts(dump, &facts, err);
+        code = read_facts(dump, &memory->arena, &facts, err);
     if (!code)
         code = read_call(dump, 1, &memory->arena, &call, err);
     if (!code)
@@ -309,18 +353,23 @@ enum plumb_code plumb_replay_run(const char *path, const char *device, size_t wo
     size_t n = sides[1].n_args;
     bool raised = !facts.native;
     struct plumb_error own = {0};
-    if (!plumb_op_run(&call, PLUMB_RAISED, &memory->reference, &own)) {
+    const bool has_own = !plumb_op_run(&call, PLUMB_RAISED, &memory->reference, &own);
+    if (has_own && !facts.derived) {
         reference = memory->reference.outputs;
         n = memory->reference.n_outputs;
         raised = true;
     }
-    code = plumb_outputs_compare(sides[0].args, sides[0].n_args, reference, n, raised, facts.rtol,
-                                 facts.atol, &out->recorded, err);
+    code = judge_recorded(&facts, sides, reference, n, raised, &out->recorded, err);
     if (!code)
         code = find_worst(memory, &sides[0], reference, n, &out->recorded, worst, err);
     if (code)
         return code;
     out->worst = memory->worst;
+    if (has_own) {
+        reference = memory->reference.outputs;
+        n = memory->reference.n_outputs;
+        raised = true;
+    }
     return run_device(memory, device, &call, reference, n, raised, &facts, out, err);
 }
 

@@ -162,9 +162,12 @@ static void save_outputs(struct saver *s, const struct plumb_watch_case *about,
 {
     save_head(s);
     buf_text(&s->json, " \"data\": {\n  \"Aten.kernel.0.forward\": {\"input_args\": ");
-    s->side = "output";
+    s->side = about->judged ? "judged" : "output";
     s->tensors = 0;
-    save_list(s, about->outputs, about->n_outputs);
+    if (about->judged)
+        save_list(s, about->judged, about->n_judged);
+    else
+        save_list(s, about->outputs, about->n_outputs);
     buf_text(&s->json, ", \"input_kwargs\": {}, \"output\": []},\n"
                        "  \"Aten.reference.0.forward\": {\"input_args\": ");
     s->side = "reference";
@@ -187,11 +190,14 @@ static void save_call(struct saver *s, const struct plumb_watch_op *op,
     json_put_string(out, plumb_fault_name(verdict->fault));
     buf_text(out, ", \"message\": ");
     json_put_string(out, verdict->message);
+    buf_text(out, ", \"judged\": ");
+    json_put_string(out, verdict->label);
     buf_text(out, ", \"rtol\": ");
     spell_number(out, verdict->rtol);
     buf_text(out, ", \"atol\": ");
     spell_number(out, verdict->atol);
-    buf_printf(out, ", \"reference\": \"%s\", \"stack\": ", raised ? "float64" : "native");
+    buf_printf(out, ", \"reference\": \"%s\", \"derived\": %s, \"stack\": ",
+               raised ? "float64" : "native", about->judged ? "true" : "false");
     json_put_string(out, about->where ? about->where : "");
     buf_text(out, "},\n \"data\": {\n  ");
     char name[256];

@@ -11,8 +11,8 @@ static const struct {
 } skips[] = {
     {"moves or makes memory",
      " _copy_from _to_copy _unsafe_view clone contiguous copy empty empty_like empty_permuted "
-     "empty_strided fill full full_like lift lift_fresh new_empty new_empty_strided new_full "
-     "new_ones new_zeros ones ones_like resize resize_as set zero zeros zeros_like is_pinned "
+     "empty_strided full lift lift_fresh new_empty new_empty_strided ones resize resize_as set "
+     "zeros is_pinned "
      "_pin_memory pin_memory _local_scalar_dense item record_stream "},
     {"a view or a layout",
      " _reshape_alias _conj alias as_strided chunk detach diagonal expand expand_as flatten "

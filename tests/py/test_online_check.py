@@ -69,7 +69,7 @@ def registered(**kernels: Callable[..., Any]) -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for name, kernel in kernels.items():
-            library.impl(name.replace("__", "."), kernel, "CPU")
+            library.impl(re.sub("__(?=[A-Za-z])", ".", name), kernel, "CPU")
     try:
         yield
     finally:
