@@ -45,6 +45,11 @@ enum plumb_code plumb_watch_open(struct plumb_watch **watch,
                                  const struct plumb_watch_config *config, struct plumb_error *err);
 void plumb_watch_close(struct plumb_watch *watch); /* NULL is fine */
 
+/* To be called in a process that was forked while the watch was open: from then on what is counted
+ * there is in the account of the process that opened it, in plumb_watch_table and _closing of which
+ * it is seen at once. Calls that are not checked are in it up to the last one that was. */
+void plumb_watch_forked(struct plumb_watch *watch);
+
 /* ---- Which calls ----------------------------------------------------------------------------- */
 
 /* Why operators of that name are never checked, whatever the config says: layout and memory
@@ -108,7 +113,7 @@ struct plumb_watch_case {
     size_t n_outputs;
     const struct plumb_arg *reference; /* NULL: plumb's float64 operator computes it */
     size_t n_reference;
-    bool raised;         /* the given reference is float64 whatever the type of the outputs */
+    bool raised; /* the given reference is float64 whatever the type of the outputs */
     /* What the given reference stands for, where that is not the outputs as they are: what was
      * written into arguments, what indices point to, what factors multiply to. No lists in it.
      * NULL: the outputs. labels: what each of them is, "" for an output as it is; or NULL. */

@@ -298,6 +298,13 @@ static PyObject *guard_table(PyObject *self, PyObject *nothing)
     return table ? core_table_new(table) : PyErr_NoMemory();
 }
 
+static PyObject *guard_forked(PyObject *self, PyObject *nothing)
+{
+    (void)nothing;
+    plumb_watch_forked(watch_of(self));
+    Py_RETURN_NONE;
+}
+
 static PyObject *guard_closing(PyObject *self, PyObject *nothing)
 {
     (void)nothing;
@@ -362,6 +369,8 @@ int core_add_guard(PyObject *module)
         {"operator", guard_operator, METH_VARARGS, "operator(name, unfit=None)"},
         {"table", guard_table, METH_NOARGS, "A row for each operator that was checked."},
         {"closing", guard_closing, METH_NOARGS, "The lines after the table."},
+        {"forked", guard_forked, METH_NOARGS,
+         "This is a forked process: what it counts goes to the account of the first one."},
         {0},
     };
     static PyType_Slot guard_slots[] = {{Py_tp_new, CORE_SLOT(guard_new)},

@@ -76,14 +76,17 @@ def enable_precision_check(rtol: float = 1e-4, atol: float = 1e-5, max_checks: i
 
 
 def disable_precision_check() -> Optional[_core.Table]:
-    """Ends the check and tells on stderr what it saw. Returns the table: a row for each operator
-    that was checked, or None when no check was enabled."""
+    """Ends the check and tells on stderr what it saw, forked processes included. Returns the table:
+    a row for each operator that was checked, or None when no check was enabled. In a forked process
+    it tells nothing: what was seen there is in the account of the process that enabled it."""
     global _current
     checker, _current = _current, None
     if checker is None:
         return None
     checker.close()
     table = checker.guard.table()
+    if checker.forked:
+        return table
     try:
         if len(table):
             width = shutil.get_terminal_size((0, 0)).columns if sys.stderr.isatty() else 0
@@ -94,7 +97,13 @@ def disable_precision_check() -> Optional[_core.Table]:
     return table
 
 
+def _after_fork() -> None:
+    if _current is not None:
+        _current.after_fork()
+
+
 atexit.register(disable_precision_check)
+os.register_at_fork(after_in_child=_after_fork)
 
 
 class precision_check:
@@ -123,8 +132,12 @@ class precision_check:
 
     def __exit__(self, *exception: Any) -> None:
         watcher = self.watchers.pop()
-        if watcher is not None:
-            watcher.__exit__(*exception)
+        if watcher is None:
+            return
+        watcher.__exit__(*exception)
+        if self.include and exception[:1] == (None,) and not watcher.included:
+            warnings.warn(f"plumb: no operator that ran is called {', '.join(self.include)}: "
+                          "nothing was checked here", stacklevel=2)
 
 
 # -- Replay ----------------------------------------------------------------------------------------

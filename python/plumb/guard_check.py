@@ -15,11 +15,27 @@ from plumb.guard_judged import Judged, judged, running_statistics
 PASS, CHECK, QUIET = 0, 1, 2
 MOST_FRAMES = 30
 
-_local = threading.local()  # busy: this thread is inside a check
+# busy: this thread is inside a check; seen: the operator whose call is being watched
+_local = threading.local()
 
 
 def is_busy() -> bool:
     return getattr(_local, "busy", False)
+
+
+def see(func: Any) -> Any:
+    """Says that a call of this operator is counted already; returns what was said before."""
+    before = getattr(_local, "seen", None)
+    _local.seen = func
+    return before
+
+
+def is_seen(func: Any) -> bool:
+    """Whether somebody counts this call already. Asked by the kernel, once a call."""
+    if getattr(_local, "seen", None) is not func:
+        return False
+    _local.seen = None
+    return True
 
 
 @contextlib.contextmanager
@@ -373,6 +389,7 @@ class Checker:
         self.prefer_float64 = prefer_float64
         self.worker = CleanWorker()
         self.closed = False
+        self.forked = False  # this process is a child of the one whose check it is
 
     def entry(self, func: Any, kernel: bool = False) -> Entry:
         return Entry(func, self.guard.operator(full_name(func), why_unfit(func)), kernel)
@@ -476,6 +493,11 @@ class Checker:
         except RuntimeError as error:
             raise NoReference(f"a clean PyTorch refuses it ({error})") from None
         return Reference(to_core(found), False, to_core(after))
+
+    def after_fork(self) -> None:
+        self.forked = True
+        self.guard.forked()
+        self.worker.lock = threading.Lock()  # another thread may have held it
 
     def close(self) -> None:
         self.closed = True

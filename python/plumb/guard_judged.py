@@ -207,6 +207,14 @@ def _first(call: Dict[str, Any], outputs: Values, reference: Values) -> Judged:
     return Judged(outputs[:1], reference[:1], [""])
 
 
+def _aminmax_judged(call: Dict[str, Any], outputs: Values, reference: Values) -> Judged:
+    """Of a single number PyTorch keeps a dimension that was not there, or does not."""
+    if call["self"].shape or not all(value.shape in ((), (1,)) for value in outputs):
+        raise Free("nothing special")
+    return Judged([_run("reshape", value, list(right.shape), raised=False)
+                   for value, right in zip(outputs, reference)], reference, ["", ""])
+
+
 def _nll_judged(call: Dict[str, Any], outputs: Values, reference: Values) -> Judged:
     """The total weight is for the backward of a mean."""
     n = 2 if call.get("reduction", 1) == 1 else 1
@@ -248,6 +256,7 @@ RULES: Dict[str, Rule] = {
     **dict.fromkeys(("linalg_qr", "qr"), _qr_judged),
     **dict.fromkeys(("log_sigmoid_forward", "_embedding_bag", "_embedding_bag_forward_only"),
                     _first),
+    "aminmax": _aminmax_judged,
     **dict.fromkeys(("nll_loss_forward", "nll_loss2d_forward"), _nll_judged),
     **dict.fromkeys(("_ctc_loss", "_ctc_loss.Tensor"), _ctc_judged),
 }

@@ -8,7 +8,7 @@ from torch.utils import _python_dispatch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from plumb import _core
-from plumb.guard_check import CHECK, QUIET, Checker, Entry, full_name, is_busy
+from plumb.guard_check import CHECK, QUIET, Checker, Entry, full_name, is_busy, see
 
 
 _local = threading.local()  # watchers: those at work on this thread, the innermost last
@@ -20,6 +20,7 @@ class Watcher(TorchDispatchMode):
         self.checker = checker
         self.include = include
         self.exclude = exclude
+        self.included = False  # something that is to be included has been seen
         self.entries: Dict[Any, Any] = {}
         self.gone = False     # taken off the stack before the end of the `with` block
         self.leaving = False  # waiting for a moment to do so
@@ -37,11 +38,15 @@ class Watcher(TorchDispatchMode):
         if entry is None:
             entry = self.learn(func)
         step = entry.call()
-        if step == CHECK and not is_busy():
-            return self.checker.run(entry, func, args, kwargs or {})
         if step == QUIET and not self.leaving:
             self.leave()
-        return func(*args, **kwargs) if kwargs else func(*args)
+        before = see(func if entry is not self.other else None)
+        try:
+            if step == CHECK and not is_busy():
+                return self.checker.run(entry, func, args, kwargs or {})
+            return func(*args, **kwargs) if kwargs else func(*args)
+        finally:
+            see(before)
 
     def learn(self, func: Any) -> Any:
         entry: Any = self.other
@@ -56,7 +61,11 @@ class Watcher(TorchDispatchMode):
     def is_wanted(self, name: str) -> bool:
         if any(_core.guard_named(name, written) for written in self.exclude):
             return False
-        return self.include is None or any(_core.guard_named(name, w) for w in self.include)
+        if self.include is None:
+            return True
+        wanted = any(_core.guard_named(name, written) for written in self.include)
+        self.included = self.included or wanted
+        return wanted
 
     # -- Going early -------------------------------------------------------------------------------
 
@@ -102,6 +111,7 @@ class Watcher(TorchDispatchMode):
         _local.watchers = watchers
         for watcher in watchers:
             watcher.covered = watcher is not watchers[-1]
+            watcher.included = watcher.included or watcher.covered  # it does not see everything
 
     def __exit__(self, *exception: Any) -> None:
         self._stand([watcher for watcher in _local.watchers if watcher is not self])

@@ -1,13 +1,15 @@
 """Checking one's own kernels only: a registrar, and a wrapper for torch.library."""
 
 import functools
-from typing import Any, Callable, Iterable, List, Optional, Sequence, Set, Tuple
+import sys
+import warnings
+from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Set, Tuple
 
 import torch
 
 from plumb import guard
 from plumb.clean_worker import find_operator
-from plumb.guard_check import CHECK, Checker, Entry, is_busy
+from plumb.guard_check import CHECK, Checker, Entry, is_busy, is_seen
 
 
 def checked(fn: Callable[..., Any], name: str) -> Callable[..., Any]:
@@ -23,7 +25,7 @@ def checked(fn: Callable[..., Any], name: str) -> Callable[..., Any]:
     @functools.wraps(fn)
     def kernel(*args: Any, **kwargs: Any) -> Any:
         checker = guard.current()
-        if checker is None or is_busy():
+        if checker is None or is_busy() or is_seen(func):
             return fn(*args, **kwargs)
         if not known or known[0][0] is not checker:
             known[:] = [(checker, checker.entry(func, kernel=True))]
@@ -35,52 +37,129 @@ def checked(fn: Callable[..., Any], name: str) -> Callable[..., Any]:
     return kernel
 
 
+# -- Where kernels are registered ------------------------------------------------------------------
+
+
+def has_private_backend() -> bool:
+    """Whether somebody's own device is there: PyTorch knows a name for it, or can make tensors."""
+    named = getattr(torch._C, "_get_privateuse1_backend_name", None)
+    if named is not None and named() != "privateuseone":
+        return True
+    try:
+        return torch._C._dispatch_has_kernel_for_dispatch_key("aten::empty.memory_format",
+                                                              "PrivateUse1")
+    except (AttributeError, RuntimeError):
+        return False
+
+
 def default_dispatch_key() -> str:
+    """That of the accelerator of this machine. Without one it is the CPU's, whose kernels are then
+    replaced, which is told."""
     if torch.cuda.is_available():
         return "CUDA"
-    return "PrivateUse1" if hasattr(torch, "npu") else "CPU"
+    if hasattr(torch, "npu") or has_private_backend():
+        return "PrivateUse1"
+    if hasattr(torch, "xpu") and torch.xpu.is_available():
+        return "XPU"
+    warnings.warn("plumb: no accelerator is found, so the kernels take the place of the CPU's own; "
+                  "dispatch_key says where they belong", stacklevel=3)
+    return "CPU"
+
+
+def vendor_exclusions(config: Sequence[Sequence[Any]]) -> Set[str]:
+    """What the library that the kernels come from does not use on the device that it found: it
+    tells through runtime.backend.get_unused_ops(vendor), if it has such a thing."""
+    for package in {str(getattr(row[1], "__module__", "")).partition(".")[0] for row in config}:
+        backend = sys.modules.get(f"{package}.runtime.backend")
+        device = getattr(sys.modules.get(f"{package}.runtime"), "device", None)
+        vendor = getattr(device, "vendor_name", getattr(sys.modules.get(package), "vendor_name", None))
+        for name in ("get_unused_ops", "get_current_device_unused_op",
+                     "get_curent_device_unused_op"):
+            ask = getattr(backend, name, None)
+            if ask is not None and vendor is not None:
+                try:
+                    return set(ask(vendor) or ())
+                except Exception as error:
+                    warnings.warn(f"plumb: {package} does not say what its vendor excludes: {error}",
+                                  stacklevel=3)
+                    return set()
+    return set()
 
 
 class PrecisionCheckRegister:
     """A registrar for libraries that take one (`registrar=plumb.PrecisionCheckRegister`): gets the
     list of (operator, kernel) and registers each kernel, checked, through torch.library.
 
-    A third item of an entry is a function that says whether it counts. Of the operators, by key or
-    by the name of the kernel, those in user_include_ops are registered, or, when there are none,
-    all but those in user_exclude_ops; never those in cpp_patched_ops. Earlier names of these
-    arguments end in _list. When no check is enabled, the kernels are registered as they are."""
+    A third item of an entry is a function that says whether it counts, or None; a fourth are more
+    dispatch keys to register the kernel under. Of the operators, by key or by the name of the
+    kernel, those in user_include_ops are registered, or, when there are none, all but those in
+    user_exclude_ops and those that the vendor excludes (vendor_unused_ops, or what the library
+    itself says); never those in cpp_patched_ops. Earlier names of these arguments end in _list.
+    full_config_by_func: all entries by the name of their kernel, where names to include are looked
+    up. A kernel that cannot be registered is reported, and the others are. When no check is
+    enabled, the kernels are registered as they are."""
 
     def __init__(self, config: Iterable[Sequence[Any]] = (),
                  user_include_ops: Optional[Iterable[str]] = None,
                  user_exclude_ops: Optional[Iterable[str]] = None,
                  cpp_patched_ops: Optional[Iterable[str]] = None, lib: Any = None,
+                 full_config_by_func: Optional[Dict[str, Sequence[Sequence[Any]]]] = None,
                  dispatch_key: Optional[str] = None, **more: Any) -> None:
         def named(given: Optional[Iterable[str]], *earlier: str) -> Set[str]:
             return set(given or ()).union(*(more.get(name) or () for name in earlier))
+        config = list(config)
         self.lib = lib if lib is not None else torch.library.Library("aten", "IMPL")
         self.dispatch_key = dispatch_key or default_dispatch_key()
         self.included = named(user_include_ops, "user_include_ops_list")
         self.unused = named(user_exclude_ops, "user_exclude_ops_list", "user_unused_ops_list")
         self.patched = named(cpp_patched_ops, "cpp_patched_ops_list")
+        self.vendor_unused = named(None, "vendor_unused_ops", "vendor_unused_ops_list") \
+            or vendor_exclusions(config)
         self.all_ops: List[str] = []
         self.all_keys: List[str] = []
+        self.refused: Dict[str, str] = {}  # operators that could not be registered, and why
+        for name in self.included:
+            for row in (full_config_by_func or {}).get(name, ()):
+                if not any(row[0] == other[0] for other in config):
+                    config.append(row)
         self.for_each(config)
 
     def for_each(self, config: Iterable[Sequence[Any]]) -> None:
-        for key, fn, *condition in config:
-            if self.is_wanted(key, getattr(fn, "__name__", key)) and all(
-                    said() for said in condition[:1] if callable(said)):
-                self.register_impl(key, fn)
+        found: Set[str] = set()
+        for key, fn, *more in config:
+            name = getattr(fn, "__name__", key)
+            found.update((key, name))
+            condition, extra = (more + [None, None])[:2]
+            extra = (extra,) if isinstance(extra, str) else extra or ()
+            try:
+                if self.is_wanted(key, name) and (not callable(condition) or condition()):
+                    self.register_impl(key, fn, extra_dispatch_keys=extra)
+            except Exception as error:
+                self.refuse(key, error)
+        lost = sorted(self.included - found)
+        if lost:
+            nothing = "" if self.all_keys else "; nothing is registered"
+            warnings.warn(f"plumb: no kernel has a name that is to be included: {', '.join(lost)}"
+                          f"{nothing}", stacklevel=3)
+
+    def refuse(self, key: str, error: Exception) -> None:
+        why = f"{type(error).__name__}: {error}".strip().split("\n", 1)[0]
+        self.refused[key] = why
+        warnings.warn(f"plumb: {key} is not registered: {why}", stacklevel=4)
+        checker = guard.current()
+        if checker is not None:
+            full = key if "::" in key else f"aten::{key}"
+            checker.guard.operator(full).give_up("its kernel could not be registered")
 
     def is_wanted(self, key: str, name: str) -> bool:
         if key in self.patched:
             return False
         if self.included:
             return not self.included.isdisjoint((key, name))
-        return self.unused.isdisjoint((key, name))
+        return (self.unused | self.vendor_unused).isdisjoint((key, name))
 
-    def register_impl(self, key: str, fn: Callable[..., Any],
-                      dispatch_key: Optional[str] = None) -> None:
+    def register_impl(self, key: str, fn: Callable[..., Any], dispatch_key: Optional[str] = None,
+                      extra_dispatch_keys: Iterable[str] = ()) -> None:
         kernel, checker = fn, guard.current()
         if checker is not None:
             try:
@@ -88,7 +167,9 @@ class PrecisionCheckRegister:
             except (AttributeError, RuntimeError):  # torch.library takes it all the same
                 full = key if "::" in key else f"aten::{key}"
                 checker.guard.operator(full).give_up("this PyTorch has no such operator")
-        self.lib.impl(key.partition("::")[2] or key, kernel, dispatch_key or self.dispatch_key)
+        keys = dict.fromkeys((dispatch_key or self.dispatch_key, *extra_dispatch_keys))
+        for each in keys:
+            self.lib.impl(key.partition("::")[2] or key, kernel, each)
         self.all_ops.append(getattr(fn, "__name__", key))
         self.all_keys.append(key)
 
@@ -99,4 +180,4 @@ class PrecisionCheckRegister:
         return self.all_keys
 
     def get_unused_ops(self) -> List[str]:
-        return sorted(self.unused)
+        return sorted(self.unused | self.vendor_unused)

@@ -37,6 +37,10 @@ struct plumb_watch {
     uint64_t saved; /* failures saved so far */
     uint64_t troubles;
     const char *first_trouble; /* "mm: ..." */
+
+    int family;     /* file that forked processes write into what they count, or -1 */
+    bool is_child;  /* this is one of them */
+    uint64_t heard; /* so much of that file is in the account */
 };
 
 struct plumb_watch_op {
@@ -52,7 +56,28 @@ struct plumb_watch_op {
     uint64_t checked, failed, troubles;
     double max_abs, max_rel, max_ulp; /* worst of all checks */
     const char *first_failure, *where, *saved;
+    uint64_t told; /* in a forked process: calls that the account of the first one has */
 };
+
+/* The operator of a full name, made when it is new; NULL when out of memory. Under the lock. */
+struct plumb_watch_op *watch_find(struct plumb_watch *watch, const char *full);
+
+/* ---- Forked processes (family.c) ------------------------------------------------------------- */
+
+/* What a check adds to the account of its operator. Texts may be NULL. */
+struct family_news {
+    uint64_t checked, failed;
+    double max_abs, max_rel, max_ulp;
+    const char *failure, *where, *saved; /* when it failed */
+    const char *trouble, *skipped;
+};
+
+void family_open(struct plumb_watch *watch);
+void family_close(struct plumb_watch *watch);
+/* Both under the lock: writes it in a child, and does nothing elsewhere; and takes what children
+ * wrote into the account. */
+void family_tell(struct plumb_watch_op *op, const struct family_news *news);
+void family_hear(struct plumb_watch *watch);
 
 /* ---- Names (skip.c) -------------------------------------------------------------------------- */
 

@@ -49,12 +49,24 @@ static void count(struct plumb_watch_op *op, const struct plumb_watch_case *abou
     op->max_abs = fmax(op->max_abs, verdict->max_abs);
     op->max_rel = fmax(op->max_rel, verdict->max_rel);
     op->max_ulp = fmax(op->max_ulp, verdict->max_ulp);
-    if (verdict->fault != PLUMB_FAULT_NONE && !op->failed++) {
-        op->first_failure = arena_printf(&watch->arena, "%s: %s", plumb_fault_name(verdict->fault),
-                                         verdict->message);
+    const bool failed = verdict->fault != PLUMB_FAULT_NONE;
+    const char *failure = failed ? arena_printf(&watch->arena, "%s%s%s: %s", verdict->label,
+                                                *verdict->label ? ", " : "",
+                                                plumb_fault_name(verdict->fault), verdict->message)
+                                 : NULL;
+    if (failed && !op->failed++) {
+        op->first_failure = failure;
         op->where = keep(watch, about->where);
         op->saved = keep(watch, verdict->saved);
     }
+    family_tell(op, &(struct family_news){.checked = 1,
+                                          .failed = failed,
+                                          .max_abs = verdict->max_abs,
+                                          .max_rel = verdict->max_rel,
+                                          .max_ulp = verdict->max_ulp,
+                                          .failure = failure,
+                                          .where = failed ? about->where : NULL,
+                                          .saved = failed ? verdict->saved : NULL});
     pthread_mutex_unlock(&watch->lock);
 }
 

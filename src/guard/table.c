@@ -49,6 +49,7 @@ struct plumb_table *plumb_watch_table(struct plumb_watch *watch)
     struct plumb_table *table = plumb_table_new(columns, COLUMNS);
     bool fine = table != NULL;
     pthread_mutex_lock(&watch->lock);
+    family_hear(watch);
     for (int failed = 1; failed >= 0; failed--)
         for (size_t k = 0; fine && k < watch->n_ops; k++) {
             const struct plumb_watch_op *op = watch->ops[k];
@@ -127,6 +128,7 @@ char *plumb_watch_closing(struct plumb_watch *watch)
     struct buf out = {0};
     uint64_t checks = 0, failures = 0, ops = 0, bad = 0;
     pthread_mutex_lock(&watch->lock);
+    family_hear(watch);
     for (size_t k = 0; k < watch->n_ops; k++) {
         checks += watch->ops[k]->checked;
         failures += watch->ops[k]->failed;

@@ -63,6 +63,7 @@ enum plumb_code plumb_watch_open(struct plumb_watch **out, const struct plumb_wa
     watch->format = config->format;
     watch->now = config->now ? config->now : clock_now;
     watch->log = -1;
+    watch->family = -1;
     pthread_mutex_init(&watch->lock, NULL);
     watch->include = copy_names(&watch->arena, config->include, config->n_include);
     watch->exclude = copy_names(&watch->arena, config->exclude, config->n_exclude);
@@ -76,6 +77,8 @@ enum plumb_code plumb_watch_open(struct plumb_watch **out, const struct plumb_wa
         code = plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
     if (!code)
         code = log_open(watch, err);
+    if (!code)
+        family_open(watch);
     if (code) {
         plumb_watch_close(watch);
         return code;
@@ -90,6 +93,7 @@ void plumb_watch_close(struct plumb_watch *watch)
         return;
     if (watch->log_is_own)
         close(watch->log);
+    family_close(watch);
     for (size_t k = 0; k < watch->n_ops; k++)
         free(watch->ops[k]);
     free(watch->ops);
@@ -154,6 +158,12 @@ static struct plumb_watch_op *add_operator(struct plumb_watch *watch, const char
     return op;
 }
 
+struct plumb_watch_op *watch_find(struct plumb_watch *watch, const char *full)
+{
+    const uint64_t *place = map_get(&watch->names, full, strlen(full));
+    return place ? watch->ops[*place] : add_operator(watch, full, NULL);
+}
+
 struct plumb_watch_op *plumb_watch_operator(struct plumb_watch *watch, const char *name,
                                             const char *unfit)
 {
@@ -205,8 +215,10 @@ bool plumb_watch_claim(struct plumb_watch_op *op, uint64_t elements)
 void plumb_watch_pass_over(struct plumb_watch_op *op, const char *why)
 {
     pthread_mutex_lock(&op->watch->lock);
-    if (!op->skipped)
+    if (!op->skipped) {
         op->skipped = arena_copy(&op->watch->arena, why, strlen(why));
+        family_tell(op, &(struct family_news){.max_ulp = NAN, .skipped = why});
+    }
     pthread_mutex_unlock(&op->watch->lock);
 }
 
@@ -224,6 +236,7 @@ void plumb_watch_trouble(struct plumb_watch_op *op, const char *what)
     watch->troubles++;
     if (!watch->first_trouble)
         watch->first_trouble = arena_printf(&watch->arena, "%s: %s", op->name, what);
+    family_tell(op, &(struct family_news){.max_ulp = NAN, .trouble = what});
     pthread_mutex_unlock(&watch->lock);
 }
 
