@@ -59,7 +59,7 @@ static inline real real_tanhshrink(real x)
 
 ELEM_UNARY(leaky_relu,  x > 0 ? x : x * p[0],             x > 0 ? g : g * p[0]);
 ELEM_UNARY(threshold,   x <= p[0] ? p[1] : x,             x <= p[0] ? R(0) : g);
-ELEM_UNARY(hardtanh,    x < p[0] ? p[0] : x > p[1] ? p[1] : x,
+ELEM_UNARY(hardtanh,    x > p[1] ? p[1] : x < p[0] ? (p[0] < p[1] ? p[0] : p[1]) : x,
            x <= p[0] || x >= p[1] ? R(0) : g);
 ELEM_UNARY(elu,         real_elu(x, p),                   g * real_elu_slope(x, p));
 ELEM_UNARY(hardswish,   x < -3 ? R(0) * x : x > 3 ? x : x * (x + R(3)) / R(6),
@@ -150,7 +150,7 @@ static void run_hardtanh(struct op *o)
     const real p[] = {R(arg_number(o, "min_val")), R(arg_number(o, "max_val"))};
     struct val *x = arg_tensor(o, "input");
     if (x && x->i)
-        op_return(o, v_clamp(o, x, (double)p[0], (double)p[1]));
+        op_return(o, v_clamp(o, x, trunc((double)p[0]), trunc((double)p[1])));
     else
         apply(o, &hardtanh_fn, p, 2);
 }

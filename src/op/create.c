@@ -108,6 +108,28 @@ static int64_t real_steps(double a, double b, double step)
     return isfinite(a) && isfinite(b) && step != 0 && n >= 0 && n < 0x1p48 ? (int64_t)n : -1;
 }
 
+/* The integer that a limit is to a sequence of integers, which cuts it off. */
+static int64_t cut_off(double v)
+{
+    return v >= 0x1p63 ? INT64_MAX : v > -0x1p63 ? (int64_t)v : INT64_MIN;
+}
+
+static bool is_whole(enum plumb_dtype dtype)
+{
+    const enum plumb_kind kind = plumb_dtype_info(dtype)->kind;
+    return kind == PLUMB_KIND_INT || kind == PLUMB_KIND_UINT;
+}
+
+/* start + k step in integers of that type. */
+static void return_whole_steps(struct op *o, int64_t n, enum plumb_dtype dtype, int64_t start,
+                               int64_t step)
+{
+    struct val *out = sequence(o, n, dtype);
+    for (int64_t k = 0; out && k < n; k++)
+        out->i[k] = int_wrap(dtype, (int64_t)((uint64_t)start + (uint64_t)k * (uint64_t)step));
+    op_return(o, out);
+}
+
 static void run_arange(struct op *o)
 {
     struct val *start = arg_raw(o, "start") ? arg_operand(o, "start") : v_int(o, 0);
@@ -120,20 +142,23 @@ static void run_arange(struct op *o)
     /* Steps are counted in double whatever the number type, so that all agree. */
     const double a = arg_raw(o, "start") ? arg_number(o, "start") : 0, b = arg_number(o, "end");
     const double by = arg_raw(o, "step") ? arg_number(o, "step") : 1;
+    const int64_t first = start->i ? start->i[0] : cut_off(a),
+                  last = end->i ? end->i[0] : cut_off(b);
+    const int64_t stride = step->i ? step->i[0] : cut_off(by);
+    /* Only int64 is counted in integers, whatever the limits are. */
     const int64_t n =
-        whole ? whole_steps(start->i[0], end->i[0], step->i[0]) : real_steps(a, b, by);
+        whole || dtype == PLUMB_I64 ? whole_steps(first, last, stride) : real_steps(a, b, by);
     if (n < 0) {
         op_fail(o, PLUMB_E_ARG, "arange from %g to %g by %g", a, b, by);
         return;
     }
-    struct val *out = sequence(o, n, dtype);
-    for (int64_t k = 0; out && k < n; k++) {
-        if (whole && out->i)
-            out->i[k] = int_wrap(
-                dtype, (int64_t)((uint64_t)start->i[0] + (uint64_t)k * (uint64_t)step->i[0]));
-        else
-            put(o, out, k, (real)(a + (double)k * by));
+    if (is_whole(dtype)) {
+        return_whole_steps(o, n, dtype, first, stride);
+        return;
     }
+    struct val *out = sequence(o, n, dtype);
+    for (int64_t k = 0; out && k < n; k++)
+        put(o, out, k, (real)(a + (double)k * by));
     op_return(o, out);
 }
 
@@ -161,22 +186,37 @@ static real point_between(real a, real b, int64_t k, int64_t n)
     return k < n / 2 ? a + step * (real)k : b - step * (real)(n - 1 - k);
 }
 
+/* The same for integers: between whole ends, and in double whatever the number type, since the
+ * fraction that is cut off must be the same in all. */
+static double whole_point_between(double a, double b, int64_t k, int64_t n)
+{
+    const double first = (double)cut_off(a), last = (double)cut_off(b);
+    if (n == 1)
+        return first;
+    const double step = (last - first) / (double)(n - 1);
+    return k < n / 2 ? first + step * (double)k : last - step * (double)(n - 1 - k);
+}
+
 static void run_linspace(struct op *o)
 {
-    real a = (real)arg_number(o, "start"), b = (real)arg_number(o, "end");
+    const double a = arg_number(o, "start"), b = arg_number(o, "end");
     struct val *out = sequence(o, arg_int(o, "steps"), dtype_or(o, PLUMB_F32));
     for (int64_t k = 0; out && k < out->count; k++)
-        put(o, out, k, point_between(a, b, k, out->count));
+        put(o, out, k,
+            is_whole(out->dtype) ? (real)whole_point_between(a, b, k, out->count)
+                                 : point_between((real)a, (real)b, k, out->count));
     op_return(o, out);
 }
 
 static void run_logspace(struct op *o)
 {
-    real a = (real)arg_number(o, "start"), b = (real)arg_number(o, "end");
-    real base = (real)arg_number(o, "base");
+    const double a = arg_number(o, "start"), b = arg_number(o, "end"), base = arg_number(o, "base");
     struct val *out = sequence(o, arg_int(o, "steps"), dtype_or(o, PLUMB_F32));
     for (int64_t k = 0; out && k < out->count; k++)
-        put(o, out, k, pow(base, point_between(a, b, k, out->count)));
+        put(o, out, k,
+            is_whole(out->dtype) && out->count > 1 /* one point is no way between two */
+                ? (real)pow(base, whole_point_between(a, b, k, out->count))
+                : pow((real)base, point_between((real)a, (real)b, k, out->count)));
     op_return(o, out);
 }
 

@@ -48,9 +48,11 @@ static void pair_gradient(const struct pairs *s, int64_t a, int64_t b, int64_t a
 {
     const struct pair_arrays *p = context;
     pair_away(s, p->a + a, p->b + b);
+    /* A distance that was given is rounded, and equals none of the differences. */
+    const real y = isinf(s->p) ? p_norm(s->away, s->n, s->p, s->scratch) : p->y[at];
     for (int64_t k = 0; k < s->n; k++)
         s->scratch[k] = 0;
-    p_norm_add_gradient(s->away, s->n, s->p, p->y[at], p->g[at], false, s->scratch);
+    p_norm_add_gradient(s->away, s->n, s->p, y, p->g[at], false, s->scratch);
     for (int64_t k = 0; p->grad_a && k < s->n; k++)
         p->grad_a[a + k] += s->scratch[k];
     for (int64_t k = 0; p->grad_b && k < s->n; k++)
@@ -204,9 +206,14 @@ static void return_pairs_gradient(struct op *o, struct val *a, struct val *b, co
 
 static void run_cdist_backward(struct op *o)
 {
-    struct val *a = arg_tensor(o, "x1"), *b = arg_tensor(o, "x2");
-    if (share_batch(o, &a, &b))
-        return_pairs_gradient(o, a, b, arg_tensor(o, "cdist"));
+    struct val *x1 = arg_tensor(o, "x1"), *x2 = arg_tensor(o, "x2");
+    struct val *a = x1, *b = x2, *y = arg_tensor(o, "cdist");
+    if (!share_batch(o, &a, &b))
+        return;
+    if (y && y->count == 0) /* as torch has it: not in the shape that both share */
+        op_return(o, val_like(o, x1, x1->dtype));
+    else
+        return_pairs_gradient(o, a, b, y);
 }
 
 static void run_pdist_backward(struct op *o)

@@ -145,6 +145,16 @@ static int64_t bin_of(const struct val *edges, real v)
     return low;
 }
 
+/* What is counted between edges in any other order is nobody's promise. */
+static bool check_edges(struct op *o, const struct val *edges)
+{
+    for (int64_t k = 1; edges && k < edges->count; k++)
+        if (!(edges->f[k - 1] <= edges->f[k]))
+            op_fail(o, PLUMB_E_ARG, "histogram: edge %lld is below the one before it",
+                    (long long)k);
+    return !o->failed;
+}
+
 static void run_histogram(struct op *o)
 {
     struct val *x = arg_tensor(o, "input"), *edges = arg_tensor(o, "bins");
@@ -163,7 +173,7 @@ static void run_histogram(struct op *o)
         edges = check_bins(o, bins) ? even_edges(o, x, bins) : NULL;
     }
     const int64_t bins = edges && edges->count > 0 ? edges->count - 1 : 0;
-    struct val *out = edges ? val_new(o, x->dtype, 1, &bins) : NULL;
+    struct val *out = edges && check_edges(o, edges) ? val_new(o, x->dtype, 1, &bins) : NULL;
     if (!out)
         return;
     for (int64_t k = 0; k < x->count; k++) {

@@ -97,9 +97,13 @@ static struct val *with_ignored(struct op *o, struct val *x, struct val *ignored
              : NULL;
 }
 
+/* Integers take of a factor what is whole. */
 static struct val *scaled(struct op *o, struct val *x, const char *factor)
 {
-    return arg_number(o, factor) == 1 ? x : v_mul(o, x, arg_operand(o, factor));
+    if (!x || arg_number(o, factor) == 1)
+        return x;
+    struct val *by = arg_operand(o, factor);
+    return v_mul(o, x, x->i ? v_cast(o, by, x->dtype) : by);
 }
 
 static void return_sum(struct op *o, struct val *product)

@@ -206,9 +206,30 @@ static double default_rtol(const struct val *x)
     return ldexp(1.0, -plumb_dtype_info(x->dtype)->precision) * (double)(m > n ? m : n);
 }
 
+static void mirrored_backward(struct op *o, struct val *out)
+{
+    real *g = val_grad(o, out->in[0]);
+    for (int64_t k = 0; g && k < out->count; k++)
+        g[k] += out->grad[k];
+}
+
+/* Symmetric matrices of which only the lower half is looked at. */
+static struct val *mirrored(struct op *o, struct val *x)
+{
+    const int64_t n = x->shape[x->rank - 1];
+    struct val *out = square_matrices(o, x) ? val_like(o, x, x->dtype) : NULL;
+    for (int64_t k = 0; out && k < x->count; k++) {
+        const int64_t r = k / n % n, c = k % n;
+        out->f[k] = x->f[c > r ? k + (c - r) * n - (c - r) : k];
+    }
+    return out ? val_node(o, out, mirrored_backward, x, NULL, NULL, NULL) : NULL;
+}
+
 static void run_pinv(struct op *o)
 {
     struct val *x = matrices(o, arg_tensor(o, "input"));
+    if (x && arg_bool(o, "hermitian"))
+        x = mirrored(o, x);
     if (!x)
         return;
     const double atol = arg_raw(o, "atol") && arg_given(o, "atol") ? arg_number(o, "atol") : 0;

@@ -185,7 +185,8 @@ static void run_nan_to_num(struct op *o)
 
 static struct val *times_value(struct op *o, struct val *x)
 {
-    return v_mul(o, x, arg_operand(o, "value"));
+    struct val *by = arg_operand(o, "value");
+    return v_mul(o, x, x && x->i ? v_cast(o, by, x->dtype) : by); /* of integers what is whole */
 }
 
 static void run_addcmul(struct op *o)

@@ -153,6 +153,7 @@ def three() -> Iterator[Case]:
         yield case(f"Torch.{name}", randn(3, 4), randn(3, 1), uniform(0.5, 2, 4), value=0.3)
         yield case(f"Tensor.{name}_", randn(3, 4), randn(3, 4), uniform(0.5, 2, 3, 4), value=-2)
     yield case("Torch.addcmul", ints(0, 9, 4), ints(0, 9, 4), ints(0, 9, 4), value=2)
+    yield case("Torch.addcmul", ints(0, 9, 4), ints(0, 9, 4), ints(0, 9, 4), value=-1.9)
     for weight in (0.0, 0.3, 0.5, 0.8, 1.0, -2.0, 3.0):
         yield case("Torch.lerp", randn(3, 4), randn(3, 4), weight)
     yield case("Torch.lerp", randn(3, 4), randn(3, 4), uniform(0, 1, 3, 4))

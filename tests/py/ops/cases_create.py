@@ -49,6 +49,9 @@ def sequences() -> Iterator[Case]:
     yield case("Torch.arange", 2 ** 60, 2 ** 60 + 5)
     for args in ((2.5,), (0, 1, 0.1), (1.0, 2.0, 0.25), (1, 0, -0.3)):
         yield case("Torch.arange", *args, rtol=1e-6)
+    for dtype in (torch.int64, torch.int32):  # only int64 is counted in integers
+        for args in ((-2.7, 3.9, 1), (0.5, 6.5, 2), (4.3, -2.1, -1.2), (3.8,), (1.0, 2.0, 1.0)):
+            yield case("Torch.arange", *args, dtype=dtype)
     yield case("Torch.arange", start=1, end=4)
     yield case("Torch.arange", 5, 0, refused=True)
     yield case("Torch.arange", 0, 5, 0, refused=True)
@@ -61,6 +64,12 @@ def sequences() -> Iterator[Case]:
         yield case("Torch.logspace", -1, 2, n, dtype=torch.float32)
         yield case("Torch.logspace", 0, 3, n, base=2.0, dtype=torch.float32)
     yield case("Torch.linspace", 0, 10, 5, dtype=torch.int64)
+    for n in (1, 2, 3):  # PyTorch's own are wrong from the first full vector on
+        yield case("Torch.linspace", 4.3, -3.9, n, dtype=torch.int64)
+        yield case("Torch.linspace", 0, 3, n, dtype=torch.int32)
+    for n in (1, 2, 5, 9):
+        yield case("Torch.logspace", 0.9, 3.2, n, dtype=torch.int64)
+        yield case("Torch.logspace", 4, 1, n, base=2.5, dtype=torch.int32)
     yield case("Torch.linspace", 0.1, 0.7, steps=7, rtol=1e-6)
     yield case("Torch.linspace", 0, 1, -1, refused=True)
     for args in ((3,), (2, 4), (4, 2), (0,), (0, 3)):

@@ -87,6 +87,11 @@ def sums() -> Iterator[Case]:
         yield case("Torch.addbmm", randn(3, 5), randn(2, 3, 4), randn(2, 4, 5), **kwargs)
         yield case("Torch.baddbmm", randn(2, 3, 5), randn(2, 3, 4), randn(2, 4, 5), **kwargs)
     yield case("Tensor.addmm", randn(5), randn(3, 4), randn(4, 5), beta=0.25)
+    for factors in ({"beta": 0.2, "alpha": 2.9}, {"beta": -2.6, "alpha": 0.6}):  # of integers what is whole
+        yield case("Torch.addmm", ints(0, 9, 3, 5), ints(0, 9, 3, 4), ints(0, 9, 4, 5), **factors)
+        yield case("Torch.addmv", ints(0, 9, 3), ints(0, 9, 3, 4), ints(0, 9, 4), **factors)
+        yield case("Torch.baddbmm", ints(0, 9, 2, 3, 5), ints(0, 9, 2, 3, 4), ints(0, 9, 2, 4, 5), **factors)
+        yield case("Torch.addbmm", ints(0, 9, 3, 5), ints(0, 9, 2, 3, 4), ints(0, 9, 2, 4, 5), **factors)
     yield case("Tensor.addmm_", randn(3, 5), randn(3, 4), randn(4, 5), alpha=-1)
     yield case("Tensor.addmv_", randn(3), randn(3, 4), randn(4))
     yield case("Tensor.addr_", randn(3, 5), randn(3), randn(5))

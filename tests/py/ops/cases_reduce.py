@@ -234,6 +234,11 @@ def distances() -> Iterator[Case]:
     yield case("Aten._pdist_forward", randn(4, 3), 2.0)
     x, y = randn(4, 3).detach(), randn(5, 3).detach()
     yield case("Aten._cdist_backward", randn(4, 5).detach(), x, y, 1.5, torch.cdist(x, y, 1.5))
+    far = torch.cdist(x, y, math.inf)
+    yield case("Aten._cdist_backward", randn(4, 5).detach(), x, y, math.inf, far, ref=lambda g, a, b, p, d: \
+               torch.ops.aten._cdist_backward(g, a, b, p, torch.cdist(a, b, p)))
+    yield case("Aten._cdist_backward", randn(0, 4, 5).detach(), x, randn(0, 5, 3).detach(), 2.0,
+               randn(0, 4, 5).detach())
     yield case("Aten._pdist_backward", randn(6).detach(), x, 1.5, torch.pdist(x, 1.5))
     yield case("Torch.dist", randn(3), randn(3))
     yield case("Torch.dist", fixed([1, 2], grad=True), fixed([1, 2]), differences=False)
@@ -269,6 +274,9 @@ def histograms() -> Iterator[Case]:
     yield case("Torch.histogram", x, fixed([-1, 0, 0.5, 2]))
     yield case("Torch.histogram", x, fixed([-1, 0, 0.5, 2]), weight=uniform(0, 1, 50).detach(), density=True)
     yield case("Torch.histogram", fixed([2, 2]), 3)
+    for edges in ([0, 2, 1], [NAN, 1, 2]):  # torch counts something; what, nobody says
+        with_edges = fixed(edges)
+        yield case("Torch.histogram", x, with_edges, refused=True)
 
 
 def cases() -> Iterator[Case]:

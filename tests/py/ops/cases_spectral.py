@@ -94,6 +94,7 @@ def inverses() -> Iterator[Case]:
         for driver in ("gels", "gelsd", "gelss"):
             yield case("Torch.linalg.lstsq", randn(*a), randn(*b), driver=driver, rtol=1e-8, own_rtol=1e-2)
     yield case("Torch.linalg.lstsq", randn(4, 3), randn(5, 2), refused=True)
+    yield case("Torch.linalg.pinv", randn(3, 4, 4).detach(), hermitian=True, rtol=1e-8, own_rtol=1e-3)
 
 
 def cases() -> Iterator[Case]:

@@ -130,6 +130,9 @@ def activations() -> Iterator[Case]:
     yield case("Functional.elu", randn(4), alpha=0.3, inplace=False)
     yield case("Functional.hardtanh", randn(4), min_val=-0.3, max_val=0.4)
     yield case("Functional.hardtanh", ints(-3, 3, 6), -1, 1, check_own=False)
+    yield case("Functional.hardtanh", randn(6), 0.5, -0.5)  # the upper limit wins
+    yield case("Functional.hardtanh", ints(-3, 4, 9), -1.5, 2.7)
+    yield case("Functional.hardtanh", ints(-3, 4, 9), 0.5, -0.5)
     yield case("Functional.celu", randn(4), 0.0, refused=True)
     yield case("Functional.softshrink", randn(4), -1.0, refused=True)
     for name in "relu_ elu_ selu_ celu_ leaky_relu_ rrelu_ hardtanh_".split():
