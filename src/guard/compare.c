@@ -31,8 +31,7 @@ const char *plumb_fault_name(enum plumb_fault fault)
 /* A pair of tensors under comparison. */
 struct pair {
     const struct plumb_tensor *a, *b;
-    const struct plumb_tensor *noise; /* NULL, or what the terms of each element add up to */
-    double unit;                      /* of the rounding of those terms */
+    const double *noise; /* NULL, or by how much each element may be off besides */
     bool raised;
     double rtol, atol;
     struct plumb_watch_verdict *out;
@@ -112,17 +111,16 @@ static void compare_number(struct pair *p, uint64_t number, double a, double b, 
 
 static void compare_reals(struct pair *p)
 {
-    double a[2 * BLOCK], b[2 * BLOCK], noise[BLOCK] = {0};
+    double a[2 * BLOCK], b[2 * BLOCK];
     const unsigned parts = plumb_dtype_parts(p->a->dtype);
     for (uint64_t first = 0; first < p->a->count; first += BLOCK) {
         const uint64_t left = p->a->count - first;
         const size_t n = left < BLOCK ? (size_t)left : BLOCK;
         plumb_tensor_to_f64(p->a, first, n, a);
         plumb_tensor_to_f64(p->b, first, n, b);
-        if (p->noise)
-            plumb_tensor_to_f64(p->noise, first, n, noise);
         for (size_t k = 0; k < n * parts; k++)
-            compare_number(p, first * parts + k, a[k], b[k], p->unit * noise[k / parts]);
+            compare_number(p, first * parts + k, a[k], b[k],
+                           p->noise ? p->noise[first + k / parts] : 0);
     }
 }
 
@@ -284,19 +282,6 @@ static size_t flatten(const struct plumb_arg *args, size_t n, const struct plumb
     return at;
 }
 
-/* How much of what its terms add up to an output may be off: some roundings of the type that right
- * kernels add up in, which is float32 for the types below it. */
-static void set_noise(struct pair *p, const struct plumb_result *noise, size_t k)
-{
-    enum { ROUNDINGS = 8 };
-    const struct plumb_arg *arg = noise && k < noise->n_outputs ? &noise->outputs[k] : NULL;
-    if (!arg || arg->kind != PLUMB_ARG_TENSOR || !p->a || arg->tensor->count != p->a->count)
-        return;
-    const unsigned bits = plumb_dtype_info(p->a->dtype)->bits / plumb_dtype_parts(p->a->dtype);
-    p->noise = arg->tensor;
-    p->unit = ROUNDINGS * (bits > 32 ? 0x1p-53 : 0x1p-24);
-}
-
 /* A plain number as a tensor of one element; false for what is neither. */
 static bool as_tensor(const struct plumb_arg *arg, struct plumb_tensor *room,
                       const struct plumb_tensor **out)
@@ -321,14 +306,15 @@ static bool as_tensor(const struct plumb_arg *arg, struct plumb_tensor *room,
 }
 
 static enum plumb_code compare_output(struct pair *p, const struct plumb_arg *a,
-                                      const struct plumb_arg *b, const struct plumb_result *noise,
+                                      const struct plumb_arg *b, const struct noise *noise,
                                       struct plumb_error *err)
 {
     struct plumb_tensor rooms[2];
     const bool has_a = as_tensor(a, &rooms[0], &p->a), has_b = as_tensor(b, &rooms[1], &p->b);
     enum plumb_code code = PLUMB_OK;
     if (has_a && has_b) {
-        set_noise(p, noise, p->out->output);
+        const size_t k = p->out->output;
+        p->noise = noise && k < noise->n && noise->counts[k] == p->a->count ? noise->of[k] : NULL;
         code = compare_tensors(p, err);
     } else if (has_a != has_b) {
         struct buf text = {0};
@@ -352,7 +338,7 @@ enum plumb_code plumb_outputs_compare(const struct plumb_arg *outputs, size_t n_
 
 enum plumb_code outputs_compare(const struct plumb_arg *outputs, size_t n_outputs,
                                 const struct plumb_arg *reference, size_t n_reference, bool raised,
-                                double rtol, double atol, const struct plumb_result *noise,
+                                double rtol, double atol, const struct noise *noise,
                                 struct plumb_watch_verdict *out, struct plumb_error *err)
 {
     *out = (struct plumb_watch_verdict){.rtol = rtol, .atol = atol, .max_ulp = NAN};

@@ -87,19 +87,32 @@ const char *op_short_name(const char *name, size_t *length);
 
 /* ---- Comparing (compare.c, noise.c) ---------------------------------------------------------- */
 
-/* plumb_outputs_compare, with room for rounding inside sums: noise holds, for each output, how
- * large a number its terms add up to; NULL for none. */
+/* By how much a right kernel may be off, element by element: of[k] for output k, or NULL. */
+struct noise {
+    size_t n;
+    double **of;
+    double *units;    /* a rounding of that output's arithmetic */
+    uint64_t *counts; /* elements */
+};
+
+/* Of the outputs of a call; in the arena. false when out of memory; an operator that plumb lacks
+ * has none. */
+bool noise_run(const struct plumb_call *call, const struct plumb_arg *outputs, size_t n,
+               struct arena *arena, struct noise *out);
+
+/* plumb_outputs_compare, with room for noise, or NULL for none. */
 enum plumb_code outputs_compare(const struct plumb_arg *outputs, size_t n_outputs,
                                 const struct plumb_arg *reference, size_t n_reference, bool raised,
-                                double rtol, double atol, const struct plumb_result *noise,
+                                double rtol, double atol, const struct noise *noise,
                                 struct plumb_watch_verdict *out, struct plumb_error *err);
 
-/* Whether results of that operator are sums of products, whose terms may cancel. */
-bool noise_is_known(const char *name);
-
-/* The sums of the absolute values of those terms; to be destroyed, and then the arena freed. */
-enum plumb_code noise_run(const struct plumb_call *call, struct arena *arena,
-                          struct plumb_result *out, struct plumb_error *err);
+/* The same, where results that are not close are looked at again with room for noise. labels: as in
+ * plumb_watch_case, or NULL. */
+enum plumb_code call_compare(const struct plumb_call *call, const struct plumb_arg *outputs,
+                             size_t n_outputs, const char *const *labels,
+                             const struct plumb_arg *reference, size_t n_reference, bool raised,
+                             double rtol, double atol, struct plumb_watch_verdict *out,
+                             struct plumb_error *err);
 
 /* ---- The log (log.c) ------------------------------------------------------------------------- */
 

@@ -285,9 +285,8 @@ static enum plumb_code run_device(struct memory *memory, const char *name,
     if (!code)
         code = device->run(device, call, &memory->device, &own);
     if (!code)
-        code = plumb_outputs_compare(memory->device.outputs, memory->device.n_outputs, reference,
-                                     n_reference, raised, facts->rtol, facts->atol, &out->device,
-                                     &own);
+        code = call_compare(call, memory->device.outputs, memory->device.n_outputs, NULL, reference,
+                            n_reference, raised, facts->rtol, facts->atol, &out->device, &own);
     if (code) {
         char text[1024];
         plumb_error_text(&own, text, sizeof text);

@@ -154,6 +154,37 @@ class Free(OnlineCheck):
         self.passes("sum", lambda x: x.flip(0).sum(), torch.cat([c, -c, d]))
         self.fails("FAIL", "sum", lambda x: x.sum() + 50, torch.cat([c, -c]))
 
+    def test_what_rounding_explains(self) -> None:
+        """Stock kernels on data where terms cancel or decisions are near; and the same with faults."""
+        torch.manual_seed(3)
+        x, grad, weight = torch.randn(2000, 64), torch.randn(2000, 64), torch.randn(64) * 100
+        y, mean, rstd = aten.native_layer_norm(x, [64], weight, weight, 1e-5)
+        norm = "native_layer_norm"
+        self.passes(norm, aten.native_layer_norm.default, x, [64], weight, weight, 1e-5)
+        self.fails("output 0", norm, lambda *_: (y * 1.0003, mean, rstd), x, [64], weight, weight,
+                   1e-5)
+        self.fails("output 0", norm, lambda *_: (y + 0.003 * (y.abs() < 1), mean, rstd), x, [64],
+                   weight, weight, 1e-5)
+        args = grad, x, [64], mean, rstd, weight, weight, [True] * 3
+        backward = aten.native_layer_norm_backward
+        dx, dw, db = backward(*args)
+        sequential = (grad * (x - mean) * rstd).cumsum(0)[-1]
+        self.assertGreater(float((dw - sequential).abs().max()), 1e-5)
+        self.passes("native_layer_norm_backward", lambda *_: (dx, sequential, db), *args)
+        self.fails("output 1", "native_layer_norm_backward",
+                   lambda *_: (dx, dw - (grad * (x - mean) * rstd)[7], db), *args)
+        p = torch.randn(50, 100).mul(10).softmax(-1)
+        g = torch.randn(50, 100) * 100
+        right = aten._softmax_backward_data(g, p, -1, torch.float32)
+        name = "_softmax_backward_data"
+        self.passes(name, lambda *_: right, g, p, -1, torch.float32)
+        self.passes(name, lambda *_: p * g - p * (p * g).sum(-1, True), g, p, -1, torch.float32)
+        self.fails("FAIL", name, lambda *_: p * g - p * (p * g)[:, 1:].sum(-1, True), g, p, -1,
+                   torch.float32)
+        tenths = torch.arange(-500, 500) / 8 + 0.005
+        self.passes("round.decimals", aten.round.decimals, tenths, decimals=2)
+        self.fails("FAIL", "round.decimals", lambda x, decimals: aten.round(x), tenths, decimals=2)
+
     def test_half_types_without_inputs(self) -> None:
         half = dict(dtype=torch.bfloat16)
         self.passes("arange.start_step", aten.arange.start_step, 0, 1, 0.1, **half)
