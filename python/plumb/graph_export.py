@@ -14,8 +14,8 @@ from torch import fx, nn
 
 from plumb import _core, tensors
 from plumb.graph_lower import Held, lower
-from plumb.numeric_compare import leaves
 from plumb.numeric_copy import copy_inputs, copy_module, describe
+from plumb.numeric_leaves import PLAIN
 from plumb.numeric_nodes import in_order
 from plumb.numeric_run import split_inputs
 from plumb.numeric_state import deterministic, seed
@@ -35,7 +35,8 @@ def export_graph(module: nn.Module, inputs: Any, path: Union[str, Path]) -> None
     or a module that torch.fx can trace; inputs: as for numeric_check. Raises plumb.Error with all
     that plumb has no operator for."""
     try:
-        graph = module if isinstance(module, fx.GraphModule) else fx.symbolic_trace(module)
+        graph = module if isinstance(module, fx.GraphModule) else \
+            fx.symbolic_trace(copy_module(module, []))  # tracing runs the module's own code
         twin = copy_module(in_order(graph, []), [])
     except Exception as error:
         raise _error(f"torch.fx makes no graph of this module: {describe(error)}") from error
@@ -290,7 +291,8 @@ def leaves_of(value: Any) -> List[Tuple[str, Any]]:
     inside = list(tensors.children(value))
     if inside:
         return [pair for _, item in inside for pair in leaves_of(item)]
-    return list(leaves(value, ""))
+    plain = value is None or tensors.is_tensor(value) or isinstance(value, PLAIN)
+    return [("", value)] if plain else []
 
 
 def _function_name(target: Any) -> Tuple[str, bool]:

@@ -1,10 +1,12 @@
-"""Which of several passes was the first to break the numbers.
+"""Which of several passes break the numbers.
 
-Checks with all passes first. If that fails, the number of passes that still keep the numbers is
-found by halving: for 16 passes in at most 5 runs of the check.
+Each pass is checked alone, what it made against what it was given, with one iteration: two that
+cancel are both found. Tracing is such a pass, when the module was no graph yet. Then all of them
+together, with all iterations. If only that fails, small differences have added up, or it takes
+several iterations: the number of passes that still keep the numbers is found by halving.
 """
 
-from typing import Any, Dict, List, Optional, Sequence
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 import torch
 from torch import fx
@@ -30,11 +32,16 @@ class _PassRaised(Exception):
 
 
 class _Pipeline:
-    """The module after the first k passes; each k is made once, from the nearest below it."""
+    """The module after the first k passes, made from the nearest below it that is still there."""
 
     def __init__(self, before: fx.GraphModule, passes: Sequence[Pass]) -> None:
         self.passes = passes
         self.made: Dict[int, torch.nn.Module] = {0: before}
+
+    def forget(self, count: int) -> None:
+        """A large model should not be there once for every pass."""
+        if count:
+            self.made.pop(count, None)
 
     def after(self, count: int) -> torch.nn.Module:
         if count not in self.made:
@@ -63,56 +70,103 @@ def check_passes(before: torch.nn.Module, passes: Sequence[Pass], inputs: Any,
                  options: Options) -> NumericReport:
     names = [pass_name(one) for one in passes]
     try:
-        graph = before if isinstance(before, fx.GraphModule) else fx.symbolic_trace(before)
+        # Tracing runs the module's own code, which may change it.
+        graph = before if isinstance(before, fx.GraphModule) else \
+            fx.symbolic_trace(copy_module(before, []))
         pipeline = _Pipeline(copy_module(graph, []), passes)
     except Exception as error:
         report = options.report()
         report.passes = names
         report.error = f"the module before could not be traced for the passes: {describe(error)}"
         return report
-    raised: Optional[_PassRaised] = None
-    good_end = len(passes)
-    while True:  # a pass that raises ends the list before itself
+    return _Search(before, pipeline, inputs, options, names).run()
+
+
+class _Search:
+    def __init__(self, before: torch.nn.Module, pipeline: _Pipeline, inputs: Any, options: Options,
+                 names: List[str]) -> None:
+        self.before, self.pipeline = before, pipeline
+        self.inputs, self.options, self.names = inputs, options, names
+        self.checked: List[Tuple[int, bool]] = []
+        self.bad: List[int] = []
+
+    def run(self) -> NumericReport:
+        count = len(self.names)
+        raised: Optional[_PassRaised] = None
+        traced = self._traced()
         try:
-            pipeline.after(good_end)
-            break
-        except _PassRaised as error:
-            raised = error
-            good_end = error.index
+            alone = self._each(count)
+        except _PassRaised as error:  # it ends the list before itself
+            raised, count, alone = error, error.index, self.alone
         except Exception as error:
-            report = options.report()
-            report.passes = names
+            report = self.options.report()
+            report.passes = self.names
             report.error = f"the result of a pass cannot be copied: {describe(error)}"
             return report
-    report = _bisect(graph, pipeline, good_end, inputs, options)
-    report.passes = names
-    if raised is not None:
-        report.raised = raised.index
-        report.notes.insert(0, f"the pass {names[raised.index]} (number {raised.index + 1} of "
-                               f"{len(names)}) raised {raised}")
-    return report
-
-
-def _bisect(graph: torch.nn.Module, pipeline: _Pipeline, count: int, inputs: Any,
-            options: Options) -> NumericReport:
-    checked: List[Any] = []
-
-    def check(k: int) -> NumericReport:
-        report = check_pair(graph, pipeline.after(k), inputs, options)
-        checked.append((k, bool(report)))
+        report = self._together(count, alone, traced)
+        report.passes, report.bad_passes = self.names, self.bad
+        report.runs, report.checked = len(self.checked), self.checked
+        if raised is not None:
+            report.raised = raised.index
+            report.notes.insert(0, f"the pass {self.names[raised.index]} (number "
+                                   f"{raised.index + 1} of {len(self.names)}) raised {raised}")
         return report
 
-    worst = check(count)
-    if count and not worst and worst.failed_side != "before":
-        good, bad = 0, count  # without passes nothing can have changed
+    def _traced(self) -> Optional[NumericReport]:
+        """What tracing itself has changed, if it has."""
+        if isinstance(self.before, fx.GraphModule):
+            return None
+        report = check_pair(self.before, self.pipeline.after(0), self.inputs, self.options.once())
+        return None if report or report.failed_side == "before" else report
+
+    def _each(self, count: int) -> Optional[NumericReport]:
+        """Every pass alone. The report of the first that breaks the numbers."""
+        self.alone: Optional[NumericReport] = None
+        for k in range(1, count + 1):
+            given = self.pipeline.after(k - 1)
+            report = check_pair(given, self.pipeline.after(k), self.inputs, self.options.once())
+            if k > 1:
+                self.pipeline.forget(k - 1)
+            if report.failed_side == "before":
+                continue  # the module could not be run, or an earlier pass broke it
+            if not report:
+                self.bad.append(k - 1)
+                self.alone = self.alone or report
+        return self.alone
+
+    def _check(self, k: int) -> NumericReport:
+        report = check_pair(self.before, self.pipeline.after(k), self.inputs, self.options)
+        self.checked.append((k, bool(report)))
+        return report
+
+    def _together(self, count: int, alone: Optional[NumericReport],
+                  traced: Optional[NumericReport]) -> NumericReport:
+        if traced is not None:
+            traced.traced = False
+            traced.bad_pass = self.bad[0] if self.bad else None
+            return traced
+        worst = self._check(self.bad[0] + 1 if self.bad else count)
+        if alone is not None:
+            worst = alone if worst else worst  # what came before it had hidden it
+            worst.bad_pass = self.bad[0]
+        elif count and not worst and worst.failed_side != "before":
+            worst = self._halve(count, worst)
+        return worst
+
+    def _halve(self, count: int, worst: NumericReport) -> NumericReport:
+        good, bad = 0, count
+        if not isinstance(self.before, fx.GraphModule):
+            report = self._check(0)
+            if not report:
+                report.traced = False
+                return report
         while bad - good > 1:
             middle = (good + bad) // 2
-            report = check(middle)
+            report = self._check(middle)
             if report:
                 good = middle
             else:
                 bad, worst = middle, report
         worst.bad_pass = bad - 1
-    worst.runs = len(checked)
-    worst.checked = checked
-    return worst
+        self.bad = [bad - 1]
+        return worst

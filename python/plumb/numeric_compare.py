@@ -1,26 +1,14 @@
 """Pairs of values, and the rows that they give."""
 
-import math
-from typing import Any, Dict, Iterator, Mapping, Set, Tuple
+import cmath
+from typing import Any, Dict, Mapping, Optional, Set
 
 import torch
 
 from plumb import _core, tensors
 from plumb.numeric_copy import describe
+from plumb.numeric_leaves import Unknown
 from plumb.numeric_report import NumericReport, NumericRow
-
-_PLAIN = (bool, int, float, complex, str, bytes)
-
-
-def leaves(value: Any, path: str, depth: int = tensors.MAX_DEPTH) -> Iterator[Tuple[str, Any]]:
-    """(path, value) of tensors, numbers, texts and None in nested containers, in their order. What
-    is none of these is left out."""
-    if value is None or tensors.is_tensor(value) or isinstance(value, _PLAIN):
-        yield path, value
-    elif depth:
-        for name, item in tensors.children(value):
-            yield from leaves(item, f"{path}.{name}", depth - 1)
-
 
 class Comparer:
     """Adds rows to a report: allclose with rtol = atol = precision, NaN equal to NaN."""
@@ -56,28 +44,48 @@ class Comparer:
             self.note(f"{kind} {name} is there {where}")
 
     def pair(self, iteration: int, kind: str, name: str, before: Any, after: Any) -> None:
-        if before is None or after is None:
-            if before is not after:
-                side = "before" if before is not None else "after"
-                self.note(f"{kind} {name} is there only {side}; skipped")
+        if before is None and after is None:
             return
-        if tensors.is_tensor(before) and tensors.is_tensor(after):
+        if before is None or after is None:
+            self._add(iteration, kind, name, "", "", {}, False,
+                      "None before" if before is None else "None after")
+        elif tensors.is_tensor(before) and tensors.is_tensor(after):
             self._tensors(iteration, kind, name, before, after)
         else:
+            self._values(iteration, kind, name, before, after)
+
+    def _values(self, iteration: int, kind: str, name: str, before: Any, after: Any) -> None:
+        types = either(type(before).__name__, type(after).__name__)
+        unknown = next((leaf for leaf in (before, after) if isinstance(leaf, Unknown)), None)
+        if unknown is not None:
+            self._skip(iteration, kind, name, "", "", unknown.why)
+            return
+        try:
             same = self._same_value(before, after)
-            types = either(type(before).__name__, type(after).__name__)
+        except Exception as error:
+            self._skip(iteration, kind, name, types, "", describe(error))
+            return
+        if same is None:
+            self._skip(iteration, kind, name, types, "",
+                       f"a {type(before).__name__} says nothing of what it holds")
+        else:
             self._add(iteration, kind, name, types, "", {}, same,
                       "" if same else f"{_short(before)} became {_short(after)}")
 
-    def _same_value(self, before: Any, after: Any) -> bool:
+    def _same_value(self, before: Any, after: Any) -> Optional[bool]:
+        """None where nobody can tell."""
+        if before is after:
+            return True
         if type(before) is not type(after):
             return False
-        if not isinstance(before, float):
-            return bool(before == after)
-        if math.isnan(before) or math.isnan(after):
-            return math.isnan(before) and math.isnan(after)
-        return math.isclose(before, after, rel_tol=self.report.precision,
-                            abs_tol=self.report.precision)
+        if isinstance(before, (float, complex)):
+            if cmath.isnan(before) or cmath.isnan(after):
+                return cmath.isnan(before) and cmath.isnan(after)
+            return cmath.isclose(before, after, rel_tol=self.report.precision,
+                                 abs_tol=self.report.precision)
+        if type(before).__eq__ is object.__eq__ or callable(before):
+            return None  # by default a thing is equal to itself alone
+        return bool(before == after)
 
     def _tensors(self, iteration: int, kind: str, name: str, before: Any, after: Any) -> None:
         dtype = either(_dtype(before), _dtype(after))
@@ -95,7 +103,7 @@ class Comparer:
                 # NaN on both sides is suspicious to a standard, and equal here; the row says so.
                 equal, reason = verdict != "fail", "" if verdict == "pass" else rule
             except Exception as error:
-                self.note(f"{kind} {name} was not compared: {describe(error)}")
+                self._skip(iteration, kind, name, dtype, shape, describe(error))
                 return
             if _dtype(before) != _dtype(after):
                 equal, reason = False, "the type changed"
@@ -105,6 +113,12 @@ class Comparer:
              metrics: Dict[str, Any], equal: bool, reason: str) -> None:
         self.report.rows.append(
             NumericRow(iteration, kind, name, dtype, shape, metrics, equal, reason))
+
+    def _skip(self, iteration: int, kind: str, name: str, dtype: str, shape: str,
+              why: str) -> None:
+        """What was not compared is not equal either."""
+        self.report.rows.append(
+            NumericRow(iteration, kind, name, dtype, shape, {}, False, why, False))
 
 
 def either(before: str, after: str) -> str:

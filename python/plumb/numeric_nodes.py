@@ -5,8 +5,9 @@ from typing import Any, Dict, List, Tuple
 import torch
 from torch import fx
 
-from plumb.numeric_compare import Comparer, leaves
-from plumb.numeric_copy import copy_inputs, describe
+from plumb.numeric_compare import Comparer
+from plumb.numeric_copy import describe
+from plumb.numeric_leaves import named_leaves
 
 
 def in_order(module: torch.nn.Module, notes: List[str]) -> torch.nn.Module:
@@ -72,17 +73,17 @@ class _Recorder(fx.Interpreter):
     def run_node(self, n: fx.Node) -> Any:
         result = super().run_node(n)
         if n.op not in ("placeholder", "get_attr", "output"):
-            self.seen[n.name] = copy_inputs(_detached(result))
+            self.seen[n.name] = _snapshot(result)
         return result
 
 
-def _detached(value: Any) -> Any:
+def _snapshot(value: Any) -> Any:
     if isinstance(value, torch.Tensor):
-        return value.detach()
-    if type(value) in (list, tuple):
-        return type(value)(_detached(item) for item in value)
+        return value.detach().clone()
+    if isinstance(value, (list, tuple)):
+        return [_snapshot(item) for item in value]
     if type(value) is dict:
-        return {key: _detached(item) for key, item in value.items()}
+        return {key: _snapshot(item) for key, item in value.items()}
     return value
 
 
@@ -102,8 +103,12 @@ def compare_nodes(comparer: Comparer, before: Dict[str, Any], after: Dict[str, A
     for name, value in before.items():
         if name not in after:
             continue
-        ours, theirs = dict(leaves(value, name)), dict(leaves(after[name], name))
-        comparer.pairs(iteration, "node", ours, theirs)
+        comparer.pairs(iteration, "node", named_leaves(value, name, iterators=False),
+                       named_leaves(after[name], name, iterators=False))
+    unknown = [row for row in report.rows[start:] if not row.compared]
+    for row in unknown:  # outputs decide; a node on the way there may be anything
+        comparer.note(f"node {row.name} was not compared: {row.reason}")
+    report.rows[start:] = [row for row in report.rows[start:] if row.compared]
     failed = next((row for row in report.rows[start:] if not row.equal), None)
     if failed is not None and report.first_node is None:
         report.first_node = failed.name

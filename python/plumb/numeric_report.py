@@ -13,7 +13,8 @@ METRICS = tuple(TITLES)
 
 
 class NumericRow(NamedTuple):
-    """One pair. kind: parameter, buffer, node, output, gradient or "parameter after step"."""
+    """One pair. kind: parameter, buffer, node, output, input (as the run left it), gradient (of the
+    first output's sum), "gradient of all outputs" or "parameter after step"."""
     iteration: int
     kind: str
     name: str
@@ -22,10 +23,15 @@ class NumericRow(NamedTuple):
     metrics: Dict[str, Any]  # empty where there was nothing to measure
     equal: bool
     reason: str  # why not; or what is odd all the same
+    compared: bool = True  # false: nobody can tell, which is not equal either
 
     @property
     def verdict(self) -> str:
-        return "PASS" if self.equal else "FAIL"
+        return "NOT COMPARED" if not self.compared else "PASS" if self.equal else "FAIL"
+
+    @property
+    def severity(self) -> int:
+        return 0 if self.equal else 2 if self.compared else 1
 
 
 class NumericReport:
@@ -42,6 +48,8 @@ class NumericReport:
         self.runs = 1  # of the check; more when passes were bisected
         self.passes: List[str] = []  # the names of the passes, where there were any
         self.bad_pass: Optional[int] = None  # the first that broke the numbers, from 0
+        self.bad_passes: List[int] = []  # all that do, also such as cancel each other
+        self.traced = True  # false: tracing the module, before any pass, changed the numbers
         self.raised: Optional[int] = None  # the pass that raised, from 0
         self.checked: List[Tuple[int, bool]] = []  # (how many passes, whether still equal)
 
@@ -82,7 +90,7 @@ class NumericReport:
         for row in rows:
             values = [row.metrics.get(name) for name in metrics]
             table.add([row.iteration, row.kind, row.name, row.dtype, row.shape, *values,
-                       row.verdict, row.reason], 0 if row.equal else 2)
+                       row.verdict, row.reason], row.severity)
         return table
 
     def save(self, path: str) -> None:
@@ -100,24 +108,37 @@ class NumericReport:
             rows.sort(key=lambda row: row.equal)  # stable: what failed comes first
         return rows[:MOST_LINES]
 
+    def _verdict(self, first: NumericRow) -> str:
+        failed = sum(row.compared for row in self.failures)
+        unknown = len(self.failures) - failed
+        word = f"DIFFERENT: {failed} of {len(self.rows)} comparisons failed" if failed else \
+            f"NOT COMPARED: {unknown} of {len(self.rows)} comparisons could not be made"
+        if failed and unknown:
+            word += f", {unknown} could not be made"
+        return (f"{word}; first: {first.kind} {first.name} in iteration {first.iteration}: "
+                f"{first.reason}")
+
     def summary(self) -> str:
         """A few lines without the table."""
         lines = []
         first = next(self._failed(), None)
+        first = next((row for row in self._failed() if row.compared), first)
         if self.error is not None:
             lines.append(f"NOT CHECKED: {self.error}")
         elif first is not None:
-            lines.append(f"DIFFERENT: {len(self.failures)} of {len(self.rows)} comparisons failed; "
-                         f"first: {first.kind} {first.name} in iteration {first.iteration}: "
-                         f"{first.reason}")
+            lines.append(self._verdict(first))
         elif self.raised is None:
             lines.append(f"EQUAL: {len(self.rows)} comparisons in {self.num_iterations} "
                          f"iteration{'s' * (self.num_iterations != 1)}, all within "
                          f"{self.precision:g}")
+        if not self.traced:
+            lines.append("tracing itself, before any pass, changed the numbers")
         if self.bad_pass is not None:
             lines.append(f"first pass that broke the numbers: {self.bad_pass_name} (number "
                          f"{self.bad_pass + 1} of {len(self.passes)}; "
                          f"{self.runs} run{'s' * (self.runs != 1)} of the check)")
+            lines += [f"another pass that broke the numbers: {self.passes[k]} (number {k + 1})"
+                      for k in self.bad_passes if k != self.bad_pass]
         elif self.passes and self.error is None:
             good = len(self.passes) if self.raised is None else self.raised
             lines.append(f"{good} of {len(self.passes)} passes keep the numbers")

@@ -1,20 +1,24 @@
 """The check of a module before a transformation against the same after it."""
 
+import copy
 import warnings
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Union
 
 import torch
 from torch import fx
 
-from plumb.numeric_compare import Comparer, leaves
+from plumb.numeric_compare import Comparer
 from plumb.numeric_copy import copy_inputs, copy_module, describe
+from plumb.numeric_leaves import named_leaves
+from plumb.numeric_names import named, renamed
 from plumb.numeric_nodes import compare_nodes, in_order, lint, record_nodes
 from plumb.numeric_report import NumericReport
-from plumb.numeric_state import deterministic, seed
+from plumb.numeric_state import SEED, deterministic, seed
 
 LEARNING_RATE = 0.01
-KINDS = ("parameter", "buffer", "output", "gradient", "step")
+KINDS = ("parameter", "buffer", "output", "input", "gradient", "step")
 STEP = "parameter after step"
+ALL = "gradient of all outputs"
 
 Pass = Callable[[fx.GraphModule], Any]
 
@@ -23,13 +27,14 @@ def numeric_check(before: torch.nn.Module, after: Union[torch.nn.Module, Sequenc
                   inputs: Any, num_iterations: int = 10, precision: float = 1e-4,
                   requires_optimizer: bool = True, *, compare: Sequence[str] = KINDS,
                   follow: Optional[bool] = None) -> NumericReport:
-    """Whether a transformation kept the numbers: parameters, outputs, gradients, and the parameters
-    after a step of SGD, over several iterations, both sides from the same seeds.
+    """Whether a transformation kept the numbers: parameters, outputs, inputs (which a run may
+    change), gradients, and the parameters after a step of SGD, over several iterations, both sides
+    from the same seeds.
 
     inputs: the arguments; a lone tensor is one argument, a dict is keyword arguments.
     after: the transformed module, or a list of passes (each changes a GraphModule in place or
-        returns one): the report then names the first that broke the numbers, found by bisection.
-    compare: what is compared, of parameter, buffer, output, gradient and step.
+        returns one): the report then names those that break the numbers.
+    compare: what is compared, of parameter, buffer, output, input, gradient and step.
     follow: compare intermediate nodes of two graph modules that kept their names. None: only to
         name the first that differs, once something does.
 
@@ -56,6 +61,13 @@ class Options:
         self.precision = float(precision)
         self.kinds = set(compare) - (set() if requires_optimizer else {"step"})
         self.follow = follow
+        self.free = True
+
+    def once(self) -> "Options":
+        """The same with a single iteration, for one of many checks."""
+        twin = copy.copy(self)
+        twin.num_iterations, twin.follow, twin.free = 1, None, False
+        return twin
 
     def report(self) -> NumericReport:
         return NumericReport(self.num_iterations, self.precision)
@@ -75,7 +87,7 @@ def check_pair(before: torch.nn.Module, after: torch.nn.Module, inputs: Any,
     try:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            with deterministic():
+            with deterministic(options.free):
                 _Check(before, after, inputs, options, report).run()
         _tell_warnings(caught, report)
     except Exception as error:
@@ -104,6 +116,7 @@ class _Side:
 
     def __init__(self, name: str, module: torch.nn.Module, notes: List[str]) -> None:
         self.name = name
+        self.notes = notes
         if not isinstance(module, torch.nn.Module):
             raise _Failed(name, "is no torch.nn.Module", TypeError(type(module).__name__))
         try:
@@ -112,41 +125,65 @@ class _Side:
             raise _Failed(name, "cannot be copied, without which it would not be left alone",
                           error) from error
         lint(self.module, notes)
+        self.names: Dict[str, str] = {}  # of parameters and buffers, to those of the other side
         self.outputs: Dict[str, Any] = {}
-        self.arguments: Dict[str, Any] = {}
+        self.arguments: Dict[str, Any] = {}  # as the run left them
 
     def run(self, inputs: Any) -> None:
-        args, kwargs = split_inputs(copy_inputs(inputs))
-        self.arguments = dict(leaves((args, kwargs) if kwargs else args, "input"))
+        args, kwargs = split_inputs(copy_inputs(inputs, self.notes))
+        given = (args, kwargs) if kwargs else args
+        self.leaves = named_leaves(given, "input", iterators=False)
         self.module.zero_grad(set_to_none=True)
         seed()
         try:
             result = self.module(*args, **kwargs)
+            if torch.is_tensor(result) or result is None:
+                result = (result,)
+            self.outputs = named_leaves(result, "output")
         except Exception as error:
             raise _Failed(self.name, "could not be run", error) from error
-        if not isinstance(result, (tuple, list)):
-            single = torch.is_tensor(result) or result is None
-            result = (result,) if single else result
-        self.outputs = dict(leaves(result, "output"))
+        self.arguments = named_leaves(given, "input", iterators=False)
+
+    def _named(self, items: Any) -> Dict[str, torch.Tensor]:
+        return {self.names.get(name, name): value for name, value in named(items).items()}
 
     def parameters(self) -> Dict[str, torch.Tensor]:
-        return {name: parameter.detach() for name, parameter in self.module.named_parameters()}
+        return {name: value.detach()
+                for name, value in self._named(self.module.named_parameters()).items()}
 
     def buffers(self) -> Dict[str, torch.Tensor]:
-        return {name: buffer.detach() for name, buffer in self.module.named_buffers()}
+        return {name: value.detach()
+                for name, value in self._named(self.module.named_buffers()).items()}
 
-    def gradients(self) -> Dict[str, Optional[torch.Tensor]]:
-        found = {name: value.grad for name, value in self.module.named_parameters()}
-        for name, value in self.arguments.items():
-            if torch.is_tensor(value) and value.requires_grad:
-                found[name] = value.grad
+    def followed(self) -> Dict[str, torch.Tensor]:
+        """What has gradients: parameters, and the inputs that ask for them."""
+        found = self._named(self.module.named_parameters())
+        found.update({name: value for name, value in self.leaves.items()
+                      if torch.is_tensor(value) and value.requires_grad})
         return found
 
-    def first_differentiable(self) -> Optional[str]:
-        for name, value in self.outputs.items():
-            if torch.is_tensor(value) and value.grad_fn is not None:
-                return name
-        return None
+    def gradients(self) -> Dict[str, Optional[torch.Tensor]]:
+        return {name: value.grad for name, value in self.followed().items()}
+
+    def differentiable(self) -> List[str]:
+        return [name for name, value in self.outputs.items()
+                if torch.is_tensor(value) and value.requires_grad]
+
+    def gradients_of(self, cotangents: Dict[str, torch.Tensor]
+                     ) -> Dict[str, Optional[torch.Tensor]]:
+        """Those of the outputs, each weighted by its cotangent. The gradients that are there stay.
+        By backward(): checkpointed modules refuse torch.autograd.grad."""
+        followed = self.followed()
+        kept = {name: value.grad for name, value in followed.items()}
+        for value in followed.values():
+            value.grad = None
+        try:
+            torch.autograd.backward([self.outputs[name] for name in cotangents],
+                                    list(cotangents.values()), retain_graph=True)
+            return self.gradients()
+        finally:
+            for name, value in followed.items():
+                value.grad = kept[name]
 
     def backward(self, output: str) -> None:
         value = self.outputs[output]
@@ -173,6 +210,7 @@ class _Check:
         try:
             self.before = _Side("before", self.given[0], self.report.notes)
             self.after = _Side("after", self.given[1], self.report.notes)
+            self._name()
             if self.options.follow:
                 self._follow(keep_rows=True)
             for iteration in range(self.options.num_iterations):
@@ -195,38 +233,83 @@ class _Check:
             pairs(iteration, "buffer", self.before.buffers(), self.after.buffers(), False)
         if "output" in kinds:
             pairs(iteration, "output", self.before.outputs, self.after.outputs)
+        if "input" in kinds:
+            pairs(iteration, "input", self.before.arguments, self.after.arguments)
         if "gradient" in kinds or "step" in kinds:
             self._backward(iteration)
         if "gradient" in kinds:
             pairs(iteration, "gradient", self.before.gradients(), self.after.gradients())
+            self._backward_of_all(iteration)
         if "step" in kinds:
             self.before.step()
             self.after.step()
             pairs(iteration, STEP, self.before.parameters(), self.after.parameters())
 
+    def _name(self) -> None:
+        """Parameters that another name has after: found in the originals, which passes share."""
+        for kind in ("parameters", "buffers"):
+            before, after = (named(getattr(module, f"named_{kind}")()) for module in self.given)
+            names = renamed(before, after)
+            self.after.names.update(names)
+            for name, original in names.items():
+                self.comparer.note(f"{kind[:-1]} {original} is called {name} after")
+
     def _backward(self, iteration: int) -> None:
-        """From the first output of both; one without a gradient is told, and the next is taken. A
-        gradient that only one side can have is a difference."""
-        outputs = [side.first_differentiable() for side in (self.before, self.after)]
-        if outputs == [None, None]:
+        """From the sum of the first output of both; one without a gradient is told, and the next is
+        taken. A gradient that only one side can have is a difference."""
+        before, after = self.before.differentiable(), self.after.differentiable()
+        if not before and not after:
             self.comparer.note("no gradients were compared: no output has a grad_fn")
             return
-        if outputs[0] != outputs[1]:
-            told = ["no output" if name is None else name for name in outputs]
-            self.comparer.note(f"what has a grad_fn first is {told[0]} before and {told[1]} after")
-            if "gradient" in self.options.kinds:
-                lone = [{name: None} if name is not None else {} for name in outputs]
-                self.comparer.pairs(iteration, "gradient", lone[0], lone[1])
-        first = next(iter(self.before.outputs))
-        if outputs[0] == outputs[1] != first:
-            self.comparer.note(f"{first} has no grad_fn; gradients are those of {outputs[0]}")
-        for side, output in zip((self.before, self.after), outputs):
+        both = [name for name in before if name in after]
+        if "gradient" in self.options.kinds:
+            lone = [{name: None for name in names if name not in both and name in other.outputs}
+                    for names, other in ((before, self.after), (after, self.before))]
+            self.comparer.pairs(iteration, "gradient", *lone)
+        first = next(iter(self.before.outputs), None)
+        for side, names in ((self.before, before), (self.after, after)):
+            output = next(iter(both or names), None)
             if output is None:
+                self.comparer.note(f"no output has a grad_fn {side.name}")
                 continue
+            if output != first:
+                self.comparer.note(f"{first} has no grad_fn; gradients are those of {output}")
             try:
                 side.backward(output)
             except Exception as error:
                 raise _Failed(side.name, "has no backward", error) from error
+
+    def _backward_of_all(self, iteration: int) -> None:
+        """From all outputs at once, with cotangents drawn at random: the sum of a softmax, or of
+        anything else that is normalised, has no gradient at all."""
+        drawn = self._cotangents(iteration)
+        if not drawn:
+            return
+        found, errors = [], []
+        for side in (self.before, self.after):
+            try:
+                found.append(side.gradients_of({
+                    name: value.to(side.outputs[name].device) for name, value in drawn.items()}))
+            except Exception as error:
+                errors.append(_Failed(side.name, "has no second backward", error))
+        if len(errors) == 1:
+            raise errors[0]
+        if errors:
+            self.comparer.note(f"gradients of all outputs were not compared: {errors[0]}")
+        else:
+            self.comparer.pairs(iteration, ALL, found[0], found[1])
+
+    def _cotangents(self, iteration: int) -> Dict[str, torch.Tensor]:
+        generator = torch.Generator().manual_seed(SEED + iteration)
+        drawn: Dict[str, torch.Tensor] = {}
+        after = set(self.after.differentiable())
+        for name in (name for name in self.before.differentiable() if name in after):
+            ours, theirs = self.before.outputs[name], self.after.outputs[name]
+            if (ours.shape, ours.dtype) == (theirs.shape, theirs.dtype) and \
+                    ours.layout is theirs.layout is torch.strided:
+                wide = torch.complex128 if ours.is_complex() else torch.float64
+                drawn[name] = torch.randn(ours.shape, dtype=wide, generator=generator)
+        return {name: value.to(self.before.outputs[name].dtype) for name, value in drawn.items()}
 
     def _follow(self, keep_rows: bool) -> None:
         """Fresh copies: training has moved on in those of the check."""

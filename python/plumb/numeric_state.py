@@ -86,16 +86,17 @@ def _set_anomaly(on: bool, check_nan: bool) -> None:
 
 
 @contextlib.contextmanager
-def deterministic() -> Iterator[None]:
-    """Deterministic algorithms and anomaly detection on, gradients allowed; all as it was on
-    leaving, whatever happens inside. An operator without a deterministic form warns. NaN in a
-    backward is a value to compare, not an anomaly."""
+def deterministic(free: bool = True) -> Iterator[None]:
+    """Caches freed, deterministic algorithms and anomaly detection on, gradients allowed; all as it
+    was on leaving, whatever happens inside. An operator without a deterministic form warns. NaN in
+    a backward is a value to compare, not an anomaly."""
     undo = _keep_generators() + _keep_flags()
     try:
         os.environ[WORKSPACE] = ":4096:8"
         torch.use_deterministic_algorithms(True, warn_only=True)
         _set_anomaly(True, False)
-        free_caches()
+        if free:
+            free_caches()
         with torch.inference_mode(False), torch.enable_grad():
             yield
     finally:
