@@ -198,6 +198,62 @@ static void close_file(struct queue *queue, const struct queue_job *job)
         forget_file(queue, file);
 }
 
+static void sync_file(struct queue *queue, const struct queue_job *job)
+{
+    struct h5_file *file = find_file(queue, job->file);
+    struct plumb_error err;
+    if (!file || !file->writer || !plumb_writer_sync(file->writer, &err))
+        return;
+    note_error(queue, file->path, &err);
+    plumb_writer_abort(file->writer);
+    file->writer = NULL;
+}
+
+/* -- JSON files -------------------------------------------------------------------------------- */
+
+static bool put_at(int fd, const char *bytes, size_t size, off_t at)
+{
+    while (size) {
+        const ssize_t n = pwrite(fd, bytes, size, at);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return false;
+        bytes += n;
+        at += n;
+        size -= (size_t)n;
+    }
+    return true;
+}
+
+/* Puts an entry where the end of the file is, and the end behind it: the file is whole before and
+ * after, and as it was when there is no room. */
+static void add_entry(struct queue *queue, const struct queue_job *job)
+{
+    static const char end[] = QUEUE_ENTRY_END;
+    const size_t end_length = sizeof end - 1, length = strlen(job->name);
+    const int fd = (int)job->file;
+    const off_t at = lseek(fd, 0, SEEK_END) - (off_t)end_length;
+    char *text = malloc(length + end_length + 2);
+    int error = at < job->step ? EIO : !text ? ENOMEM : 0;
+    if (!error) {
+        const int size = snprintf(text, length + end_length + 2, "%s%s%s",
+                                  at > job->step ? "," : "", job->name, end);
+        if (!put_at(fd, text, (size_t)size, at)) {
+            error = errno ? errno : EIO;
+            /* There was room for this much. */
+            if (put_at(fd, end, end_length, at) && ftruncate(fd, at + (off_t)end_length) != 0)
+                error = errno;
+        }
+    }
+    free(text);
+    if (error) {
+        char name[160];
+        snprintf(name, sizeof name, "%.*s", (int)strcspn(job->name + 1, "{[") + 1, job->name);
+        note(queue, name, strerror(error));
+    }
+}
+
 static void run_job(struct queue *queue, const struct queue_job *job)
 {
     struct plumb_error err;
@@ -213,8 +269,14 @@ static void run_job(struct queue *queue, const struct queue_job *job)
     case QUEUE_ADD:
         add_to_file(queue, job);
         break;
+    case QUEUE_SYNC:
+        sync_file(queue, job);
+        break;
     case QUEUE_CLOSE:
         close_file(queue, job);
+        break;
+    case QUEUE_ENTRY:
+        add_entry(queue, job);
         break;
     }
     pthread_mutex_unlock(&queue->work);
@@ -362,8 +424,9 @@ static bool has_thread(struct queue *queue)
 bool queue_put(struct queue *queue, const struct queue_job *job, int milliseconds)
 {
     const struct timespec until = after(milliseconds);
-    const uint64_t size =
-        sizeof(struct waiting) + (job->tensor ? plumb_tensor_bytes(job->tensor) : 0);
+    const uint64_t size = sizeof(struct waiting) +
+                          (job->tensor ? plumb_tensor_bytes(job->tensor) : 0) +
+                          (job->kind == QUEUE_ENTRY ? strlen(job->name) : 0);
     /* What has no tensor always finds a place: a budget of nothing must not reorder files. */
     if (has_thread(queue) && (size <= queue->budget || !job->tensor)) {
         if (!take_room(queue, size, &until))

@@ -10,14 +10,17 @@
 
 #include <sys/types.h>
 
-enum queue_kind { QUEUE_SAVE, QUEUE_OPEN, QUEUE_ADD, QUEUE_CLOSE };
+enum queue_kind { QUEUE_SAVE, QUEUE_OPEN, QUEUE_ADD, QUEUE_SYNC, QUEUE_CLOSE, QUEUE_ENTRY };
+
+/* What the JSON files of entries end in; capture/dump.py begins them. */
+#define QUEUE_ENTRY_END "\n }\n}"
 
 struct queue_job {
     enum queue_kind kind;
-    char *name;                        /* path of save and open, tensor's name of add; malloc'd */
-    int64_t file;                      /* open, add, close: the number of the H5 file */
-    int64_t step;                      /* add */
-    int64_t call;                      /* add: which call of the module, or -1 */
+    char *name;   /* path of save and open, tensor's name of add, text of entry; malloc'd */
+    int64_t file; /* open, add, sync, close: the number of the H5 file; entry: a descriptor */
+    int64_t step; /* add; entry: where the first one begins */
+    int64_t call; /* add: which call of the module, or -1 */
     int64_t global_rank, local_rank;   /* open */
     const struct plumb_tensor *tensor; /* save, add */
 };

@@ -179,6 +179,25 @@ static PyObject *writer_close_h5(PyObject *object, PyObject *file)
     return put(object, &job);
 }
 
+static PyObject *writer_sync_h5(PyObject *object, PyObject *file)
+{
+    struct queue_job job = {.kind = QUEUE_SYNC};
+    if (!core_int64(file, "file", &job.file))
+        return NULL;
+    return put(object, &job);
+}
+
+static PyObject *writer_add_entry(PyObject *object, PyObject *args)
+{
+    PyObject *file, *first, *text;
+    struct queue_job job = {.kind = QUEUE_ENTRY};
+    if (!PyArg_ParseTuple(args, "OOO:add_entry", &file, &first, &text) ||
+        !core_int64(file, "file", &job.file) || !core_int64(first, "first", &job.step) ||
+        !(job.name = core_text(text, "text")))
+        return NULL;
+    return put(object, &job);
+}
+
 static PyObject *writer_flush(PyObject *object, PyObject *unused)
 {
     (void)unused;
@@ -240,7 +259,9 @@ int core_add_writer(PyObject *module)
         {"open_h5", (PyCFunction)(void (*)(void))writer_open_h5, METH_VARARGS | METH_KEYWORDS,
          "open_h5(path, global_rank=-1, local_rank=-1): a module dump; its number."},
         {"add_h5", writer_add_h5, METH_VARARGS, "add_h5(file, name, step, tensor, call=-1)."},
+        {"sync_h5", writer_sync_h5, METH_O, "sync_h5(file): whole and under its name from now."},
         {"close_h5", writer_close_h5, METH_O, "close_h5(file)."},
+        {"add_entry", writer_add_entry, METH_VARARGS, "add_entry(descriptor, first, text)."},
         {"flush", writer_flush, METH_NOARGS, "Returns when nothing waits."},
         {"close", writer_close, METH_NOARGS, "Flushes, closes every file, ends the thread."},
         {"errors", writer_errors, METH_NOARGS,

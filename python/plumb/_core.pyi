@@ -112,7 +112,14 @@ class Writer:
     def add_h5(self, file: int, name: str, step: int, tensor: Tensor, call: int = -1, /) -> None:
         """step -1: none. A name that is there already is refused, the file goes on. call: which
         one of its module the tensor is of, from 0."""
+    def sync_h5(self, file: int) -> None:
+        """What was added is in a whole file under its name, and stays there whatever becomes of this
+        process. Without it the file appears when it is closed."""
     def close_h5(self, file: int) -> None: ...
+    def add_entry(self, descriptor: int, first: int, text: str) -> None:
+        """Puts text (the line of an entry) before the end of a JSON file, newline, space, brace,
+        newline, brace, once all that was handed in before is written. first: where the first entry
+        begins; the others get a comma."""
     def flush(self) -> None:
         """Returns when nothing waits."""
     def close(self) -> None:

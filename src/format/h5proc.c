@@ -52,8 +52,8 @@ enum plumb_code h5proc_start(struct h5proc *proc, const char *const arguments[],
     if (code)
         return code;
 
-    const char *argv[6] = {helper};
-    for (int i = 0; i < 4 && arguments[i]; i++)
+    const char *argv[7] = {helper};
+    for (int i = 0; i < 5 && arguments[i]; i++)
         argv[i + 1] = arguments[i];
 
     int data[2] = {-1, -1}, text[2] = {-1, -1};
@@ -193,6 +193,22 @@ enum plumb_code h5proc_send(struct h5proc *proc, const void *bytes, size_t size,
             return code;
     }
     return PLUMB_OK;
+}
+
+enum plumb_code h5proc_answer(struct h5proc *proc, double seconds, struct plumb_error *err)
+{
+    char answer;
+    proc->deadline = deadline_after(seconds);
+    for (;;) {
+        enum plumb_code code = wait_for(proc, proc->in, POLLIN, err);
+        if (code)
+            return code;
+        ssize_t n = recv(proc->in, &answer, 1, MSG_DONTWAIT);
+        if (n == 1)
+            return PLUMB_OK;
+        if (n == 0 || (errno != EAGAIN && errno != EINTR))
+            return plumb_fail(err, PLUMB_E_IO, "plumb-h5 does not answer");
+    }
 }
 
 void h5proc_kill(struct h5proc *proc)

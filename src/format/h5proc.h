@@ -19,7 +19,7 @@ struct h5proc {
     size_t text_size;
 };
 
-/* Starts the helper with up to four arguments, argv[0] excluded and NULL at the end. feed: its
+/* Starts the helper with up to five arguments, argv[0] excluded and NULL at the end. feed: its
  * stdin is for h5proc_send and its stdout goes nowhere; else its stdout is for h5proc_collect. It
  * has `seconds` to live, or PLUMB_H5_TIMEOUT of the environment. On failure there is nothing to
  * release. */
@@ -35,6 +35,9 @@ enum plumb_code h5proc_collect(struct h5proc *proc, size_t expected, size_t limi
  * h5proc_finish tells why. */
 enum plumb_code h5proc_send(struct h5proc *proc, const void *bytes, size_t size, double seconds,
                             struct plumb_error *err);
+
+/* Waits for one byte, the answer to what was sent. When the helper is gone, as h5proc_send. */
+enum plumb_code h5proc_answer(struct h5proc *proc, double seconds, struct plumb_error *err);
 
 /* Closes the streams, waits for the helper to end, and turns its exit into an error. */
 enum plumb_code h5proc_finish(struct h5proc *proc, struct plumb_error *err);

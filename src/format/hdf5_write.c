@@ -9,12 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Tensors go to the helper as they come; it writes the temporary file that is renamed at the end.
- * */
+/* Tensors go to the helper as they come; it writes the temporary file, which is renamed at the end
+ * or, by the helper, when it is first synced. */
 struct hdf5_writer {
     struct plumb_writer base;
     struct output output;
     struct h5proc proc;
+    bool synced; /* the helper gave the file its name, and keeps it whole */
 };
 
 enum { PIECE_BYTES = 1 << 20, PATIENCE_SECONDS = 300 };
@@ -22,7 +23,11 @@ enum { PIECE_BYTES = 1 << 20, PATIENCE_SECONDS = 300 };
 static void hdf5_abort(struct plumb_writer *writer)
 {
     struct hdf5_writer *self = (struct hdf5_writer *)writer;
-    h5proc_kill(&self->proc);
+    struct plumb_error unheard;
+    if (self->synced && self->proc.pid >= 0)
+        h5proc_finish(&self->proc, &unheard); /* it ends with the file whole */
+    else
+        h5proc_kill(&self->proc);
     output_discard(&self->output);
     free(self);
 }
@@ -77,6 +82,17 @@ static enum plumb_code send_elements(struct hdf5_writer *self, const struct plum
     return code;
 }
 
+/* The helper gave up, and knows better why. */
+static enum plumb_code ask_why(struct hdf5_writer *self, enum plumb_code code,
+                               struct plumb_error *err)
+{
+    struct plumb_error why;
+    enum plumb_code cause = h5proc_finish(&self->proc, &why);
+    if (cause && err)
+        *err = why;
+    return cause ? cause : code;
+}
+
 static enum plumb_code hdf5_add(struct plumb_writer *writer, const char *name, int64_t step,
                                 const struct plumb_tensor *tensor, struct plumb_error *err)
 {
@@ -108,21 +124,27 @@ static enum plumb_code hdf5_add(struct plumb_writer *writer, const char *name, i
         code = send_bytes(self, dtype, head.dtype_length, err);
     if (!code)
         code = send_elements(self, tensor, head.size, err);
-    if (code == PLUMB_E_IO) {
-        /* The helper gave up, and knows better why. */
-        struct plumb_error why;
-        enum plumb_code cause = h5proc_finish(&self->proc, &why);
-        if (cause && err)
-            *err = why;
-        code = cause ? cause : code;
-    }
-    return code;
+    return code == PLUMB_E_IO ? ask_why(self, code, err) : code;
+}
+
+static enum plumb_code hdf5_sync(struct plumb_writer *writer, struct plumb_error *err)
+{
+    struct hdf5_writer *self = (struct hdf5_writer *)writer;
+    const struct h5_tensor mark = {.step = H5_SYNC};
+    enum plumb_code code = send_bytes(self, &mark, sizeof mark, err);
+    if (!code)
+        code = h5proc_answer(&self->proc, PATIENCE_SECONDS, err);
+    if (code)
+        return code == PLUMB_E_IO ? ask_why(self, code, err) : code;
+    self->synced = true;
+    output_named(&self->output);
+    return PLUMB_OK;
 }
 
 static enum plumb_code hdf5_close(struct plumb_writer *writer, struct plumb_error *err)
 {
     struct hdf5_writer *self = (struct hdf5_writer *)writer;
-    const struct h5_tensor end = {0};
+    const struct h5_tensor end = {.step = H5_END};
     struct plumb_error unsent;
     enum plumb_code sent = send_bytes(self, &end, sizeof end, &unsent);
     enum plumb_code code = h5proc_finish(&self->proc, err);
@@ -142,7 +164,7 @@ static enum plumb_code hdf5_close(struct plumb_writer *writer, struct plumb_erro
 }
 
 static const struct writer_ops hdf5_ops = {
-    .add = hdf5_add, .close = hdf5_close, .abort = hdf5_abort};
+    .add = hdf5_add, .sync = hdf5_sync, .close = hdf5_close, .abort = hdf5_abort};
 
 enum plumb_code hdf5_writer_open(struct plumb_writer **writer, const char *path,
                                  const struct plumb_writer_options *options,
@@ -163,7 +185,8 @@ enum plumb_code hdf5_writer_open(struct plumb_writer **writer, const char *path,
              options->global_rank < 0 ? -1 : options->global_rank);
     snprintf(local_rank, sizeof local_rank, "%" PRId64,
              options->local_rank < 0 ? -1 : options->local_rank);
-    const char *const arguments[] = {"write", self->output.temp, global_rank, local_rank, NULL};
+    const char *const arguments[] = {"write",    self->output.temp, global_rank,
+                                     local_rank, self->output.path, NULL};
     code = h5proc_start(&self->proc, arguments, true, PATIENCE_SECONDS, err);
     if (code) {
         output_discard(&self->output);

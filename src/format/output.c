@@ -163,29 +163,33 @@ enum plumb_code output_end(struct output *out, bool sync, struct plumb_error *er
 enum plumb_code output_commit(struct output *out, bool sync, struct plumb_error *err)
 {
     enum plumb_code code = output_end(out, sync, err);
-    bool named = !code && (out->fresh ? output_claim(out->temp, out->path)
-                                      : rename(out->temp, out->path) == 0);
+    bool named = !code && (!out->temp   ? true
+                           : out->fresh ? output_claim(out->temp, out->path)
+                                        : rename(out->temp, out->path) == 0);
     if (!code && !named && out->fresh && errno == EEXIST) {
         code = plumb_fail(err, PLUMB_E_ARG, "it exists, and is not replaced");
         plumb_error_in_file(err, out->path);
     } else if (!code && !named) {
         code = fail_errno(out, "rename it into place", err);
     }
-    if (!code) {
-        free(out->temp);
-        out->temp = NULL;
-    }
+    if (!code)
+        output_named(out);
     output_discard(out);
     return code;
 }
 
+void output_named(struct output *out)
+{
+    free(out->temp);
+    out->temp = NULL;
+}
+
 void output_discard(struct output *out)
 {
-    if (out->temp) {
-        if (out->fd >= 0)
-            close(out->fd);
+    if (out->path && out->fd >= 0)
+        close(out->fd);
+    if (out->temp)
         unlink(out->temp);
-    }
     free(out->temp);
     free(out->path);
     *out = (struct output){0};

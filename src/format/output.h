@@ -27,11 +27,15 @@ enum plumb_code output_copy(struct output *out, const struct output *from, struc
 /* Closes the file, with sync not before its bytes are on the disk; it still has its temporary name. */
 enum plumb_code output_end(struct output *out, bool sync, struct plumb_error *err);
 
-/* Ends it and gives it its name, replacing any file of that name unless out->fresh. Releases out in any case, and removes the temporary file on failure. */
+/* Ends it and gives it its name, replacing any file of that name unless out->fresh. Releases out in
+ * any case, and removes the temporary file on failure. */
 enum plumb_code output_commit(struct output *out, bool sync, struct plumb_error *err);
 
 /* Gives a file another name, which nobody may have: false with errno EEXIST when it is taken. */
 bool output_claim(const char *from, const char *to);
+
+/* Somebody else has given the file its name: output_commit will not, and output_discard keeps it. */
+void output_named(struct output *out);
 
 /* Removes the temporary file and releases out; all zero is fine. */
 void output_discard(struct output *out);

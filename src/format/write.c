@@ -60,6 +60,16 @@ void plumb_writer_call(struct plumb_writer *writer, int64_t call)
     writer->path_call = call < 0 || call >= UINT32_MAX ? 0 : (uint32_t)call + 1;
 }
 
+enum plumb_code plumb_writer_sync(struct plumb_writer *writer, struct plumb_error *err)
+{
+    if (writer->failed)
+        return plumb_fail(err, writer->failed, "a tensor could not be written");
+    enum plumb_code code = writer->ops->sync ? writer->ops->sync(writer, err) : PLUMB_OK;
+    if (code)
+        writer->failed = code;
+    return code;
+}
+
 enum plumb_code plumb_writer_close(struct plumb_writer *writer, struct plumb_error *err)
 {
     enum plumb_code failed = writer->failed;

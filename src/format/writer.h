@@ -10,10 +10,13 @@ struct writer_ops {
     enum plumb_code (*add)(struct plumb_writer *writer, const char *name, int64_t step,
                            const struct plumb_tensor *tensor, struct plumb_error *err);
 
+    /* As plumb_writer_sync; NULL for formats that are whole only at their end. */
+    enum plumb_code (*sync)(struct plumb_writer *writer, struct plumb_error *err);
+
     /* Finishes the file under its name. Frees the writer in any case. */
     enum plumb_code (*close)(struct plumb_writer *writer, struct plumb_error *err);
 
-    /* Removes whatever was written and frees the writer. */
+    /* Removes whatever was written since the last sync and frees the writer. */
     void (*abort)(struct plumb_writer *writer);
 };
 

@@ -25,7 +25,12 @@ bool fail_hdf5(struct outcome *outcome, enum h5_exit code, const char *format, .
 
 bool list_file(const char *path, struct outcome *outcome);
 bool read_dataset(const char *path, const char *name, struct outcome *outcome);
-bool write_file(const char *path, int64_t global_rank, int64_t local_rank, struct outcome *outcome);
+
+struct write_request {
+    const char *path, *name; /* where it is made, and what it is called from the first H5_SYNC on */
+    int64_t global_rank, local_rank;
+};
+bool write_file(const struct write_request *request, struct outcome *outcome);
 
 /* Opens a file for reading. Negative on failure, with the outcome set. */
 hid_t open_file(const char *path, struct outcome *outcome);
@@ -57,5 +62,9 @@ bool slab_each(hid_t space, size_t element, uint64_t align, size_t limit,
 /* Whole transfers; false on failure or, for reading, at the end of the stream. */
 bool put_bytes(const void *data, size_t size);
 bool get_bytes(void *data, size_t size);
+
+/* From here on get_bytes ends as well when the process that started this one is gone, though its
+ * other children may hold the stream open. */
+void watch_parent(void);
 
 #endif

@@ -2,6 +2,7 @@
 #include "h5/h5.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -90,10 +91,31 @@ bool put_bytes(const void *data, size_t size)
     return true;
 }
 
+static pid_t parent; /* 0: nobody is watched */
+
+void watch_parent(void)
+{
+    parent = getppid();
+}
+
+static bool wait_for_bytes(void)
+{
+    struct pollfd polled = {.fd = STDIN_FILENO, .events = POLLIN};
+    for (;;) {
+        int ready = poll(&polled, 1, 1000);
+        if (ready > 0 || (ready < 0 && errno != EINTR))
+            return true;
+        if (ready == 0 && getppid() != parent)
+            return false;
+    }
+}
+
 bool get_bytes(void *data, size_t size)
 {
     char *to = data;
     while (size) {
+        if (parent && !wait_for_bytes())
+            return false;
         ssize_t n = read(STDIN_FILENO, to, size);
         if (n < 0 && errno == EINTR)
             continue;
@@ -145,18 +167,22 @@ int main(int argc, char **argv)
 
     struct outcome outcome = {.code = H5_EXIT_OK};
     const char *command = argc > 2 ? argv[1] : "";
-    int64_t global_rank, local_rank;
+    struct write_request request = {0};
     set_limits(strcmp(command, "write") != 0);
     if (argc == 3 && strcmp(command, "list") == 0)
         list_file(argv[2], &outcome);
     else if (argc == 4 && strcmp(command, "read") == 0)
         read_dataset(argv[2], argv[3], &outcome);
-    else if (argc == 5 && strcmp(command, "write") == 0 && parse_rank(argv[3], &global_rank) &&
-             parse_rank(argv[4], &local_rank))
-        write_file(argv[2], global_rank, local_rank, &outcome);
-    else
-        fail(&outcome, H5_EXIT_USAGE,
-             "usage: plumb-h5 list FILE | read FILE DATASET | write FILE GLOBALRANK LOCALRANK");
+    else if (argc == 6 && strcmp(command, "write") == 0 &&
+             parse_rank(argv[3], &request.global_rank) &&
+             parse_rank(argv[4], &request.local_rank)) {
+        request.path = argv[2];
+        request.name = argv[5];
+        write_file(&request, &outcome);
+    } else
+        fail(
+            &outcome, H5_EXIT_USAGE,
+            "usage: plumb-h5 list FILE | read FILE DATASET | write FILE GLOBALRANK LOCALRANK NAME");
 
     if (outcome.code != H5_EXIT_OK)
         fprintf(stderr, "%s\n", outcome.text);

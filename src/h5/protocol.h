@@ -5,8 +5,14 @@
  *     plumb-h5 list FILE           to stdout: h5_hello, then a h5_dataset each, then one h5_dataset
  *                                  with path_length 0 as the end mark
  *     plumb-h5 read FILE DATASET   to stdout: the elements as stored, in C order, nothing else
- *     plumb-h5 write FILE G L      from stdin: a h5_tensor each, then one with name_length 0 as the
- *                                  end mark; G and L are the global and local rank, -1 to leave out
+ *     plumb-h5 write FILE G L NAME from stdin, a socket: a h5_tensor each; one with name_length 0 is
+ *                                  a mark (enum h5_mark in its step); G and L are the global and
+ *                                  local rank, -1 to leave out
+ *
+ * After H5_SYNC, which is answered with one byte, the file has its NAME, is whole, and stays so
+ * whatever becomes of the two processes: when the end of stdin comes without H5_END, all tensors
+ * that came whole are kept, and without room on the disk at least those before the last H5_SYNC.
+ * Without H5_SYNC the file keeps the name FILE, and is of no use without H5_END.
  *
  * A failure is one line on stderr and an exit code of enum h5_exit. */
 #ifndef H5_PROTOCOL_H
@@ -74,12 +80,14 @@ struct h5_chunk {
     uint32_t skipped; /* bit i: filter i was not applied to this chunk */
 };
 
+enum h5_mark { H5_END, H5_SYNC };
+
 /* Followed by shape (ndim uint64_t), name, dtype, and `bytes` bytes of elements. */
 struct h5_tensor {
     uint8_t type, size, big_endian, ndim; /* as in h5_dataset */
     uint32_t name_length, dtype_length;
     uint32_t path_call; /* 1 + which call of its module it is of; 0: not said */
-    int64_t step;       /* -1: none */
+    int64_t step;       /* -1: none; of a mark, which */
     uint64_t bytes;
 };
 

@@ -1,15 +1,25 @@
+#define _POSIX_C_SOURCE 200809L
 #include "h5/h5.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
-
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #define SLAB ((size_t)4 << 20)
+enum { MOST_UNSYNCED = 4096 }; /* tensors whose metadata waits in memory */
 
 struct target {
     hid_t file;
     hid_t ordered; /* how groups are created: links keep their order */
+    const struct write_request *request;
+    bool kept;         /* the file has its name: it must be whole whatever happens */
+    off_t whole;       /* its size when it last was */
+    unsigned unsynced; /* tensors since then */
     struct outcome *outcome;
 };
 
@@ -126,17 +136,10 @@ static bool write_elements(struct target *target, const struct incoming *tensor,
     return good;
 }
 
-static bool write_tensor(struct target *target, struct incoming *tensor)
+static bool create_and_write(struct target *target, const struct incoming *tensor, hid_t group,
+                             const char *leaf)
 {
     const struct h5_tensor *head = &tensor->head;
-    char *leaf = tensor->name;
-    hid_t group = enter_path(target, tensor, &leaf);
-    if (group < 0 || !usable_component(leaf))
-        return fail_hdf5(target->outcome, H5_EXIT_USAGE,
-                         "no place in the file for a tensor called \"%s\"", tensor->name);
-    if (H5Lexists(group, leaf, H5P_DEFAULT) > 0)
-        return fail(target->outcome, H5_EXIT_USAGE, "\"%s\" is already in the file", tensor->name);
-
     /* Contiguous, and never filled with zeros first: every element follows. */
     hid_t plist = H5Pcreate(H5P_DATASET_CREATE);
     H5Pset_layout(plist, H5D_CONTIGUOUS);
@@ -153,14 +156,32 @@ static bool write_tensor(struct target *target, struct incoming *tensor)
     good = good && write_elements(target, tensor, dataset, type, space);
     if (dataset >= 0 && H5Dclose(dataset) < 0 && good)
         good = fail_hdf5(target->outcome, H5_EXIT_IO, "cannot write \"%s\"", tensor->name);
+    if (dataset >= 0 && !good)
+        H5Ldelete(group, leaf, H5P_DEFAULT); /* half a tensor is worse than none */
     H5Sclose(space);
     H5Tclose(type);
     H5Pclose(plist);
-    H5Gclose(group);
     return good;
 }
 
-/* The end mark is a head with an empty name. */
+static bool write_tensor(struct target *target, struct incoming *tensor)
+{
+    char *leaf = tensor->name;
+    hid_t group = enter_path(target, tensor, &leaf);
+    bool good;
+    if (group < 0 || !usable_component(leaf))
+        good = fail_hdf5(target->outcome, H5_EXIT_USAGE,
+                         "no place in the file for a tensor called \"%s\"", tensor->name);
+    else if (H5Lexists(group, leaf, H5P_DEFAULT) > 0)
+        good = fail(target->outcome, H5_EXIT_USAGE, "\"%s\" is already in the file", tensor->name);
+    else
+        good = create_and_write(target, tensor, group, leaf);
+    if (group >= 0)
+        H5Gclose(group); /* a file with open groups would not be closed */
+    return good;
+}
+
+/* A mark is a head with an empty name. */
 static bool receive_head(struct incoming *tensor, struct outcome *outcome)
 {
     const struct h5_tensor *head = &tensor->head;
@@ -182,41 +203,147 @@ static bool receive_head(struct incoming *tensor, struct outcome *outcome)
     return true;
 }
 
+/* -- Staying whole ----------------------------------------------------------------------------- */
+
+/* Metadata stays in memory until the file is closed, and elements go behind what is there: until
+ * then the file on the disk is the one that was closed last. */
+static bool hold_metadata(hid_t file)
+{
+    H5AC_cache_config_t config = {.version = H5AC__CURR_CACHE_CONFIG_VERSION};
+    if (H5Fget_mdc_config(file, &config) < 0)
+        return false;
+    config.evictions_enabled = false;
+    config.incr_mode = H5C_incr__off;
+    config.flash_incr_mode = H5C_flash_incr__off;
+    config.decr_mode = H5C_decr__off;
+    return H5Fset_mdc_config(file, &config) >= 0;
+}
+
+/* Takes the room on the disk that closing will need; without it, what came since the last time is
+ * given up, and the file is as it was then. */
+static bool reserve_room(struct target *target)
+{
+    void *handle;
+    hsize_t size;
+    if (!target->kept)
+        return true;
+    if (H5Fget_vfd_handle(target->file, H5P_DEFAULT, &handle) < 0 ||
+        H5Fget_filesize(target->file, &size) < 0)
+        return fail_hdf5(target->outcome, H5_EXIT_IO, "cannot finish the file");
+    int file = *(const int *)handle;
+    off_t more = (off_t)size - target->whole;
+    int error = more > 0 ? posix_fallocate(file, target->whole, more) : 0;
+    if (!error || error == EOPNOTSUPP || error == EINVAL)
+        return true;
+    if (ftruncate(file, target->whole) != 0)
+        error = errno;
+    return fail(target->outcome, H5_EXIT_IO, "cannot finish the file: %s", strerror(error));
+}
+
+static bool close_whole(struct target *target)
+{
+    if (!reserve_room(target))
+        return false;
+    if (H5Fclose(target->file) < 0)
+        return fail_hdf5(target->outcome, H5_EXIT_IO, "cannot finish the file");
+    target->file = -1;
+    return true;
+}
+
+static bool sync_file(struct target *target)
+{
+    const struct write_request *request = target->request;
+    struct stat now;
+    if (!close_whole(target))
+        return false;
+    if (!target->kept && rename(request->path, request->name) != 0)
+        return fail(target->outcome, H5_EXIT_IO, "cannot rename it into place: %s",
+                    strerror(errno));
+    target->kept = true;
+    target->file = H5Fopen(request->name, H5F_ACC_RDWR, H5P_DEFAULT);
+    if (target->file < 0 || !hold_metadata(target->file) || stat(request->name, &now) != 0)
+        return fail_hdf5(target->outcome, H5_EXIT_IO, "cannot go on with the file");
+    target->whole = now.st_size;
+    target->unsynced = 0;
+    return true;
+}
+
+/* -- The stream -------------------------------------------------------------------------------- */
+
+static bool obey_mark(struct target *target, int64_t mark)
+{
+    const char done = 0;
+    if (mark != H5_SYNC)
+        return true;
+    return sync_file(target) &&
+           (write(STDIN_FILENO, &done, 1) == 1 || ended_early(target->outcome));
+}
+
 static bool receive_all(struct target *target)
 {
     for (;;) {
         struct incoming tensor = {0};
         bool good = receive_head(&tensor, target->outcome);
-        bool end = good && !tensor.head.name_length;
-        good = good && (end || write_tensor(target, &tensor));
+        const bool mark = good && !tensor.head.name_length;
+        const bool end = mark && tensor.head.step != H5_SYNC;
+        if (mark)
+            good = obey_mark(target, tensor.head.step);
+        else
+            good = good && write_tensor(target, &tensor);
         free(tensor.name);
         free(tensor.dtype);
+        if (good && target->kept && ++target->unsynced > MOST_UNSYNCED)
+            good = sync_file(target);
         if (!good || end)
             return good;
     }
 }
 
-bool write_file(const char *path, int64_t global_rank, int64_t local_rank, struct outcome *outcome)
+static bool create_file(struct target *target)
 {
-    struct target target = {.outcome = outcome};
+    const struct write_request *request = target->request;
     unsigned order = H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED;
     hid_t create_plist = H5Pcreate(H5P_FILE_CREATE);
-    target.ordered = H5Pcreate(H5P_GROUP_CREATE);
+    target->ordered = H5Pcreate(H5P_GROUP_CREATE);
     H5Pset_link_creation_order(create_plist, order);
-    H5Pset_link_creation_order(target.ordered, order);
-    target.file = H5Fcreate(path, H5F_ACC_TRUNC, create_plist, H5P_DEFAULT);
-    if (target.file < 0)
-        return fail_hdf5(outcome, H5_EXIT_IO, "cannot create the file");
+    H5Pset_link_creation_order(target->ordered, order);
+    target->file = H5Fcreate(request->path, H5F_ACC_TRUNC, create_plist, H5P_DEFAULT);
+    if (target->file < 0)
+        return fail_hdf5(target->outcome, H5_EXIT_IO, "cannot create the file");
 
-    hid_t root = H5Gopen2(target.file, "/", H5P_DEFAULT);
-    bool good =
-        (global_rank < 0 || write_attribute(root, "globalrank", H5T_STD_I64LE, &global_rank)) &&
-        (local_rank < 0 || write_attribute(root, "localrank", H5T_STD_I64LE, &local_rank));
+    const int64_t *ranks[] = {&request->global_rank, &request->local_rank};
+    const char *const names[] = {"globalrank", "localrank"};
+    hid_t root = H5Gopen2(target->file, "/", H5P_DEFAULT);
+    bool good = true;
+    for (int i = 0; i < 2 && good; i++)
+        good = *ranks[i] < 0 || write_attribute(root, names[i], H5T_STD_I64LE, ranks[i]);
     H5Gclose(root);
-    if (!good)
-        fail_hdf5(outcome, H5_EXIT_IO, "cannot write the ranks");
-    good = good && receive_all(&target);
-    if (H5Fclose(target.file) < 0 && good)
-        good = fail_hdf5(outcome, H5_EXIT_IO, "cannot finish the file");
-    return good;
+    return good || fail_hdf5(target->outcome, H5_EXIT_IO, "cannot write the ranks");
+}
+
+/* Whoever ends the program may mean the whole group: this process ends when its stream does, with a
+ * file that is whole. A full disk is an error, not a signal. */
+static void ignore_signals(void)
+{
+    const int ignored[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGXFSZ};
+    for (size_t i = 0; i < sizeof ignored / sizeof *ignored; i++)
+        signal(ignored[i], SIG_IGN);
+}
+
+bool write_file(const struct write_request *request, struct outcome *outcome)
+{
+    struct target target = {.request = request, .file = -1, .outcome = outcome};
+    ignore_signals();
+    watch_parent();
+    bool good = create_file(&target) && receive_all(&target);
+    if (good)
+        return close_whole(&target);
+    if (!target.kept) {
+        unlink(request->path);
+    } else if (target.file >= 0) {
+        struct outcome first = *outcome;
+        close_whole(&target); /* what is whole is kept; the first failure is the one to tell */
+        *outcome = first;
+    }
+    return false;
 }

@@ -115,6 +115,55 @@ static void round_trip_of_all_types(void **state)
     h5_open_close(&open);
 }
 
+static size_t count_of_records(void)
+{
+    struct h5_open open;
+    assert_int_equal(h5_open_path(&open, path, NULL), PLUMB_OK);
+    const size_t count = open.listing.count;
+    h5_open_close(&open);
+    return count;
+}
+
+static void sync_or_fail(struct plumb_writer *writer)
+{
+    struct plumb_error err = {0};
+    if (plumb_writer_sync(writer, &err))
+        fail_msg("%s", err.message);
+}
+
+/* Before the first sync nothing is there; after it all that came whole, whatever happens. */
+static void synced_files_are_whole(void **state)
+{
+    (void)state;
+    const int64_t shape[] = {1000};
+    static float values[1000];
+    const struct plumb_tensor tensor = make(PLUMB_F32, 1, shape, values);
+    unlink(path);
+    struct plumb_writer *writer = start(0, 0);
+    add(writer, "first", 1, &tensor);
+    assert_int_not_equal(access(path, F_OK), 0);
+    sync_or_fail(writer);
+    assert_int_equal(count_of_records(), 1);
+    for (int i = 0; i < 20; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "more.%d", i);
+        add(writer, name, i / 5, &tensor);
+        if (i == 9) {
+            sync_or_fail(writer);
+            assert_int_equal(count_of_records(), 11);
+        }
+    }
+    plumb_writer_abort(writer);
+    assert_int_equal(count_of_records(), 21);
+
+    writer = start(0, 0);
+    sync_or_fail(writer);
+    assert_int_equal(count_of_records(), 0);
+    add(writer, "only", -1, &tensor);
+    finish(writer);
+    assert_int_equal(count_of_records(), 1);
+}
+
 static void round_trip_of_shapes(void **state)
 {
     (void)state;
@@ -207,9 +256,8 @@ static void h5py_reads_it(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(round_trip_of_all_types),
-        cmocka_unit_test(round_trip_of_shapes),
-        cmocka_unit_test(refuses_bad_names_and_types),
+        cmocka_unit_test(round_trip_of_all_types), cmocka_unit_test(synced_files_are_whole),
+        cmocka_unit_test(round_trip_of_shapes),    cmocka_unit_test(refuses_bad_names_and_types),
         cmocka_unit_test(h5py_reads_it),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
