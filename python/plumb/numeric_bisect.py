@@ -1,8 +1,8 @@
 """Which of several passes break the numbers.
 
 Each pass is checked alone, what it made against what it was given, with one iteration: two that
-cancel are both found. Tracing is such a pass, when the module was no graph yet. Then all of them
-together, with all iterations. If only that fails, small differences have added up, or it takes
+cancel are both found. Tracing, where the module was no graph yet, is checked before, with all
+iterations. Then all passes together, with all iterations too. If only that fails, small differences have added up, or it takes
 several iterations: the number of passes that still keep the numbers is found by halving.
 """
 
@@ -116,7 +116,7 @@ class _Search:
         """What tracing itself has changed, if it has."""
         if isinstance(self.before, fx.GraphModule):
             return None
-        report = check_pair(self.before, self.pipeline.after(0), self.inputs, self.options.once())
+        report = check_pair(self.before, self.pipeline.after(0), self.inputs, self.options)
         return None if report or report.failed_side == "before" else report
 
     def _each(self, count: int) -> Optional[NumericReport]:
@@ -135,7 +135,9 @@ class _Search:
         return self.alone
 
     def _check(self, k: int) -> NumericReport:
-        report = check_pair(self.before, self.pipeline.after(k), self.inputs, self.options)
+        # Against the graph, whose nodes can be followed; tracing was found to change nothing.
+        report = check_pair(self.pipeline.after(0), self.pipeline.after(k), self.inputs,
+                            self.options)
         self.checked.append((k, bool(report)))
         return report
 
@@ -155,11 +157,6 @@ class _Search:
 
     def _halve(self, count: int, worst: NumericReport) -> NumericReport:
         good, bad = 0, count
-        if not isinstance(self.before, fx.GraphModule):
-            report = self._check(0)
-            if not report:
-                report.traced = False
-                return report
         while bad - good > 1:
             middle = (good + bad) // 2
             report = self._check(middle)
