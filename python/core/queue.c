@@ -30,6 +30,7 @@ struct h5_file {
     int64_t number;
     char *path;
     struct plumb_writer *writer; /* NULL once it failed */
+    size_t lost;                 /* tensors that came after that */
     struct h5names names;
 };
 
@@ -160,8 +161,10 @@ static void add_to_file(struct queue *queue, const struct queue_job *job)
         note(queue, job->name, text);
         return;
     }
-    if (!file->writer)
-        return; /* told when it failed */
+    if (!file->writer) {
+        file->lost++; /* why was said when it failed */
+        return;
+    }
     const char *why = h5names_take(&file->names, job->step, job->name);
     if (why) {
         note(queue, job->name, why);
@@ -184,8 +187,12 @@ static void add_to_file(struct queue *queue, const struct queue_job *job)
 static void forget_file(struct queue *queue, struct h5_file *file)
 {
     struct plumb_error err;
+    char text[64];
     if (file->writer && plumb_writer_close(file->writer, &err))
         note_error(queue, file->path, &err);
+    snprintf(text, sizeof text, "%zu more tensors were not written", file->lost);
+    if (file->lost)
+        note(queue, file->path, text);
     h5names_free(&file->names);
     free(file->path);
     *file = queue->files[--queue->n_files];

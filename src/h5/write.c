@@ -1,4 +1,4 @@
-#define _POSIX_C_SOURCE 200809L
+#define _GNU_SOURCE
 #include "h5/h5.h"
 
 #include <errno.h>
@@ -7,17 +7,22 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #define SLAB ((size_t)4 << 20)
-enum { MOST_UNSYNCED = 4096 }; /* tensors whose metadata waits in memory */
+enum {
+    MOST_UNSYNCED = 4096,      /* tensors whose metadata waits in memory */
+    METADATA_ROOM = 64 * 1024, /* more than one tensor needs */
+};
 
 struct target {
     hid_t file;
     hid_t ordered; /* how groups are created: links keep their order */
     const struct write_request *request;
     bool kept;         /* the file has its name: it must be whole whatever happens */
+    off_t reserved;    /* up to where the disk has room for it */
     off_t whole;       /* its size when it last was */
     unsigned unsynced; /* tensors since then */
     struct outcome *outcome;
@@ -164,9 +169,38 @@ static bool create_and_write(struct target *target, const struct incoming *tenso
     return good;
 }
 
+/* Takes the room on the disk that the file will need when it grows by so many bytes, and its
+ * metadata: whatever is accepted can also be closed. 0, or an errno. */
+static int take_room(struct target *target, uint64_t bytes)
+{
+    void *handle;
+    hsize_t size;
+    struct rlimit limit;
+    if (!target->kept)
+        return 0;
+    if (H5Fget_vfd_handle(target->file, H5P_DEFAULT, &handle) < 0 ||
+        H5Fget_filesize(target->file, &size) < 0)
+        return EIO;
+    const off_t needed = (off_t)(size + bytes);
+    if (needed <= target->reserved)
+        return 0;
+    if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < (rlim_t)needed)
+        return EFBIG;
+    const off_t from = target->reserved;
+    while (fallocate(*(const int *)handle, FALLOC_FL_KEEP_SIZE, from, needed - from) != 0)
+        if (errno != EINTR) /* some file systems cannot promise anything */
+            return errno == EOPNOTSUPP || errno == ENOSYS ? 0 : errno;
+    target->reserved = needed;
+    return 0;
+}
+
 static bool write_tensor(struct target *target, struct incoming *tensor)
 {
     char *leaf = tensor->name;
+    int error = take_room(target, tensor->head.bytes + METADATA_ROOM);
+    if (error)
+        return fail(target->outcome, H5_EXIT_IO, "cannot write \"%s\": %s", tensor->name,
+                    strerror(error));
     hid_t group = enter_path(target, tensor, &leaf);
     bool good;
     if (group < 0 || !usable_component(leaf))
@@ -219,52 +253,46 @@ static bool hold_metadata(hid_t file)
     return H5Fset_mdc_config(file, &config) >= 0;
 }
 
-/* Takes the room on the disk that closing will need; without it, what came since the last time is
- * given up, and the file is as it was then. */
-static bool reserve_room(struct target *target)
-{
-    void *handle;
-    hsize_t size;
-    if (!target->kept)
-        return true;
-    if (H5Fget_vfd_handle(target->file, H5P_DEFAULT, &handle) < 0 ||
-        H5Fget_filesize(target->file, &size) < 0)
-        return fail_hdf5(target->outcome, H5_EXIT_IO, "cannot finish the file");
-    int file = *(const int *)handle;
-    off_t more = (off_t)size - target->whole;
-    int error = more > 0 ? posix_fallocate(file, target->whole, more) : 0;
-    if (!error || error == EOPNOTSUPP || error == EINVAL)
-        return true;
-    if (ftruncate(file, target->whole) != 0)
-        error = errno;
-    return fail(target->outcome, H5_EXIT_IO, "cannot finish the file: %s", strerror(error));
-}
-
 static bool close_whole(struct target *target)
 {
-    if (!reserve_room(target))
-        return false;
+    int error = take_room(target, 0);
+    if (error) { /* as it was when it last was whole */
+        const char *left = truncate(target->request->name, target->whole) == 0 ? "" : ", damaged";
+        return fail(target->outcome, H5_EXIT_IO, "cannot finish the file: %s%s", strerror(error),
+                    left);
+    }
     if (H5Fclose(target->file) < 0)
         return fail_hdf5(target->outcome, H5_EXIT_IO, "cannot finish the file");
     target->file = -1;
     return true;
 }
 
+/* Gives back what was reserved behind the end, and notes where that is. */
+static bool measure(struct target *target)
+{
+    struct stat now;
+    const char *name = target->request->name;
+    if (stat(name, &now) != 0 || truncate(name, now.st_size) != 0)
+        return fail(target->outcome, H5_EXIT_IO, "cannot go on with the file: %s", strerror(errno));
+    target->whole = target->reserved = now.st_size;
+    target->unsynced = 0;
+    return true;
+}
+
 static bool sync_file(struct target *target)
 {
     const struct write_request *request = target->request;
-    struct stat now;
     if (!close_whole(target))
         return false;
     if (!target->kept && rename(request->path, request->name) != 0)
         return fail(target->outcome, H5_EXIT_IO, "cannot rename it into place: %s",
                     strerror(errno));
     target->kept = true;
+    if (!measure(target))
+        return false;
     target->file = H5Fopen(request->name, H5F_ACC_RDWR, H5P_DEFAULT);
-    if (target->file < 0 || !hold_metadata(target->file) || stat(request->name, &now) != 0)
+    if (target->file < 0 || !hold_metadata(target->file))
         return fail_hdf5(target->outcome, H5_EXIT_IO, "cannot go on with the file");
-    target->whole = now.st_size;
-    target->unsynced = 0;
     return true;
 }
 
@@ -337,13 +365,14 @@ bool write_file(const struct write_request *request, struct outcome *outcome)
     watch_parent();
     bool good = create_file(&target) && receive_all(&target);
     if (good)
-        return close_whole(&target);
+        return close_whole(&target) && (!target.kept || measure(&target));
     if (!target.kept) {
         unlink(request->path);
     } else if (target.file >= 0) {
         struct outcome first = *outcome;
-        close_whole(&target); /* what is whole is kept; the first failure is the one to tell */
-        *outcome = first;
+        if (close_whole(&target))
+            measure(&target);
+        *outcome = first; /* which is the one to tell */
     }
     return false;
 }
