@@ -149,6 +149,7 @@ class Recorder:
             if self.file is not None and not os.path.exists(path):
                 self.end(True)  # somebody took the dump away: what comes is a new one
                 self.file = None
+                self.seen.clear()
                 self.reservoirs.clear()
             if self.file is None:
                 os.makedirs(self.data, exist_ok=True)
@@ -166,11 +167,9 @@ class Recorder:
                 self.writer.flush()
                 for text in written_errors(self.writer):
                     self.note(text)
-            if forget:
-                self.seen.clear()
-                if self.file is not None and self.file.file >= 0:
-                    self.file.close()
-                    self.file.file = -1
+            if forget and self.file is not None and self.file.file >= 0:
+                self.file.close()
+                self.file.file = -1
 
     def close(self) -> None:
         self.end(True)
@@ -244,6 +243,8 @@ class Recorder:
     def add(self, entry: Entry) -> None:
         if self.file is None or self.file.file < 0:
             return
+        if entry.files:
+            self.writer.flush()  # a program that is killed leaves no names without tensors
         self.file.add(entry.name, entry.record)
         self.written += 1
         if entry.files:
@@ -395,8 +396,8 @@ def begin_dump(X_DEBUG: Optional[int] = None, X_DEDUP: Optional[bool] = None,
 
 
 def end_dump(clear_context: bool = True) -> None:
-    """Ends recording; dump.json is complete. clear_context: what was recorded so far does not count
-    as repeated any more, and the file is closed. Without a begin it does nothing."""
+    """Ends recording; dump.json is complete. clear_context: the file is closed; the next begin_dump
+    goes on with it, and X_DEDUP with what is in it. Without a begin it does nothing."""
     try:
         _leave()
         if _recorder is not None and _recorder.pid == os.getpid():
