@@ -14,8 +14,9 @@ again ends a step.
 """
 
 import atexit
+import dataclasses
 import os
-from typing import Any, Dict, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterator, Optional, Sequence, Set, Tuple
 
 import torch
 
@@ -23,16 +24,24 @@ from plumb._core import Error
 from plumb.capture import config as configuration
 from plumb.capture.config import Config, tell
 from plumb.capture.dump import DumpSink
-from plumb.capture.rank import folder_name, global_rank
-from plumb.capture.recorder import Models, Recorder
+from plumb.capture.modules import Models
+from plumb.capture.rank import folder_name, global_rank, world_size
+from plumb.capture.recorder import Recorder
 from plumb.capture.sink import Sink
 
 HOOKS = ("dump",)
+SHOWN = 5  # of a list
 TOLD = 20  # lines on the terminal about what could be written nowhere
 
 
 def counted(count: int, word: str) -> str:
     return f"{count} {word}{'' if count == 1 else 's'}"
+
+
+def some(items: Sequence[Any]) -> str:
+    """A list that may be long."""
+    shown = ", ".join(str(item) for item in items[:SHOWN])
+    return shown + (f" and {len(items) - SHOWN} more" if len(items) > SHOWN else "")
 
 
 class PrecisionDebugger:
@@ -44,14 +53,21 @@ class PrecisionDebugger:
     def __new__(cls, config_path: Any = None, task: Optional[str] = None, dump_path: Any = None,
                 level: Optional[str] = None, step: Any = None, rank: Any = None,
                 model: Models = None, hook_name: Optional[str] = None,
-                dump_torch_api: Optional[bool] = None) -> "PrecisionDebugger":
+                dump_torch_api: Optional[bool] = None, *,
+                dump_containers: Optional[bool] = None, scope: Any = None, list: Any = None,
+                tensor_list: Any = None, data_mode: Any = None, summary_mode: Optional[str] = None,
+                extra_info: Optional[bool] = None, risk_level: Optional[str] = None,
+                dump_enable: Optional[bool] = None) -> "PrecisionDebugger":
         h5 = not (config_path or task or level) and \
-            (hook_name is not None or model is not None or dump_torch_api is not None)
+            any(given is not None for given in (hook_name, model, dump_torch_api, dump_containers))
         if hook_name is not None and hook_name not in HOOKS:
             raise Error(f'PrecisionDebugger: hook_name: "{hook_name}" is not one of '
                         f"{configuration.quoted(HOOKS)}")
-        config = configuration.configure(config_path, task=task, dump_path=dump_path, level=level,
-                                         step=step, rank=rank)
+        settings = dict(task=task, dump_path=dump_path, level=level, step=step, rank=rank,
+                        dump_containers=dump_containers, scope=scope, list=list,
+                        tensor_list=tensor_list, data_mode=data_mode, summary_mode=summary_mode,
+                        extra_info=extra_info, risk_level=risk_level, dump_enable=dump_enable)
+        config = configuration.configure(config_path, **settings)
         key = (h5, os.path.abspath(config.dump_path))
         capture = cls._captures.get(key)
         if capture is None:
@@ -61,7 +77,17 @@ class PrecisionDebugger:
             capture._again(config, bool(dump_torch_api))
         if model is not None:
             capture._model = model
+        capture._arguments = {**settings, "config_path": config_path, "hook_name": hook_name,
+                              "dump_torch_api": bool(dump_torch_api) if h5 else None}
         return capture
+
+    def __deepcopy__(self, memo: Any) -> "PrecisionDebugger":
+        """A model may hold its debugger: that of a copy is the same."""
+        return self
+
+    def __reduce__(self) -> Any:
+        """In another process it is one with the same settings, but for the model."""
+        return _made_again, (self._arguments,)
 
     def _setup(self, config: Config, h5: bool, torch_api: bool) -> None:
         self._h5 = h5
@@ -70,6 +96,9 @@ class PrecisionDebugger:
         self._rank: Optional[int] = None
         self._started = False      # in this step
         self._calls = self._problems = self._steps = 0
+        self._recorded: Set[int] = set()  # steps
+        self._not_recorded: Optional[Dict[str, str]] = None  # modules that were so in no step
+        self._world = 1
         self._told = False
         self._lines = TOLD         # that may still be told
         self._log = ""
@@ -77,15 +106,22 @@ class PrecisionDebugger:
         self._configure(config, torch_api)
         for note in config.notes:
             tell(note)
+        if h5 and 0 in config.step:
+            tell("step 0 was asked for, but steps of HDF5 captures count from 1")
 
     def _configure(self, config: Config, torch_api: bool) -> None:
         self._config, self._torch_api = config, torch_api
         self._sink = self._new_sink()
+        self._recorder = self._new_recorder()
+
+    def _new_recorder(self) -> Recorder:
+        config = self._config
         if self._h5:
-            self._recorder = Recorder(self._sink, torch_api, "ALL", Config(extra_info=False))
-        else:
-            self._recorder = Recorder(self._sink, config.level in ("L1", "mix"), config.risk(),
-                                      config, config.level in ("L0", "mix"))
+            chosen = dataclasses.replace(config, extra_info=False)
+            return Recorder(self._sink, self._torch_api, "ALL", chosen,
+                            leaves=not config.dump_containers, itself=config.dump_containers)
+        return Recorder(self._sink, config.level in ("L1", "mix"), config.risk(), config,
+                        config.level in ("L0", "mix"))
 
     def _new_sink(self) -> Sink:
         if self._h5:
@@ -98,10 +134,10 @@ class PrecisionDebugger:
             self.step()
         if self._h5:
             # The same folder and so the same file, whatever else changed.
-            self._config = config
-            if torch_api != self._torch_api:
-                self._torch_api = torch_api
-                self._recorder = Recorder(self._sink, torch_api, "ALL", Config(extra_info=False))
+            if torch_api != self._torch_api or config != self._config:
+                self._finish_step()
+                self._config, self._torch_api = config, torch_api
+                self._recorder = self._new_recorder()
             return
         if config != self._config or torch_api != self._torch_api:
             self._finish_step()
@@ -123,6 +159,7 @@ class PrecisionDebugger:
         try:
             self._rank = rank_id if rank_id is not None else self._rank
             self._started = True
+            self._world = max(self._world, world_size())
             if not self._wanted():
                 return
             model = model if model is not None else self._model
@@ -215,9 +252,41 @@ class PrecisionDebugger:
         self._write_log()
         if opened:
             self._steps += 1
+            self._recorded.add(self._step)
+            self._list_missing()
         self._calls += recorder.calls
         recorder.calls = 0
         self._started = False
+
+    def _list_missing(self) -> None:
+        """The modules that this step did not record, beside it."""
+        if self._config.scope:
+            return
+        missing = self._recorder.modules.not_recorded(self._config.list)
+        before = self._not_recorded
+        self._not_recorded = missing if before is None else \
+            {path: why for path, why in before.items() if path in missing}
+        missing = self._not_recorded if self._h5 else missing
+        if missing:
+            with open(self._sink.list_path(), "w", encoding="utf-8") as file:
+                file.writelines(f"{path} {why}\n" for path, why in missing.items())
+
+    def _never_came(self) -> Iterator[str]:
+        """What was asked for in vain."""
+        rank = self._rank if self._rank is not None else global_rank()
+        ranks = self._config.rank
+        if ranks and (rank or 0) not in ranks:
+            gone = sorted(one for one in ranks if one >= self._world)
+            if gone:
+                yield (f"rank {some(gone)} never came: this is rank {rank or 0} of {self._world}; "
+                       f"nothing of it is in {self._config.dump_path}")
+            return
+        gone = sorted(self._config.step - self._recorded)
+        if gone:
+            first = " (steps of HDF5 captures count from 1)" if self._h5 and 0 in gone else ""
+            yield (f"step {some(gone)} was asked for and never recorded{first}; the last one was "
+                   f"{self._step - (not self._started)}" if self._step or self._started else
+                   f"step {some(gone)} was asked for, and start() was never called")
 
     def _once(self, text: str) -> None:
         if not self._told:
@@ -277,6 +346,11 @@ class PrecisionDebugger:
 
     def _close(self) -> None:
         self._close_quietly()
+        for text in self._never_came():
+            tell(text)
+        if self._not_recorded:
+            tell(f"{counted(len(self._not_recorded), 'module')} in {self._config.dump_path} not "
+                 f"recorded: {some([f'{path} {why}' for path, why in self._not_recorded.items()])}")
         if self._steps or self._problems:
             text = (f"{counted(self._steps, 'step')} with {counted(self._calls, 'call')} in "
                     f"{self._config.dump_path}")
@@ -284,6 +358,14 @@ class PrecisionDebugger:
                 where = f"see {self._log}" if self._log else "told above"
                 text += f"; {counted(self._problems, 'thing')} could not be recorded, {where}"
             tell(text)
+
+
+def _made_again(arguments: Dict[str, Any]) -> PrecisionDebugger:
+    path = os.path.abspath(arguments["dump_path"] or "")
+    for (_, folder), capture in PrecisionDebugger._captures.items():
+        if arguments == capture._arguments or (arguments["dump_path"] and folder == path):
+            return capture
+    return PrecisionDebugger(**arguments)
 
 
 def _after_fork() -> None:

@@ -18,6 +18,7 @@ static const struct section {
     {"input_args", "input", DUMP_INPUT}, {"input_kwargs", "input", DUMP_INPUT},
     {"input", "input", DUMP_INPUT},      {"parameters", "parameters", DUMP_PARAMETERS},
     {"output", "output", DUMP_OUTPUT},   {"parameters_grad", "parameters_grad", DUMP_GRADIENTS},
+    {"buffers", "buffers", DUMP_PARAMETERS},
 };
 enum { SECTIONS = sizeof sections / sizeof sections[0] };
 

@@ -290,7 +290,14 @@ static bool sync_file(struct target *target)
     target->kept = true;
     if (!measure(target))
         return false;
-    target->file = H5Fopen(request->name, H5F_ACC_RDWR, H5P_DEFAULT);
+    /* Nothing is allocated ahead: closing would cut it off, and be without the right end meanwhile.
+     */
+    hid_t access = H5Pcreate(H5P_FILE_ACCESS);
+    H5Pset_meta_block_size(access, 0);
+    H5Pset_small_data_block_size(access, 0);
+    H5Pset_alignment(access, 1, 8); /* elements are mapped */
+    target->file = H5Fopen(request->name, H5F_ACC_RDWR, access);
+    H5Pclose(access);
     if (target->file < 0 || !hold_metadata(target->file))
         return fail_hdf5(target->outcome, H5_EXIT_IO, "cannot go on with the file");
     return true;

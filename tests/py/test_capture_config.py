@@ -260,8 +260,9 @@ class ConfigTest(CaptureTest):
                          ["Module.0.a.Linear.forward.0", "Module.1.0.Linear.forward.0"])
 
     def test_a_model_that_is_one_module(self) -> None:
-        with self.capture(nn.Linear(2, 2), level="L0") as debugger:
-            next(iter(debugger._recorder.modules.values())).module(torch.ones(1, 2))
+        model = nn.Linear(2, 2)
+        with self.capture(model, level="L0"):
+            model(torch.ones(1, 2))
         self.assertEqual(self.forwards(), ["Module.Linear.forward.0"])
 
     def test_start_without_a_model_is_told(self) -> None:

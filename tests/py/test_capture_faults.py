@@ -143,14 +143,19 @@ class Scripts(CaptureTest):
     def test_another_capture(self) -> None:
         first = PrecisionDebugger(task="statistics", level="L1", dump_path=str(self.root / "first"))
         self.addCleanup(first._close_quietly)
+        call = nn.Module.__call__
         first.start()
         torch.exp(torch.ones(2))
         with self.capture():
             torch.exp(torch.ones(2))
+        torch.exp(torch.ones(2))
         first.stop()
-        logs = [file.read_text() for file in (self.root / "first").rglob("*.log")]
-        self.assertEqual(len(logs), 1)
-        self.assertIn("another capture", logs[0])
+        self.assertIs(nn.Module.__call__, call)
+        self.assertEqual(list((self.root / "first").rglob("*.log")), [])
+        path = next((self.root / "first").rglob("dump.json"))
+        self.assertEqual(list(json.loads(path.read_text())["data"]),
+                         [f"Torch.exp.{i}.forward" for i in range(3)])
+        self.assertEqual(list(self.dump().data), ["Torch.exp.0.forward"])
 
     def test_a_model_that_is_none(self) -> None:
         with self.capture("resnet", clean=False, level="mix"):
@@ -243,7 +248,7 @@ class Scripts(CaptureTest):
                 thread.join()
             del replicas, threads
             gc.collect()
-            self.assertEqual(len(debugger._recorder.replicas), 0)
+            self.assertEqual(len(debugger._recorder.modules.replicas), 0)
         self.assertEqual(sorted(self.dump().data), [
             f"Module.{name}.forward.{number}" for name in ("0.Linear", "1.ReLU")
             for number in (0, 1)])

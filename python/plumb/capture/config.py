@@ -49,13 +49,15 @@ class Config:
     tensor_list: Tuple[str, ...] = ()
     data_mode: FrozenSet[str] = frozenset(("forward", "backward", "input", "output"))
     summary_mode: str = "statistics"
+    dump_enable: bool = True
+    dump_containers: bool = False  # of HDF5 captures
     file: Optional[Path] = None  # to look at dump_enable again; None when it has no such key
     notes: List[str] = field(default_factory=lambda: [], compare=False)  # for the user
 
     def enabled(self) -> bool:
         """The dynamic switch. A file that is being rewritten leaves things on."""
         if self.file is None:
-            return True
+            return self.dump_enable
         try:
             return json.loads(self.file.read_text(encoding="utf-8")).get("dump_enable") is not False
         except (OSError, ValueError, AttributeError):
@@ -149,6 +151,7 @@ CHECKS: Dict[str, Callable[[str, Any], Any]] = {
     "data_mode": modes,
     "summary_mode": lambda where, value: word(where, value, MODES),
     "tensor_list": names,
+    "dump_containers": switch,
 }
 
 
@@ -214,8 +217,10 @@ def configure(config_path: Any = None, **arguments: Any) -> Config:
         notes.append(f'{where}: task "{task}" is captured as "{values["task"]}"; {advice}')
     if values.get("task") == "tensor" and values.get("tensor_list"):
         notes.append(f"{where}: tensor_list has no effect with task tensor, which saves all")
-    watched = file.absolute() if file and "dump_enable" in values else None
-    values.pop("dump_enable", None)
+    watched = file.absolute() if file and "dump_enable" in values and \
+        "dump_enable" not in given else None
+    if watched:
+        del values["dump_enable"]
     return Config(file=watched, notes=notes, **values)
 
 

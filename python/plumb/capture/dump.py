@@ -16,7 +16,8 @@ from plumb import _core
 from plumb.capture.config import Config
 from plumb.capture.leaves import NOTHING, Cache, Encoder, Numbers, numbers_of, tensor_leaf
 from plumb.capture.recorder import as_outputs
-from plumb.capture.sink import Call, Parameter, Sink, parameters_of, written_errors
+from plumb.capture.sink import (Call, Parameter, Sink, buffers_of, parameters_of,
+                                written_errors)
 from plumb.tensors import view
 
 END = b"\n }\n}"
@@ -76,8 +77,12 @@ class JsonFile:
         while done < len(text):
             done += os.write(self.file, text[done:] if done else text)
 
-    def add(self, name: str, value: Any) -> None:
+    def add(self, name: str, value: Any, writer: Optional[_core.Writer] = None) -> None:
+        """With a writer, once it has written all that it was given before."""
         text = f"{_core.json_text(name)}: {_core.json_text(value, 2)}"
+        if writer is not None:
+            writer.add_entry(self.file, self.body, f"\n  {text}")
+            return
         self.write(f"{'' if self.at == self.body else ','}\n  {text}".encode())
 
     def close(self) -> None:
@@ -166,6 +171,8 @@ class DumpSink(Sink):
 
     def close(self) -> None:
         if self.file:
+            if self.writer:
+                self.writer.flush()
             self.file.close()
             self.file = None
 
@@ -177,7 +184,7 @@ class DumpSink(Sink):
 
     def add(self, name: str, entry: Dict[str, Any]) -> None:
         if self.file:
-            self.file.add(name, entry)
+            self.file.add(name, entry, self.writer)  # which names no tensor that is not there
 
     # -- Leaves ------------------------------------------------------------------------------------
 
@@ -247,6 +254,9 @@ class DumpSink(Sink):
             entry.forward["parameters"] = {
                 key: element(value, f"{name}.parameters.{key}")
                 for key, value in parameters_of(call.module)}
+            entry.forward["buffers"] = {
+                key: element(value, f"{name}.buffers.{key}")
+                for key, value in buffers_of(call.module)}
 
     def results(self, call: Call, args: Tuple[Any, ...], kwargs: Dict[str, Any],
                 output: Any) -> None:
@@ -260,11 +270,12 @@ class DumpSink(Sink):
         if self.wants("forward", "output"):
             self.begin(name)
             forward = entry.forward
-            parameters = forward.pop("parameters", None)
+            last = {key: forward.pop(key) for key in ("parameters", "buffers") if key in forward}
             forward["output"] = [self.encoder.element(value, f"{name}.output.{i}")
                                  for i, value in enumerate(as_outputs(output))]
-            if parameters is not None:
-                forward["parameters"] = parameters
+            forward.update(last)
+        if not entry.forward.get("buffers", True):
+            del entry.forward["buffers"]
         if entry.forward:
             self.add(name, entry.forward)
         entry.forward = {}

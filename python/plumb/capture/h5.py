@@ -3,11 +3,13 @@
     globalrank-{g}_localrank-{l}.h5           /1/blocks.0.norm2.LayerNorm.1.forward_output.0
     globalrank-{g}_localrank-{l}_summary.csv  what `plumb summary` would say of it
 
-Modules without modules inside are recorded: what others do is done by those, or by functions, which
-dump_torch_api=True records as well. The number in a name counts the calls of that class in the
-step, so the second layer norm of a block is LayerNorm.1; of a function it counts the calls of that
-function. Which call of its module a tensor is of is its attribute path_call. The file gets its name when it is finished: at the end of the program, or of the last step
-that was asked for.
+Recorded are modules without modules inside, those with parameters of their own, and those of which
+no module inside was called: what others do is done by these, or by functions, which
+dump_torch_api=True records as well; dump_containers=True records the others too. The number in a
+name counts the calls of that class in the step, so the second layer norm of a block is LayerNorm.1;
+of a function it counts the calls of that function; which call of its module a tensor is of is its
+attribute path_call. The file is there from the first step on, and whole after each stop() and step,
+and also when the program is killed in between.
 """
 
 import math
@@ -21,7 +23,7 @@ from plumb import _core
 from plumb.capture.leaves import parts_of
 from plumb.capture.rank import global_rank
 from plumb.capture.recorder import as_outputs, tensors_in
-from plumb.capture.sink import Call, Sink, parameters_of, written_errors
+from plumb.capture.sink import Call, Sink, buffers_of, parameters_of, written_errors
 from plumb.tensors import view
 
 COLUMNS = ["Index", "Step", "Rank", "Module", "Min", "Max", "Mean", "Std"]
@@ -33,6 +35,8 @@ def local_rank() -> int:
 
 
 class H5Sink(Sink):
+    takes_inner = True
+
     def __init__(self, folder: str, taken: Optional[int] = None) -> None:
         """taken: the rank whose file another process writes, which this one was forked from."""
         super().__init__()
@@ -51,6 +55,7 @@ class H5Sink(Sink):
         self.step = step
         self.counts: Counter = Counter()  # calls of a class
         self.described: Set[str] = set()  # modules whose parameters are written
+        self.inner: Set[Tuple[str, str]] = set()  # parameters of modules that nobody called
         self.names: Set[str] = set()
         if self.file >= 0:
             return
@@ -65,29 +70,35 @@ class H5Sink(Sink):
             file.write(",".join(COLUMNS) + "\n")
         self.writer = self.writer or _core.Writer()
         self.file = self.writer.open_h5(f"{self.stem}.h5", self.rank, local)
+        self.writer.sync_h5(self.file)
 
     def pause(self) -> None:
         if self.writer is not None:
+            if self.rows and self.file >= 0:
+                self.writer.sync_h5(self.file)
             self.writer.flush()
             self.errors += written_errors(self.writer)
-
-    def close(self) -> None:
-        self.pause()
         if self.rows:
             text = _core.Table(COLUMNS, self.rows).text(format="csv").partition("\n")[2]
             self.rows = []
             with open(self.summary(), "a", encoding="utf-8") as file:
                 file.write(text)
 
+    def close(self) -> None:
+        self.pause()
+
     def summary(self) -> str:
         return f"{self.stem}_summary.csv"
 
+    def list_path(self) -> str:
+        return f"{self.stem}_not_recorded.txt"
+
     def end(self) -> None:
-        """Nothing more will come: the file gets its name."""
+        """Nothing more will come."""
         if self.file >= 0:
             self.writer.close_h5(self.file)
-            self.close()
             self.file = -1
+            self.pause()
             self.files += 1
 
     # -- Tensors -----------------------------------------------------------------------------------
@@ -120,7 +131,7 @@ class H5Sink(Sink):
             return
         if module is None:
             call.data = f"{call.prefix}.{call.name}.{call.number}"
-        elif next(module.children(), None) is None:
+        else:
             index = self.counts[call.kind]
             self.counts[call.kind] += 1
             call.data = f"{call.name}.{call.kind}.{index}" if call.name else f"{call.kind}.{index}"
@@ -128,8 +139,8 @@ class H5Sink(Sink):
                 self.described.add(call.name)
                 for key, value in parameters_of(module):
                     self.add(f"{call.data}.forward_params.{key}", value, call)
-        else:
-            return
+                for key, value in buffers_of(module):
+                    self.add(f"{call.data}.forward_buffers.{key}", value, call)
         for place, tensor in places((*enumerate(args), *kwargs.items())):
             self.add(f"{call.data}.forward_input.{place}", tensor, call)
 
@@ -138,6 +149,11 @@ class H5Sink(Sink):
         if call.data is not None:
             for place, tensor in places(enumerate(as_outputs(output))):
                 self.add(f"{call.data}.forward_output.{place}", tensor, call)
+
+    def inner_parameter(self, call: Call, name: str, value: Tensor) -> None:
+        if call.data is not None and (call.name, name) not in self.inner:
+            self.inner.add((call.name, name))
+            self.add(f"{call.data}.forward_params.{name}", value, call)
 
     def gradient(self, call: Call, side: str, index: int, grad: Tensor) -> None:
         if call.data is not None:

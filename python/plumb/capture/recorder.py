@@ -2,8 +2,8 @@
 
 Results stay the same to the last bit: nothing is added to the autograd graph, no random number is
 drawn, no hook is put on a module, and no path of PyTorch that looks at hooks or modes is left.
-Modules are seen through torch.nn.Module.__call__, so that copies, replicas and pickles of a model
-stay what they are. Whatever goes wrong in here is noted and never raised.
+Modules are seen through torch.nn.Module.__call__ and the forward of their classes (switch.py), so
+that copies, replicas and pickles of a model stay what they are. Whatever goes wrong in here is noted and never raised.
 """
 
 import contextlib
@@ -14,32 +14,21 @@ import threading
 import traceback
 import weakref
 from collections import Counter
-from typing import (Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple,
-                    Union)
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Set, Tuple
 
 import torch
 from torch import Tensor
 
-from plumb.capture import graph, names
+from plumb.capture import graph, names, switch
 from plumb.capture.config import Config
-from plumb.capture.sink import Call, Parameter, Sink
+from plumb.capture.modules import ALONE, ALWAYS, Known, Models, Modules, named_models
+from plumb.capture.sink import Call, Parameter, Sink, parameters_of
 from plumb.capture.wrap import Patches, Wrapped
 from plumb.tensors import children
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 MAX_DEPTH = 64
 NOTES = 1000  # of which the texts are kept
-DEPTH = 4     # times the limit of Python's stack
-Models = Union[torch.nn.Module, Sequence[torch.nn.Module], Dict[str, torch.nn.Module], None]
-
-
-class Known(NamedTuple):
-    """A module that is recorded."""
-    path: str
-    kind: str
-    module: torch.nn.Module
-    root: bool      # a model given to start(): its calls are counted for token_range
-    written: bool   # the root of a model with modules in it is not
 
 
 class Unseen:
@@ -58,12 +47,13 @@ class Unseen:
 
 
 class Local(threading.local):
-    """Of each thread: whether what it calls now is inside a recorded API or inside us, and the
-    modules it is in."""
+    """Of each thread: whether what it calls now is inside a recorded API, the recorded modules it
+    is in, and for those that are recorded only when nothing inside was called whether it was."""
 
     def __init__(self) -> None:
         self.quiet = False
         self.modules: List[Call] = []
+        self.alone: List[List[bool]] = []
 
 
 def tensors_in(value: Any, place: str, found: List[Tuple[str, Tensor]],
@@ -95,6 +85,11 @@ def outputs_in(output: Any) -> List[Tuple[str, Tensor]]:
     return arguments_in(as_outputs(output), {})
 
 
+def version_of(tensor: Tensor) -> int:
+    """Counts writes; an inference tensor has no such counter."""
+    return -1 if tensor.is_inference() else tensor._version
+
+
 def stack_of() -> Tuple[Any, ...]:
     """Where the script is, innermost first: (code, line) pairs."""
     frame = sys._getframe(1)
@@ -111,10 +106,13 @@ class Recorder:
     """One capture. start() and stop() may alternate; a step is all between two next_step()."""
 
     def __init__(self, sink: Sink, apis: bool, risk_level: str = "ALL",
-                 config: Optional[Config] = None, inside: bool = True) -> None:
-        """apis: whether functions are recorded; inside: whether the modules of models are."""
+                 config: Optional[Config] = None, inside: bool = True, leaves: bool = False,
+                 itself: bool = False) -> None:
+        """apis: whether functions are recorded; inside, leaves: which modules of models are (see
+        Modules); itself: whether models are, whatever is inside."""
         self.sink = sink
-        self.apis, self.inside = apis, inside
+        self.itself = itself
+        self.apis = apis
         self.config = config or Config()
         self.lock = threading.RLock()
         self.local = Local()
@@ -123,10 +121,10 @@ class Recorder:
         self.calls = 0
         self.problems = 0
         self.notes: List[str] = []
-        self.modules: Dict[int, Known] = {}
-        self.replicas: "weakref.WeakKeyDictionary[torch.nn.Module, Known]" = \
-            weakref.WeakKeyDictionary()
+        self.modules = Modules(inside, leaves)
         self.patches = Patches()
+        self.apis_wrapped: Set[Wrapped] = set()
+        self.forwards: Set[type] = set()  # classes whose forward is seen
         self.risk_level = risk_level
         self.prepared = False
         self.token_range: Optional[Tuple[int, int]] = None
@@ -152,10 +150,13 @@ class Recorder:
     def start(self, step: int, models: Models = None,
               token_range: Optional[Sequence[int]] = None) -> None:
         with self.lock:
-            if self.active and _current is self:
+            if self.active and self in switch.active:
+                self._register(models)
                 return
             self.stop()  # one that Ctrl-C cut short
             self.token_range = (int(token_range[0]), int(token_range[1])) if token_range else None
+            if not self.opened:
+                self.modules.new_step()
             self._register(models)
             if not self.prepared:
                 self._prepare()
@@ -165,19 +166,18 @@ class Recorder:
                 if not self.opened:
                     return
             self.active = True
-            _switch_on(self)
+            switch.switch_on(self)
 
     def stop(self) -> None:
         with self.lock:
             if not self.active:
                 return
-            _switch_off(self)
+            switch.switch_off(self)
             self._finish_works()
             self._finish_gradients()
             self.active = False
             self._unhook()
             self.modules.clear()
-            self.replicas.clear()
             self._guarded(self.sink.pause)
 
     def next_step(self) -> None:
@@ -197,49 +197,51 @@ class Recorder:
         self.patches.uninstall()
 
     def _register(self, models: Models) -> None:
-        if models is None:
-            return
-        if isinstance(models, torch.nn.Module):
-            named = [("", models)]
-        elif isinstance(models, dict):
-            named = [(f"{key}.", model) for key, model in models.items()]
-        else:
-            several = models if isinstance(models, (list, tuple)) else [models]
-            named = [(f"{i}.", model) for i, model in enumerate(several)]
-        for prefix, model in named:
+        for prefix, model in named_models(models):
             if not isinstance(model, torch.nn.Module):
                 self.note(f"start: a model that is a {type(model).__name__}, not a torch.nn.Module")
                 continue
             self.add_module(prefix, model)
 
     def add_module(self, prefix: str, model: torch.nn.Module, itself: bool = False) -> None:
-        """Records the modules inside a model; the model itself when it has none, or on demand."""
-        alone = itself or next(model.children(), None) is None
-        for path, module in model.named_modules():
-            root = module is model
-            if (self.inside and (not root or alone)) or (root and self.token_range):
-                full = f"{prefix}{path}" if path else prefix[:-1]
-                self.modules.setdefault(id(module), Known(full, type(module).__name__, module, root,
-                                                          self.inside and (not root or alone)))
+        """Records the modules inside a model; the model itself when it has none, has parameters of
+        its own or calls none of those inside, or on demand."""
+        self.modules.add(prefix, model, itself or self.itself, self.token_range is not None)
+        self._see_forward()
+
+    def _see_forward(self) -> None:
+        """Of the classes of known modules: module.forward(x) is a call as well."""
+        for kind in {type(known.module) for known in self.modules.known.values()} - self.forwards:
+            self.forwards.add(kind)
+            place = switch.forward_of(kind)
+            if place is not None and not any(item[0] is place[0] and item[1] == "forward"
+                                             for item in self.patches.items):
+                self.patches.add(place[0], "forward", place[1])
+
+    def find_module(self, module: torch.nn.Module, around: Sequence[int]) -> Optional[Known]:
+        count = len(self.modules)
+        known = self.modules.find(module, around)
+        if len(self.modules) != count:
+            self._see_forward()
+        return known
 
     def _prepare(self) -> None:
         """What will be wrapped. One object for each function, for good."""
         self.prepared = True
-        self.patches.add(torch.nn.Module, "__call__", _module_call)
-        if _original_replicate is not None:
-            self.patches.add(torch.nn.Module, "_replicate_for_data_parallel", _replicate)
+        self.patches.add(torch.nn.Module, "__call__", switch.module_call)
+        if switch.original_replicate is not None:
+            self.patches.add(torch.nn.Module, "_replicate_for_data_parallel", switch.replicate)
+        self.patches.add(torch.jit, "script", switch.script)
         if not self.apis:
             return
         for place in names.places(self.risk_level):
             self._guarded(self.add_api, place.prefix, place.name, place.owner, place.attribute)
-        packet, work = (_found(torch, "_ops", "OpOverloadPacket"),
-                        _found(torch._C, "_distributed_c10d", "Work"))
+        packet, work = (switch.found(torch, "_ops", "OpOverloadPacket"),
+                        switch.found(torch._C, "_distributed_c10d", "Work"))
         if packet is not None:
-            self.patches.add(packet, "__call__", _packet_call)
+            self.patches.add(packet, "__call__", switch.packet_call)
         if work is not None:
-            self.patches.add(work, "wait", _work_wait)
-        # The compiler reads functions, and must find those of PyTorch.
-        self.patches.add(torch.jit, "script", _script)
+            self.patches.add(work, "wait", switch.work_wait)
 
     def add_api(self, prefix: str, name: str, owner: Any, attribute: str) -> None:
         key = (id(owner), attribute)
@@ -248,6 +250,7 @@ class Recorder:
             function = getattr(owner, attribute)
             wrapped = _all_wrapped[key] = Wrapped(prefix, name, owner, attribute, function)
         wrapped.prefix, wrapped.name = prefix, name
+        self.apis_wrapped.add(wrapped)
         self.patches.add(owner, attribute, wrapped)
 
     # -- What goes wrong ---------------------------------------------------------------------------
@@ -277,13 +280,14 @@ class Recorder:
 
     @contextlib.contextmanager
     def _quietly(self) -> Iterator[None]:
-        local = self.local
-        before, local.quiet = local.quiet, True
+        """What is called in here is nobody's to record."""
+        here = switch.here
+        before, here.busy = here.busy, True
         try:
             with Unseen():
                 yield
         finally:
-            local.quiet = before
+            here.busy = before
 
     # -- Which -------------------------------------------------------------------------------------
 
@@ -310,63 +314,87 @@ class Recorder:
 
     # -- Calls -------------------------------------------------------------------------------------
 
-    def api_call(self, wrapped: Wrapped, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> Any:
-        local = self.local
-        if local.quiet or torch._C._get_tracing_state() is not None:
-            return wrapped.function(*args, **kwargs)
-        return self._recorded(wrapped.prefix, wrapped.name, "", None, wrapped.function, args,
-                              kwargs)
+    def api_call(self, prefix: str, name: str, function: Callable[..., Any], *args: Any,
+                 **kwargs: Any) -> Any:
+        return self._recorded(prefix, name, "", None, function, args, kwargs)
 
-    def module_call(self, known: Known, module: torch.nn.Module, args: Tuple[Any, ...],
-                    kwargs: Dict[str, Any]) -> Any:
+    def module_call(self, known: Known, module: torch.nn.Module, function: Callable[..., Any],
+                    *args: Any, **kwargs: Any) -> Any:
         """module: the known one, or a replica of it."""
-        function = functools.partial(_original_call, module)
-        if torch._C._get_tracing_state() is not None or self.local.quiet:
+        if self.local.quiet:
             return function(*args, **kwargs)
-        if known.root:
-            with self.lock:
+        with self.lock:
+            self.modules.called.add(known.path)
+            if known.root:
                 self.tokens += 1
-        if not known.written:
-            return function(*args, **kwargs)
-        return self._recorded("Module", known.path, known.kind, module, function, args, kwargs)
+        for frame in self.local.alone:
+            frame[0] = True
+        if known.written == ALWAYS:
+            return self._recorded("Module", known.path, known.kind, module, function, args, kwargs)
+        if known.written == ALONE:
+            return self._recorded_alone(known, module, function, args, kwargs)
+        return function(*args, **kwargs)
 
     def _recorded(self, prefix: str, name: str, kind: str, module: Optional[torch.nn.Module],
                   function: Callable[..., Any], args: Tuple[Any, ...],
                   kwargs: Dict[str, Any]) -> Any:
         local = self.local
         api = module is None
-        local.quiet = True
         call: Optional[Call] = None
         edges = None
         try:
-            with Unseen():
+            with self._quietly():
                 call, edges = self._before(prefix, name, kind, module, args, kwargs)
         except Exception:
             self.problem(f"{prefix}.{name}")
-        except BaseException:  # Ctrl-C
-            local.quiet = False
-            raise
         # What a recorded API calls is part of it; what a module calls is recorded.
         local.quiet = api
         if call is not None and not api:
             local.modules.append(call)
         try:
             output = function(*args, **kwargs)
-        except BaseException:
-            local.quiet = False
-            raise
         finally:
+            local.quiet = False
             if call is not None and not api:
                 local.modules.pop()
-        local.quiet = True
         try:
             if call is not None:
-                with Unseen():
+                with self._quietly():
                     self._after(call, edges, args, kwargs, output)
         except Exception:
             self.problem(f"{prefix}.{name}")
+        return output
+
+    def _recorded_alone(self, known: Known, module: torch.nn.Module, function: Callable[..., Any],
+                        args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> Any:
+        """Written afterwards, when no module inside was called; its inputs are then as they were,
+        unless somebody has written into them."""
+        frame = [False]
+        versions, edges = [], None
+        try:
+            with self._quietly():
+                found = [tensor for _, tensor in arguments_in(args, kwargs)]
+                versions = [version_of(tensor) for tensor in found]
+                edges = graph.edges_of(found)
+        except Exception:
+            self.problem(f"Module.{known.path}")
+        self.local.alone.append(frame)
+        try:
+            output = function(*args, **kwargs)
         finally:
-            local.quiet = False
+            self.local.alone.pop()
+        if not frame[0]:
+            try:
+                with self._quietly():
+                    call, _ = self._before("Module", known.path, known.kind, module, args, kwargs)
+                    if call is not None:
+                        if versions != [version_of(tensor) for _, tensor
+                                        in arguments_in(args, kwargs)]:
+                            self.note(f"{call.title('forward')}: it changed an input in place; the "
+                                      "input that is recorded is the changed one")
+                        self._after(call, edges, args, kwargs, output)
+            except Exception:
+                self.problem(f"Module.{known.path}")
         return output
 
     def _before(self, prefix: str, name: str, kind: str, module: Optional[torch.nn.Module],
@@ -396,7 +424,7 @@ class Recorder:
         with self.lock:
             if self.config.scope and call.title("forward") == self.scope[1]:
                 self.in_scope = False
-            call.module = None
+            module, call.module = call.module, None
             if call.follow is False or not self.active:
                 return
             if call.prefix == "Distributed" and self._is_work(output):
@@ -405,9 +433,18 @@ class Recorder:
             found = outputs_in(output)
             call.outputs = [place for place, _ in found]
             self.sink.results(call, args, kwargs, output)
+            if module is not None and self.sink.takes_inner:
+                self._inner_parameters(call, module)
             self.calls += 1
             if edges is not None and any(tensor.requires_grad for _, tensor in found):
                 self._follow(call, edges, [tensor for _, tensor in found])
+
+    def _inner_parameters(self, call: Call, module: torch.nn.Module) -> None:
+        """Of modules that were not called, and so are used by this one without a word."""
+        for path, known in self.modules.uncalled(module):
+            for name, value in parameters_of(known.module):
+                self.sink.inner_parameter(call, f"{path}.{name}", value)
+                self.modules.covered(known.path, call.name or call.kind)
 
     # -- Gradients ---------------------------------------------------------------------------------
 
@@ -508,7 +545,7 @@ class Recorder:
 
     def work_done(self, work: Any) -> None:
         """After wait(): now the arguments hold what was exchanged."""
-        if self.local.quiet or not self.works:
+        if switch.here.busy or self.local.quiet or not self.works:
             return
         with self.lock, self._quietly():
             for key, (owner, call, args, kwargs) in list(self.works.items()):
@@ -567,126 +604,4 @@ class Recorder:
                 self.problem(f"save {name}")
 
 
-# -- One recorder at a time sees the process -------------------------------------------------------
-
-def _found(owner: Any, *path: str) -> Any:
-    """None where this PyTorch has no such thing."""
-    for name in path:
-        owner = getattr(owner, name, None)
-    return owner
-
-
 _all_wrapped: Dict[Tuple[int, str], Wrapped] = {}
-_current: Optional[Recorder] = None
-_depth: Optional[Tuple[int, int]] = None  # limits of Python's stack: the script's, ours
-_original_call = torch.nn.Module.__call__
-
-
-def _switch_on(recorder: Recorder) -> None:
-    global _current, _depth, _original_call
-    if _current is not None:
-        _current.note("another capture was started before stop(): it records what followed")
-        _current.stop()
-    _original_call = torch.nn.Module.__call__
-    _current = recorder
-    recorder.patches.install()
-    Wrapped.active = recorder.api_call
-    # A module takes three times as many frames of the stack as it does alone.
-    script = sys.getrecursionlimit()
-    _depth = (script, script * DEPTH)
-    sys.setrecursionlimit(script * DEPTH)
-
-
-def _switch_off(recorder: Recorder) -> None:
-    global _current
-    if _current is recorder:
-        Wrapped.active = None
-        _current = None
-        recorder.patches.uninstall()
-        _restore_depth()
-
-
-def _restore_depth() -> None:
-    """Unless the script has set a limit since, or is deeper than its own."""
-    global _depth
-    if _depth is not None and sys.getrecursionlimit() == _depth[1]:
-        with contextlib.suppress(RecursionError):
-            sys.setrecursionlimit(_depth[0])
-    _depth = None
-
-
-def _module_call(self: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
-    recorder = _current
-    if recorder is None:
-        return _original_call(self, *args, **kwargs)
-    known = recorder.modules.get(id(self))
-    if known is None and self.__dict__.get("_is_replica"):
-        known = recorder.replicas.get(self)
-    if known is None:
-        return _original_call(self, *args, **kwargs)
-    return recorder.module_call(known, self, args, kwargs)
-
-
-_original_replicate = _found(torch.nn.Module, "_replicate_for_data_parallel")
-
-
-def _replicate(self: torch.nn.Module) -> torch.nn.Module:
-    """Replicas of DataParallel are recorded under the names of the model's modules."""
-    replica = _original_replicate(self)
-    recorder = _current
-    known = recorder.modules.get(id(self)) if recorder is not None else None
-    if known is not None:
-        recorder.replicas[replica] = known
-    return replica
-
-
-_original_packet_call = _found(torch, "_ops", "OpOverloadPacket", "__call__")
-
-
-def _packet_call(self: Any, *args: Any, **kwargs: Any) -> Any:
-    recorder = _current
-    function = functools.partial(_original_packet_call, self)
-    if recorder is None or recorder.local.quiet or torch._C._get_tracing_state() is not None:
-        return function(*args, **kwargs)
-    space, _, name = getattr(self, "_qualified_op_name", "").partition("::")
-    if space != "aten":
-        return function(*args, **kwargs)
-    return recorder._recorded("Aten", name, "", None, function, args, kwargs)
-
-
-_original_wait = _found(torch._C, "_distributed_c10d", "Work", "wait")
-
-
-def _work_wait(self: Any, *args: Any, **kwargs: Any) -> Any:
-    result = _original_wait(self, *args, **kwargs)
-    if _current is not None:
-        _current.work_done(self)
-    return result
-
-
-_original_script = torch.jit.script
-
-
-@functools.wraps(_original_script)
-def _script(*args: Any, **kwargs: Any) -> Any:
-    recorder = _current
-    if recorder is None:
-        return _original_script(*args, **kwargs)
-    _switch_off(recorder)
-    try:
-        return _original_script(*args, **kwargs)
-    finally:
-        _switch_on(recorder)
-
-
-def _after_fork() -> None:
-    global _current
-    if _current is not None:
-        recorder, _current = _current, None
-        Wrapped.active = None
-        recorder.forked()
-        _restore_depth()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)

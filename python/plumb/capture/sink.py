@@ -14,6 +14,7 @@ For one call the order is: arguments, results, then for a call with gradients an
 `results` of a module lie the calls inside it.
 """
 
+import os
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
 import torch
@@ -65,6 +66,13 @@ def written_errors(writer: _core.Writer) -> List[str]:
             for name, message in writer.errors()]
 
 
+def buffers_of(module: torch.nn.Module) -> Iterator[Tuple[str, Tensor]]:
+    """A module's own ones."""
+    for name, value in module._buffers.items():
+        if value is not None and not is_lazy(value):
+            yield name, value
+
+
 def parameters_of(module: torch.nn.Module) -> Iterator[Tuple[str, Tensor]]:
     """A module's own ones. Those of a lazy module have no values before its first call."""
     for name, value in module._parameters.items():
@@ -75,6 +83,8 @@ def parameters_of(module: torch.nn.Module) -> Iterator[Tuple[str, Tensor]]:
 class Sink:
     """What the recorder calls. `errors` are lines about what could not be written, and `folder` is
     where dump_error_info.log goes; both are the sink's to set."""
+
+    takes_inner = False  # whether inner_parameter is called
 
     def __init__(self) -> None:
         self.errors: List[str] = []
@@ -90,6 +100,9 @@ class Sink:
                 output: Any) -> None:
         """After the call, with the arguments as they are now."""
 
+    def inner_parameter(self, call: Call, name: str, value: Tensor) -> None:
+        """After `results`: a parameter of a module inside that was not called by then."""
+
     def gradient(self, call: Call, side: str, index: int, grad: Tensor) -> None:
         """side "input": a gradient that comes in, of the tensor call.outputs[index]; side "output":
         one that this call sends to the tensor call.inputs[index]."""
@@ -104,6 +117,10 @@ class Sink:
         """A value that the script asked to keep (PrecisionDebugger.save), the number-th of that
         name. Of a gradient the name ends in _grad, and place says where in a container its tensor
         is ("" outside)."""
+
+    def list_path(self) -> str:
+        """Where a list of what this step did not record belongs."""
+        return os.path.join(self.folder or "", "not_recorded.txt")
 
     def pause(self) -> None:
         """At stop(): put what there is into files that can be read."""

@@ -7,7 +7,7 @@ leaves them as they are.
 import functools
 import importlib
 import types
-from typing import Any, Callable, List, Optional, Tuple
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
 MISSING = object()
 
@@ -17,7 +17,7 @@ class Wrapped:
     subclasses look functions up in tables, and one object for good, since modules keep functions as
     attributes: when nothing is recorded it is the function."""
 
-    # Of the class: one recorder at a time.
+    # Of the class: whoever records hangs on it (switch.py).
     active: Optional[Callable[["Wrapped", Tuple[Any, ...], Any], Any]] = None
 
     def __init__(self, prefix: str, name: str, owner: Any, attribute: str,
@@ -59,40 +59,60 @@ def _found_again(owner: str, module: str, attribute: str) -> Any:
     return getattr(getattr(home, owner) if module else home, attribute)
 
 
+# (id of the owner, attribute) -> owner, how many have put something there, what was there before.
+_places: Dict[Tuple[int, str], List[Any]] = {}
+
+
 class Patches:
-    """A set of attributes that is put in place and taken back as a whole."""
+    """A set of attributes that is put in place and taken back as a whole. Where several do so, the
+    first one's value stays until the last has gone."""
 
     def __init__(self) -> None:
         self.items: List[Tuple[Any, str, Any]] = []  # owner, attribute, new value
-        self.before: List[Tuple[Any, str, Any]] = []
+        self.installed = False
 
     def add(self, owner: Any, attribute: str, value: Any) -> None:
         self.items.append((owner, attribute, value))
-        if self.before:
-            self._set(owner, attribute, value)
+        if self.installed:
+            _put(owner, attribute, value)
 
     def remove(self, owner: Any, attribute: str) -> None:
         """Takes one back for good."""
-        installed = bool(self.before)
-        self.uninstall()
-        self.items = [item for item in self.items if (item[0], item[1]) != (owner, attribute)]
-        if installed:
-            self.install()
+        for item in [item for item in self.items if item[0] is owner and item[1] == attribute]:
+            self.items.remove(item)
+            if self.installed:
+                _take_back(owner, attribute)
 
     def install(self) -> None:
-        if not self.before:
+        if not self.installed:
+            self.installed = True
             for owner, attribute, value in self.items:
-                self._set(owner, attribute, value)
-
-    def _set(self, owner: Any, attribute: str, value: Any) -> None:
-        # An inherited attribute is not the owner's own: it comes back by deleting.
-        self.before.append((owner, attribute, vars(owner).get(attribute, MISSING)))
-        setattr(owner, attribute, value)
+                _put(owner, attribute, value)
 
     def uninstall(self) -> None:
-        for owner, attribute, value in reversed(self.before):
-            if value is MISSING:
-                delattr(owner, attribute)
-            else:
-                setattr(owner, attribute, value)
-        self.before = []
+        if self.installed:
+            self.installed = False
+            for owner, attribute, _ in reversed(self.items):
+                _take_back(owner, attribute)
+
+
+def _put(owner: Any, attribute: str, value: Any) -> None:
+    place = _places.get((id(owner), attribute))
+    if place is not None:
+        place[1] += 1
+        return
+    # An inherited attribute is not the owner's own: it comes back by deleting.
+    _places[id(owner), attribute] = [owner, 1, vars(owner).get(attribute, MISSING)]
+    setattr(owner, attribute, value)
+
+
+def _take_back(owner: Any, attribute: str) -> None:
+    place = _places[id(owner), attribute]
+    place[1] -= 1
+    if place[1]:
+        return
+    del _places[id(owner), attribute]
+    if place[2] is MISSING:
+        delattr(owner, attribute)
+    else:
+        setattr(owner, attribute, place[2])
