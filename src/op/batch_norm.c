@@ -86,6 +86,12 @@ static struct val *batch_apply(struct op *o, struct batch *b)
     return v_norm_rows(o, &b->norm, b->x, b->weight, b->bias);
 }
 
+static void move_running(struct op *o, const struct batch *b, const char *momentum)
+{
+    if (b->training)
+        norm_write_running(o, &b->norm, b->x, arg_number(o, momentum));
+}
+
 static void run_batch_norm(struct op *o)
 {
     struct batch b;
@@ -94,6 +100,7 @@ static void run_batch_norm(struct op *o)
     if (b.training && b.norm.layout.batch == 1 && b.norm.layout.place == 1)
         op_fail(o, PLUMB_E_ARG, "batch_norm: a channel of one element cannot be trained on");
     op_return(o, batch_apply(o, &b));
+    move_running(o, &b, "momentum");
 }
 
 /* The statistics that were saved for a backward; in evaluation torch gives none. */
@@ -118,6 +125,7 @@ static void run_native_batch_norm(struct op *o)
         return;
     op_return(o, batch_apply(o, &b));
     return_saved(o, &b);
+    move_running(o, &b, "momentum");
 }
 
 static void run_cudnn_batch_norm(struct op *o)
@@ -129,6 +137,7 @@ static void run_cudnn_batch_norm(struct op *o)
     op_return(o, batch_apply(o, &b));
     return_saved(o, &b);
     op_return(o, val_new(o, PLUMB_U8, 1, &none));
+    move_running(o, &b, "exponential_average_factor");
 }
 
 /* torch's dispatcher: the result, what was saved, a reserve, and which implementation. */
@@ -142,6 +151,7 @@ static void run_batch_norm_impl(struct op *o)
     return_saved(o, &b);
     op_return(o, val_new(o, PLUMB_U8, 1, &none));
     op_return_int(o, 0);
+    move_running(o, &b, "momentum");
 }
 
 /* running = (1 - momentum) running + momentum now */

@@ -67,12 +67,12 @@ static void drop(struct op *o, struct val *x, bool channels, bool alpha)
         op_fail(o, PLUMB_E_ARG, "%s of %s", o->call->name, plumb_dtype_info(x->dtype)->name);
         return;
     }
-    if (channels && x->rank < 2) {
-        op_fail(o, PLUMB_E_ARG, "%s of a tensor with %u dimensions", o->call->name, x->rank);
-        return;
-    }
     if (p == 0 || !training || x->count == 0) {
         op_return(o, x);
+        return;
+    }
+    if (channels && x->rank < 2) {
+        op_fail(o, PLUMB_E_ARG, "%s of a tensor with %u dimensions", o->call->name, x->rank);
         return;
     }
     if (p == 1) {

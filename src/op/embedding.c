@@ -127,7 +127,7 @@ static void run_embedding(struct op *o)
         return;
     *r = (struct rows){index, row_shares(o, index, weight->shape[0], padding)};
     if (arg_given(o, "max_norm"))
-        weight = renormed(o, weight, index);
+        op_write(o, "weight", weight = renormed(o, weight, index));
     if (index->rank == OP_RANK)
         op_fail(o, PLUMB_E_ARG, "embedding: an index of %u dimensions", index->rank);
     if (o->failed)
@@ -303,7 +303,7 @@ static void run_embedding_bag(struct op *o)
         return;
     b->share = row_shares(o, index, weight->shape[0], b->padding);
     if (arg_given(o, "max_norm"))
-        weight = renormed(o, weight, index);
+        op_write(o, "weight", weight = renormed(o, weight, index));
     if (o->failed)
         return;
     struct val *out = fill_bags(o, weight, scale, b);

@@ -1,6 +1,9 @@
 /* Layer, group, instance, RMS and local response normalisation. */
 #include "op/norm.h"
 #include "op/fold.h"
+#include "op/sum.h"
+
+#include <string.h>
 
 static bool check_float(struct op *o, const struct val *x)
 {
@@ -150,6 +153,45 @@ static void run_native_group_norm(struct op *o)
     group_norm(o, arg_int(o, "group"), true);
 }
 
+/* ---- Running statistics ---------------------------------------------------------------------- */
+
+static real row_variance(const struct norm *norm, const struct val *x, int64_t row)
+{
+    const struct norm_layout *l = &norm->layout;
+    struct tally sum = {0};
+    for (int64_t b = 0; b < l->batch; b++)
+        for (int64_t p = 0; p < l->place; p++) {
+            const real away = x->f[(b * l->rows + row) * l->place + p] - norm->mean[row];
+            tally_add(&sum, away * away);
+        }
+    return tally_value(sum.sum, sum.lost) / (real)(l->batch * l->place - 1);
+}
+
+static void write_moved(struct op *o, const char *name, const struct norm *norm,
+                        const struct val *x, real momentum)
+{
+    const struct norm_layout *l = &norm->layout;
+    const bool mean = strcmp(name, "running_mean") == 0;
+    const struct val *running = arg_tensor(o, name);
+    struct val *now = running ? val_like(o, running, running->dtype) : NULL;
+    if (!now)
+        return;
+    for (int64_t row = 0; row < l->rows; row++)
+        now->f[row % l->period] += mean ? norm->mean[row] : row_variance(norm, x, row);
+    const real samples = (real)(l->rows / l->period);
+    for (int64_t k = 0; k < now->count; k++)
+        now->f[k] = (1 - momentum) * running->f[k] + momentum * now->f[k] / samples;
+    op_write(o, name, now);
+}
+
+void norm_write_running(struct op *o, const struct norm *norm, const struct val *x, double momentum)
+{
+    if (o->failed || x->count == 0)
+        return;
+    write_moved(o, "running_mean", norm, x, (real)momentum);
+    write_moved(o, "running_var", norm, x, (real)momentum);
+}
+
 /* Each channel of each sample by itself, or by the running statistics. */
 static void run_instance_norm(struct op *o)
 {
@@ -179,6 +221,8 @@ static void run_instance_norm(struct op *o)
         }
     }
     op_return(o, v_norm_rows(o, &norm, x, weight, bias));
+    if (!norm.given)
+        norm_write_running(o, &norm, x, arg_number(o, "momentum"));
 }
 
 /* ---- Their gradients as operators ------------------------------------------------------------ */

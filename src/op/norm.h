@@ -37,4 +37,9 @@ bool norm_gradient(struct op *o, const struct norm *norm, const real *x, const r
 struct val *v_norm_rows(struct op *o, struct norm *norm, struct val *x, struct val *weight,
                         struct val *bias);
 
+/* Running statistics, where they are given, after a forward that computed its own: each moves by
+ * `momentum` towards the mean and the unbiased variance of a channel (of its rows, averaged). */
+void norm_write_running(struct op *o, const struct norm *norm, const struct val *x,
+                        double momentum);
+
 #endif

@@ -62,7 +62,8 @@ struct val {
 /* A tensor among the arguments. */
 struct op_leaf {
     const struct plumb_arg *arg;
-    struct val *val; /* once asked for */
+    struct val *val;     /* once asked for */
+    struct val *written; /* what the call leaves in it; NULL: what was there */
 };
 
 /* The running call. Families use the functions below, not the fields, but for `raised` and
@@ -166,6 +167,9 @@ void op_return_none(struct op *o);
 void op_return_bool(struct op *o, bool value); /* a Python bool */
 void op_return_int(struct op *o, int64_t value);
 void op_return_tuple(struct op *o); /* the results are a tuple even if there is just one */
+
+/* What the call leaves in the tensor that was given as `name`, which it does not return. */
+void op_write(struct op *o, const char *name, struct val *x);
 
 /* ---- Types ----------------------------------------------------------------------------------- */
 

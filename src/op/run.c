@@ -80,6 +80,14 @@ void op_return_tuple(struct op *o)
     o->result->tuple = true;
 }
 
+void op_write(struct op *o, const char *name, struct val *x)
+{
+    const struct plumb_arg *arg = arg_raw(o, name);
+    for (size_t k = 0; k < o->n_leaves && x; k++)
+        if (o->leaves[k].arg == arg)
+            o->leaves[k].written = x;
+}
+
 /* ---- Running --------------------------------------------------------------------------------- */
 
 /* Puts the given gradient into output k. */
@@ -149,14 +157,28 @@ static size_t note_used(const struct plumb_arg *args, size_t n, const void **use
 static void drop_scratch(struct op *o)
 {
     const struct plumb_result *result = o->result;
-    const size_t room = 2 * (result->n_outputs + result->n_grads) + 3;
+    const size_t room = 2 * (result->n_outputs + 2 * result->n_grads) + 4;
     const void **used = op_alloc(o, (int64_t)room, sizeof *used);
     if (!used)
         return;
     size_t n = note_used(result->outputs, result->n_outputs, used);
     n += note_used(result->grads, result->n_grads, used + n);
+    n += note_used(result->written, result->written ? result->n_grads : 0, used + n);
     used[n++] = used;
     arena_keep(o->arena, used, n);
+}
+
+static void store_written(struct op *o)
+{
+    struct plumb_result *result = o->result;
+    for (size_t k = 0; k < o->n_leaves && !o->failed; k++) {
+        struct val *x = o->leaves[k].written;
+        if (x && !result->written)
+            result->written = op_alloc(o, (int64_t)o->n_leaves, sizeof *result->written);
+        if (x && result->written)
+            result->written[k] =
+                (struct plumb_arg){.kind = PLUMB_ARG_TENSOR, .tensor = op_store(o, x, x->f)};
+    }
 }
 
 bool op_finish(struct op *o)
@@ -174,6 +196,7 @@ bool op_finish(struct op *o)
             result->grads[k] =
                 (struct plumb_arg){.kind = PLUMB_ARG_TENSOR, .tensor = op_store(o, x, x->grad)};
     }
+    store_written(o);
     if (!o->failed)
         drop_scratch(o);
     return !o->failed;

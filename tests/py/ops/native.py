@@ -44,7 +44,7 @@ class CCall(c.Structure):
 class CResult(c.Structure):
     _fields_ = [("outputs", c.POINTER(CArg)), ("n_outputs", c.c_size_t), ("tuple", c.c_bool),
                 ("grads", c.POINTER(CArg)), ("n_grads", c.c_size_t), ("n_arg_grads", c.c_size_t),
-                ("memory", c.c_void_p)]
+                ("memory", c.c_void_p), ("written", c.POINTER(CArg)), ("note", c.c_char_p)]
 
 
 class CError(c.Structure):
