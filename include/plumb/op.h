@@ -85,9 +85,9 @@ struct plumb_result {
                                 where there is no gradient */
     size_t n_grads, n_arg_grads; /* the first n_arg_grads belong to args */
     void *memory;                /* owns all of it */
-    struct plumb_arg *written;   /* as grads: tensors that the call changed and does not return, such
+    struct plumb_arg *written; /* as grads: tensors that the call changed and does not return, such
                                     as running statistics, as it left them; NULL when there are none */
-    const char *note;            /* what is to be known of how it was computed, or NULL */
+    const char *note;          /* what is to be known of how it was computed, or NULL */
 };
 
 /* Runs a call. PLUMB_E_UNSUPPORTED: no such operator, or not with these arguments; PLUMB_E_ARG:

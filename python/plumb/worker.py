@@ -131,8 +131,10 @@ class Names:
         self.device = device
         self.modules = modules
         self.formulas: Any = None
+        self.note: Optional[str] = None  # of what was found last
 
     def find(self, prefix: str, name: str) -> Callable[..., Any]:
+        self.note = None
         for space, meant in (("aten::", "Aten"), ("aten.", "Aten"), ("npu::", "NPU"),
                              ("npu.", "NPU")):
             if name.startswith(space):
@@ -208,15 +210,18 @@ class Names:
         return self.packet("aten", name)
 
     def npu(self, name: str) -> Optional[Callable[..., Any]]:
-        """The device's own operator, else the formula in the types of the call."""
-        own = None
-        if "torch_npu" in sys.modules and self.device.type == "npu":
+        """The user's operator, else the device's own, else the formula in the types of the call."""
+        own = self.own("npu", name) or self.own("NPU", name)
+        if own is None and "torch_npu" in sys.modules and self.device.type == "npu":
             own = getattr(sys.modules["torch_npu"], name, None) or self.packet("npu", name)
         if callable(own) and not isinstance(own, type):
             return own
         if self.formulas is None:
             self.formulas = load_file(Path(__file__).with_name("worker_npu.py"), "worker_npu")
-        return self.formulas.find(name) or self.own("npu", name)
+        formula = self.formulas.find(name)
+        if formula is not None:
+            self.note = f"{self.device} has no {name}: plumb's formula of it ran there"
+        return formula
 
     def own(self, prefix: str, name: str) -> Optional[Callable[..., Any]]:
         """What the user's modules brought: PREFIX.NAME is a function of a module of that name, of
@@ -268,7 +273,8 @@ class Call:
         self.memory, self.device = memory, device
         self.raised: bool = request["raise"]
         self.wants_grads = bool(request["grads"])
-        self.leaves: List[Any] = []
+        self.leaves: List[Any] = []  # that get a gradient; None for other tensors
+        self.given: List[Tuple[Any, Any, int]] = []  # each tensor, as it was, as it is passed, its version
         self.args = [self.value(arg) for arg in request["args"]]
         self.arg_leaves = len(self.leaves)
         self.kwargs = {name: self.value(arg) for name, arg in request["kwargs"].items()}
@@ -291,11 +297,12 @@ class Call:
 
     def tensor(self, info: Dict[str, Any]) -> Any:
         tensor = self.loaded(info)
-        if not (info["grad"] and self.wants_grads):
-            self.leaves.append(None)
-            return tensor
-        self.leaves.append(tensor.requires_grad_())
-        return tensor.clone()  # no leaf, so that operators may write into it
+        leaf = bool(info["grad"]) and self.wants_grads
+        self.leaves.append(tensor.requires_grad_() if leaf else None)
+        # No leaf, so that operators may write into it; and what they wrote is to be seen.
+        passed = tensor.clone() if leaf or self.device.type == "cpu" else tensor
+        self.given.append((tensor, passed, passed._version))
+        return passed
 
     def value(self, arg: Any) -> Any:
         if isinstance(arg, list):
@@ -328,6 +335,12 @@ class Call:
             return self.args[0]
         return None
 
+    def changed(self, outputs: List[Any]) -> List[Any]:
+        """Tensors that the call has written into and does not return, as it left them; None for others."""
+        returned = {id(out) for out in outputs}
+        return [now if id(now) not in returned and (now._version != version or differs(was, now)) else None
+                for was, now, version in self.given]
+
     def backward(self, outputs: List[Any]) -> List[Any]:
         pairs = [(out, grad) for out, grad in zip(outputs, self.grads)
                  if grad is not None and isinstance(out, torch.Tensor) and out.requires_grad]
@@ -341,6 +354,13 @@ class Call:
         got = iter(torch.autograd.grad([out for out, _ in pairs], wanted, given,
                                        allow_unused=True))
         return [None if leaf is None else next(got) for leaf in self.leaves]
+
+
+def differs(was: Any, now: Any) -> bool:
+    if was is now or was.shape != now.shape or was.numel() == 0:
+        return False
+    was, now = was.detach(), now.detach()
+    return not torch.equal(was, now) and not bool(((was == now) | ((was != was) & (now != now))).all())
 
 
 def flattened(value: Any) -> Iterator[Any]:
@@ -419,7 +439,10 @@ class Worker:
         drawn = any(not torch.equal(a, b) for a, b in zip(before, self.random_state()))
         if drawn and "dropout" not in name:
             raise Refusal("the results are random: there is nothing to compare")
-        return call.written(name) if result is None else result
+        in_place = name.partition(".")[0].endswith("_") and not name.endswith("__")
+        if result is None or (in_place and call.args and isinstance(call.args[0], torch.Tensor)):
+            return call.written(name)  # what counts, whatever else came back
+        return result
 
     # ---- Results ----
 
@@ -435,14 +458,21 @@ class Worker:
             with grad_mode:
                 result = self.run_forward(function, call, request["name"])
                 outputs = list(flattened(result))
+                changed = call.changed(outputs)
                 grads = call.backward(outputs)
         finally:
             torch.set_default_dtype(normal)
         if len(outputs) > RESULT_LIMIT:
             raise Refusal(f"{len(outputs)} results are too many")
-        written = self.write([stored(value) for value in outputs + grads], request)
-        return {"outputs": written[:len(outputs)], "grads": written[len(outputs):],
-                "arg_grads": call.arg_leaves, "tuple": isinstance(result, (list, tuple, dict))}
+        values = self.write([stored(value) for value in outputs + grads + changed], request)
+        behind = len(outputs) + len(grads)
+        reply = {"outputs": values[:len(outputs)], "grads": values[len(outputs):behind],
+                 "arg_grads": call.arg_leaves, "tuple": isinstance(result, (list, tuple, dict))}
+        if any(value is not None for value in changed):
+            reply["written"] = values[behind:]
+        if self.names.note:
+            reply["note"] = self.names.note
+        return reply
 
     def write(self, values: List[Any], request: Dict[str, Any]) -> List[Any]:
         start = at = request["free"]

@@ -207,6 +207,7 @@ struct answer {
     char error[400], kind[16];
     bool is_error, has_outputs, has_grads;
     int64_t ready, arg_grads;
+    size_t n_written;
 };
 
 static enum plumb_code get_integer(struct reader *r, int64_t *out)
@@ -214,6 +215,15 @@ static enum plumb_code get_integer(struct reader *r, int64_t *out)
     return json_next(&r->json) == JSON_NUMBER && json_int64(&r->json, out)
                ? PLUMB_OK
                : lie(r, "a number is no integer");
+}
+
+static enum plumb_code get_note(struct reader *r, const char **out)
+{
+    char text[400];
+    enum plumb_code code = get_text(r, text, sizeof text);
+    if (!code && !(*out = arena_copy(r->arena, text, strlen(text))))
+        code = no_memory(r);
+    return code;
 }
 
 static enum plumb_code get_field(struct reader *r, struct answer *answer,
@@ -239,6 +249,11 @@ static enum plumb_code get_field(struct reader *r, struct answer *answer,
         answer->has_grads = true;
         return get_values(r, &result->grads, &result->n_grads);
     }
+    if (result && json_is(&r->json, "written") && !result->written)
+        return get_values(r, &result->written, &answer->n_written);
+    if (result && json_is(&r->json, "note") && !result->note)
+        return json_next(&r->json) == JSON_STRING ? get_note(r, &result->note)
+                                                  : lie(r, "a note is no text");
     if (result && json_is(&r->json, "tuple")) {
         const enum json_event event = json_next(&r->json);
         result->tuple = event == JSON_TRUE;
@@ -302,6 +317,12 @@ static enum plumb_code check_counts(struct reader *r, const struct answer *answe
     for (size_t k = 0; k < result->n_grads; k++)
         if (result->grads[k].kind != PLUMB_ARG_NONE && result->grads[k].kind != PLUMB_ARG_TENSOR)
             return lie(r, "a gradient is no tensor");
+    if (result->written && answer->n_written != call->n_leaves)
+        return lie(r, "it does not say of each tensor what was written into it");
+    for (size_t k = 0; k < answer->n_written; k++)
+        if (result->written[k].kind != PLUMB_ARG_NONE &&
+            result->written[k].kind != PLUMB_ARG_TENSOR)
+            return lie(r, "what was written is no tensor");
     return PLUMB_OK;
 }
 
