@@ -31,9 +31,11 @@ struct plumb_check_options {
     struct plumb_device *const *devices; /* work is spread over them */
     size_t n_devices;
     struct plumb_device *fallback; /* for calls that plumb has no operator for, or not with such
-                                      arguments (complex numbers): their reference, by run_raised,
-                                      and in place of devices that are plumb's own. NULL: such calls
-                                      are skipped */
+                                      arguments (complex numbers): their reference, by run_raised.
+                                      NULL: such calls are skipped. Nothing of what is checked may
+                                      run on it, or faults would judge themselves */
+    struct plumb_device *stand_in; /* runs such calls in place of devices that are plumb's own, with
+                                      the user's operators; NULL: fallback, there are none */
     unsigned threads;              /* 0: all processors */
 
     /* Optional: called once an API, never by two threads at once. Returning false stops the check

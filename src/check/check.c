@@ -161,6 +161,7 @@ static enum plumb_code set_up_rules(struct run *run, struct plumb_error *err)
         .file = run->file,
         .selector = &run->selector,
         .fallback = options->fallback && options->fallback->run_raised ? options->fallback : NULL,
+        .stand_in = options->stand_in,
         .inputs = {.inputs = (enum input_kind)options->inputs,
                    .seed = options->seed,
                    .msprobe = msprobe,
@@ -225,6 +226,7 @@ static void note_lists(const struct run *run)
     const struct plumb_check_options *options = run->options;
     if (!options->note)
         return;
+    key_notes(&run->config, options->note, options->context);
     list_notes(run->file, "white_list", &run->config.white_list, options->note, options->context);
     list_notes(run->file, "black_list", &run->config.black_list, options->note, options->context);
 }

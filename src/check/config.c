@@ -70,6 +70,11 @@ static enum plumb_code take(struct check_config *config, const char *key,
                                     : NULL;
     bool precision = strcmp(key, "precision") == 0;
     bool path = strcmp(key, "error_data_path") == 0;
+    if (!names && !precision && !path) {
+        if (config->n_unknown < CHECK_MAX_UNKNOWN)
+            config->unknown[config->n_unknown++] = key;
+        return PLUMB_OK;
+    }
     if (from->kind == SETTING_NULL)
         return PLUMB_OK;
     if (names && from->kind == SETTING_LIST)
@@ -80,11 +85,10 @@ static enum plumb_code take(struct check_config *config, const char *key,
     }
     if (precision && take_precision(&config->precision, from))
         return PLUMB_OK;
-    *wanted = names       ? "must be a list of API names, such as [\"conv1d\", \"conv2d\"]"
-              : path      ? "must be the path of a folder"
-              : precision ? "must be a number of decimals from 0 to 20"
-                          : NULL;
-    return *wanted ? PLUMB_E_FORMAT : PLUMB_OK;
+    *wanted = names  ? "must be a list of API names, such as [\"conv1d\", \"conv2d\"]"
+              : path ? "must be the path of a folder"
+                     : "must be a number of decimals from 0 to 20";
+    return PLUMB_E_FORMAT;
 }
 
 static bool add_item(struct setting *out, const char *text, struct arena *arena)

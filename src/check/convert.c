@@ -141,52 +141,153 @@ enum plumb_code convert_raise_tensor(const struct plumb_tensor *from, struct are
 /* ---- Autocast -------------------------------------------------------------------------------- */
 
 /* The operators that autocast runs in the lower precision. */
-static bool is_lowered(const char *name)
+static const char *const lowered[] = {
+    "__imatmul__",
+    "__matmul__",
+    "__rmatmul__",
+    "_convolution",
+    "_scaled_dot_product_attention",
+    "addbmm",
+    "addmm",
+    "addmv",
+    "addr",
+    "baddbmm",
+    "bmm",
+    "chain_matmul",
+    "conv1d",
+    "conv2d",
+    "conv3d",
+    "conv_tbc",
+    "conv_transpose1d",
+    "conv_transpose2d",
+    "conv_transpose3d",
+    "convolution",
+    "einsum",
+    "gru",
+    "gru_cell",
+    "linalg.multi_dot",
+    "linear",
+    "lstm",
+    "lstm_cell",
+    "matmul",
+    "mm",
+    "multi_head_attention_forward",
+    "mv",
+    "prelu",
+    "rnn_relu",
+    "rnn_relu_cell",
+    "rnn_tanh",
+    "rnn_tanh_cell",
+    "scaled_dot_product_attention",
+    NULL,
+};
+
+/* Those that it runs in float32, and those that it gives the widest type of their operands. */
+static const char *const widened[] = {
+    "__pow__",
+    "__rdiv__",
+    "__rpow__",
+    "__rtruediv__",
+    "acos",
+    "addcdiv",
+    "addcmul",
+    "asin",
+    "atan2",
+    "bilinear",
+    "binary_cross_entropy_with_logits",
+    "cdist",
+    "cosh",
+    "cosine_embedding_loss",
+    "cosine_similarity",
+    "cross",
+    "cross_entropy",
+    "cumprod",
+    "cumsum",
+    "dist",
+    "dot",
+    "erfinv",
+    "exp",
+    "expm1",
+    "gaussian_nll_loss",
+    "grid_sample",
+    "group_norm",
+    "hinge_embedding_loss",
+    "huber_loss",
+    "index_put",
+    "instance_norm",
+    "kl_div",
+    "l1_loss",
+    "layer_norm",
+    "log",
+    "log10",
+    "log1p",
+    "log2",
+    "log_softmax",
+    "margin_ranking_loss",
+    "mse_loss",
+    "multi_margin_loss",
+    "multilabel_margin_loss",
+    "nll_loss",
+    "norm",
+    "normalize",
+    "pdist",
+    "poisson_nll_loss",
+    "pow",
+    "prod",
+    "reciprocal",
+    "renorm",
+    "rsqrt",
+    "scatter_add",
+    "sinh",
+    "smooth_l1_loss",
+    "soft_margin_loss",
+    "softmax",
+    "softmin",
+    "softplus",
+    "sum",
+    "tan",
+    "tensordot",
+    "triplet_margin_loss",
+    NULL,
+};
+
+static bool is_on(const char *const *list, const char *name)
 {
-    static const char *const names[] = {
-        "__matmul__",
-        "addbmm",
-        "addmm",
-        "addmv",
-        "addr",
-        "baddbmm",
-        "bmm",
-        "chain_matmul",
-        "conv1d",
-        "conv2d",
-        "conv3d",
-        "conv_tbc",
-        "conv_transpose1d",
-        "conv_transpose2d",
-        "conv_transpose3d",
-        "convolution",
-        "einsum",
-        "linalg.multi_dot",
-        "linear",
-        "matmul",
-        "mm",
-        "mv",
-        "prelu",
-        "scaled_dot_product_attention",
-    };
-    for (size_t k = 0; k < sizeof names / sizeof *names; k++)
-        if (strcmp(name, names[k]) == 0)
+    for (; *list; list++)
+        if (strcmp(*list, name) == 0)
             return true;
     return false;
 }
 
-enum plumb_code convert_autocast(struct plumb_call *call, const char *recorded_output,
+/* A type that the caller asked for has nothing to do with autocast. */
+static bool names_a_type(const struct plumb_call *call)
+{
+    for (size_t k = 0; k < call->n_args; k++)
+        if (call->args[k].kind == PLUMB_ARG_DTYPE)
+            return true;
+    for (size_t k = 0; k < call->n_kwargs; k++)
+        if (call->kwargs[k].value.kind == PLUMB_ARG_DTYPE)
+            return true;
+    return false;
+}
+
+enum plumb_code convert_autocast(struct plumb_call *call, const char *recorded_output, bool mixed,
                                  struct arena *arena, struct plumb_error *err)
 {
     const enum plumb_dtype dtype =
         recorded_output ? plumb_dtype_from_name(recorded_output) : PLUMB_DTYPE_COUNT;
     bool seen[PLUMB_DTYPE_COUNT];
     see_call(call, seen);
-    if ((dtype != PLUMB_F16 && dtype != PLUMB_BF16) || seen[PLUMB_F16] || seen[PLUMB_BF16] ||
-        !is_lowered(call->name))
-        return PLUMB_OK;
+    const bool halves = seen[PLUMB_F16] || seen[PLUMB_BF16];
     struct plan plan = keep_all();
-    plan.to[PLUMB_F32] = dtype;
+    if ((dtype == PLUMB_F16 || dtype == PLUMB_BF16) && seen[PLUMB_F32] && (mixed || !halves) &&
+        is_on(lowered, call->name))
+        plan.to[PLUMB_F32] = dtype;
+    else if (dtype == PLUMB_F32 && halves && mixed && is_on(widened, call->name) &&
+             !names_a_type(call))
+        plan.to[PLUMB_F16] = plan.to[PLUMB_BF16] = PLUMB_F32;
+    else
+        return PLUMB_OK;
     const struct plumb_call from = *call;
     return convert_call(&from, &plan, arena, call, err);
 }

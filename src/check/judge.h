@@ -46,6 +46,7 @@ struct judge_options {
     unsigned precision;           /* decimals of a float64: 14 */
     const char *const *quantized; /* usually standard_quantized; NULL: none */
     bool gradient;                /* the outputs are gradients; see standard_adds_gradients() */
+    bool complex_input;           /* some input was complex; see standard_rounds_complex() */
 };
 
 /* Compares one output. api is the bare name ("matmul"). Texts live in the arena. fp8_input: some

@@ -79,7 +79,8 @@ static enum plumb_code verdict(const struct judge_pair *pair, const struct tally
                                     "infinities of opposite sign; the limit is 0",
                                     (unsigned long long)tally->unlike, n);
     } else if (standard_of_api(pair->options->rules, pair->api) == STANDARD_BINARY &&
-               !(pair->options->gradient && standard_adds_gradients(pair->api))) {
+               !(pair->options->gradient && standard_adds_gradients(pair->api)) &&
+               !(pair->options->complex_input && standard_rounds_complex(pair->api))) {
         row->status = tally->differ ? STATUS_ERROR : STATUS_PASS;
         row->message = arena_printf(pair->arena,
                                     "binary consistency: %llu of %llu values differ from the "

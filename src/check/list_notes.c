@@ -56,3 +56,24 @@ void list_notes(const struct case_file *file, const char *list, const struct che
     }
     map_free(&apis);
 }
+
+void key_notes(const struct check_config *config, void (*note)(void *context, const char *text),
+               void *context)
+{
+    static const char *const settings[] = {"white_list", "black_list", "error_data_path",
+                                           "precision", "quantization_api_list"};
+    for (size_t k = 0; k < config->n_unknown; k++) {
+        struct nearest nearest;
+        char text[256];
+        nearest_init(&nearest, config->unknown[k]);
+        for (size_t i = 0; i < sizeof settings / sizeof *settings; i++)
+            nearest_try(&nearest, settings[i], strlen(settings[i]));
+        if (nearest_is_close(&nearest))
+            snprintf(text, sizeof text, "-config: there is no setting '%.80s'; did you mean '%s'?",
+                     config->unknown[k], nearest.name);
+        else
+            snprintf(text, sizeof text, "-config: '%.80s' is no setting of the pre-check",
+                     config->unknown[k]);
+        note(context, text);
+    }
+}

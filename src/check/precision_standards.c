@@ -280,6 +280,35 @@ void precision_apply(const struct metrics *metrics, const struct route *route,
     }
 }
 
+/* Whether a is at most b, or both are NaN. */
+static bool at_most(const struct metrics *metrics, enum precision_column column)
+{
+    const struct value *a = &metrics->a[column], *b = &metrics->b[column];
+    const bool both_nan = a->kind == b->kind && isnan(a->number) && isnan(b->number);
+    return b->kind != VALUE_BLANK && (a->number <= b->number || both_nan);
+}
+
+bool precision_no_worse(const struct metrics *metrics, enum check_standard standard)
+{
+    switch (standard) {
+    case STANDARD_ABSOLUTE:
+        return at_most(metrics, COLUMN_INF_NAN) && at_most(metrics, COLUMN_REL_RATE) &&
+               at_most(metrics, COLUMN_ABS_RATE);
+    case STANDARD_ULP:
+        return at_most(metrics, COLUMN_ULP_MEAN) && at_most(metrics, COLUMN_ULP_RATE);
+    case STANDARD_BINARY:
+        return at_most(metrics, COLUMN_BINARY);
+    case STANDARD_THOUSANDTH:
+        return metrics->b[COLUMN_DUAL_1000].kind == VALUE_NUMBER &&
+               metrics->a[COLUMN_DUAL_1000].number >= metrics->b[COLUMN_DUAL_1000].number;
+    case STANDARD_BENCHMARK: /* compares with the other device to begin with */
+    case STANDARD_ACCUMULATIVE:
+    case STANDARD_COUNT:
+        break;
+    }
+    return false;
+}
+
 void precision_apply_inf_nan(const struct metrics *metrics, struct judged *judged)
 {
     const struct value *a = &metrics->a[COLUMN_INF_NAN], *b = &metrics->b[COLUMN_INF_NAN];

@@ -7,7 +7,7 @@
 struct metrics {
     enum check_rules rules;
     struct value a[COLUMN_COUNT], b[COLUMN_COUNT]; /* the device under test, the other device */
-    const struct details_cells *row;               /* of a */
+    const struct details_cells *row, *other;       /* of a, of b */
 };
 
 /* Whether all cells that decide are there. */
@@ -18,6 +18,10 @@ bool precision_has(const struct metrics *metrics, const struct route *route,
  * has them so; else the row counts as failed. */
 void precision_apply(const struct metrics *metrics, const struct route *route,
                      enum check_standard standard, struct judged *judged);
+
+/* Whether the numbers that the standard holds to limits of their own are as good as the other
+ * device's, so that a limit that fails here fails there as well. */
+bool precision_no_worse(const struct metrics *metrics, enum check_standard standard);
 
 /* Documented rules: NaN and infinities that the device under test has beyond the other one are an
  * error whichever standard decides, since the other metrics leave such elements out. */

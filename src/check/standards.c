@@ -161,6 +161,19 @@ bool standard_adds_gradients(const char *api)
     return on_list(apis, api);
 }
 
+bool standard_chooses(const struct standard_set *set, const char *api)
+{
+    static const char *const apis[] = {"max_pool3d", "maximum", "minimum", "relu",
+                                       "sort",       "topk",    NULL};
+    return set->base == RULES_DOCUMENTED && on_list(apis, api);
+}
+
+bool standard_rounds_complex(const char *api)
+{
+    static const char *const apis[] = {"abs", "abs_", "absolute", "absolute_", NULL};
+    return on_list(apis, api);
+}
+
 bool standard_is_fp8(enum plumb_dtype dtype)
 {
     if (dtype >= PLUMB_DTYPE_COUNT)

@@ -75,6 +75,15 @@ enum check_standard standard_of_api(const struct standard_set *set, const char *
  * their gradients are rounded, and not held to equality under the documented rules. */
 bool standard_adds_gradients(const char *api);
 
+/* APIs of the binary-consistency list that choose among elements: which of 0 and -0 is the larger
+ * is anybody's guess under the documented rules. */
+bool standard_chooses(const struct standard_set *set, const char *api);
+
+/* APIs of the binary-consistency list that round when they are given complex numbers (a square root
+ * of squares, a quotient): their results are then not held to equality under the documented
+ * rules. */
+bool standard_rounds_complex(const char *api);
+
 /* The standard of one output. dtype is the device's; PLUMB_DTYPE_COUNT when the output is not a
  * tensor (binary). Documented: 8-bit floats by ULP, 8-bit float inputs by absolute threshold, what
  * is not a float or complex number by binary, the rest by the lists. msprobe: ordinary floats are

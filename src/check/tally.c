@@ -111,7 +111,8 @@ static void compare_rounded(struct tally *tally, size_t n)
     const struct close_limits limits = {0};
     struct close_lanes lanes = {0};
     round_block(tally, n);
-    tally->differ += count_signed_zeros(tally, n);
+    if (tally->zero_signs)
+        tally->differ += count_signed_zeros(tally, n);
     k->difference(tally->d, tally->rounded, n, tally->rounded);
     k->close(tally->rounded, tally->b, n, &limits, &lanes);
     tally->differ += sum_counts(lanes.greater, LANES);
@@ -232,6 +233,8 @@ static enum plumb_code tally_init(struct tally *tally, const struct judge_pair *
     tally->eps = eps_of(tally->part);
     tally->limits = standard_limits(pair->options->rules, device->dtype);
     tally->kernels = kernels_current();
+    tally->zero_signs =
+        tally->part == device->dtype && !standard_chooses(pair->options->rules, pair->api);
     tally->count = device->count * plumb_dtype_parts(device->dtype);
     if (tally->part == PLUMB_F16 || tally->part == PLUMB_BF16)
         tally->grid = (struct tally_grid){.smallest = ldexp(1, info->emin),

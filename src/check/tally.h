@@ -23,6 +23,7 @@ struct tally {
     struct tally_grid grid;
     const struct standard_limits *limits;
     struct kernels kernels;
+    bool zero_signs; /* -0 is not 0 */
     struct plumb_metric_state *engine;
 
     uint64_t count;             /* numbers */

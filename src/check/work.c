@@ -1,85 +1,18 @@
-#include "check/work.h"
+#include "check/work_parts.h"
 
 #include "check/convert.h"
 #include "check/error_data.h"
 
 #include <string.h>
 
-/* Draws that were made once, to be made again. */
-struct replay {
-    const struct plumb_draws *source;
-    uint32_t *values;
-    size_t n, room, next;
-    struct arena *arena;
-};
-
-/* A call on its way through the check. */
-struct work {
-    const struct work_shared *shared;
-    struct plumb_device *device;
-    struct arena *arena;  /* of the rows, which outlive the work */
-    struct arena scratch; /* of the arguments */
-    struct check_case from;
-    struct plumb_call call;   /* as the device gets it */
-    struct plumb_call raised; /* as the reference gets it */
-    struct plumb_result bench, actual;
-    bool msprobe, fp8_input;
-    bool by_fallback;        /* the reference: plumb cannot run the call itself */
-    const char *no_backward; /* why there is none although one was recorded, or NULL */
-    const struct plumb_draws *source;
-    struct replay replays[2];    /* of the two sides */
-    struct plumb_draws draws[2]; /* from them */
-    struct details_row *rows;
-    size_t n_rows, max_rows;
-};
-
-static enum plumb_code no_memory(struct plumb_error *err)
-{
-    return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
-}
-
-/* ---- Rows ------------------------------------------------------------------------------------ */
-
-static struct details_row *add_row(struct work *w, const char *direction, size_t k)
-{
-    if (w->n_rows == w->max_rows) {
-        const size_t room = w->max_rows ? 2 * w->max_rows : 4;
-        struct details_row *rows = arena_array(w->arena, room, sizeof *rows);
-        if (!rows)
-            return NULL;
-        if (w->n_rows)
-            memcpy(rows, w->rows, w->n_rows * sizeof *rows);
-        w->rows = rows;
-        w->max_rows = room;
-    }
-    struct details_row *row = &w->rows[w->n_rows];
-    *row = (struct details_row){.bench_dtype = " ", .device_dtype = " ", .shape = " "};
-    for (size_t c = 0; c < CELL_COUNT; c++)
-        row->cell[c] = " ";
-    row->name = arena_printf(w->arena, "%s.%s.output.%zu", w->from.name, direction, k);
-    if (!row->name)
-        return NULL;
-    w->n_rows++;
-    return row;
-}
-
-static enum plumb_code skip_row(struct work *w, const char *direction, const char *why,
-                                struct plumb_error *err)
-{
-    struct details_row *row = add_row(w, direction, 0);
-    if (!row)
-        return no_memory(err);
-    row->status = STATUS_SKIP;
-    row->message = why;
-    return PLUMB_OK;
-}
+/* ---- Skipping -------------------------------------------------------------------------------- */
 
 /* The whole call was not checked. */
 static enum plumb_code skip_case(struct work *w, const char *why, struct journal_entry *out,
                                  struct plumb_error *err)
 {
     w->n_rows = 0;
-    enum plumb_code code = skip_row(w, "forward", why, err);
+    enum plumb_code code = work_skip_row(w, "forward", why, err);
     *out = (struct journal_entry){.name = w->from.name,
                                   .forward = STATUS_SKIP,
                                   .backward = STATUS_SKIP,
@@ -103,7 +36,7 @@ static enum plumb_code skip_error(struct work *w, const char *who, const struct 
     char text[1024];
     plumb_error_text(why, text, sizeof text);
     const char *message = arena_printf(w->arena, "%s%s", who, text);
-    return message ? skip_case(w, message, out, err) : no_memory(err);
+    return message ? skip_case(w, message, out, err) : work_no_memory(err);
 }
 
 /* ---- The gradients --------------------------------------------------------------------------- */
@@ -118,7 +51,7 @@ static bool arg_wants_grad(const struct plumb_arg *arg)
     return false;
 }
 
-static bool call_wants_grad(const struct plumb_call *call)
+bool work_wants_grad(const struct plumb_call *call)
 {
     for (size_t k = 0; k < call->n_args; k++)
         if (arg_wants_grad(&call->args[k]))
@@ -161,7 +94,7 @@ static enum plumb_code raise_grads(struct work *w, struct plumb_error *err)
     const size_t n = w->call.n_grads;
     const struct plumb_tensor **grads = arena_array(&w->scratch, n, sizeof *grads);
     if (!grads)
-        return no_memory(err);
+        return work_no_memory(err);
     enum plumb_code code = PLUMB_OK;
     for (size_t k = 0; k < n && !code; k++)
         if (w->call.grads[k])
@@ -190,7 +123,7 @@ static enum plumb_code give_grads(struct work *w, size_t outputs, bool tuple,
     if (w->msprobe) {
         if (!w->call.n_grads || !w->call.grads[0])
             return plumb_fail(err, PLUMB_E_ARG, "the recorded gradient is null");
-        if (!call_wants_grad(&w->call))
+        if (!work_wants_grad(&w->call))
             return plumb_fail(err, PLUMB_E_ARG, "no argument requires the recorded gradient");
         w->call.n_grads = 1;
         return raise_grads(w, err);
@@ -220,12 +153,13 @@ static enum plumb_code run_fallback(struct work *w, const struct plumb_error *la
     const enum plumb_code code = w->msprobe ? other->run(other, &w->raised, &w->bench, &why)
                                             : other->run_raised(other, &w->raised, &w->bench, &why);
     if (code)
-        return plumb_fail(err, code, "%.120s; with PyTorch instead: %.360s", lack->message,
-                          why.message);
+        return plumb_fail(
+            err, code, "%.120s; with PyTorch instead: %.300s%s", lack->message, why.message,
+            w->shared->stand_in ? " (what --import brings is never the reference)" : "");
     return PLUMB_OK;
 }
 
-static enum plumb_code run_bench(struct work *w, struct plumb_error *err)
+enum plumb_code work_run_reference(struct work *w, struct plumb_error *err)
 {
     plumb_result_destroy(&w->bench);
     struct plumb_error why = {0};
@@ -242,8 +176,9 @@ static enum plumb_code run_device(struct work *w, struct plumb_error *err)
 {
     plumb_result_destroy(&w->actual);
     char why[256] = "";
-    struct plumb_device *device =
-        w->by_fallback && w->device->native ? w->shared->fallback : w->device;
+    struct plumb_device *device = !w->by_fallback || !w->device->native ? w->device
+                                  : w->shared->stand_in                 ? w->shared->stand_in
+                                                                        : w->shared->fallback;
     if (device->supports && !device->supports(device, &w->call, why, sizeof why))
         return plumb_fail(err, PLUMB_E_UNSUPPORTED, "%s", why);
     return device->run(device, &w->call, &w->actual, err);
@@ -284,7 +219,7 @@ static enum plumb_code run_in_draw_order(struct work *w, const char **who, struc
     w->raised.draws = replay_of(w, 0);
     w->call.draws = replay_of(w, 1);
     *who = "reference: ";
-    enum plumb_code code = run_bench(w, err);
+    enum plumb_code code = work_run_reference(w, err);
     if (code)
         return code;
     *who = "device: ";
@@ -298,7 +233,7 @@ static enum plumb_code run_in_draw_order(struct work *w, const char **who, struc
         return code;
     bench->next = device->next = 0;
     *who = "reference: ";
-    code = run_bench(w, err);
+    code = work_run_reference(w, err);
     *who = "device: ";
     return code ? code : run_device(w, err);
 }
@@ -311,7 +246,7 @@ static enum plumb_code forward_only(struct work *w, const char *who, const struc
     w->no_backward =
         arena_printf(w->arena, "no backward: %s%s", who, plumb_error_text(why, text, sizeof text));
     w->call.n_grads = w->raised.n_grads = 0;
-    return w->no_backward ? PLUMB_OK : no_memory(err);
+    return w->no_backward ? PLUMB_OK : work_no_memory(err);
 }
 
 /* Whether the reference returns several results is known only after it ran; the rules that ask
@@ -326,7 +261,7 @@ static enum plumb_code run_sides(struct work *w, const char **who, struct plumb_
     bool tuple = false;
     if (w->msprobe && w->from.has_backward) {
         *who = "reference: ";
-        if ((code = run_bench(w, err)))
+        if ((code = work_run_reference(w, err)))
             return code;
         outputs = w->bench.n_outputs;
         tuple = w->bench.tuple;
@@ -341,13 +276,13 @@ static enum plumb_code run_sides(struct work *w, const char **who, struct plumb_
     *who = "reference: ";
     replay->next = 0;
     if (!w->bench.memory || w->call.n_grads)
-        code = run_bench(w, err);
+        code = work_run_reference(w, err);
     if (code && code != PLUMB_E_IO && w->call.n_grads && !w->msprobe) {
         const struct plumb_error first = *err;
         code = forward_only(w, "", &first, err);
         replay->next = 0;
         if (!code)
-            code = run_bench(w, err);
+            code = work_run_reference(w, err);
     }
     if (code)
         return code;
@@ -356,143 +291,22 @@ static enum plumb_code run_sides(struct work *w, const char **who, struct plumb_
     return run_device(w, err);
 }
 
-/* ---- Comparing ------------------------------------------------------------------------------- */
-
-static enum plumb_code judge_list(struct work *w, const char *direction,
-                                  const struct plumb_arg *bench, size_t n_bench,
-                                  const struct plumb_arg *device, size_t n_device,
-                                  struct plumb_error *err)
+static void see_type(struct work *w, const struct plumb_arg *arg)
 {
-    static const struct plumb_arg nothing = {.kind = PLUMB_ARG_NONE};
-    struct judge_options options = w->shared->judge;
-    options.gradient = strcmp(direction, "backward") == 0;
-    for (size_t k = 0; k < n_bench; k++) {
-        struct details_row *row = add_row(w, direction, k);
-        if (!row)
-            return no_memory(err);
-        const char *name = row->name;
-        enum plumb_code code = judge_output(&options, w->from.api, w->fp8_input, &bench[k],
-                                            k < n_device ? &device[k] : &nothing, w->arena, row);
-        if (code)
-            return no_memory(err);
-        row->name = name;
-        if (w->by_fallback &&
-            !(row->message = arena_printf(
-                  w->arena, "%s; plumb cannot run this call: %s by PyTorch", row->message,
-                  w->device->native ? "reference and device" : "reference")))
-            return no_memory(err);
+    if (arg->kind == PLUMB_ARG_TENSOR) {
+        w->fp8_input |= standard_is_fp8(arg->tensor->dtype);
+        w->complex_input |= plumb_dtype_info(arg->tensor->dtype)->kind == PLUMB_KIND_COMPLEX;
     }
-    return PLUMB_OK;
-}
-
-static bool arg_is_fp8(const struct plumb_arg *arg)
-{
-    if (arg->kind == PLUMB_ARG_TENSOR)
-        return standard_is_fp8(arg->tensor->dtype);
     for (size_t k = 0; arg->kind == PLUMB_ARG_LIST && k < arg->n_items; k++)
-        if (arg_is_fp8(&arg->items[k]))
-            return true;
-    return false;
+        see_type(w, &arg->items[k]);
 }
 
-static void see_fp8(struct work *w)
+static void see_types(struct work *w)
 {
     for (size_t k = 0; k < w->call.n_args; k++)
-        w->fp8_input |= arg_is_fp8(&w->call.args[k]);
+        see_type(w, &w->call.args[k]);
     for (size_t k = 0; k < w->call.n_kwargs; k++)
-        w->fp8_input |= arg_is_fp8(&w->call.kwargs[k].value);
-}
-
-/* The first message among rows of that status. */
-static const char *message_of(const struct details_row *rows, size_t n, enum check_status status)
-{
-    for (size_t k = 0; k < n; k++)
-        if (rows[k].status == status && rows[k].message && *rows[k].message)
-            return rows[k].message;
-    return "";
-}
-
-/* The same, with the output it is about: "forward.output.0: ..."; NULL when out of memory. */
-static const char *verdict_of(const struct work *w, const struct journal_entry *out,
-                              enum check_status status)
-{
-    const size_t length = strlen(w->from.name) + 1;
-    for (size_t k = 0; k < out->n_rows; k++)
-        if (out->rows[k].status == status)
-            return arena_printf(w->arena, "%s: %s", out->rows[k].name + length,
-                                out->rows[k].message);
-    return "";
-}
-
-static const char *result_message(const struct work *w, const struct journal_entry *out,
-                                  size_t n_forward)
-{
-    const enum check_status order[] = {STATUS_ERROR, STATUS_WARNING};
-    if (out->backward == STATUS_SKIP && (w->msprobe || out->forward == STATUS_PASS))
-        return message_of(out->rows + n_forward, out->n_rows - n_forward, STATUS_SKIP);
-    for (size_t k = 0; k < 2; k++)
-        if (out->forward == order[k] || out->backward == order[k])
-            return verdict_of(w, out, order[k]);
-    return "";
-}
-
-/* Whether chance alone may separate the sides by more than the rule allows: when each draws for
- * itself, five standard deviations of as many draws as this are 10 %. */
-static bool too_few_draws(const struct work *w)
-{
-    enum { ENOUGH = 1250 };
-    static const char *const of_channels[] = {"1d", "2d", "3d", "feature"};
-    const struct plumb_arg *out = &w->bench.outputs[0];
-    if (w->msprobe || (w->device->native && !w->by_fallback) || out->kind != PLUMB_ARG_TENSOR)
-        return false;
-    uint64_t draws = out->tensor->count;
-    for (size_t k = 0; k < sizeof of_channels / sizeof *of_channels; k++)
-        if (strstr(w->from.api, of_channels[k]) && out->tensor->rank > 2)
-            draws = (uint64_t)out->tensor->shape[0] * (uint64_t)out->tensor->shape[1];
-    return draws < ENOUGH;
-}
-
-static enum plumb_code compare_dropout(struct work *w, struct journal_entry *out)
-{
-    if (too_few_draws(w)) {
-        out->forward = STATUS_PASS;
-        out->backward = w->call.n_grads ? STATUS_PASS : STATUS_BLANK;
-        return PLUMB_OK;
-    }
-    const struct standard_set *rules = w->shared->judge.rules;
-    out->forward = judge_dropout(rules, &w->bench.outputs[0], &w->actual.outputs[0]);
-    out->backward = STATUS_BLANK;
-    if (w->call.n_grads && w->bench.n_grads && w->actual.n_grads &&
-        w->bench.grads[0].kind == PLUMB_ARG_TENSOR && w->actual.grads[0].kind == PLUMB_ARG_TENSOR)
-        out->backward = judge_dropout(rules, &w->bench.grads[0], &w->actual.grads[0]);
-    return PLUMB_OK;
-}
-
-static enum plumb_code compare_sides(struct work *w, struct journal_entry *out,
-                                     struct plumb_error *err)
-{
-    const enum check_rules rules = w->shared->judge.rules->base;
-    size_t n_bench = w->bench.n_outputs;
-    if (w->msprobe && strcmp(w->from.api, "npu_fusion_attention") == 0)
-        n_bench = 1;
-    enum plumb_code code = judge_list(w, "forward", w->bench.outputs, n_bench, w->actual.outputs,
-                                      w->actual.n_outputs, err);
-    const size_t n_forward = w->n_rows;
-    if (!code && w->no_backward)
-        code = skip_row(w, "backward", w->no_backward, err);
-    else if (!code && w->call.n_grads && call_wants_grad(&w->call))
-        code = judge_list(w, "backward", w->bench.grads,
-                          w->msprobe ? w->bench.n_arg_grads : w->bench.n_grads, w->actual.grads,
-                          w->actual.n_grads, err);
-    if (code)
-        return code;
-    out->rows = w->rows;
-    out->n_rows = w->n_rows;
-    out->forward = judge_rows(rules, w->rows, n_forward);
-    out->backward = w->no_backward ? STATUS_SKIP
-                                   : judge_rows(rules, w->rows + n_forward, w->n_rows - n_forward);
-    out->message = result_message(w, out, n_forward);
-    return out->message ? PLUMB_OK : no_memory(err);
+        see_type(w, &w->call.kwargs[k].value);
 }
 
 static enum plumb_code save_failure(struct work *w, const struct journal_entry *out,
@@ -516,12 +330,12 @@ static enum plumb_code run_and_compare(struct work *w, struct journal_entry *out
     if (!op && !w->shared->fallback) {
         const char *message = arena_printf(
             w->arena, "plumb has no operator %s; 'plumb ops' lists those it has", w->from.api);
-        return message ? skip_case(w, message, out, err) : no_memory(err);
+        return message ? skip_case(w, message, out, err) : work_no_memory(err);
     }
     struct plumb_error why = {0};
     const char *who = "";
-    const bool dropout = strstr(w->from.api, "dropout") != NULL;
     const bool random = op && op->random;
+    const bool dropout = strstr(w->from.api, "dropout") && (!op || random || w->msprobe);
     if (random && !dropout)
         return skip_case(w, "the results are random: there is nothing to compare", out, err);
     enum plumb_code code = random && w->shared->inputs.mt ? run_in_draw_order(w, &who, &why)
@@ -532,10 +346,8 @@ static enum plumb_code run_and_compare(struct work *w, struct journal_entry *out
     }
     if (w->msprobe && w->actual.n_outputs < w->bench.n_outputs)
         return skip_case(w, "the device returned fewer results than the reference", out, err);
-    if (dropout && w->bench.n_outputs && w->actual.n_outputs)
-        code = compare_dropout(w, out);
-    else
-        code = compare_sides(w, out, err);
+    code = dropout && w->bench.n_outputs && w->actual.n_outputs ? work_compare_dropout(w, out, err)
+                                                                : work_compare(w, out, err);
     return code ? code : save_failure(w, out, err);
 }
 
@@ -544,14 +356,15 @@ static enum plumb_code prepare(struct work *w, struct plumb_error *why)
     enum plumb_code code = generate_call(&w->from, &w->shared->inputs, &w->scratch, &w->call, why);
     if (code)
         return code;
-    see_fp8(w);
+    see_types(w);
     w->source = w->call.draws;
     w->call.origin_rules = w->msprobe;
     if (w->msprobe) { /* whose reference gets what was recorded */
         code = convert_raise(&w->call, &w->scratch, &w->raised, why);
-        return code ? code : convert_autocast(&w->call, w->from.output_dtype, &w->scratch, why);
+        return code ? code
+                    : convert_autocast(&w->call, w->from.output_dtype, false, &w->scratch, why);
     }
-    code = convert_autocast(&w->call, w->from.output_dtype, &w->scratch, why);
+    code = convert_autocast(&w->call, w->from.output_dtype, true, &w->scratch, why);
     w->raised = w->call;
     return code;
 }

@@ -16,6 +16,7 @@ struct work_shared {
     struct judge_options judge;
     const char *error_data;        /* folder for what does not pass; NULL: nothing is saved */
     struct plumb_device *fallback; /* for calls that plumb cannot run itself, or NULL */
+    struct plumb_device *stand_in; /* for such calls in place of plumb's own device, or NULL */
 };
 
 /* Checks call i on the device. Everything in out lives in the arena. What goes wrong with the call

@@ -201,22 +201,39 @@ static enum plumb_code open_devices(const struct args_list *names,
     return code;
 }
 
-/* PyTorch for what plumb lacks: a device that is there already, or one that is started when it
- * comes to that. */
+/* PyTorch for what plumb lacks. */
+struct fallback {
+    struct plumb_device *reference; /* which never gets the user's modules */
+    struct plumb_device *stand_in;  /* for the built-in device, with them; NULL: there are none */
+    bool shared;                    /* the reference is one of the devices */
+};
+
+/* Devices that are there already, or are started when it comes to that. */
 static enum plumb_code open_fallback(const struct plumb_device_options *how,
                                      struct plumb_device *const *devices, size_t n,
-                                     struct plumb_device **out, bool *shared,
-                                     struct plumb_error *err)
+                                     struct fallback *out, struct plumb_error *err)
 {
     struct plumb_device_options lazy = *how;
     lazy.lazy = true;
+    if (how->n_imports) {
+        enum plumb_code code = plumb_device_open_with("torch:cpu", &lazy, &out->stand_in, err);
+        lazy.n_imports = 0;
+        return code ? code : plumb_device_open_with("torch:cpu", &lazy, &out->reference, err);
+    }
     for (size_t k = 0; k < n; k++)
         if (strcmp(devices[k]->name, "torch:cpu") == 0) {
-            *out = devices[k];
-            *shared = true;
+            out->reference = devices[k];
+            out->shared = true;
             return PLUMB_OK;
         }
-    return plumb_device_open_with("torch:cpu", &lazy, out, err);
+    return plumb_device_open_with("torch:cpu", &lazy, &out->reference, err);
+}
+
+static void close_fallback(const struct fallback *fallback)
+{
+    if (!fallback->shared)
+        plumb_device_close(fallback->reference);
+    plumb_device_close(fallback->stand_in);
 }
 
 static void print_summary(const struct plumb_check_summary *s, bool quiet)
@@ -280,11 +297,10 @@ static int check(const struct args_command *command, const struct check_options 
         .n_imports = options->imports.count,
         .jit = options->jit,
     };
-    struct plumb_device *fallback = NULL;
-    bool shared = false;
+    struct fallback fallback = {0};
     enum plumb_code code = open_devices(&options->devices, &how, devices, &n_devices, &err);
     if (!code && !options->no_torch)
-        code = open_fallback(&how, devices, n_devices, &fallback, &shared, &err);
+        code = open_fallback(&how, devices, n_devices, &fallback, &err);
     struct watcher watcher = {.terminal = isatty(STDERR_FILENO) == 1,
                               .quiet = options->quiet,
                               .started = now(),
@@ -302,7 +318,8 @@ static int check(const struct args_command *command, const struct check_options 
         .save_error_data = options->save_error_data,
         .devices = devices,
         .n_devices = n_devices,
-        .fallback = fallback,
+        .fallback = fallback.reference,
+        .stand_in = fallback.stand_in,
         .threads = options->splits > 0 ? (unsigned)options->splits : cli_threads(&options->common),
         .progress = on_progress,
         .note = on_note,
@@ -317,8 +334,7 @@ static int check(const struct args_command *command, const struct check_options 
     clear_bar(&watcher);
     for (size_t k = 0; k < n_devices; k++)
         plumb_device_close(devices[k]);
-    if (!shared)
-        plumb_device_close(fallback);
+    close_fallback(&fallback);
     if (*summary.result)
         print_summary(&summary, options->quiet);
     if (code)

@@ -260,7 +260,10 @@ static void test_documented(void **state)
     has(run.rows, "\nTorch.exp.0,pass,error,");
     has(run.rows, "\nTorch.mul.0,error,,");
     has(run.rows, "\nTorch.mul.1,pass,,\n");
-    has(run.rows, "\nTorch.matmul.0,pass,error,");
+    has(run.rows, "\nTorch.matmul.0,pass,pass,"); /* the other device is no better */
+    has(run.details,
+        "0.4 is not below 0.001, and its ratio 1 is not below 1; the other device is no "
+        "better, so this passes");
     has(run.rows, "\nTorch.sum.0,error,,");
     has(run.rows, "\nTorch.shape.0,error,,");
     has(run.rows, "\nTorch.fine.0,SKIP,,");
@@ -270,8 +273,8 @@ static void test_documented(void **state)
     has(run.details, "RMSE): ratio 9 is over 2 (L0)");
     assert_int_equal(run.result.outputs, 10);
     assert_int_equal(run.result.apis, 8);
-    assert_int_equal(run.result.error, 5);
-    assert_int_equal(run.result.pass, 2);
+    assert_int_equal(run.result.error, 4);
+    assert_int_equal(run.result.pass, 3);
     assert_int_equal(run.result.skip, 1);
     assert_int_equal(run.result.only_gpu, 1);
     assert_string_equal(run.result.first_only_gpu, "Torch.gpu.0.forward.output.0");
@@ -317,7 +320,36 @@ static void test_limits(void **state)
     has(run.details, "3.00000000000000,error,,,");
     has(run.rows, "Torch.conv2d.0,error");
     has(run.rows, "Torch.conv2d.1,pass");
-    has(run.rows, "Torch.relu.0,error");
+    has(run.rows, "Torch.relu.0,pass"); /* as the other device */
+    end(&run);
+}
+
+/* A device is as good as itself, and not as good as one that is a little better. */
+static void test_itself(void **state)
+{
+    (void)state;
+    struct run run;
+#define ROWS(share, ulp, rate, mean)                                                               \
+    HEAD ROW("Torch.conv2d.0.forward.output.0", "torch.float32", ",,,,,,,,,,," share, "error")     \
+        ROW("Torch.relu.0.forward.output.0", "torch.float32", ",,,,," rate ",,,,,,", "error")      \
+            ROW("Torch.mul.0.forward.output.0", "torch.float32", ",,,,,,0,0," rate ",,,",          \
+                "error") ROW("Torch.matmul.0.forward.output.0", "torch.bfloat16",                  \
+                             ",,,,,,,,," mean "," ulp ",", "error")                                \
+                ROW("Torch.mm.0.forward.output.0", "torch.float32", ",,,,,,,,,inf,nan,", "error")  \
+                    ROW("Torch.shape.0.forward.output.0", "torch.float32", ",,,,,,,,,,,", "error")
+    const char *bad = ROWS("0.2", "0.5", "0.25", "70");
+    start(&run, bad, bad, false);
+    assert_int_equal(run.code, PLUMB_OK);
+    assert_int_equal(run.result.error, 0);
+    assert_int_equal(run.result.pass, 5);
+    assert_int_equal(run.result.skip, 1);
+    has(run.details, "neither file has metrics to compare; the pre-check said of both error");
+    end(&run);
+    start(&run, bad, ROWS("0.21", "0.49", "0.24", "70"), false);
+    assert_int_equal(run.result.error, 4);
+    end(&run);
+    start(&run, bad, ROWS("0.2", "0.5", "0.25", "69"), false);
+    assert_int_equal(run.result.error, 1);
     end(&run);
 }
 
@@ -498,6 +530,7 @@ int main(void)
         cmocka_unit_test(test_names),
         cmocka_unit_test(test_documented),
         cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_itself),
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_hostile),
         cmocka_unit_test(test_truncated),

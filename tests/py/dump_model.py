@@ -58,11 +58,11 @@ def statistics(tensor: torch.Tensor) -> Dict[str, Any]:
         return none
     if tensor.dtype == torch.bool:
         return {**none, "Max": bool(tensor.any()), "Min": bool(tensor.all())}
-    if not tensor.dim():
-        return dict.fromkeys(none, tensor.item())
     if tensor.is_complex():
         size = tensor.abs()
         return {**none, "Max": size.max().item(), "Min": size.min().item(), "Mean": size.mean().item()}
+    if not tensor.dim():
+        return dict.fromkeys(none, tensor.item())
     limits = {**none, "Max": tensor.max().item(), "Min": tensor.min().item()}
     if not tensor.is_floating_point() or tensor.dtype == torch.float64:
         return limits

@@ -247,6 +247,19 @@ class Lists(Folder):
                           "plumb: black_list: no call of the dump is of 'Torch.matmul.0'",
                           "plumb: black_list: no call of the dump is of 'conv2d'"])
 
+    def test_misspelt_keys(self) -> None:
+        self.assertEqual(self.notes(white_lst=["matmul"], tls_path="x", precison=None),
+                         ["plumb: -config: there is no setting 'white_lst'; did you mean 'white_list'?",
+                          "plumb: -config: 'tls_path' is no setting of the pre-check",
+                          "plumb: -config: there is no setting 'precison'; did you mean 'precision'?"])
+        config = self.folder / "config.yaml"
+        config.write_text("black_list: [conv1d]\nerror_datapath: x\nwhite_list: [matmul]\n")
+        path = self.dump({"Torch.matmul.0.forward": forward(tensor([2, 2]), tensor([2, 2]))})
+        done = check(path, "-o", self.out("yaml"), "-config", config)
+        self.assertEqual((done.returncode, done.stderr.splitlines()),
+                         (0, ["plumb: -config: there is no setting 'error_datapath'; did you mean 'error_data_path'?",
+                              "plumb: black_list: no call of the dump is of 'conv1d'"]))
+
     def test_many(self) -> None:
         notes = self.notes(black_list=[f"nothing_{k}" for k in range(15)])
         self.assertEqual(len(notes), 11)
