@@ -291,3 +291,69 @@ enum plumb_code convert_autocast(struct plumb_call *call, const char *recorded_o
     const struct plumb_call from = *call;
     return convert_call(&from, &plan, arena, call, err);
 }
+
+/* ---- Dropout inside -------------------------------------------------------------------------- */
+
+/* Where the probability stands. */
+static const struct {
+    const char *name, *keyword;
+    size_t position;
+    double off;
+} inside[] = {
+    {"scaled_dot_product_attention", "dropout_p", 4, 0},
+    {"_scaled_dot_product_attention", "dropout_p", 4, 0},
+    {"_scaled_dot_product_attention_math", "dropout_p", 4, 0},
+    {"_scaled_dot_product_flash_attention", "dropout_p", 3, 0},
+    {"multi_head_attention_forward", "dropout_p", 10, 0},
+    {"npu_fusion_attention", "keep_prob", 9, 1},
+    {"npu_fusion_attention_v2", "keep_prob", 9, 1},
+    {"gru", "dropout", 5, 0},
+    {"lstm", "dropout", 5, 0},
+    {"rnn_relu", "dropout", 5, 0},
+    {"rnn_tanh", "dropout", 5, 0},
+};
+
+/* Packed sequences have their sizes, a tensor, before the states. */
+static size_t place_of(const struct plumb_call *call, size_t k)
+{
+    const bool layers = strcmp(inside[k].keyword, "dropout") == 0;
+    const bool packed = layers && call->n_args > 3 && call->args[3].kind == PLUMB_ARG_LIST;
+    return inside[k].position + packed;
+}
+
+static bool is_on_number(const struct plumb_arg *arg, double off)
+{
+    return (arg->kind == PLUMB_ARG_FLOAT && arg->number != off) ||
+           (arg->kind == PLUMB_ARG_INT && (double)arg->integer != off);
+}
+
+enum plumb_code convert_still(struct plumb_call *call, bool *changed, struct arena *arena,
+                              struct plumb_error *err)
+{
+    const size_t length = strcspn(call->name, "."); /* without the overload */
+    size_t k = 0;
+    *changed = false;
+    while (k < sizeof inside / sizeof *inside &&
+           (strlen(inside[k].name) != length || memcmp(inside[k].name, call->name, length) != 0))
+        k++;
+    if (k == sizeof inside / sizeof *inside)
+        return PLUMB_OK;
+    const struct plan plan = keep_all();
+    const struct plumb_call from = *call;
+    const struct plumb_arg off = {.kind = PLUMB_ARG_FLOAT, .number = inside[k].off};
+    enum plumb_code code = convert_call(&from, &plan, arena, call, err); /* a copy */
+    if (code)
+        return code;
+    const size_t place = place_of(call, k);
+    if (place < call->n_args && is_on_number(&call->args[place], inside[k].off)) {
+        ((struct plumb_arg *)call->args)[place] = off;
+        *changed = true;
+    }
+    for (size_t i = 0; i < call->n_kwargs; i++)
+        if (strcmp(call->kwargs[i].name, inside[k].keyword) == 0 &&
+            is_on_number(&call->kwargs[i].value, inside[k].off)) {
+            ((struct plumb_kwarg *)call->kwargs)[i].value = off;
+            *changed = true;
+        }
+    return PLUMB_OK;
+}

@@ -23,4 +23,9 @@ enum plumb_code convert_raise_tensor(const struct plumb_tensor *from, struct are
 enum plumb_code convert_autocast(struct plumb_call *call, const char *recorded_output, bool mixed,
                                  struct arena *arena, struct plumb_error *err);
 
+/* Switches dropout off inside operators that compute something else (attention, recurrent layers),
+ * which can then be compared. *changed says whether there was any. */
+enum plumb_code convert_still(struct plumb_call *call, bool *changed, struct arena *arena,
+                              struct plumb_error *err);
+
 #endif

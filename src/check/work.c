@@ -364,7 +364,12 @@ static enum plumb_code prepare(struct work *w, struct plumb_error *why)
         return code ? code
                     : convert_autocast(&w->call, w->from.output_dtype, false, &w->scratch, why);
     }
+    bool still = false;
     code = convert_autocast(&w->call, w->from.output_dtype, true, &w->scratch, why);
+    if (!code)
+        code = convert_still(&w->call, &still, &w->scratch, why);
+    if (still)
+        w->note = "compared without its dropout, whose choices are random";
     w->raised = w->call;
     return code;
 }

@@ -202,7 +202,7 @@ static bool settle_ties(struct work *w)
     uint64_t settled;
     if (ties_settle(&w->call, &w->actual, &w->bench, &w->scratch, &settled))
         return false;
-    if (settled)
+    if (settled) /* none of these operators has another note */
         w->note = arena_printf(
             w->arena, "%" PRIu64 " indices lead to other elements that are equal", settled);
     return !settled || w->note;

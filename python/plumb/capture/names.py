@@ -41,6 +41,10 @@ native_group_norm native_layer_norm scaled_dot_product_attention
 """.split())
 ALWAYS = frozenset(("NPU", "Distributed"))  # whatever the risk level
 
+# Beside the names of the pre-check, when everything is asked for.
+FOURIER = frozenset(f"fft.{kind}{size}" for kind in "fft ifft rfft irfft hfft ihfft".split()
+                    for size in ("", "2", "n"))
+
 
 class Place(NamedTuple):
     """Where an API is an attribute."""
@@ -87,6 +91,8 @@ def wanted(prefix: str, name: str, risk_level: str) -> bool:
 def places(risk_level: str) -> Iterator[Place]:
     """The attributes to wrap. "Torch.linalg.inv" is the attribute inv of torch.linalg."""
     for prefix, root, names in owners():
+        if prefix == "Torch" and risk_level == "ALL":
+            names |= FOURIER
         for name in sorted(names):
             if not wanted(prefix, name, risk_level):
                 continue
