@@ -54,7 +54,6 @@ static void take_metrics(struct metrics *metrics, const struct details_file *npu
 {
     metrics->rules = npu->rules;
     metrics->row = a;
-    metrics->other = b;
     for (enum precision_column column = FIRST_METRIC; column <= LAST_METRIC; column++) {
         metrics->a[column] = details_value(npu, a, column);
         metrics->b[column] = details_value(gpu, b, column);
@@ -98,30 +97,12 @@ static void judge_msprobe(const struct metrics *metrics, const struct details_fi
     precision_apply(metrics, route, standard, judged);
 }
 
-static bool same_cell(struct csv_cell a, struct csv_cell b)
-{
-    return a.length == b.length && memcmp(a.text, b.text, a.length) == 0;
-}
-
 /* What the pre-check said of a row that cannot be compared; never that it is fine. */
 static void keep_status(const struct metrics *metrics, const struct route *route,
                         struct judged *judged)
 {
     const struct details_cells *a = metrics->row;
     struct csv_cell status = a->cell[COLUMN_STATUS], message = a->cell[COLUMN_MESSAGE];
-    if (same_cell(status, metrics->other->cell[COLUMN_STATUS]) &&
-        same_cell(message, metrics->other->cell[COLUMN_MESSAGE])) {
-        judged->verdict = VERDICT_SKIP;
-        buf_text(judged->message,
-                 "neither file has metrics to compare; the pre-check said of both");
-        if (!details_is_blank(status))
-            buf_printf(judged->message, " %.*s", (int)status.length, status.text);
-        if (!details_is_blank(message)) {
-            buf_text(judged->message, ": ");
-            buf_append(judged->message, message.text, message.length);
-        }
-        return;
-    }
     struct metrics alone = *metrics;
     memcpy(alone.b, alone.a, sizeof alone.b);
     bool lacks = !precision_has(&alone, route, STANDARD_BENCHMARK);

@@ -7,7 +7,7 @@
 struct metrics {
     enum check_rules rules;
     struct value a[COLUMN_COUNT], b[COLUMN_COUNT]; /* the device under test, the other device */
-    const struct details_cells *row, *other;       /* of a, of b */
+    const struct details_cells *row;               /* of a */
 };
 
 /* Whether all cells that decide are there. */
