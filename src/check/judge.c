@@ -125,6 +125,27 @@ static enum plumb_code judge_tensors(const struct judge_pair *pair)
     return row->message ? PLUMB_OK : PLUMB_E_NOMEM;
 }
 
+static uint64_t count_zeros(const struct plumb_tensor *tensor)
+{
+    enum { BLOCK = 1024 };
+    double values[2 * BLOCK];
+    unsigned parts = plumb_dtype_parts(tensor->dtype);
+    uint64_t zeros = 0;
+    for (uint64_t at = 0; at < tensor->count; at += BLOCK) {
+        uint64_t left = tensor->count - at;
+        size_t n = left < BLOCK ? (size_t)left : BLOCK;
+        plumb_tensor_to_f64(tensor, at, n, values);
+        for (size_t i = 0; i < n; i++)
+            zeros += values[i * parts] == 0 && values[(i + 1) * parts - 1] == 0;
+    }
+    return zeros;
+}
+
+static bool is_zero(const struct plumb_arg *arg)
+{
+    return arg->kind == PLUMB_ARG_TENSOR && count_zeros(arg->tensor) == arg->tensor->count;
+}
+
 enum plumb_code judge_output(const struct judge_options *options, const char *api, bool fp8_input,
                              const struct plumb_arg *bench, const struct plumb_arg *device,
                              struct arena *arena, struct details_row *row)
@@ -136,6 +157,10 @@ enum plumb_code judge_output(const struct judge_options *options, const char *ap
         options->rules->base == RULES_DOCUMENTED) {
         /* The signs of singular vectors, for instance, are anybody's choice. */
         set(row, STATUS_SKIP, "the operator does not determine this output");
+    } else if (options->gradient && options->rules->base == RULES_DOCUMENTED &&
+               ((bench->kind == PLUMB_ARG_NONE && is_zero(device)) ||
+                (device->kind == PLUMB_ARG_NONE && is_zero(bench)))) {
+        set(row, STATUS_PASS, "None on one side, zeros on the other: no gradient either way");
     } else if (!comparable_kinds(bench, device)) {
         set(row, STATUS_ERROR,
             arena_printf(arena, "the benchmark returned %s, the device %s",
@@ -179,22 +204,6 @@ enum check_status judge_rows(enum check_rules rules, const struct details_row *r
             status = one;
     }
     return status;
-}
-
-static uint64_t count_zeros(const struct plumb_tensor *tensor)
-{
-    enum { BLOCK = 1024 };
-    double values[2 * BLOCK];
-    unsigned parts = plumb_dtype_parts(tensor->dtype);
-    uint64_t zeros = 0;
-    for (uint64_t at = 0; at < tensor->count; at += BLOCK) {
-        uint64_t left = tensor->count - at;
-        size_t n = left < BLOCK ? (size_t)left : BLOCK;
-        plumb_tensor_to_f64(tensor, at, n, values);
-        for (size_t i = 0; i < n; i++)
-            zeros += values[i * parts] == 0 && values[(i + 1) * parts - 1] == 0;
-    }
-    return zeros;
 }
 
 enum check_status judge_dropout(const struct standard_set *rules, const struct plumb_arg *bench,

@@ -118,6 +118,10 @@ enum plumb_code judge_documented_float(const struct judge_pair *pair)
                    : tally->unlike_nan ? NAN
                                        : INFINITY,
     };
+    /* What should cancel out leaves a few units of the last place of 1. */
+    if (ladder.which == COSINE_BENCH_ZERO &&
+        ladder.max_abs <= ldexp(64, -(int)plumb_dtype_info(tally->part)->precision))
+        ladder.which = COSINE_BOTH_ZERO;
     for (int i = 0; i < DUALS; i++)
         ladder.dual[i] = share(tally->under[i] - tally->unlike, tally->count);
     fill_cells(pair, tally, &metrics, &ladder);

@@ -1,6 +1,7 @@
 #include "check/ties.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum kind {
@@ -203,12 +204,127 @@ static enum plumb_code settle(struct ties *t, const struct plumb_call *call,
     return move_gradient(t, call, bench, arena);
 }
 
+/* ---- unique without order -------------------------------------------------------------------- */
+
+struct placed {
+    double value;
+    uint64_t at;
+};
+
+/* NaN behind everything else; equal ones as they come. */
+static int by_value(const void *a, const void *b)
+{
+    const struct placed *x = a, *y = b;
+    const bool nan[2] = {isnan(x->value), isnan(y->value)};
+    if (nan[0] != nan[1])
+        return nan[0] ? 1 : -1;
+    if (!nan[0] && x->value != y->value)
+        return x->value < y->value ? -1 : 1;
+    return (x->at > y->at) - (x->at < y->at);
+}
+
+static struct placed *sorted_values(const struct plumb_tensor *x, struct arena *arena)
+{
+    struct placed *values = arena_array(arena, x->count + 1, sizeof *values);
+    for (uint64_t k = 0; values && k < x->count; k++) {
+        plumb_tensor_to_f64(x, k, 1, &values[k].value);
+        values[k].at = k;
+    }
+    if (values)
+        qsort(values, x->count, sizeof *values, by_value);
+    return values;
+}
+
+static bool flag(const struct plumb_call *call, const char *name, size_t position, bool otherwise)
+{
+    const struct plumb_arg *arg =
+        position < call->n_args ? &call->args[position] : keyword(call, name);
+    return arg && arg->kind == PLUMB_ARG_BOOL ? arg->integer != 0 : otherwise;
+}
+
+/* A copy of x whose element k is that of x at from[k]. */
+static bool permuted(const struct plumb_tensor *x, const uint64_t *from, struct arena *arena,
+                     const struct plumb_tensor **out)
+{
+    const size_t size = plumb_dtype_info(x->dtype)->bits / 8;
+    struct plumb_tensor *tensor = arena_alloc(arena, sizeof *tensor);
+    unsigned char *bytes = arena_array(arena, x->count + 1, size);
+    if (!tensor || !bytes)
+        return false;
+    for (uint64_t k = 0; k < x->count; k++)
+        plumb_tensor_gather(x, from[k], 1, bytes + k * size);
+    *tensor = *x;
+    tensor->data = bytes;
+    tensor->dense = true;
+    *out = tensor;
+    return true;
+}
+
+/* Where the elements of the reference went: to[old place] = new place. */
+static bool renumbered(const struct plumb_tensor *x, const uint64_t *to, uint64_t n,
+                       struct arena *arena, const struct plumb_tensor **out)
+{
+    struct plumb_tensor *tensor = arena_alloc(arena, sizeof *tensor);
+    int64_t *indices = arena_array(arena, x->count + 1, sizeof *indices);
+    if (!tensor || !indices)
+        return false;
+    plumb_tensor_gather(x, 0, x->count, indices);
+    for (uint64_t k = 0; k < x->count; k++)
+        if (indices[k] >= 0 && (uint64_t)indices[k] < n)
+            indices[k] = (int64_t)to[indices[k]];
+    *tensor = *x;
+    tensor->data = indices;
+    tensor->dense = true;
+    *out = tensor;
+    return true;
+}
+
+/* unique(sorted=False) may give its values in any order; the reference follows the device's. */
+static enum plumb_code settle_unique(const struct plumb_call *call,
+                                     const struct plumb_result *device, struct plumb_result *bench,
+                                     struct arena *arena, uint64_t *settled)
+{
+    const struct plumb_arg *d = device->n_outputs ? &device->outputs[0] : NULL;
+    struct plumb_arg *b = bench->n_outputs ? &bench->outputs[0] : NULL;
+    if (flag(call, "sorted", 1, true) || !d || !b || d->kind != PLUMB_ARG_TENSOR ||
+        b->kind != PLUMB_ARG_TENSOR || d->tensor->count != b->tensor->count ||
+        b->tensor->rank != 1 || plumb_dtype_parts(b->tensor->dtype) != 1)
+        return PLUMB_OK;
+    const uint64_t n = b->tensor->count;
+    const struct placed *theirs = sorted_values(d->tensor, arena);
+    const struct placed *ours = sorted_values(b->tensor, arena);
+    uint64_t *from = arena_array(arena, n + 1, sizeof *from);
+    uint64_t *to = arena_array(arena, n + 1, sizeof *to);
+    if (!theirs || !ours || !from || !to)
+        return PLUMB_E_NOMEM;
+    for (uint64_t k = 0; k < n; k++) {
+        from[theirs[k].at] = ours[k].at;
+        to[ours[k].at] = theirs[k].at;
+        *settled += theirs[k].at != ours[k].at;
+    }
+    if (!*settled)
+        return PLUMB_OK;
+    bool good = permuted(b->tensor, from, arena, &b->tensor);
+    size_t next = 1;
+    if (flag(call, "return_inverse", 2, false) && indices_of(bench, (int)next)) {
+        struct plumb_arg *out = &bench->outputs[next++];
+        good = good && renumbered(out->tensor, to, n, arena, &out->tensor);
+    }
+    if (flag(call, "return_counts", 3, false) && indices_of(bench, (int)next) &&
+        bench->outputs[next].tensor->count == n)
+        good = good &&
+               permuted(bench->outputs[next].tensor, from, arena, &bench->outputs[next].tensor);
+    return good ? PLUMB_OK : PLUMB_E_NOMEM;
+}
+
 enum plumb_code ties_settle(const struct plumb_call *call, const struct plumb_result *device,
                             struct plumb_result *bench, struct arena *arena, uint64_t *settled)
 {
     struct ties t = {.decision = decision_of(call->name)};
     const struct plumb_arg *stable = keyword(call, "stable");
     *settled = 0;
+    if (strcmp(call->name, "unique") == 0)
+        return settle_unique(call, device, bench, arena, settled);
     if (!t.decision || (stable && stable->kind == PLUMB_ARG_BOOL && stable->integer))
         return PLUMB_OK;
     const struct plumb_tensor *b = indices_of(bench, t.decision->index);

@@ -203,8 +203,8 @@ static bool settle_ties(struct work *w)
     if (ties_settle(&w->call, &w->actual, &w->bench, &w->scratch, &settled))
         return false;
     if (settled) /* none of these operators has another note */
-        w->note = arena_printf(
-            w->arena, "%" PRIu64 " indices lead to other elements that are equal", settled);
+        w->note = arena_printf(w->arena, "%" PRIu64 " choices among equals are others, and as good",
+                               settled);
     return !settled || w->note;
 }
 

@@ -169,9 +169,10 @@ static void run_pow(struct op *o)
     elem_return(o, x, power(o, x, arg_operand(o, "exponent")));
 }
 
+/* PyTorch copies the base, which has no gradient then. */
 static void run_rpow(struct op *o)
 {
-    op_return(o, power(o, arg_operand(o, "other"), arg_operand(o, "input")));
+    op_return(o, power(o, v_detach(o, arg_operand(o, "other")), arg_operand(o, "input")));
 }
 
 static void run_float_power(struct op *o)

@@ -232,7 +232,8 @@ static void run_diff(struct op *o)
                 "diff takes at least one dimension and an order that is not negative");
     if (!x || o->failed)
         return;
-    x = with_ends(o, x, dim);
+    if (n > 0)
+        x = with_ends(o, x, dim);
     for (n = x && n > x->shape[dim] ? x->shape[dim] : n; x && n > 0; n--) {
         const int64_t left = x->shape[dim] > 0 ? x->shape[dim] - 1 : 0;
         struct val *a = v_narrow(o, x, dim, 0, left);

@@ -264,8 +264,11 @@ static void run_aminmax(struct op *o)
     struct val *x = arg_tensor(o, "input");
     uint64_t dims = arg_mask(o, "dim", x);
     bool keepdim = arg_bool(o, "keepdim");
-    op_return(o, extreme_of(o, x, dims, keepdim, false, false));
-    op_return(o, extreme_of(o, x, dims, keepdim, true, false));
+    struct val *both[] = {extreme_of(o, x, dims, keepdim, false, false),
+                          extreme_of(o, x, dims, keepdim, true, false)};
+    const bool number = x && x->rank == 0 && keepdim && arg_given(o, "dim");
+    for (size_t k = 0; k < 2; k++) /* of a number PyTorch keeps a dimension that it did not have */
+        op_return(o, number ? v_unsqueeze(o, both[k], 0) : both[k]);
 }
 
 static void run_arg(struct op *o, bool most)

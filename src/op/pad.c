@@ -70,8 +70,12 @@ static const int64_t *pad_map(struct op *o, const struct val *x, enum pad_mode m
         int64_t *at = op_alloc(o, shape[d] + 1, sizeof *at);
         if (!at)
             return NULL;
+        /* A negative padding cuts first; what goes around then is the rest. */
+        const int64_t cut = before < 0 && mode == PAD_CIRCULAR ? -before : 0;
+        const int64_t rest = size - cut + (after < 0 && mode == PAD_CIRCULAR ? after : 0);
         for (int64_t j = 0; j < shape[d]; j++)
-            at[j] = source_of(mode, j - before, size);
+            at[j] = mode == PAD_CIRCULAR ? cut + source_of(mode, j - before - cut, rest)
+                                         : source_of(mode, j - before, size);
         index[d] = at;
     }
     return pick_map(o, x, shape, index);

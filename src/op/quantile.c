@@ -157,6 +157,7 @@ struct quantiles {
     int64_t *order, *scratch;
     int64_t *below, *above; /* [q][row]: where the neighbours are */
     real *weight;           /* of the one above */
+    real *slope;            /* of that weight in q */
 };
 
 static real exact_rank(const struct quantiles *s, real q, int64_t numbers, int64_t n)
@@ -187,6 +188,8 @@ static void quantile_row(const struct row *row, void *context)
         s->below[k * rows + row->at] = base + s->order[(int64_t)below] * inner;
         s->above[k * rows + row->at] = base + s->order[(int64_t)high] * inner;
         s->weight[k * rows + row->at] = s->how == MIDPOINT ? R(0.5) : rank - low;
+        if (numbers == row->n || (s->skip_nan && numbers > 0))
+            s->slope[k * rows + row->at] = (real)(numbers - 1);
     }
 }
 
@@ -196,7 +199,7 @@ static struct val *quantile_points(struct op *o, const struct val *x)
     struct val *q = arg_tensor(o, "q");
     if (!q)
         q = v_number(o, arg_number(o, "q"));
-    q = q ? v_cast(o, v_detach(o, q), x->dtype) : NULL;
+    q = q ? v_cast(o, q, x->dtype) : NULL;
     if (q && q->rank > 1)
         return op_fail(o, PLUMB_E_ARG, "%s: q is a number or a list of numbers", o->call->name);
     for (int64_t k = 0; q && k < q->count; k++)
@@ -204,6 +207,16 @@ static struct val *quantile_points(struct op *o, const struct val *x)
             return op_fail(o, PLUMB_E_ARG, "%s: a quantile of %g, it must be between 0 and 1",
                            o->call->name, (double)q->f[k]);
     return q;
+}
+
+static void weight_backward(struct op *o, struct val *out)
+{
+    struct val *q = out->in[0];
+    const real *slope = out->saved;
+    real *g = val_grad(o, q);
+    const int64_t rows = q->count ? out->count / q->count : 0;
+    for (int64_t k = 0; g && k < out->count; k++)
+        g[k / rows] += out->grad[k] * slope[k];
 }
 
 static void quantile(struct op *o, bool skip_nan)
@@ -217,7 +230,7 @@ static void quantile(struct op *o, bool skip_nan)
     uint64_t dims = 0;
     if (arg_given(o, "dim"))
         dims = (uint64_t)1 << val_dim(o, x, arg_int(o, "dim"));
-    const struct val *q = quantile_points(o, x);
+    struct val *q = quantile_points(o, x);
     struct fold fold;
     if (!q || !fold_begin(o, x, dims, arg_bool(o, "keepdim"), &fold))
         return;
@@ -234,6 +247,7 @@ static void quantile(struct op *o, bool skip_nan)
     s.weight = weight ? weight->f : NULL;
     s.below = op_alloc(o, count, sizeof(int64_t));
     s.above = op_alloc(o, count, sizeof(int64_t));
+    s.slope = op_alloc(o, count, sizeof(real));
     s.order = op_alloc(o, fold.span.length, sizeof(int64_t));
     s.scratch = op_alloc(o, fold.span.length, sizeof(int64_t));
     if (!each_row(o, fold.span, &(struct row){.in = {fold.x->f}}, quantile_row, &s))
@@ -244,6 +258,8 @@ static void quantile(struct op *o, bool skip_nan)
         return;
     }
     struct val *above = v_map(o, fold.x, rank, shape, s.above);
+    if (s.how == LINEAR)
+        weight = val_node(o, weight, weight_backward, q, NULL, NULL, s.slope);
     op_return(o, v_add(o, below, v_mul(o, weight, v_sub(o, above, below))));
 }
 
