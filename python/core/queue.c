@@ -140,7 +140,8 @@ static void open_file(struct queue *queue, const struct queue_job *job)
     }
     struct h5_file *file = &queue->files[queue->n_files++];
     *file = (struct h5_file){.number = job->file, .path = path};
-    const struct plumb_writer_options options = {job->global_rank, job->local_rank};
+    const struct plumb_writer_options options = {.global_rank = job->global_rank,
+                                                 .local_rank = job->local_rank};
     struct plumb_error err;
     if (plumb_writer_open(&file->writer, path, &options, &err)) {
         file->writer = NULL;

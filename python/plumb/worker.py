@@ -1,7 +1,7 @@
 """Runs operators of PyTorch for the plumb program: one process a worker, started and watched by it.
 
-Needs the standard library and torch only, and is started as `python3 worker.py` with three open
-files: 3 is the memory that is shared with plumb, 4 a socket for messages, 5 a pipe that plumb holds
+Needs the standard library and torch only, and is started as `python3 worker.py FOLDER` (which it may
+write to) with three open files: 3 is the memory that is shared with plumb, 4 a socket for messages, 5 a pipe that plumb holds
 open for as long as it lives. A message is its size in four bytes, then JSON. The first one says
 which device, how many threads, which modules of the user; each further one is a call. Tensors stand
 in the shared memory, and messages say where. Whatever a call raises is the answer to that call.
@@ -31,6 +31,7 @@ RESULT_LIMIT = 1 << 20  # results of one call
 TEXT_LIMIT = 400
 
 F_SETSIG = 10  # of Linux; fcntl has no name for it
+SCRATCH = sys.argv[1:2]  # the folder that it may write to
 
 
 # -- Messages ----------------------------------------------------------------------------------
@@ -225,17 +226,37 @@ class Names:
 
     def own(self, prefix: str, name: str) -> Optional[Callable[..., Any]]:
         """What the user's modules brought: PREFIX.NAME is a function of a module of that name, of
-        a class or module in one, of any of them, or an operator that one registered."""
-        if not self.modules:
+        a class or module in one, of any of them, or an operator that one registered. What a module
+        imported from elsewhere is not its own: through torch alone the whole of Python is in reach."""
+        words = [prefix, *name.split(".")]
+        if not self.modules or any(not word.isidentifier() or word.startswith("__") for word in words[1:]):
             return None
-        owners = [module for module in self.modules if module.__name__.rpartition(".")[2] == prefix]
-        owners += [getattr(module, prefix) for module in self.modules if hasattr(module, prefix)]
-        for owner in owners + self.modules:
-            for word in name.split("."):
-                owner = getattr(owner, word, None)
-            if callable(owner):
-                return owner
-        return self.packet(prefix, name)
+        for module in self.modules:
+            starts: List[Any] = [module] if module.__name__.rpartition(".")[2] == prefix else []
+            if prefix in vars(module) and is_of(module, vars(module)[prefix]):
+                starts.append(vars(module)[prefix])
+            for owner in [*starts, module]:
+                for word in words[1:]:
+                    owner = vars(owner).get(word) if hasattr(owner, "__dict__") else None
+                    owner = owner.__func__ if isinstance(owner, (staticmethod, classmethod)) else owner
+                    if owner is None or not is_of(module, owner):
+                        break
+                else:
+                    if callable(owner) and not isinstance(owner, (type, type(sys))):
+                        return owner
+        return self.packet(prefix, name) if prefix not in ("aten", "prim") else None
+
+
+def is_of(module: Any, thing: Any) -> bool:
+    """Whether the module defines it: a function or class, an object of such a class, a module of
+    the same package."""
+    name = module.__name__
+    if isinstance(thing, type(sys)):
+        return thing.__name__.startswith(name + ".")
+    if isinstance(thing, torch.jit.ScriptFunction):
+        return True
+    home = vars(thing).get("__module__") if isinstance(thing, type) else getattr(thing, "__module__", None)
+    return isinstance(home, str) and (home == name or home.startswith(name + "."))
 
 
 def load_file(path: Path, name: str) -> Any:
@@ -398,18 +419,24 @@ class Worker:
         self.names = Names(self.device, modules)
         if self.device.type == "cpu":
             limit_memory(setup["memory"])
+        # Accelerators are reached through files.
+        sandbox = load_file(Path(__file__).with_name("worker_sandbox.py"), "worker_sandbox")
+        sandbox.enter(SCRATCH, ["/dev/null" if self.device.type == "cpu" else "/dev"])
 
     @staticmethod
     def imported(name: str) -> Any:
-        """By name, also from the current folder, or as a file."""
-        if "" not in sys.path:
-            sys.path.append("")
+        """By name, also from the current folder, or as a file. That folder may be a stranger's: it is
+        looked into for what the user named, and never again."""
+        here = os.getcwd()
+        sys.path.append(here)
         try:
             if name.endswith(".py"):
                 return load_file(Path(name).resolve(), Path(name).stem)
             return importlib.import_module(name)
         except BaseException as error:
             raise Refusal(f"--import {name}: {told(error)}") from error
+        finally:
+            sys.path.remove(here)
 
     @staticmethod
     def opened(name: str, jit: bool) -> Any:
@@ -563,6 +590,9 @@ def main() -> None:
     for number in (MEMORY, CONTROL, LIFE):
         os.set_inheritable(number, False)
     live_and_die_with_plumb()
+    sys.dont_write_bytecode = True
+    for name in ("TMPDIR", "TEMP", "TMP"):
+        os.environ.update({name: folder for folder in SCRATCH})
     channel = Channel(CONTROL)
     setup = json.loads(channel.receive())
     for library in ("OMP", "OPENBLAS", "MKL"):  # results must not depend on who set what before

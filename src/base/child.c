@@ -37,8 +37,9 @@ int child_start(pid_t *pid, const struct child *child)
     /* posix_spawn does not write to the arguments. */
     char *const *argv = (char *const *)(uintptr_t)child->arguments;
     if (!error)
-        error = (child->search ? posix_spawnp : posix_spawn)(pid, child->file, &actions,
-                                                             &attributes, argv, environ);
+        error = (child->search ? posix_spawnp
+                               : posix_spawn)(pid, child->file, &actions, &attributes, argv,
+                                              child->environment ? child->environment : environ);
     posix_spawnattr_destroy(&attributes);
 out_actions:
     posix_spawn_file_actions_destroy(&actions);

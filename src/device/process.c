@@ -6,9 +6,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -22,6 +24,72 @@ enum { MAX_ANSWER = 256 << 20 };
 static bool raise_both(int fd[2])
 {
     return child_raise(&fd[0]) && child_raise(&fd[1]);
+}
+
+/* A folder of its own below $TMPDIR; NULL when there is no place for one. */
+static char *make_scratch(void)
+{
+    const char *place = getenv("TMPDIR");
+    char *path = NULL;
+    if (asprintf(&path, "%s/plumb-worker-XXXXXX", place && *place == '/' ? place : "/tmp") < 0)
+        return NULL;
+    if (mkdtemp(path))
+        return path;
+    free(path);
+    return NULL;
+}
+
+static int remove_one(const char *path, const struct stat *info, int kind, struct FTW *where)
+{
+    (void)info, (void)where;
+    (kind == FTW_DP ? rmdir : unlink)(path);
+    return 0;
+}
+
+static void remove_scratch(char *path)
+{
+    if (path)
+        nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
+    free(path);
+}
+
+/* Our environment, but for folders of PYTHONPATH that are not written out: an empty one is the
+ * current folder, where a stranger's sitecustomize.py may lie. For free(), with *own. */
+static char **clean_environment(char **own)
+{
+    static const char name[] = "PYTHONPATH=";
+    size_t count = 0;
+    while (environ[count])
+        count++;
+    char **copy = calloc(count + 1, sizeof *copy);
+    *own = NULL;
+    for (size_t k = 0; copy && k < count; k++) {
+        copy[k] = environ[k];
+        if (strncmp(environ[k], name, sizeof name - 1) != 0)
+            continue;
+        char *out = malloc(strlen(environ[k]) + 1);
+        if (!out) {
+            free(copy);
+            return NULL;
+        }
+        size_t size = sizeof name - 1;
+        memcpy(out, name, size);
+        for (const char *at = environ[k] + size; *at;) {
+            const size_t length = strcspn(at, ":");
+            if (*at == '/') {
+                if (size > sizeof name - 1)
+                    out[size++] = ':';
+                memcpy(out + size, at, length);
+                size += length;
+            }
+            at += length + (at[length] == ':');
+        }
+        out[size] = '\0';
+        copy[k] = out;
+        free(*own); /* of a variable that is there twice, the last counts */
+        *own = out;
+    }
+    return copy;
 }
 
 enum plumb_code process_start(struct process *process, const char *python, const char *script,
@@ -39,15 +107,21 @@ enum plumb_code process_start(struct process *process, const char *python, const
         code = plumb_fail(err, PLUMB_E_IO, "cannot open what a worker needs: %s", strerror(errno));
         goto out;
     }
+    char *path = NULL;
+    char **environment = clean_environment(&path);
+    process->scratch = make_scratch();
     /* A group of its own: plumb finishes what is at hand after a Ctrl-C. */
     const struct child child = {
         .file = python,
         .search = true,
         .own_group = true,
-        .arguments = (const char *const[]){python, script, NULL},
+        .arguments = (const char *const[]){python, script, process->scratch, NULL},
+        .environment = environment,
         .given = (const int[]){-1, -1, text[1], process->memory.fd, control[1], life[0]},
         .n_given = 6};
-    const int error = child_start(&process->pid, &child);
+    const int error = environment ? child_start(&process->pid, &child) : ENOMEM;
+    free(environment);
+    free(path);
     if (error) {
         process->pid = -1;
         code = plumb_fail(err, PLUMB_E_IO, "cannot be started: %s", strerror(error));
@@ -133,6 +207,7 @@ void process_stop(struct process *process)
     collect(process, 100);
     child_close(&process->err);
     shared_destroy(&process->memory);
+    remove_scratch(process->scratch);
     *process = PROCESS_NONE;
 }
 

@@ -15,6 +15,7 @@ struct process {
     int life;       /* a pipe that it watches: it ends when this is closed */
     char said[512]; /* the last of it */
     size_t n_said;
+    char *scratch; /* the only folder that it may write to; gone when it ends */
     struct shared memory;
 };
 

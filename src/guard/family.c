@@ -3,6 +3,7 @@
  * have open, and the account of the process that opened the watch takes it from there. A process
  * may end at any moment; what it wrote stays. */
 #define _GNU_SOURCE
+#include "base/json_put.h"
 #include "guard/guard.h"
 
 #include "base/json.h"
@@ -54,7 +55,7 @@ static void text_field(struct buf *out, const char *name, const char *value)
     if (!value || !*value)
         return;
     buf_printf(out, ", \"%s\": ", name);
-    spell_json(out, value);
+    json_put_string(out, value);
 }
 
 void family_tell(struct plumb_watch_op *op, const struct family_news *news)
@@ -65,7 +66,7 @@ void family_tell(struct plumb_watch_op *op, const struct family_news *news)
     const uint64_t calls = atomic_load(&op->calls);
     struct buf line = {0};
     buf_text(&line, "{\"op\": ");
-    spell_json(&line, op->full);
+    json_put_string(&line, op->full);
     field(&line, "calls", (double)(calls - op->told));
     field(&line, "checked", (double)news->checked);
     field(&line, "failed", (double)news->failed);

@@ -49,7 +49,7 @@ static void add(struct plumb_writer *writer, const char *name, int64_t step,
 
 static struct plumb_writer *start(int64_t global_rank, int64_t local_rank)
 {
-    struct plumb_writer_options options = {global_rank, local_rank};
+    struct plumb_writer_options options = {.global_rank = global_rank, .local_rank = local_rank};
     struct plumb_writer *writer;
     struct plumb_error err = {0};
     if (plumb_writer_open(&writer, path, &options, &err))
