@@ -64,14 +64,14 @@ struct account {
     const struct plumb_value *statistic; /* PLUMB_STATISTICS of them */
     const struct plumb_value *deviation; /* of the sample; NULL: unknown */
     const struct plumb_kept *kept;       /* or NULL */
-    const char *checksum;                /* of a capture, or NULL */
+    const char *checksum;                /* of a capture, or as one would; or NULL */
+    enum plumb_dtype dtype;              /* that it is of; PLUMB_DTYPE_COUNT: unknown */
     bool exact;                          /* by plumb condense */
 };
 
 struct evidence {
     struct account side[2]; /* target, golden */
     uint64_t count;         /* elements; 0: unknown */
-    bool same_type;         /* else checksums cannot be equal */
     bool integers;          /* or bool */
     double limit;           /* of relative differences */
 };

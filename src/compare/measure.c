@@ -117,7 +117,8 @@ static bool set_kept(struct measured *measured, const struct kept_state *state,
             return false;
         sketch_finish(state->sketch, measured->sketch);
     }
-    *kept = (struct plumb_kept){.nan = stats->nan,
+    *kept = (struct plumb_kept){.dtype = kept->dtype,
+                                .nan = stats->nan,
                                 .pos_inf = stats->pos_inf,
                                 .neg_inf = stats->neg_inf,
                                 .crc32 = measured->checksum,
@@ -138,6 +139,7 @@ static void finish(void *context, size_t item, const struct plumb_payload *paylo
         return;
     }
     const struct kept_state *all = state;
+    measured->kept.dtype = payloads[0].tensor.dtype;
     struct plumb_stats stats;
     stats_finish(&all->stats, &stats);
     set_statistics(measured, &payloads[0].tensor, &stats);

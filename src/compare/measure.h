@@ -20,10 +20,10 @@ struct measured {
     bool done;
     struct plumb_value statistic[PLUMB_STATISTICS]; /* without texts, but for True, False and ... */
     char end[2][ENDS_BYTES];                        /* ... integers that float64 does not hold */
-    struct plumb_kept kept;
-    struct plumb_sketch *sketch; /* malloc, or NULL */
-    char checksum[20];           /* 8 hex digits, or 0x and 16 */
-    char *problem;               /* malloc: why it could not be read */
+    struct plumb_kept kept;                         /* its dtype in any case */
+    struct plumb_sketch *sketch;                    /* malloc, or NULL */
+    char checksum[20];                              /* 8 hex digits, or 0x and 16 */
+    char *problem;                                  /* malloc: why it could not be read */
 };
 
 /* Measures the records of `sides` (those that want something), rounding as a capture does: each in

@@ -62,6 +62,8 @@ static unsigned measures_of(enum basis basis, const struct plumb_record *record,
         wanted = MEASURE_STATISTICS | (there && there->exact ? MEASURE_EXACT : 0);
     if (there && there->kept && !(here && here->kept))
         wanted |= MEASURE_KEPT | (there->kept->sketch ? MEASURE_SKETCH : 0);
+    else if (there && there->checksum && !(here && here->checksum))
+        wanted |= compare_is_xor(there->checksum) ? MEASURE_XOR : MEASURE_CRC;
     return wanted;
 }
 
@@ -88,8 +90,7 @@ static bool take_problem(struct row *row, struct measured *measured)
     for (int side = 0; side < 2; side++) {
         if (!measured[side].wanted || measured[side].done)
             continue;
-        unsigned needed = MEASURE_STATISTICS | MEASURE_CRC | MEASURE_XOR;
-        if (!(measured[side].wanted & needed)) {
+        if (row->basis == BY_STATISTICS && !(measured[side].wanted & MEASURE_STATISTICS)) {
             measured[side].wanted = 0; /* what was recorded is still there */
             continue;
         }
@@ -109,11 +110,18 @@ static struct account account_of(const struct plumb_recorded *recorded,
         .kept = measured->wanted & MEASURE_KEPT ? &measured->kept : NULL,
         .exact = fresh ? measured->wanted & MEASURE_EXACT : recorded->exact,
     };
-    if (recorded && recorded->kept)
+    if (measured->wanted & (MEASURE_CRC | MEASURE_XOR)) {
+        account.checksum = measured->checksum;
+        account.dtype = measured->kept.dtype;
+    }
+    if (!recorded)
+        return account;
+    account.deviation = &recorded->deviation;
+    if (recorded->kept)
         account.kept = recorded->kept;
-    if (recorded) {
-        account.deviation = &recorded->deviation;
+    if (recorded->checksum) {
         account.checksum = recorded->checksum;
+        account.dtype = recorded->dtype ? run_dtype(recorded->dtype) : PLUMB_DTYPE_COUNT;
     }
     return account;
 }
@@ -123,12 +131,10 @@ static void judge_statistics(struct comparison *comparison, size_t pair,
 {
     const struct plumb_record *target = compare_record(comparison, pair, 0);
     const struct plumb_record *golden = compare_record(comparison, pair, 1);
-    const char *types[2] = {compare_dtype(target), compare_dtype(golden)};
     struct evidence evidence = {
         .side = {account_of(target->recorded, &measured[0]),
                  account_of(golden->recorded, &measured[1])},
         .count = golden->count ? golden->count : target->count,
-        .same_type = types[0] && types[1] && run_dtype(types[0]) == run_dtype(types[1]),
         .integers = strchr("ib", compare_kind(golden)),
         .limit = comparison->stat_limit,
     };

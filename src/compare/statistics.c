@@ -47,6 +47,22 @@ static const char *value_text(const struct plumb_value *value, char text[NUMBER_
     return number_brief(value->number, 7, text);
 }
 
+/* Some captures write what is not finite as text. */
+static struct plumb_value value_of(const struct plumb_value *written)
+{
+    static const struct {
+        const char *word;
+        double number;
+    } words[] = {{"nan", NAN}, {"inf", INFINITY}, {"infinity", INFINITY}};
+    bool word = written->kind == PLUMB_VALUE_WORD && written->text;
+    bool negative = word && *written->text == '-';
+    for (size_t i = 0; word && i < sizeof words / sizeof *words; i++)
+        if (strcasecmp(written->text + negative, words[i].word) == 0)
+            return (struct plumb_value){.kind = PLUMB_VALUE_NUMBER,
+                                        .number = negative ? -words[i].number : words[i].number};
+    return *written;
+}
+
 /* True and False stand for 1 and 0 where the other side has a number. */
 static bool as_number(const struct plumb_value *value, double *number)
 {
@@ -175,7 +191,8 @@ static void look_at(struct finding *finding, const struct evidence *evidence, in
                     struct difference difference)
 {
     const struct account *target = &evidence->side[0], *golden = &evidence->side[1];
-    struct plumb_value t = target->statistic[which], g = golden->statistic[which];
+    struct plumb_value t = value_of(&target->statistic[which]);
+    struct plumb_value g = value_of(&golden->statistic[which]);
     const char *relative_to = NULL;
     /* The same on both sides, and it says nothing about the values beside it. */
     bool finite = is_infinite_or_nan(&t) && is_infinite_or_nan(&g) && difference.absolute == 0;
@@ -222,12 +239,13 @@ static struct finding look(const struct evidence *evidence, struct difference *d
     const struct account *target = &evidence->side[0], *golden = &evidence->side[1];
     struct finding finding = {0};
     for (int i = 0; i < PLUMB_STATISTICS; i++) {
-        const struct plumb_value *t = &target->statistic[i], *g = &golden->statistic[i];
-        differences[i] = difference_of(t, g);
+        struct plumb_value t = value_of(&target->statistic[i]);
+        struct plumb_value g = value_of(&golden->statistic[i]);
+        differences[i] = difference_of(&t, &g);
         if (differences[i].kind != DIFFERENCE_NONE)
             look_at(&finding, evidence, i, differences[i]);
         /* Captures give Mean and Norm for some types only, condense what it is told to keep. */
-        else if (i <= PLUMB_STATISTIC_MIN && t->kind != g->kind && !target->exact && !golden->exact)
+        else if (i <= PLUMB_STATISTIC_MIN && t.kind != g.kind && !target->exact && !golden->exact)
             finding.one_sided = names[i];
     }
     look_at_sketches(&finding, evidence);
@@ -237,9 +255,13 @@ static struct finding look(const struct evidence *evidence, struct difference *d
 static enum checksums compare_checksums(const struct evidence *evidence, const char *sums[2])
 {
     bool kept = evidence->side[0].kept && evidence->side[1].kept;
-    for (int i = 0; i < 2; i++)
-        sums[i] = kept ? evidence->side[i].kept->crc32 : evidence->side[i].checksum;
-    if (!sums[0] || !sums[1] || !evidence->same_type ||
+    enum plumb_dtype dtype[2]; /* equal values of different types have different bits */
+    for (int i = 0; i < 2; i++) {
+        const struct account *side = &evidence->side[i];
+        sums[i] = kept ? side->kept->crc32 : side->checksum;
+        dtype[i] = kept ? side->kept->dtype : side->dtype;
+    }
+    if (!sums[0] || !sums[1] || dtype[0] != dtype[1] || dtype[0] == PLUMB_DTYPE_COUNT ||
         compare_is_xor(sums[0]) != compare_is_xor(sums[1]))
         return CHECKSUMS_UNKNOWN;
     return strcasecmp(sums[0], sums[1]) == 0 ? CHECKSUMS_EQUAL : CHECKSUMS_DIFFER;

@@ -264,6 +264,7 @@ static enum plumb_code add_tensor(struct reader *r, const struct fields *fields,
     if (code)
         return code == PLUMB_E_NOMEM || listing_fail(out, record, &why) ? no_memory(err) : PLUMB_OK;
 
+    kept->dtype = dtype;
     char shape[1536];
     struct plumb_tensor tensor;
     plumb_tensor_init(&tensor, dtype, fields->ndim, fields->shape, &why);

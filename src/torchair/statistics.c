@@ -127,8 +127,11 @@ static bool take_payload(struct known *out, const struct plumb_tensor *tensor, b
     stats_finish_finite(&state.stats, &finite);
     out->dtype = tensor->dtype;
     out->has_kept = true;
-    out->kept = (struct plumb_kept){
-        .nan = stats.nan, .pos_inf = stats.pos_inf, .neg_inf = stats.neg_inf, .crc32 = out->crc};
+    out->kept = (struct plumb_kept){.dtype = tensor->dtype,
+                                    .nan = stats.nan,
+                                    .pos_inf = stats.pos_inf,
+                                    .neg_inf = stats.neg_inf,
+                                    .crc32 = out->crc};
     snprintf(out->crc, sizeof out->crc, "%08" PRIx32, state.crc);
     if (stats.count)
         set_all(out->statistic, &stats);
@@ -222,7 +225,6 @@ static void judge(const struct known known[2], double limit, struct air_result *
         kind = plumb_dtype_info(known[1].dtype)->kind;
     struct evidence evidence = {
         .count = known[1].count == UNKNOWN ? 0 : known[1].count,
-        .same_type = known[0].dtype == known[1].dtype && known[0].dtype != PLUMB_DTYPE_COUNT,
         .integers = kind != PLUMB_KIND_FLOAT && kind != PLUMB_KIND_COMPLEX,
         .limit = limit,
     };

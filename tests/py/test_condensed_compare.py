@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import unittest
+import zlib
 from pathlib import Path
 from typing import Dict, Optional
 
@@ -139,18 +140,18 @@ class NotFinite(Folder):
 class Recorded(Folder):
     """dump.json trees, whose captures write four numbers down and count nothing."""
 
-    def tree(self, name: str, shape: "list[int]", **statistics: float) -> Path:
+    def tree(self, name: str, shape: "list[int]", **statistics: object) -> Path:
         folder = self.folder / name
         folder.mkdir()
         leaf = {"type": "torch.Tensor", "dtype": "torch.float32", "shape": shape,
                 "requires_grad": False, **statistics}
         data = {"Torch.relu.0.forward": {"input_args": [], "input_kwargs": {}, "output": [leaf]}}
         (folder / "dump.json").write_text(
-            json.dumps({"task": "statistics", "level": "L1", "dump_data_dir": None, "data": data}))
+            json.dumps({"task": "statistics", "level": "L1", "dump_data_dir": "", "data": data}))
         return folder
 
-    def row(self, shape: "list[int]", target: Dict[str, float],
-            golden: Dict[str, float]) -> "tuple[str, str, str]":
+    def row(self, shape: "list[int]", target: Dict[str, object],
+            golden: Dict[str, object]) -> "tuple[str, str, str]":
         self.made += 1
         rows = self.compare(self.tree(f"t{self.made}", shape, **target),
                             self.tree(f"g{self.made}", shape, **golden))
@@ -163,6 +164,28 @@ class Recorded(Folder):
         self.assertEqual(result, "N/A")
         self.assertIn("not judged", message)
         self.assertIn("1 compared: 0 pass, 0 fail, 1 suspicious and not judged", closing)
+
+    def test_nan_as_text(self) -> None:
+        words = {"Max": "nan", "Min": "NaN", "Mean": "nan", "Norm": "inf"}
+        self.assertEqual(self.row([16], words, words)[0], "N/A")
+        one = {"Max": 1.0, "Min": 1.0, "Mean": 1.0, "Norm": 4.0}
+        self.assertEqual(self.row([16], words, one)[0], "FAIL")
+
+    def test_a_checksum_beside_values(self) -> None:
+        """One side recorded a checksum besides, the other has the values: that is compared too."""
+        values = np.random.default_rng(3).standard_normal(1000).astype(np.float32)
+        numbers = {"Max": float(values.max()), "Min": float(values.min()),
+                   "Mean": float(np.float32(values.mean(dtype=np.float64))),
+                   "Norm": float(np.float32(np.linalg.norm(values.astype(np.float64))))}
+        target = self.tree("target", [1000], md5=f"{zlib.crc32(values.tobytes()):08x}", **numbers)
+        file = "Torch.relu.0.forward.output.0.npy"
+        for name, stored, wanted in (("same", values, "PASS"), ("turned", values[::-1], "N/A"),
+                                     ("wider", values.astype(np.float64), "PASS")):
+            golden = self.tree(name, [1000], data_name=file, **numbers)
+            (golden / "dump_tensor_data").mkdir()
+            np.save(golden / "dump_tensor_data" / file, stored)
+            row = self.compare(target, golden)["Torch.relu.0.forward.output.0"]
+            self.assertEqual(row["Result"], wanted, row["Err_message"])
 
     def test_an_infinity_on_both_sides_is_no_proof(self) -> None:
         inf = float("inf")
