@@ -40,8 +40,9 @@ enum plumb_code measure_prepare(struct measurement *measurement, struct plumb_er
     const struct plumb_torchair_options *options = measurement->options;
     struct plumb_compare_options columns = {
         .metrics = options->metrics, .wide = options->wide, .reasons = true};
+    measurement->kind = choose_layout(measurement);
     enum plumb_code code = layout_init(&measurement->layout, PLUMB_COLUMNS_TORCHAIR,
-                                       choose_layout(measurement), false, &columns, err);
+                                       measurement->kind, false, &columns, err);
     if (code)
         return code;
     layout_add_places(&measurement->layout);

@@ -48,7 +48,8 @@ struct measurement {
     size_t count;
     const struct plumb_torchair_options *options;
     const struct plumb_standard *standard;
-    double stat_limit; /* of relative differences of statistics */
+    double stat_limit;     /* of relative differences of statistics */
+    enum layout_kind kind; /* what most rows are compared by */
     struct layout layout;
     struct plumb_metric_spec spec;
     struct air_result *results;

@@ -293,7 +293,9 @@ static enum plumb_code make_closing(struct plumb_comparison *out, size_t *alone,
         buf_printf(&text, ", %zu without a counterpart", *alone);
     if (out->unreadable)
         buf_printf(&text, ", %zu not comparable", out->unreadable);
-    if (worst != PLUMB_NO_RECORD && what->results[worst].distance != 0) {
+    /* Only values tell how far apart two tensors are. */
+    if (what->kind == LAYOUT_TENSORS && worst != PLUMB_NO_RECORD &&
+        what->results[worst].distance != 0) {
         buf_text(&text, "; worst: ");
         put_row(&text, &what->rows[worst]);
         char number[NUMBER_BYTES];
@@ -307,7 +309,12 @@ static enum plumb_code make_closing(struct plumb_comparison *out, size_t *alone,
         put_clean(&text, measure_reason(what, first));
         buf_text(&text, ")");
     }
-    buf_printf(&text, "; standard: %s\n", plumb_standard_name(what->standard));
+    if (what->kind == LAYOUT_STATISTICS)
+        buf_printf(&text, "; rule: statistics differ by less than %g%%\n", what->stat_limit * 100);
+    else if (what->kind == LAYOUT_CHECKSUMS)
+        buf_text(&text, "; rule: checksums are equal\n");
+    else
+        buf_printf(&text, "; standard: %s\n", plumb_standard_name(what->standard));
     if (text.failed) {
         buf_free(&text);
         return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");

@@ -342,6 +342,7 @@ class Graphs(Folder):
                                    "--format", "csv"], stdout=subprocess.PIPE,
                                   stderr=subprocess.PIPE, text=True, timeout=600)
             self.rows = list(csv.DictReader(io.StringIO(done.stdout)))
+            self.closing = done.stderr
             self.assertEqual(len(self.rows), 9, done.stderr)
             found.append([row["Result"] for row in self.rows])
         return found
@@ -353,6 +354,7 @@ class Graphs(Folder):
         self.assertEqual([row["NPU MD5"] for row in self.rows],
                          [row["BENCH MD5"] for row in self.rows])
         self.assertEqual({len(row["NPU MD5"]) for row in self.rows}, {8})
+        self.assertIn("rule: checksums are equal", self.closing)
         for results in self.results(wrong, wrong, "crc32"):
             self.assertEqual(results.count("FAIL"), 1)
         self.assertEqual({row["Err_message"][:20] for row in self.rows if row["Result"] == "FAIL"},
@@ -364,6 +366,7 @@ class Graphs(Folder):
         for results in self.results(right, right, keep):
             self.assertEqual(results, ["PASS"] * 9)
         self.assertEqual({float(row["Max diff"]) for row in self.rows}, {0.0})
+        self.assertIn("rule: statistics differ by less than 1%", self.closing)
         for wrong in (self.graph("scaled", scale=1.03), self.graph("reversed", reverse=True)):
             for results in self.results(wrong, wrong, keep):
                 self.assertEqual(results.count("FAIL"), 1)
