@@ -90,10 +90,6 @@ static bool take_problem(struct row *row, struct measured *measured)
     for (int side = 0; side < 2; side++) {
         if (!measured[side].wanted || measured[side].done)
             continue;
-        if (row->basis == BY_STATISTICS && !(measured[side].wanted & MEASURE_STATISTICS)) {
-            measured[side].wanted = 0; /* what was recorded is still there */
-            continue;
-        }
         row->problem = measured[side].problem;
         measured[side].problem = NULL;
         return true;

@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "plumb/compare.h"
+#include "plumb/condense.h"
 #include "plumb/write.h"
 #include "scratch.h"
 
@@ -292,6 +293,33 @@ static enum plumb_code match_runs(const void *context, struct plumb_error *err)
     return code;
 }
 
+/* What was condensed beside the values of the same tensors: statistics, checksum and sketch. */
+static enum plumb_code compare_condensed(const void *context, struct plumb_error *err)
+{
+    const struct scratch *scratch = context;
+    struct plumb_run *runs[2] = {NULL, NULL};
+    struct plumb_comparison comparison;
+    struct plumb_compare_options options = {.reasons = true, .threads = 1};
+    static const char *const folders[] = {"small", "full"};
+    enum plumb_code code = PLUMB_OK;
+    for (int i = 0; i < 2 && !code; i++) {
+        char path[4096];
+        snprintf(path, sizeof path, "%s/%s", scratch->folder, folders[i]);
+        code = plumb_run_open(&runs[i], path, err);
+    }
+    if (!code)
+        code = plumb_compare(&comparison, runs[0], runs[1], &options, err);
+    if (!code) {
+        assert_int_equal(comparison.failed + comparison.suspicious + comparison.unjudged, 0);
+        assert_true(comparison.passed == 1 || comparison.unreadable + comparison.unmatched > 0);
+        assert_true(comparison.passed == 0 || !any_failed());
+        plumb_comparison_free(&comparison);
+    }
+    plumb_run_free(runs[0]);
+    plumb_run_free(runs[1]);
+    return code;
+}
+
 static enum plumb_code load_standard(const void *context, struct plumb_error *err)
 {
     struct plumb_standard *standard = NULL;
@@ -384,6 +412,29 @@ static void test_written(void **state)
     scratch_remove(&scratch);
 }
 
+static void test_condensed(void **state)
+{
+    (void)state;
+    struct scratch scratch;
+    struct plumb_tensor tensor;
+    struct plumb_condensed done;
+    static const float zeros[1000];
+    tensor_of(&tensor, zeros, 1000);
+    scratch_make(&scratch);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(mkdir(scratch_path(&scratch, i ? "small" : "full"), 0777), 0);
+        scratch_path(&scratch, i ? "small/x.npy" : "full/x.npy");
+        assert_int_equal(plumb_npy_write(scratch.path, &tensor, NULL), PLUMB_OK);
+    }
+    struct plumb_condense_options options = {.settle = 0.01, .threads = 1};
+    scratch_path(&scratch, "small");
+    assert_int_equal(plumb_condense(&done, scratch.path, &options, NULL), PLUMB_OK);
+    assert_int_equal(done.files, 1);
+    check("condensed", read_run, scratch_path(&scratch, "full"));
+    check("condensed against values", compare_condensed, &scratch);
+    scratch_remove(&scratch);
+}
+
 static void test_tables(void **state)
 {
     (void)state;
@@ -453,9 +504,10 @@ static void test_standard(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_files),   cmocka_unit_test(test_hdf5),
-        cmocka_unit_test(test_written), cmocka_unit_test(test_tables),
-        cmocka_unit_test(test_match),   cmocka_unit_test(test_standard),
+        cmocka_unit_test(test_files),     cmocka_unit_test(test_hdf5),
+        cmocka_unit_test(test_written),   cmocka_unit_test(test_tables),
+        cmocka_unit_test(test_match),     cmocka_unit_test(test_standard),
+        cmocka_unit_test(test_condensed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
