@@ -13,7 +13,7 @@
 
 /* What one side of a row is known by. */
 struct known {
-    struct plumb_value statistic[PLUMB_STATISTICS];
+    struct plumb_value statistic[PLUMB_STATISTICS], deviation;
     char text[PLUMB_STATISTICS][ENDS_BYTES]; /* of those that float64 does not hold */
     struct plumb_kept kept;
     bool has_kept;
@@ -90,6 +90,8 @@ static void take_recorded(struct known *out, const struct plumb_recorded *record
         out->statistic[i].text = out->text[i];
     }
     out->dtype = run_dtype(recorded->dtype);
+    if (recorded->deviation.kind == PLUMB_VALUE_NUMBER)
+        set_number(&out->deviation, recorded->deviation.number);
     if (!recorded->kept)
         return;
     out->has_kept = true;
@@ -230,6 +232,7 @@ static void judge(const struct known known[2], double limit, struct air_result *
     };
     for (int i = 0; i < 2; i++)
         evidence.side[i] = (struct account){.statistic = known[i].statistic,
+                                            .deviation = &known[i].deviation,
                                             .kept = known[i].has_kept ? &known[i].kept : NULL,
                                             .exact = true};
     compare_judge_statistics(&judged, &evidence, result->differences);

@@ -371,6 +371,12 @@ class Graphs(Folder):
             for results in self.results(wrong, wrong, keep):
                 self.assertEqual(results.count("FAIL"), 1)
 
+    def test_the_mean_alone(self) -> None:
+        right, wrong = self.graph("right"), self.graph("wrong", scale=1 + 1e-4)
+        for root in (right, wrong):  # means near zero, which the scale moves by next to nothing
+            for results in self.results(root, root, "mean"):
+                self.assertEqual(results, ["PASS"] * 9)
+
     def test_the_sketch_alone(self) -> None:
         right, wrong = self.graph("right"), self.graph("wrong", reverse=True)
         for results in self.results(right, right, "sketch"):
