@@ -196,6 +196,29 @@ static const char *result_message(const struct work *w, const struct journal_ent
     return "";
 }
 
+/* Vectors have signs and phases of anybody's choice. plumb's own operators leave them out; where
+ * PyTorch is the reference, that is done here. */
+static void leave_out_vectors(struct work *w)
+{
+    static const struct {
+        const char *api;
+        unsigned outputs; /* a bit each */
+    } vectors[] = {{"eig", 2},          {"linalg.eig", 2},  {"linalg.eigh", 2}, {"linalg.svd", 5},
+                   {"linalg_eig", 2},   {"linalg_eigh", 2}, {"linalg_svd", 5},  {"lobpcg", 2},
+                   {"_linalg_eigh", 2}, {"_linalg_svd", 5}, {"svd", 5},         {"symeig", 2}};
+    unsigned outputs = 0;
+    for (size_t k = 0; w->by_fallback && k < sizeof vectors / sizeof *vectors; k++)
+        if (strcmp(w->from.api, vectors[k].api) == 0)
+            outputs = vectors[k].outputs;
+    for (size_t k = 0; outputs >> k; k++) {
+        if (!(outputs >> k & 1) || k >= w->bench.n_outputs)
+            continue;
+        w->bench.outputs[k].kind = PLUMB_ARG_NONE;
+        if (k < w->call.n_grads && w->call.grads[k])
+            w->no_backward = "no backward: it depends on the signs of the vectors";
+    }
+}
+
 /* False when out of memory. */
 static bool settle_ties(struct work *w)
 {
@@ -211,8 +234,11 @@ static bool settle_ties(struct work *w)
 enum plumb_code work_compare(struct work *w, struct journal_entry *out, struct plumb_error *err)
 {
     const enum check_rules rules = w->shared->judge.rules->base;
-    if (!w->msprobe && !settle_ties(w))
-        return work_no_memory(err);
+    if (!w->msprobe) {
+        leave_out_vectors(w);
+        if (!settle_ties(w))
+            return work_no_memory(err);
+    }
     size_t n_bench = w->bench.n_outputs;
     if (w->msprobe && strcmp(w->from.api, "npu_fusion_attention") == 0)
         n_bench = 1;

@@ -120,7 +120,8 @@ static void test_results(void **state)
                     "\"a\\u00e4\",{\"other\":\"set\"},"
                     "{\"tensor\":{\"dtype\":\"int64\",\"shape\":[3,0],\"at\":99999}}],"
                     "\"grads\":[{\"tensor\":{\"dtype\":\"float32\",\"shape\":[],\"at\":252}},null],"
-                    "\"arg_grads\":1,\"tuple\":true}",
+                    "\"arg_grads\":1,\"tuple\":true,\"note\":\"a\\nformula\",\"written\":[null,"
+                    "{\"tensor\":{\"dtype\":\"float32\",\"shape\":[1],\"at\":252}}]}",
                     &result, NULL),
         PLUMB_OK);
     assert_int_equal(result.n_outputs, 9);
@@ -140,6 +141,9 @@ static void test_results(void **state)
     assert_int_equal(result.n_grads, 2);
     assert_int_equal(result.n_arg_grads, 1);
     assert_float_equal(*(const float *)result.grads[0].tensor->data, 3, 0);
+    assert_int_equal(result.written[0].kind, PLUMB_ARG_NONE);
+    assert_float_equal(*(const float *)result.written[1].tensor->data, 3, 0);
+    assert_string_equal(result.note, "a formula");
     plumb_result_destroy(&result);
 }
 
@@ -155,6 +159,10 @@ static void test_lies(void **state)
         "{} {}",
         "{\"outputs\":[]}",
         "{\"outputs\":{}" GRADS,
+        "{\"outputs\":[],\"written\":[null]" GRADS,
+        "{\"outputs\":[],\"written\":[null,7]" GRADS,
+        "{\"outputs\":[],\"written\":{}" GRADS,
+        "{\"outputs\":[],\"note\":7" GRADS,
         "{\"outputs\":[[]]" GRADS,
         "{\"outputs\":[{}]" GRADS,
         "{\"outputs\":[{\"float\":1,\"other\":2}]" GRADS,

@@ -11,6 +11,7 @@ import zlib
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional
 
+import numpy
 import torch
 
 sys.path.append(str(Path(__file__).parent))  # expecttest, where the package is not there
@@ -51,6 +52,7 @@ def samples(op: Any, dtype: torch.dtype, most: Optional[int] = None, requires_gr
         return []
     torch.manual_seed(zlib.crc32(name_of(op).encode()))
     random.seed(1)
+    numpy.random.seed(1)
     with warnings.catch_warnings(), sets_can_be_sampled():
         warnings.simplefilter("ignore")
         found = [Sample([s.input, *s.args], dict(s.kwargs)) for s in op.sample_inputs("cpu", dtype, requires_grad)]

@@ -200,8 +200,26 @@ for name in ("sort", "argsort", "topk", "argmax", "max"):
         self.assertEqual(self.run_it().not_passed(), {})
         result = self.run_it(brings=self.LAST)
         self.assertEqual(result.not_passed(), {})
-        self.assertIn("lead to other elements that are equal",
+        self.assertIn("choices among equals",
                       self.messages(result, "Torch.argsort.0")["forward.output.0"])
+
+    def test_unique_in_any_order(self) -> None:
+        x = self.stored("x", torch.randint(-3, 4, (9, 40)).float())
+        self.call("Torch.unique.0", x, sorted=value(False), return_inverse=value(True), return_counts=value(True))
+        self.call("Torch.unique.1", x, value(False))
+        self.assertEqual(self.run_it().not_passed(), {})
+        brings = """
+right = torch.unique
+def unique(x, sorted=True, return_inverse=False, return_counts=False):
+    values, inverse, counts = right(x, True, True, True)
+    inverse = CHANGE
+    return (values.flip(0), inverse, counts.flip(0)) if return_inverse else values.flip(0)
+torch.unique = unique
+"""
+        turned = brings.replace("CHANGE", "values.numel() - 1 - inverse")
+        self.assertEqual(self.run_it(brings=turned).not_passed(), {})
+        wrong = brings.replace("CHANGE", "inverse")
+        self.assertEqual(list(self.run_it(brings=wrong).not_passed()), ["Torch.unique.0"])
 
     def test_wrong_choices_do_not(self) -> None:
         self.calls()

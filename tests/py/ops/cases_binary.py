@@ -103,6 +103,7 @@ def powers() -> Iterator[Case]:
     yield case("Torch.pow", fixed([0.0, 0.0, -1.0, 2.0], grad=True), fixed([0.0, 2.0, 2.0, 0.0], grad=True),
                differences=False)
     yield case("Tensor.__rpow__", randn(3, 4), 2.5)
+    yield case("Tensor.__rpow__", randn(3, 4), fixed([1.5, 2.0, 0.5, 3.0]))
     yield case("Tensor.__rpow__", ints(0, 5, 4), 2)
     yield case("Tensor.pow_", uniform(0.2, 3, 3, 4), 2.5)
     yield case("Tensor.__ipow__", uniform(0.2, 3, 3, 4), 2)

@@ -48,6 +48,7 @@ def differences() -> Iterator[Case]:
     yield case("Torch.diff", randn(3, 5), dim=0)
     yield case("Torch.diff", randn(3, 5), n=7)
     yield case("Torch.diff", randn(3, 5), n=0)
+    yield case("Torch.diff", randn(3, 5), 0, 1, randn(3, 2), randn(3, 1))
     yield case("Torch.diff", randn(3, 5), prepend=randn(3, 2), append=randn(3, 1))
     yield case("Torch.diff", ints(0, 9, 6))
     yield case("Torch.diff", ints(0, 200, 6, dtype=torch.uint8))

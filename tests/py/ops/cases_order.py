@@ -80,6 +80,7 @@ def quantiles() -> Iterator[Case]:
             yield case(f"Torch.{name}", spread(3, 8), 0.4, dim=1, interpolation=how)
             yield case(f"Torch.{name}", spread(3, 8), points, dim=0, interpolation=how)
             yield case(f"Torch.{name}", fixed([[1, NAN, 3, 2], [4, 1, 2, 3]]), 0.3, dim=1, interpolation=how)
+        yield case(f"Torch.{name}", spread(3, 8), fixed([0.11, 0.52, 0.93], grad=True), dim=1)
         yield case(f"Torch.{name}", spread(3, 8), 0.25)
         yield case(f"Tensor.{name}", spread(3, 8), points, keepdim=True)
         yield case(f"Tensor.{name}", spread(2, 7, 3), points, 1, True)

@@ -133,6 +133,7 @@ def extremes() -> Iterator[Case]:
     for kwargs in ({}, {"dim": 1}, {"dim": 0, "keepdim": True}):
         yield case("Torch.aminmax", randn(3, 4), backward=False, **kwargs)
     yield case("Torch.aminmax", randn(3, 4), ref=lambda x: (x.amin(), x.amax()), grad_output=1)
+    yield case("Torch.aminmax", fixed(1.5), dim=0, keepdim=True, backward=False)
     yield case("Torch._aminmax", randn(3, 4), backward=False)
     yield case("Torch._aminmax", randn(3, 4), 1, True, backward=False)
 

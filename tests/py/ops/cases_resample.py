@@ -22,6 +22,8 @@ def pads() -> Iterator[Case]:
         yield case("Functional.pad", randn(2, 3, 5), (2, 1), mode=mode)
         yield case("Functional.pad", randn(2, 3, 4, 5), (2, 1, 3, 0), mode)
         yield case("Functional.pad", randn(1, 2, 3, 4, 3), (2, 1, 3, 0, 1, 2), mode)
+    yield case("Functional.pad", randn(1, 3, 4, 4), (-1, 1, -2, 1), "circular")
+    yield case("Functional.pad", randn(2, 3, 6), (2, -3), "circular")
     yield case("Functional.pad", randn(2, 3, 5), (9, 0), "replicate")
     yield case("Functional.pad", randn(3, 5), (2, 1), "replicate")
     yield case("Functional.pad", randn(2, 3, 5), (5, 0), "reflect", refused=True)

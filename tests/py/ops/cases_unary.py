@@ -129,6 +129,7 @@ def activations() -> Iterator[Case]:
     yield case("Functional.leaky_relu", randn(4), negative_slope=0.3, inplace=False)
     yield case("Functional.elu", randn(4), alpha=0.3, inplace=False)
     yield case("Functional.hardtanh", randn(4), min_val=-0.3, max_val=0.4)
+    yield case("Functional.hardtanh", randn(4), min_val=0.5, max_val=-0.5)
     yield case("Functional.hardtanh", ints(-3, 3, 6), -1, 1, check_own=False)
     yield case("Functional.hardtanh", randn(6), 0.5, -0.5)  # the upper limit wins
     yield case("Functional.hardtanh", ints(-3, 4, 9), -1.5, 2.7)
