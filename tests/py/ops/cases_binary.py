@@ -155,6 +155,7 @@ def three() -> Iterator[Case]:
         yield case(f"Tensor.{name}_", randn(3, 4), randn(3, 4), uniform(0.5, 2, 3, 4), value=-2)
     yield case("Torch.addcmul", ints(0, 9, 4), ints(0, 9, 4), ints(0, 9, 4), value=2)
     yield case("Torch.addcmul", ints(0, 9, 4), ints(0, 9, 4), ints(0, 9, 4), value=-1.9)
+    yield case("Torch.addcmul", fixed([1, 2, 3]).long(), fixed([4, 5, 6]).long(), fixed([7, 8, 9]).long(), value=2.7)
     for weight in (0.0, 0.3, 0.5, 0.8, 1.0, -2.0, 3.0):
         yield case("Torch.lerp", randn(3, 4), randn(3, 4), weight)
     yield case("Torch.lerp", randn(3, 4), randn(3, 4), uniform(0, 1, 3, 4))

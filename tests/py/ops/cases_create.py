@@ -47,6 +47,8 @@ def sequences() -> Iterator[Case]:
         yield case("Torch.arange", *args, dtype=torch.float32)
         yield case("Torch.arange", *args, dtype=torch.uint8)
     yield case("Torch.arange", 2 ** 60, 2 ** 60 + 5)
+    yield case("Torch.arange", 1.7, 6.2, 1.4, dtype=torch.int64)
+    yield case("Torch.linspace", 1.7, 9.9, 4, dtype=torch.int64)
     for args in ((2.5,), (0, 1, 0.1), (1.0, 2.0, 0.25), (1, 0, -0.3)):
         yield case("Torch.arange", *args, rtol=1e-6)
     for dtype in (torch.int64, torch.int32):  # only int64 is counted in integers

@@ -43,6 +43,7 @@ def mixed() -> Iterator[Case]:
         return run
     yield case("Torch.matmul", low, randn(4, 5), ref=cast(torch.matmul), own_rtol=2e-2)
     yield case("Functional.linear", randn(2, 4), low, randn(3), ref=cast(torch.nn.functional.linear), own_rtol=2e-2)
+    yield case("Torch.addmm", ints(0, 9, 2, 4), ints(0, 9, 2, 3), ints(0, 9, 3, 4), beta=0.6, alpha=2.7)
     yield case("Torch.addmm", randn(3, 5), low, randn(4, 5), ref=cast(torch.addmm), own_rtol=2e-2)
     yield case("Functional.conv1d", randn(1, 2, 6), randn(3, 2, 3, dtype=torch.bfloat16), randn(3),
                ref=cast(torch.nn.functional.conv1d), own_rtol=1e-1)

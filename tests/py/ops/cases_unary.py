@@ -134,6 +134,7 @@ def activations() -> Iterator[Case]:
     yield case("Functional.hardtanh", randn(6), 0.5, -0.5)  # the upper limit wins
     yield case("Functional.hardtanh", ints(-3, 4, 9), -1.5, 2.7)
     yield case("Functional.hardtanh", ints(-3, 4, 9), 0.5, -0.5)
+    yield case("Functional.hardtanh", fixed([-3, -1, 0, 2]).long(), -1.6, 1.2, check_own=False)
     yield case("Functional.celu", randn(4), 0.0, refused=True)
     yield case("Functional.softshrink", randn(4), -1.0, refused=True)
     for name in "relu_ elu_ selu_ celu_ leaky_relu_ rrelu_ hardtanh_".split():
