@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, List
 
 sys.path.insert(0, str(Path(__file__).parent))
+from check_dump import forward, tensor  # noqa: E402
 from torch_runs import Folder, Result  # noqa: E402
 
 FAULTS = {"relu": "the worker was ended by SIGSEGV",
@@ -68,6 +69,19 @@ class Faults(Folder):
     def left_by_workers(self, name: str) -> str:
         """What a worker wrote into its own folder."""
         return "".join(path.read_text() for path in self.folder.glob(f"plumb-worker-*/{name}"))
+
+    def test_a_stand_in_that_crashes(self) -> None:
+        """For the built-in device, which has no complex numbers."""
+        (self.folder / "crashing.py").write_text(
+            "import ctypes, torch\n"
+            "def crash(x):\n"
+            "    ctypes.string_at(0)\n"
+            "torch.linalg.inv = crash\n")
+        c = tensor([3, 3], "complex64", 0.0, 2.0)
+        result = self.check(self.dump(Torch__linalg__inv__0=(forward(c), None),
+                                      Torch__linalg__det__0=(forward(c), None)), "--import", "crashing.py")
+        self.assertEqual([row[0] for row in result.rows.values()], ["SKIP", "pass"])
+        self.assertIn("SIGSEGV", result.rows["Torch.linalg.inv.0"][2])
 
     def start(self, dump: Path) -> "subprocess.Popen[str]":
         command = self.command(dump, "-d", "torch:cpu", "--import", "my_ops", "-n", "2")
