@@ -144,67 +144,7 @@ static uint64_t settle_row(struct ties *t, uint64_t o, uint64_t i)
     return count;
 }
 
-/* What came back for the chosen elements goes where they were. */
-static enum plumb_code move_gradient(const struct ties *t, const struct plumb_call *call,
-                                     struct plumb_result *bench, struct arena *arena)
-{
-    const int values = t->decision->values;
-    struct plumb_arg *grad = t->leaf < bench->n_grads ? &bench->grads[t->leaf] : NULL;
-    if (values < 0 || (size_t)values >= call->n_grads || !call->grads[values] || !grad ||
-        grad->kind != PLUMB_ARG_TENSOR || grad->tensor->dtype != PLUMB_F64 ||
-        call->grads[values]->count != t->outer * t->m * t->inner ||
-        plumb_dtype_info(call->grads[values]->dtype)->kind != PLUMB_KIND_FLOAT)
-        return PLUMB_OK;
-    const uint64_t n = t->outer * t->length * t->inner;
-    double *moved = arena_array(arena, n, sizeof *moved);
-    struct plumb_tensor *tensor = arena_alloc(arena, sizeof *tensor);
-    if (!moved || !tensor)
-        return PLUMB_E_NOMEM;
-    memset(moved, 0, n * sizeof *moved);
-    for (uint64_t k = 0; k < t->outer * t->m * t->inner; k++) {
-        const uint64_t o = k / (t->m * t->inner), i = k % t->inner;
-        double value;
-        plumb_tensor_to_f64(call->grads[values], k, 1, &value);
-        if (t->bench[k] >= 0 && (uint64_t)t->bench[k] < t->length)
-            moved[(o * t->length + (uint64_t)t->bench[k]) * t->inner + i] += value;
-    }
-    *tensor = *grad->tensor;
-    tensor->data = moved;
-    tensor->dense = true;
-    grad->tensor = tensor;
-    return PLUMB_OK;
-}
-
-static enum plumb_code settle(struct ties *t, const struct plumb_call *call,
-                              const struct plumb_tensor *device, struct plumb_result *bench,
-                              struct arena *arena, uint64_t *settled)
-{
-    struct plumb_arg *out = &bench->outputs[t->decision->index];
-    const uint64_t n = out->tensor->count;
-    struct plumb_tensor *tensor = arena_alloc(arena, sizeof *tensor);
-    t->bench = arena_array(arena, n, sizeof *t->bench);
-    t->device = arena_array(arena, n, sizeof *t->device);
-    t->seen = arena_array(arena, t->length, sizeof *t->seen);
-    if (!tensor || !t->bench || !t->device || !t->seen)
-        return PLUMB_E_NOMEM;
-    memset(t->seen, 0, t->length * sizeof *t->seen);
-    plumb_tensor_gather(out->tensor, 0, n, t->bench);
-    plumb_tensor_gather(device, 0, n, t->device);
-    if (memcmp(t->bench, t->device, n * sizeof *t->bench) == 0)
-        return PLUMB_OK;
-    for (uint64_t o = 0; o < t->outer; o++)
-        for (uint64_t i = 0; i < t->inner; i++)
-            *settled += settle_row(t, o, i);
-    if (!*settled)
-        return PLUMB_OK;
-    *tensor = *out->tensor;
-    tensor->data = t->bench;
-    tensor->dense = true;
-    out->tensor = tensor;
-    return move_gradient(t, call, bench, arena);
-}
-
-/* ---- unique without order -------------------------------------------------------------------- */
+/* ---- Without order --------------------------------------------------------------------------- */
 
 struct placed {
     double value;
@@ -259,6 +199,100 @@ static bool permuted(const struct plumb_tensor *x, const uint64_t *from, struct 
     *out = tensor;
     return true;
 }
+
+/* topk(sorted=False) may give a row in any order; the reference follows the device's. */
+static enum plumb_code follow_order(const struct ties *t, const struct plumb_result *device,
+                                    struct plumb_result *bench, struct arena *arena, bool *moved)
+{
+    const uint64_t n = t->outer * t->m * t->inner;
+    struct placed *rows = arena_array(arena, 2 * t->m + 1, sizeof *rows);
+    uint64_t *from = arena_array(arena, n + 1, sizeof *from);
+    if (!rows || !from)
+        return PLUMB_E_NOMEM;
+    for (uint64_t row = 0; row < t->outer * t->inner; row++) {
+        const uint64_t first = row / t->inner * t->m * t->inner + row % t->inner;
+        for (uint64_t j = 0; j < t->m; j++) {
+            const uint64_t at = first + j * t->inner;
+            rows[j].at = rows[t->m + j].at = at;
+            plumb_tensor_to_f64(bench->outputs[0].tensor, at, 1, &rows[j].value);
+            plumb_tensor_to_f64(device->outputs[0].tensor, at, 1, &rows[t->m + j].value);
+        }
+        qsort(rows, t->m, sizeof *rows, by_value);
+        qsort(rows + t->m, t->m, sizeof *rows, by_value);
+        for (uint64_t j = 0; j < t->m; j++) {
+            from[rows[t->m + j].at] = rows[j].at;
+            *moved |= rows[t->m + j].at != rows[j].at;
+        }
+    }
+    for (int k = 0; k < 2 && *moved; k++)
+        if (!permuted(bench->outputs[k].tensor, from, arena, &bench->outputs[k].tensor))
+            return PLUMB_E_NOMEM;
+    return PLUMB_OK;
+}
+
+/* ---- Settling -------------------------------------------------------------------------------- */
+
+/* What came back for the chosen elements goes where they were. */
+static enum plumb_code move_gradient(const struct ties *t, const struct plumb_call *call,
+                                     struct plumb_result *bench, struct arena *arena)
+{
+    const int values = t->decision->values;
+    struct plumb_arg *grad = t->leaf < bench->n_grads ? &bench->grads[t->leaf] : NULL;
+    if (values < 0 || (size_t)values >= call->n_grads || !call->grads[values] || !grad ||
+        grad->kind != PLUMB_ARG_TENSOR || grad->tensor->dtype != PLUMB_F64 ||
+        call->grads[values]->count != t->outer * t->m * t->inner ||
+        plumb_dtype_info(call->grads[values]->dtype)->kind != PLUMB_KIND_FLOAT)
+        return PLUMB_OK;
+    const uint64_t n = t->outer * t->length * t->inner;
+    double *moved = arena_array(arena, n, sizeof *moved);
+    struct plumb_tensor *tensor = arena_alloc(arena, sizeof *tensor);
+    if (!moved || !tensor)
+        return PLUMB_E_NOMEM;
+    memset(moved, 0, n * sizeof *moved);
+    for (uint64_t k = 0; k < t->outer * t->m * t->inner; k++) {
+        const uint64_t o = k / (t->m * t->inner), i = k % t->inner;
+        double value;
+        plumb_tensor_to_f64(call->grads[values], k, 1, &value);
+        if (t->bench[k] >= 0 && (uint64_t)t->bench[k] < t->length)
+            moved[(o * t->length + (uint64_t)t->bench[k]) * t->inner + i] += value;
+    }
+    *tensor = *grad->tensor;
+    tensor->data = moved;
+    tensor->dense = true;
+    grad->tensor = tensor;
+    return PLUMB_OK;
+}
+
+static enum plumb_code settle(struct ties *t, const struct plumb_call *call,
+                              const struct plumb_tensor *device, struct plumb_result *bench,
+                              bool moved, struct arena *arena, uint64_t *settled)
+{
+    struct plumb_arg *out = &bench->outputs[t->decision->index];
+    const uint64_t n = out->tensor->count;
+    struct plumb_tensor *tensor = arena_alloc(arena, sizeof *tensor);
+    t->bench = arena_array(arena, n, sizeof *t->bench);
+    t->device = arena_array(arena, n, sizeof *t->device);
+    t->seen = arena_array(arena, t->length, sizeof *t->seen);
+    if (!tensor || !t->bench || !t->device || !t->seen)
+        return PLUMB_E_NOMEM;
+    memset(t->seen, 0, t->length * sizeof *t->seen);
+    plumb_tensor_gather(out->tensor, 0, n, t->bench);
+    plumb_tensor_gather(device, 0, n, t->device);
+    if (!moved && memcmp(t->bench, t->device, n * sizeof *t->bench) == 0)
+        return PLUMB_OK;
+    for (uint64_t o = 0; o < t->outer; o++)
+        for (uint64_t i = 0; i < t->inner; i++)
+            *settled += settle_row(t, o, i);
+    if (!*settled && !moved)
+        return PLUMB_OK;
+    *tensor = *out->tensor;
+    tensor->data = t->bench;
+    tensor->dense = true;
+    out->tensor = tensor;
+    return move_gradient(t, call, bench, arena);
+}
+
+/* ---- unique without order -------------------------------------------------------------------- */
 
 /* Where the elements of the reference went: to[old place] = new place. */
 static bool renumbered(const struct plumb_tensor *x, const uint64_t *to, uint64_t n,
@@ -335,5 +369,12 @@ enum plumb_code ties_settle(const struct plumb_call *call, const struct plumb_re
     if (!rows || !t.length || b->count % rows || rows >= UINT32_MAX)
         return PLUMB_OK;
     t.m = b->count / rows;
-    return settle(&t, call, d, bench, arena, settled);
+    bool moved = false;
+    if (strcmp(t.decision->name, "topk") == 0 && !flag(call, "sorted", 4, true) &&
+        bench->outputs[0].kind == PLUMB_ARG_TENSOR && device->outputs[0].kind == PLUMB_ARG_TENSOR &&
+        bench->outputs[0].tensor->count == b->count &&
+        device->outputs[0].tensor->count == b->count &&
+        follow_order(&t, device, bench, arena, &moved))
+        return PLUMB_E_NOMEM;
+    return settle(&t, call, d, bench, moved, arena, settled);
 }

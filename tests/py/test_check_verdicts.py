@@ -221,6 +221,23 @@ torch.unique = unique
         wrong = brings.replace("CHANGE", "inverse")
         self.assertEqual(list(self.run_it(brings=wrong).not_passed()), ["Torch.unique.0"])
 
+    def test_topk_in_any_order(self) -> None:
+        x = self.stored("x", torch.randn(4, 300).round(decimals=1))
+        self.call("Torch.topk.0", x, value(40), value(-1), value(True), value(False), grads=[tensor([4, 40]), None])
+        self.call("Tensor.topk.0", x, value(7), dim=value(1), largest=value(False), sorted=value(False),
+                  grads=[tensor([4, 7]), None])
+        self.assertEqual(self.run_it().not_passed(), {})
+        brings = """
+right = torch.topk
+def topk(x, k, dim=-1, largest=True, sorted=True):
+    v, i = right(x, k, dim, largest)
+    return v.flip(-1), CHANGE
+torch.topk = topk
+"""
+        self.assertEqual(self.run_it(brings=brings.replace("CHANGE", "i.flip(-1)")).not_passed(), {})
+        wrong = self.run_it(brings=brings.replace("CHANGE", "i"))
+        self.assertEqual(list(wrong.not_passed()), ["Torch.topk.0"])
+
     def test_wrong_choices_do_not(self) -> None:
         self.calls()
         for change in ("i = i.roll(1, -1)",                      # neighbours, most of them equal
