@@ -10,7 +10,7 @@ from torch.utils import _python_dispatch
 
 from plumb import _core, tensors
 from plumb.clean_worker import CleanWorker, is_written, observed, written
-from plumb.guard_judged import Judged, judged, running_statistics
+from plumb.guard_judged import Judged, Undetermined, judged, running_statistics
 
 PASS, CHECK, QUIET = 0, 1, 2
 MOST_FRAMES = 30
@@ -278,7 +278,8 @@ def native_reference(entry: Entry, args: Any, kwargs: Any) -> Reference:
 def native_types(entry: Entry, args: Any, kwargs: Any) -> Optional[List[torch.dtype]]:
     """The types of the results as PyTorch itself has them; None where only running it tells."""
     meta = lambda tensor: torch.empty_like(tensor, device="meta")
-    if entry.changes or not any(True for _ in walk((args, kwargs))):
+    told = any(argument.alias_info is not None for argument in entry.func._schema.arguments)
+    if told or not any(True for _ in walk((args, kwargs))):
         return None
     try:
         results = observed(entry.func, entry.func(*replace(args, meta), **replace(kwargs, meta)),
@@ -312,7 +313,8 @@ def typed(entry: Entry, given: "Given", outputs: List[Any], reference: Reference
 def memory_of(tensor: torch.Tensor) -> Any:
     """Equal for tensors that share memory."""
     try:
-        return tensor.storage().data_ptr() or id(tensor)
+        storage = getattr(tensor, "untyped_storage", tensor.storage)
+        return storage().data_ptr() or id(tensor)
     except (NotImplementedError, RuntimeError):
         return id(tensor)
 
@@ -364,7 +366,10 @@ def whole(entry: Entry, given: Given, outputs: List[Any], results: List[Any], ca
           reference: Reference) -> Optional[Judged]:
     """What is judged of the call: its results, and what it wrote into that is no result; None when
     that is the results as they are."""
-    found = judged(entry.short_name(), call, results, reference.outputs, reference.own)
+    try:
+        found = judged(entry.short_name(), call, results, reference.outputs, reference.own)
+    except Undetermined as error:
+        raise NoReference(str(error)) from None
     more = Judged([], [], [])
     for name, value in given.written.items():
         right = reference.written.get(name)

@@ -25,6 +25,10 @@ class Free(Exception):
     """What is determined of these results cannot be told."""
 
 
+class Undetermined(Exception):
+    """Nothing of the results can be judged; the message says why."""
+
+
 def _run(name: str, *args: Any, raised: bool = True, **kwargs: Any) -> Any:
     try:
         return _core.run_op("Aten", name, list(args), kwargs, raised=raised)[0][0]
@@ -188,6 +192,21 @@ def _eigh_judged(call: Dict[str, Any], outputs: Values, reference: Values) -> Ju
     return Judged(got, wanted, labels)
 
 
+def _of_complex(rule: "Rule", at: Optional[int]) -> "Rule":
+    """plumb does not multiply complex matrices: of their factors only output `at` is judged."""
+    def judge(call: Dict[str, Any], outputs: Values, reference: Values) -> Judged:
+        if not any(_is_tensor(value) and value.dtype.startswith("complex") for value in outputs):
+            return rule(call, outputs, reference)
+        if at is None:
+            raise Undetermined("factors of complex matrices are free, and not multiplied")
+        return Judged([outputs[at]], [reference[at]], [f"output {at}"])
+    return judge
+
+
+def _eig_judged(call: Dict[str, Any], outputs: Values, reference: Values) -> Judged:
+    raise Undetermined("eigenvalues come in any order, eigenvectors in any phase")
+
+
 def _qr_judged(call: Dict[str, Any], outputs: Values, reference: Values) -> Judged:
     q, r = outputs
     matrix = call.get("A", call.get("self"))
@@ -195,7 +214,7 @@ def _qr_judged(call: Dict[str, Any], outputs: Values, reference: Values) -> Judg
         raise Free("nothing to multiply")
     size = _size_of(matrix)
     pairs = [(_run("div", _run("matmul", q, r), size), _run("div", matrix, size)), _square(q),
-             (r, _run("triu", r))]
+             (r, _run("triu", r, raised=False))]
     return Judged([pair[0] for pair in pairs], [pair[1] for pair in pairs],
                   ["Q R, relative to the norm", "Q'Q", "R above its diagonal"])
 
@@ -251,9 +270,10 @@ RULES: Dict[str, Rule] = {
                      "adaptive_max_pool3d", "fractional_max_pool2d", "fractional_max_pool3d"),
                     _pool_judged),
     **dict.fromkeys(("_unique", "_unique2", "unique_dim", "unique_consecutive"), _unique_judged),
-    **dict.fromkeys(("_linalg_svd", "linalg_svd", "svd"), _svd_judged),
-    **dict.fromkeys(("_linalg_eigh", "linalg_eigh", "symeig"), _eigh_judged),
-    **dict.fromkeys(("linalg_qr", "qr"), _qr_judged),
+    **dict.fromkeys(("_linalg_svd", "linalg_svd", "svd"), _of_complex(_svd_judged, 1)),
+    **dict.fromkeys(("_linalg_eigh", "linalg_eigh", "symeig"), _of_complex(_eigh_judged, 0)),
+    **dict.fromkeys(("linalg_qr", "qr"), _of_complex(_qr_judged, None)),
+    **dict.fromkeys(("linalg_eig", "linalg_eigvals", "_linalg_eigvals"), _eig_judged),
     **dict.fromkeys(("log_sigmoid_forward", "_embedding_bag", "_embedding_bag_forward_only"),
                     _first),
     "aminmax": _aminmax_judged,

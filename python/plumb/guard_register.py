@@ -69,10 +69,11 @@ def default_dispatch_key() -> str:
 def vendor_exclusions(config: Sequence[Sequence[Any]]) -> Set[str]:
     """What the library that the kernels come from does not use on the device that it found: it
     tells through runtime.backend.get_unused_ops(vendor), if it has such a thing."""
-    for package in {str(getattr(row[1], "__module__", "")).partition(".")[0] for row in config}:
+    for package in {str(getattr(row[1], "__module__", "")).partition(".")[0] for row in config if len(row) > 1}:
         backend = sys.modules.get(f"{package}.runtime.backend")
         device = getattr(sys.modules.get(f"{package}.runtime"), "device", None)
-        vendor = getattr(device, "vendor_name", getattr(sys.modules.get(package), "vendor_name", None))
+        vendor = getattr(device, "vendor_name", None) \
+            or getattr(sys.modules.get(package), "vendor_name", None)
         for name in ("get_unused_ops", "get_current_device_unused_op",
                      "get_curent_device_unused_op"):
             ask = getattr(backend, name, None)
@@ -126,16 +127,17 @@ class PrecisionCheckRegister:
 
     def for_each(self, config: Iterable[Sequence[Any]]) -> None:
         found: Set[str] = set()
-        for key, fn, *more in config:
-            name = getattr(fn, "__name__", key)
-            found.update((key, name))
-            condition, extra = (more + [None, None])[:2]
-            extra = (extra,) if isinstance(extra, str) else extra or ()
+        for row in config:
             try:
+                key, fn, *more = row
+                condition, extra = (more + [None, None])[:2]
+                name = getattr(fn, "__name__", key)
+                found.update((key, name))
+                extra = (extra,) if isinstance(extra, str) else extra or ()
                 if self.is_wanted(key, name) and (not callable(condition) or condition()):
                     self.register_impl(key, fn, extra_dispatch_keys=extra)
             except Exception as error:
-                self.refuse(key, error)
+                self.refuse(str(row[0]) if row else "a row without a name", error)
         lost = sorted(self.included - found)
         if lost:
             nothing = "" if self.all_keys else "; nothing is registered"

@@ -204,11 +204,12 @@ const struct args_command cmd_replay = {
     .usage = "FAILURE [options]",
     .about = "Computes the reference of a saved operator call again, in float64, and compares the "
              "output that the kernel gave with it; then runs the call on a device and compares "
-             "that too. Where plumb has no such operator, the reference that was saved is used.",
+             "that too. Where plumb has no such operator, or something else than the outputs was "
+             "judged, the reference that was saved is used.",
     .sets = sets,
     .examples = examples,
     .exits = "0 when the saved output is within tolerance\n"
-             "1 when it is not\n"
+             "1 when it is not, or is of another type, or the kernel changed an input\n"
              "2 when there is nothing to replay",
     .size = sizeof(struct replay_options),
     .run = run_replay,

@@ -113,6 +113,27 @@ class Free(OnlineCheck):
         turn = torch.linalg.qr(torch.randn(3, 3))[0]
         self.fails("R above", "linalg_qr", lambda *_: (q @ turn, turn.T @ r), x[0])
 
+    def test_factors_of_another_device(self) -> None:
+        """Complex ones too, which plumb does not multiply."""
+        def turned(name: str) -> Callable[..., Any]:
+            return lambda x, *rest: tuple(Far(-y) if k in factors[name] else Far(y) for k, y in
+                                          enumerate(getattr(aten, name)(x.held, *rest)))
+        factors = {"_linalg_svd": (0, 2), "_linalg_eigh": (1,), "linalg_qr": (0, 1),
+                   "linalg_eig": (1,)}
+        x = torch.randn(4, 4)
+        for name, rest in (("_linalg_svd", (False,)), ("_linalg_eigh", ("L",)), ("linalg_qr", ()),
+                           ("linalg_eig", ())):
+            for of in (x, x.to(torch.complex64)):
+                self.passes(name, turned(name), Far(of), *rest)
+        wrong = lambda x, *rest: tuple(Far(y * 2) for y in aten._linalg_svd(x.held, *rest))
+        for of in (x, x.to(torch.complex64)):
+            self.fails("FAIL", "_linalg_svd", wrong, Far(of), False)
+        self.finish()
+        self.assertRegex(self.said, "not checked, no reference: eigenvalues come in any order.*: "
+                                    "linalg_eig")
+        self.assertRegex(self.said, r"factors of complex matrices.*: linalg_qr \(some calls\)")
+        self.assertNotIn("went wrong", self.said)
+
     def test_memory_for_the_backward(self) -> None:
         x = torch.randn(4)
         y, buffer = aten.log_sigmoid_forward(x)
