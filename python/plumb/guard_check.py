@@ -112,6 +112,13 @@ def is_overridden(func: Any) -> bool:
     return False
 
 
+def is_random(call: Dict[str, Any]) -> bool:
+    """Whether these arguments make an operator drop elements."""
+    drops = any("dropout" in name and isinstance(value, (int, float)) and value > 0
+                for name, value in call.items())
+    return drops and call.get("train", call.get("training", True)) is not False
+
+
 class Entry:
     """An operator that a guard counts. `kernel` says that somebody's own kernel is checked, which
     may be one for the CPU."""
@@ -459,9 +466,11 @@ class Checker:
             changed = changed_inputs(given)
         except _core.Error as error:  # wrappers without memory: fake tensors and the like
             raise NoMemory(str(error)) from None
+        call = by_name(entry.func, values, options)
+        if is_random(call):
+            raise NoReference("it drops elements at random")
         reference = own_reference(entry, values, options) or saved if saved is not None \
             else self._reference(entry, given, outputs, values, options)
-        call = by_name(entry.func, values, options)
         if reference.raised and (entry.replaced() or not given.on_cpu(outputs)):
             reference = typed(entry, given, outputs, reference)
         found = whole(entry, given, outputs, results, call, reference)

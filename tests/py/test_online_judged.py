@@ -134,6 +134,20 @@ class Free(OnlineCheck):
         self.assertRegex(self.said, r"factors of complex matrices.*: linalg_qr \(some calls\)")
         self.assertNotIn("went wrong", self.said)
 
+    def test_dropout_as_an_argument(self) -> None:
+        self.enable()
+        x, w = torch.randn(3, 2, 4), [torch.randn(16, 4), torch.randn(16, 4)] * 2
+        state = [torch.zeros(2, 2, 4)] * 2
+        for name, args, checked in (
+                ("lstm.input", (x, state, w, False, 2, 0.5, True, False, False), False),
+                ("lstm.input", (x, state, w, False, 2, 0.5, False, False, False), True)):
+            before = guard.current().guard.operator(f"aten::{name}").counts()["checked"]
+            self.passes(name, aten.lstm.input, *args)
+            now = guard.current().guard.operator(f"aten::{name}").counts()["checked"]
+            self.assertEqual(now > before, checked)
+        self.finish()
+        self.assertIn("it drops elements at random", self.said)
+
     def test_memory_for_the_backward(self) -> None:
         x = torch.randn(4)
         y, buffer = aten.log_sigmoid_forward(x)
