@@ -135,7 +135,6 @@ class Free(OnlineCheck):
         self.assertNotIn("went wrong", self.said)
 
     def test_dropout_as_an_argument(self) -> None:
-        self.enable()
         x, w = torch.randn(3, 2, 4), [torch.randn(16, 4), torch.randn(16, 4)] * 2
         state = [torch.zeros(2, 2, 4)] * 2
         for name, args, checked in (
@@ -216,6 +215,15 @@ class Free(OnlineCheck):
         self.passes(name, lambda *_: p * g - p * (p * g).sum(-1, True), g, p, -1, torch.float32)
         self.fails("FAIL", name, lambda *_: p * g - p * (p * g)[:, 1:].sum(-1, True), g, p, -1,
                    torch.float32)
+        whole = torch.arange(-20.0, 20.0)
+        for name in ("floor", "ceil", "trunc", "round"):
+            self.passes(name, getattr(aten, name).default, whole / 4)
+            self.fails("max_abs: 1.0", name, lambda x: getattr(torch, name)(x) - (x == 3).float(),
+                       whole)
+        self.fails("FAIL", "remainder.Scalar", lambda x, y: torch.remainder(x, y) + y * (x == 6),
+                   whole, 3)
+        self.fails("FAIL", "div.Tensor_mode", lambda x, y, rounding_mode: torch.floor(x / y) - 1.0 *
+                   (x == 6), whole, torch.tensor(3.0), rounding_mode="floor")
         tenths = torch.arange(-500, 500) / 8 + 0.005
         self.passes("round.decimals", aten.round.decimals, tenths, decimals=2)
         self.fails("FAIL", "round.decimals", lambda x, decimals: aten.round(x), tenths, decimals=2)
