@@ -14,30 +14,37 @@ import subprocess
 import sys
 import threading
 import time
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Optional, Sequence, Set, Tuple
 
 HEAD = struct.Struct("<Q")
 START_SECONDS, CALL_SECONDS = 120.0, 30.0
 MOST_FAILURES = 3
 
 
-# Batch normalisation changes these; the schemas of PyTorch do not all say so.
+# Batch normalisation changes these, if it has a momentum; the schemas of PyTorch do not all say so.
 UNTOLD_CHANGES = ("running_mean", "running_var")
+MOMENTUM = ("momentum", "exponential_average_factor")
 
 
-def is_written(argument: Any) -> bool:
-    """Whether an operator may write into that argument of its schema."""
-    told = argument.alias_info is not None and argument.alias_info.is_write
-    return told or argument.name in UNTOLD_CHANGES
+def is_told(argument: Any) -> bool:
+    return argument.alias_info is not None and argument.alias_info.is_write
+
+
+def written_names(func: Any) -> Set[str]:
+    """The arguments of its schema that an operator may write into."""
+    schema = func._schema.arguments
+    moves = any(argument.name in MOMENTUM for argument in schema)
+    return {argument.name for argument in schema
+            if is_told(argument) or moves and argument.name in UNTOLD_CHANGES}
 
 
 def written(func: Any, args: Sequence[Any], kwargs: Dict[str, Any]) -> Dict[str, Any]:
     """The arguments that a call may write into, by name."""
-    schema = func._schema.arguments
+    schema, names = func._schema.arguments, written_names(func)
     found = {argument.name: kwargs.get(argument.name) for argument in schema
-             if is_written(argument)}
+             if argument.name in names}
     found.update((argument.name, value) for argument, value in zip(schema, args)
-                 if is_written(argument))
+                 if argument.name in names)
     return {name: value for name, value in found.items() if value is not None}
 
 

@@ -9,7 +9,7 @@ import torch
 from torch.utils import _python_dispatch
 
 from plumb import _core, tensors
-from plumb.clean_worker import CleanWorker, is_written, observed, written
+from plumb.clean_worker import CleanWorker, is_told, observed, written, written_names
 from plumb.guard_judged import Judged, Undetermined, judged, running_statistics
 
 PASS, CHECK, QUIET = 0, 1, 2
@@ -72,7 +72,7 @@ def full_name(func: Any) -> str:
 
 
 def changes_arguments(func: Any) -> bool:
-    return any(is_written(argument) for argument in func._schema.arguments)
+    return bool(written_names(func))
 
 
 def by_name(func: Any, args: Sequence[Any], kwargs: Dict[str, Any]) -> Dict[str, Any]:
@@ -245,13 +245,14 @@ def own_written(entry: Entry, call: Dict[str, Any], outputs: List[Any]) -> Dict[
     """What plumb's operator would leave in the arguments that it changes."""
     found = {}
     for argument in entry.func._schema.arguments:
-        if argument.alias_info is None or not argument.alias_info.is_write:
+        if not is_told(argument):
             continue
         for value, output in zip(entry.func._schema.returns, outputs):
             if value.alias_info is not None \
                     and value.alias_info.before_set == argument.alias_info.before_set:
                 found[argument.name] = output
-    if "batch_norm" in entry.name and "gather_stats" not in entry.name:
+    names = written_names(entry.func)
+    if "batch_norm" in entry.name and "gather_stats" not in entry.name and "running_mean" in names:
         found.update(running_statistics(call))
     return found
 
@@ -273,6 +274,9 @@ def own_reference(entry: Entry, args: List[Any], kwargs: Dict[str, Any]) -> Opti
 def native_reference(entry: Entry, args: Any, kwargs: Any) -> Reference:
     """PyTorch's operator on CPU copies, as it is without autocast and gradients."""
     args, kwargs = tuple(to_cpu(args)), to_cpu(kwargs)
+    if entry.changes:  # what was on the CPU already is no copy yet
+        copy = lambda tensor: tensor.clone()
+        args, kwargs = tuple(replace(args, copy)), replace(kwargs, copy)
     try:
         with torch.no_grad(), torch.autocast("cpu", enabled=False):
             outputs = observed(entry.func, entry.func(*args, **kwargs), args, kwargs)
@@ -285,7 +289,7 @@ def native_reference(entry: Entry, args: Any, kwargs: Any) -> Reference:
 def native_types(entry: Entry, args: Any, kwargs: Any) -> Optional[List[torch.dtype]]:
     """The types of the results as PyTorch itself has them; None where only running it tells."""
     meta = lambda tensor: torch.empty_like(tensor, device="meta")
-    told = any(argument.alias_info is not None for argument in entry.func._schema.arguments)
+    told = any(is_told(argument) for argument in entry.func._schema.arguments)
     if told or not any(True for _ in walk((args, kwargs))):
         return None
     try:
@@ -314,7 +318,8 @@ def typed(entry: Entry, given: "Given", outputs: List[Any], reference: Reference
     right = reference.outputs
     if types is None or types == got or not len(types) == len(got) == len(right):
         return reference
-    return Reference(to_core([as_typed(*pair) for pair in zip(right, types)]), False, {})
+    return Reference(to_core([as_typed(*pair) for pair in zip(right, types)]), False, {},
+                     reference.own)
 
 
 def memory_of(tensor: torch.Tensor) -> Any:

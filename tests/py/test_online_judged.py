@@ -301,7 +301,17 @@ class Written(OnlineCheck):
         self.both(name, biased, args, "argument running_var")
         self.both(name, kept, args, "argument running_mean")
         self.both(name, changed, lambda: args(False), "argument running_mean")
-        self.enable()
+        self.enable(log_once=False)
+        x, w, _, mean, var = args()[:5]
+        backward = x, x, w, mean, var, mean, var, False, 1e-5, [True] * 3
+
+        def spoilt(*given: Any) -> Any:  # the gradient is only to read them
+            result = aten.native_batch_norm_backward(*given)
+            given[3].add_(1)
+            return result
+        self.assertIn("input_changed", self.verdict("native_batch_norm_backward", spoilt, *backward))
+        self.assertEqual(self.verdict("native_batch_norm_backward",
+                                      aten.native_batch_norm_backward.default, *backward), "")
         self.assertEqual(self.verdict(name, aten.native_batch_norm.default, *args()), "")
         with plumb.precision_check():  # PyTorch's own, in both modes
             aten.native_batch_norm(*args()), aten.native_batch_norm(*args(False))
@@ -346,6 +356,36 @@ class Written(OnlineCheck):
                 self.assertGreater(table["erf"]["MaxAbsErr"], 0)
             else:
                 self.assertEqual(table["erf"]["MaxAbsErr"], error)
+
+
+    def test_devices_with_tensors_of_the_cpu_among_their_arguments(self) -> None:
+        self.enable(log_once=False)
+        keep = torch.ones(3)
+        add = lambda x, y, alpha=1: Far(x.held.add_(y))
+        self.assertEqual(self.verdict("aten::add_.Tensor", add, Far(torch.ones(3)), keep), "")
+        into = lambda x, y, alpha=1: x.add_(y.held)
+        self.assertEqual(self.verdict("aten::add_.Tensor", into, keep, Far(torch.ones(3))), "")
+        self.assertEqual(keep.tolist(), [2, 2, 2])
+        wrong = lambda x, y, alpha=1: x.add_(y.held + 1)
+        self.assertIn("max_abs: 1.0", self.verdict("aten::add_.Tensor", wrong, keep,
+                                                   Far(torch.ones(3))))
+        fresh = lambda x, y, alpha=1: Far(x.held + y.held)
+        self.assertIn("argument self", self.verdict("aten::add_.Tensor", fresh, Far(torch.ones(3)),
+                                                    Far(torch.ones(3))))
+
+    def test_devices_and_running_statistics(self) -> None:
+        self.enable(log_once=False)
+        names = [Far(torch.randn(4, 3)), Far(torch.ones(3)), Far(torch.ones(3)), Far(torch.zeros(3)),
+                 Far(torch.ones(3)), True, 0.1, 1e-5]
+
+        def native(*given: Any, keep: bool = False) -> Any:
+            plain = [x.held if isinstance(x, Far) else x for x in given]
+            if keep:
+                plain[3], plain[4] = plain[3].clone(), plain[4].clone()
+            return tuple(Far(y) for y in aten.native_batch_norm(*plain))
+        self.assertEqual(self.verdict("native_batch_norm", native, *names), "")
+        self.assertIn("argument running_mean", self.verdict(
+            "native_batch_norm", lambda *given: native(*given, keep=True), *names))
 
 
 class Replays(OnlineCheck):
