@@ -239,6 +239,28 @@ static bool decides_exactly(const char *name)
     return base_name(name, word, sizeof word) && strstr(exact, word) && !strstr(name, ".decimals");
 }
 
+static void take_largest(void *context, const struct plumb_tensor *tensor)
+{
+    uint64_t *largest = context;
+    *largest = tensor->count > *largest ? tensor->count : *largest;
+}
+
+static uint64_t largest_input(const struct plumb_call *call)
+{
+    uint64_t largest = 0;
+    call_tensors(call, take_largest, &largest);
+    return largest;
+}
+
+/* Functions that take a tenth of a millisecond for a number are not run again for many. */
+static bool takes_long(const struct plumb_call *call)
+{
+    static const char slow[] = " digamma igamma igammac mvlgamma polygamma special_zeta ";
+    char word[96];
+    return base_name(call->name, word, sizeof word) && strstr(slow, word) &&
+           largest_input(call) > 4096;
+}
+
 /* What one run changed, squared and added up, and the most. */
 static void add_run(const struct plumb_tensor *plain, const struct plumb_tensor *changed,
                     double *squares, double *most)
@@ -274,19 +296,6 @@ static bool fits(const struct plumb_tensor *a, const struct plumb_tensor *b)
 {
     return a && b && a->count == b->count && plumb_dtype_parts(a->dtype) == 1 &&
            plumb_dtype_parts(b->dtype) == 1;
-}
-
-static void take_largest(void *context, const struct plumb_tensor *tensor)
-{
-    uint64_t *largest = context;
-    *largest = tensor->count > *largest ? tensor->count : *largest;
-}
-
-static uint64_t largest_input(const struct plumb_call *call)
-{
-    uint64_t largest = 0;
-    call_tensors(call, take_largest, &largest);
-    return largest;
 }
 
 static void add_changes(const struct plumb_call *call, struct arena *arena, struct noise *out)
@@ -352,7 +361,7 @@ bool noise_run(const struct plumb_call *call, const struct plumb_arg *outputs, s
     }
     add_terms(call, arena, out);
     /* A change of float64 shows in binary128 only, which takes its time. */
-    if (!wide && !decides_exactly(call->name))
+    if (!wide && !decides_exactly(call->name) && !takes_long(call))
         add_changes(call, arena, out);
     return true;
 }
