@@ -224,6 +224,14 @@ class Free(OnlineCheck):
                    whole, 3)
         self.fails("FAIL", "div.Tensor_mode", lambda x, y, rounding_mode: torch.floor(x / y) - 1.0 *
                    (x == 6), whole, torch.tensor(3.0), rounding_mode="floor")
+        tenth = torch.arange(-3000, 3000) / 10
+        self.passes("floor_divide.Scalar", aten.floor_divide.Scalar, tenth, 0.1)
+        self.passes("remainder.Scalar", aten.remainder.Scalar, tenth, 0.7)
+        self.fails("FAIL", "floor_divide.Scalar", lambda x, y: torch.floor_divide(x, y) - 1, tenth,
+                   0.1)
+        many = torch.arange(-20000, 20000) / 200
+        self.passes("round.decimals", aten.round.decimals, many, decimals=2)
+        self.passes("histc", aten.histc.default, many, 400)
         tenths = torch.arange(-500, 500) / 8 + 0.005
         self.passes("round.decimals", aten.round.decimals, tenths, decimals=2)
         self.fails("FAIL", "round.decimals", lambda x, decimals: aten.round(x), tenths, decimals=2)
