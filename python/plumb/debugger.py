@@ -24,7 +24,7 @@ from plumb._core import Error
 from plumb.capture import config as configuration
 from plumb.capture.config import Config, tell
 from plumb.capture.dump import DumpSink
-from plumb.capture.modules import Models
+from plumb.capture.modules import COVERED, Models
 from plumb.capture.rank import folder_name, global_rank, world_size
 from plumb.capture.recorder import Recorder
 from plumb.capture.sink import Sink
@@ -348,9 +348,11 @@ class PrecisionDebugger:
         self._close_quietly()
         for text in self._never_came():
             tell(text)
-        if self._not_recorded:
-            tell(f"{counted(len(self._not_recorded), 'module')} in {self._config.dump_path} not "
-                 f"recorded: {some([f'{path} {why}' for path, why in self._not_recorded.items()])}")
+        missing = [f"{path} {why}" for path, why in (self._not_recorded or {}).items()
+                   if not why.startswith(COVERED)]
+        if missing:
+            tell(f"{counted(len(missing), 'module')} not recorded in {self._config.dump_path}: "
+                 f"{some(missing)}")
         if self._steps or self._problems:
             text = (f"{counted(self._steps, 'step')} with {counted(self._calls, 'call')} in "
                     f"{self._config.dump_path}")

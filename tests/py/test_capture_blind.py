@@ -168,7 +168,7 @@ class Seen(BlindTest):
         data = self.json(tied, lambda: tied(self.x))
         self.assertEqual(list(data), ["Module.Tied.forward.0"])
         self.assertIn("emb was not called", self.listed())
-        self.assertIn("1 module in ", self.told.getvalue())
+        self.assertIn("1 module not recorded in ", self.told.getvalue())
 
         class Changes(Tied):
             def forward(self, x: torch.Tensor) -> torch.Tensor:
@@ -246,7 +246,7 @@ class Told(BlindTest):
                                "box": nn.ModuleList([nn.ReLU()])})
         self.h5(model, lambda: model["used"](self.x))
         self.assertEqual(self.listed(), "idle was not called\nbox.0 was not called\n")
-        self.assertIn("2 modules in ", self.told.getvalue())
+        self.assertIn("2 modules not recorded in ", self.told.getvalue())
         self.json(model, lambda: model["used"](self.x))
         self.assertEqual(self.listed(), "idle was not called\nbox.0 was not called\n")
         self.json(model, lambda: [part(self.x) for part in (model["used"], model["idle"],

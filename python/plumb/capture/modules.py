@@ -11,6 +11,7 @@ Models = Union[torch.nn.Module, Sequence[torch.nn.Module], Dict[str, torch.nn.Mo
 ALWAYS = "always"
 ALONE = "alone"  # when no module inside it was called: nothing else would show what it did
 NEVER = "never"  # its calls are counted
+COVERED = "was not called; its parameters are recorded with"
 
 
 class Known(NamedTuple):
@@ -138,7 +139,7 @@ class Modules:
                                      if known.script else "was not called")
 
     def covered(self, known_path: str, by: str) -> None:
-        self.idle[known_path] = f"was not called; its parameters are recorded with {by}"
+        self.idle[known_path] = f"{COVERED} {by}"
 
     def not_recorded(self, parts: Sequence[str]) -> Dict[str, str]:
         """path -> why, of this step. parts: the names that were asked for, if any."""
