@@ -191,7 +191,7 @@ static void forget_file(struct queue *queue, struct h5_file *file)
     char text[64];
     if (file->writer && plumb_writer_close(file->writer, &err))
         note_error(queue, file->path, &err);
-    snprintf(text, sizeof text, "%zu more tensors were not written", file->lost);
+    snprintf(text, sizeof text, "not written after that: %zu", file->lost);
     if (file->lost)
         note(queue, file->path, text);
     h5names_free(&file->names);
