@@ -220,6 +220,29 @@ class Seen(BlindTest):
         self.assertEqual(seen["signature"], ["self", "input"])
         self.assertIs(nn.Linear.forward, before)
 
+    def test_constructed_inside_the_call(self) -> None:
+        """The call that a new step begins in belongs to neither."""
+        path = str(self.root / "inside")
+
+        class Visual(Scaled):
+            def forward(self, x: torch.Tensor) -> torch.Tensor:
+                debugger = PrecisionDebugger(dump_path=path, hook_name="dump", model=self)
+                debugger.start()
+                return super().forward(x)
+        model = Visual()
+        outer = nn.Sequential(model)
+        for _ in range(3):
+            outer(self.x).sum().backward()
+        for capture in list(PrecisionDebugger._captures.values()):
+            capture._close_quietly()
+        with h5py.File(f"{path}/{STEM}.h5", "r") as file:
+            self.assertEqual(sorted(file), ["1", "2", "3"])
+            for step in file.values():
+                self.assertIn("fc.Linear.0.forward_output.0", step)
+                self.assertIn("fc.Linear.0.backward_input.0", step)
+                self.assertNotIn("Visual.0.forward_output.0", step)
+        self.assertFalse((Path(path) / "dump_error_info.log").exists())
+
     def test_containers_on_request(self) -> None:
         model = nn.Sequential(nn.Sequential(nn.Linear(4, 4), nn.Tanh()))
         self.assertNotIn("0.Sequential.0.forward_output.0", self.h5(model, lambda: model(self.x)))

@@ -82,7 +82,8 @@ class TestWriter(Case):
         writer.close_h5(number)
         writer.flush()
         errors = writer.errors()
-        self.assertEqual([os.path.basename(name) for name, _ in errors], ["x.pt", "x.doc", "x.h5", "x.h5"])
+        self.assertEqual([os.path.basename(name) for name, _ in errors],
+                         ["x.pt", "x.doc", "x.h5", "x.h5"])
         self.assertEqual(errors[-1][1], "not written after that: 1")
         self.assertIn("No such file", errors[0][1])
         self.assertEqual(writer.errors(), [])

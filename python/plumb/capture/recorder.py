@@ -118,6 +118,7 @@ class Recorder:
         self.local = Local()
         self.active = False
         self.opened = False
+        self.stops = 0  # a call that one of them fell into is not finished
         self.calls = 0
         self.problems = 0
         self.notes: List[str] = []
@@ -176,6 +177,7 @@ class Recorder:
             self._finish_works()
             self._finish_gradients()
             self.active = False
+            self.stops += 1
             self._unhook()
             self.modules.clear()
             self._guarded(self.sink.pause)
@@ -340,6 +342,7 @@ class Recorder:
                   kwargs: Dict[str, Any]) -> Any:
         local = self.local
         api = module is None
+        stops = self.stops
         call: Optional[Call] = None
         edges = None
         try:
@@ -358,7 +361,7 @@ class Recorder:
             if call is not None and not api:
                 local.modules.pop()
         try:
-            if call is not None:
+            if call is not None and stops == self.stops:
                 with self._quietly():
                     self._after(call, edges, args, kwargs, output)
         except Exception:
@@ -369,7 +372,7 @@ class Recorder:
                         args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> Any:
         """Written afterwards, when no module inside was called; its inputs are then as they were,
         unless somebody has written into them."""
-        frame = [False]
+        frame, stops = [False], self.stops
         versions, edges = [], None
         try:
             with self._quietly():
@@ -383,7 +386,7 @@ class Recorder:
             output = function(*args, **kwargs)
         finally:
             self.local.alone.pop()
-        if not frame[0]:
+        if not frame[0] and stops == self.stops:
             try:
                 with self._quietly():
                     call, _ = self._before("Module", known.path, known.kind, module, args, kwargs)
