@@ -37,6 +37,14 @@ class Comparer:
             if name not in before:
                 self._missing(iteration, kind, name, "only after", missing_fails)
 
+    def forgive(self, start: int) -> None:
+        """Of the rows from start on, those that could not be compared are notes."""
+        rows = self.report.rows
+        for row in rows[start:]:
+            if not row.compared:
+                self.note(f"{row.kind} {row.name} was not compared: {row.reason}")
+        rows[start:] = [row for row in rows[start:] if row.compared]
+
     def _missing(self, iteration: int, kind: str, name: str, where: str, fails: bool) -> None:
         if fails:
             self._add(iteration, kind, name, "", "", {}, False, where)

@@ -284,6 +284,9 @@ class Inputs(Case):
         report = check(lambda fc, x, lock: fc(x), lambda fc, x, lock: fc(x),
                        (vectors(), threading.Lock()))
         self.assertTrue(any("cannot be copied and is shared" in note for note in report.notes))
+        report = self.equal(check(lambda fc, x, mark: fc(x), lambda fc, x, mark: fc(x),
+                                  (vectors(), object())))
+        self.assertTrue(any("input.1 was not compared" in note for note in report.notes))
         report = check(lambda fc, xs: fc(next(xs)), lambda fc, xs: fc(next(xs)),
                        ((x for x in [vectors()]),))
         self.assertFalse(report)
