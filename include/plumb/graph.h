@@ -31,8 +31,9 @@ enum plumb_numeric_kind {
     PLUMB_NUMERIC_PARAMETER = 1 << 0,
     PLUMB_NUMERIC_NODE = 1 << 1, /* nodes of the same name on both sides */
     PLUMB_NUMERIC_OUTPUT = 1 << 2,
-    PLUMB_NUMERIC_GRADIENT = 1 << 3,
-    PLUMB_NUMERIC_STEP = 1 << 4, /* parameters after a step of the optimizer */
+    PLUMB_NUMERIC_GRADIENT = 1 << 3, /* of the sum of the first output, and RANDOM_GRADIENT */
+    PLUMB_NUMERIC_STEP = 1 << 4,     /* parameters after a step of the optimizer */
+    PLUMB_NUMERIC_RANDOM_GRADIENT = 1 << 5, /* only of rows: of all outputs, weighted at random */
 };
 
 struct plumb_numeric_options {

@@ -67,39 +67,76 @@ static enum plumb_code walk_node(struct pgraph_side *side, size_t k, struct plum
     return code;
 }
 
+bool pgraph_is_differentiable(const struct pgraph_side *side, size_t output)
+{
+    return output < side->n_outputs && side->outputs[output].kind == PLUMB_ARG_TENSOR &&
+           side->outputs[output].requires_grad;
+}
+
 size_t pgraph_first_differentiable(const struct pgraph_side *side)
 {
     for (size_t k = 0; k < side->n_outputs; k++)
-        if (side->outputs[k].kind == PLUMB_ARG_TENSOR && side->outputs[k].requires_grad)
+        if (pgraph_is_differentiable(side, k))
             return k;
     return SIZE_MAX;
 }
 
-/* The gradient of a sum: ones. */
-static enum plumb_code start(struct pgraph_side *side, size_t output, struct plumb_error *err)
+/* Between -1 and 1, by seed and counter alone. */
+static double draw(uint64_t seed, uint64_t counter)
 {
-    const struct plumb_tensor *from = side->outputs[output].tensor;
-    const double one = 1;
-    void *data;
-    struct plumb_tensor *ones = pgraph_like(from, &side->scratch, &data);
-    if (!ones)
-        return no_memory(err);
-    const size_t size = plumb_dtype_info(from->dtype)->bits / 8;
-    for (uint64_t k = 0; k < ones->count; k++)
-        plumb_from_f64(from->dtype, &one, 1, (unsigned char *)data + k * size);
-    return add_grad(side, &side->output_edges[output], ones, err);
+    uint64_t z = seed + (counter + 1) * UINT64_C(0x9e3779b97f4a7c15);
+    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+    z ^= z >> 31;
+    return (double)(z >> 11) * 0x1p-52 - 1;
 }
 
-enum plumb_code pgraph_backward(struct pgraph_side *side, size_t output, struct plumb_error *err)
+/* The gradient of a sum: ones; or, with a seed, of a sum with random weights. */
+static enum plumb_code start(struct pgraph_side *side, size_t output, const uint64_t *seed,
+                             struct plumb_error *err)
+{
+    const struct plumb_tensor *from = side->outputs[output].tensor;
+    void *data;
+    struct plumb_tensor *weights = pgraph_like(from, &side->scratch, &data);
+    if (!weights)
+        return no_memory(err);
+    const size_t size = plumb_dtype_info(from->dtype)->bits / 8;
+    const uint64_t stream = seed ? *seed ^ ((uint64_t)output << 48) : 0;
+    for (uint64_t k = 0; k < weights->count; k++) {
+        const double weight = seed ? draw(stream, k) : 1;
+        plumb_from_f64(from->dtype, &weight, 1, (unsigned char *)data + k * size);
+    }
+    return add_grad(side, &side->output_edges[output], weights, err);
+}
+
+static enum plumb_code walk_nodes(struct pgraph_side *side, struct plumb_error *err)
 {
     const struct plumb_graph *graph = side->graph;
-    enum plumb_code code = start(side, output, err);
+    enum plumb_code code = PLUMB_OK;
     for (size_t k = graph->n_nodes; k-- > 0 && !code;) {
         const size_t node = graph->order[k];
         if (side->node_grads[node] && side->needs_grad[node])
             code = walk_node(side, node, err);
     }
     return code;
+}
+
+enum plumb_code pgraph_backward(struct pgraph_side *side, size_t output, struct plumb_error *err)
+{
+    enum plumb_code code = start(side, output, NULL, err);
+    return code ? code : walk_nodes(side, err);
+}
+
+enum plumb_code pgraph_backward_random(struct pgraph_side *side, const bool *chosen, uint64_t seed,
+                                       struct plumb_error *err)
+{
+    enum plumb_code code = PLUMB_OK;
+    memset(side->leaf_grads, 0, side->graph->n_leaves * sizeof *side->leaf_grads);
+    memset(side->node_grads, 0, side->graph->n_nodes * sizeof *side->node_grads);
+    for (size_t k = 0; k < side->n_outputs && !code; k++)
+        if (chosen[k])
+            code = start(side, k, &seed, err);
+    return code ? code : walk_nodes(side, err);
 }
 
 void pgraph_step(struct pgraph_side *side, double rate)

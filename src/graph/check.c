@@ -15,9 +15,8 @@ struct checker {
     const struct plumb_numeric_options *options;
     struct plumb_numeric *rows;
     unsigned iteration;
-    size_t lone_gradients; /* there on one side only */
-    const char *lone_gradient;
     char no_gradients[160];
+    char no_random[256]; /* why gradients of all outputs were not compared */
 };
 
 static enum plumb_code no_memory(struct plumb_error *err)
@@ -126,27 +125,18 @@ static enum plumb_code compare_nodes(struct checker *c, struct plumb_error *err)
     return PLUMB_OK;
 }
 
-static void note_lone(struct checker *c, const char *name)
-{
-    if (c->lone_gradients++ == 0)
-        c->lone_gradient = name;
-}
-
-static enum plumb_code compare_gradients(struct checker *c, struct plumb_error *err)
+static enum plumb_code compare_gradients(struct checker *c, enum plumb_numeric_kind kind,
+                                         struct plumb_error *err)
 {
     const struct plumb_graph *before = c->before.graph, *after = c->after.graph;
-    if (!(c->options->kinds & PLUMB_NUMERIC_GRADIENT))
-        return PLUMB_OK;
     for (size_t k = 0; k < before->n_leaves; k++) {
         const struct pgraph_leaf *leaf = &before->leaves[k];
         const size_t other = pgraph_find_leaf(after, leaf->name);
-        if (!leaf->requires_grad || other == SIZE_MAX)
+        if (other == SIZE_MAX)
             continue; /* a missing parameter has been told */
-        const struct plumb_tensor *ga = c->before.leaf_grads[k], *gb = c->after.leaf_grads[other];
-        if (!ga != !gb)
-            note_lone(c, leaf->name);
-        const struct plumb_arg a = tensor_arg(ga), b = tensor_arg(gb);
-        if (!add(c, PLUMB_NUMERIC_GRADIENT, leaf->name, &a, &b))
+        const struct plumb_arg a = tensor_arg(c->before.leaf_grads[k]);
+        const struct plumb_arg b = tensor_arg(c->after.leaf_grads[other]);
+        if (!add(c, kind, leaf->name, &a, &b))
             return no_memory(err);
     }
     return PLUMB_OK;
@@ -203,6 +193,55 @@ static enum plumb_code walk_back(struct checker *c, struct plumb_error *err)
     return code;
 }
 
+/* Which outputs both sides can go back from, and what there was before: memory of the side's. */
+struct random_walk {
+    bool *chosen;
+    struct plumb_tensor **kept;
+    size_t n_leaves;
+};
+
+static bool prepare_walk(struct checker *c, struct pgraph_side *side, struct random_walk *walk)
+{
+    const struct pgraph_side *a = &c->before, *b = &c->after;
+    walk->n_leaves = side->graph->n_leaves;
+    walk->chosen = arena_array(&side->scratch, side->n_outputs + 1, sizeof *walk->chosen);
+    walk->kept = arena_array(&side->scratch, walk->n_leaves + 1, sizeof *walk->kept);
+    if (!walk->chosen || !walk->kept)
+        return false;
+    memcpy(walk->kept, side->leaf_grads, walk->n_leaves * sizeof *walk->kept);
+    for (size_t k = 0; k < side->n_outputs; k++)
+        walk->chosen[k] = pgraph_is_differentiable(a, k) && pgraph_is_differentiable(b, k) &&
+                          a->outputs[k].tensor->dtype == b->outputs[k].tensor->dtype &&
+                          a->outputs[k].tensor->count == b->outputs[k].tensor->count;
+    return true;
+}
+
+/* Of all outputs, with weights drawn at random: the sum of a softmax has no gradient at all. */
+static enum plumb_code compare_random_gradients(struct checker *c, struct plumb_error *err)
+{
+    struct pgraph_side *sides[2] = {&c->before, &c->after};
+    struct random_walk walks[2];
+    enum plumb_code codes[2];
+    struct plumb_error errors[2];
+    for (int i = 0; i < 2; i++)
+        if (!prepare_walk(c, sides[i], &walks[i]))
+            return no_memory(err);
+    for (int i = 0; i < 2; i++)
+        codes[i] = pgraph_backward_random(sides[i], walks[i].chosen,
+                                          c->options->seed + c->iteration, &errors[i]);
+    enum plumb_code code = codes[0] && codes[1] ? PLUMB_OK : codes[0] ? codes[0] : codes[1];
+    if (codes[0] && codes[1])
+        snprintf(c->no_random, sizeof c->no_random,
+                 "gradients of all outputs were not compared: %.180s", errors[0].message);
+    else if (code && err)
+        *err = errors[codes[0] ? 0 : 1];
+    else if (!code)
+        code = compare_gradients(c, PLUMB_NUMERIC_RANDOM_GRADIENT, err);
+    for (int i = 0; i < 2; i++)
+        memcpy(sides[i]->leaf_grads, walks[i].kept, walks[i].n_leaves * sizeof *walks[i].kept);
+    return code;
+}
+
 static enum plumb_code iterate(struct checker *c, struct plumb_error *err)
 {
     const unsigned kinds = c->options->kinds;
@@ -217,8 +256,10 @@ static enum plumb_code iterate(struct checker *c, struct plumb_error *err)
         code = compare_outputs(c, err);
     if (!code && kinds & (PLUMB_NUMERIC_GRADIENT | PLUMB_NUMERIC_STEP))
         code = walk_back(c, err);
-    if (!code)
-        code = compare_gradients(c, err);
+    if (!code && kinds & PLUMB_NUMERIC_GRADIENT)
+        code = compare_gradients(c, PLUMB_NUMERIC_GRADIENT, err);
+    if (!code && kinds & PLUMB_NUMERIC_GRADIENT)
+        code = compare_random_gradients(c, err);
     if (code || !(kinds & PLUMB_NUMERIC_STEP))
         return code;
     pgraph_step(&c->before, learning_rate);
@@ -293,9 +334,8 @@ static enum plumb_code close_report(const struct checker *c, struct plumb_numeri
         buf_printf(&text, "first node that differs: %s\n", check->first_node);
     if (*c->no_gradients)
         buf_printf(&text, "%s\n", c->no_gradients);
-    if (c->lone_gradients)
-        buf_printf(&text, "skipped %zu gradients that one side does not have, first that of %s\n",
-                   c->lone_gradients, c->lone_gradient);
+    if (*c->no_random)
+        buf_printf(&text, "%s\n", c->no_random);
     check->closing = text.failed ? NULL : arena_copy(&check->at->arena, text.data, text.size);
     buf_free(&text);
     return check->closing ? PLUMB_OK : no_memory(err);

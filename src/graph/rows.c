@@ -16,6 +16,8 @@ const char *numeric_kind_name(enum plumb_numeric_kind kind)
         return "gradient";
     case PLUMB_NUMERIC_STEP:
         return "parameter after step";
+    case PLUMB_NUMERIC_RANDOM_GRADIENT:
+        return "gradient of all outputs";
     }
     return "";
 }
@@ -115,8 +117,10 @@ static bool same_value(const struct plumb_arg *a, const struct plumb_arg *b)
 bool numeric_add(struct plumb_numeric *numeric, unsigned iteration, enum plumb_numeric_kind kind,
                  const char *name, const struct plumb_arg *before, const struct plumb_arg *after)
 {
-    if ((before && before->kind == PLUMB_ARG_NONE) || (after && after->kind == PLUMB_ARG_NONE))
-        return true; /* None is skipped */
+    const bool none_before = before && before->kind == PLUMB_ARG_NONE;
+    const bool none_after = after && after->kind == PLUMB_ARG_NONE;
+    if (none_before && none_after)
+        return true;
     struct numeric_row *row = next_row(numeric);
     if (!row)
         return false;
@@ -130,6 +134,10 @@ bool numeric_add(struct plumb_numeric *numeric, unsigned iteration, enum plumb_n
         return false;
     if (!before || !after) {
         row->reason = before ? "only before" : "only after";
+        return true;
+    }
+    if (none_before || none_after) {
+        row->reason = none_before ? "None before" : "None after";
         return true;
     }
     if (before->kind == PLUMB_ARG_TENSOR && after->kind == PLUMB_ARG_TENSOR)

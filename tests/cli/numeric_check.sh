@@ -4,7 +4,7 @@ examples=$(dirname "$0")/../../examples/passcheck
 
 # The planted mistake of the example: another epsilon in the fused weights.
 try plumb numeric_check "$examples/before.json" "$examples/after.json" --follow --format csv 2>&1 \
-    | sed 's/,[^,]*,[^,]*,[^,]*,[^,]*,\([A-Z]*\),.*/,...,\1/; s/[0-9]* of/N of/; s/e [0-9]* !/e N !/'
+    | sed 's/,[^,]*,[^,]*,[^,]*,[^,]*,\([A-Z]*\),.*/,...,\1/; s/[0-9][0-9]* of/N of/; s/e [0-9]* !/e N !/'
 try plumb numeric_check "$examples/before.json" "$examples/before.json" --limit 2
 sed 's/1e-5/1e-3/' "$examples/after.json" >right.json
 cp "$examples/before.json" .

@@ -193,7 +193,8 @@ static void test_refused_runs(void **state)
         GRAPH("\"inputs\":{\"z\":{\"dtype\":\"float32\",\"shape\":[3,2]}}", "", "{\"ref\":\"z\"}");
     const char *plain = GRAPH(X, "", "{\"ref\":\"x\"}");
     const char *empty = GRAPH(X, "", "null");
-    assert_non_null(strstr(check(empty, plain).message, "nothing to compare"));
+    assert_non_null(strstr(check(empty, empty).message, "nothing to compare"));
+    assert_non_null(strstr(check(empty, plain).message, "output.0 in iteration 0: None before"));
     assert_non_null(strstr(check(plain, other).message, "[3, 2] here and [2, 3] in"));
     assert_non_null(strstr(check(plain, more).message, "no input named 'z'"));
 }
@@ -252,6 +253,36 @@ static void test_gradient_and_step(void **state)
         fail_msg("%s", step.message);
 }
 
+/* Right outputs and, as the sum of a softmax is constant, a right gradient of their sum. */
+static void test_gradient_of_all_outputs(void **state)
+{
+    (void)state;
+    const char *plain =
+        GRAPH(XW, MUL ",{\"name\":\"s\",\"op\":\"softmax\",\"args\":[{\"ref\":\"y\"},-1]}",
+              "{\"ref\":\"s\"}");
+    const char *twice =
+        GRAPH(XW,
+              MUL ",{\"name\":\"d\",\"op\":\"detach\",\"args\":[{\"ref\":\"y\"}]},"
+                  "{\"name\":\"a\",\"op\":\"sub\",\"args\":[{\"ref\":\"y\"},{\"ref\":\"d\"}]},"
+                  "{\"name\":\"b\",\"op\":\"add\",\"args\":[{\"ref\":\"y\"},{\"ref\":\"a\"}]},"
+                  "{\"name\":\"s\",\"op\":\"softmax\",\"args\":[{\"ref\":\"b\"},-1]}",
+              "{\"ref\":\"s\"}");
+    equal(plain, plain);
+    const struct outcome out = check(plain, twice);
+    assert_int_equal(out.code, PLUMB_OK);
+    assert_non_null(strstr(out.message, "first: gradient of all outputs w in iteration 0"));
+    /* The second output's gradient is another one. */
+    const char *first =
+        GRAPH(XW, MUL ",{\"name\":\"z\",\"op\":\"mul\",\"args\":[{\"ref\":\"y\"},2]}",
+              "{\"ref\":\"y\"},{\"ref\":\"z\"}");
+    const char *other =
+        GRAPH(XW,
+              MUL ",{\"name\":\"d\",\"op\":\"detach\",\"args\":[{\"ref\":\"y\"}]},"
+                  "{\"name\":\"z\",\"op\":\"add\",\"args\":[{\"ref\":\"y\"},{\"ref\":\"d\"}]}",
+              "{\"ref\":\"y\"},{\"ref\":\"z\"}");
+    assert_non_null(strstr(check(first, other).message, "first: gradient of all outputs w"));
+}
+
 /* What cuts the gradient off keeps the outputs, and is found all the same. */
 static void test_gradient_of_one_side(void **state)
 {
@@ -267,10 +298,10 @@ static void test_gradient_of_one_side(void **state)
     options.iterations = 1;
     options.kinds = PLUMB_NUMERIC_OUTPUT | PLUMB_NUMERIC_GRADIENT;
     struct outcome out = check_with(plain, cut, &options);
-    assert_int_equal(out.failed, 1);
+    assert_int_equal(out.failed, 2); /* the output's, and that of w, which is None after */
     assert_non_null(strstr(out.message, "first: gradient output.0 in iteration 0: only before"));
     out = check_with(cut, plain, &options);
-    assert_int_equal(out.failed, 1);
+    assert_int_equal(out.failed, 2);
     assert_non_null(strstr(out.message, "first: gradient output.0 in iteration 0: only after"));
     options.kinds = PLUMB_NUMERIC_STEP;
     assert_int_equal(check_with(plain, cut, &options).failed, 1);
@@ -430,11 +461,17 @@ static void test_files(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_refused_files), cmocka_unit_test(test_refused_tensors),
-        cmocka_unit_test(test_refused_runs),  cmocka_unit_test(test_gradient_and_step),
-        cmocka_unit_test(test_names),         cmocka_unit_test(test_first_node),
-        cmocka_unit_test(test_nan_is_equal),  cmocka_unit_test(test_generated),
-        cmocka_unit_test(test_files),         cmocka_unit_test(test_gradient_of_one_side),
+        cmocka_unit_test(test_refused_files),
+        cmocka_unit_test(test_refused_tensors),
+        cmocka_unit_test(test_refused_runs),
+        cmocka_unit_test(test_gradient_and_step),
+        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_first_node),
+        cmocka_unit_test(test_nan_is_equal),
+        cmocka_unit_test(test_generated),
+        cmocka_unit_test(test_files),
+        cmocka_unit_test(test_gradient_of_one_side),
+        cmocka_unit_test(test_gradient_of_all_outputs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
