@@ -80,7 +80,8 @@ const char *diff_state(const struct dump_row *row)
     static const char *const states[] = {[DUMP_INPUT] = "input",
                                          [DUMP_PARAMETERS] = "parameters",
                                          [DUMP_OUTPUT] = "output",
-                                         [DUMP_GRADIENTS] = "parameters_grad"};
+                                         [DUMP_GRADIENTS] = "parameters_grad",
+                                         [DUMP_BUFFERS] = "buffers"};
     if (row->section == DUMP_INPUT && strstr(row->name, ".kwargs."))
         return "kwargs";
     return states[row->section];

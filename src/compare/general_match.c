@@ -101,6 +101,8 @@ static enum plumb_code collect(struct general_side *side, const struct dump_tree
         length = strlen(api->name);
         for (size_t k = api->first; k < api->first + api->count; k++) {
             const char *key = tree->rows[k].name;
+            if (tree->rows[k].section == DUMP_BUFFERS)
+                continue; /* msProbe knows none */
             if (name != api->name && strncmp(key, api->name, length) == 0 &&
                 (key[length] == '.' || !key[length]))
                 key = arena_printf(arena, "%s%s", name, key + length);

@@ -15,10 +15,10 @@ static const struct section {
     const char *suffix;
     enum dump_section section;
 } sections[] = {
-    {"input_args", "input", DUMP_INPUT}, {"input_kwargs", "input", DUMP_INPUT},
-    {"input", "input", DUMP_INPUT},      {"parameters", "parameters", DUMP_PARAMETERS},
-    {"output", "output", DUMP_OUTPUT},   {"parameters_grad", "parameters_grad", DUMP_GRADIENTS},
-    {"buffers", "buffers", DUMP_PARAMETERS},
+    {"input_args", "input", DUMP_INPUT},  {"input_kwargs", "input", DUMP_INPUT},
+    {"input", "input", DUMP_INPUT},       {"parameters", "parameters", DUMP_PARAMETERS},
+    {"output", "output", DUMP_OUTPUT},    {"parameters_grad", "parameters_grad", DUMP_GRADIENTS},
+    {"buffers", "buffers", DUMP_BUFFERS},
 };
 enum { SECTIONS = sizeof sections / sizeof sections[0] };
 

@@ -15,8 +15,8 @@
 
 enum dump_task { DUMP_TENSOR, DUMP_STATISTICS, DUMP_MD5 }; /* MD5: statistics with checksums */
 
-/* What debug.json holds counts as output. */
-enum dump_section { DUMP_INPUT, DUMP_PARAMETERS, DUMP_OUTPUT, DUMP_GRADIENTS };
+/* What debug.json holds counts as output. Buffers are in plumb's own captures only. */
+enum dump_section { DUMP_INPUT, DUMP_PARAMETERS, DUMP_OUTPUT, DUMP_GRADIENTS, DUMP_BUFFERS };
 
 /* A value of the file. text is what Python prints for it: "3", "0.1", "nan", "-inf", "True",
  * "None", or the string itself. */

@@ -49,7 +49,8 @@ bool name_is_wrapper(const char *token, size_t length)
     return false;
 }
 
-/* The part that a tensor plays in a call: "input", "output", "param", or NULL for no such word. */
+/* The part that a tensor plays in a call: "input", "output", "param", "buffer", or NULL for no such
+ * word. */
 static const char *kind_of(const char *word)
 {
     static const char *const inputs[] = {"input", "inputs"};
@@ -57,8 +58,11 @@ static const char *kind_of(const char *word)
     static const char *const params[] = {"param", "params", "parameter", "parameters"};
     if (is_one_of(word, inputs, 2))
         return "input";
+    static const char *const buffers[] = {"buffer", "buffers"};
     if (is_one_of(word, outputs, 2))
         return "output";
+    if (is_one_of(word, buffers, 2))
+        return "buffer";
     return is_one_of(word, params, 4) ? "param" : NULL;
 }
 

@@ -83,13 +83,14 @@ static void test_order_of_sections(void **state)
     (void)state;
     struct dump_tree tree;
     open_text(&tree, "dump.json",
-              "{\"data\":{\"A.b.0.forward\":{\"output\":[null],\"parameters\":{\"w\":null},"
+              "{\"data\":{\"A.b.0.forward\":{\"buffers\":{\"m\":null},\"output\":[null],"
+              "\"parameters\":{\"w\":null},"
               "\"other\":[null],\"input_kwargs\":{\"k\":null},\"input_args\":[null,[null,{}]]},"
               "\"A.b.0.backward\":{\"input\":[null],\"output\":null}}}");
     static const char *const names[] = {"A.b.0.forward.input.0",  "A.b.0.forward.input.1.0",
                                         "A.b.0.forward.input.k",  "A.b.0.forward.parameters.w",
-                                        "A.b.0.forward.output.0", "A.b.0.backward.input.0",
-                                        "A.b.0.backward.output"};
+                                        "A.b.0.forward.output.0", "A.b.0.forward.buffers.m",
+                                        "A.b.0.backward.input.0", "A.b.0.backward.output"};
     assert_int_equal(tree.row_count, sizeof names / sizeof names[0]);
     for (size_t i = 0; i < tree.row_count; i++) {
         assert_row(&tree, i, names[i], "None", "None", NULL);
@@ -97,7 +98,7 @@ static void test_order_of_sections(void **state)
     }
     assert_int_equal(tree.rows[1].depth, 2);
     assert_int_equal(tree.rows[3].section, DUMP_PARAMETERS);
-    assert_int_equal(tree.apis[1].first, 5);
+    assert_int_equal(tree.apis[1].first, 6);
     assert_int_equal(tree.apis[1].count, 2);
     dump_close(&tree);
 }

@@ -226,6 +226,7 @@ static void alike(void **state)
         {"Module.blocks.0.norm1.LayerNorm.forward.0.input.0",
          "blocks.0.norm1.LayerNorm.0.forward_input.0"},
         {"blocks.0.attn.qkv.QKVParallelLinear.0.forward_params.weight", "blocks.0.attn.qkv.weight"},
+        {"blocks.0.bn.BatchNorm.0.forward_buffers.mean", "blocks.0.bn.MyNorm.2.forward_buffers.mean"},
         {"blocks[0].attn.weight", "blocks.0.attn.weight"},
         {"blocks_0_attn_proj_weight", "blocks.0.attn_proj.weight"},
         {"blocks.0.act.GELU.0.backward_output.0", "blocks.0.act.QuickGELU.3.backward_outputs.0"},
@@ -256,6 +257,7 @@ static void unlike(void **state)
     (void)state;
     static const char *const pairs[][2] = {
         {"blocks.0.fc.Linear.0.forward_params.weight", "blocks.0.fc.Linear.0.forward_params.bias"},
+        {"blocks.0.fc.Linear.0.forward_params.mean", "blocks.0.fc.Linear.0.forward_buffers.mean"},
         {"blocks.0.fc.Linear.0.forward_input.0", "blocks.0.fc.Linear.0.forward_output.0"},
         {"blocks.0.fc.Linear.0.forward_input.0", "blocks.0.fc.Linear.0.forward_input.1"},
         {"blocks.0.fc.Linear.0.forward_input.0", "blocks.0.fc.Linear.0.backward_input.0"},

@@ -6,6 +6,8 @@ import copy
 import inspect
 import io
 import pickle
+import re
+import subprocess
 import sys
 import unittest
 from pathlib import Path
@@ -15,7 +17,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 import h5py  # noqa: E402
 import numpy as np  # noqa: E402
 import torch  # noqa: E402
-from capture_case import CaptureTest  # noqa: E402
+from capture_case import PLUMB, CaptureTest  # noqa: E402
 from plumb import Error, PrecisionDebugger  # noqa: E402
 from torch import nn  # noqa: E402
 
@@ -261,6 +263,11 @@ class Seen(BlindTest):
         self.assertNotEqual(entry["buffers"]["running_mean"]["Max"], 0)
         self.assertTrue((self.dump().folder / "dump_tensor_data" /
                          entry["buffers"]["running_mean"]["data_name"]).exists())
+        folder = str(self.dump().folder)
+        for rules, rows in ((("--rules", "msprobe"), 0), ((), 3)):  # msProbe records none
+            done = subprocess.run([str(PLUMB), "compare", folder, folder, "--format", "csv", *rules],
+                                  stdout=subprocess.PIPE, text=True)
+            self.assertEqual(len(re.findall(r"^[^,]*\.buffers\.", done.stdout, re.M)), rows)
 
 
 class Told(BlindTest):
