@@ -34,7 +34,7 @@ enum plumb_code output_commit(struct output *out, bool sync, struct plumb_error 
 /* Gives a file another name, which nobody may have: false with errno EEXIST when it is taken. */
 bool output_claim(const char *from, const char *to);
 
-/* Somebody else has given the file its name: output_commit will not, and output_discard keeps it. */
+/* Somebody else has given the file its name: output_commit will not, output_discard keeps it. */
 void output_named(struct output *out);
 
 /* Removes the temporary file and releases out; all zero is fine. */

@@ -69,8 +69,8 @@ enum plumb_code pgraph_forward(struct pgraph_side *side, struct plumb_error *err
 
 /* Gradients of the sum of one output. */
 enum plumb_code pgraph_backward(struct pgraph_side *side, size_t output, struct plumb_error *err);
-/* Gradients of the outputs that are chosen, each weighted by numbers between -1 and 1 drawn from the
- * seed, in the place of those that are there. */
+/* Gradients of the outputs that are chosen, each weighted by numbers between -1 and 1 drawn from
+ * the seed, in the place of those that are there. */
 enum plumb_code pgraph_backward_random(struct pgraph_side *side, const bool *chosen, uint64_t seed,
                                        struct plumb_error *err);
 bool pgraph_is_differentiable(const struct pgraph_side *side, size_t output);

@@ -5,8 +5,8 @@
  *     plumb-h5 list FILE           to stdout: h5_hello, then a h5_dataset each, then one h5_dataset
  *                                  with path_length 0 as the end mark
  *     plumb-h5 read FILE DATASET   to stdout: the elements as stored, in C order, nothing else
- *     plumb-h5 write FILE G L NAME from stdin, a socket: a h5_tensor each; one with name_length 0 is
- *                                  a mark (enum h5_mark in its step); G and L are the global and
+ *     plumb-h5 write FILE G L NAME from stdin, a socket: a h5_tensor each; one with name_length 0
+ *                                  is a mark (enum h5_mark in its step); G and L are the global and
  *                                  local rank, -1 to leave out
  *
  * After H5_SYNC, which is answered with one byte, the file has its NAME, is whole, and stays so
