@@ -47,9 +47,9 @@ enum plumb_code plumb_writer_add(struct plumb_writer *writer, const char *name, 
  * nothing. HDF5 keeps it as the attribute path_call; comparisons pair calls by it. */
 void plumb_writer_call(struct plumb_writer *writer, int64_t call);
 
-/* Puts all tensors so far into a whole file under its name and goes on. From here on an HDF5 file is
- * whole when this process is killed or the disk is full. Without it, or with another format, there
- * is no file before plumb_writer_close. */
+/* Puts all tensors so far into a whole file under its name and goes on. From here on an HDF5 file
+ * is whole when this process is killed or the disk is full. Without it, or with another format,
+ * there is no file before plumb_writer_close. */
 enum plumb_code plumb_writer_sync(struct plumb_writer *writer, struct plumb_error *err);
 
 /* Finishes the file and frees the writer, whatever happens. */

@@ -351,8 +351,7 @@ class PrecisionDebugger:
         missing = [f"{path} {why}" for path, why in (self._not_recorded or {}).items()
                    if not why.startswith(COVERED)]
         if missing:
-            tell(f"{counted(len(missing), 'module')} not recorded in {self._config.dump_path}: "
-                 f"{some(missing)}")
+            tell(f"not recorded in {self._config.dump_path}: {some(missing)}")
         if self._steps or self._problems:
             text = (f"{counted(self._steps, 'step')} with {counted(self._calls, 'call')} in "
                     f"{self._config.dump_path}")

@@ -29,6 +29,7 @@ from plumb.tensors import children
 HERE = os.path.dirname(os.path.abspath(__file__))
 MAX_DEPTH = 64
 NOTES = 1000  # of which the texts are kept
+OBJECT_DEPTH = 3
 
 
 class Unseen:
@@ -126,6 +127,7 @@ class Recorder:
         self.patches = Patches()
         self.apis_wrapped: Set[Wrapped] = set()
         self.forwards: Set[type] = set()  # classes whose forward is seen
+        self.plain: Set[type] = set()     # of arguments, about which there is nothing to say
         self.risk_level = risk_level
         self.prepared = False
         self.token_range: Optional[Tuple[int, int]] = None
@@ -415,6 +417,7 @@ class Recorder:
                 return call, None
             if self.config.extra_info:
                 call.stack = stack_of()
+            self._note_objects(call, (*args, *kwargs.values()))
             found = arguments_in(args, kwargs)
             call.inputs = [place for place, _ in found]
             self.sink.arguments(call, args, kwargs)
@@ -433,6 +436,7 @@ class Recorder:
             if call.prefix == "Distributed" and self._is_work(output):
                 self.works[id(output)] = (output, call, args, kwargs)
                 return
+            self._note_objects(call, as_outputs(output))
             found = outputs_in(output)
             call.outputs = [place for place, _ in found]
             self.sink.results(call, args, kwargs, output)
@@ -441,6 +445,25 @@ class Recorder:
             self.calls += 1
             if edges is not None and any(tensor.requires_grad for _, tensor in found):
                 self._follow(call, edges, [tensor for _, tensor in found])
+
+    def _note_objects(self, call: Call, values: Sequence[Any]) -> None:
+        """Objects with attributes are not taken apart, as they may lead anywhere; that they hold
+        tensors is listed."""
+        for value in values:
+            kind = type(value)
+            if kind in self.plain or not hasattr(value, "__dict__"):
+                continue
+            if isinstance(value, (Tensor, torch.nn.Module)) or callable(value) or \
+                    next(children(value), None) is not None:
+                self.plain.add(kind)
+                continue
+            found: List[Tuple[str, Tensor]] = []
+            for item in vars(value).values():
+                tensors_in(item, "", found, OBJECT_DEPTH)
+            if found:
+                self.plain.add(kind)
+                self.modules.idle[f"a {kind.__name__}"] = \
+                    f"(first in {call.title('forward')}) holds tensors and is no known container"
 
     def _inner_parameters(self, call: Call, module: torch.nn.Module) -> None:
         """Of modules that were not called, and so are used by this one without a word."""
