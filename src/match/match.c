@@ -126,8 +126,16 @@ out:
     return done;
 }
 
-/* dumps: both sides are, and their records say what to compare instead of the name. */
-static bool match_exact(struct matcher *matcher, bool dumps)
+const char *match_name(const struct matcher *matcher, int which, size_t i)
+{
+    const struct match_side *side = &matcher->side[which];
+    const struct plumb_record *record = side->records[i];
+    if (side->keys)
+        return side->keys[i];
+    return record->key && matcher->dumps ? record->key : record->name;
+}
+
+static bool match_exact(struct matcher *matcher)
 {
     struct match_key *keys[2];
     for (int which = TARGET; which <= GOLDEN; which++) {
@@ -136,10 +144,7 @@ static bool match_exact(struct matcher *matcher, bool dumps)
         if (!keys[which])
             return false;
         for (size_t i = 0; i < side->count; i++) {
-            const struct plumb_record *record = side->records[i];
-            const char *name = record->key && dumps ? record->key : record->name;
-            if (side->keys)
-                name = side->keys[i];
+            const char *name = match_name(matcher, which, i);
             if (matcher->by_step || matcher->by_rank) {
                 const char *place = match_place(matcher, side->records[i]);
                 name = place ? arena_printf(&matcher->arena, "%s%s", name, place) : NULL;
@@ -243,6 +248,7 @@ static enum plumb_code run_stages(struct matcher *matcher,
     struct match_side *target = &matcher->side[TARGET], *golden = &matcher->side[GOLDEN];
     matcher->by_step = !has_single(target, false) || !has_single(golden, false);
     matcher->by_rank = !has_single(target, true) || !has_single(golden, true);
+    matcher->dumps = is_dump(target) && is_dump(golden);
 
     if (options->map_file) {
         enum plumb_code code = match_map_file(matcher, options->map_file, err);
@@ -273,12 +279,12 @@ static enum plumb_code run_stages(struct matcher *matcher,
         code = match_apis(matcher, options->api_map, err);
     if (code)
         return code;
-    bool dumps = is_dump(target) && is_dump(golden);
+    bool dumps = matcher->dumps;
     if (dumps && options->mode == PLUMB_MATCH_FUZZY && !match_calls(matcher))
         return out_of_memory(err);
     if (options->mode != PLUMB_MATCH_EXACT && !match_turns(matcher))
         return out_of_memory(err);
-    if (!match_exact(matcher, dumps))
+    if (!match_exact(matcher))
         return out_of_memory(err);
     if (options->mode != PLUMB_MATCH_EXACT && !match_keywords(matcher))
         return out_of_memory(err);

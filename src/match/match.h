@@ -22,6 +22,7 @@ struct matcher {
     struct match_side side[2];
     enum plumb_match_how *how; /* by target record */
     bool by_step, by_rank;     /* must be equal */
+    bool dumps;                /* both sides are: records may say what to compare, not their name */
     char *mapping;             /* what match_layers found, as a file; or NULL */
     struct arena arena;        /* whatever lives as long as the matching */
 };
@@ -51,6 +52,9 @@ bool match_by_keys(struct matcher *matcher, const struct match_key *target,
  * all of them so, and the other counts steps or ranks, they are taken from there. False when out of
  * memory. */
 bool match_read_places(struct matcher *matcher);
+
+/* What exact matching compares of record i. */
+const char *match_name(const struct matcher *matcher, int which, size_t i);
 
 /* "/STEP/RANK", as far as these must be equal, else ""; NULL when out of memory. */
 const char *match_place(struct matcher *matcher, const struct plumb_record *record);

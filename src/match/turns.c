@@ -168,7 +168,7 @@ static bool list_turns(struct matcher *matcher, int which, struct turns *turns)
     for (size_t i = 0; i < side->count; i++) {
         const struct plumb_record *record = side->records[i];
         struct turn *turn = &turns->items[turns->count];
-        const char *name = record->key ? record->key : record->name;
+        const char *name = match_name(matcher, which, i);
         if (side->partner[i] != PLUMB_NO_RECORD ||
             !(parse_dump(turn, name) || parse_capture(turn, name, record->path_call > 0)))
             continue;
@@ -305,7 +305,7 @@ bool match_turns(struct matcher *matcher)
     for (size_t i = 0; i < side->count && done; i++) {
         size_t partner = side->partner[i];
         if (partner != PLUMB_NO_RECORD && matcher->how[i] == PLUMB_BY_NAME &&
-            strcmp(side->records[i]->name, matcher->side[GOLDEN].records[partner]->name) != 0)
+            strcmp(match_name(matcher, TARGET, i), match_name(matcher, GOLDEN, partner)) != 0)
             matcher->how[i] = PLUMB_BY_LIKENESS;
     }
     for (int which = TARGET; which <= GOLDEN; which++) {
