@@ -36,16 +36,21 @@ void plumb_unittest_free(struct plumb_unittest_result *result);
 struct plumb_unittest_diff {
     struct plumb_table *table;
     size_t passed, failed, skipped; /* rows of both files */
-    size_t failed_alone; /* passed rows whose test failed on the first device only: few elements,
-                            but wrong ones */
+    size_t broken[2];               /* of the failed: the test failed on that device by itself, or
+                                       its error is not finite */
+    size_t other_inputs;            /* rows of both files whose tests ran on different inputs */
+    bool without_inputs[2];         /* the file does not say what its tests ran on */
     size_t first_only, second_only; /* listed at the end of the table */
     char names[2][32];              /* what the columns call the two files: "xpu", "gpu" */
 };
 
-/* Joins two CSV files that such tests wrote, by name, in the order of the names. A
- * row passes when above no power of ten the
- * first file has more elements than the second, but for `allowance` (a share: 0.001) of the row's
- * elements. A row fails, too, when the files disagree about operator, type or shape. The columns
+/* Joins two CSV files that such tests wrote, by name, in the order of the names. A row passes when
+ * above no power of ten the first file has more elements than the second, but for `allowance` (a
+ * share: 0.001) of the row's elements, and no element is far off. Powers below the error that the
+ * type has by itself (float32: 1e-6, float16: 1e-3, bfloat16: 1e-2 of the output's range) do not
+ * count. A row fails when a test failed on its own device, when an error is not finite, and when
+ * the files disagree about operator, type or shape. Tests that ran on different inputs, by the
+ * checksums in the files, are not judged; where a file has none, names alone decide. The columns
  * are named after the files, xpu.csv and gpu.csv, when their names are two different plain words,
  * else xpu and gpu. Free with plumb_unittest_diff_free, after a failure too. */
 enum plumb_code plumb_unittest_compare(struct plumb_unittest_diff *out, const char *first,

@@ -52,22 +52,31 @@ static enum plumb_code show(const struct plumb_table *table, const struct cli_vi
 
 static void say_result(const struct plumb_unittest_diff *diff, FILE *out)
 {
-    size_t joined = diff->passed + diff->failed + diff->skipped;
+    size_t joined = diff->passed + diff->failed + diff->skipped + diff->other_inputs;
     fprintf(out, "%zu test%s of both files: %zu pass, %zu fail", joined, joined == 1 ? "" : "s",
             diff->passed, diff->failed);
     if (diff->skipped)
         fprintf(out, ", %zu skipped", diff->skipped);
+    if (diff->other_inputs)
+        fprintf(out, ", %zu not judged: they ran on other inputs", diff->other_inputs);
     for (size_t side = 0; side < 2; side++) {
         size_t count = side ? diff->second_only : diff->first_only;
         if (count)
             fprintf(out, "; %zu only in %s", count, diff->names[side]);
     }
     fputs("\n", out);
-    if (diff->failed_alone)
-        fprintf(out,
-                "%zu of those that pass failed their test on %s alone: few elements are wrong, "
-                "but some are\n",
-                diff->failed_alone, diff->names[0]);
+    for (size_t side = 0; side < 2; side++)
+        if (diff->broken[side])
+            fprintf(out,
+                    "%zu of those that fail failed their own test on %s, or have errors that "
+                    "are not finite\n",
+                    diff->broken[side], diff->names[side]);
+    const bool *without = diff->without_inputs;
+    if (without[0] && without[1])
+        fputs("Neither file says which inputs its tests had: joined by name alone\n", out);
+    else if (without[0] || without[1])
+        fprintf(out, "%s does not say which inputs its tests had: joined by name alone\n",
+                diff->names[without[0] ? 0 : 1]);
 }
 
 /* Names come from files: no escape sequence may reach a terminal. */
@@ -124,7 +133,8 @@ static int run_diff_check(const void *context)
         fprintf(people, "first to fail: %s\n", first);
     if (options->out)
         fprintf(people, "%zu rows written to %s\n", plumb_table_rows(diff.table), options->out);
-    status = diff.failed || diff.first_only || diff.second_only ? CLI_BAD : CLI_OK;
+    bool good = !diff.failed && !diff.other_inputs && !diff.first_only && !diff.second_only;
+    status = good ? CLI_OK : CLI_BAD;
 out:
     plumb_unittest_diff_free(&diff);
     return status;
@@ -179,14 +189,18 @@ const struct args_command cmd_summary_diff_check = {
         "--detail_compare_path) by the name of the test. Beside the largest error on each device "
         "stands, for 1e-1 to 1e-7, how many elements have an error above it. A test passes when "
         "above no power of ten the first device has more elements than the second, but for the "
-        "allowance, a share of all elements of the result; it fails, too, when operator, type or "
-        "shape are not the same.\n\n"
+        "allowance, a share of all elements of the result. Powers below the error that the type "
+        "has by itself do not count: 1e-6 of the output's range for float32, 1e-3 for float16, "
+        "1e-2 for bfloat16. A test fails when it failed on its own device, when its error is not "
+        "finite, and when operator, type or shape are not the same. Tests that ran on other inputs "
+        "on the two devices are not judged.\n\n"
         "The columns are named after the files when those are called by two different plain words "
         "(xpu.csv and gpu.csv: xpu_max, gpu_max), else xpu and gpu. Tests of only one file come "
         "last. The counts are in the result file, and on the screen with --wide.",
     .sets = sets,
     .examples = examples,
-    .exits = "0 when every test passes\n1 when one fails, or is in one file only\n2 when a file or "
+    .exits = "0 when every test passes\n1 when one fails, ran on other inputs, or is in one file "
+             "only\n2 when a file or "
              "the command line is unusable",
     .size = sizeof(struct diff_check_options),
     .run = run_diff_check,

@@ -2,6 +2,7 @@
 #include "plumb/unittest.h"
 #include "unittest/outcome.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -90,37 +91,92 @@ static void put_numbers(struct plumb_table *table, const struct outcome_row *row
         plumb_table_int(table, COUNTS + 2 * k + side, (int64_t)row->counts[k]);
 }
 
+/* The error that a type has by itself, relative to the size of the numbers: rounding, and what sums
+ * make of it. Whole numbers have none. */
+static double type_error(const char *dtype)
+{
+    static const struct {
+        const char *name;
+        double error;
+    } types[] = {{"float32", 1e-6},   {"float16", 1e-3},       {"bfloat16", 1e-2},
+                 {"float64", 1e-12},  {"complex64", 1e-6},     {"complex128", 1e-12},
+                 {"complex32", 1e-3}, {"float8_e4m3fn", 1e-1}, {"float8_e5m2", 2e-1}};
+    const char *dot = strrchr(dtype, '.');
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        if (strcmp(dot ? dot + 1 : dtype, types[i].name) == 0)
+            return types[i].error;
+    return 0;
+}
+
+/* The largest size that the row says the output has; 1 when it does not say. */
+static double range_of(const struct outcome_row *row)
+{
+    double range = 0, value;
+    bool known = false;
+    for (size_t column = OUTCOME_MIN; column <= OUTCOME_MAX; column++)
+        if (outcome_number(row->text[column], &value) && isfinite(value)) {
+            range = fmax(range, fabs(value));
+            known = true;
+        }
+    return known ? range : 1;
+}
+
+/* Neither device may be seen as right, whatever the counts say. */
+static bool is_broken(const struct outcome_row *row)
+{
+    return strcmp(row->text[OUTCOME_PASS], "pass") != 0 || !isfinite(row->error);
+}
+
 static bool passes(const struct outcome_row *first, const struct outcome_row *second,
                    double allowance)
 {
+    enum { TIMES = 20 };
+    static const double powers[OUTCOME_POWERS] = {1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7};
     for (size_t column = OUTCOME_OP; column <= OUTCOME_SHAPE; column++)
         if (strcmp(first->text[column], second->text[column]) != 0)
             return false;
+    if (is_broken(first) || is_broken(second))
+        return false;
+    double own = type_error(first->text[OUTCOME_DTYPE]) * range_of(first);
     double more = allowance * outcome_elements(first->text[OUTCOME_SHAPE]);
     for (size_t k = 0; k < OUTCOME_POWERS; k++)
-        if (first->counts[k] > second->counts[k] + more)
+        if (powers[k] >= own && first->counts[k] > second->counts[k] + more)
             return false;
-    return true;
+    /* The allowance is for elements that are a little off, not for wild ones. */
+    return first->error <= fmax(TIMES * fmax(own, second->error), TIMES * 1e-6);
+}
+
+/* Did the two run on other inputs? Then their errors have nothing to say about each other. Kept
+ * tensors are the same for every seed: it counts where the checksum is missing. */
+static bool differ_in_inputs(const struct outcome_row *first, const struct outcome_row *second)
+{
+    bool checksums = first->extra[OUTCOME_INPUTS] && second->extra[OUTCOME_INPUTS];
+    enum outcome_extra by = checksums ? OUTCOME_INPUTS : OUTCOME_SEED;
+    const char *a = first->extra[by], *b = second->extra[by];
+    return a && b && strcmp(a, b) != 0;
 }
 
 static bool add_pair(struct plumb_unittest_diff *out, const struct outcome_row *first,
                      const struct outcome_row *second, double allowance)
 {
     bool skipped = first->skipped || second->skipped;
-    bool pass = !skipped && passes(first, second, allowance);
+    bool others = !skipped && differ_in_inputs(first, second);
+    bool pass = !skipped && !others && passes(first, second, allowance);
+    bool fail = !skipped && !others && !pass;
     out->skipped += skipped;
+    out->other_inputs += others;
     out->passed += pass;
-    out->failed += !skipped && !pass;
-    if (pass && strcmp(first->text[OUTCOME_PASS], "fail") == 0 &&
-        strcmp(second->text[OUTCOME_PASS], "pass") == 0)
-        out->failed_alone++;
+    out->failed += fail;
+    out->broken[0] += fail && is_broken(first);
+    out->broken[1] += fail && is_broken(second);
     if (!begin_row(out->table, first,
-                   skipped ? "skip"
-                   : pass  ? "pass"
-                           : "fail",
-                   skipped ? PLUMB_SUSPICIOUS
-                   : pass  ? PLUMB_NORMAL
-                           : PLUMB_FAILED))
+                   skipped  ? "skip"
+                   : others ? "other inputs"
+                   : pass   ? "pass"
+                            : "fail",
+                   pass   ? PLUMB_NORMAL
+                   : fail ? PLUMB_FAILED
+                          : PLUMB_SUSPICIOUS))
         return false;
     put_numbers(out->table, first, 0);
     put_numbers(out->table, second, 1);
@@ -172,6 +228,8 @@ enum plumb_code plumb_unittest_compare(struct plumb_unittest_diff *out, const ch
         code = plumb_fail(err, PLUMB_E_ARG, "neither %s nor %s has a row", first, second);
     if (!code) {
         name_sides(out->names, first, second);
+        out->without_inputs[0] = !a.has_inputs;
+        out->without_inputs[1] = !b.has_inputs;
         out->table = make_table(out->names);
         if (!out->table || !join(out, &a, &b, allowance))
             code = plumb_fail(err, PLUMB_E_NOMEM, "out of memory");

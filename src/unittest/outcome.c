@@ -40,10 +40,13 @@ double outcome_elements(const char *shape)
     return *shape == ']' ? elements : 0;
 }
 
+static const char *const extra_titles[OUTCOME_EXTRAS] = {"seed", "inputs"};
+
 struct reader {
     struct outcome_file *file;
     struct csv csv;
     size_t place[OUTCOME_COLUMNS];
+    size_t extra[OUTCOME_EXTRAS]; /* SIZE_MAX: there is none */
     size_t capacity;
     struct plumb_error *err;
 };
@@ -59,6 +62,15 @@ static bool is_cell(struct csv_cell cell, const char *text)
     return cell.length == strlen(text) && memcmp(cell.text, text, cell.length) == 0;
 }
 
+/* The column of a title, or SIZE_MAX. */
+static size_t find_title(const struct reader *r, const char *title)
+{
+    for (size_t i = 0; i < r->csv.count; i++)
+        if (is_cell(r->csv.cells[i], title))
+            return i;
+    return SIZE_MAX;
+}
+
 static enum plumb_code read_titles(struct reader *r)
 {
     bool more;
@@ -69,16 +81,17 @@ static enum plumb_code read_titles(struct reader *r)
         return plumb_fail(r->err, PLUMB_E_FORMAT,
                           "the file is empty; pytest --detail_compare_path=FILE writes such files");
     for (size_t column = 0; column < OUTCOME_COLUMNS; column++) {
-        size_t i = 0;
-        while (i < r->csv.count && !is_cell(r->csv.cells[i], outcome_titles[column]))
-            i++;
-        if (i == r->csv.count)
+        size_t i = find_title(r, outcome_titles[column]);
+        if (i == SIZE_MAX)
             return plumb_fail(r->err, PLUMB_E_FORMAT,
                               "line 1: there is no column \"%s\"; files of pytest "
                               "--detail_compare_path=FILE have it",
                               outcome_titles[column]);
         r->place[column] = i;
     }
+    for (size_t i = 0; i < OUTCOME_EXTRAS; i++)
+        r->extra[i] = find_title(r, extra_titles[i]);
+    r->file->has_inputs = r->extra[OUTCOME_INPUTS] != SIZE_MAX;
     return PLUMB_OK;
 }
 
@@ -106,6 +119,14 @@ static enum plumb_code fill_row(struct reader *r, struct outcome_row *row)
         struct csv_cell cell = r->csv.cells[r->place[column]];
         row->text[column] = arena_copy(&r->file->arena, cell.text, cell.length);
         if (!row->text[column])
+            return plumb_fail(r->err, PLUMB_E_NOMEM, "out of memory");
+    }
+    for (size_t i = 0; i < OUTCOME_EXTRAS; i++) {
+        if (r->extra[i] >= r->csv.count || !r->csv.cells[r->extra[i]].length)
+            continue;
+        struct csv_cell cell = r->csv.cells[r->extra[i]];
+        row->extra[i] = arena_copy(&r->file->arena, cell.text, cell.length);
+        if (!row->extra[i])
             return plumb_fail(r->err, PLUMB_E_NOMEM, "out of memory");
     }
     row->skipped = strcmp(row->text[OUTCOME_PASS], "skip") == 0;

@@ -23,9 +23,13 @@ enum outcome_column {
 
 extern const char *const outcome_titles[OUTCOME_COLUMNS];
 
+/* What a test ran on. Files of older tests do not have these columns. */
+enum outcome_extra { OUTCOME_SEED, OUTCOME_INPUTS, OUTCOME_EXTRAS };
+
 struct outcome_row {
-    const char *text[OUTCOME_POWER]; /* never NULL */
-    bool skipped;                    /* the test did not run: no numbers */
+    const char *text[OUTCOME_POWER];   /* never NULL */
+    const char *extra[OUTCOME_EXTRAS]; /* NULL: the file has no such column, or nothing in it */
+    bool skipped;                      /* the test did not run: no numbers */
     double error;
     double counts[OUTCOME_POWERS];
     uint64_t line;
@@ -37,6 +41,7 @@ struct outcome_file {
     struct map names; /* to rows */
     struct outcome_row *rows;
     size_t count;
+    bool has_inputs; /* the column that says what the tests ran on */
 };
 
 /* Reads all of it; rows come sorted by name. Columns may stand in any order, and others beside

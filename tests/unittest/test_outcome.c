@@ -118,14 +118,16 @@ static void test_verdicts(void **state)
                 "7-aten,f,d,[10000],0,0,pass,0,0,0,0,0,0,0,0\n");
     assert_int_equal(plumb_unittest_compare(&diff, s.first, s.second, 0.001, &err), PLUMB_OK);
     static const char *const wanted[] = {"pass", "fail", "fail",        "pass",       "fail",
-                                         "skip", "pass", "only in xpu", "only in gpu"};
+                                         "skip", "fail", "only in xpu", "only in gpu"};
     assert_int_equal(plumb_table_rows(diff.table), 9);
     for (size_t i = 0; i < 9; i++)
         assert_string_equal(cell(&diff, i, 6), wanted[i]);
-    assert_int_equal(diff.passed, 3);
-    assert_int_equal(diff.failed, 3);
+    assert_int_equal(diff.passed, 2);
+    assert_int_equal(diff.failed, 4);
     assert_int_equal(diff.skipped, 1);
-    assert_int_equal(diff.failed_alone, 1);
+    assert_int_equal(diff.broken[0], 1);
+    assert_int_equal(diff.broken[1], 0);
+    assert_true(diff.without_inputs[0] && diff.without_inputs[1]);
     assert_int_equal(diff.first_only, 1);
     assert_int_equal(diff.second_only, 1);
     assert_string_equal(plumb_table_column(diff.table, 7)->title, "xpu_max");
@@ -136,6 +138,117 @@ static void test_verdicts(void **state)
     assert_int_equal(diff.failed, 5);
     plumb_unittest_diff_free(&diff);
     scratch_remove(&s.scratch);
+}
+
+/* What becomes of one row of both files: dtype to 1e-7 of each. */
+static void check_row(const char *first, const char *second, const char *wanted)
+{
+    struct sides s;
+    struct plumb_unittest_diff diff;
+    struct plumb_error err = {0};
+    char rows[2][256];
+    snprintf(rows[0], sizeof rows[0], "1-aten,f,%s\n", first);
+    snprintf(rows[1], sizeof rows[1], "1-aten,f,%s\n", second);
+    write_sides(&s, (const char *[]){"xpu.csv", "gpu.csv"}, rows[0], rows[1]);
+    assert_int_equal(plumb_unittest_compare(&diff, s.first, s.second, 0.001, &err), PLUMB_OK);
+    if (strcmp(cell(&diff, 0, 6), wanted) != 0)
+        fail_msg("%s against %s: %s", first, second, cell(&diff, 0, 6));
+    plumb_unittest_diff_free(&diff);
+    scratch_remove(&s.scratch);
+}
+
+static void test_wild_errors(void **state)
+{
+    (void)state;
+    static const char good[] = "torch.float32,[100000],-2,3,pass,1e-7,0,0,0,0,0,0,0";
+    check_row("torch.float32,[100000],-2,3,pass,inf,1,1,1,1,1,1,1", good, "fail");
+    check_row("torch.float32,[100000],-2,3,pass,nan,1,1,1,1,1,1,1", good, "fail");
+    check_row("torch.float32,[100000],-2,3,pass,1e6,1,1,1,1,1,1,1", good, "fail");
+    check_row("torch.float32,[100000],-2,3,fail,1e-2,0,0,1,1,1,1,1", good, "fail");
+    /* Not beside a device that is no better either. */
+    check_row("torch.float32,[100000],-2,3,fail,inf,1,1,1,1,1,1,1",
+              "torch.float32,[100000],-2,3,fail,inf,1,1,1,1,1,1,1", "fail");
+    check_row(good, "torch.float32,[100000],-2,3,fail,inf,9,9,9,9,9,9,9", "fail");
+    check_row("torch.int64,[100000],0,9,fail,1,1,1,1,1,1,1,1",
+              "torch.int64,[100000],0,9,pass,0,0,0,0,0,0,0,0", "fail");
+    check_row(good, good, "pass");
+}
+
+/* A count decides from the error on that the type has by itself. */
+static void test_own_errors(void **state)
+{
+    (void)state;
+    check_row("torch.float32,[100],-2,3,pass,2.4e-7,0,0,0,0,0,0,40",
+              "torch.float32,[100],-2,3,pass,0,0,0,0,0,0,0,0", "pass");
+    check_row("torch.float32,[100],-2,3,pass,9e-6,0,0,0,0,0,40,40",
+              "torch.float32,[100],-2,3,pass,0,0,0,0,0,0,0,0", "pass"); /* 1e-6 of 3 */
+    check_row("torch.float32,[100],-2,3,pass,2e-5,0,0,0,0,40,40,40",
+              "torch.float32,[100],-2,3,pass,0,0,0,0,0,0,0,0", "fail");
+    check_row("torch.float32,[100],-200,3000,pass,2e-3,0,0,40,40,40,40,40",
+              "torch.float32,[100],-200,3000,pass,0,0,0,0,0,0,0,0", "pass");
+    check_row("torch.float32,[100],0,1e-3,pass,2e-6,0,0,0,0,0,40,40",
+              "torch.float32,[100],0,1e-3,pass,0,0,0,0,0,0,0,0", "fail");
+    check_row("torch.bfloat16,[100],-1,1,pass,8e-3,0,0,50,50,50,50,50",
+              "torch.bfloat16,[100],-1,1,pass,0,0,0,0,0,0,0,0", "pass");
+    check_row("torch.bfloat16,[100],-1,1,pass,8e-2,0,50,50,50,50,50,50",
+              "torch.bfloat16,[100],-1,1,pass,0,0,0,0,0,0,0,0", "fail");
+    check_row("torch.float16,[100],-1,1,pass,9e-4,0,0,0,50,50,50,50",
+              "torch.float16,[100],-1,1,pass,0,0,0,0,0,0,0,0", "pass");
+    check_row("torch.float16,[100],-1,1,pass,9e-3,0,0,50,50,50,50,50",
+              "torch.float16,[100],-1,1,pass,0,0,0,0,0,0,0,0", "fail");
+    check_row("torch.float64,[100],-1,1,pass,2e-7,0,0,0,0,0,0,50",
+              "torch.float64,[100],-1,1,pass,0,0,0,0,0,0,0,0", "fail");
+    check_row("torch.float32,[100],-inf,3,pass,2e-5,0,0,0,0,40,40,40",
+              "torch.float32,[100],-inf,3,pass,0,0,0,0,0,0,0,0", "fail");
+    check_row("torch.float32,[100],,,pass,2e-7,0,0,0,0,0,0,40",
+              "torch.float32,[100],,,pass,0,0,0,0,0,0,0,0", "pass");
+}
+
+static void compare_texts(struct plumb_unittest_diff *diff, const char *first, const char *second)
+{
+    struct scratch scratch;
+    struct plumb_error err = {0};
+    char paths[2][1024];
+    scratch_make(&scratch);
+    snprintf(paths[0], sizeof paths[0], "%s",
+             scratch_write(&scratch, "xpu.csv", first, strlen(first)));
+    snprintf(paths[1], sizeof paths[1], "%s",
+             scratch_write(&scratch, "gpu.csv", second, strlen(second)));
+    assert_int_equal(plumb_unittest_compare(diff, paths[0], paths[1], 0.001, &err), PLUMB_OK);
+    scratch_remove(&scratch);
+}
+
+static void test_inputs(void **state)
+{
+    (void)state;
+    static const char with[] =
+        "name,op_name,dtype,shape,min-val,max-val,is_pass,max,1e-1,1e-2,1e-3,"
+        "1e-4,1e-5,1e-6,1e-7,seed,inputs\n";
+    struct plumb_unittest_diff diff;
+    char texts[3][1024];
+    snprintf(texts[0], sizeof texts[0],
+             "%s1-aten,f,d,[1],0,0,pass,0,0,0,0,0,0,0,0,42,0badf00d\n"
+             "2-aten,f,d,[1],0,0,pass,0,0,0,0,0,0,0,0,42,00000001\n"
+             "3-aten,f,d,[1],0,0,skip,,,,,,,,,42,\n",
+             with);
+    snprintf(texts[1], sizeof texts[1],
+             "%s1-aten,f,d,[1],0,0,pass,0,0,0,0,0,0,0,0,7,0badf00d\n"
+             "2-aten,f,d,[1],0,0,pass,0,0,0,0,0,0,0,0,7,00000002\n"
+             "3-aten,f,d,[1],0,0,pass,0,0,0,0,0,0,0,0,7,00000003\n",
+             with);
+    snprintf(texts[2], sizeof texts[2], TITLES "1-aten,f,d,[1],0,0,pass,0,0,0,0,0,0,0,0\n");
+    compare_texts(&diff, texts[0], texts[1]);
+    assert_string_equal(cell(&diff, 0, 6), "pass");
+    assert_string_equal(cell(&diff, 1, 6), "other inputs");
+    assert_string_equal(cell(&diff, 2, 6), "skip");
+    assert_int_equal(diff.other_inputs, 1);
+    assert_int_equal(diff.failed, 0);
+    assert_false(diff.without_inputs[0] || diff.without_inputs[1]);
+    plumb_unittest_diff_free(&diff);
+    compare_texts(&diff, texts[2], texts[1]);
+    assert_string_equal(cell(&diff, 0, 6), "pass");
+    assert_true(diff.without_inputs[0] && !diff.without_inputs[1]);
+    plumb_unittest_diff_free(&diff);
 }
 
 static void check_titles(const char *first, const char *second, const char *a, const char *b)
@@ -177,9 +290,10 @@ static void test_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_errors),   cmocka_unit_test(test_read),
-        cmocka_unit_test(test_verdicts), cmocka_unit_test(test_titles),
-        cmocka_unit_test(test_nothing),
+        cmocka_unit_test(test_errors),      cmocka_unit_test(test_read),
+        cmocka_unit_test(test_verdicts),    cmocka_unit_test(test_titles),
+        cmocka_unit_test(test_wild_errors), cmocka_unit_test(test_own_errors),
+        cmocka_unit_test(test_inputs),      cmocka_unit_test(test_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
