@@ -1,3 +1,4 @@
+FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # of the recorded process
 DATA = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), DATA))
 
 
@@ -67,6 +68,7 @@ class Session:
         self.path = config.getoption("--detail_compare_path")
         self.rows = 0
         self.missing = 0
+        self.folders: List[str] = []  # of the processes whose tests run
         self.replaced: Optional[bool] = None  # kernels of the CPU, when that was looked at
         self.clean = CleanProcess()
         if self.path and not hasattr(config, "workerinput"):  # workers of xdist only add rows
@@ -76,16 +78,23 @@ class Session:
             except OSError as error:
                 raise pytest.UsageError("cannot write %s: %s" % (self.path, error.strerror))
 
-    def write(self, row: Sequence[Any]) -> None:
+    def write(self, row: Sequence[Any], inputs: str = "") -> None:
         """A row is on the disk before the next test begins."""
         self.rows += 1
+        row = [*row, self.seed, inputs]
         if self.path:
             with open(self.path, "a", newline="", encoding="utf-8") as stream:
                 csv.writer(stream).writerow(row)
 
 
 def pytest_configure(config: Any) -> None:
-    config.recorded_operators = Session(config)
+    """Tests of several processes share what the first of their folders sets up. Modules of the same
+    operator have the same name there: they are told apart by their paths."""
+    if not hasattr(config, "recorded_operators"):
+        config.recorded_operators = Session(config)
+        if getattr(config.option, "importmode", None) == "prepend":
+            config.option.importmode = "importlib"
+    config.recorded_operators.folders.append(FOLDER)
 
 
 def pytest_unconfigure(config: Any) -> None:
@@ -96,9 +105,11 @@ def pytest_unconfigure(config: Any) -> None:
 
 def pytest_terminal_summary(terminalreporter: Any, config: Any) -> None:
     session = config.recorded_operators
+    if not isinstance(session, Session):
+        return  # another folder's, which says this itself
     if session.missing:
-        terminalreporter.write_line("%d recorded tensors are not in %s: generated ones were used"
-                                    % (session.missing, DATA))
+        terminalreporter.write_line("%d recorded tensors are not in %s: generated ones were used" % (
+            session.missing, " or ".join(os.path.join(x, "dump") for x in session.folders)))
     if session.path and session.rows:
         terminalreporter.write_line("%d rows written to %s" % (session.rows, session.path))
 
@@ -187,6 +198,16 @@ class Maker:
             self.values[place] = value
         return self.values[place]
 
+    def checksum(self) -> str:
+        """Of all tensors that the call gets: two devices are compared on the same ones only."""
+        crc = 0
+        for place, value in sorted(self.values.items()):
+            value = value.contiguous()
+            crc = zlib.crc32(("%s %s %s" % (place, value.dtype, list(value.shape))).encode(), crc)
+            crc = zlib.crc32(ctypes.string_at(value.data_ptr(), value.numel() * value.element_size())
+                             if value.numel() else b"", crc)
+        return "%08x" % crc
+
     def make(self, item: Any, place: str, device: torch.device) -> Any:
         if isinstance(item, Spec):
             value = self.tensor(item, place).to(device)
@@ -211,7 +232,8 @@ class Maker:
 
 
 POWERS = ["1e-%d" % k for k in range(1, 8)]
-COLUMNS = ["name", "op_name", "dtype", "shape", "min-val", "max-val", "is_pass", "max"] + POWERS
+COLUMNS = ["name", "op_name", "dtype", "shape", "min-val", "max-val", "is_pass", "max"] + POWERS + [
+    "seed", "inputs"]
 
 # rtol and atol of an element; what is not here must be equal.
 TOLERANCES = {
@@ -611,8 +633,15 @@ class Call:
     def memory_format(name: str) -> Word:
         return Word(torch.memory_format, name)
 
+    def title(self, name: str) -> str:
+        """The name of the test; where several processes were recorded, with that of its folder."""
+        folders = self.session.folders
+        if len(folders) < 2:
+            return name
+        return "%s/%s" % (os.path.relpath(FOLDER, os.path.commonpath(folders)), name)
+
     def skip(self, name: str, op: str, reason: str) -> None:
-        self.session.write([name, op, "", "", "", "", "skip", ""] + [""] * len(POWERS))
+        self.session.write([self.title(name), op, "", "", "", "", "skip", ""] + [""] * len(POWERS))
         pytest.skip(reason)
 
     def judge(self, op: str, args: Any, kwargs: Any, got: Optional[List[torch.Tensor]],
@@ -660,7 +689,7 @@ class Call:
                      "the reference needs a process without them, but %s" % reason}
         if "refused" in found:
             self.skip(name, op, "the CPU cannot run it on these inputs: %s" % found["refused"])
-        self.session.write([name, op] + found["row"])
+        self.session.write([self.title(name), op] + found["row"], maker.checksum())
         if found["problem"]:
             pytest.fail("%s, %s: %s" % (name, op, found["problem"]), pytrace=False)
 

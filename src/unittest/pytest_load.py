@@ -1,4 +1,5 @@
 import csv
+import ctypes
 import hashlib
 import io
 import json
@@ -12,6 +13,7 @@ import tempfile
 import threading
 import time
 import zipfile
+import zlib
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 import pytest
