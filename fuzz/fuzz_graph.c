@@ -17,6 +17,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             if (op->fx[k].output >= op->outputs)
                 abort();
     }
+    if (!graph_spell_as_files(&graph, &arena))
+        abort();
+    for (size_t i = 0; i < graph.count; i++) {
+        const struct graph_op *found =
+            graph_find(&graph, graph.ops[i].key, strlen(graph.ops[i].key));
+        if (!found || strcmp(found->key, graph.ops[i].key) != 0 ||
+            strlen(found->key) > graph.longest)
+            abort();
+    }
     if ((graph.odd_lines > 0) != (graph.first_odd > 0))
         abort();
     graph_free(&graph);

@@ -170,8 +170,8 @@ static void describe_call(struct dataset *out, hid_t dataset)
     hid_t attribute = H5Aopen(dataset, "path_call", H5P_DEFAULT);
     hid_t type = H5Aget_type(attribute), space = H5Aget_space(attribute);
     if (H5Tget_class(type) == H5T_INTEGER && H5Sget_simple_extent_npoints(space) == 1 &&
-        H5Aread(attribute, H5T_NATIVE_INT64, &call) >= 0 && call >= 0)
-        out->head.path_call = (uint64_t)call + 1;
+        H5Aread(attribute, H5T_NATIVE_INT64, &call) >= 0 && call >= 0 && call < UINT16_MAX)
+        out->head.path_call = (uint16_t)(call + 1);
     H5Sclose(space);
     H5Tclose(type);
     H5Aclose(attribute);

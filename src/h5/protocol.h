@@ -20,7 +20,7 @@
 
 #include <stdint.h>
 
-#define H5_MAGIC UINT64_C(0x32304c3548626c70) /* "plbH5L02" */
+#define H5_MAGIC UINT64_C(0x31304c3548626c70) /* "plbH5L01" */
 #define H5_MAX_RANK 32
 #define H5_MAX_FILTERS 4
 #define H5_MAX_PATH 4096 /* longer names are not listed */
@@ -66,11 +66,10 @@ struct h5_dataset {
     uint8_t layout;     /* enum h5_layout */
     uint8_t ndim;
     uint8_t filters[H5_MAX_FILTERS]; /* enum h5_filter in the order of writing, 0: none further */
-    uint8_t pad[2];
+    uint16_t path_call; /* 1 + the attribute of that name; 0: there is none, or too large a one */
     uint32_t path_length, dtype_length, reason_length;
     uint64_t offset, bytes; /* of the stored data when contiguous */
     uint64_t chunk_count;   /* entries of the table */
-    uint64_t path_call;     /* 1 + the attribute path_call; 0: there is none */
 };
 
 struct h5_chunk {
