@@ -108,8 +108,9 @@ def pytest_terminal_summary(terminalreporter: Any, config: Any) -> None:
     if not isinstance(session, Session):
         return  # another folder's, which says this itself
     if session.missing:
-        terminalreporter.write_line("%d recorded tensors are not in %s: generated ones were used" % (
-            session.missing, " or ".join(os.path.join(x, "dump") for x in session.folders)))
+        places = " or ".join(os.path.join(folder, "dump") for folder in session.folders)
+        terminalreporter.write_line("%d recorded tensors are not in %s: generated ones were used"
+                                    % (session.missing, places))
     if session.path and session.rows:
         terminalreporter.write_line("%d rows written to %s" % (session.rows, session.path))
 
@@ -204,8 +205,9 @@ class Maker:
         for place, value in sorted(self.values.items()):
             value = value.contiguous()
             crc = zlib.crc32(("%s %s %s" % (place, value.dtype, list(value.shape))).encode(), crc)
-            crc = zlib.crc32(ctypes.string_at(value.data_ptr(), value.numel() * value.element_size())
-                             if value.numel() else b"", crc)
+            if value.numel():
+                size = value.numel() * value.element_size()
+                crc = zlib.crc32(ctypes.string_at(value.data_ptr(), size), crc)
         return "%08x" % crc
 
     def make(self, item: Any, place: str, device: torch.device) -> Any:

@@ -326,7 +326,8 @@ class Inputs(TorchairCase):
 
     def test_folded_nodes(self) -> None:
         a = values(1, 4)
-        write_graph(self.ge, [Op("Fold", [], ["fold-a.OUTPUT.0"]), Op("A", ["Fold"], ["a-a.OUTPUT.0"])])
+        write_graph(self.ge, [Op("Fold", [], ["fold-a.OUTPUT.0"]),
+                              Op("A", ["Fold"], ["a-a.OUTPUT.0"])])
         write_ge(ge_folder(self.ge), "A", "A", 1, [Tensor(a)], [Tensor(a)])
         write_fx(fx_folder(self.fx), "fold-a", [], [a])
         write_fx(fx_folder(self.fx), "a-a", [a], [a])
