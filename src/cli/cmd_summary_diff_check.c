@@ -71,6 +71,11 @@ static void say_result(const struct plumb_unittest_diff *diff, FILE *out)
                     "%zu of those that fail failed their own test on %s, or have errors that "
                     "are not finite\n",
                     diff->broken[side], diff->names[side]);
+    if (diff->other_inputs)
+        fputs(
+            "The same inputs come from tests made with jprof --cpu_init, or kept tensors, and one "
+            "--seed\n",
+            out);
     const bool *without = diff->without_inputs;
     if (without[0] && without[1])
         fputs("Neither file says which inputs its tests had: joined by name alone\n", out);

@@ -164,12 +164,17 @@ static bool take_direct(struct finder *finder, const char *name, const struct tr
     return group != NULL;
 }
 
+static int by_folder(const void *name, const void *folder)
+{
+    return strcmp(name, ((const struct tree *)folder)->name);
+}
+
+/* Folders are in the order of their names. */
 static const struct tree *find_folder(const struct tree *tree, const char *name)
 {
-    for (size_t i = 0; i < tree->folder_count; i++)
-        if (strcmp(tree->folders[i].name, name) == 0)
-            return &tree->folders[i];
-    return NULL;
+    if (!tree->folder_count)
+        return NULL;
+    return bsearch(name, tree->folders, tree->folder_count, sizeof *tree->folders, by_folder);
 }
 
 /* Do folders of different tokens have names in common? Then names say what is of one graph. */
