@@ -186,25 +186,106 @@ static size_t end_of(const struct arguments *arguments, size_t first)
     return end;
 }
 
-bool match_keywords(struct matcher *matcher)
+/* The records of a side by name, step and rank. */
+static bool map_names(struct matcher *matcher, int which, struct map *names)
 {
-    struct arguments sides[2] = {{0}};
+    const struct match_side *side = &matcher->side[which];
+    for (size_t i = 0; i < side->count; i++) {
+        const struct plumb_record *record = side->records[i];
+        const char *name = call_of(matcher, record, strlen(record->name));
+        uint64_t *place = name ? map_put(names, name, strlen(name), NULL) : NULL;
+        if (!place)
+            return false;
+        *place = 1 + i;
+    }
+    return true;
+}
+
+/* The record of the same argument in the other direction: "a.L.0.forward_input.x" of
+ * "a.L.0.backward_output.x", or the other way round. *found is 1 + its number, or 0. */
+static bool find_other(struct matcher *matcher, int which, size_t record, const char *role,
+                       const struct map *names, uint64_t *found)
+{
+    const struct plumb_record *one = matcher->side[which].records[record];
+    struct pieces pieces;
+    *found = 0;
+    if (!parse(&pieces, one) || !pieces.role_length)
+        return true;
+    const char *place = match_place(matcher, one);
+    const char *name = place
+                           ? arena_printf(&matcher->arena, "%.*s.%s%s%s", (int)pieces.call,
+                                          one->name, role, pieces.role + pieces.role_length, place)
+                           : NULL;
+    const uint64_t *number = name ? map_get(names, name, strlen(name)) : NULL;
+    *found = number ? *number : 0;
+    return name;
+}
+
+/* Gradients come in any order, and belong together where their arguments do. */
+static bool follow_arguments(struct matcher *matcher, const struct arguments *targets)
+{
+    struct map names[2] = {{0}};
+    bool done =
+        map_names(matcher, TARGET, &names[TARGET]) && map_names(matcher, GOLDEN, &names[GOLDEN]);
+    for (size_t i = 0; i < targets->count && done; i++) {
+        size_t t = targets->items[i].record;
+        uint64_t argument, gradient = 0;
+        if (matcher->side[TARGET].partner[t] != PLUMB_NO_RECORD)
+            continue;
+        done = find_other(matcher, TARGET, t, "forward_input", &names[TARGET], &argument);
+        size_t partner = argument ? matcher->side[TARGET].partner[argument - 1] : PLUMB_NO_RECORD;
+        if (!done || partner == PLUMB_NO_RECORD || argument - 1 == t)
+            continue;
+        done = find_other(matcher, GOLDEN, partner, "backward_output", &names[GOLDEN], &gradient);
+        if (gradient && matcher->side[GOLDEN].partner[gradient - 1] == PLUMB_NO_RECORD &&
+            match_same_shape(matcher->side[TARGET].records[t],
+                             matcher->side[GOLDEN].records[gradient - 1]))
+            match_pair(matcher, t, gradient - 1, PLUMB_BY_LIKENESS);
+    }
+    map_free(&names[TARGET]);
+    map_free(&names[GOLDEN]);
+    return done;
+}
+
+/* What is left on both sides. */
+static bool list_both(struct matcher *matcher, struct arguments sides[2])
+{
     struct map calls = {0};
+    sides[TARGET] = sides[GOLDEN] = (struct arguments){0};
     bool done = map_calls(matcher, &calls) &&
                 list_arguments(matcher, TARGET, &calls, &sides[TARGET]) &&
                 list_arguments(matcher, GOLDEN, &calls, &sides[GOLDEN]);
     map_free(&calls);
+    return done;
+}
+
+/* Gradients wait until arguments are paired. */
+static void pair_all(struct matcher *matcher, const struct arguments sides[2], bool gradients)
+{
     size_t t = 0, g = 0;
-    while (done && t < sides[TARGET].count && g < sides[GOLDEN].count) {
+    while (t < sides[TARGET].count && g < sides[GOLDEN].count) {
         const struct argument *target = &sides[TARGET].items[t], *golden = &sides[GOLDEN].items[g];
         size_t targets = end_of(&sides[TARGET], t) - t, goldens = end_of(&sides[GOLDEN], g) - g;
         int order = strcmp(target->key, golden->key);
-        if (order == 0) {
+        if (order == 0 && (strstr(target->key, "|backward_output|") != NULL) == gradients) {
             pair_some(matcher, target, targets, golden, goldens, true);
             pair_some(matcher, target, targets, golden, goldens, false);
         }
         t += order <= 0 ? targets : 0;
         g += order >= 0 ? goldens : 0;
     }
-    return done;
+}
+
+bool match_keywords(struct matcher *matcher)
+{
+    struct arguments sides[2];
+    if (!list_both(matcher, sides))
+        return false;
+    if (!sides[TARGET].count || !sides[GOLDEN].count)
+        return true;
+    pair_all(matcher, sides, false);
+    if (!follow_arguments(matcher, &sides[TARGET]) || !list_both(matcher, sides))
+        return false;
+    pair_all(matcher, sides, true);
+    return true;
 }

@@ -434,6 +434,15 @@ static void keywords(void **state)
           "0=0l 1=1l 2=3l 3=2l");
     check(AUTO, ITEMS(N("a.L.0.forward_input.0"), S("a.L.0.forward_input.mask", 4)),
           ITEMS(N("a.L.0.forward_input.0"), S("a.L.0.forward_input.1", 4)), "0=0n 1=1l");
+    /* Gradients come in any order, and go with their arguments. */
+    check(AUTO,
+          ITEMS(N("a.L.0.forward_input.q"), N("a.L.0.forward_input.k"),
+                N("a.L.0.backward_output.k"), N("a.L.0.backward_output.q")),
+          ITEMS(N("a.L.0.forward_input.0"), N("a.L.0.forward_input.1"),
+                N("a.L.0.backward_output.0"), N("a.L.0.backward_output.1")),
+          "0=0l 1=1l 2=3l 3=2l");
+    check(AUTO, ITEMS(N("a.L.0.backward_output.x"), N("z")),
+          ITEMS(N("a.L.0.backward_output.0"), N("z")), "0=0l 1=1n");
     /* Other shapes, not as many, two names, two numbers: not the same. */
     check(AUTO, ITEMS(S("a.L.0.forward_input.x", 3), N("z")),
           ITEMS(S("a.L.0.forward_input.0", 4), N("z")), "1=1n t0~0 g0~0");
