@@ -29,6 +29,13 @@ class small(nn.Linear):  # noqa: N801
     pass
 
 
+class Mix(nn.Module):
+    """Takes two tensors of one shape."""
+
+    def forward(self, left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
+        return left - 2 * right
+
+
 class Model(nn.Module):
     """Two layers that are called again and again, and a head."""
 
@@ -37,11 +44,12 @@ class Model(nn.Module):
         super().__init__()
         torch.manual_seed(0)
         self.a, self.b, self.lm_head = nn.Linear(4, 4), kind(4, 4), head(4, 4)
-        self.by_name, self.fault = by_name, fault
+        self.by_name, self.fault, self.mix = by_name, fault, Mix()
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         for i in range(4):
             x = self.a(input=x) if self.by_name else self.a(x)
+            x = self.mix(right=x, left=x + 1) if self.by_name else self.mix(x + 1, x)
             x = self.b(torch.tanh(x) + (1.0 if i == self.fault else 0.0))
         return self.lm_head(x)
 

@@ -8,6 +8,7 @@ that copies, replicas and pickles of a model stay what they are. Whatever goes w
 
 import contextlib
 import functools
+import inspect
 import os
 import sys
 import threading
@@ -65,6 +66,16 @@ def tensors_in(value: Any, place: str, found: List[Tuple[str, Tensor]],
     elif depth and not isinstance(value, (str, bytes, int, float, type(None))):
         for name, item in children(value):
             tensors_in(item, f"{place}.{name}", found, depth - 1)
+
+
+def in_order(module: torch.nn.Module, kwargs: Dict[str, Any]) -> Dict[str, Any]:
+    """Named arguments as the module lists them, however the caller did: whoever compares them with
+    arguments by position has nothing but their order."""
+    try:
+        names = {name: i for i, name in enumerate(inspect.signature(module.forward).parameters)}
+    except (TypeError, ValueError):
+        return kwargs
+    return dict(sorted(kwargs.items(), key=lambda item: names.get(item[0], len(names))))
 
 
 def arguments_in(args: Sequence[Any], kwargs: Dict[str, Any]) -> List[Tuple[str, Tensor]]:
@@ -418,6 +429,8 @@ class Recorder:
             if self.config.extra_info:
                 call.stack = stack_of()
             self._note_objects(call, (*args, *kwargs.values()))
+            if module is not None and len(kwargs) > 1:
+                kwargs = in_order(module, kwargs)
             found = arguments_in(args, kwargs)
             call.inputs = [place for place, _ in found]
             self.sink.arguments(call, args, kwargs)
