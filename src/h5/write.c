@@ -24,6 +24,8 @@ struct target {
     bool kept;         /* the file has its name: it must be whole whatever happens */
     off_t reserved;    /* up to where the disk has room for it */
     off_t whole;       /* its size when it last was */
+    hid_t step_group;  /* of a step that the root does not lead to yet; or -1 */
+    int64_t step;      /* which */
     unsigned unsynced; /* tensors since then */
     struct outcome *outcome;
 };
@@ -82,28 +84,52 @@ static bool usable_component(const char *name)
     return *name && strcmp(name, ".") != 0;
 }
 
+/* Writes what is new while nothing of the old leads there, and only then lets the root lead to it:
+ * the few bytes of that are all that could be cut in half. */
+static bool link_step(struct target *target)
+{
+    char name[32];
+    if (target->step_group < 0)
+        return true;
+    snprintf(name, sizeof name, "%lld", (long long)target->step);
+    bool good = (!target->kept || H5Fflush(target->file, H5F_SCOPE_GLOBAL) >= 0) &&
+                H5Olink(target->step_group, target->file, name, H5P_DEFAULT, H5P_DEFAULT) >= 0;
+    good = H5Gclose(target->step_group) >= 0 && good;
+    target->step_group = -1;
+    return good;
+}
+
+/* The group of a step; a new one is linked when the next comes, or the file is closed. */
+static hid_t enter_step(struct target *target, int64_t step)
+{
+    char name[32];
+    if (target->step_group >= 0 && target->step != step && !link_step(target))
+        return -1;
+    snprintf(name, sizeof name, "%lld", (long long)step);
+    if (target->step_group < 0 && H5Lexists(target->file, name, H5P_DEFAULT) > 0)
+        return H5Gopen2(target->file, name, H5P_DEFAULT);
+    if (target->step_group < 0) {
+        target->step = step;
+        target->step_group = H5Gcreate_anon(target->file, target->ordered, H5P_DEFAULT);
+    }
+    if (target->step_group >= 0)
+        H5Iinc_ref(target->step_group); /* the caller closes it too */
+    return target->step_group;
+}
+
 /* Opens the group that is to hold the tensor and leaves the last component of its name in *leaf. */
 static hid_t enter_path(struct target *target, struct incoming *tensor, char **leaf)
 {
-    char step[32];
-    hid_t group = H5Gopen2(target->file, "/", H5P_DEFAULT);
-    char *name = tensor->head.step >= 0 ? step : tensor->name;
-    if (tensor->head.step >= 0)
-        snprintf(step, sizeof step, "%lld", (long long)tensor->head.step);
-    for (;;) {
-        char *slash = name == step ? NULL : strchr(name, '/');
-        if (name != step && !slash)
-            break;
-        if (slash)
-            *slash = '\0';
+    hid_t group = tensor->head.step >= 0 ? enter_step(target, tensor->head.step)
+                                         : H5Gopen2(target->file, "/", H5P_DEFAULT);
+    char *name = tensor->name, *slash;
+    while (group >= 0 && (slash = strchr(name, '/'))) {
+        *slash = '\0';
         hid_t inner = usable_component(name) ? enter_group(target, group, name) : -1;
+        *slash = '/';
         H5Gclose(group);
-        if (slash)
-            *slash = '/';
-        if (inner < 0)
-            return -1;
         group = inner;
-        name = slash ? slash + 1 : tensor->name;
+        name = slash + 1;
     }
     *leaf = name;
     return group;
@@ -261,7 +287,7 @@ static bool close_whole(struct target *target)
         return fail(target->outcome, H5_EXIT_IO, "cannot finish the file: %s%s", strerror(error),
                     left);
     }
-    if (H5Fclose(target->file) < 0)
+    if (!link_step(target) || H5Fclose(target->file) < 0)
         return fail_hdf5(target->outcome, H5_EXIT_IO, "cannot finish the file");
     target->file = -1;
     return true;
@@ -367,7 +393,7 @@ static void ignore_signals(void)
 
 bool write_file(const struct write_request *request, struct outcome *outcome)
 {
-    struct target target = {.request = request, .file = -1, .outcome = outcome};
+    struct target target = {.request = request, .file = -1, .step_group = -1, .outcome = outcome};
     ignore_signals();
     watch_parent();
     bool good = create_file(&target) && receive_all(&target);

@@ -160,8 +160,12 @@ static void synced_files_are_whole(void **state)
     sync_or_fail(writer);
     assert_int_equal(count_of_records(), 0);
     add(writer, "only", -1, &tensor);
+    add(writer, "a/b/nested", 3, &tensor);
+    add(writer, "a/b/other", 3, &tensor);
+    add(writer, "next", 4, &tensor);
+    add(writer, "a/again", 3, &tensor);
     finish(writer);
-    assert_int_equal(count_of_records(), 1);
+    assert_int_equal(count_of_records(), 5);
 }
 
 static void round_trip_of_shapes(void **state)

@@ -74,7 +74,7 @@ class Case(unittest.TestCase):
         while True:
             try:
                 found = self.steps()
-            except OSError:  # just being closed
+            except (OSError, RuntimeError, KeyError):  # just being closed
                 found = {}
             if len(found.get(step, [])) >= count or time.monotonic() > end:
                 return found
