@@ -172,13 +172,15 @@ static double golden_size(const struct evidence *evidence, bool finite)
     return 0;
 }
 
-/* A mean near zero is what is left of large numbers that cancel: their size says what a difference
- * is worth. It is never below the size of the mean itself. */
-static void judge_mean(const struct evidence *evidence, bool finite, struct difference *difference,
-                       const char **relative_to)
+/* A mean that is small beside the values is what is left when they cancel: their size says what a
+ * difference is worth. */
+static void judge_mean(const struct evidence *evidence, bool finite, double mean,
+                       struct difference *difference, const char **relative_to)
 {
+    const double small = 0.1;
     double size = golden_size(evidence, finite);
-    if (!(size > 0) || !isfinite(difference->absolute) || difference->kind != DIFFERENCE_NUMBER)
+    if (!(fabs(mean) < small * size) || !isfinite(difference->absolute) ||
+        difference->kind != DIFFERENCE_NUMBER)
         return;
     double relative = fabs(difference->absolute) / size;
     if (!(relative < difference->relative))
@@ -209,7 +211,7 @@ static void look_at(struct finding *finding, const struct evidence *evidence, in
         difference = difference_of(&t, &g);
     }
     if (which == PLUMB_STATISTIC_MEAN)
-        judge_mean(evidence, finite, &difference, &relative_to);
+        judge_mean(evidence, finite, g.number, &difference, &relative_to);
     if (!finding->compared++ || worse(difference.relative, finding->relative)) {
         finding->what = names[which];
         finding->worst[0] = t;

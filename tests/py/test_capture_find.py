@@ -68,11 +68,13 @@ class FindTest(CaptureTest):
                         golden = self.record(dtype, task=task, level=level)
                         target = self.record(dtype, scaled, task=task, level=level)
                         row = self.first_failure(target, golden)
+                        # Statistics of bfloat16 may show it where the values stop cancelling.
+                        late = task == "statistics" and dtype == torch.bfloat16
                         if level == "L1":
-                            self.assertTrue(row.startswith("Functional.linear.6.forward"), row)
+                            self.assertRegex(row, r"^Functional\.(linear\.6|%s)\.forward" % ("gelu.1" if late else ""))
                         else:
-                            self.assertTrue(self.module_of(row).startswith("Module.blocks.1.mlp.fc.Linear.forward"),
-                                            row)
+                            self.assertRegex(self.module_of(row), r"^Module\.blocks\.1\.mlp\.(fc\.Linear|%s)\.forward" %
+                                             ("act.GELU" if late else ""))
 
     def test_a_wrong_activation(self) -> None:
         for task in ("statistics", "tensor"):

@@ -70,7 +70,7 @@ class Room(Folder):
         path = self.dump({})
         done = check(path, "-o", path)
         self.assertEqual((done.returncode, done.stdout), (2, ""))
-        self.assertIn("Not a directory", done.stderr)
+        self.assertIn("is not a folder", done.stderr)
 
     def resume_after(self, out: Path, done: "subprocess.CompletedProcess[str]", word: str,
                      path: Path) -> None:
