@@ -250,9 +250,9 @@ static inline struct plumb_arg calls_usual(struct calls *calls, const struct cal
 
 enum { CALLS_MEMORY = 8 << 20 };
 
-/* Runs the call of an operator with one argument for each parameter: positional ones up to the first
- * that is left out (kind other without text), the rest by name. Whatever comes of it, it comes back
- * as a result or as an error that says something. */
+/* Runs the call of an operator with one argument for each parameter: positional ones up to the
+ * first that is left out (kind other without text), the rest by name. Whatever comes of it, it
+ * comes back as a result or as an error that says something. */
 static inline void calls_run(const struct plumb_op *op, const struct calls_param *params,
                              const struct plumb_arg *given, size_t count, bool backward)
 {
@@ -297,8 +297,8 @@ static inline void calls_run(const struct plumb_op *op, const struct calls_param
     }
 }
 
-/* A call made of bytes: two choose the operator, one the signature, one the usual arguments, then two
- * for each parameter an argument, where 0 stands for the usual one. */
+/* A call made of bytes: two choose the operator, one the signature, one the usual arguments,
+ * then two for each parameter an argument, where 0 stands for the usual one. */
 static inline void calls_from_bytes(struct calls *calls, const uint8_t *bytes, size_t size)
 {
     static size_t n_ops;

@@ -182,9 +182,10 @@ struct plumb_replay {
     void *memory;
 };
 
-/* Runs a saved failure again: path is its folder or the dump.json in it. The reference is plumb's
- * float64 operator or, where it has none or something else than the outputs was judged, what was
- * saved as reference. device names what runs the call now ("cpu"). out is always safe to destroy. */
+/* Runs a saved failure again: path is its folder or the dump.json in it. The reference is
+ * plumb's float64 operator or, where it has none or something else than the outputs was judged,
+ * what was saved as reference. device names what runs the call now ("cpu"). out is always safe
+ * to destroy. */
 enum plumb_code plumb_replay_run(const char *path, const char *device, size_t worst,
                                  struct plumb_replay *out, struct plumb_error *err);
 void plumb_replay_destroy(struct plumb_replay *replay);

@@ -67,7 +67,7 @@ struct plumb_call {
                                                 an output has none. No grads: forward only */
     size_t n_grads;
     const struct plumb_draws *draws; /* NULL: from a fixed seed */
-    size_t memory; /* what it may take, in bytes; 0: three quarters of what this process may */
+    size_t memory;     /* what it may take, in bytes; 0: three quarters of what this process may */
     bool origin_rules; /* where the benchmark functions of msProbe depart from what the fused
                           operators document (attention's scale and bands, an epsilon): as those */
 };
@@ -86,7 +86,7 @@ struct plumb_result {
     size_t n_grads, n_arg_grads; /* the first n_arg_grads belong to args */
     void *memory;                /* owns all of it */
     struct plumb_arg *written; /* as grads: tensors that the call changed and does not return, such
-                                    as running statistics, as it left them; NULL when there are none */
+                                  as running statistics; NULL when there are none */
     const char *note;          /* what is to be known of how it was computed, or NULL */
 };
 

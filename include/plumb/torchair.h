@@ -32,8 +32,8 @@ struct plumb_torchair_part {
     int64_t rank;  /* -1: the dump does not know ranks */
     int64_t graph; /* its id; -1: the rank has only one graph */
     struct plumb_comparison comparison;
-    /* Rows without a counterpart, which neither pass nor fail: nodes that the compiler folded or put
-     * in, arguments that are no tensors. comparison.unmatched counts what should be there. */
+    /* Rows without a counterpart, which neither pass nor fail: nodes that the compiler folded or
+     * put in, arguments that are no tensors. comparison.unmatched counts what should be there. */
     size_t alone;
 };
 
@@ -48,10 +48,10 @@ bool plumb_torchair_recognise(const char *path);
 /* True when path is a folder that looks like an FX dump, and holds no graph text. */
 bool plumb_torchair_recognise_fx(const char *path);
 
-/* Compares two dumps: a GE dump with an FX dump or another GE dump, or two FX dumps by the names of
- * their nodes. An FX dump as the target of a GE dump is refused with the advice to swap them. Damage to single files and lines is rows, or a note
- * in the closing lines; the call fails only when there is nothing to compare. Free the result with
- * plumb_torchair_free. */
+/* Compares two dumps: a GE dump with an FX dump or another GE dump, or two FX dumps by the names
+ * of their nodes. An FX dump as the target of a GE dump is refused with the advice to swap them.
+ * Damage to single files and lines is rows, or a note in the closing lines; the call fails only
+ * when there is nothing to compare. Free the result with plumb_torchair_free. */
 enum plumb_code plumb_torchair_compare(struct plumb_torchair *out, const char *target,
                                        const char *golden,
                                        const struct plumb_torchair_options *options,

@@ -25,9 +25,10 @@ struct plumb_unittest_result {
 };
 
 /* Reads a dump.json of operators ("00004-aten") and writes a folder: a pytest module an
- * operator, a test a call, and conftest.py. What an earlier call left there goes away; a folder with
- * anything else that pytest would run is refused. Nothing in the dump can become code: names are cleaned, texts are quoted, and of types only
- * known ones are made again. Free with plumb_unittest_free, after a failure too. */
+ * operator, a test a call, and conftest.py. What an earlier call left there goes away; a folder
+ * with anything else that pytest would run is refused. Nothing in the dump can become code:
+ * names are cleaned, texts are quoted, and of types only known ones are made again. Free with
+ * plumb_unittest_free, after a failure too. */
 enum plumb_code plumb_unittest_write(struct plumb_unittest_result *out, const char *dump,
                                      const struct plumb_unittest_options *options,
                                      struct plumb_error *err);

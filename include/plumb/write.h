@@ -8,8 +8,8 @@
 extern "C" {
 #endif
 
-/* Writes one .npy file (version 1.0 unless the header needs more), replacing any of that name. Types
- * numpy lacks are refused with PLUMB_E_UNSUPPORTED. */
+/* Writes one .npy file (version 1.0 unless the header needs more), replacing any of that name.
+ * Types numpy lacks are refused with PLUMB_E_UNSUPPORTED. */
 enum plumb_code plumb_npy_write(const char *path, const struct plumb_tensor *tensor,
                                 struct plumb_error *err);
 
@@ -43,8 +43,8 @@ enum plumb_code plumb_writer_open(struct plumb_writer **writer, const char *path
 enum plumb_code plumb_writer_add(struct plumb_writer *writer, const char *name, int64_t step,
                                  const struct plumb_tensor *tensor, struct plumb_error *err);
 
-/* Says of the tensors that are added from now on which call of their module they are of, from 0; -1:
- * nothing. HDF5 keeps it as the attribute path_call; comparisons pair calls by it. */
+/* Says of the tensors that are added from now on which call of their module they are of, from 0;
+ * -1: nothing. HDF5 keeps it as the attribute path_call; comparisons pair calls by it. */
 void plumb_writer_call(struct plumb_writer *writer, int64_t call);
 
 /* Puts all tensors so far into a whole file under its name and goes on. From here on an HDF5 file

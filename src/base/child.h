@@ -11,7 +11,7 @@ struct child {
     bool search;
     bool own_group;               /* the Ctrl-C of a terminal does not reach it */
     const char *const *arguments; /* file first, NULL last */
-    char *const *environment; /* NULL: ours */
+    char *const *environment;     /* NULL: ours */
     const int *given; /* its descriptors 0, 1, ...; -1: /dev/null. None of them below n_given */
     int n_given;
 };

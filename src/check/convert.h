@@ -16,10 +16,10 @@ enum plumb_code convert_raise(const struct plumb_call *from, struct arena *arena
 enum plumb_code convert_raise_tensor(const struct plumb_tensor *from, struct arena *arena,
                                      const struct plumb_tensor **out, struct plumb_error *err);
 
-/* What autocast did when the call was recorded: a matrix product, convolution or the like of float32
- * tensors whose result was float16 or bfloat16 ("torch.bfloat16") ran in that type. With `mixed`
- * also where only some of the operands were float32, and operators that autocast runs in float32 get
- * that when it was the type of the result. Leaves other calls alone. */
+/* What autocast did when the call was recorded: a matrix product, convolution or the like of
+ * float32 tensors whose result was float16 or bfloat16 ("torch.bfloat16") ran in that type. With
+ * `mixed` also where only some of the operands were float32, and operators that autocast runs in
+ * float32 get that when it was the type of the result. Leaves other calls alone. */
 enum plumb_code convert_autocast(struct plumb_call *call, const char *recorded_output, bool mixed,
                                  struct arena *arena, struct plumb_error *err);
 

@@ -1,6 +1,6 @@
 #define _GNU_SOURCE
-#include "base/folder.h"
 #include "cli/diff_analyze.h"
+#include "base/folder.h"
 
 #include "cli/cli.h"
 #include "cli/notes.h"

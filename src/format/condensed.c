@@ -135,7 +135,8 @@ static enum plumb_code read_shape(struct reader *r, struct fields *fields, struc
     return fields->has_shape ? PLUMB_OK : odd(r, "shape", err);
 }
 
-/* Sums are below 1 but for the rounding of the largest, and exponents what float64 can add up to. */
+/* Sums are below 1 but for the rounding of the largest, and exponents what float64 can add up
+ * to. */
 static bool take_sums(struct reader *r, struct plumb_sketch *sketch)
 {
     enum { MAX_EXPONENT = 1100 };

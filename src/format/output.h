@@ -24,7 +24,8 @@ enum plumb_code output_tensor(struct output *out, const struct plumb_tensor *ten
 /* Appends all that was written to from. */
 enum plumb_code output_copy(struct output *out, const struct output *from, struct plumb_error *err);
 
-/* Closes the file, with sync not before its bytes are on the disk; it still has its temporary name. */
+/* Closes the file, with sync not before its bytes are on the disk; it still has its temporary
+ * name. */
 enum plumb_code output_end(struct output *out, bool sync, struct plumb_error *err);
 
 /* Ends it and gives it its name, replacing any file of that name unless out->fresh. Releases out in

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The number in "rank1/...", or in "2/..." with no word; moves *name behind it. -1 when the name does
- * not begin so. */
+/* The number in "rank1/...", or in "2/..." with no word; moves *name behind it. -1 when the name
+ * does not begin so. */
 static int64_t take_number(const char **name, const char *word)
 {
     size_t length = strlen(word);

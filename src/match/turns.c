@@ -216,8 +216,8 @@ static bool number_turns(struct matcher *matcher, struct turns *turns)
     return true;
 }
 
-/* The classes whose numbers stand for calls of different paths on the two sides, and so say nothing.
- * False when out of memory. */
+/* The classes whose numbers stand for calls of different paths on the two sides, and so say
+ * nothing. False when out of memory. */
 static bool find_shifted(const struct turns sides[2], struct map *shifted)
 {
     const struct map *calls = &sides[TARGET].by_call;

@@ -1,5 +1,6 @@
-/* What is kept of a tensor in place of its values: statistics, checksums and a sketch, from
- * one pass, mergeable. The statistics of complex numbers are those of their sizes, as captures have it. */
+/* What is kept of a tensor in place of its values: statistics, checksums and a sketch, from one
+ * pass, mergeable. The statistics of complex numbers are those of their sizes, as captures have
+ * it. */
 #ifndef METRIC_KEPT_H
 #define METRIC_KEPT_H
 

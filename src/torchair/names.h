@@ -41,7 +41,8 @@ bool graph_name_parse(const char *name, int64_t rank, uint64_t *id);
 /* The rank that such a name says, or -1. */
 int64_t rank_of_graph(const char *name);
 
-/* Are two names the same to those who write files? They put '_' where '.', '/', '\\' and ' ' are. */
+/* Are two names the same to those who write files? They put '_' where '.', '/', '\\' and ' '
+ * are. */
 bool ge_name_same(const char *a, const char *b);
 void ge_name_spell(char *name); /* as they do */
 

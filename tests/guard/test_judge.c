@@ -1,5 +1,5 @@
-/* The online check in C: what is judged in place of outputs, what rounding explains, and accounts of
- * forked processes. */
+/* The online check in C: what is judged in place of outputs, what rounding explains, and
+ * accounts of forked processes. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>

@@ -379,7 +379,8 @@ static void turns(void **state)
           ITEMS(N("a.L.0.forward_output.0"), N("a.L.2.forward_output.0"),
                 N("a.L.4.forward_output.0")),
           "0=0l 1=1l 2=2l");
-    /* What was recorded counts, also where calls are missing or a class begins with a small letter. */
+    /* What was recorded counts, also where calls are missing or a class begins with a small
+     * letter. */
     check(AUTO, ITEMS(C("a.L.1.forward_output.0", 2), C("a.L.2.forward_output.0", 3)),
           ITEMS(C("a.L.0.forward_output.0", 1), C("a.L.2.forward_output.0", 2),
                 C("a.L.4.forward_output.0", 3)),

@@ -1,6 +1,7 @@
-/* Every operator, every parameter, every kind and type of argument: nothing but a result or an error
- * may come of it. The sanitizer build of `make test` looks at every access on the way. Each operator
- * has a process of its own, so that one that dies is named and the others still run. */
+/* Every operator, every parameter, every kind and type of argument: nothing but a result or an
+ * error may come of it. The sanitizer build of `make test` looks at every access on the way.
+ * Each operator has a process of its own, so that one that dies is named and the others still
+ * run. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,7 +18,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Types and shapes of the other arguments: an operator that refuses one set of them takes another. */
+/* Types and shapes of the other arguments: an operator that refuses one set of them takes
+ * another. */
 static const struct {
     enum plumb_dtype dtype;
     unsigned shape;

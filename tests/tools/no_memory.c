@@ -1,5 +1,5 @@
-// For LD_PRELOAD: allocation number PLUMB_TEST_FAIL fails, counted from 0; with PLUMB_TEST_FROM set,
-// all from there on. With PLUMB_TEST_COUNT their number ends up in the file of that name.
+/* For LD_PRELOAD: allocation number PLUMB_TEST_FAIL fails, counted from 0; with PLUMB_TEST_FROM
+ * set, all from there on. With PLUMB_TEST_COUNT their number ends up in the file of that name. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
