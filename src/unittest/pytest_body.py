@@ -54,6 +54,17 @@ def best_device() -> str:
     return "cpu"
 
 
+def harmless(cell: Any) -> Any:
+    """A text that a spreadsheet would take for a formula gets an apostrophe before it."""
+    if not isinstance(cell, str) or cell[:1] not in tuple("=+-@\t\r"):
+        return cell
+    try:
+        float(cell)
+        return cell
+    except ValueError:
+        return "'" + cell
+
+
 class Session:
     """What all tests share."""
 
@@ -69,6 +80,7 @@ class Session:
         self.rows = 0
         self.missing = 0
         self.folders: List[str] = []  # of the processes whose tests run
+        self.calls: Dict[str, Any] = {}  # what their tests get, by the folder of the tests
         self.replaced: Optional[bool] = None  # kernels of the CPU, when that was looked at
         self.clean = CleanProcess()
         if self.path and not hasattr(config, "workerinput"):  # workers of xdist only add rows
@@ -81,7 +93,7 @@ class Session:
     def write(self, row: Sequence[Any], inputs: str = "") -> None:
         """A row is on the disk before the next test begins."""
         self.rows += 1
-        row = [*row, self.seed, inputs]
+        row = [harmless(cell) for cell in [*row, self.seed, inputs]]
         if self.path:
             with open(self.path, "a", newline="", encoding="utf-8") as stream:
                 csv.writer(stream).writerow(row)
@@ -95,6 +107,7 @@ def pytest_configure(config: Any) -> None:
         if getattr(config.option, "importmode", None) == "prepend":
             config.option.importmode = "importlib"
     config.recorded_operators.folders.append(FOLDER)
+    config.recorded_operators.calls[os.path.dirname(os.path.realpath(__file__))] = Call
 
 
 def pytest_unconfigure(config: Any) -> None:
@@ -698,4 +711,6 @@ class Call:
 
 @pytest.fixture
 def aten(request: Any) -> Call:
-    return Call(request.config.recorded_operators)
+    """Of the folder that the test is in, whichever conftest.py pytest takes the fixture from."""
+    session = request.config.recorded_operators
+    return session.calls[os.path.dirname(os.path.realpath(str(request.node.fspath)))](session)

@@ -121,7 +121,7 @@ class Case(unittest.TestCase):
     def jprof(self, *words: str) -> str:
         return self.run_in(os.path.join(BUILD, "plumb"), "jprof", *words, "proc_1/dump.json")
 
-    def pytest(self, out: str, *words: str, wanted: int = 0) -> str:
+    def pytest(self, out: str, *words: str, wanted: Optional[int] = 0) -> str:
         """Without plumb and numpy in reach, as on another machine."""
         return self.run_in(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-W",
                            "ignore",
@@ -332,6 +332,15 @@ class Hostile(Case):
         with zipfile.ZipFile(os.path.join(folder, name), "w") as archive:
             archive.writestr("archive/data.pkl", words)
             archive.writestr("archive/data/0", data)
+
+    def test_no_formulas(self) -> None:
+        """A spreadsheet runs what begins like one."""
+        self.write({"=1+1": {"op": "=HYPERLINK(1)", "input_args": [{"type": "int", "value": 1}]}})
+        self.jprof()
+        self.pytest("a.csv", wanted=None)
+        text = self.read("a.csv")
+        self.assertIn("'=HYPERLINK(1)", text)
+        self.assertNotRegex(text, r"(^|,)[=+@]")
 
     def test_folders_above_run_nothing(self) -> None:
         """A dump's folder may come with settings for pytest and code that it would load."""

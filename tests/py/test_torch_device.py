@@ -72,7 +72,7 @@ class Values(Folder):
             self.assertEqual((done.returncode, done.stderr), (0, ""))
             with open(out) as file:
                 rows.append(list(csv.reader(file)))
-        self.assertEqual(len(rows[0]), 1 + 2 * 8)
+        self.assertEqual(len(rows[0]), 1 + 2 * 9)
         place = rows[0][0].index("Golden L2norm")
         for ours, theirs in zip(rows[0][1:], rows[1][1:]):
             self.assertEqual(ours[:5], theirs[:5])
