@@ -163,7 +163,7 @@ bool standard_adds_gradients(const char *api)
 
 bool standard_chooses(const struct standard_set *set, const char *api)
 {
-    static const char *const apis[] = {"max_pool3d", "maximum", "minimum", "sort", "topk", NULL};
+    static const char *const apis[] = {"max_pool3d", "sort", "topk", NULL};
     return set->base == RULES_DOCUMENTED && on_list(apis, api);
 }
 

@@ -124,6 +124,7 @@ static const struct fault faults[] = {
     {"sign of zero", fault_zero_sign, "Functional.relu.0", FORWARD, true},
     {"sign of zero", fault_zero_sign, "Torch.triu.0", FORWARD, true},
     {"sign of zero", fault_zero_sign, "Torch.neg.0", FORWARD, true},
+    {"sign of zero", fault_zero_sign, "Torch.maximum.0", FORWARD, true},
     {"wrong axis", fault_wrong_axis, "Functional.softmax.0", FORWARD, false},
     {"wrong axis", fault_wrong_axis, "Functional.softmax.0", BACKWARD, false},
 };
