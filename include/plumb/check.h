@@ -37,12 +37,16 @@ struct plumb_check_options {
     struct plumb_device *stand_in; /* runs such calls in place of devices that are plumb's own, with
                                       the user's operators; NULL: fallback, there are none */
     unsigned threads;              /* 0: all processors */
+    uint64_t memory; /* bytes that the calls may take, all threads together; 0: three quarters of
+                        what the machine, or the container, has. A call that needs more than its
+                        thread's part runs alone; one that needs more than all is skipped */
 
     /* Optional: called once an API, never by two threads at once. Returning false stops the check
      * after what is written; it can be resumed. */
     bool (*progress)(void *context, const struct plumb_check_progress *progress);
 
-    /* Optional: told, before anything is run, what is no error and may be a mistake. */
+    /* Optional: told, before anything is run, what is no error and may be a mistake, and which call
+     * is skipped because the run to be resumed was killed by it. */
     void (*note)(void *context, const char *text);
     void *context; /* of both */
 };
@@ -58,11 +62,12 @@ enum plumb_check_status {
 struct plumb_check_summary {
     uint64_t apis[PLUMB_CHECK_STATUSES]; /* by the worse of forward and backward; skip: not run;
                                             those of an earlier run included */
-    uint64_t resumed;                    /* APIs that an earlier run had finished */
-    uint64_t repeated;                   /* left out by the filter */
-    bool stopped;                        /* by the progress function */
-    char result[4096], details[4096];    /* paths of the two tables; empty when there are none */
-    char error_data[4096];               /* folder of saved data; empty when nothing was saved */
+    uint64_t no_backward; /* of those that ran: a backward was recorded and could not be checked */
+    uint64_t resumed;     /* APIs that an earlier run had finished */
+    uint64_t repeated;    /* left out by the filter */
+    bool stopped;         /* by the progress function */
+    char result[4096], details[4096]; /* paths of the two tables; empty when there are none */
+    char error_data[4096];            /* folder of saved data; empty when nothing was saved */
 };
 
 /* Runs the check. Rows stand in the tables in the order of the dump, whatever the number of

@@ -417,8 +417,7 @@ class Worker:
         modules = [self.imported(name) for name in setup["imports"]]
         self.device = self.opened(setup["device"], setup["jit"])
         self.names = Names(self.device, modules)
-        if self.device.type == "cpu":
-            limit_memory(setup["memory"])
+        self.own_memory = data_bytes()
         # Accelerators are reached through files.
         sandbox = load_file(Path(__file__).with_name("worker_sandbox.py"), "worker_sandbox")
         sandbox.enter(SCRATCH, ["/dev/null" if self.device.type == "cpu" else "/dev"])
@@ -474,6 +473,8 @@ class Worker:
     # ---- Results ----
 
     def run(self, request: Dict[str, Any]) -> Dict[str, Any]:
+        if self.device.type == "cpu":
+            limit_memory(self.own_memory + request["memory"])
         self.memory.reach(request["free"])
         call = Call(self.memory, self.device, request)
         function = self.names.find(request["prefix"], request["name"])
@@ -560,6 +561,15 @@ class Worker:
 
 
 # -- Starting ----------------------------------------------------------------------------------
+
+
+def data_bytes() -> int:
+    """What this process has for itself already, as RLIMIT_DATA counts it."""
+    with contextlib.suppress(OSError, ValueError):
+        for line in Path("/proc/self/status").read_text(encoding="ascii").splitlines():
+            if line.startswith("VmData:"):
+                return int(line.split()[1]) * 1024
+    return 4 << 30
 
 
 def limit_memory(size: int) -> None:

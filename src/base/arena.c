@@ -28,6 +28,7 @@ void *arena_alloc(struct arena *arena, size_t size)
         if (!fresh)
             return NULL;
         fresh->capacity = capacity;
+        arena->bytes += capacity;
         /* A large block gets a chunk of its own, behind the one that still has room. */
         if (chunk && capacity == size) {
             fresh->next = chunk->next;
@@ -91,6 +92,7 @@ void arena_keep(struct arena *arena, const void *const *used, size_t n)
         struct arena_chunk *chunk = *link;
         if (chunk->capacity > CHUNK_BYTES && !is_used(chunk, used, n)) {
             *link = chunk->next;
+            arena->bytes -= chunk->capacity;
             free(chunk);
         } else {
             link = &chunk->next;
@@ -106,5 +108,5 @@ void arena_free(struct arena *arena)
         free(chunk);
         chunk = next;
     }
-    arena->chunks = NULL;
+    *arena = (struct arena){0};
 }

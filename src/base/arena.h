@@ -8,6 +8,7 @@ struct arena_chunk;
 
 struct arena {
     struct arena_chunk *chunks; /* newest first */
+    size_t bytes;               /* that they take */
 };
 
 /* size bytes, zeroed, aligned for any type; NULL when out of memory. size 0 gives a valid

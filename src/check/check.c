@@ -4,6 +4,7 @@
 #include "plumb/check.h"
 
 #include "base/folder.h"
+#include "base/memory.h"
 #include "base/pool.h"
 #include "check/error_data.h"
 #include "check/filter.h"
@@ -23,10 +24,14 @@
 /* A call that is finished, or on its way; its texts live until they are written. */
 struct slot {
     size_t call; /* in the dump */
+    bool killed; /* an earlier run by it, which is not to happen again */
     bool ready;
     struct arena arena;
     struct journal_entry entry;
 };
+
+static const char killed_why[] =
+    "an earlier run was killed for lack of memory while it ran this call";
 
 /* How far calls may run ahead of one that takes long: their rows wait in memory. */
 enum { MAX_AHEAD = 256 };
@@ -41,13 +46,18 @@ struct run {
     struct work_shared shared;
     struct mt19937 mt;
     struct journal journal;
+    struct running running;
     char error_data[4096];
+    uint64_t memory; /* bytes, for all threads together */
+    unsigned threads;
 
     struct slot *slots; /* what is to be done, in order */
     size_t n_slots, written;
 
     pthread_mutex_t lock; /* of all below, and of the journal */
-    pthread_cond_t moved; /* written or end is another */
+    pthread_cond_t moved; /* something below, or written, is another */
+    unsigned busy;        /* threads that run a call */
+    bool alone;           /* one call runs, or waits for the others, with all of the memory */
     size_t end;           /* slots from here on are left: the run failed there, or was stopped */
     enum plumb_code code;
     struct plumb_error err;
@@ -73,6 +83,14 @@ static enum plumb_check_status worse(enum check_status forward, enum check_statu
     if (forward == STATUS_WARNING || backward == STATUS_WARNING)
         return PLUMB_CHECK_WARNING;
     return PLUMB_CHECK_PASS;
+}
+
+static void count_api(struct plumb_check_summary *summary, enum check_status forward,
+                      enum check_status backward, uint64_t n)
+{
+    summary->apis[worse(forward, backward)] += n;
+    if (forward != STATUS_SKIP && backward == STATUS_SKIP)
+        summary->no_backward += n;
 }
 
 static void tell_progress(struct run *run, const struct journal_entry *entry)
@@ -102,12 +120,57 @@ static void write_ready(struct run *run)
             fail_at(run, run->written, &err);
             return;
         }
-        run->summary->apis[worse(slot->entry.forward, slot->entry.backward)]++;
+        count_api(run->summary, slot->entry.forward, slot->entry.backward, 1);
         run->written++;
         tell_progress(run, &slot->entry);
         arena_free(&slot->arena);
         pthread_cond_broadcast(&run->moved);
     }
+}
+
+/* Runs a call within the thread's part of the memory. */
+static enum plumb_code try_shared(struct run *run, struct slot *slot, struct plumb_device *device,
+                                  unsigned thread, struct plumb_error *err)
+{
+    const struct work_room room = {run->memory / run->threads, run->threads == 1, thread};
+    return work_case(&run->shared, slot->call, device, &room, &slot->arena, &slot->entry, err);
+}
+
+/* Runs a call with all of the memory, when no other runs. Whether it fits then does not depend on
+ * the number of threads. */
+static enum plumb_code try_alone(struct run *run, struct slot *slot, struct plumb_device *device,
+                                 unsigned thread, struct plumb_error *err)
+{
+    const struct work_room room = {run->memory, true, thread};
+    arena_free(&slot->arena);
+    *err = (struct plumb_error){0};
+    pthread_mutex_lock(&run->lock);
+    run->busy--;
+    pthread_cond_broadcast(&run->moved);
+    while (run->alone)
+        pthread_cond_wait(&run->moved, &run->lock);
+    run->alone = true;
+    while (run->busy)
+        pthread_cond_wait(&run->moved, &run->lock);
+    run->busy++;
+    pthread_mutex_unlock(&run->lock);
+    const enum plumb_code code =
+        work_case(&run->shared, slot->call, device, &room, &slot->arena, &slot->entry, err);
+    pthread_mutex_lock(&run->lock);
+    run->alone = false;
+    pthread_mutex_unlock(&run->lock);
+    return code;
+}
+
+static enum plumb_code run_slot(struct run *run, struct slot *slot, unsigned thread,
+                                struct plumb_error *err)
+{
+    if (slot->killed)
+        return work_refuse(&run->shared, slot->call, killed_why, &slot->arena, &slot->entry, err);
+    struct plumb_device *device = run->options->devices[thread % run->options->n_devices];
+    const enum plumb_code code = try_shared(run, slot, device, thread, err);
+    return code == PLUMB_E_NOMEM && run->threads > 1 ? try_alone(run, slot, device, thread, err)
+                                                     : code;
 }
 
 static void do_slot(void *context, size_t i, unsigned thread)
@@ -116,17 +179,18 @@ static void do_slot(void *context, size_t i, unsigned thread)
     struct slot *slot = &run->slots[i];
     pthread_mutex_lock(&run->lock);
     /* Slots are handed out in order, so whoever has the next one to be written does not wait. */
-    while (i < run->end && i >= run->written + MAX_AHEAD)
+    while (i < run->end && (i >= run->written + MAX_AHEAD || run->alone))
         pthread_cond_wait(&run->moved, &run->lock);
     const bool left = i >= run->end;
+    run->busy += !left;
     pthread_mutex_unlock(&run->lock);
     if (left)
         return;
     struct plumb_error err = {0};
-    struct plumb_device *device = run->options->devices[thread % run->options->n_devices];
-    const enum plumb_code code =
-        work_case(&run->shared, slot->call, device, &slot->arena, &slot->entry, &err);
+    const enum plumb_code code = run_slot(run, slot, thread, &err);
     pthread_mutex_lock(&run->lock);
+    run->busy--;
+    pthread_cond_broadcast(&run->moved);
     if (code)
         fail_at(run, i, &err);
     slot->ready = !code;
@@ -162,6 +226,7 @@ static enum plumb_code set_up_rules(struct run *run, struct plumb_error *err)
         .selector = &run->selector,
         .fallback = options->fallback && options->fallback->run_raised ? options->fallback : NULL,
         .stand_in = options->stand_in,
+        .running = &run->running,
         .inputs = {.inputs = (enum input_kind)options->inputs,
                    .seed = options->seed,
                    .msprobe = msprobe,
@@ -199,6 +264,23 @@ static enum plumb_code set_up_slots(struct run *run, struct plumb_error *err)
     return code;
 }
 
+/* A call that an earlier run was killed by would kill this one too. */
+static void note_killer(struct run *run)
+{
+    size_t call;
+    if (!running_killer(run->journal.result_path, &call))
+        return;
+    for (size_t k = 0; k < run->n_slots; k++)
+        if (run->slots[k].call == call) {
+            char text[512];
+            run->slots[k].killed = true;
+            snprintf(text, sizeof text, "%.200s is skipped: %s", case_place(run->file, call)->name,
+                     killed_why);
+            if (run->options->note)
+                run->options->note(run->options->context, text);
+        }
+}
+
 /* Takes up the files of an earlier run, and drops the slots that it finished. */
 static enum plumb_code resume_journal(struct run *run, struct plumb_error *err)
 {
@@ -217,6 +299,7 @@ static enum plumb_code resume_journal(struct run *run, struct plumb_error *err)
     run->summary->resumed = finished;
     run->n_slots -= finished;
     memmove(run->slots, run->slots + finished, run->n_slots * sizeof *run->slots);
+    note_killer(run);
     return PLUMB_OK;
 }
 
@@ -265,8 +348,8 @@ static void note_files(struct run *run)
     snprintf(summary->details, sizeof summary->details, "%s", run->journal.details_path);
     for (int f = 0; f <= STATUS_BLANK; f++)
         for (int b = 0; b <= STATUS_BLANK; b++)
-            summary->apis[worse((enum check_status)f, (enum check_status)b)] +=
-                run->journal.earlier[f][b];
+            count_api(summary, (enum check_status)f, (enum check_status)b,
+                      run->journal.earlier[f][b]);
 }
 
 static void note_error_data(struct run *run)
@@ -299,6 +382,7 @@ static enum plumb_code set_up(struct run *run, struct plumb_error *err)
         code = open_journal(run, err);
     if (code)
         return code;
+    running_create(&run->running, run->journal.result_path);
     note_files(run);
     note_lists(run);
     return set_up_error_data(run, err);
@@ -313,23 +397,27 @@ enum plumb_code plumb_check_run(const struct plumb_check_options *options,
     enum plumb_code code = plumb_op_ready(err);
     if (code)
         return code;
-    struct run run = {
-        .options = options, .summary = summary, .journal = {.result = -1, .details = -1}};
+    struct run run = {.options = options,
+                      .summary = summary,
+                      .journal = {.result = -1, .details = -1},
+                      .running = {.fd = -1},
+                      .memory = options->memory ? options->memory : memory_default(),
+                      .threads = options->threads ? options->threads : pool_default_threads()};
+    if (options->msprobe_rng)
+        run.threads = 1; /* one generator, consumed in the order of the dump */
     pthread_mutex_init(&run.lock, NULL);
     pthread_cond_init(&run.moved, NULL);
     code = set_up(&run, err);
     if (!code) {
-        unsigned threads = options->threads ? options->threads : pool_default_threads();
-        if (options->msprobe_rng)
-            threads = 1; /* one generator, consumed in the order of the dump */
         run.end = run.n_slots;
-        pool_run(threads, run.n_slots, do_slot, &run);
+        pool_run(run.threads, run.n_slots, do_slot, &run);
         if (run.code && err)
             *err = run.err;
         code = run.code;
     }
     struct plumb_error closing = {0};
     note_error_data(&run);
+    running_remove(&run.running);
     const enum plumb_code closed = journal_close(&run.journal, &closing);
     if (!code && closed) {
         code = closed;

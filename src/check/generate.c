@@ -1,6 +1,7 @@
 /* From the arguments of a case to the arguments of a call. */
 #include "check/generate.h"
 
+#include "base/memory.h"
 #include "check/values.h"
 
 #include <string.h>
@@ -162,7 +163,7 @@ static enum plumb_code make_draws(struct maker *m, struct plumb_call *out)
 
 static enum plumb_code begin(struct maker *m)
 {
-    m->bytes_left = maker_memory();
+    m->bytes_left = m->options->memory ? m->options->memory : memory_default() / 3;
     if (m->options->mt && m->options->inputs != INPUTS_UNIFORM)
         return plumb_fail(m->err, PLUMB_E_ARG,
                           "the generator of msprobe makes uniform values only; leave out --inputs "

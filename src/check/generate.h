@@ -22,14 +22,15 @@ struct generate_options {
     struct mt19937 *mt; /* --rng msprobe: the one generator of the run, for that recipe (inputs must
                              be uniform); NULL: counter-based */
     const char *data_dir; /* real data; NULL: generate everything */
+    uint64_t memory; /* bytes that the tensors of a call may take; 0: a third of what a call may */
 };
 
 /* Fills a call from a case: args, kwargs, prefix, name; all memory from the arena. The
  * counter-based values depend on (seed, call name with its number, position) only, and are the
  * same on every machine. With mt, kwargs are drawn first, then args. draws is set up too (from
  * mt, or counter-based). Refused, with the position in the message ("forward.input.0.1: ..."):
- * limits that make no sense, types that plumb does not know, and tensors that together take more
- * than a quarter of the machine's memory. Thread-safe, but for what shares one mt. */
+ * limits that make no sense, types that plumb does not know, and (PLUMB_E_NOMEM) tensors that
+ * together take more than options->memory. Thread-safe, but for what shares one mt. */
 enum plumb_code generate_call(const struct check_case *from, const struct generate_options *options,
                               struct arena *arena, struct plumb_call *out, struct plumb_error *err);
 

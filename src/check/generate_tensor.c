@@ -3,7 +3,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 static enum plumb_code no_memory(struct plumb_error *err)
 {
@@ -13,19 +12,12 @@ static enum plumb_code no_memory(struct plumb_error *err)
 /* Puts the argument's position before the message. */
 enum plumb_code maker_blame(struct plumb_error *err, const char *position, enum plumb_code code)
 {
-    if (!err || code == PLUMB_E_NOMEM)
+    if (!err)
         return code;
     struct plumb_error why = *err;
     plumb_fail_at(err, code, why.offset, "%.150s: %.350s", position, why.message);
     plumb_error_in_file(err, why.file);
     return code;
-}
-
-/* The operators need several times what their arguments take. */
-uint64_t maker_memory(void)
-{
-    long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);
-    return pages > 0 && size > 0 ? (uint64_t)pages * (uint64_t)size / 4 : (uint64_t)1 << 30;
 }
 
 bool maker_api_is(const struct maker *m, const char *api)
@@ -52,10 +44,10 @@ static enum plumb_code allocate(struct maker *m, enum plumb_dtype dtype, unsigne
         return code;
     uint64_t bytes = plumb_tensor_bytes(out);
     if (bytes > m->bytes_left)
-        return plumb_fail(m->err, PLUMB_E_UNSUPPORTED,
-                          "a tensor of %llu bytes: all of a call's tensors together may take a "
-                          "quarter of this machine's memory, %llu bytes",
-                          (unsigned long long)bytes, (unsigned long long)maker_memory());
+        return plumb_fail(m->err, PLUMB_E_NOMEM,
+                          "a tensor of %llu bytes, where %llu are left of the third of a call's "
+                          "memory that its arguments may take",
+                          (unsigned long long)bytes, (unsigned long long)m->bytes_left);
     m->bytes_left -= bytes;
     *data = arena_alloc(m->arena, (size_t)bytes);
     out->data = *data;

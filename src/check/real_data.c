@@ -44,7 +44,7 @@ static enum plumb_code copy(const struct plumb_payload *from, uint64_t max_bytes
     const struct plumb_tensor *t = &from->tensor;
     uint64_t bytes = plumb_tensor_bytes(t);
     if (bytes > max_bytes)
-        return plumb_fail(err, PLUMB_E_UNSUPPORTED,
+        return plumb_fail(err, PLUMB_E_NOMEM,
                           "it takes %llu bytes, more than a call's tensors may take here (%llu)",
                           (unsigned long long)bytes, (unsigned long long)max_bytes);
     enum plumb_code code = plumb_tensor_init(out, t->dtype, t->rank, t->shape, err);

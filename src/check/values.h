@@ -120,7 +120,6 @@ struct place {
 };
 
 /* Bytes that all tensors of a call may take together. */
-uint64_t maker_memory(void);
 
 /* Puts the argument's position before the message, and returns the code. */
 enum plumb_code maker_blame(struct plumb_error *err, const char *position, enum plumb_code code);

@@ -116,8 +116,8 @@ static enum plumb_code give_grads(struct work *w, size_t outputs, bool tuple,
         w->no_backward = "no backward: several results, and none is known to carry the gradient";
         return PLUMB_OK;
     }
-    enum plumb_code code = generate_grads(&w->from, &w->shared->inputs, &w->scratch, &w->call.grads,
-                                          &w->call.n_grads, err);
+    enum plumb_code code =
+        generate_grads(&w->from, &w->inputs, &w->scratch, &w->call.grads, &w->call.n_grads, err);
     if (code)
         return code;
     if (w->msprobe) {
@@ -142,6 +142,25 @@ static enum plumb_code give_grads(struct work *w, size_t outputs, bool tuple,
 
 /* ---- Running --------------------------------------------------------------------------------- */
 
+static uint64_t result_bytes(const struct plumb_result *result)
+{
+    const struct arena *arena = result->memory;
+    return arena ? arena->bytes : 0;
+}
+
+/* What is left of the call's memory; at least a byte, since 0 would mean no limit. */
+static size_t memory_left(const struct work *w)
+{
+    const uint64_t used = w->scratch.bytes + result_bytes(&w->bench) + result_bytes(&w->actual);
+    return used < w->room->memory ? (size_t)(w->room->memory - used) : 1;
+}
+
+/* It may do better alone. */
+static bool is_short(const struct work *w, enum plumb_code code)
+{
+    return code == PLUMB_E_NOMEM && !w->room->all;
+}
+
 /* Somebody else's operator, when plumb has none; lack says so. */
 static enum plumb_code run_fallback(struct work *w, const struct plumb_error *lack,
                                     struct plumb_error *err)
@@ -150,6 +169,7 @@ static enum plumb_code run_fallback(struct work *w, const struct plumb_error *la
     struct plumb_error why = {0};
     plumb_result_destroy(&w->bench);
     w->by_fallback = true;
+    w->raised.memory = memory_left(w);
     const enum plumb_code code = w->msprobe ? other->run(other, &w->raised, &w->bench, &why)
                                             : other->run_raised(other, &w->raised, &w->bench, &why);
     if (code)
@@ -163,6 +183,7 @@ enum plumb_code work_run_reference(struct work *w, struct plumb_error *err)
 {
     plumb_result_destroy(&w->bench);
     struct plumb_error why = {0};
+    w->raised.memory = memory_left(w);
     const enum plumb_code code =
         plumb_op_run(&w->raised, w->msprobe ? PLUMB_OWN : PLUMB_RAISED, &w->bench, &why);
     if (code == PLUMB_E_UNSUPPORTED && w->shared->fallback)
@@ -175,6 +196,7 @@ enum plumb_code work_run_reference(struct work *w, struct plumb_error *err)
 static enum plumb_code run_device(struct work *w, struct plumb_error *err)
 {
     plumb_result_destroy(&w->actual);
+    w->call.memory = memory_left(w);
     char why[256] = "";
     struct plumb_device *device = !w->by_fallback || !w->device->native ? w->device
                                   : w->shared->stand_in                 ? w->shared->stand_in
@@ -268,7 +290,7 @@ static enum plumb_code run_sides(struct work *w, const char **who, struct plumb_
     }
     struct plumb_error why = {0};
     *who = "gradient: ";
-    if ((code = give_grads(w, outputs, tuple, &why)) && !w->msprobe)
+    if ((code = give_grads(w, outputs, tuple, &why)) && !w->msprobe && !is_short(w, code))
         code = forward_only(w, "", &why, &why);
     *err = why;
     if (code)
@@ -277,7 +299,7 @@ static enum plumb_code run_sides(struct work *w, const char **who, struct plumb_
     replay->next = 0;
     if (!w->bench.memory || w->call.n_grads)
         code = work_run_reference(w, err);
-    if (code && code != PLUMB_E_IO && w->call.n_grads && !w->msprobe) {
+    if (code && code != PLUMB_E_IO && !is_short(w, code) && w->call.n_grads && !w->msprobe) {
         const struct plumb_error first = *err;
         code = forward_only(w, "", &first, err);
         replay->next = 0;
@@ -340,6 +362,8 @@ static enum plumb_code run_and_compare(struct work *w, struct journal_entry *out
         return skip_case(w, "the results are random: there is nothing to compare", out, err);
     enum plumb_code code = random && w->shared->inputs.mt ? run_in_draw_order(w, &who, &why)
                                                           : run_sides(w, &who, &why);
+    if (is_short(w, code))
+        return code;
     if (code) {
         drop_folder(&why);
         return skip_error(w, who, &why, out, err);
@@ -353,7 +377,7 @@ static enum plumb_code run_and_compare(struct work *w, struct journal_entry *out
 
 static enum plumb_code prepare(struct work *w, struct plumb_error *why)
 {
-    enum plumb_code code = generate_call(&w->from, &w->shared->inputs, &w->scratch, &w->call, why);
+    enum plumb_code code = generate_call(&w->from, &w->inputs, &w->scratch, &w->call, why);
     if (code)
         return code;
     see_types(w);
@@ -395,13 +419,53 @@ static enum plumb_code unrun_case(struct work *w, const char *why, struct journa
     return code;
 }
 
+enum plumb_code work_refuse(const struct work_shared *shared, size_t i, const char *why,
+                            struct arena *arena, struct journal_entry *out, struct plumb_error *err)
+{
+    struct work w = {
+        .shared = shared, .arena = arena, .msprobe = shared->judge.rules->base == RULES_MSPROBE};
+    w.from.name = case_place(shared->file, i)->name;
+    draw_inputs(shared, i);
+    return skip_case(&w, why, out, err);
+}
+
+/* From the entry to the rows. */
+static enum plumb_code parse_and_run(struct work *w, size_t i, struct journal_entry *out,
+                                     struct plumb_error *err)
+{
+    struct plumb_error why = {0};
+    const char *name = w->from.name;
+    enum plumb_code code = case_parse(w->shared->file, i, &w->scratch, &w->from, &why);
+    w->from.name = name; /* which lives as long as the file */
+    if (is_short(w, code))
+        return code;
+    if (code) {
+        why.file[0] = '\0'; /* rows do not depend on where the dump lies */
+        return skip_error(w, "entry: ", &why, out, err);
+    }
+    code = prepare(w, &why);
+    if (is_short(w, code))
+        return code;
+    if (code) {
+        drop_folder(&why);
+        return skip_error(w, "inputs: ", &why, out, err);
+    }
+    running_note(w->shared->running, w->room->thread, i, w->scratch.bytes);
+    return run_and_compare(w, out, err);
+}
+
 enum plumb_code work_case(const struct work_shared *shared, size_t i, struct plumb_device *device,
-                          struct arena *arena, struct journal_entry *out, struct plumb_error *err)
+                          const struct work_room *room, struct arena *arena,
+                          struct journal_entry *out, struct plumb_error *err)
 {
     struct work w = {.shared = shared,
                      .device = device,
+                     .room = room,
+                     .inputs = shared->inputs,
                      .arena = arena,
                      .msprobe = shared->judge.rules->base == RULES_MSPROBE};
+    /* The operators need several times what their arguments take. */
+    w.inputs.memory = room->memory / 3;
     const char *reason = NULL;
     *out = (struct journal_entry){0};
     w.from.name = case_place(shared->file, i)->name;
@@ -419,20 +483,11 @@ enum plumb_code work_case(const struct work_shared *shared, size_t i, struct plu
     case SELECT_RUN:
         break;
     }
+    running_note(shared->running, room->thread, i, 0);
     const char *name = w.from.name;
-    struct plumb_error why = {0};
-    enum plumb_code code;
-    const bool unreadable = case_parse(shared->file, i, &w.scratch, &w.from, &why) != PLUMB_OK;
-    w.from.name = name; /* which lives as long as the file */
-    if (unreadable) {
-        why.file[0] = '\0'; /* rows do not depend on where the dump lies */
-        code = skip_error(&w, "entry: ", &why, out, err);
-    } else if (prepare(&w, &why)) {
-        drop_folder(&why);
-        code = skip_error(&w, "inputs: ", &why, out, err);
-    } else {
-        code = run_and_compare(&w, out, err);
-    }
+    enum plumb_code code = parse_and_run(&w, i, out, err);
+    if (code == PLUMB_E_NOMEM && room->all)
+        code = skip_case(&w, "out of memory while the results were compared", out, err);
     out->name = name;
     plumb_result_destroy(&w.bench);
     plumb_result_destroy(&w.actual);

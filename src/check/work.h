@@ -5,6 +5,7 @@
 #include "check/case.h"
 #include "check/generate.h"
 #include "check/journal.h"
+#include "check/running.h"
 #include "check/select.h"
 #include "plumb/device.h"
 
@@ -17,12 +18,27 @@ struct work_shared {
     const char *error_data;        /* folder for what does not pass; NULL: nothing is saved */
     struct plumb_device *fallback; /* for calls that plumb cannot run itself, or NULL */
     struct plumb_device *stand_in; /* for such calls in place of plumb's own device, or NULL */
+    const struct running *running;
+};
+
+/* What one call may take. */
+struct work_room {
+    uint64_t memory; /* bytes */
+    bool all;        /* there is no more: a call that needs more is skipped */
+    unsigned thread; /* that runs it */
 };
 
 /* Checks call i on the device. Everything in out lives in the arena. What goes wrong with the call
- * becomes a SKIP row that says so; errors are those that end the run: out of memory, no room for
- * error data, and under the msprobe rules a name that stops it. */
+ * becomes a SKIP row that says so. PLUMB_E_NOMEM: the call needs more memory than this, and can be
+ * tried again with all there is. Other errors end the run: no room for error data, and under the
+ * msprobe rules a name that stops it. */
 enum plumb_code work_case(const struct work_shared *shared, size_t i, struct plumb_device *device,
-                          struct arena *arena, struct journal_entry *out, struct plumb_error *err);
+                          const struct work_room *room, struct arena *arena,
+                          struct journal_entry *out, struct plumb_error *err);
+
+/* The rows of call i when it is not to be run. */
+enum plumb_code work_refuse(const struct work_shared *shared, size_t i, const char *why,
+                            struct arena *arena, struct journal_entry *out,
+                            struct plumb_error *err);
 
 #endif

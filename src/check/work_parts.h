@@ -15,6 +15,8 @@ struct replay {
 struct work {
     const struct work_shared *shared;
     struct plumb_device *device;
+    const struct work_room *room;
+    struct generate_options inputs;
     struct arena *arena;  /* of the rows, which outlive the work */
     struct arena scratch; /* of the arguments */
     struct check_case from;

@@ -1,5 +1,6 @@
 /* acc_check and multi_acc_check: one job, the second with -n. */
 #define _GNU_SOURCE
+#include "base/memory.h"
 #include "base/utf8.h"
 #include "cli/cli.h"
 #include "cli/terminal.h"
@@ -27,6 +28,7 @@ struct check_options {
     double timeout;
     int64_t torch_threads;
     bool no_torch;
+    const char *memory;
 };
 
 /* ---- Progress -------------------------------------------------------------------------------- */
@@ -244,6 +246,9 @@ static void print_summary(const struct plumb_check_summary *s, bool quiet)
     if (!quiet) {
         printf("%llu APIs: %llu pass, %llu warning, %llu error, %llu skipped",
                pass + warning + error + skip, pass, warning, error, skip);
+        if (s->no_backward)
+            printf("; the backward of %llu could not be checked",
+                   (unsigned long long)s->no_backward);
         if (s->resumed)
             printf("; %llu were finished before", (unsigned long long)s->resumed);
         if (s->repeated)
@@ -282,6 +287,10 @@ static int check(const struct args_command *command, const struct check_options 
     if (options->dump_option && options->dump)
         return cli_usage(command, "the dump is given twice: %s and %s", options->dump,
                          options->dump_option);
+    uint64_t memory = 0;
+    if (options->memory && !memory_parse(options->memory, &memory))
+        return cli_usage(command, "--memory takes a size such as 512M or 16G, not '%s'",
+                         options->memory);
     if (options->rng == 1 && options->inputs > 0)
         return cli_usage(command, "--rng msprobe makes uniform values only");
     struct plumb_device *devices[64];
@@ -321,6 +330,7 @@ static int check(const struct args_command *command, const struct check_options 
         .fallback = fallback.reference,
         .stand_in = fallback.stand_in,
         .threads = options->splits > 0 ? (unsigned)options->splits : cli_threads(&options->common),
+        .memory = memory,
         .progress = on_progress,
         .note = on_note,
         .context = &watcher,
@@ -450,6 +460,12 @@ static const struct args_option arguments[] = {
      .min = 1,
      .max = 1024,
      .help = "threads of PyTorch in one call (default: 1)"},
+    {.names = {"--memory"},
+     .kind = ARGS_TEXT,
+     FIELD(memory),
+     .metavar = "SIZE",
+     .help = "what all calls together may take, such as 16G (default: three quarters of the "
+             "machine, or of the container); a call that needs more is skipped"},
     {.names = {"--no-torch"},
      .kind = ARGS_FLAG,
      FIELD(no_torch),

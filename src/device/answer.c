@@ -302,8 +302,9 @@ static enum plumb_code told_error(const struct answer *answer, struct plumb_erro
 {
     if (strcmp(answer->kind, "refused") == 0)
         return plumb_fail(err, PLUMB_E_UNSUPPORTED, "%s", answer->error);
-    return plumb_fail(err, PLUMB_E_ARG, "%s%s",
-                      strcmp(answer->kind, "memory") == 0 ? "out of memory: " : "", answer->error);
+    if (strcmp(answer->kind, "memory") == 0)
+        return plumb_fail(err, PLUMB_E_NOMEM, "out of memory: %s", answer->error);
+    return plumb_fail(err, PLUMB_E_ARG, "%s", answer->error);
 }
 
 static enum plumb_code check_counts(struct reader *r, const struct answer *answer,

@@ -39,8 +39,8 @@ bool message_put_setup(struct buf *out, const struct message_setup *setup)
 {
     buf_printf(out, "{\"version\":%d,\"device\":", MESSAGE_VERSION);
     json_put_string(out, setup->device);
-    buf_printf(out, ",\"threads\":%u,\"memory\":%llu,\"jit\":%s,\"imports\":[", setup->threads,
-               (unsigned long long)setup->memory, setup->jit ? "true" : "false");
+    buf_printf(out, ",\"threads\":%u,\"jit\":%s,\"imports\":[", setup->threads,
+               setup->jit ? "true" : "false");
     for (size_t k = 0; k < setup->n_imports; k++) {
         buf_text(out, k ? "," : "");
         json_put_string(out, setup->imports[k]);
@@ -175,7 +175,7 @@ static enum plumb_code put_grads(struct message_call *out, const struct plumb_ca
 }
 
 enum plumb_code message_put_call(struct message_call *out, const struct plumb_call *call,
-                                 bool raised, uint64_t room, struct plumb_error *err)
+                                 bool raised, uint64_t memory, struct plumb_error *err)
 {
     *out = (struct message_call){0};
     enum plumb_code code = PLUMB_OK;
@@ -198,8 +198,9 @@ enum plumb_code message_put_call(struct message_call *out, const struct plumb_ca
         buf_text(&out->text, ":");
         code = put_arg(out, &call->kwargs[k].value, err);
     }
-    const unsigned long long bytes = out->bytes, limit = out->bytes + room;
-    buf_printf(&out->text, "},\"free\":%llu,\"limit\":%llu}", bytes, limit);
+    const unsigned long long bytes = out->bytes, limit = bytes + memory / 4;
+    buf_printf(&out->text, "},\"free\":%llu,\"limit\":%llu,\"memory\":%llu}", bytes, limit,
+               (unsigned long long)memory);
     if (!code && out->text.failed)
         code = plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
     if (code)

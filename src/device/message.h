@@ -13,7 +13,6 @@ enum { MESSAGE_VERSION = 1, MESSAGE_ALIGN = 64 };
 struct message_setup {
     const char *device; /* "cuda:0" */
     unsigned threads;
-    uint64_t memory; /* bytes it may use */
     const char *const *imports;
     size_t n_imports;
     bool jit;
@@ -33,9 +32,10 @@ struct message_call {
 
 bool message_put_setup(struct buf *out, const struct message_setup *setup);
 
-/* Results may go behind the tensors, room bytes at most. */
+/* What comes of a call may take `memory` bytes, a quarter of them for its results, which go behind
+ * the tensors. */
 enum plumb_code message_put_call(struct message_call *out, const struct plumb_call *call,
-                                 bool raised, uint64_t room, struct plumb_error *err);
+                                 bool raised, uint64_t memory, struct plumb_error *err);
 void message_call_destroy(struct message_call *call);
 
 /* Copies the tensors to where they go; base has room for call->bytes. */

@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include "device/torch.h"
 
+#include "base/memory.h"
 #include "base/pool.h"
 #include "device/find.h"
 #include "device/message.h"
@@ -13,7 +14,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum {
     MAX_WORKERS = 64,      /* of a processor's device */
@@ -42,12 +42,6 @@ struct torch {
 };
 
 /* ---- Starting -------------------------------------------------------------------------------- */
-
-static uint64_t machine_memory(void)
-{
-    const long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);
-    return pages > 0 && size > 0 ? (uint64_t)pages * (uint64_t)size : (uint64_t)4 << 30;
-}
 
 /* One Python. kind is "torch" when it has no PyTorch. */
 static enum plumb_code start_with(const struct torch *t, const char *python, struct process *worker,
@@ -177,7 +171,7 @@ static enum plumb_code exchange(const struct torch *t, struct process *worker,
     const double seconds = t->timeout + (double)request->bytes / bytes_a_second;
     code = process_exchange(worker, &request->text, seconds, &answer, err);
     if (!code)
-        code = shared_map(&worker->memory, 2 * machine_memory(), err);
+        code = shared_map(&worker->memory, 2 * memory_total(), err);
     if (!code)
         code = message_get_result(answer.data, answer.size, request, worker->memory.base,
                                   worker->memory.mapped, out, err);
@@ -194,7 +188,8 @@ static enum plumb_code run(struct torch *t, const struct plumb_call *call, bool 
 {
     *out = (struct plumb_result){0};
     struct message_call request;
-    enum plumb_code code = message_put_call(&request, call, raised, machine_memory() / 4, err);
+    const uint64_t memory = call->memory ? call->memory : memory_default();
+    enum plumb_code code = message_put_call(&request, call, raised, memory, err);
     if (code)
         return code;
     const size_t k = acquire(t);
@@ -256,7 +251,6 @@ static bool copy_options(struct torch *t, const char *name,
     t->timeout = options->timeout > 0 ? options->timeout : 60;
     t->setup = (struct message_setup){.device = t->name + strlen("torch:"),
                                       .threads = options->threads ? options->threads : 1,
-                                      .memory = machine_memory() / 4 * 3,
                                       .imports = imports,
                                       .n_imports = options->n_imports,
                                       .jit = options->jit};

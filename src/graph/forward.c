@@ -1,4 +1,5 @@
 /* Running the nodes of a graph. */
+#include "base/memory.h"
 #include "check/values.h"
 #include "graph/side.h"
 
@@ -191,7 +192,7 @@ static enum plumb_code count_bytes(struct pgraph_side *side, const struct pgraph
     for (size_t k = 0; k < result->n_outputs; k++)
         if (result->outputs[k].kind == PLUMB_ARG_TENSOR)
             side->bytes += plumb_tensor_bytes(result->outputs[k].tensor);
-    if (side->bytes <= maker_memory())
+    if (side->bytes <= memory_total() / 4)
         return PLUMB_OK;
     const struct plumb_error why = {
         .code = PLUMB_E_UNSUPPORTED,

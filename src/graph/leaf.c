@@ -1,4 +1,5 @@
 /* The tensors that a graph starts from: generated, written down, or read. */
+#include "base/memory.h"
 #include "check/values.h"
 #include "graph/side.h"
 
@@ -103,7 +104,7 @@ static enum plumb_code make(struct pgraph_side *side, const struct pgraph_leaf *
                           "a tensor of %llu bytes: all of a graph's tensors together may take a "
                           "quarter of this machine's memory, %llu bytes",
                           (unsigned long long)plumb_tensor_bytes(out),
-                          (unsigned long long)maker_memory());
+                          (unsigned long long)memory_total() / 4);
     *data = arena_alloc(&side->memory, (size_t)plumb_tensor_bytes(out));
     if (!*data)
         return no_memory(err);
@@ -210,7 +211,7 @@ enum plumb_code pgraph_side_init(struct pgraph_side *side, const struct plumb_gr
     if (!side->leaves || !side->leaf_data || !side->declared || !side->leaf_grads ||
         !side->results || !side->needs_grad || !side->node_grads)
         return no_memory(err);
-    uint64_t bytes_left = maker_memory();
+    uint64_t bytes_left = memory_total() / 4;
     enum plumb_code code = PLUMB_OK;
     for (size_t k = 0; k < leaves && !code; k++)
         code = inputs && graph->leaves[k].role == PGRAPH_INPUT

@@ -10,6 +10,7 @@ struct parsing {
     XML_Parser parser;
     const struct xml_handlers *handlers;
     unsigned depth;
+    bool moved;         /* something was told since the last piece */
     bool stopped;       /* by a handler */
     const char *refuse; /* what is not taken, or NULL */
 };
@@ -38,6 +39,7 @@ static void stop(struct parsing *parsing, const char *refuse)
 static void on_start(void *context, const XML_Char *name, const XML_Char **attributes)
 {
     struct parsing *parsing = context;
+    parsing->moved = true;
     if (++parsing->depth > MAX_DEPTH)
         stop(parsing, "elements nested that deeply are refused");
     else if (!parsing->handlers->start(parsing->handlers->context, local_name(name), attributes))
@@ -47,6 +49,7 @@ static void on_start(void *context, const XML_Char *name, const XML_Char **attri
 static void on_end(void *context, const XML_Char *name)
 {
     struct parsing *parsing = context;
+    parsing->moved = true;
     parsing->depth--;
     if (!parsing->handlers->end(parsing->handlers->context, local_name(name)))
         stop(parsing, NULL);
@@ -55,6 +58,7 @@ static void on_end(void *context, const XML_Char *name)
 static void on_text(void *context, const XML_Char *text, int length)
 {
     struct parsing *parsing = context;
+    parsing->moved = true;
     if (!parsing->handlers->text(parsing->handlers->context, text, (size_t)length))
         stop(parsing, NULL);
 }
@@ -90,6 +94,16 @@ static enum plumb_code report(const struct parsing *parsing, const char *what,
                       parsing->refuse ? parsing->refuse : XML_ErrorString(error));
 }
 
+/* Expat collects an attribute, or a comment, whole and several times over; nothing in a workbook
+ * fills a piece. */
+static enum plumb_code refuse_endless(struct parsing *parsing, const char *what,
+                                      struct plumb_error *err)
+{
+    return plumb_fail(err, PLUMB_E_FORMAT,
+                      "byte %" PRId64 " of %.200s: a tag of more than %d bytes",
+                      position(parsing->parser), what, CHUNK);
+}
+
 enum plumb_code xml_parse(const void *bytes, size_t size, const char *what,
                           const struct xml_handlers *handlers, struct plumb_error *err)
 {
@@ -106,8 +120,11 @@ enum plumb_code xml_parse(const void *bytes, size_t size, const char *what,
     do {
         int length = size < CHUNK ? (int)size : CHUNK;
         size -= (size_t)length;
+        parsing.moved = false;
         if (XML_Parse(parsing.parser, at, length, size == 0) != XML_STATUS_OK)
             code = report(&parsing, what, err);
+        else if (!parsing.moved && length == CHUNK)
+            code = refuse_endless(&parsing, what, err);
         at += length;
     } while (size && !code);
     XML_ParserFree(parsing.parser);

@@ -1,10 +1,11 @@
 #define _GNU_SOURCE
 #include "op/op.h"
 
+#include "base/memory.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 void *op_fail(struct op *o, enum plumb_code code, const char *format, ...)
 {
@@ -20,14 +21,6 @@ void *op_fail(struct op *o, enum plumb_code code, const char *format, ...)
     return NULL;
 }
 
-/* What one call may take: most of the machine, so that a lie about a shape is refused and not
- * tried. */
-static size_t memory_limit(void)
-{
-    long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);
-    return pages > 0 && size > 0 ? (size_t)pages / 4 * 3 * (size_t)size : SIZE_MAX / 4;
-}
-
 void *op_alloc(struct op *o, int64_t count, size_t size)
 {
     if (o->failed)
@@ -35,8 +28,8 @@ void *op_alloc(struct op *o, int64_t count, size_t size)
     size_t bytes;
     if (count < 0 || __builtin_mul_overflow((size_t)count, size, &bytes) ||
         __builtin_add_overflow(o->bytes, bytes, &o->bytes) || o->bytes > o->limit)
-        return op_fail(o, PLUMB_E_ARG,
-                       "%s would need more than the %zu MiB that a call may take on this machine",
+        return op_fail(o, PLUMB_E_NOMEM,
+                       "%s would need more than the %zu MiB of memory that are left for it",
                        o->call->name, o->limit >> 20);
     void *memory = arena_alloc(o->arena, bytes);
     if (!memory)
@@ -52,7 +45,7 @@ void op_begin(struct op *o, const struct plumb_call *call, bool raised, struct a
                      .arena = arena,
                      .result = result,
                      .err = err,
-                     .limit = call->memory ? call->memory : memory_limit()};
+                     .limit = call->memory ? call->memory : (size_t)memory_default()};
 }
 
 /* Sizes behind an empty dimension must multiply to something sensible as well: strides are made of

@@ -28,6 +28,9 @@ struct plumb_run {
     size_t warning_count;
 };
 
+/* Marks records unreadable that make the run far larger than its files. */
+enum plumb_code promise_keep(struct plumb_run *run);
+
 /* Opens run->path as a dump; *found stays false, without an error, when it is none. */
 enum plumb_code dumps_open(struct plumb_run *run, bool *found, struct plumb_error *err);
 void dumps_free(struct plumb_run *run);

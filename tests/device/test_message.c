@@ -26,12 +26,12 @@ static void test_setup(void **state)
     (void)state;
     const char *const imports[] = {"my_ops", "a \"b\"\\c\n.py"};
     const struct message_setup setup = {
-        .device = "cuda:0", .threads = 2, .memory = 1024, .imports = imports, .n_imports = 2};
+        .device = "cuda:0", .threads = 2, .imports = imports, .n_imports = 2};
     struct buf text = {0};
     assert_true(message_put_setup(&text, &setup));
     assert_string_equal(text.data,
-                        "{\"version\":1,\"device\":\"cuda:0\",\"threads\":2,\"memory\":1024,"
-                        "\"jit\":false,\"imports\":[\"my_ops\",\"a \\\"b\\\"\\\\c\\n.py\"]}");
+                        "{\"version\":1,\"device\":\"cuda:0\",\"threads\":2,\"jit\":false,"
+                        "\"imports\":[\"my_ops\",\"a \\\"b\\\"\\\\c\\n.py\"]}");
     buf_free(&text);
 }
 
@@ -82,7 +82,7 @@ static void test_every_kind_of_argument(void **state)
         "{\"integer\":\"-123456789012345678901\"},{\"other\":\"ProcessGroup\"}],"
         "\"grads\":[null,{\"dtype\":\"float32\",\"at\":64,\"grad\":false,\"shape\":[]}],"
         "\"kwargs\":{\"out\":{\"tensor\":{\"dtype\":\"float32\",\"at\":128,\"grad\":false,"
-        "\"shape\":[2,3]}}},\"free\":192,\"limit\":1192}");
+        "\"shape\":[2,3]}}},\"free\":192,\"limit\":442,\"memory\":1000}");
     assert_int_equal(message.n_leaves, 3);
     assert_int_equal(message.arg_leaves, 2);
     float memory[48] = {0};
@@ -222,7 +222,7 @@ static void test_errors(void **state)
                      PLUMB_E_ARG);
     assert_string_equal(err.message, "ValueError: a b [31m");
     assert_int_equal(read_answer("{\"error\":\"too much\",\"kind\":\"memory\"}", &result, &err),
-                     PLUMB_E_ARG);
+                     PLUMB_E_NOMEM);
     assert_string_equal(err.message, "out of memory: too much");
     assert_int_equal(read_answer("{\"error\":\"no\",\"kind\":\"refused\"}", &result, &err),
                      PLUMB_E_UNSUPPORTED);

@@ -313,6 +313,14 @@ class Merging(Scratch):
         self.merge(1)
         self.assertIn("a document type is refused", self.stderr)
 
+    def test_endless_tags_are_refused(self) -> None:
+        """A few kilobytes stand for an attribute, or a comment, that would fill the memory."""
+        self.csv(0, rows("Tensor.a.0.x"))
+        for extra in ('<a b="%s"/>' % ("x" * (8 << 20)), "<!-- %s -->" % ("x" * (8 << 20))):
+            workbook(self.name(1), [rows("Tensor.a.0.x")], extra=extra)
+            self.merge(1)
+            self.assertIn("a tag of more than 1048576 bytes", self.stderr)
+
     def test_results_of_plumb_itself(self) -> None:
         """What merge_result writes is read back like anything else."""
         for rank in (0, 1):

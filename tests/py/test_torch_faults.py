@@ -28,10 +28,10 @@ FAULTS = {"relu": "the worker was ended by SIGSEGV",
 
 def children(pid: int) -> List[int]:
     found = []
-    for stat in Path("/proc").glob("[0-9]*/stat"):
+    for name in filter(str.isdigit, os.listdir("/proc")):
         try:
-            if int(stat.read_text().rpartition(")")[2].split()[1]) == pid:
-                found.append(int(stat.parent.name))
+            if int(Path(f"/proc/{name}/stat").read_text().rpartition(")")[2].split()[1]) == pid:
+                found.append(int(name))
         except OSError:
             pass  # has ended
     return found
