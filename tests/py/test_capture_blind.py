@@ -126,14 +126,14 @@ class Seen(BlindTest):
         model = nn.ModuleDict({"attn": nn.MultiheadAttention(4, 2, batch_first=True)})
         attn = model["attn"].eval()
         x = torch.randn(1, 3, 4)
-        with torch.no_grad():
+        with torch.no_grad():  # which lets it take the fast path, whose last digits are its own
             found = self.h5(model, lambda: attn(x, x, x))
+            output = attn(x, x, x)[0].numpy()
         name = "attn.MultiheadAttention.0"
         for part in ("forward_params.in_proj_weight", "forward_params.out_proj.weight",
                      "forward_input.0", "forward_input.2", "forward_output.0"):
             self.assertIn(f"{name}.{part}", found)
-        self.assertEqual(attn(x, x, x)[0].detach().numpy().tolist(),
-                         found[f"{name}.forward_output.0"].tolist())
+        self.assertTrue(np.array_equal(found[f"{name}.forward_output.0"], output))
 
     def test_encoder_that_takes_the_fast_path(self) -> None:
         layer = nn.TransformerEncoderLayer(4, 2, 8, batch_first=True)
