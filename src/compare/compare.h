@@ -99,6 +99,9 @@ bool compare_same_kind(enum plumb_dtype a, enum plumb_dtype b);
 /* The type of a record as it is shown, or NULL. */
 const char *compare_dtype(const struct plumb_record *record);
 
+/* The shape of a record as it is shown, in text where it was not written down; or NULL. */
+const char *compare_shape(const struct plumb_record *record, char *text, size_t size);
+
 /* Marks rows whose operator made errors grow by more than the standard allows. */
 enum plumb_code compare_jumps(struct comparison *comparison, struct plumb_error *err);
 

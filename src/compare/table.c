@@ -23,13 +23,7 @@ static const char *dtype_of(const struct plumb_record *record)
 
 static const char *shape_of(const struct plumb_record *record, char *text, size_t size)
 {
-    struct plumb_tensor tensor;
-    if (record && record->recorded)
-        return record->recorded->shape;
-    if (!record || record->error ||
-        plumb_tensor_init(&tensor, record->dtype, record->ndim, record->shape, NULL))
-        return NULL;
-    return plumb_shape_text(&tensor, text, size);
+    return record ? compare_shape(record, text, size) : NULL;
 }
 
 static const char *how_text(enum plumb_match_how how)

@@ -130,11 +130,14 @@ class NotFinite(Folder):
                              self.dump({f"x{i}": b for i, b in enumerate(others)}, keep))
 
     def test_nothing_but_nan(self) -> None:
-        values = np.full(4096, np.nan, np.float32)
-        rows = self.compare(self.dump({"x": values}, STATISTICS), self.dump({"x": values}, STATISTICS))
-        self.assertEqual(rows["x"]["Result"], "N/A")
-        self.assertIn("0 pass, 0 fail, 1 suspicious and not judged", rows["closing"]["text"])
-        self.assertEqual(rows["code"]["code"], "0")
+        for value in (np.nan, np.inf):
+            values = np.full(4096, value, np.float32)
+            for keep in (STATISTICS, "sketch"):
+                rows = self.compare(self.dump({"x": values}, keep), self.dump({"x": values}, keep))
+                self.assertEqual(rows["x"]["Result"], "N/A", (value, keep))
+                self.assertIn("0 pass, 0 fail, 1 suspicious and not judged",
+                              rows["closing"]["text"])
+                self.assertEqual(rows["code"]["code"], "0")
 
 
 class Recorded(Folder):
@@ -293,6 +296,19 @@ class Shapes(Folder):
                                       stderr=subprocess.PIPE, timeout=600)
                 self.assertEqual(done.returncode, 1, command)
 
+    def test_beside_values(self) -> None:
+        """The values of one side have a shape, too."""
+        values = np.random.default_rng(1).standard_normal(4096).astype(np.float32)
+        for keep in ("all", "crc32", "minmax", "sketch"):
+            for shape, result in (((64, 64), "PASS"), ((64, 1, 64), "PASS"), ((32, 128), "FAIL")):
+                folders = [self.dump({"x": values.reshape(64, 64)}, keep),
+                           self.dump({"x": values.reshape(shape)})]
+                for target, golden in (folders, folders[::-1]):
+                    row = self.compare(target, golden)["x"]
+                    self.assertEqual(row["Result"], result, (keep, shape))
+                    if result == "FAIL":
+                        self.assertIn("the shapes differ: target [", row["Err_message"])
+
 
 class Order(Folder):
     def test_a_reversed_tensor_without_its_sketch(self) -> None:
@@ -302,6 +318,18 @@ class Order(Folder):
         self.assertEqual(rows["x"]["Result"], "N/A")
         self.assertIn("the checksums differ", rows["x"]["Err_message"])
         self.assertIn("1 suspicious and not judged", rows["closing"]["text"])
+
+    def test_rounding_of_sums_is_no_difference(self) -> None:
+        """The norm of the same values in another order may differ in its last digit."""
+        seen = set()
+        for seed in range(20):
+            values = np.random.default_rng(seed).standard_normal(1024).astype(np.float32)
+            keep = STATISTICS + ",crc32"
+            rows = self.compare(self.dump({"x": values[::-1]}, keep),
+                                self.dump({"x": values}, keep))
+            seen.add(rows["x"]["NormRelativeErr"])
+            self.assertEqual(rows["x"]["Result"], "N/A", seed)
+        self.assertGreater(len(seen), 1, "no norm was rounded differently")
 
     def test_the_same_bits(self) -> None:
         values = np.random.default_rng(1).standard_normal(4096).astype(np.float32)
