@@ -221,11 +221,17 @@ static void look_at(struct finding *finding, const struct evidence *evidence, in
     }
 }
 
+/* There are elements, but not one that sketches and statistics of finite values could be about. */
+static bool nothing_finite(const struct evidence *evidence)
+{
+    return evidence->side[1].kept && evidence->count && !golden_count(evidence, true);
+}
+
 static void look_at_sketches(struct finding *finding, const struct evidence *evidence)
 {
     const struct plumb_kept *t = evidence->side[0].kept, *g = evidence->side[1].kept;
     /* Those of tensors without finite values are all zero, and tell nothing. */
-    if (!t || !g || !t->sketch || !g->sketch || (evidence->count && !golden_count(evidence, true)))
+    if (!t || !g || !t->sketch || !g->sketch || nothing_finite(evidence))
         return;
     const struct plumb_value *norm = &g->finite[PLUMB_STATISTIC_NORM];
     if (norm->kind != PLUMB_VALUE_NUMBER)
@@ -319,6 +325,20 @@ static bool reaches(const struct finding *finding, double limit)
            (finding->sketched && finding->at_least >= limit);
 }
 
+static void leave_unjudged(struct row *row, const char *why)
+{
+    row->unjudged = true;
+    compare_decide(row, PLUMB_SUSPICIOUS, "not judged: %s", why);
+}
+
+/* Another order of the same values leads to sums that are rounded differently: that is no
+ * difference of statistics. A sketch would have seen the order. */
+static bool differs_by_rounding(const struct finding *finding, double largest)
+{
+    const double rounding = 1e-13;
+    return largest == 0 || (!finding->sketched && largest < rounding);
+}
+
 /* What is left when nothing is too far off. */
 static void judge_rest(struct row *row, const struct evidence *evidence,
                        const struct finding *finding)
@@ -336,13 +356,9 @@ static void judge_rest(struct row *row, const struct evidence *evidence,
                        "%sthe checksums are equal",
                        nan || blind ? "NaN or infinite on both sides; " : "");
     } else if (!finding->compared && !finding->sketched) {
-        row->unjudged = true;
-        compare_decide(row, PLUMB_SUSPICIOUS,
-                       "not judged: NaN or infinite on both sides, which tells nothing");
-    } else if (checksums == CHECKSUMS_DIFFER && largest == 0) {
-        row->unjudged = true;
-        compare_decide(row, PLUMB_SUSPICIOUS,
-                       "not judged: the statistics are equal, but the checksums differ");
+        leave_unjudged(row, "NaN or infinite on both sides, which tells nothing");
+    } else if (checksums == CHECKSUMS_DIFFER && differs_by_rounding(finding, largest)) {
+        leave_unjudged(row, "the statistics are equal, but the checksums differ");
     } else if (nan || blind) {
         compare_decide(row, PLUMB_SUSPICIOUS,
                        "NaN or infinite on both sides; what is not differs by %.4g%% (%s)",
@@ -377,6 +393,10 @@ static void judge_without_statistics(struct row *row, const struct evidence *evi
     const char *sums[2];
     switch (compare_checksums(evidence, sums)) {
     case CHECKSUMS_UNKNOWN:
+        if (nothing_finite(evidence)) {
+            leave_unjudged(row, "NaN or infinite on both sides, which tells nothing");
+            break;
+        }
         row->problem = strdup(sums[0] && sums[1]
                                   ? "the types differ, so that checksums cannot be compared"
                                   : "neither a statistic nor a checksum is there on both sides");
