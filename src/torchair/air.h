@@ -33,6 +33,9 @@ enum air_fx_kind {
 
 struct air_fx_file {
     const char *path;
+    const char *name; /* the last part of path; so much of it says which tensor it is: */
+    size_t length;
+    bool timed; /* a time follows */
     uint64_t index, inner;
     enum air_fx_kind kind;
     uint64_t count; /* of elements, once it was seen; UINT64_MAX: unknown */
@@ -42,6 +45,9 @@ struct air_fx_list {
     struct air_fx_file *files;
     size_t count;
 };
+
+/* Are both about the same tensor of a node? */
+bool air_fx_same(const struct air_fx_file *a, const struct air_fx_file *b);
 
 /* What one FX node read and wrote. */
 struct air_node {
@@ -60,7 +66,8 @@ struct air_token {
     struct map by_name; /* ops that are not doubled, or nodes, by their keys */
     struct {
         const char *path, *why;
-    } * odd; /* files that are neither */
+        bool older; /* a later file of the same tensor is the one to compare */
+    } * odd;        /* files that are neither */
     size_t odd_count;
 };
 

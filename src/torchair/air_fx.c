@@ -87,9 +87,20 @@ static bool add_file(struct air_token *token, const struct tree_file *file, stru
             memcpy(files, list->files, list->count * sizeof *files);
         list->files = files;
     }
-    list->files[list->count++] =
-        (struct air_fx_file){.path = file->path, .index = parts.index, .inner = parts.inner};
+    list->files[list->count++] = (struct air_fx_file){
+        .path = file->path,
+        .name = file->name,
+        .length = parts.timed ? (size_t)(parts.stamp - file->name) - 1 : length - 4,
+        .timed = parts.timed,
+        .index = parts.index,
+        .inner = parts.inner,
+    };
     return true;
+}
+
+bool air_fx_same(const struct air_fx_file *a, const struct air_fx_file *b)
+{
+    return a->length == b->length && memcmp(a->name, b->name, a->length) == 0;
 }
 
 static int by_number(const void *a, const void *b)
@@ -100,6 +111,24 @@ static int by_number(const void *a, const void *b)
     if (left->inner != right->inner)
         return left->inner < right->inner ? -1 : 1;
     return strcmp(left->path, right->path);
+}
+
+/* A run that was repeated leaves files beside those of the first time: the latest count. The list
+ * is in order. */
+static void set_aside_older(struct air_token *token, struct air_fx_list *list)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < list->count; i++) {
+        struct air_fx_file *file = &list->files[i];
+        if (i + 1 < list->count && file->timed && air_fx_same(file, file + 1)) {
+            token->odd[token->odd_count].path = file->path;
+            token->odd[token->odd_count].older = true;
+            token->odd[token->odd_count++].why = "a later file of the same tensor is compared";
+        } else {
+            list->files[kept++] = *file;
+        }
+    }
+    list->count = kept;
 }
 
 /* Adds the files of a folder to the token. */
@@ -120,6 +149,7 @@ static bool fill_token(struct air_token *token, const struct tree *tree, bool or
             struct air_fx_list *list = &token->nodes[i].list[k];
             if (list->count)
                 qsort(list->files, list->count, sizeof *list->files, by_number);
+            set_aside_older(token, list);
         }
     return ok;
 }

@@ -268,8 +268,9 @@ static void add_odd_files(struct pairing *pairing, const struct air_token *token
     for (size_t i = 0; i < token->odd_count; i++) {
         const char *slash = strrchr(token->odd[i].path, '/');
         struct air_side side = side_file(token->odd[i].path), none = side_none();
-        pair_lone(pairing, AIR_BROKEN, slash ? slash + 1 : token->odd[i].path,
-                  is_target ? side : none, is_target ? none : side, token->odd[i].why);
+        pair_lone(pairing, token->odd[i].older ? AIR_ALONE : AIR_BROKEN,
+                  slash ? slash + 1 : token->odd[i].path, is_target ? side : none,
+                  is_target ? none : side, token->odd[i].why);
     }
 }
 

@@ -19,7 +19,9 @@ static int by_stamp(const void *a, const void *b)
 static struct air_fx_file *find_file(const struct air_fx_list *list, const struct air_fx_file *like)
 {
     for (size_t i = 0; i < list->count; i++)
-        if (list->files[i].index == like->index && list->files[i].inner == like->inner)
+        if (air_fx_same(&list->files[i], like) ||
+            (!(list->files[i].timed && like->timed) && list->files[i].index == like->index &&
+             list->files[i].inner == like->inner))
             return &list->files[i];
     return NULL;
 }

@@ -140,11 +140,12 @@ class Likeness(TorchairCase):
         self.assertEqual(self.compare()[0]["Result"], "PASS")
 
     def test_condensed(self) -> None:
-        array = values(1, 4, 6)
-        for golden in (array.reshape(6, 4), np.ones((4, 6), np.int32)):
+        array = values(1, 40, 60)
+        for golden in (array.reshape(60, 40), np.ones((40, 60), np.int32)):
             self.one(Tensor(array), golden)
-            subprocess.run([str(PLUMB), "condense", str(self.ge)], check=True,
+            subprocess.run([str(PLUMB), "condense", str(self.ge), "--settle", "0.01"], check=True,
                            stdout=subprocess.DEVNULL)
+            self.assertTrue(list(self.ge.rglob("*.condensed.json")))
             row = self.compare()[0]
             self.assertEqual(row["Result"], "FAIL")
             self.assertRegex(row["Err_message"], "shapes differ|different kinds")
@@ -324,6 +325,23 @@ class Inputs(TorchairCase):
         self.assertEqual(self.node([x, ids], [x, ids.astype(np.float32)], ["x", "ids"]),
                          ["PASS", "FAIL"])
 
+    def test_a_run_that_was_repeated(self) -> None:
+        """The latest file of a tensor counts, and the others are named."""
+        a, b = values(1, 4), values(2, 4)
+        write_graph(self.ge, [Op("Add", ["x", "y"], ["add-aten.add.OUTPUT.0"])])
+        write_ge(ge_folder(self.ge), "Add", "Add", 1, [Tensor(a), Tensor(b)], [Tensor(a + b)])
+        paths = write_fx(fx_folder(self.fx), "add-aten.add", [a, b], [a + b])
+        for wrong, results in ((1, "PASS"), (2, "FAIL")):
+            for path in paths:
+                np.save(path.with_name(path.name.replace("20250301", "20250228")),
+                        np.load(path) + (wrong == 1))
+                np.save(path, np.load(path) + (wrong == 2))
+            rows = self.compare()
+            self.assertEqual([row["Result"] for row in rows],
+                             [results] * 3 + ["NO COUNTERPART"] * 3)
+            self.assertEqual({row["Err_message"] for row in rows[3:]},
+                             {"a later file of the same tensor is compared"})
+
     def test_folded_nodes(self) -> None:
         a = values(1, 4)
         write_graph(self.ge, [Op("Fold", [], ["fold-a.OUTPUT.0"]),
@@ -375,6 +393,27 @@ class FxAgainstFx(TorchairCase):
         self.assertEqual([(row["API Name"], row["Token"], row["In/Out"]) for row in rows[:4]],
                          [("mm-aten.mm", "0", "input 0"), ("mm-aten.mm", "0", "input 0.1"),
                           ("mm-aten.mm", "0", "input 10"), ("mm-aten.mm", "0", "input 11")])
+
+    def test_lists_in_lists(self) -> None:
+        other = self.both(tokens=[0])
+        for root, time in ((self.fx, "20250301120000000274"), (other, "20250302130000000999")):
+            for i in range(3):
+                name = f"mm-aten.mm.INPUT.12.0.{i}.{time}.npy"
+                np.save(fx_folder(root) / name, values(70 + i, 3, 4))
+        rows = self.compare(golden=other)
+        self.assertEqual((self.code, sum(row["Result"] == "PASS" for row in rows)), (0, 15))
+
+    def test_a_run_that_was_repeated(self) -> None:
+        other = self.both(tokens=[0])
+        for root, more in ((other, 1), (self.fx, 0)):
+            self.run_of(root, 20240301120000000274, [0])
+            for path in fx_folder(root).glob("*.OUTPUT.0.2024*"):
+                np.save(path, np.load(path) + more)
+            rows = self.compare(golden=other)
+            self.assertEqual(self.code, 0)
+            self.assertEqual(sum(row["Result"] == "PASS" for row in rows), 12)
+            self.assertEqual(sum(row["Err_message"] == "a later file of the same tensor is compared"
+                                 for row in rows), 15 if more else 30)
 
     def test_without_a_mode(self) -> None:
         other = self.both()
