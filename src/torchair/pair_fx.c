@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "torchair/fx_inputs.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 /* FX files in the places where a GE file has its tensors; NULL where there is none. */
@@ -64,6 +65,35 @@ static size_t count_keys(const struct graph_op *graph_op)
     return keys;
 }
 
+/* The output of the node that the graph text names for an output of the operator, or NULL. */
+static const struct graph_fx *named_output(const struct graph_op *graph_op, const char *key,
+                                           size_t output)
+{
+    for (size_t i = 0; i < graph_op->fx_count; i++) {
+        const struct graph_fx *fx = &graph_op->fx[i];
+        if (fx->output == output && fx->fx_output >= 0 && strcmp(fx->key, key) == 0)
+            return fx;
+    }
+    return NULL;
+}
+
+/* An output without a file: an error where the graph text names one. What belongs to another node
+ * of the same operator is not this node's to miss. */
+static void miss_output(struct pairing *pairing, const struct air_op *op,
+                        const struct graph_op *graph_op, const char *key,
+                        const struct ge_tensor *tensor, size_t output)
+{
+    const struct graph_fx *fx = named_output(graph_op, key, output);
+    if (fx)
+        pair_lone(pairing, AIR_MISSING, op->name, side_ge(op, tensor), side_none(),
+                  arena_printf(pairing->arena,
+                               "the FX dump has no output %" PRId64 " of its node %s",
+                               fx->fx_output, key));
+    else if (count_keys(graph_op) == 1)
+        pair_lone(pairing, AIR_ALONE, op->name, side_ge(op, tensor), side_none(),
+                  "the FX node has no such output");
+}
+
 /* Outputs of a node: where the graph says which GE output is which of the node's, that decides. */
 static void pair_outputs(struct pairing *pairing, struct air_op *op, const struct ge_file *ge,
                          const struct graph_op *graph_op, size_t which, const struct air_node *node)
@@ -97,15 +127,13 @@ static void pair_outputs(struct pairing *pairing, struct air_op *op, const struc
         bool fits = number < ge->output_count && !slots.files[number] && only;
         slots.files[fits ? number : end++] = &list->files[k];
     }
-    /* Outputs that belong to another node of the same operator are not this node's to miss. */
     for (size_t i = 0; i < end; i++) {
         const struct ge_tensor *tensor = tensor_at(ge, true, i);
         const struct air_fx_file *file = slots.files[i];
         if (tensor && file)
             pair_two(pairing, op->name, side_ge(op, tensor), side_file(file->path));
-        else if (tensor && only)
-            pair_lone(pairing, AIR_ALONE, op->name, side_ge(op, tensor), side_none(),
-                      "the FX node has no such output");
+        else if (tensor)
+            miss_output(pairing, op, graph_op, graph_op->fx[which].key, tensor, i);
         else if (file)
             pair_lone(pairing, AIR_ALONE, op->name, side_none(), side_file(file->path),
                       "the GE file has no such output");

@@ -325,6 +325,26 @@ class Inputs(TorchairCase):
         self.assertEqual(self.node([x, ids], [x, ids.astype(np.float32)], ["x", "ids"]),
                          ["PASS", "FAIL"])
 
+    def test_an_output_that_the_text_names(self) -> None:
+        """Its file should be there, whether one node or several make the outputs."""
+        a, b = values(1, 4), values(2, 4)
+        for names in (["s-s.OUTPUT.0", "s-s.OUTPUT.1"], ["s-s.OUTPUT.0", "g-g.OUTPUT.0"]):
+            shutil.rmtree(self.fx, ignore_errors=True)
+            write_graph(self.ge, [Op("Split", ["x"], names)])
+            write_ge(ge_folder(self.ge), "S", "Split", 1, [Tensor(a)], [Tensor(a), Tensor(b)])
+            nodes = {name.split(".")[0] for name in names}
+            for node in nodes:
+                write_fx(fx_folder(self.fx), node, [a], [])
+            for name, array in zip(names, (a, b)):
+                np.save(fx_folder(self.fx) / f"{name}.20250301120000000274.npy", array)
+            self.assertEqual({row["Result"] for row in self.compare()}, {"PASS"})
+            next(fx_folder(self.fx).glob(names[1] + ".*")).unlink()
+            rows = [row for row in self.compare() if row["Result"] == "FAIL"]
+            self.assertEqual([(row["In/Out"], row["Err_message"]) for row in rows],
+                             [("output 1", f"the FX dump has no output {names[1][-1]} of its node "
+                               + names[1].split(".")[0])])
+            self.assertEqual(self.code, 1)
+
     def test_a_run_that_was_repeated(self) -> None:
         """The latest file of a tensor counts, and the others are named."""
         a, b = values(1, 4), values(2, 4)
