@@ -268,7 +268,8 @@ enum plumb_code graph_parse(struct graph *graph, const char *text, size_t size, 
         at += length + 1;
     }
     /* A text that was cut short still says what its last operator is called. */
-    if (parser.block != IN_FILE) {
+    graph->cut = parser.block != IN_FILE || parser.other;
+    if (graph->cut) {
         graph->odd_lines++;
         if (!graph->first_odd)
             graph->first_odd = line;

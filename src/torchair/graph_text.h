@@ -42,6 +42,7 @@ struct graph {
     size_t longest;     /* bytes of the longest key */
     size_t odd_lines;   /* stepped over */
     size_t first_odd;   /* the first of them, from 1; 0: none */
+    bool cut;           /* the text ends inside an operator */
 };
 
 /* Parses text that need not end with NUL. Everything but the map lives in the arena. The only error

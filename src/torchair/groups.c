@@ -43,13 +43,32 @@ static int by_id(const void *a, const void *b)
     return strcmp(left->path, right->path);
 }
 
+/* When it was written, as its name says: "dynamo_original_graph_1_rank_0_pid_4_ts_5.txt". */
+static const char *time_of(const struct graph_file *file)
+{
+    const char *slash = strrchr(file->path, '/');
+    const char *name = slash ? slash + 1 : file->path;
+    const char *time = strstr(name, "_ts_");
+    return time ? time : name;
+}
+
+/* Of several of one graph, which repeated runs leave, the latest comes first. */
+static int by_id_and_time(const void *a, const void *b)
+{
+    const struct graph_file *left = a, *right = b;
+    if (left->id != right->id)
+        return left->id < right->id ? -1 : 1;
+    int order = strverscmp(time_of(right), time_of(left));
+    return order ? order : strcmp(left->path, right->path);
+}
+
 enum plumb_code graphs_read(struct graph_files *files, bool origin, struct arena *arena,
                             struct plumb_error *err)
 {
     if (files->failed)
         return no_memory(err);
     if (files->count)
-        qsort(files->items, files->count, sizeof *files->items, by_id);
+        qsort(files->items, files->count, sizeof *files->items, origin ? by_id : by_id_and_time);
     for (size_t i = 0; i < files->count; i++) {
         struct graph_file *file = &files->items[i];
         struct plumb_error why;
@@ -158,6 +177,37 @@ static void match_side(struct graph_sets *sets, const struct air_dump *dump, int
     }
 }
 
+/* Is the set an earlier text of a graph whose data is in another one? */
+static bool is_outdated(const struct graph_sets *sets, size_t which)
+{
+    const struct graph_set *set = &sets->items[which];
+    if (!set->text || set->groups[0] || set->groups[1])
+        return false;
+    for (size_t i = 0; i < which; i++) {
+        const struct graph_set *other = &sets->items[i];
+        if (other->text && other->text->id == set->text->id &&
+            other->text->rank == set->text->rank && strcmp(other->name, set->name) == 0)
+            return true;
+    }
+    return false;
+}
+
+static void drop_outdated(struct graph_sets *sets, struct buf *notes)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < sets->count; i++) {
+        if (is_outdated(sets, i)) {
+            const char *path = sets->items[i].text->path;
+            const char *slash = strrchr(path, '/');
+            buf_printf(notes, "Graph text %s: a later text of the same graph is used\n",
+                       slash ? slash + 1 : path);
+        } else {
+            sets->items[kept++] = sets->items[i];
+        }
+    }
+    sets->count = kept;
+}
+
 enum plumb_code groups_match(struct graph_sets *sets, const struct graph_files *files,
                              const struct air_dump dumps[2], bool origin, struct buf *notes,
                              struct arena *arena, struct plumb_error *err)
@@ -183,5 +233,7 @@ enum plumb_code groups_match(struct graph_sets *sets, const struct graph_files *
         else
             match_side(sets, &dumps[side], side, notes, arena);
     }
+    if (!origin)
+        drop_outdated(sets, notes);
     return notes->failed ? no_memory(err) : PLUMB_OK;
 }

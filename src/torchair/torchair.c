@@ -169,6 +169,9 @@ static void note_text(struct session *session, struct rank *rank, const struct g
     char text[100];
     if (file->problem)
         add_lone_row(session, rank, rows, "graph text", file->problem);
+    else if (file->graph.cut && !session->options->msprobe_rules)
+        add_lone_row(session, rank, rows, "graph text",
+                     "it ends inside an operator: what was behind it is not compared");
     if (file->graph.odd_lines) {
         snprintf(text, sizeof text, "%zu line%s not understood and left out, the first is line %zu",
                  file->graph.odd_lines, file->graph.odd_lines == 1 ? "" : "s",

@@ -49,6 +49,29 @@ class Graphs(TorchairCase):
                           if row["Result"] != "PASS"],
                          [("graph_2", "there is data of it, but no graph text")])
 
+    def test_a_text_that_was_cut(self) -> None:
+        """What was behind the end is not compared, and that is no success."""
+        self.several(2)
+        path = next(self.ge.glob("dynamo_original_graph_1_*"))
+        text = path.read_text()
+        path.write_text(text + text[text.index("op {"):-20].replace('"A"', '"B"'))
+        rows = self.compare()
+        self.assertEqual([(row["API Name"], row["Result"]) for row in rows],
+                         [("graph text", "FAIL"), ("A", "PASS"), ("A", "PASS")])
+        self.assertIn("it ends inside an operator", rows[0]["Err_message"])
+        self.assertEqual(self.code, 1)
+
+    def test_texts_of_a_repeated_run(self) -> None:
+        """Another process wrote the text again: the later one is used."""
+        self.several(11)
+        for path in list(self.ge.glob("*.txt")):
+            older = path.with_name(path.name.replace("pid_1_ts_2", "pid_9_ts_1"))
+            older.write_text(path.read_text().replace("a-a", "b-b"))
+        rows = self.compare()
+        self.assertEqual([row["Result"] for row in rows], ["PASS"] * 11)
+        self.assertEqual(self.code, 0)
+        self.assertIn("pid_9_ts_1.txt: a later text of the same graph is used", self.said)
+
     def test_model_ids_in_another_order(self) -> None:
         self.several(3)
         root = ge_folder(self.ge).parents[2]
