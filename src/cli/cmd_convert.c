@@ -45,6 +45,13 @@ static void look_at_steps_and_ranks(struct conversion *conversion)
         conversion->rank = -1;
 }
 
+/* How much of a name is the rank that an earlier conversion put there: "rank1/". */
+static size_t rank_in_name(const char *name)
+{
+    size_t digits = strncmp(name, "rank", 4) == 0 ? strspn(name + 4, "0123456789") : 0;
+    return digits && name[4 + digits] == '/' ? 4 + digits + 1 : 0;
+}
+
 /* "rank1/2/name": as much of it as tells the tensors of this run apart. NULL when out of memory. */
 static const char *full_name(struct conversion *conversion, const struct plumb_record *record,
                              bool with_step)
@@ -54,7 +61,9 @@ static const char *full_name(struct conversion *conversion, const struct plumb_r
         snprintf(rank, sizeof rank, "rank%" PRId64 "/", record->rank);
     if (with_step && conversion->many_steps && record->step >= 0)
         snprintf(step, sizeof step, "%" PRId64 "/", record->step);
-    return arena_printf(&conversion->arena, "%s%s%s", rank, step, record->name);
+    size_t before = *rank ? 0 : rank_in_name(record->name);
+    return arena_printf(&conversion->arena, "%s%.*s%s%s", rank, (int)before, record->name, step,
+                        record->name + before);
 }
 
 static void skip(struct conversion *conversion, const char *name, const struct plumb_error *err)

@@ -72,19 +72,33 @@ static bool read_side(struct matcher *matcher, struct match_side *side, bool ran
     return true;
 }
 
+/* Takes what the other side counts, or what both have in their names, out of those of a side. */
+static bool read_names(struct matcher *matcher, struct match_side *side, bool ranks, bool steps)
+{
+    /* What the run has only one of is not in its names. */
+    if (ranks && steps && all_begin_so(side, true, true))
+        return read_side(matcher, side, true, true);
+    if (ranks && all_begin_so(side, true, false))
+        return read_side(matcher, side, true, false);
+    if (steps && all_begin_so(side, false, true))
+        return read_side(matcher, side, false, true);
+    return true;
+}
+
 bool match_read_places(struct matcher *matcher)
 {
+    struct match_side *sides = matcher->side;
+    /* Two conversions of a run: both have ranks in their names, and one has steps there, too. */
+    bool ranked = counts(&sides[TARGET], false) != counts(&sides[GOLDEN], false);
+    for (int which = TARGET; which <= GOLDEN; which++)
+        ranked = ranked && (all_begin_so(&sides[which], true, false) ||
+                            all_begin_so(&sides[which], true, true));
     for (int which = TARGET; which <= GOLDEN; which++) {
-        struct match_side *side = &matcher->side[which], *other = &matcher->side[!which];
-        bool ranks = !counts(side, true) && counts(other, true);
+        struct match_side *side = &sides[which], *other = &sides[!which];
+        bool ranks = !counts(side, true) && (counts(other, true) || ranked);
         bool steps = !counts(side, false) && counts(other, false);
-        /* What the run has only one of is not in its names. */
-        if (ranks && steps && all_begin_so(side, true, true))
-            return read_side(matcher, side, true, true);
-        if (ranks && all_begin_so(side, true, false))
-            return read_side(matcher, side, true, false);
-        if (steps && all_begin_so(side, false, true))
-            return read_side(matcher, side, false, true);
+        if (!read_names(matcher, side, ranks, steps))
+            return false;
     }
     return true;
 }

@@ -11,6 +11,14 @@ for form in folder file.safetensors file.h5; do
     plumb compare $form run | tail -1
 done
 
+# Conversions of it compare with one another, and so does what was converted twice.
+plumb convert file.h5 twice
+for form in file.safetensors file.h5 twice; do
+    for other in folder file.h5 twice run; do
+        plumb compare $form $other | tail -1
+    done
+done
+
 # One step of two ranks, and two steps of one rank.
 mkdir ranks steps
 cp -r run/step0 ranks
