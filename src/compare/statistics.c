@@ -21,6 +21,7 @@ enum checksums { CHECKSUMS_UNKNOWN, CHECKSUMS_EQUAL, CHECKSUMS_DIFFER };
 /* What was found so far. */
 struct finding {
     unsigned compared, blind; /* statistics that tell something, and those that do not */
+    bool other_ends;          /* Max or Min is not the same */
     const char *one_sided;    /* a statistic that only one side has */
     const char *what;         /* the worst of those compared, and its values */
     struct plumb_value worst[2];
@@ -210,6 +211,8 @@ static void look_at(struct finding *finding, const struct evidence *evidence, in
         }
         difference = difference_of(&t, &g);
     }
+    if (which == PLUMB_STATISTIC_MAX || which == PLUMB_STATISTIC_MIN)
+        finding->other_ends = finding->other_ends || difference.relative != 0;
     if (which == PLUMB_STATISTIC_MEAN)
         judge_mean(evidence, finite, g.number, &difference, &relative_to);
     if (!finding->compared++ || worse(difference.relative, finding->relative)) {
@@ -363,7 +366,7 @@ static void judge_rest(struct row *row, const struct evidence *evidence,
         compare_decide(row, PLUMB_SUSPICIOUS,
                        "NaN or infinite on both sides; what is not differs by %.4g%% (%s)",
                        largest * 100, what);
-    } else if (checksums == CHECKSUMS_DIFFER && evidence->integers) {
+    } else if (evidence->integers && (checksums == CHECKSUMS_DIFFER || finding->other_ends)) {
         compare_decide(row, PLUMB_SUSPICIOUS, "integers that are not the same: %.4g%% (%s)",
                        largest * 100, what);
     } else {

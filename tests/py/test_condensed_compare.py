@@ -270,8 +270,11 @@ class Integers(Folder):
             (self.folder / name / "dump.json").write_text(json.dumps(
                 {"task": "statistics", "level": "L1", "dump_data_dir": None, "data": data}))
             folders.append(self.folder / name)
-        row = self.compare(*folders)["Torch.x.0.forward.output.0"]
+        rows = self.compare(*folders)
+        row = rows["Torch.x.0.forward.output.0"]
         self.assertEqual(float(row["Max diff"]), 1)
+        self.assertIn("integers that are not the same", row["Err_message"])
+        self.assertIn("1 pass (1 suspicious)", rows["closing"]["text"])
 
 
 class Shapes(Folder):
