@@ -55,25 +55,13 @@ static bool put_sizes(struct plumb_table *table, const struct pair *pair)
     return true;
 }
 
-/* What is wrong with the pair; "" when nothing is. */
-static void judge(const struct pair *pair, const struct pairs *pairs,
-                  const struct plumb_ckpt_options *options, char *why, size_t size)
+/* What is wrong with the values; "" when nothing is. */
+static void judge_values(const struct pair *pair, const struct plumb_ckpt_options *options,
+                         char *why, size_t size)
 {
     char number[NUMBER_BYTES];
-    *why = '\0';
-    switch (pair->state) {
-    case PAIR_ALONE:
-        snprintf(why, size, "only in %s", pairs->ckpt[pair->side[0] ? 0 : 1].path);
+    if (!pair->side[0]->elements && !options->origin_rules)
         return;
-    case PAIR_SHAPES:
-        snprintf(why, size, "the shapes differ");
-        return;
-    case PAIR_UNREADABLE:
-        plumb_error_text(&pair->error, why, size);
-        return;
-    case PAIR_COMPARED:
-        break;
-    }
     if (isnan(pair->cosine))
         snprintf(why, size, "there are values that are not finite");
     else if (!pair->has_cosine)
@@ -85,16 +73,49 @@ static void judge(const struct pair *pair, const struct pairs *pairs,
                  number_brief(pair->distance, 4, number), options->max_distance);
 }
 
+/* What is wrong with the pair; "" when nothing is. */
+static void judge(const struct pair *pair, const struct pairs *pairs,
+                  const struct plumb_ckpt_options *options, char *why, size_t size)
+{
+    *why = '\0';
+    switch (pair->state) {
+    case PAIR_ALONE:
+        snprintf(why, size, "only in %s", pairs->ckpt[pair->side[0] ? 0 : 1].path);
+        break;
+    case PAIR_SHAPES:
+        snprintf(why, size, "the shapes differ");
+        break;
+    case PAIR_UNREADABLE:
+        plumb_error_text(&pair->error, why, size);
+        break;
+    case PAIR_COMPARED:
+        judge_values(pair, options, why, size);
+    }
+}
+
+/* What is odd about values that pass, or NULL. */
+static const char *suspect(const struct pair *pair, const struct plumb_ckpt_options *options)
+{
+    if (pair->state != PAIR_COMPARED || options->origin_rules)
+        return NULL;
+    if (pair->kinds)
+        return "integers on one side only";
+    return pair->integers && pair->distance > 0 ? "integers that are not the same" : NULL;
+}
+
 static bool add_pair(struct plumb_ckpt_comparison *out, const struct pair *pair,
                      const struct pairs *pairs, const struct plumb_ckpt_options *options)
 {
     char why[1200];
     judge(pair, pairs, options, why, sizeof why);
     bool failed = *why, compared = pair->state == PAIR_COMPARED;
-    bool suspicious = !failed && pair->copies;
+    const char *odd = failed ? NULL : suspect(pair, options);
+    bool suspicious = !failed && (pair->copies || odd);
+    if (odd)
+        snprintf(why, sizeof why, "%s", odd);
     if (pair->copies) {
         size_t used = strlen(why);
-        snprintf(why + used, sizeof why - used, "%sthe copy in %s differs", failed ? "; " : "",
+        snprintf(why + used, sizeof why - used, "%sthe copy in %s differs", used ? "; " : "",
                  pair->copies);
     }
     out->compared += compared;

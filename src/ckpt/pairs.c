@@ -92,12 +92,21 @@ static bool same_shape(const struct ckpt_weight *a, const struct ckpt_weight *b)
 }
 
 /* numpy's answers: whatever is not finite makes NaN of the cosine, and of the distance too, but for
- * an infinity that meets a number. */
-static void take_nonfinite(struct pair *pair, const struct plumb_metrics *metrics)
+ * an infinity that meets a number. By plumb's own rules masks of infinities may be the same on both
+ * sides, and the finite values decide. */
+static void take_nonfinite(struct pair *pair, const struct plumb_metrics *metrics, bool origin)
 {
     uint64_t finite = metrics->classes[PLUMB_FINITE][PLUMB_FINITE], spoiled = 0;
     if (finite == metrics->count)
         return;
+    bool nan = metrics->classes[PLUMB_NAN][PLUMB_NAN];
+    if (!origin && !nan && !metrics->nonfinite_mismatch) {
+        if (!finite) {
+            pair->l2 = pair->distance = 0;
+            pair->cosine = 1;
+        }
+        return;
+    }
     for (int c = 0; c < PLUMB_CLASSES; c++)
         spoiled += metrics->classes[PLUMB_NAN][c] + metrics->classes[c][PLUMB_NAN];
     spoiled += metrics->classes[PLUMB_POS_INF][PLUMB_POS_INF];
@@ -107,12 +116,13 @@ static void take_nonfinite(struct pair *pair, const struct plumb_metrics *metric
     pair->has_cosine = true;
 }
 
-static enum plumb_code compare_values(struct pair *pair, struct plumb_error *err)
+static enum plumb_code compare_values(struct pair *pair, bool origin, struct plumb_error *err)
 {
     struct plumb_metric_spec spec;
     struct plumb_metrics metrics;
     plumb_metric_spec_init(&spec);
-    enum plumb_code code = values_compare(pair->side[0], pair->side[1], &spec, &metrics, err);
+    enum plumb_code code =
+        values_compare(pair->side[0], pair->side[1], &spec, origin, &metrics, err);
     if (code)
         return code;
     pair->l2 = metrics.euclidean;
@@ -122,16 +132,16 @@ static enum plumb_code compare_values(struct pair *pair, struct plumb_error *err
     /* The cosine is 0 where a side is zero, but not only there. */
     bool zero[2] = {false, false};
     for (int i = 0; i < 2 && !code && pair->cosine == 0; i++)
-        code = values_are_zero(pair->side[i], &zero[i], err);
+        code = values_are_zero(pair->side[i], origin, &zero[i], err);
     if (zero[0] != zero[1])
         pair->has_cosine = false;
-    take_nonfinite(pair, &metrics);
+    take_nonfinite(pair, &metrics, origin);
     return code;
 }
 
 /* Copies of a weight in several parts must be close to the first. */
 static enum plumb_code compare_copies(struct pair *pair, const struct ckpt_weight *weight,
-                                      struct plumb_error *err)
+                                      bool origin, struct plumb_error *err)
 {
     struct plumb_metric_spec spec;
     struct plumb_metrics metrics;
@@ -144,7 +154,7 @@ static enum plumb_code compare_copies(struct pair *pair, const struct ckpt_weigh
             continue;
         bool same = same_shape(weight, copy);
         if (same) {
-            enum plumb_code code = values_compare(weight, copy, &spec, &metrics, err);
+            enum plumb_code code = values_compare(weight, copy, &spec, origin, &metrics, err);
             if (code)
                 return code;
             same = metrics.close == metrics.count;
@@ -155,7 +165,23 @@ static enum plumb_code compare_copies(struct pair *pair, const struct ckpt_weigh
     return PLUMB_OK;
 }
 
-static void compare_pair(struct pair *pair)
+static bool is_integer(const struct ckpt_weight *weight)
+{
+    const struct ckpt_part *part = &weight->parts[0];
+    enum plumb_dtype dtype = plumb_run_record(part->run, part->record)->dtype;
+    enum plumb_kind kind = plumb_dtype_info(dtype)->kind;
+    return kind == PLUMB_KIND_BOOL || kind == PLUMB_KIND_INT || kind == PLUMB_KIND_UINT;
+}
+
+/* Counters and masks on one side, weights on the other: equal numbers do not make them the same. */
+static void compare_kinds(struct pair *pair)
+{
+    bool a = is_integer(pair->side[0]), b = is_integer(pair->side[1]);
+    pair->integers = a && b;
+    pair->kinds = a != b;
+}
+
+static void compare_pair(struct pair *pair, bool origin)
 {
     for (int i = 0; i < 2; i++) {
         if (pair->side[i]->problem) {
@@ -165,12 +191,13 @@ static void compare_pair(struct pair *pair)
         }
     }
     enum plumb_code code = PLUMB_OK;
+    compare_kinds(pair);
     if (same_shape(pair->side[0], pair->side[1]))
-        code = compare_values(pair, &pair->error);
+        code = compare_values(pair, origin, &pair->error);
     else
         pair->state = PAIR_SHAPES;
     for (int i = 0; i < 2 && !code; i++)
-        code = compare_copies(pair, pair->side[i], &pair->error);
+        code = compare_copies(pair, pair->side[i], origin, &pair->error);
     if (code)
         pair->state = PAIR_UNREADABLE;
 }
@@ -195,7 +222,7 @@ static void work_on(void *context, size_t i, unsigned thread)
     (void)thread;
     if (pair->state == PAIR_ALONE)
         return;
-    compare_pair(pair);
+    compare_pair(pair, work->options->origin_rules);
     pthread_mutex_lock(&work->lock);
     work->done += size * sizeof(float);
     if (work->options->progress)

@@ -17,6 +17,8 @@ struct pair {
     enum pair_state state;
     double l2, cosine, distance; /* distance: l2 as a share of the second's norm */
     bool has_cosine;             /* false when one side is all zero and the other is not */
+    bool integers;               /* both sides are */
+    bool kinds;                  /* only one side is of integers */
     const char *copies;          /* the part whose copy of the weight differs, or NULL */
     struct plumb_error error;
 };

@@ -22,7 +22,7 @@ struct side {
     uint64_t row, elements; /* of the joined tensor */
     enum plumb_dtype dtype; /* in which it is compared */
     bool direct;            /* the one part is compared as it lies */
-    float *joined;          /* room for a piece */
+    void *joined;           /* room for a piece: float, or double where dtype is PLUMB_F64 */
     size_t at_span;
     uint64_t at_row, at; /* where the next piece begins: row, and element of the span */
 };
@@ -36,6 +36,16 @@ static enum plumb_code no_memory(struct plumb_error *err)
 static bool is_exact(enum plumb_dtype dtype)
 {
     return dtype == PLUMB_F32 || dtype == PLUMB_F16 || dtype == PLUMB_BF16;
+}
+
+/* Types that float32 does not hold: rounded to it, what differs may be the same. */
+static bool is_wide(const struct ckpt_weight *weight)
+{
+    const struct ckpt_part *part = &weight->parts[0];
+    enum plumb_dtype dtype = plumb_run_record(part->run, part->record)->dtype;
+    enum plumb_kind kind = plumb_dtype_info(dtype)->kind;
+    return dtype == PLUMB_F64 ||
+           ((kind == PLUMB_KIND_INT || kind == PLUMB_KIND_UINT) && dtype != PLUMB_I4);
 }
 
 static void add_span(struct side *side, size_t part, uint64_t row, uint64_t start, uint64_t length)
@@ -74,7 +84,18 @@ static void side_close(struct side *side)
     free(side->joined);
 }
 
-static enum plumb_code side_open(struct side *side, const struct ckpt_weight *weight,
+/* How the values are read: as they lie, or joined. */
+static bool choose_form(struct side *side, bool wide)
+{
+    const struct plumb_tensor *tensor = &side->payloads[0].tensor;
+    side->direct =
+        side->count == 1 && tensor->dense && !tensor->swap && (wide || is_exact(tensor->dtype));
+    side->dtype = side->direct ? tensor->dtype : wide ? PLUMB_F64 : PLUMB_F32;
+    side->joined = side->direct ? NULL : malloc(PIECE * sizeof(double));
+    return side->direct || side->joined;
+}
+
+static enum plumb_code side_open(struct side *side, const struct ckpt_weight *weight, bool wide,
                                  struct plumb_error *err)
 {
     *side = (struct side){.dtype = PLUMB_F32, .elements = weight->elements};
@@ -97,13 +118,8 @@ static enum plumb_code side_open(struct side *side, const struct ckpt_weight *we
             code = plumb_fail(err, PLUMB_E_UNSUPPORTED,
                               "complex numbers are no weights; plumb compare takes them");
     if (!code) {
-        const struct plumb_tensor *tensor = &side->payloads[0].tensor;
         lay_out(side, weight);
-        side->direct =
-            side->count == 1 && tensor->dense && !tensor->swap && is_exact(tensor->dtype);
-        side->dtype = side->direct ? tensor->dtype : PLUMB_F32;
-        side->joined = side->direct ? NULL : malloc(PIECE * sizeof *side->joined);
-        if (!side->direct && !side->joined)
+        if (!choose_form(side, wide))
             code = no_memory(err);
     }
     if (code)
@@ -142,6 +158,16 @@ static void to_float(const struct plumb_tensor *tensor, uint64_t first, size_t c
     }
 }
 
+/* Elements of a part, into the room for joined ones from at on. */
+static void join(struct side *side, const struct plumb_tensor *tensor, uint64_t first, size_t count,
+                 size_t at)
+{
+    if (side->dtype == PLUMB_F64)
+        plumb_tensor_to_f64(tensor, first, count, (double *)side->joined + at);
+    else
+        to_float(tensor, first, count, (float *)side->joined + at);
+}
+
 /* The next count elements, as a tensor that is valid until the call after. */
 static void next_piece(struct side *side, uint64_t at, size_t count, struct plumb_tensor *out)
 {
@@ -158,8 +184,8 @@ static void next_piece(struct side *side, uint64_t at, size_t count, struct plum
         uint64_t left = span->length - side->at;
         size_t n = left < count - done ? (size_t)left : count - done;
         if (n)
-            to_float(&side->payloads[span->part].tensor,
-                     side->at_row * span->row + span->start + side->at, n, side->joined + done);
+            join(side, &side->payloads[span->part].tensor,
+                 side->at_row * span->row + span->start + side->at, n, done);
         done += n;
         side->at += n;
         if (side->at == span->length) {
@@ -180,14 +206,16 @@ static enum plumb_code shrank(const struct ckpt_weight *weight, struct plumb_err
 }
 
 enum plumb_code values_compare(const struct ckpt_weight *a, const struct ckpt_weight *b,
-                               const struct plumb_metric_spec *spec, struct plumb_metrics *out,
-                               struct plumb_error *err)
+                               const struct plumb_metric_spec *spec, bool origin,
+                               struct plumb_metrics *out, struct plumb_error *err)
 {
     struct side left, right;
-    enum plumb_code code = side_open(&left, a, err);
+    /* A copy in float32 is as good as it can be. */
+    bool wide = !origin && is_wide(a) && is_wide(b);
+    enum plumb_code code = side_open(&left, a, wide, err);
     if (code)
         return code;
-    code = side_open(&right, b, err);
+    code = side_open(&right, b, wide, err);
     if (code) {
         side_close(&left);
         return code;
@@ -220,24 +248,24 @@ out:
     return code;
 }
 
-enum plumb_code values_are_zero(const struct ckpt_weight *weight, bool *zero,
+enum plumb_code values_are_zero(const struct ckpt_weight *weight, bool origin, bool *zero,
                                 struct plumb_error *err)
 {
     struct side side;
-    enum plumb_code code = side_open(&side, weight, err);
+    enum plumb_code code = side_open(&side, weight, false, err);
     if (code)
         return code;
     *zero = true;
     side_enter(&side);
     for (size_t i = 0; i < side.count && *zero; i++) {
         const struct plumb_tensor *tensor = &side.payloads[i].tensor;
-        float piece[PLUMB_METRIC_BLOCK];
+        double wide[PLUMB_METRIC_BLOCK];
         for (uint64_t at = 0; at < tensor->count && *zero; at += PLUMB_METRIC_BLOCK) {
             uint64_t rest = tensor->count - at;
             size_t n = rest < PLUMB_METRIC_BLOCK ? (size_t)rest : PLUMB_METRIC_BLOCK;
-            to_float(tensor, at, n, piece);
+            plumb_tensor_to_f64(tensor, at, n, wide);
             for (size_t k = 0; k < n && *zero; k++)
-                *zero = piece[k] == 0;
+                *zero = (origin ? (double)(float)wide[k] : wide[k]) == 0;
         }
     }
     if (side_leave(&side))

@@ -5,14 +5,14 @@
 #include "ckpt/ckpt.h"
 #include "plumb/metric.h"
 
-/* Compares the values of two weights of the same number of elements, as float32. Parts are read
- * where they lie; what is held in memory is a small piece of each side. */
+/* Compares the values of two weights of the same number of elements; with origin, all as float32.
+ * Parts are read where they lie; what is held in memory is a small piece of each side. */
 enum plumb_code values_compare(const struct ckpt_weight *a, const struct ckpt_weight *b,
-                               const struct plumb_metric_spec *spec, struct plumb_metrics *out,
-                               struct plumb_error *err);
+                               const struct plumb_metric_spec *spec, bool origin,
+                               struct plumb_metrics *out, struct plumb_error *err);
 
 /* Whether all values are zero. */
-enum plumb_code values_are_zero(const struct ckpt_weight *weight, bool *zero,
+enum plumb_code values_are_zero(const struct ckpt_weight *weight, bool origin, bool *zero,
                                 struct plumb_error *err);
 
 #endif
