@@ -205,6 +205,13 @@ static bool refuse_by_record(struct row *row, const struct plumb_record *target,
     return true;
 }
 
+static bool recorded_on_both(enum compare_mode mode, const struct plumb_record *target,
+                             const struct plumb_record *golden)
+{
+    return mode == MODE_CHECKSUMS ? has_checksum(target) && has_checksum(golden)
+                                  : has_statistics(target) && has_statistics(golden);
+}
+
 /* The first of the ways in order of preference that both sides offer. */
 static enum basis choose_basis(enum compare_mode mode, const struct plumb_record *target,
                                const struct plumb_record *golden)
@@ -215,6 +222,9 @@ static enum basis choose_basis(enum compare_mode mode, const struct plumb_record
         [MODE_CHECKSUMS] = {BY_CHECKSUM, BY_STATISTICS, BY_TENSOR},
     };
     bool t = has_payload(target), g = has_payload(golden);
+    /* What a mode of recorded things would have to compute on both sides says less than values. */
+    if (t && g && !recorded_on_both(mode, target, golden))
+        return BY_TENSOR;
     for (int i = 0; i < 3; i++) {
         switch (order[mode][i]) {
         case BY_TENSOR:

@@ -341,6 +341,38 @@ class Order(Folder):
                              ("PASS", "the checksums are equal"))
 
 
+class Small(Folder):
+    """Files too small to be condensed keep their values, which say more than statistics."""
+
+    def rows(self, target: Tensors, golden: Tensors, keep: str) -> Dict[str, Dict[str, str]]:
+        large = {f"large{i}": np.random.default_rng(i).standard_normal(4096) for i in range(9)}
+        rows = self.compare(self.dump({**large, **target}, keep),
+                            self.dump({**large, **golden}, keep))
+        for name in large:
+            self.assertEqual(rows[name]["Result"], "PASS")
+        return rows
+
+    def test_same(self) -> None:
+        same = {"empty": np.zeros((0, 3), np.float32), "scalar": np.float32(3),
+                "values": np.arange(1, 7, dtype=np.float32), "whole": np.arange(6)}
+        for keep in ("all", "crc32", "minmax"):
+            rows = self.rows(same, {**same, "values": same["values"] * np.float32(1 + 1e-6)}, keep)
+            self.assertEqual({name: rows[name]["Result"] for name in same},
+                             dict.fromkeys(same, "PASS"))
+
+    def test_others(self) -> None:
+        values = np.arange(1, 7, dtype=np.float32)
+        target = {"order": values[::-1], "shape": values.reshape(2, 3), "kind": values,
+                  "empty": np.zeros((0, 3), np.float32)}
+        golden = {"order": values, "shape": values.reshape(3, 2), "kind": values.astype(np.int32),
+                  "empty": np.zeros((0, 4), np.float32)}
+        for keep in ("all", "crc32", "minmax"):
+            rows = self.rows(target, golden, keep)
+            self.assertEqual({name: rows[name]["Result"] for name in target},
+                             dict.fromkeys(target, "FAIL"))
+            self.assertIn("by data: ", rows["order"]["Err_message"])
+
+
 class Graphs(Folder):
     """GE and FX dumps, condensed: the same pairs, by what was kept."""
 
