@@ -205,42 +205,18 @@ static bool refuse_by_record(struct row *row, const struct plumb_record *target,
     return true;
 }
 
-static bool recorded_on_both(enum compare_mode mode, const struct plumb_record *target,
-                             const struct plumb_record *golden)
-{
-    return mode == MODE_CHECKSUMS ? has_checksum(target) && has_checksum(golden)
-                                  : has_statistics(target) && has_statistics(golden);
-}
-
-/* The first of the ways in order of preference that both sides offer. */
+/* Values say more than anything that was recorded about them, whatever the mode of the table. */
 static enum basis choose_basis(enum compare_mode mode, const struct plumb_record *target,
                                const struct plumb_record *golden)
 {
-    static const enum basis order[][3] = {
-        [MODE_TENSORS] = {BY_TENSOR, BY_STATISTICS, BY_CHECKSUM},
-        [MODE_STATISTICS] = {BY_STATISTICS, BY_TENSOR, BY_CHECKSUM},
-        [MODE_CHECKSUMS] = {BY_CHECKSUM, BY_STATISTICS, BY_TENSOR},
-    };
     bool t = has_payload(target), g = has_payload(golden);
-    /* What a mode of recorded things would have to compute on both sides says less than values. */
-    if (t && g && !recorded_on_both(mode, target, golden))
+    bool statistics = (t || has_statistics(target)) && (g || has_statistics(golden));
+    bool checksums = (t || has_checksum(target)) && (g || has_checksum(golden));
+    if (t && g)
         return BY_TENSOR;
-    for (int i = 0; i < 3; i++) {
-        switch (order[mode][i]) {
-        case BY_TENSOR:
-            if (t && g)
-                return BY_TENSOR;
-            break;
-        case BY_STATISTICS:
-            if ((t || has_statistics(target)) && (g || has_statistics(golden)))
-                return BY_STATISTICS;
-            break;
-        default:
-            if ((t || has_checksum(target)) && (g || has_checksum(golden)))
-                return BY_CHECKSUM;
-        }
-    }
-    return BY_NOTHING;
+    if (checksums && (mode == MODE_CHECKSUMS || !statistics))
+        return BY_CHECKSUM;
+    return statistics ? BY_STATISTICS : BY_NOTHING;
 }
 
 static const char *missing(const struct plumb_record *target, const struct plumb_record *golden)

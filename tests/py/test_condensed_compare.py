@@ -372,6 +372,36 @@ class Small(Folder):
                              dict.fromkeys(target, "FAIL"))
             self.assertIn("by data: ", rows["order"]["Err_message"])
 
+    def test_dump_json(self) -> None:
+        """The tree has statistics of everything, and of a small tensor both sides have values."""
+        values = np.arange(1, 7, dtype=np.float32)
+        for target, result in ((values, "PASS"), (values[::-1], "FAIL")):
+            folders = []
+            for side, small in (("t", target), ("g", values)):
+                folder = self.folder / (side + result)
+                (folder / "dump_tensor_data").mkdir(parents=True)
+                data = {}
+                arrays = [np.random.default_rng(i).standard_normal(4096).astype(np.float32)
+                          for i in range(3)] + [small]
+                for i, array in enumerate(arrays):
+                    name = f"Torch.x.{i}.forward.output.0.npy"
+                    np.save(folder / "dump_tensor_data" / name, array)
+                    leaf = {"type": "torch.Tensor", "dtype": "torch.float32",
+                            "shape": list(array.shape), "Max": float(array.max()),
+                            "Min": float(array.min()), "Mean": float(array.mean()),
+                            "Norm": float(np.linalg.norm(array)), "requires_grad": False,
+                            "data_name": name}
+                    data[f"Torch.x.{i}.forward"] = {"input_args": [], "input_kwargs": {},
+                                                    "output": [leaf]}
+                (folder / "dump.json").write_text(json.dumps(
+                    {"task": "tensor", "level": "L1", "dump_data_dir": None, "data": data}))
+                subprocess.run([PLUMB, "condense", str(folder), "--settle", "0.01"], check=True,
+                               stdout=subprocess.PIPE, timeout=600)
+                folders.append(folder)
+            rows = self.compare(*folders)
+            self.assertEqual([rows[f"Torch.x.{i}.forward.output.0"]["Result"] for i in range(4)],
+                             ["PASS"] * 3 + [result])
+
 
 class Graphs(Folder):
     """GE and FX dumps, condensed: the same pairs, by what was kept."""
