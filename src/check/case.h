@@ -61,6 +61,9 @@ struct check_case {
     struct case_arg *grads; /* the backward entry's "input" */
     size_t n_grads;
     const char *output_dtype; /* of output[0] when it is a tensor ("torch.bfloat16"), else NULL */
+    const char *
+        *output_dtypes; /* of all up to the first list or dict among them; NULL: no tensor */
+    size_t n_output_dtypes;
 };
 
 /* Where a forward call and its backward stand in the file. */

@@ -120,25 +120,39 @@ static enum plumb_code parse_kwargs(struct case_parser *p, struct check_case *ou
     return event == JSON_OBJECT_END ? PLUMB_OK : case_damaged(p);
 }
 
-static enum plumb_code parse_output(struct case_parser *p, struct check_case *out)
+/* One output of the list; only its type is wanted. What holds several makes the list uneven. */
+static enum plumb_code parse_output(struct case_parser *p, enum json_event event,
+                                    struct check_case *out, bool *even)
 {
-    out->output_dtype = NULL;
+    struct case_fields f = {.type = TYPE_PLAIN};
+    enum plumb_code code = event == JSON_OBJECT ? case_fields(p, &f) : case_skip(p, event);
+    const size_t n = out->n_output_dtypes;
+    *even &= event != JSON_ARRAY && f.type != TYPE_NONE && n < CASE_MAX_OUTPUTS;
+    if (code || !*even)
+        return code;
+    out->output_dtypes = case_grow(p, out->output_dtypes, n, sizeof *out->output_dtypes);
+    if (!out->output_dtypes)
+        return case_no_memory(p);
+    out->output_dtypes[n] = f.type == TYPE_TENSOR ? f.dtype : NULL;
+    out->n_output_dtypes++;
+    return PLUMB_OK;
+}
+
+static enum plumb_code parse_outputs(struct case_parser *p, struct check_case *out)
+{
+    out->output_dtypes = NULL;
+    out->n_output_dtypes = 0;
     enum json_event event = json_next(&p->json);
     if (event != JSON_ARRAY)
         return case_skip(p, event);
-    event = json_next(&p->json);
-    if (event == JSON_ARRAY_END)
-        return PLUMB_OK;
-    enum plumb_code code;
-    if (event == JSON_OBJECT) {
-        struct case_fields f;
-        code = case_fields(p, &f);
-        if (f.type == TYPE_TENSOR)
-            out->output_dtype = f.dtype;
-    } else {
-        code = case_skip(p, event);
-    }
-    return code ? code : case_skip(p, JSON_ARRAY); /* what is left of it */
+    enum plumb_code code = PLUMB_OK;
+    bool even = true;
+    while (!code && even && (event = json_next(&p->json)) != JSON_ARRAY_END)
+        code = parse_output(p, event, out, &even);
+    if (!code && !even)
+        code = case_skip(p, JSON_ARRAY); /* what is left of it */
+    out->output_dtype = out->n_output_dtypes ? out->output_dtypes[0] : NULL;
+    return code;
 }
 
 static enum plumb_code parse_forward(struct case_parser *p, struct check_case *out)
@@ -150,7 +164,7 @@ static enum plumb_code parse_forward(struct case_parser *p, struct check_case *o
         enum plumb_code code = json_is(&p->json, "input_args")
                                    ? parse_list(p, "input_args", &out->args, &out->n_args)
                                : json_is(&p->json, "input_kwargs") ? parse_kwargs(p, out)
-                               : json_is(&p->json, "output")       ? parse_output(p, out)
+                               : json_is(&p->json, "output")       ? parse_outputs(p, out)
                                                                    : case_skip(p, JSON_KEY);
         if (code)
             return code;

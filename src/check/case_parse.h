@@ -6,7 +6,7 @@
 #include "check/case_file.h"
 
 /* Far more than any call has; they bound memory and time for a hostile file. */
-enum { CASE_MAX_ITEMS = 1 << 18, CASE_MAX_KWARGS = 1024 };
+enum { CASE_MAX_ITEMS = 1 << 18, CASE_MAX_KWARGS = 1024, CASE_MAX_OUTPUTS = 1024 };
 
 struct case_parser {
     struct json json;

@@ -47,6 +47,53 @@ enum plumb_code work_skip_row(struct work *w, const char *direction, const char 
 
 /* ---- Comparing ------------------------------------------------------------------------------- */
 
+/* Adds what types the tensors of an argument have, and whether it names one. */
+static void see_arg(const struct plumb_arg *arg, bool seen[PLUMB_DTYPE_COUNT], bool *named)
+{
+    *named |= arg->kind == PLUMB_ARG_DTYPE;
+    if (arg->kind == PLUMB_ARG_TENSOR)
+        seen[arg->tensor->dtype] = true;
+    for (size_t k = 0; arg->kind == PLUMB_ARG_LIST && k < arg->n_items; k++)
+        see_arg(&arg->items[k], seen, named);
+}
+
+/* Whether autocast, which is not recorded, may be why the call returned the one type then and the
+ * other, an operand's, without it. */
+static bool may_be_autocast(const struct plumb_call *call, enum plumb_dtype recorded,
+                            enum plumb_dtype dtype)
+{
+    bool seen[PLUMB_DTYPE_COUNT] = {false}, named = false, cast[PLUMB_DTYPE_COUNT] = {false};
+    for (size_t k = 0; k < call->n_args; k++)
+        see_arg(&call->args[k], seen, &named);
+    for (size_t k = 0; k < call->n_kwargs; k++)
+        see_arg(&call->kwargs[k].value, seen, &named);
+    cast[PLUMB_F16] = cast[PLUMB_BF16] = cast[PLUMB_F32] = true;
+    return !named && cast[recorded] && cast[dtype] && seen[dtype];
+}
+
+/* Values say nothing about the type that they came in: the reference's is wider. */
+static bool is_right_dtype(const struct work *w, size_t k, enum plumb_dtype dtype)
+{
+    const char *name = k < w->from.n_output_dtypes ? w->from.output_dtypes[k] : NULL;
+    const enum plumb_dtype recorded = name ? plumb_dtype_from_name(name) : PLUMB_DTYPE_COUNT;
+    return recorded == PLUMB_DTYPE_COUNT || recorded == dtype ||
+           may_be_autocast(&w->call, recorded, dtype);
+}
+
+/* False when out of memory. */
+static bool judge_dtype(struct work *w, size_t k, const struct plumb_arg *device,
+                        struct details_row *row)
+{
+    /* a formula that ran in place of an operator has types of its own */
+    if (device->kind != PLUMB_ARG_TENSOR || w->actual.note || row->status == STATUS_ERROR ||
+        is_right_dtype(w, k, device->tensor->dtype))
+        return true;
+    row->status = STATUS_ERROR;
+    row->message = arena_printf(w->arena, "the device returned %s, the recorded call %s",
+                                row->device_dtype, w->from.output_dtypes[k]);
+    return row->message != NULL;
+}
+
 /* One row; about says which output it is where its number does not, or NULL. */
 static enum plumb_code judge_one(struct work *w, const char *direction, size_t k,
                                  const struct plumb_arg *bench, const struct plumb_arg *device,
@@ -62,6 +109,8 @@ static enum plumb_code judge_one(struct work *w, const char *direction, size_t k
     if (judge_output(&options, w->from.api, w->fp8_input, bench, device, w->arena, row))
         return work_no_memory(err);
     row->name = name;
+    if (!options.gradient && !about && !w->msprobe && !judge_dtype(w, k, device, row))
+        return work_no_memory(err);
     if (w->fault && k == 0 && !options.gradient) {
         row->status = STATUS_ERROR;
         row->message = w->fault;

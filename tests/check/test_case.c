@@ -541,7 +541,25 @@ static void test_entries(void **state)
     assert_int_equal(one.code, PLUMB_OK); /* the output's shape is not used */
     assert_int_equal(one.call.n_args + one.call.n_kwargs, 0);
     assert_string_equal(one.call.output_dtype, "torch.float32");
+    assert_int_equal(one.call.n_output_dtypes, 2);
+    assert_null(one.call.output_dtypes[1]);
     done(&one);
+
+    /* behind what holds several outputs nobody knows which is which */
+    static const char *const uneven[] = {"[" TENSOR("\"shape\":[]") "]",
+                                         "{\"a\":" TENSOR("\"shape\":[]") "}"};
+    for (size_t i = 0; i < sizeof uneven / sizeof uneven[0]; i++) {
+        char entry[400];
+        snprintf(entry, sizeof entry, "{\"output\":[null,%s,%s,%s],\"input_args\":[null]}",
+                 TENSOR("\"shape\":[]"), uneven[i], TENSOR("\"shape\":[]"));
+        one = parse_entry(entry);
+        assert_int_equal(one.code, PLUMB_OK);
+        assert_int_equal(one.call.n_args, 1);
+        assert_null(one.call.output_dtype);
+        assert_int_equal(one.call.n_output_dtypes, 2);
+        assert_string_equal(one.call.output_dtypes[1], "torch.float32");
+        done(&one);
+    }
 
     static const char *const without[] = {"[]",
                                           "null",

@@ -455,5 +455,58 @@ torch.Tensor.add_ = add_
         self.faulty("torch.Tensor.add_ = lambda x, other: x + other\n", "Tensor.add_.0")
 
 
+class Types(Checked):
+    """A result of another type than the recorded one is wrong, whatever its values are."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        x, half = tensor([6, 5], grad=True), tensor([6, 5], "bfloat16")
+        long, yes = tensor([6, 5], "int64", 0, 4), tensor([6, 5], "bool", False, True)
+        dtype = {"type": "torch.dtype", "value": "torch.float64"}
+        pair = [tensor([6]), tensor([6], "int64", 0, 4)]
+        for name, args, kwargs, output in (
+                ("Torch.exp.0", [x], {}, [x]), ("Torch.abs.0", [long], {}, [long]),
+                ("Torch.isnan.0", [x], {}, [yes]), ("Functional.relu.0", [half], {}, [half]),
+                ("Torch.sum.0", [x], {"dtype": dtype}, [tensor([], "float64")]),
+                ("Torch.max.0", [x, value(1)], {}, pair), ("Functional.dropout.0", [x], {"p": value(0.5)}, [x]),
+                ("Torch.fft.fft.0", [x], {}, [tensor([6, 5], "complex64")]),
+                # what autocast may have done on the machine of the dump is not the device's fault
+                ("Torch.mul.0", [x, tensor([6, 5])], {}, [half]),
+                # nothing is known about what stands behind a dict, or was not recorded
+                ("Torch.max.1", [x, value(1)], {}, [{"values": pair[0]}, half]), ("Torch.cos.0", [x], {}, [])):
+            self.call(name, *args, output=output, grads=[x] if name == "Torch.exp.0" else None, **kwargs)
+
+    def test_right_ones_pass(self) -> None:
+        for device in ("torch:cpu", "cpu"):
+            self.assertEqual(self.run_it(device=device).not_passed(), {}, device)
+
+    def test_others_do_not(self) -> None:
+        result = self.run_it(brings="""
+def other(function, dtype):
+    def run(*args, **kwargs):
+        out = function(*args, **kwargs)
+        if isinstance(out, torch.Tensor):
+            return out.to(dtype)
+        return out[0], out[1].to(dtype)
+    return run
+torch.exp = other(torch.exp, torch.float64)
+torch.abs = other(torch.abs, torch.int32)
+torch.isnan = other(torch.isnan, torch.uint8)
+F.relu = other(F.relu, torch.float32)
+torch.sum = other(torch.sum, torch.float32)
+torch.max = other(torch.max, torch.int32)
+F.dropout = other(F.dropout, torch.float64)
+torch.fft.fft = other(torch.fft.fft, torch.complex128)
+""")
+        self.assertEqual(list(result.not_passed()), [name for name in result.rows if name not in (
+            "Torch.mul.0", "Torch.max.1", "Torch.cos.0")])
+        self.assertEqual(self.status(result, "Torch.exp.0"), ["error", "pass"])
+        self.assertEqual(result.rows["Torch.exp.0"][2],
+                         "forward.output.0: the device returned torch.float64, the recorded call torch.float32")
+        self.assertEqual(result.rows["Torch.max.0"][2],
+                         "forward.output.1: the device returned torch.int32, the recorded call torch.int64")
+        self.assertEqual(self.run_it("--rules", "msprobe").rows.keys(), result.rows.keys())
+
+
 if __name__ == "__main__":
     unittest.main()
