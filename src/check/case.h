@@ -64,6 +64,7 @@ struct check_case {
     const char *
         *output_dtypes; /* of all up to the first list or dict among them; NULL: no tensor */
     size_t n_output_dtypes;
+    bool all_outputs; /* those are all that were recorded */
 };
 
 /* Where a forward call and its backward stand in the file. */

@@ -142,6 +142,7 @@ static enum plumb_code parse_outputs(struct case_parser *p, struct check_case *o
 {
     out->output_dtypes = NULL;
     out->n_output_dtypes = 0;
+    out->all_outputs = false;
     enum json_event event = json_next(&p->json);
     if (event != JSON_ARRAY)
         return case_skip(p, event);
@@ -151,6 +152,7 @@ static enum plumb_code parse_outputs(struct case_parser *p, struct check_case *o
         code = parse_output(p, event, out, &even);
     if (!code && !even)
         code = case_skip(p, JSON_ARRAY); /* what is left of it */
+    out->all_outputs = even && out->n_output_dtypes;
     out->output_dtype = out->n_output_dtypes ? out->output_dtypes[0] : NULL;
     return code;
 }

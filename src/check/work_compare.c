@@ -141,6 +141,31 @@ static enum plumb_code judge_list(struct work *w, const char *direction,
     return code;
 }
 
+/* Results of the device behind those of the reference. One that the recorded call had too is the
+ * operator's own, and plumb does not know it; others no caller expects. */
+static enum plumb_code judge_surplus(struct work *w, struct plumb_error *err)
+{
+    static const struct plumb_arg nothing = {.kind = PLUMB_ARG_NONE};
+    for (size_t k = w->bench.n_outputs; k < w->actual.n_outputs; k++) {
+        enum plumb_code code =
+            judge_one(w, "forward", k, &nothing, &w->actual.outputs[k], NULL, err);
+        if (code)
+            return code;
+        if (w->from.all_outputs && k >= w->from.n_output_dtypes) {
+            struct details_row *row = &w->rows[w->n_rows - 1];
+            row->status = STATUS_ERROR;
+            row->message = "the device returned more results than the reference and the recorded "
+                           "call";
+        }
+    }
+    return PLUMB_OK;
+}
+
+static size_t larger(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
 /* ---- What was written into arguments --------------------------------------------------------- */
 
 /* The tensors of an argument, depth first; NULL leaves only counts. */
@@ -194,7 +219,7 @@ static enum plumb_code judge_written(struct work *w, struct plumb_error *err)
         return work_no_memory(err);
     leaves_of(&w->raised, before);
     leaves_of(&w->call, before + n);
-    size_t row = w->bench.n_outputs;
+    size_t row = larger(w->bench.n_outputs, w->actual.n_outputs);
     enum plumb_code code = PLUMB_OK;
     for (size_t k = 0; k < n && !code; k++) {
         const bool in_bench = b && b[k].kind == PLUMB_ARG_TENSOR;
@@ -293,6 +318,8 @@ enum plumb_code work_compare(struct work *w, struct journal_entry *out, struct p
         n_bench = 1;
     enum plumb_code code = judge_list(w, "forward", w->bench.outputs, n_bench, w->actual.outputs,
                                       w->actual.n_outputs, err);
+    if (!code && !w->msprobe)
+        code = judge_surplus(w, err);
     if (!code && !w->msprobe)
         code = judge_written(w, err);
     const size_t n_forward = w->n_rows;

@@ -508,5 +508,28 @@ torch.fft.fft = other(torch.fft.fft, torch.complex128)
         self.assertEqual(self.run_it("--rules", "msprobe").rows.keys(), result.rows.keys())
 
 
+class Surplus(Checked):
+    """Results that nobody expects are no pass, and none is left out in silence."""
+
+    def test_more_results_than_recorded(self) -> None:
+        x = tensor([6, 5], grad=True)
+        self.call("Torch.exp.0", x, output=[x], grads=[x])
+        self.call("Torch.exp.1", x)
+        self.call("Torch.exp.2", x, output=[x, x])
+        self.call("Torch.exp.3", x, output=[[x], x])
+        self.call("Torch.cos.0", x, output=[x])
+        result = self.run_it(brings="right = torch.exp\n"
+                                    "def exp(x):\n    return right(x), x * 7\n"
+                                    "torch.exp = exp\n")
+        self.assertEqual(list(result.not_passed()), ["Torch.exp.0"])
+        self.assertEqual(self.messages(result, "Torch.exp.0")["forward.output.1"],
+                         "the device returned more results than the reference and the recorded call")
+        for n in (1, 2, 3):
+            said = self.messages(result, f"Torch.exp.{n}")
+            self.assertEqual(list(said), ["forward.output.0", "forward.output.1"])
+            self.assertEqual(said["forward.output.1"], "the operator does not determine this output")
+        self.assertEqual(list(self.run_it().not_passed()), [])
+
+
 if __name__ == "__main__":
     unittest.main()
