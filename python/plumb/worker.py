@@ -187,8 +187,9 @@ class Names:
             return None
         if name in ("cuda", "npu", "xpu"):
             return lambda tensor, *_, **__: tensor.to(self.device)
-        if name == "item":  # with a type, to be judged by it
-            return lambda tensor: tensor.reshape(())
+        if name == "item":  # a float with its type, to be judged by it
+            return lambda tensor: (tensor.reshape(()) if tensor.is_floating_point() or tensor.is_complex()
+                                   else tensor.item())
         for owner in torch.Tensor.__mro__:
             if owner is object or name not in vars(owner):
                 continue
@@ -208,6 +209,11 @@ class Names:
         return found if type(found).__module__ == "torch._ops" else None
 
     def aten(self, name: str) -> Optional[Callable[..., Any]]:
+        word = name.partition(".")[0]
+        if word == "_local_scalar_dense":
+            return self.method("item")
+        if word == "_reshape_alias":  # whose strides are those of the memory that was recorded
+            return lambda tensor, size, _: tensor.view(size)
         return self.packet("aten", name)
 
     def npu(self, name: str) -> Optional[Callable[..., Any]]:
@@ -287,6 +293,13 @@ def dtype_named(name: str) -> Any:
     return dtype
 
 
+def layout_named(name: str) -> Any:
+    layout = getattr(torch, name.rpartition(".")[2], None)
+    if not isinstance(layout, torch.layout):
+        raise Refusal(f"PyTorch {torch.__version__} has no layout {name}")
+    return layout
+
+
 class Call:
     """The arguments of a request as PyTorch takes them."""
 
@@ -303,6 +316,8 @@ class Call:
             del self.kwargs["memory_format"]
         if isinstance(self.kwargs.get("device"), (str, int)):
             self.kwargs["device"] = device
+        if isinstance(self.kwargs.get("layout"), str):
+            self.kwargs["layout"] = layout_named(self.kwargs["layout"])
         if request["name"] in ("__getitem__", "__setitem__"):  # dumps write tuples as lists
             self.args[1:2] = [tuple(i) if isinstance(i, list) else i for i in self.args[1:2]]
         self.grads = [None if grad is None else self.loaded(grad) for grad in request["grads"]]

@@ -531,5 +531,34 @@ class Surplus(Checked):
         self.assertEqual(list(self.run_it().not_passed()), [])
 
 
+class OfAten(Checked):
+    """Calls of ATen that depend on what is not in a dump, or have arguments of rare kinds."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        x = tensor([2, 4, 4])
+        kinds = {"dtype": {"type": "torch.dtype", "value": "torch.float32"},
+                 "layout": {"type": "torch.layout", "value": "torch.strided"},
+                 "device": {"type": "torch.device", "value": "cpu"}, "pin_memory": value(False)}
+        self.call("Aten._local_scalar_dense.default.0", tensor([]), output=[value(1.5)])
+        self.call("Aten._local_scalar_dense.0", tensor([1], "int64", 3, 9), output=[value(4)])
+        self.call("Tensor.item.0", tensor([1, 1], "bool", True, True))
+        self.call("Tensor.item.1", tensor([], "complex64"))
+        self.call("Aten._reshape_alias.default.0", x, [value(n) for n in (2, 2, 8)], [value(n) for n in (1, 16, 2)],
+                  output=[tensor([2, 2, 8])])
+        self.call("Aten.ones_like.default.0", x, **kinds, output=[x])
+
+    def test_right_ones_pass(self) -> None:
+        for device in ("torch:cpu", "cpu"):
+            result = self.run_it(device=device)
+            self.assertEqual({name: row[0] for name, row in result.rows.items()}, dict.fromkeys(result.rows, "pass"))
+
+    def test_unknown_layout(self) -> None:
+        self.data["Aten.ones_like.default.0.forward"]["input_kwargs"]["layout"]["value"] = "torch.load"
+        row = self.run_it().rows["Aten.ones_like.default.0"]
+        self.assertEqual(row[0], "SKIP")
+        self.assertIn("has no layout torch.load", row[2])
+
+
 if __name__ == "__main__":
     unittest.main()
