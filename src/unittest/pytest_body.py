@@ -384,7 +384,9 @@ class Verdict:
             # size that the output has as a whole.
             size = b.abs()
             finite = size[torch.isfinite(size)]
-            scale = finite.square().mean().sqrt() if finite.numel() else torch.zeros(())
+            most = float(finite.max()) if finite.numel() else 0.0
+            # Squares of large numbers overflow, and nothing is off by more than infinity.
+            scale = (finite / most).square().mean().sqrt() * most if most else torch.zeros(())
             rtol, atol = TOLERANCES[got.dtype]
             off = error > atol + rtol * torch.maximum(size.nan_to_num(0, 0, 0), scale)
         if bool(off.any()) and not self.problem:

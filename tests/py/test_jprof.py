@@ -205,6 +205,23 @@ class EndToEnd(Case):
         self.run_in(*diff, "blocked.csv", "golden.csv", "result.csv", wanted=1)
         self.assertNotIn(",pass,", self.read("result.csv"))
 
+    def test_large_numbers(self) -> None:
+        """Whose squares are infinite; so was the tolerance, and everything passed."""
+        self.jprof()
+        path = os.path.join(self.folder, "proc_1", "pytests", "conftest.py")
+        names: Dict[str, Any] = {"__name__": "conftest", "__file__": path}
+        exec(compile(self.read(path), path, "exec"), names)
+        nan = float("nan")
+        for kind, got, wanted, good in (
+                (torch.float64, [-1e200], [1e200], False), (torch.float64, [1e200, 3.0], [2e200, 3.0], False),
+                (torch.complex128, [1e200j], [2e200j], False), (torch.float64, [nan, 1e300], [nan, 1e301], False),
+                (torch.float64, [1e200, 3.0], [1e200, 3.0], True), (torch.float64, [1e200], [1.00000001e200], True),
+                (torch.float32, [3e38], [1e38], False), (torch.float32, [0.0, nan], [0.0, nan], True),
+                (torch.float32, [3e38, 0.0], [3e38, 1e20], True)):
+            verdict = names["Verdict"]()
+            verdict.add(0, torch.tensor(got, dtype=kind), torch.tensor(wanted, dtype=kind))
+            self.assertEqual(not verdict.problem, good, (kind, got, wanted))
+
     def check_rows(self, rows: Dict[str, Dict[str, str]]) -> None:
         ops = [entry["op"] for entry in self.data().values()]
         random = sum("randn" in op or "empty" in op for op in ops)
