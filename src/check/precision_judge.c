@@ -117,6 +117,18 @@ static void keep_status(const struct metrics *metrics, const struct route *route
     }
 }
 
+/* Two types for one output: the errors say nothing about that, and one of the devices is wrong. */
+static void warn_of_types(struct csv_cell a, struct csv_cell b, struct judged *judged)
+{
+    if (judged->verdict != VERDICT_PASS || details_is_blank(a) || details_is_blank(b) ||
+        (a.length == b.length && memcmp(a.text, b.text, a.length) == 0))
+        return;
+    judged->verdict = VERDICT_WARNING;
+    buf_printf(judged->message, "%sthe types differ: %.*s, the other device's %.*s",
+               judged->message->size ? "; " : "", (int)(a.length < 60 ? a.length : 60), a.text,
+               (int)(b.length < 60 ? b.length : 60), b.text);
+}
+
 static void judge_documented(const struct metrics *metrics, const struct route *route,
                              struct judged *judged)
 {
@@ -186,7 +198,9 @@ enum plumb_code precision_judge(const struct details_file *npu, const struct det
     enum plumb_code code = check_numbers(npu, a, metrics.a, name, err);
     if (!code)
         code = check_numbers(gpu, b, metrics.b, name, err);
-    if (!code)
+    if (!code) {
         judge_documented(&metrics, route, judged);
+        warn_of_types(a->cell[COLUMN_DTYPE], b->cell[COLUMN_DTYPE], judged);
+    }
     return code;
 }

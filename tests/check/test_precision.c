@@ -281,6 +281,29 @@ static void test_documented(void **state)
     end(&run);
 }
 
+/* Small errors do not make up for another type. */
+static void test_types(void **state)
+{
+    (void)state;
+    struct run run;
+#define TYPED(dtype, other)                                                                        \
+    HEAD ROW("Torch.exp.0.forward.output.0", dtype, "0,0.1,0.1,0.1,0,,,,,,,", "pass")              \
+        ROW("Torch.argmax.0.forward.output.0", other, ",,,,,0,,,,,,", "pass")
+    const char *right = TYPED("torch.float32", "torch.int64");
+    start(&run, TYPED("torch.float64", "torch.int32"), right, false);
+    assert_int_equal(run.code, PLUMB_OK);
+    assert_int_equal(run.result.warning, 2);
+    has(run.details, "the types differ: torch.float64, the other device's torch.float32");
+    has(run.details, "the types differ: torch.int32, the other device's torch.int64");
+    end(&run);
+    start(&run, right, right, false);
+    assert_int_equal(run.result.pass, 2);
+    end(&run);
+    start(&run, TYPED("torch.float16", "torch.int32"), right, true); /* the origin does not mind */
+    assert_int_equal(run.result.pass, 2);
+    end(&run);
+}
+
 static void test_limits(void **state)
 {
     (void)state;
@@ -527,6 +550,7 @@ int main(void)
         cmocka_unit_test(test_fixed),
         cmocka_unit_test(test_names),
         cmocka_unit_test(test_documented),
+        cmocka_unit_test(test_types),
         cmocka_unit_test(test_limits),
         cmocka_unit_test(test_itself),
         cmocka_unit_test(test_refused),
