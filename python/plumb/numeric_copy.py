@@ -2,7 +2,8 @@
 
 fx passes share Parameters between the module they were given and the one they return: without
 copies the gradients of both would be one and the same, and an optimizer would step twice. Copies
-lie in memory as the originals do: the same strides, the same elements shared and overlapping.
+lie in memory as the originals do: the same strides and offsets, the same elements shared and
+overlapping.
 """
 
 import collections.abc
@@ -15,6 +16,7 @@ from plumb.numeric_leaves import leaves
 
 _TABLES = ("_parameters", "_buffers", "_modules")
 _ALIGNED = 16  # bytes: the size of the largest element
+_BEFORE = 1 << 20  # bytes: so much of a storage that no tensor reaches is kept before the first
 
 
 def copy_module(module: torch.nn.Module, notes: List[str]) -> torch.nn.Module:
@@ -130,12 +132,13 @@ def _span(tensor: torch.Tensor) -> Tuple[int, int]:
 
 
 def _copy_group(group: List[torch.Tensor], memo: Dict[int, Any]) -> None:
-    """Of one storage the part that these tensors reach is copied once."""
+    """Of one storage the part that these tensors reach is copied once. Zeros stand for what lies
+    before it: who forgets the offset of a tensor must not find its first element."""
     spans = [_span(tensor) for tensor in group]
-    first = min(span[0] for span in spans) // _ALIGNED * _ALIGNED
+    first = max(0, min(span[0] for span in spans) - _BEFORE) // _ALIGNED * _ALIGNED
     last = max(span[1] for span in spans)
     size = -(-(last - first) // _ALIGNED) * _ALIGNED
-    memory = torch.empty(size, dtype=torch.uint8, device=group[0].device)
+    memory = torch.zeros(size, dtype=torch.uint8, device=group[0].device)
     for (low, high), tensor in zip(spans, group):
         plain = tensor.detach().conj() if tensor.is_conj() else tensor.detach()
         count = (high - low) // tensor.element_size()

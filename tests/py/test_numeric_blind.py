@@ -204,6 +204,13 @@ class Inputs(Case):
             self.equal(check(add, add, x))
         self.equal(check(ignores_strides, ignores_strides, base[:4, ::2]))
 
+        def ignores_the_offset(fc: Any, x: Any) -> Any:
+            return fc(x.as_strided(x.shape, x.stride(), 0))
+        rows = torch.randn(60_000, 6, generator=torch.Generator().manual_seed(4))
+        for x in (base[2:, :6], rows[-4:], rows[1:5]):
+            self.assertFalse(check(add, ignores_the_offset, x))
+            self.equal(check(add, add, x))
+
         def both(fc: Any, x: Any, y: Any) -> Any:
             return fc(x) + fc(y)
 
