@@ -63,7 +63,12 @@ static bool judge(struct plumb_numeric *numeric, const struct plumb_tensor *befo
     struct plumb_metrics metrics;
     struct plumb_verdict verdict = {0};
     struct plumb_error err;
-    if (plumb_metric_pair(&numeric->spec, after, before, &metrics, &err))
+    struct plumb_metric_spec spec = numeric->spec;
+    const enum plumb_kind kind = plumb_dtype_info(before->dtype)->kind;
+    /* Integers are counts and places: the next one to a large one is another. */
+    if (kind != PLUMB_KIND_FLOAT && kind != PLUMB_KIND_COMPLEX)
+        spec.rtol = 0;
+    if (plumb_metric_pair(&spec, after, before, &metrics, &err))
         return false;
     plumb_standard_judge(numeric->standard, &metrics, &verdict);
     row->severity = verdict.severity;

@@ -393,6 +393,20 @@ static void test_generated(void **state)
 #undef GENERATED
 }
 
+/* Token 31998 is not token 31999, however small the difference is against either. */
+static void test_integers(void **state)
+{
+    (void)state;
+#define HELD(dtype, value)                                                                         \
+    GRAPH("\"buffers\":{\"i\":{\"dtype\":\"" dtype "\",\"shape\":[1],\"value\":" value "}}", "",   \
+          "{\"ref\":\"i\"}")
+    equal(HELD("int64", "31999"), HELD("int64", "31999"));
+    assert_int_not_equal(check(HELD("int64", "31999"), HELD("int64", "31998")).failed, 0);
+    assert_int_not_equal(check(HELD("uint8", "200"), HELD("uint8", "201")).failed, 0);
+    equal(HELD("float64", "31999"), HELD("float64", "31998"));
+#undef HELD
+}
+
 static void write_text(const char *path, const char *text, size_t size)
 {
     FILE *file = fopen(path, "wb");
@@ -469,6 +483,7 @@ int main(void)
         cmocka_unit_test(test_first_node),
         cmocka_unit_test(test_nan_is_equal),
         cmocka_unit_test(test_generated),
+        cmocka_unit_test(test_integers),
         cmocka_unit_test(test_files),
         cmocka_unit_test(test_gradient_of_one_side),
         cmocka_unit_test(test_gradient_of_all_outputs),

@@ -143,6 +143,18 @@ class Outputs(Case):
             self.equal(check(lambda fc, x: (x, one), lambda fc, x: (x, one)))
             self.assertFalse(check(lambda fc, x: (x, one), lambda fc, x: (x, other)), (one, other))
 
+    def test_integers_are_equal_or_not(self) -> None:
+        for one, other in ((31999, 31998), (2**40, 2**40 + 1), (-10**6, 1 - 10**6)):
+            for kind in (torch.tensor, numpy.array):
+                self.equal(check(lambda fc, x: (kind([one]),), lambda fc, x: (kind([one]),)))
+                report = check(lambda fc, x: (kind([one]),), lambda fc, x: (kind([other]),))
+                self.different(report, "output", "output.0")
+        # Who asks for whole numbers that may be off by one gets it.
+        self.equal(check(lambda fc, x: torch.tensor([31999]), lambda fc, x: torch.tensor([31998]),
+                         precision=1.0, compare=["output"]))
+        self.equal(check(lambda fc, x: x * 1e6, lambda fc, x: x * 1e6 * (1 + 5e-5),
+                         compare=["output"]))
+
     def test_a_thing_that_holds_itself(self) -> None:
         def ring(fc: Any, x: Any) -> Any:
             found = [fc(x)]
