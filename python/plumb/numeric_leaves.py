@@ -56,6 +56,8 @@ def _leaves(value: Any, path: str, around: List[int], iterators: bool) -> Iterat
     parts = _parts(value, iterators)
     if parts is None:
         yield path, bytes(value) if isinstance(value, (bytearray, memoryview)) else value
+        for name, item in _besides(value, []) if isinstance(value, torch.Tensor) else ():
+            yield from _leaves(item, f"{path}.{name}", around + [id(value)], iterators)
     elif not parts:
         yield path, ()  # an empty container is not the same as none
     else:
@@ -80,6 +82,14 @@ def _parts(value: Any, iterators: bool) -> Optional[List[Tuple[str, Any]]]:
     if value is None or tensors.is_tensor(value) or isinstance(value, PLAIN) or \
             isinstance(value, (bytearray, memoryview, Unknown, Again)) or isinstance(value, WHOLE):
         return None
+    if isinstance(value, collections.abc.Iterator):
+        return _run_iterator(value) if iterators else None
+    held = _held(value)
+    return _attributes(value) if held is None else held + _besides(value, held)
+
+
+def _held(value: Any) -> Optional[List[Tuple[str, Any]]]:
+    """The items of a container; None for anything else."""
     if isinstance(value, collections.abc.Mapping):
         return [(_key_name(key, i), item) for i, (key, item) in enumerate(value.items())]
     if isinstance(value, collections.abc.Set):
@@ -88,9 +98,18 @@ def _parts(value: Any, iterators: bool) -> Optional[List[Tuple[str, Any]]]:
         return list(zip(value._fields, value))
     if isinstance(value, (collections.abc.Sequence, collections.abc.ValuesView)):
         return list(_numbered(value))
-    if isinstance(value, collections.abc.Iterator):
-        return _run_iterator(value) if iterators else None
-    return _attributes(value)
+    return None
+
+
+def _besides(value: Any, held: List[Tuple[str, Any]]) -> List[Tuple[str, Any]]:
+    """What a container or a tensor has as attributes and is or holds tensors, but for those that
+    it holds as items as well."""
+    attributes = getattr(value, "__dict__", None)
+    if not attributes:
+        return []
+    known = {id(tensor) for _, item in held for _, tensor in tensors.flatten(item)}
+    return [(name, item) for name, item in list(attributes.items())
+            if any(id(tensor) not in known for _, tensor in tensors.flatten(item))]
 
 
 def _numbered(items: Any) -> Iterator[Tuple[str, Any]]:

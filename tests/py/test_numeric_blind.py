@@ -99,6 +99,19 @@ class Opaque:
         self.get = lambda: value
 
 
+class Row(list):
+    pass
+
+
+class Named(dict):
+    pass
+
+
+def with_attribute(holder: Any, value: Any) -> Any:
+    holder.more = value
+    return holder
+
+
 WAYS: List[Callable[[Any], Any]] = [
     lambda y: Plain(y=y), lambda y: Slots(y, 1), lambda y: Slots(1, y), Data,
     lambda y: {y}, lambda y: frozenset((y, 1)), lambda y: iter([y]),
@@ -110,7 +123,8 @@ WAYS: List[Callable[[Any], Any]] = [
     lambda y: torch.distributions.Normal(y, 1.0), lambda y: nn.Parameter(y.detach()),
     lambda y: torch.nested.nested_tensor([y.detach(), y.detach()[:2]]), lambda y: y.sum().item(),
     lambda y: complex(y.sum().item(), 1), lambda y: bytearray(str(y).encode()),
-    lambda y: y.detach().to_sparse(),
+    lambda y: y.detach().to_sparse(), lambda y: with_attribute(Row([1]), y),
+    lambda y: with_attribute(Named(a=1), [y]), lambda y: with_attribute(torch.ones(2), y),
 ]
 
 
