@@ -208,10 +208,14 @@ class GoldenTest(CaptureTest):
             y.numpy()[:] = 5.0      # nor is this
             torch.tanh(y)
             torch.tanh(y.view(-1))
+            y.data[0, 7] = 1e6      # one element among many
+            torch.tanh(y)
+            y.numpy()[63, 5] = 1e7
+            torch.tanh(y)
         data = self.dump().data
         highest = x.exp().max().item()
-        seen = [data[f"Torch.tanh.{i}.forward"]["input_args"][0]["Max"] for i in range(5)]
-        for got, expected in zip(seen, [highest, 2 * highest, 4 * highest, 5.0, 5.0]):
+        seen = [data[f"Torch.tanh.{i}.forward"]["input_args"][0]["Max"] for i in range(7)]
+        for got, expected in zip(seen, [highest, 2 * highest, 4 * highest, 5.0, 5.0, 1e6, 1e7]):
             self.assertAlmostEqual(got, expected, delta=1e-4)
         self.assertEqual(data["Tensor.mul_.0.forward"]["input_args"][0]["Max"], seen[0])
         self.assertEqual(data["Tensor.mul_.0.forward"]["output"][0]["Max"], seen[1])
