@@ -107,10 +107,13 @@ def _flatten(value: Any, path: str, depth: int) -> Iterator[Tuple[str, Any]]:
 
 
 def children(value: Any) -> Iterator[Tuple[str, Any]]:
-    """(name, item) of what a container holds; nothing for anything else."""
+    """(name, item) of what a container holds, each by a name of its own; nothing for anything
+    else."""
     if isinstance(value, dict):
-        for key, item in value.items():
-            yield str(key), item
+        texts = [str(key) for key in value]
+        shared = len(set(texts)) < len(texts)  # 1 and "1"
+        for text, (key, item) in zip(texts, value.items()):
+            yield repr(key) if shared and texts.count(text) > 1 else text, item
     elif isinstance(value, (tuple, list)):
         names = getattr(value, "_fields", None) or range(len(value))
         for name, item in zip(names, value):

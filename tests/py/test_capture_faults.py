@@ -216,13 +216,15 @@ class Scripts(CaptureTest):
     def test_names_that_no_file_can_have(self) -> None:
         class Odd(nn.Module):
             def forward(self, x: torch.Tensor) -> Any:
-                return {"a/b": x, "a_b": x + 1, "k" * 300: x + 2, "../up": x + 3}
+                return {"a/b": x, "a_b": x + 1, "k" * 300: x + 2, "../up": x + 3, "\udc80": x + 4,
+                        1: x + 5, "1": x + 6, "a.b": x + 7, "a": {"b": x + 8}}
 
         model = nn.ModuleDict({"odd": Odd()})
         with self.capture(model, level="L0", task="tensor"):
             model["odd"](torch.zeros(2))
-        found = leaves(self.dump().data["Module.odd.Odd.forward.0"]["output"])
-        self.assertEqual([self.dump().tensor(leaf)[0].item() for leaf in found], [0, 1, 2, 3])
+        found = list(leaves(self.dump().data["Module.odd.Odd.forward.0"]["output"]))
+        self.assertEqual([self.dump().tensor(leaf)[0].item() for leaf in found], list(range(9)))
+        self.assertEqual([leaf["Max"] for leaf in found], list(range(9)))
         self.assertTrue(all(len(leaf["data_name"]) <= 255 for leaf in found))
 
     def test_replicas(self) -> None:

@@ -8,7 +8,7 @@ import contextlib
 import linecache
 import os
 import zlib
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Dict, List, Optional, Set, Tuple
 
 from torch import Tensor
 
@@ -38,7 +38,7 @@ def write_whole(path: str, text: str) -> None:
 
 def file_name(name: str) -> str:
     """Keys of dicts may be anything: what no file can be called gets a checksum in its name instead."""
-    plain = name.replace("/", "_").replace("\0", "_")
+    plain = name.replace("/", "_").replace("\0", "_").encode("utf-8", "replace").decode()
     if plain == name and len(name.encode()) <= MOST_BYTES:
         return name
     stem, ending = os.path.splitext(plain)
@@ -155,6 +155,7 @@ class DumpSink(Sink):
         self.stacks = Stacks()
         self.construct: Dict[str, Optional[str]] = {}
         self.grads: Dict[str, Tuple[str, Dict[str, List[Any]]]] = {}
+        self.names: Set[str] = set()  # of files of this step
 
     def pause(self) -> None:
         for name, entry in self.grads.values():
@@ -203,7 +204,12 @@ class DumpSink(Sink):
         return leaf
 
     def save(self, leaf: Dict[str, Any], seen: _core.Tensor, name: str) -> None:
-        name = file_name(name)
+        stem, ending = os.path.splitext(file_name(name))
+        name, again = f"{stem}{ending}", 1
+        while name in self.names:  # {"a.b": x, "a": {"b": y}}
+            again += 1
+            name = f"{stem}-{again}{ending}"
+        self.names.add(name)
         checksum = leaf.pop("md5", None)
         leaf["data_name"] = name
         if checksum is not None:
