@@ -50,8 +50,9 @@ def _find(value: Any, path: str, depth: int) -> Iterator[Leaf]:
         yield Leaf(path, list(value))
         return
     items = list(children(value)) if depth else []
-    if not items and not isinstance(value, (dict, list, tuple)):
-        yield Leaf(path, value)
+    container = isinstance(value, (dict, list, tuple))
+    if not items and (depth or not container):
+        yield Leaf(path, () if container else value)  # an empty one is not the same as none
     for name, item in items:
         yield from _find(item, f"{path}.{name}" if path else name, depth - 1)
 

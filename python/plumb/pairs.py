@@ -89,9 +89,12 @@ def judge_all(target: Any, golden: Any, standard: Optional[str],
         left, right = [Leaf("", left[0].value)], [Leaf("", right[0].value)]
     elif len(right) == 1 and not right[0].name and leaves.is_number(right[0].value):
         right = [Leaf(leaf.name, right[0].value) for leaf in left]
-    others = {leaf.name: leaf for leaf in right}
+    others: Dict[str, List[Leaf]] = {}
+    for leaf in right:  # {"a.b": 1, "a": {"b": 2}} has two of one name
+        others.setdefault(leaf.name, []).append(leaf)
     for leaf in left:
-        other = others.pop(leaf.name, None)
+        same = others.get(leaf.name)
+        other = same.pop(0) if same else None
         if other is None:
             yield leaf.name, Result("UNMATCHED", "unmatched", 2,
                                     f"there is no {leaf.name!r} on the expected side")
@@ -101,7 +104,7 @@ def judge_all(target: Any, golden: Any, standard: Optional[str],
             yield leaf.name, Result(
                 "FAIL", "failed", 2,
                 f"values differ: {_short(leaf.value)} against {_short(other.value)}")
-    for name in others:
+    for name in (leaf.name for same in others.values() for leaf in same):
         yield name, Result("UNMATCHED", "unmatched", 2, f"there is no {name!r} on the actual side")
 
 

@@ -170,6 +170,19 @@ class TestAssertClose(Case):
         loop.append(loop)
         plumb.assert_close(loop, loop)
 
+    def test_names_that_are_the_same_and_empty_containers(self) -> None:
+        one, other = self.x, self.x + 1
+        plumb.assert_close({1: one, "1": other}, {"1": other, 1: one})
+        plumb.assert_close({"a.b": one, "a": {"b": other}}, {"a.b": one, "a": {"b": other}})
+        plumb.assert_close({"a": [], "b": one}, {"b": one, "a": ()})
+        for actual, expected in (({1: one, "1": other}, {1: other, "1": one}),
+                                 ({"a.b": one, "a": {"b": other}}, {"a.b": one}),
+                                 ({"a.b": one}, {"a.b": one, "a": {"b": other}}),
+                                 ({"a": [], "b": one}, {"b": one}), ({"b": one}, {"a": {}, "b": one})):
+            with self.assertRaises(AssertionError):
+                plumb.assert_close(actual, expected)
+            self.assertFalse(plumb.compare(actual, expected))
+
     def test_data_classes_and_paths(self) -> None:
         @dataclass
         class Out:
