@@ -1,6 +1,7 @@
 """What a capture could overlook: modules that work without being called, or come later; and what it
 says about those it did not record."""
 
+import collections
 import contextlib
 import copy
 import inspect
@@ -9,9 +10,10 @@ import pickle
 import re
 import subprocess
 import sys
+import types
 import unittest
 from pathlib import Path
-from typing import Any, Callable, Dict, List
+from typing import Any, Callable, Dict, List, Tuple
 
 sys.path.insert(0, str(Path(__file__).parent))
 import h5py  # noqa: E402
@@ -313,6 +315,38 @@ class Told(BlindTest):
                                         "and is no known container\n")
         self.json(model, lambda: model[0](self.x, cache=Cache()))
         self.assertIn("a Cache", self.listed())
+
+    def test_whatever_else_holds_tensors(self) -> None:
+        class Slots:
+            __slots__ = ("value", "other")
+
+            def __init__(self, value: Any) -> None:
+                self.value = value
+
+        class Plain:
+            def __init__(self, value: Any) -> None:
+                self.value = value
+        held = "holds tensors and is no known container"
+        ways: List[Tuple[Callable[[Any], Any], str]] = [
+            (lambda x: collections.deque([x]), f"a deque (first in {{}}) {held}\n"),
+            (lambda x: {x}, f"a set (first in {{}}) {held}\n"),
+            (lambda x: types.MappingProxyType({"a": x}), f"a mappingproxy (first in {{}}) {held}\n"),
+            (Slots, f"a Slots (first in {{}}) {held}\n"),
+            (lambda x: {"a": [Plain({"b": x})]}, f"a Plain (first in {{}}) {held}\n"),
+            (lambda x: Plain(Plain(x)), f"a Plain (first in {{}}) {held}\n"),
+            (lambda x: (item for item in [x]),
+             "a generator (first in {}) is an iterator; what it gives is not recorded\n"),
+            (lambda x: (x, Plain(1), Slots("a"), {1, 2}, collections.deque([1])), ""),
+        ]
+
+        class Gives(nn.Module):
+            def forward(self, x: torch.Tensor) -> Any:
+                return way(x)
+        for way, line in ways:
+            model = nn.Sequential(Gives())
+            for record in (self.h5, self.json):
+                record(model, lambda: model(self.x))
+                self.assertEqual(self.listed(), line.format("Module.0.Gives.forward.0"))
 
     def test_steps_and_ranks_that_never_come(self) -> None:
         model = nn.Sequential(nn.Linear(4, 4))

@@ -6,13 +6,16 @@ Modules are seen through torch.nn.Module.__call__ and the forward of their class
 that copies, replicas and pickles of a model stay what they are. Whatever goes wrong in here is noted and never raised.
 """
 
+import collections.abc
 import contextlib
 import functools
 import inspect
+import itertools
 import os
 import sys
 import threading
 import traceback
+import types
 import weakref
 from collections import Counter
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Set, Tuple
@@ -31,6 +34,10 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 MAX_DEPTH = 64
 NOTES = 1000  # of which the texts are kept
 OBJECT_DEPTH = 3
+OBJECT_ITEMS = 1000  # that are looked at to see whether an object holds tensors
+NOT_OBJECTS = (Tensor, torch.nn.Module, str, bytes, bool, int, float, type(None), torch.dtype,
+               torch.device, type, types.ModuleType, types.FunctionType, types.BuiltinFunctionType,
+               types.MethodType)
 
 
 class Unseen:
@@ -66,6 +73,33 @@ def tensors_in(value: Any, place: str, found: List[Tuple[str, Tensor]],
     elif depth and not isinstance(value, (str, bytes, int, float, type(None))):
         for name, item in children(value):
             tensors_in(item, f"{place}.{name}", found, depth - 1)
+
+
+def inside(value: Any) -> Iterator[Any]:
+    """What anything holds, as far as one can see: items, attributes, slots."""
+    if isinstance(value, collections.abc.Mapping):
+        yield from value.values()
+    elif isinstance(value, (collections.abc.Set, collections.abc.Sequence)):
+        yield from value
+    yield from getattr(value, "__dict__", {}).values()
+    for base in type(value).__mro__:
+        for slot in vars(base).values():
+            if isinstance(slot, types.MemberDescriptorType):
+                with contextlib.suppress(AttributeError):  # it was never set
+                    yield slot.__get__(value)
+
+
+def hides_tensors(value: Any) -> bool:
+    """Whether something that is no known container holds tensors, not too deep inside."""
+    level, left = [value], OBJECT_ITEMS
+    for _ in range(OBJECT_DEPTH + 1):
+        level = [item for one in level for item in itertools.islice(inside(one), left)
+                 if isinstance(item, Tensor) or not isinstance(item, NOT_OBJECTS)]
+        if any(isinstance(item, Tensor) for item in level):
+            return True
+        level = level[:left]
+        left -= len(level)
+    return False
 
 
 def in_order(module: torch.nn.Module, kwargs: Dict[str, Any]) -> Dict[str, Any]:
@@ -459,24 +493,25 @@ class Recorder:
             if edges is not None and any(tensor.requires_grad for _, tensor in found):
                 self._follow(call, edges, [tensor for _, tensor in found])
 
-    def _note_objects(self, call: Call, values: Sequence[Any]) -> None:
+    def _note_objects(self, call: Call, values: Sequence[Any], depth: int = MAX_DEPTH) -> None:
         """Objects with attributes are not taken apart, as they may lead anywhere; that they hold
-        tensors is listed."""
+        tensors is listed, and so are iterators, which only the script may run."""
         for value in values:
             kind = type(value)
-            if kind in self.plain or not hasattr(value, "__dict__"):
+            if isinstance(value, NOT_OBJECTS) or kind in self.plain:
                 continue
-            if isinstance(value, (Tensor, torch.nn.Module)) or callable(value) or \
-                    next(children(value), None) is not None:
-                self.plain.add(kind)
-                continue
-            found: List[Tuple[str, Tensor]] = []
-            for item in vars(value).values():
-                tensors_in(item, "", found, OBJECT_DEPTH)
-            if found:
-                self.plain.add(kind)
-                self.modules.idle[f"a {kind.__name__}"] = \
-                    f"(first in {call.title('forward')}) holds tensors and is no known container"
+            items = [item for _, item in children(value)]
+            if items:
+                if depth:
+                    self._note_objects(call, items, depth - 1)
+            elif isinstance(value, collections.abc.Iterator):
+                self._list_object(call, kind, "is an iterator; what it gives is not recorded")
+            elif hides_tensors(value):
+                self._list_object(call, kind, "holds tensors and is no known container")
+
+    def _list_object(self, call: Call, kind: type, why: str) -> None:
+        self.plain.add(kind)
+        self.modules.idle[f"a {kind.__name__}"] = f"(first in {call.title('forward')}) {why}"
 
     def _inner_parameters(self, call: Call, module: torch.nn.Module) -> None:
         """Of modules that were not called, and so are used by this one without a word."""
