@@ -267,6 +267,7 @@ class SameTest(CaptureTest):
         self.assertNotIn("detach", str(traced.graph))
 
     def test_subclasses_and_modes_see_only_the_script(self) -> None:
+        from torch.overrides import TorchFunctionMode
         from torch.utils._python_dispatch import TorchDispatchMode
         seen: List[str] = []
         handled = {F.relu: lambda x: "mine", torch.Tensor.add: lambda x, y: "my sum"}
@@ -284,7 +285,14 @@ class SameTest(CaptureTest):
                 seen.append(str(function))
                 return function(*args, **(kwargs or {}))
 
+        class FunctionMode(TorchFunctionMode):
+            def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+                seen.append(f"mode: {getattr(function, '__name__', function)}")
+                return function(*args, **(kwargs or {}))
+
         def script() -> List[Any]:
+            with FunctionMode(), FunctionMode():
+                F.linear(F.relu(torch.ones(3, 3)), torch.ones(3, 3, requires_grad=True)).sum().backward()
             x = torch.arange(3.).as_subclass(Mine)
             results = [F.relu(x), x.add(x), torch.exp(x).tolist()]
             with Mode():
