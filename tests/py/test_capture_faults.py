@@ -227,6 +227,29 @@ class Scripts(CaptureTest):
         self.assertEqual([leaf["Max"] for leaf in found], list(range(9)))
         self.assertTrue(all(len(leaf["data_name"]) <= 255 for leaf in found))
 
+    def test_arguments_that_fail_when_they_are_looked_at(self) -> None:
+        class Strange(dict):
+            def items(self) -> Any:
+                raise RuntimeError("not now")
+
+        class Closed:
+            __slots__ = ()
+
+            def __getattr__(self, name: str) -> Any:
+                raise RuntimeError("nor here")
+
+        class Odd(nn.Module):
+            def forward(self, x: torch.Tensor, more: Any) -> Any:
+                return {"x": x + 1, "more": more}
+        model = nn.Sequential(nn.ModuleDict({"odd": Odd()}))
+        for way in (Strange(a=1), Closed()):
+            with self.capture(model, clean=False, level="L0"):
+                model[0]["odd"](torch.zeros(2), [torch.ones(2), way])
+            entry = self.dump().data["Module.0.odd.Odd.forward.0"]
+            self.assertEqual([leaf["Max"] for leaf in leaves(entry["input_args"])], [0, 1])
+            self.assertEqual([leaf["Max"] for leaf in leaves(entry["output"])], [1, 1])
+            self.assertRegex(self.dump().problems(), r"Odd\.forward\.0.*(not now|nor here)")
+
     def test_replicas(self) -> None:
         """DataParallel runs copies in threads; their calls have the names of the modules."""
         model = nn.Sequential(nn.Linear(4, 4), nn.ReLU())

@@ -127,15 +127,26 @@ def group_id(ranks: Any) -> str:
 
 
 class Encoder:
-    """Turns arguments and results into leaves. tensor(value, place) makes the leaf of a tensor."""
+    """Turns arguments and results into leaves. tensor(value, place) makes the leaf of a tensor;
+    trouble(place, error) is told what cannot be looked at; without it that raises."""
 
-    def __init__(self, tensor: Callable[[Tensor, str], Any],
-                 array: Callable[[Any, str], Any]) -> None:
-        self.tensor, self.array = tensor, array
+    def __init__(self, tensor: Callable[[Tensor, str], Any], array: Callable[[Any, str], Any],
+                 trouble: Optional[Callable[[str, Exception], None]] = None) -> None:
+        self.tensor, self.array, self.trouble = tensor, array, trouble
 
     def element(self, value: Any, place: str, key: Optional[str] = None,
                 depth: int = MAX_DEPTH) -> Any:
-        """place: what a file of this tensor is called; key: of a keyword argument."""
+        """place: what a file of this tensor is called; key: of a keyword argument. An object of the
+        script may do anything when it is looked at; that costs itself alone."""
+        try:
+            return self._element(value, place, key, depth)
+        except Exception as error:
+            if self.trouble is None:
+                raise
+            self.trouble(place, error)
+            return None
+
+    def _element(self, value: Any, place: str, key: Optional[str], depth: int) -> Any:
         if value is None or depth == 0:
             return None
         if isinstance(value, Tensor):

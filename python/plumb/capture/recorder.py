@@ -83,7 +83,11 @@ def tensors_in(value: Any, place: str, found: List[Tuple[str, Tensor]],
     if isinstance(value, Tensor):
         found.append((place, value))
     elif depth and not isinstance(value, (str, bytes, int, float, type(None))):
-        for name, item in children(value):
+        try:
+            items = list(children(value))
+        except Exception:  # of the script's own; _note_objects tells
+            return
+        for name, item in items:
             tensors_in(item, f"{place}.{name}", found, depth - 1)
 
 
@@ -509,17 +513,23 @@ class Recorder:
         """Objects with attributes are not taken apart, as they may lead anywhere; that they hold
         tensors is listed, and so are iterators, which only the script may run."""
         for value in values:
-            kind = type(value)
-            if isinstance(value, NOT_OBJECTS) or kind in self.plain:
-                continue
-            items = [item for _, item in children(value)]
-            if items:
-                if depth:
-                    self._note_objects(call, items, depth - 1)
-            elif isinstance(value, collections.abc.Iterator):
-                self._list_object(call, kind, "is an iterator; what it gives is not recorded")
-            elif hides_tensors(value):
-                self._list_object(call, kind, "holds tensors and is no known container")
+            try:
+                self._note_object(call, value, depth)
+            except Exception:  # of the script's own
+                self.problem(f"{call.title('forward')}: a {type(value).__name__}")
+
+    def _note_object(self, call: Call, value: Any, depth: int) -> None:
+        kind = type(value)
+        if isinstance(value, NOT_OBJECTS) or kind in self.plain:
+            return
+        items = [item for _, item in children(value)]
+        if items:
+            if depth:
+                self._note_objects(call, items, depth - 1)
+        elif isinstance(value, collections.abc.Iterator):
+            self._list_object(call, kind, "is an iterator; what it gives is not recorded")
+        elif hides_tensors(value):
+            self._list_object(call, kind, "holds tensors and is no known container")
 
     def _list_object(self, call: Call, kind: type, why: str) -> None:
         self.plain.add(kind)
