@@ -7,7 +7,7 @@ the model takes from its inputs become literals.
 import json
 import operator
 from pathlib import Path
-from typing import Any, Dict, List, Optional, Set, Tuple, Union
+from typing import Any, Dict, Iterator, List, Optional, Set, Tuple, Union
 
 import torch
 from torch import fx, nn
@@ -28,12 +28,17 @@ _OPERATORS = {
     "rshift": "bitwise_right_shift", "imatmul": "matmul",
 }
 _FOLDERS = "plumb_tensors"
+_HOOKS = ("_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backward_hooks")
 
 
 def export_graph(module: nn.Module, inputs: Any, path: Union[str, Path]) -> None:
     """Writes `path`, a JSON file, and beside it a folder with the tensors. module: a GraphModule,
     or a module that torch.fx can trace; inputs: as for numeric_check. Raises plumb.Error with all
     that plumb has no operator for."""
+    parts = module.named_modules() if isinstance(module, nn.Module) else ()
+    more = [text for path, part in parts for text in _besides(path, part)]
+    if more:
+        raise _error("; ".join(more))
     try:
         graph = module if isinstance(module, fx.GraphModule) else \
             fx.symbolic_trace(copy_module(module, []))  # tracing runs the module's own code
@@ -44,6 +49,17 @@ def export_graph(module: nn.Module, inputs: Any, path: Union[str, Path]) -> None
         export = _Export(twin, inputs, Path(path))
         export.run()
     export.write()
+
+
+def _besides(path: str, module: nn.Module) -> Iterator[str]:
+    """What a module does that tracing does not see, or takes for constant."""
+    place = path or type(module).__name__
+    if any(getattr(module, table, None) for table in _HOOKS):
+        yield f"{place}: it has hooks (weight_norm and spectral_norm are such), which no graph has"
+    if hasattr(module, "parametrizations"):
+        yield f"{place}: its parameters are computed (torch.nn.utils.parametrize)"
+    if not path and "forward" in vars(module):
+        yield f"{place}: its forward is not that of its class"
 
 
 class _Values(fx.Interpreter):
@@ -155,6 +171,8 @@ class _Export:
         try:
             if node.op == "call_module":
                 module = self._fetch(str(node.target))
+                if "forward" in vars(module):
+                    raise NotImplementedError("its forward is not that of its class")
                 lowered = lower(module)
                 in_place = bool(getattr(module, "inplace", False))
                 if lowered.op is None:

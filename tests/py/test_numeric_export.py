@@ -232,6 +232,28 @@ class Export(unittest.TestCase):
         x = graph.placeholder("x")
         graph.call_function(operator.setitem, (x, 0, 1.0))
         graph.output(x)
+        def normed() -> nn.Module:
+            return nn.utils.weight_norm(nn.Linear(4, 4))
+
+        def hooked(method: str) -> nn.Module:
+            model = nn.Linear(4, 4)
+            getattr(model, method)(lambda *values: None)
+            return model
+
+        def own() -> nn.Module:
+            model = nn.Linear(4, 4)
+            forward = model.forward
+            model.forward = lambda x: forward(x) * 2
+            return model
+        spectral = nn.utils.parametrizations.spectral_norm
+        for words, model in (("hooks", normed()), ("hooks", hooked("register_forward_hook")),
+                             ("hooks", hooked("register_forward_pre_hook")),
+                             ("hooks", hooked("register_full_backward_hook")),
+                             ("parameters are computed", spectral(nn.Linear(4, 4))),
+                             ("forward is not that of its class", own())):
+            for whole in (model, nn.Sequential(model)):
+                with self.assertRaisesRegex(plumb.Error, words):
+                    plumb.export_graph(whole, torch.ones(2, 4), self.folder / "refused.json")
         with self.assertRaisesRegex(plumb.Error, "setitem"):
             plumb.export_graph(fx.GraphModule(nn.Module(), graph), torch.randn(3, 5),
                                self.folder / "no.json")
