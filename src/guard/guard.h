@@ -85,6 +85,10 @@ void family_hear(struct plumb_watch *watch);
  * stay. Returns the start within name, and the length. */
 const char *op_short_name(const char *name, size_t *length);
 
+/* Whether the account names operators that are not checked for this reason: those of the skip list
+ * that compute nothing need no words. */
+bool skip_is_told(const char *why);
+
 /* ---- Comparing (compare.c, noise.c) ---------------------------------------------------------- */
 
 /* By how much a right kernel may be off, element by element: of[k] for output k, or NULL. */

@@ -107,13 +107,13 @@ static void say_skipped(struct buf *out, const struct plumb_watch *watch, const 
         buf_text(out, "\n");
 }
 
-/* Each reason once; those of the skip list and of the user's own choice need no words. */
+/* Each reason once; the user's own choice needs no words, nor do operators that compute nothing. */
 static void say_all_skipped(struct buf *out, const struct plumb_watch *watch)
 {
     for (size_t k = 0; k < watch->n_ops; k++) {
         const struct plumb_watch_op *op = watch->ops[k];
-        if (!op->skipped || plumb_watch_skips(op->full) || strcmp(op->skipped, "excluded") == 0 ||
-            strcmp(op->skipped, "not included") == 0)
+        if (!op->skipped || !skip_is_told(plumb_watch_skips(op->full)) ||
+            strcmp(op->skipped, "excluded") == 0 || strcmp(op->skipped, "not included") == 0)
             continue;
         bool said = false;
         for (size_t j = 0; j < k && !said; j++)

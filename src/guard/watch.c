@@ -113,14 +113,12 @@ static bool any_names(const char *const *names, size_t n, const char *full)
 
 static const char *why_skipped(const struct plumb_watch *watch, const char *full, const char *unfit)
 {
-    const char *why = plumb_watch_skips(full);
-    if (why)
-        return why;
     if (watch->n_include && !any_names(watch->include, watch->n_include, full))
         return "not included";
     if (any_names(watch->exclude, watch->n_exclude, full))
         return "excluded";
-    return unfit;
+    const char *why = plumb_watch_skips(full);
+    return why ? why : unfit;
 }
 
 static struct plumb_watch_op *add_operator(struct plumb_watch *watch, const char *full,

@@ -168,6 +168,25 @@ class Faults(OnlineCheck):
         self.assertEqual(self.finish()["mul.Tensor"]["Checked"], 1)
         self.assertRegex(self.said, r"not checked, no reference: .*: mul.Tensor \(some calls\)")
 
+    def test_operators_that_compute_and_are_not_checked_are_named(self) -> None:
+        self.enable()
+        x = torch.randn(3, 4)
+        with plumb.precision_check():
+            torch.sort(x), torch.topk(x, 2), x.clone().masked_fill_(x > 0, 1.0)
+            torch.sin(x, out=torch.empty(3, 4))
+            x.view(12).clone(), torch.rand(3), torch.zeros(3)
+        self.finish()
+        for line in (r"not checked, its order is free: sort.*, topk", r"not checked, .*: masked_fill_\.Scalar",
+                     r"not checked, writes into a given tensor: sin\.out"):
+            self.assertRegex(self.said, line)
+        for name in ("view", "clone", "rand", "zeros"):
+            self.assertNotRegex(self.said, rf"not checked.*\b{name}\b")
+        self.enable()
+        with plumb.precision_check(exclude=["sort"]):
+            torch.sort(x)
+        self.finish()
+        self.assertNotIn("sort", self.said)
+
     def test_what_the_cpu_refuses_is_judged_by_plumb(self) -> None:
         self.enable()
         half, single = Far(torch.ones(2, 2, dtype=torch.float16)), Far(torch.ones(2, 2))
