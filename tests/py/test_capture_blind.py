@@ -316,6 +316,22 @@ class Told(BlindTest):
         self.json(model, lambda: model[0](self.x, cache=Cache()))
         self.assertIn("a Cache", self.listed())
 
+    def test_a_second_backward(self) -> None:
+        def twice() -> None:
+            loss = model(self.x).sum()
+            loss.backward(retain_graph=True)
+            (3 * loss).backward()
+        model = nn.Sequential(nn.Linear(4, 4), nn.Tanh())
+        for record in (self.h5, self.json):
+            found = record(model, twice)
+            self.assertTrue(any("Tanh" in name and "backward" in name for name in found), list(found))
+            self.assertEqual(self.listed(), "gradients that came a second time, or after stop() (first of "
+                             "Module.1.Tanh.backward.0) are not recorded; the first are\n")
+            record(model, lambda: [model(self.x).sum().backward() for _ in range(2)])
+            self.assertEqual(self.listed(), "")
+            record(model, lambda: [loss.backward() for loss in [model(self.x).sum() for _ in range(2)]])
+            self.assertEqual(self.listed(), "")
+
     def test_whatever_else_holds_tensors(self) -> None:
         class Slots:
             __slots__ = ("value", "other")

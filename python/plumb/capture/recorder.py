@@ -33,6 +33,7 @@ from plumb.tensors import children
 HERE = os.path.dirname(os.path.abspath(__file__))
 MAX_DEPTH = 64
 NOTES = 1000  # of which the texts are kept
+AGAIN = "gradients that came a second time, or after stop()"
 OBJECT_DEPTH = 3
 OBJECT_ITEMS = 1000  # that are looked at to see whether an object holds tensors
 NOT_OBJECTS = (Tensor, torch.nn.Module, str, bytes, bool, int, float, type(None), torch.dtype,
@@ -559,7 +560,12 @@ class Recorder:
 
     def _ran(self, call: Call, which: int, work: graph.Work, given: Any, received: Any) -> None:
         """The hook of a node; called by whichever thread runs backward."""
-        if not self.active or not call.follow:
+        if not self.active or call.follow is False:
+            return
+        if call.follow is None:  # it is written
+            with self.lock:
+                self.modules.idle.setdefault(
+                    AGAIN, f"(first of {call.title('backward')}) are not recorded; the first are")
             return
         with self.lock, self._quietly(), torch.no_grad():
             try:
