@@ -250,6 +250,24 @@ class Scripts(CaptureTest):
             self.assertEqual([leaf["Max"] for leaf in leaves(entry["output"])], [1, 1])
             self.assertRegex(self.dump().problems(), r"Odd\.forward\.0.*(not now|nor here)")
 
+    def test_modules_that_fail_when_they_are_listed(self) -> None:
+        class Strange(nn.Module):
+            def named_modules(self, *args: Any, **kwargs: Any) -> Any:
+                raise RuntimeError("no list")
+
+            def forward(self, x: torch.Tensor) -> torch.Tensor:
+                return x.exp()
+
+        class Grows(nn.Module):
+            def forward(self, x: torch.Tensor) -> torch.Tensor:
+                self.late = Strange()
+                return self.late(x)
+        for model in (Strange(), nn.Sequential(Grows())):
+            with self.capture(model, clean=False, level="mix"):
+                self.assertEqual(model(torch.zeros(2)).tolist(), [1, 1])
+            self.assertIn("Tensor.exp.0.forward", self.dump().data)
+            self.assertIn("no list", self.dump().problems())
+
     def test_replicas(self) -> None:
         """DataParallel runs copies in threads; their calls have the names of the modules."""
         model = nn.Sequential(nn.Linear(4, 4), nn.ReLU())

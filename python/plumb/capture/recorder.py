@@ -267,7 +267,10 @@ class Recorder:
             if not isinstance(model, torch.nn.Module):
                 self.note(f"start: a model that is a {type(model).__name__}, not a torch.nn.Module")
                 continue
-            self.add_module(prefix, model)
+            try:
+                self.add_module(prefix, model)
+            except Exception:  # of a method of the model's own
+                self.problem(f"start: {type(model).__name__}")
 
     def add_module(self, prefix: str, model: torch.nn.Module, itself: bool = False) -> None:
         """Records the modules inside a model; the model itself when it has none, has parameters of
@@ -285,11 +288,15 @@ class Recorder:
                 self.patches.add(place[0], "forward", place[1])
 
     def find_module(self, module: torch.nn.Module, around: Sequence[int]) -> Optional[Known]:
-        count = len(self.modules)
-        known = self.modules.find(module, around)
-        if len(self.modules) != count:
-            self._see_forward()
-        return known
+        try:
+            count = len(self.modules)
+            known = self.modules.find(module, around)
+            if len(self.modules) != count:
+                self._see_forward()
+            return known
+        except Exception:  # of a method of the model's own
+            self.problem(f"a call of {type(module).__name__}")
+            return None
 
     def _prepare(self) -> None:
         """What will be wrapped. One object for each function, for good."""
