@@ -1,7 +1,7 @@
 """What a capture could overlook: modules that work without being called, or come later; and what it
 says about those it did not record."""
 
-import collections
+import collections.abc
 import contextlib
 import copy
 import inspect
@@ -342,6 +342,13 @@ class Told(BlindTest):
         class Plain:
             def __init__(self, value: Any) -> None:
                 self.value = value
+
+        class Data(collections.abc.Sequence):
+            def __len__(self) -> int:
+                return 3
+
+            def __getitem__(self, index: Any) -> Any:
+                raise AssertionError("run by the capture")
         held = "holds tensors and is no known container"
         ways: List[Tuple[Callable[[Any], Any], str]] = [
             (lambda x: collections.deque([x]), f"a deque (first in {{}}) {held}\n"),
@@ -352,7 +359,9 @@ class Told(BlindTest):
             (lambda x: Plain(Plain(x)), f"a Plain (first in {{}}) {held}\n"),
             (lambda x: (item for item in [x]),
              "a generator (first in {}) is an iterator; what it gives is not recorded\n"),
-            (lambda x: (x, Plain(1), Slots("a"), {1, 2}, collections.deque([1])), ""),
+            (lambda x: (x, Plain(1), Slots("a"), {1, 2}, collections.deque([1]), Data()), ""),
+            (lambda x: {"a": x}.values(), f"a dict_values (first in {{}}) {held}\n"),
+            (lambda x: [collections.UserDict(a=x)], f"a UserDict (first in {{}}) {held}\n"),
         ]
 
         class Gives(nn.Module):

@@ -6,6 +6,7 @@ Modules are seen through torch.nn.Module.__call__ and the forward of their class
 that copies, replicas and pickles of a model stay what they are. Whatever goes wrong in here is noted and never raised.
 """
 
+import collections
 import collections.abc
 import contextlib
 import functools
@@ -35,6 +36,7 @@ MAX_DEPTH = 64
 NOTES = 1000  # of which the texts are kept
 AGAIN = "gradients that came a second time, or after stop()"
 OBJECT_DEPTH = 3
+CONTAINERS = (list, tuple, set, frozenset, collections.deque, type({}.values()), type({}.items()))
 OBJECT_ITEMS = 1000  # that are looked at to see whether an object holds tensors
 NOT_OBJECTS = (Tensor, torch.nn.Module, str, bytes, bool, int, float, type(None), torch.dtype,
                torch.device, type, types.ModuleType, types.FunctionType, types.BuiltinFunctionType,
@@ -93,10 +95,11 @@ def tensors_in(value: Any, place: str, found: List[Tuple[str, Tensor]],
 
 
 def inside(value: Any) -> Iterator[Any]:
-    """What anything holds, as far as one can see: items, attributes, slots."""
-    if isinstance(value, collections.abc.Mapping):
+    """What anything holds, as far as one can see without running code of the script's: items of
+    Python's own containers, attributes, slots."""
+    if isinstance(value, (dict, types.MappingProxyType)):
         yield from value.values()
-    elif isinstance(value, (collections.abc.Set, collections.abc.Sequence)):
+    elif isinstance(value, CONTAINERS):
         yield from value
     yield from getattr(value, "__dict__", {}).values()
     for base in type(value).__mro__:
