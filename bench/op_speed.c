@@ -2,7 +2,7 @@
  * operations of a matrix product, or bytes for what only moves memory; "dgemm" is OpenBLAS
  * itself on one thread. */
 #define _GNU_SOURCE
-#include "op/blas.h"
+#include "exec/op/blas.h"
 #include "plumb/op.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* What a worker of PyTorch answers to a call of two tensors, and to its settings. */
-#include "device/message.h"
+#include "exec/device/message.h"
 
 #include <stdlib.h>
 #include <string.h>

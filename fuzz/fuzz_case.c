@@ -1,5 +1,5 @@
-#include "check/filter.h"
-#include "check/select.h"
+#include "task/precheck/filter.h"
+#include "task/precheck/select.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /* Details files of the pre-check, under both rule sets: whatever is in them, every cell can be
  * asked for, and every row is found again by its name. */
 #define _GNU_SOURCE
-#include "check/precision_name.h"
-#include "check/precision_read.h"
+#include "task/precision/name.h"
+#include "task/precision/read.h"
 
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
-#include "torchair/ge_file.h"
-#include "torchair/ge_layout.h"
-#include "torchair/ge_type.h"
+#include "format/ge_file.h"
+#include "format/ge_layout.h"
+#include "format/ge_type.h"
 
 #include <stdlib.h>
 #include <string.h>

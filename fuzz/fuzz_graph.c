@@ -1,4 +1,4 @@
-#include "torchair/graph_text.h"
+#include "pair/graph_text.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* A dump.json of operators turned into Python: what is printed is ASCII, and quotes are closed at
  * the end of every line. */
-#include "unittest/module.h"
+#include "task/unittest/module.h"
 
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
 /* CSV files of generated tests: whatever is in them, every row is found again by its name. */
-#include "unittest/outcome.h"
+#include "task/unittest/outcome.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-#include "graph/graph.h"
+#include "task/passcheck/graph.h"
 
 #include <stdlib.h>
 

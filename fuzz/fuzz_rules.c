@@ -1,4 +1,4 @@
-#include "check/rules.h"
+#include "verdict/ladder_rules.h"
 
 #include <stdlib.h>
 #include <string.h>

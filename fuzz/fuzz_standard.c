@@ -1,4 +1,4 @@
-#include "standard/rules.h"
+#include "verdict/rules.h"
 
 #include <stdlib.h>
 

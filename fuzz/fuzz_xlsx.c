@@ -1,4 +1,4 @@
-#include "merge/rows.h"
+#include "task/ranks/rows.h"
 
 #include <stdlib.h>
 #include <string.h>

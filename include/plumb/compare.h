@@ -2,9 +2,9 @@
 #ifndef PLUMB_COMPARE_H
 #define PLUMB_COMPARE_H
 
-#include "plumb/match.h"
-#include "plumb/standard.h"
+#include "plumb/pair.h"
 #include "plumb/table.h"
+#include "plumb/verdict.h"
 
 #ifdef __cplusplus
 extern "C" {

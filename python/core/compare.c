@@ -2,7 +2,7 @@
 #include "core.h"
 
 #include "base/pool.h"
-#include "plumb/standard.h"
+#include "plumb/verdict.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -4,7 +4,7 @@
 #include "base/utf8.h"
 #include "cli/cli.h"
 #include "cli/terminal.h"
-#include "plumb/check.h"
+#include "plumb/precheck.h"
 
 #include <limits.h>
 #include <malloc.h>

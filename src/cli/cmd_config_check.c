@@ -1,7 +1,7 @@
 #define _GNU_SOURCE
 #include "cli/cli.h"
 #include "cli/progress.h"
-#include "plumb/ckpt.h"
+#include "plumb/checkpoint.h"
 
 #include <string.h>
 #include <unistd.h>

@@ -1,6 +1,6 @@
 #define _GNU_SOURCE
 #include "cli/cli.h"
-#include "plumb/graph.h"
+#include "plumb/passcheck.h"
 
 #include <string.h>
 

@@ -2,7 +2,7 @@
 #include "base/folder.h"
 #include "cli/cli.h"
 #include "cli/notes.h"
-#include "plumb/analyze.h"
+#include "plumb/ranks.h"
 
 #include <stdlib.h>
 

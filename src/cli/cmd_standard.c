@@ -1,8 +1,8 @@
 #define _GNU_SOURCE
-#include "check/rules.h"
 #include "cli/cli.h"
-#include "plumb/standard.h"
-#include "standard/builtin.h"
+#include "plumb/verdict.h"
+#include "verdict/builtin.h"
+#include "verdict/ladder_rules.h"
 
 struct standard_options {
     struct cli_common common;

@@ -2,7 +2,7 @@
 #ifndef CLI_DIFF_ANALYZE_H
 #define CLI_DIFF_ANALYZE_H
 
-#include "plumb/analyze.h"
+#include "plumb/ranks.h"
 
 struct diff_request {
     const char *target, *golden;

@@ -3,7 +3,7 @@
 #define CLI_GENERAL_H
 
 #include "cli/cli.h"
-#include "plumb/general.h"
+#include "plumb/msprobe.h"
 
 struct general_request {
     const struct cli_view *view;

@@ -1,8 +1,8 @@
 #define _GNU_SOURCE
 #include "cli/result.h"
 
+#include "base/output.h"
 #include "base/stamp.h"
-#include "format/output.h"
 
 #include <errno.h>
 #include <stdio.h>

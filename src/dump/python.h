@@ -4,7 +4,7 @@
 
 #include "base/buf.h"
 #include "base/json.h"
-#include "report/number.h"
+#include "base/number.h"
 
 /* Appends the text of the value that begins with event, and leaves the parser behind it. A string
  * appears as it is (str), strings inside lists and dicts in quotes (repr). False when the JSON is

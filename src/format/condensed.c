@@ -3,7 +3,7 @@
 
 #include "base/base64.h"
 #include "base/json.h"
-#include "report/number.h"
+#include "base/number.h"
 
 #include <inttypes.h>
 #include <limits.h>

@@ -1,6 +1,6 @@
 #define _GNU_SOURCE
+#include "base/output.h"
 #include "format/h5proc.h"
-#include "format/output.h"
 #include "format/writer.h"
 #include "h5/protocol.h"
 

@@ -1,5 +1,5 @@
 #include "base/buf.h"
-#include "format/output.h"
+#include "base/output.h"
 #include "plumb/write.h"
 
 #include <inttypes.h>

@@ -1,7 +1,7 @@
 /* One tensor as torch.save writes it: a zip archive, nothing compressed, with a pickle that names
  * the storage, and the storage itself. */
 #include "base/buf.h"
-#include "format/output.h"
+#include "base/output.h"
 #include "plumb/write.h"
 
 #include <libdeflate.h>

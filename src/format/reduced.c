@@ -3,7 +3,7 @@
  * arrays "inputs" and "outputs" with a row [min, max] for each tensor. */
 #include "format/condensed.h"
 
-#include "report/number.h"
+#include "base/number.h"
 
 #include <math.h>
 #include <stdio.h>

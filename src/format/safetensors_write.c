@@ -1,7 +1,7 @@
 #include "base/arena.h"
 #include "base/json_put.h"
 #include "base/map.h"
-#include "format/output.h"
+#include "base/output.h"
 #include "format/writer.h"
 
 #include <inttypes.h>

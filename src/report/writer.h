@@ -2,8 +2,8 @@
 #ifndef REPORT_WRITER_H
 #define REPORT_WRITER_H
 
+#include "base/number.h"
 #include "plumb/table.h"
-#include "report/number.h"
 #include "report/sink.h"
 
 /* Each writes the whole table; failures of the stream stay in the sink. NOMEM is the only error. */

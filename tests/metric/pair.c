@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "op/quad.h"
+#include "exec/op/quad.h"
 #include "random.h"
 #include "reference.h"
 

@@ -406,7 +406,7 @@ class Hostile(Case):
 
     def test_files_of_every_type(self) -> None:
         """What torch.save writes comes back: types, views, parameters, empty and 0-d tensors."""
-        source = Path(__file__).resolve().parents[2] / "src/unittest/pytest_load.py"
+        source = Path(__file__).resolve().parents[2] / "src/task/unittest/pytest_load.py"
         with open(source, encoding="utf-8") as file:
             names: Dict[str, Any] = {"Refused": ValueError}
             exec(file.read(), names)  # ours

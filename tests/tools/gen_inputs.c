@@ -6,7 +6,7 @@
  * Commands, a line each: "forward NAME", "grad NAME", "draw N" (throw N draws of mt away). The
  * answer to each is a line of JSON: {"args": [...], "kwargs": {...}}, {"grad": ...} or {"error":
  * "..."}. The bytes of tensors go into files of the folder. */
-#include "check/generate.h"
+#include "exec/values/values.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -7,9 +7,9 @@
  * error of one 8-bit float; FP8 is 1 when an input was an 8-bit float. A side is none, bool:1,
  * int:5, float:1.5, str:ab, list:, or FILE.npy@DTYPE, where the type says what the stored bits
  * are (bfloat16 kept as uint16). */
-#include "check/judge.h"
-#include "check/judge_parts.h"
 #include "plumb/run.h"
+#include "verdict/precheck.h"
+#include "verdict/precheck_parts.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* For the tests of operators: a library that Python loads. Besides plumb_op_run it offers an output
  * in extended precision, which finite differences need. Compiled with OP_REAL=128. */
-#include "op/run.h"
+#include "exec/op/run.h"
 
 #include <string.h>
 

@@ -1,0 +1,55 @@
+/* Checkpoints: two sets of weights, compared by name, however they are cut into files.
+ *
+ * A checkpoint is a file with tensors (.pt .pth .safetensors ...), a folder of such files as big
+ * models are stored in (model-00001-of-00003.safetensors), or a Megatron checkpoint: a folder with
+ * latest_checkpointed_iteration.txt, or one of its iteration folders with the parts
+ * mp_rank_TT[_PPP][_EEE]/model_optim_rng.pt. The parts of a Megatron checkpoint are joined again,
+ * and its layers and experts numbered through, so that checkpoints of other tensor, pipeline and
+ * expert parallel sizes can be compared. */
+#ifndef PLUMB_CHECKPOINT_H
+#define PLUMB_CHECKPOINT_H
+
+#include "plumb/compare.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct plumb_ckpt_options {
+    double min_cosine;   /* a weight passes when its cosine is not below this ... */
+    double max_distance; /* ... and |a-b| is not above this share of |b| */
+    bool origin_rules; /* parts are joined, numbered and chosen as msProbe does, faults included */
+    unsigned threads;  /* 0: as many as there are processors */
+    plumb_progress_fn *progress; /* NULL: none */
+    void *progress_context;
+};
+
+/* cosine 0.99, distance 0.01, no origin rules. */
+void plumb_ckpt_options_init(struct plumb_ckpt_options *options);
+
+struct plumb_ckpt_comparison {
+    struct plumb_table *table; /* Name, Shape, Numel, l2, cos, Result, Err_message */
+    size_t compared;           /* weights whose values were compared */
+    size_t passed, failed;     /* of the compared */
+    size_t suspicious;         /* of the passed: copies in several parts differ */
+    size_t alone;              /* names that only one side has */
+    size_t unreadable;         /* rows of parts or weights that could not be compared */
+    char *closing;             /* the closing line for people */
+    char *json;                /* {name: {"l2", "cos", "numel", "shape"}} of the names both have */
+};
+
+/* Compares two checkpoints. Values are compared as float32. A part or tensor that cannot be read is
+ * a row; only a side with nothing to read fails the call. Free the result with plumb_ckpt_free. */
+enum plumb_code plumb_ckpt_compare(struct plumb_ckpt_comparison *out, const char *first,
+                                   const char *second, const struct plumb_ckpt_options *options,
+                                   struct plumb_error *err);
+void plumb_ckpt_free(struct plumb_ckpt_comparison *comparison);
+
+/* Writes the JSON: complete under a temporary name, then renamed over path. */
+enum plumb_code plumb_ckpt_save(const struct plumb_ckpt_comparison *comparison, const char *path,
+                                struct plumb_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,58 @@
+/* Verdicts: named metrics against thresholds that are data.
+ *
+ * A standard is a small text, built in (xray, torchair, allclose) or from a file:
+ *
+ *     # comment
+ *     set rtol 1e-3               settings of the metrics: rtol, atol, gt, equal_nan, ulp_threshold
+ *     require cosine >= 0.99      not true (or NaN): FAIL
+ *     expect max_rel < 0.001      not true (or NaN): suspicious
+ *     expect jump <= 10           jump: worst output of an operator over its worst input
+ *
+ * Names are those of plumb_metric_names. The first line that is not met decides, require before
+ * expect. */
+#ifndef PLUMB_VERDICT_H
+#define PLUMB_VERDICT_H
+
+#include "plumb/metric.h"
+#include "plumb/table.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct plumb_standard;
+
+struct plumb_verdict {
+    enum plumb_severity severity;
+    char rule[160]; /* "max_abs 0.015625 > 0.01": the rule, the number and the threshold */
+};
+
+/* Loads a built-in standard by name, else the file of that name. PLUMB_E_ARG lists what there is;
+ * PLUMB_E_FORMAT names file and line. */
+enum plumb_code plumb_standard_load(struct plumb_standard **standard, const char *name_or_path,
+                                    struct plumb_error *err);
+void plumb_standard_free(struct plumb_standard *standard);
+
+const char *plumb_standard_name(const struct plumb_standard *standard);
+
+/* The text of a built-in standard, or NULL: a start for one's own. */
+const char *plumb_standard_text(const char *name);
+
+/* Changes one threshold: "max_abs=0.02" replaces the number of every rule on that metric,
+ * "rtol=1e-2" a setting. PLUMB_E_ARG when nothing has that name. */
+enum plumb_code plumb_standard_override(struct plumb_standard *standard, const char *assignment,
+                                        struct plumb_error *err);
+
+/* Adds the groups and settings that the rules need to spec. */
+void plumb_standard_spec(const struct plumb_standard *standard, struct plumb_metric_spec *spec);
+
+void plumb_standard_judge(const struct plumb_standard *standard,
+                          const struct plumb_metrics *metrics, struct plumb_verdict *verdict);
+
+/* The limit of the rule on `jump`, or 0 when there is none. */
+double plumb_standard_jump(const struct plumb_standard *standard);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,221 @@
+/* softmax(x)_k = exp(x_k - max) / sum_j exp(x_j - max), and its logarithm: a row at a time,
+ * while it is in the cache. */
+#include "exec/op/fast.h"
+#include "exec/op/fold.h"
+#include "exec/op/rows.h"
+
+static real row_max(const real *x, int64_t n)
+{
+    enum { LANES = 8 };
+    real lanes[LANES], most = x[0];
+    int64_t k = 0;
+    if (n >= LANES) {
+        for (int l = 0; l < LANES; l++)
+            lanes[l] = x[l];
+        for (k = LANES; k + LANES <= n; k += LANES)
+            for (int l = 0; l < LANES; l++)
+                lanes[l] = x[k + l] > lanes[l] ? x[k + l] : lanes[l];
+        for (int l = 0; l < LANES; l++)
+            most = lanes[l] > most ? lanes[l] : most;
+    }
+    for (; k < n; k++)
+        most = x[k] > most ? x[k] : most;
+    return most;
+}
+
+/* NaN anywhere makes the sum, and so the whole row, NaN; the maximum need not look for it. */
+static void softmax_row(const struct row *row, void *context)
+{
+    (void)context;
+    const int64_t n = row->n;
+    const real *x = row->in[0];
+    real *y = row->out[0];
+    if (n == 0)
+        return;
+    const real most = row_max(x, n);
+    for (int64_t k = 0; k < n; k++)
+        y[k] = fast_exp(x[k] - most);
+    const real sum = real_sum(y, n, 1);
+    for (int64_t k = 0; k < n; k++)
+        y[k] /= sum;
+}
+
+static void log_softmax_row(const struct row *row, void *context)
+{
+    (void)context;
+    const int64_t n = row->n;
+    const real *x = row->in[0];
+    real *y = row->out[0];
+    if (n == 0)
+        return;
+    const real most = row_max(x, n);
+    for (int64_t k = 0; k < n; k++)
+        y[k] = fast_exp(x[k] - most);
+    const real shift = log(real_sum(y, n, 1));
+    for (int64_t k = 0; k < n; k++)
+        y[k] = x[k] - most - shift;
+}
+
+/* gx = y (g - sum(g y)). As the sum of y is 1, all of g may be shifted; by that of the largest
+ * y, the terms that would cancel in a row with a clear winner vanish. */
+static void softmax_back_row(const struct row *row, void *context)
+{
+    const real *y = row->in[0], *g = row->in[1];
+    real *shifted = context;
+    int64_t most = 0;
+    for (int64_t k = 1; k < row->n; k++)
+        most = y[k] > y[most] ? k : most;
+    for (int64_t k = 0; k < row->n; k++)
+        shifted[k] = g[k] - g[most];
+    const real sum = real_dot(shifted, y, row->n);
+    for (int64_t k = 0; k < row->n; k++)
+        row->out[0][k] += y[k] * (shifted[k] - sum);
+}
+
+/* gx = g - exp(y) sum(g) */
+static void log_softmax_back_row(const struct row *row, void *context)
+{
+    (void)context;
+    const real *y = row->in[0], *g = row->in[1];
+    const real sum = real_sum(g, row->n, 1);
+    for (int64_t k = 0; k < row->n; k++)
+        row->out[0][k] += g[k] - fast_exp(y[k]) * sum;
+}
+
+static void softmax_back(struct op *o, struct val *out)
+{
+    struct row rows = {.in = {out->f, out->grad}, .out = {val_grad(o, out->in[0])}};
+    const struct span3 *span = out->saved;
+    real *shifted = op_alloc(o, span->length, sizeof *shifted);
+    if (rows.out[0] && shifted)
+        each_row(o, *span, &rows, softmax_back_row, shifted);
+}
+
+static void log_softmax_back(struct op *o, struct val *out)
+{
+    struct row rows = {.in = {out->f, out->grad}, .out = {val_grad(o, out->in[0])}};
+    if (rows.out[0])
+        each_row(o, *(const struct span3 *)out->saved, &rows, log_softmax_back_row, NULL);
+}
+
+static struct val *by_rows(struct op *o, struct val *x, unsigned dim, row_fn *forward,
+                           op_backward *backward)
+{
+    x = v_float(o, x);
+    struct val *out = x ? val_like(o, x, x->dtype) : NULL;
+    const struct span3 *span = out ? span_keep(o, val_span(x, dim)) : NULL;
+    if (!span || !each_row(o, *span, &(struct row){.in = {x->f}, .out = {out->f}, .fresh = true},
+                           forward, NULL))
+        return NULL;
+    return val_node(o, out, backward, x, NULL, NULL, span);
+}
+
+struct val *v_softmax(struct op *o, struct val *x, unsigned dim)
+{
+    return by_rows(o, x, dim, softmax_row, softmax_back);
+}
+
+struct val *v_log_softmax(struct op *o, struct val *x, unsigned dim)
+{
+    return by_rows(o, x, dim, log_softmax_row, log_softmax_back);
+}
+
+/* ---- Operators ------------------------------------------------------------------------------- */
+
+/* Without a dimension torch's functions take the first or the second, by rank. */
+static unsigned softmax_dim(struct op *o, const struct val *x)
+{
+    if (!x)
+        return 0;
+    if (arg_given(o, "dim"))
+        return val_dim(o, x, arg_int(o, "dim"));
+    return x->rank == 0 || x->rank == 1 || x->rank == 3 ? 0 : 1;
+}
+
+static struct val *softmax_input(struct op *o)
+{
+    struct val *x = arg_tensor(o, "input");
+    enum plumb_dtype dtype = arg_dtype(o, "dtype");
+    if (dtype != PLUMB_DTYPE_COUNT)
+        x = v_cast(o, x, dtype);
+    else if (x && arg_bool(o, "half_to_float"))
+        x = v_cast(o, x, PLUMB_F32);
+    if (x && !x->f)
+        return op_fail(o, PLUMB_E_ARG, "%s of %s: it takes floating-point numbers", o->call->name,
+                       plumb_dtype_info(x->dtype)->name);
+    return x;
+}
+
+static void run_softmax(struct op *o)
+{
+    struct val *x = softmax_input(o);
+    op_return(o, v_softmax(o, x, softmax_dim(o, x)));
+}
+
+static void run_log_softmax(struct op *o)
+{
+    struct val *x = softmax_input(o);
+    op_return(o, v_log_softmax(o, x, softmax_dim(o, x)));
+}
+
+static void run_softmin(struct op *o)
+{
+    struct val *x = softmax_input(o);
+    op_return(o, v_softmax(o, v_neg(o, x), softmax_dim(o, x)));
+}
+
+/* The gradient in the input's type, which is named or shown by a tensor. */
+static void return_as_input(struct op *o, struct val *grad)
+{
+    const struct plumb_arg *like = arg_raw(o, "input_dtype");
+    if (like && like->kind == PLUMB_ARG_DTYPE)
+        grad = v_cast(o, grad, like->dtype);
+    else if (like && like->kind == PLUMB_ARG_TENSOR)
+        grad = v_cast(o, grad, like->tensor->dtype);
+    op_return(o, grad);
+}
+
+static void run_softmax_backward(struct op *o)
+{
+    struct val *g = arg_tensor(o, "grad_output"), *y = arg_tensor(o, "output");
+    if (!g || !y)
+        return;
+    uint64_t dim = (uint64_t)1 << val_dim(o, y, arg_int(o, "dim"));
+    struct val *sum = v_sum(o, v_mul(o, g, y), dim, true);
+    return_as_input(o, v_mul(o, y, v_sub(o, g, sum)));
+}
+
+static void run_log_softmax_backward(struct op *o)
+{
+    struct val *g = arg_tensor(o, "grad_output"), *y = arg_tensor(o, "output");
+    if (!g || !y)
+        return;
+    uint64_t dim = (uint64_t)1 << val_dim(o, y, arg_int(o, "dim"));
+    struct val *sum = v_sum(o, g, dim, true);
+    return_as_input(o, v_sub(o, g, v_mul(o, v_exp(o, y), sum)));
+}
+
+const struct op_def op_softmax[] = {
+    {"softmax special.softmax special_softmax",
+     "softmax(Tensor input|self, int? dim|axis=None, dtype? dtype=None)\n"
+     "softmax(Tensor input|self, int? dim|axis=None, int _stacklevel=3, dtype? dtype=None)",
+     run_softmax, 0, "exp(x - max) / sum(exp(x - max))"},
+    {"log_softmax special.log_softmax special_log_softmax",
+     "log_softmax(Tensor input|self, int? dim|axis=None, dtype? dtype=None)\n"
+     "log_softmax(Tensor input|self, int? dim|axis=None, int _stacklevel=3, dtype? dtype=None)",
+     run_log_softmax, 0, "x - max - log(sum(exp(x - max)))"},
+    {"softmin",
+     "softmin(Tensor input|self, int? dim|axis=None, dtype? dtype=None)\n"
+     "softmin(Tensor input|self, int? dim|axis=None, int _stacklevel=3, dtype? dtype=None)",
+     run_softmin, 0, "softmax(-x)"},
+    {"_softmax", "_softmax(Tensor input|self, int dim, bool half_to_float)", run_softmax, 0, NULL},
+    {"_log_softmax", "_log_softmax(Tensor input|self, int dim, bool half_to_float)",
+     run_log_softmax, 0, NULL},
+    {"_softmax_backward_data",
+     "_softmax_backward_data(Tensor grad_output, Tensor output, int dim, any input_dtype|self)",
+     run_softmax_backward, 0, "y (g - sum(g y))"},
+    {"_log_softmax_backward_data",
+     "_log_softmax_backward_data(Tensor grad_output, Tensor output, int dim, any input_dtype|self)",
+     run_log_softmax_backward, 0, "g - exp(y) sum(g)"},
+    {0},
+};

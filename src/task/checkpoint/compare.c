@@ -1,0 +1,287 @@
+/* From two checkpoints to a table. */
+#include "task/checkpoint/pairs.h"
+
+#include "base/buf.h"
+#include "base/number.h"
+#include "base/output.h"
+#include "base/utf8.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { NAME, SHAPE, NUMEL, L2, COS, RESULT, MESSAGE, COLUMNS };
+
+static const struct plumb_column columns[] = {
+    [NAME] = {"Name", PLUMB_STYLE_TEXT, true, true},
+    [SHAPE] = {"Shape", PLUMB_STYLE_TEXT, true, false},
+    [NUMEL] = {"Numel", PLUMB_STYLE_TEXT, false, false},
+    [L2] = {"l2", PLUMB_STYLE_DIGITS, false, false},
+    [COS] = {"cos", PLUMB_STYLE_NUMBER, false, false},
+    [RESULT] = {"Result", PLUMB_STYLE_TEXT, true, false},
+    [MESSAGE] = {"Err_message", PLUMB_STYLE_TEXT, true, true},
+};
+_Static_assert(sizeof columns / sizeof *columns == COLUMNS, "a title for each column");
+
+void plumb_ckpt_options_init(struct plumb_ckpt_options *options)
+{
+    *options = (struct plumb_ckpt_options){.min_cosine = 0.99, .max_distance = 0.01};
+}
+
+static bool put_sizes(struct plumb_table *table, const struct pair *pair)
+{
+    char shape[2][512], text[1100];
+    const struct ckpt_weight *side[2] = {pair->side[0], pair->side[1]};
+    for (int i = 0; i < 2; i++) {
+        if (side[i] && side[i]->problem)
+            side[i] = NULL;
+        if (side[i])
+            ckpt_shape_text(side[i]->ndim, side[i]->shape, shape[i], sizeof shape[i]);
+    }
+    if (!side[0] && !side[1])
+        return true;
+    if (side[0] && side[1] && pair->state == PAIR_SHAPES)
+        snprintf(text, sizeof text, "%s / %s", shape[0], shape[1]);
+    else
+        snprintf(text, sizeof text, "%s", side[0] ? shape[0] : shape[1]);
+    if (!plumb_table_text(table, SHAPE, text))
+        return false;
+    if (side[0] && side[1] && side[0]->elements != side[1]->elements) {
+        snprintf(text, sizeof text, "%" PRIu64 " / %" PRIu64, side[0]->elements, side[1]->elements);
+        return plumb_table_text(table, NUMEL, text);
+    }
+    plumb_table_int(table, NUMEL, (int64_t)(side[0] ? side[0] : side[1])->elements);
+    return true;
+}
+
+/* What is wrong with the values; "" when nothing is. */
+static void judge_values(const struct pair *pair, const struct plumb_ckpt_options *options,
+                         char *why, size_t size)
+{
+    char number[NUMBER_BYTES];
+    if (!pair->side[0]->elements && !options->origin_rules)
+        return;
+    if (isnan(pair->cosine))
+        snprintf(why, size, "there are values that are not finite");
+    else if (!pair->has_cosine)
+        snprintf(why, size, "one side is all zero");
+    else if (pair->cosine < options->min_cosine)
+        snprintf(why, size, "cos %.7g is below %g", pair->cosine, options->min_cosine);
+    else if (!(pair->distance <= options->max_distance))
+        snprintf(why, size, "l2 is %s of the norm of the second, above %g",
+                 number_brief(pair->distance, 4, number), options->max_distance);
+}
+
+/* What is wrong with the pair; "" when nothing is. */
+static void judge(const struct pair *pair, const struct pairs *pairs,
+                  const struct plumb_ckpt_options *options, char *why, size_t size)
+{
+    *why = '\0';
+    switch (pair->state) {
+    case PAIR_ALONE:
+        snprintf(why, size, "only in %s", pairs->ckpt[pair->side[0] ? 0 : 1].path);
+        break;
+    case PAIR_SHAPES:
+        snprintf(why, size, "the shapes differ");
+        break;
+    case PAIR_UNREADABLE:
+        plumb_error_text(&pair->error, why, size);
+        break;
+    case PAIR_COMPARED:
+        judge_values(pair, options, why, size);
+    }
+}
+
+/* What is odd about values that pass, or NULL. */
+static const char *suspect(const struct pair *pair, const struct plumb_ckpt_options *options)
+{
+    if (pair->state != PAIR_COMPARED || options->origin_rules)
+        return NULL;
+    if (pair->kinds)
+        return "integers on one side only";
+    return pair->integers && pair->distance > 0 ? "integers that are not the same" : NULL;
+}
+
+static bool add_pair(struct plumb_ckpt_comparison *out, const struct pair *pair,
+                     const struct pairs *pairs, const struct plumb_ckpt_options *options)
+{
+    char why[1200];
+    judge(pair, pairs, options, why, sizeof why);
+    bool failed = *why, compared = pair->state == PAIR_COMPARED;
+    const char *odd = failed ? NULL : suspect(pair, options);
+    bool suspicious = !failed && (pair->copies || odd);
+    if (odd)
+        snprintf(why, sizeof why, "%s", odd);
+    if (pair->copies) {
+        size_t used = strlen(why);
+        snprintf(why + used, sizeof why - used, "%sthe copy in %s differs", used ? "; " : "",
+                 pair->copies);
+    }
+    out->compared += compared;
+    out->passed += compared && !failed;
+    out->failed += compared && failed;
+    out->suspicious += suspicious;
+    out->alone += pair->state == PAIR_ALONE;
+    out->unreadable += pair->state == PAIR_UNREADABLE || pair->state == PAIR_SHAPES;
+
+    struct plumb_table *table = out->table;
+    enum plumb_severity severity = failed       ? PLUMB_FAILED
+                                   : suspicious ? PLUMB_SUSPICIOUS
+                                                : PLUMB_NORMAL;
+    if (!plumb_table_add_row(table, severity) || !plumb_table_text(table, NAME, pair_name(pair)) ||
+        !put_sizes(table, pair) || !plumb_table_text(table, RESULT, failed ? "FAIL" : "PASS") ||
+        !plumb_table_text(table, MESSAGE, why))
+        return false;
+    if (compared)
+        plumb_table_real(table, L2, pair->l2);
+    if (compared && pair->has_cosine)
+        plumb_table_real(table, COS, pair->cosine);
+    return true;
+}
+
+static bool add_faults(struct plumb_ckpt_comparison *out, const struct ckpt *ckpt)
+{
+    for (size_t i = 0; i < ckpt->fault_count; i++) {
+        struct buf name = {0};
+        buf_printf(&name, "%s/%s", ckpt->path, ckpt->faults[i].name);
+        bool done = !name.failed && plumb_table_add_row(out->table, PLUMB_FAILED) &&
+                    plumb_table_text(out->table, NAME, name.data) &&
+                    plumb_table_text(out->table, RESULT, "FAIL") &&
+                    plumb_table_text(out->table, MESSAGE, ckpt->faults[i].what);
+        buf_free(&name);
+        if (!done)
+            return false;
+        out->unreadable++;
+    }
+    return true;
+}
+
+/* Names come from files that strangers wrote: none may end the line or begin an escape sequence. */
+static void put_clean(struct buf *text, const char *words)
+{
+    for (struct utf8_char c; *words; words += c.size) {
+        c = utf8_next(words);
+        if (utf8_width(c) < 0)
+            buf_text(text, "?");
+        else
+            buf_append(text, words, c.size);
+    }
+}
+
+static const struct pair *worst(const struct pairs *pairs)
+{
+    const struct pair *found = NULL;
+    for (size_t i = 0; i < pairs->count; i++) {
+        const struct pair *pair = &pairs->list[i];
+        if (pair->state != PAIR_COMPARED || pair->distance == 0 ||
+            (found && (isnan(found->distance) ||
+                       !(isnan(pair->distance) || pair->distance > found->distance))))
+            continue;
+        found = pair;
+    }
+    return found;
+}
+
+static enum plumb_code close_up(struct plumb_ckpt_comparison *out, const struct pairs *pairs,
+                                const struct plumb_ckpt_options *options, struct plumb_error *err)
+{
+    struct buf text = {0};
+    size_t alone[2] = {0, 0};
+    for (size_t i = 0; i < pairs->count; i++)
+        if (pairs->list[i].state == PAIR_ALONE)
+            alone[pairs->list[i].side[0] ? 0 : 1]++;
+    buf_printf(&text, "%zu compared: %zu pass", out->compared, out->passed);
+    if (out->suspicious)
+        buf_printf(&text, " (%zu suspicious)", out->suspicious);
+    buf_printf(&text, ", %zu fail; ", out->failed);
+    if (out->alone)
+        buf_printf(&text, "%zu only in the first, %zu only in the second", alone[0], alone[1]);
+    else
+        buf_text(&text, "the same names in both");
+    if (out->unreadable)
+        buf_printf(&text, ", %zu not comparable", out->unreadable);
+    const struct pair *most = worst(pairs);
+    if (most) {
+        buf_text(&text, "; worst: ");
+        put_clean(&text, pair_name(most));
+        char number[NUMBER_BYTES];
+        buf_printf(&text, " (relative distance %s)", number_brief(most->distance, 3, number));
+    }
+    buf_printf(&text, "; passes with cos >= %g and a distance <= %g of the norm\n",
+               options->min_cosine, options->max_distance);
+    if (text.failed) {
+        buf_free(&text);
+        return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+    }
+    out->closing = text.data;
+    return PLUMB_OK;
+}
+
+static enum plumb_code report(struct plumb_ckpt_comparison *out, const struct pairs *pairs,
+                              const struct plumb_ckpt_options *options, struct plumb_error *err)
+{
+    out->table = plumb_table_new(columns, COLUMNS);
+    bool done = out->table;
+    for (size_t i = 0; i < pairs->count && done; i++)
+        done = add_pair(out, &pairs->list[i], pairs, options);
+    for (int i = 0; i < 2 && done; i++)
+        done = add_faults(out, &pairs->ckpt[i]);
+    if (done)
+        out->json = pairs_json(pairs);
+    if (!out->json)
+        return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+    return close_up(out, pairs, options, err);
+}
+
+enum plumb_code plumb_ckpt_compare(struct plumb_ckpt_comparison *out, const char *first,
+                                   const char *second, const struct plumb_ckpt_options *options,
+                                   struct plumb_error *err)
+{
+    struct pairs pairs = {0};
+    *out = (struct plumb_ckpt_comparison){0};
+    enum plumb_code code = ckpt_open(&pairs.ckpt[0], first, options->origin_rules, err);
+    if (code)
+        return code;
+    code = ckpt_open(&pairs.ckpt[1], second, options->origin_rules, err);
+    if (code) {
+        ckpt_close(&pairs.ckpt[0]);
+        return code;
+    }
+    code = pairs_match(&pairs, err);
+    if (!code)
+        code = pairs_compare(&pairs, options, err);
+    if (!code)
+        code = report(out, &pairs, options, err);
+    if (code)
+        plumb_ckpt_free(out);
+    free(pairs.list);
+    ckpt_close(&pairs.ckpt[1]);
+    ckpt_close(&pairs.ckpt[0]);
+    return code;
+}
+
+void plumb_ckpt_free(struct plumb_ckpt_comparison *comparison)
+{
+    plumb_table_free(comparison->table);
+    free(comparison->closing);
+    free(comparison->json);
+    *comparison = (struct plumb_ckpt_comparison){0};
+}
+
+enum plumb_code plumb_ckpt_save(const struct plumb_ckpt_comparison *comparison, const char *path,
+                                struct plumb_error *err)
+{
+    struct output out = {0};
+    enum plumb_code code = output_open(&out, path, err);
+    if (!code)
+        code = output_bytes(&out, comparison->json, strlen(comparison->json), err);
+    if (!code)
+        code = output_bytes(&out, "\n", 1, err);
+    if (code) {
+        output_discard(&out);
+        plumb_error_in_file(err, path);
+        return code;
+    }
+    return output_commit(&out, true, err);
+}

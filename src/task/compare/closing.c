@@ -1,0 +1,193 @@
+/* The line that sums a comparison up, and what to do when names did not match. */
+#include "base/buf.h"
+#include "base/number.h"
+#include "base/utf8.h"
+#include "task/compare/compare.h"
+
+#include <math.h>
+#include <string.h>
+
+static bool fails(const struct comparison *comparison, size_t pair)
+{
+    const struct row *row = &comparison->rows[pair];
+    return !row->compared || row->verdict.severity == PLUMB_FAILED;
+}
+
+/* NaN is the worst there is. */
+static bool worse(double a, double b)
+{
+    return isnan(a) ? !isnan(b) : a > b;
+}
+
+static void count_rows(struct plumb_comparison *out, const struct comparison *comparison)
+{
+    out->worst_row = out->first_failing_row = PLUMB_NO_RECORD;
+    for (size_t i = 0; i < comparison->matching.count; i++) {
+        const struct row *row = &comparison->rows[i];
+        bool failed = fails(comparison, i);
+        if (failed && out->first_failing_row == PLUMB_NO_RECORD)
+            out->first_failing_row = i;
+        if (!row->compared) {
+            bool alone = comparison->matching.pairs[i].how == PLUMB_UNMATCHED;
+            *(alone ? &out->unmatched : &out->unreadable) += 1;
+            continue;
+        }
+        out->compared++;
+        out->failed += failed;
+        out->unjudged += row->unjudged;
+        out->passed += !failed && !row->unjudged;
+        out->suspicious += row->verdict.severity == PLUMB_SUSPICIOUS && !row->unjudged;
+        if (out->worst_row == PLUMB_NO_RECORD ||
+            worse(row->distance, comparison->rows[out->worst_row].distance))
+            out->worst_row = i;
+    }
+}
+
+static void put_count(struct buf *text, const char *gap, size_t count, const char *what)
+{
+    buf_printf(text, "%s%zu %s", gap, count, what);
+}
+
+/* Names come from files that strangers wrote: none may end the line or begin an escape sequence. */
+static void put_clean(struct buf *text, const char *words)
+{
+    while (*words) {
+        struct utf8_char c = utf8_next(words);
+        if (utf8_width(c) < 0)
+            buf_text(text, "?");
+        else
+            buf_append(text, words, c.size);
+        words += c.size;
+    }
+}
+
+static void first_names(struct buf *text, const char *side, const struct plumb_run *run)
+{
+    size_t count = plumb_run_count(run);
+    buf_printf(text, "  %s has %zu tensor%s", side, count, count == 1 ? "" : "s");
+    for (size_t i = 0; i < count && i < 3; i++) {
+        buf_text(text, i ? ", " : ": ");
+        put_clean(text, plumb_run_record(run, i)->name);
+    }
+    buf_text(text, count > 3 ? ", ...\n" : "\n");
+}
+
+static bool is_dump(const struct plumb_run *run)
+{
+    return strcmp(plumb_run_kind(run), "dump") == 0;
+}
+
+/* What the verdicts came from. */
+static void put_rule(struct buf *text, const struct comparison *comparison)
+{
+    if (comparison->mode == MODE_STATISTICS)
+        buf_printf(text, "; rule: statistics differ by less than %g%%\n",
+                   comparison->stat_limit * 100);
+    else if (comparison->mode == MODE_CHECKSUMS)
+        buf_text(text, "; rule: checksums are equal\n");
+    else
+        buf_printf(text, "; standard: %s\n", plumb_standard_name(comparison->standard));
+}
+
+/* Dumps are in the order of execution: the row where the two sides begin to part, when something
+ * was odd before the first failure. */
+static size_t first_difference(const struct plumb_comparison *out,
+                               const struct comparison *comparison)
+{
+    if (!is_dump(comparison->run[0]))
+        return PLUMB_NO_RECORD;
+    for (size_t i = 0; i < comparison->matching.count && i < out->first_failing_row; i++)
+        if (comparison->rows[i].compared &&
+            comparison->rows[i].verdict.severity == PLUMB_SUSPICIOUS)
+            return i;
+    return PLUMB_NO_RECORD;
+}
+
+static void put_row(struct buf *text, const char *what, const struct comparison *comparison,
+                    size_t row)
+{
+    char reason[1024];
+    if (row == PLUMB_NO_RECORD)
+        return;
+    buf_text(text, what);
+    put_clean(text, compare_name(comparison, row));
+    buf_text(text, " (");
+    put_clean(text, compare_reason(comparison, row, reason, sizeof reason));
+    buf_text(text, ")");
+}
+
+/* Nothing, or only part, of the two runs found its partner: what was there, and what would help. */
+static void advise(struct buf *text, const struct comparison *comparison)
+{
+    const struct plumb_matching *matching = &comparison->matching;
+    size_t targets = plumb_run_count(comparison->run[0]);
+    size_t goldens = plumb_run_count(comparison->run[1]);
+    if (matching->matched == 0) {
+        buf_text(text, "No name of the target run matches one of the golden run.\n");
+        first_names(text, "target", comparison->run[0]);
+        first_names(text, "golden", comparison->run[1]);
+        for (size_t i = 0; i < matching->count; i++) {
+            const struct plumb_pair *pair = &matching->pairs[i];
+            if (pair->target == PLUMB_NO_RECORD || pair->nearest == PLUMB_NO_RECORD)
+                continue;
+            buf_text(text, "  nearest: ");
+            put_clean(text, plumb_run_record(comparison->run[0], pair->target)->name);
+            buf_text(text, " ~ ");
+            put_clean(text, plumb_run_record(comparison->run[1], pair->nearest)->name);
+            buf_text(text, "\n");
+            break;
+        }
+    }
+    enum plumb_match_mode mode = comparison->options->match.mode;
+    buf_text(text, "To pair more: ");
+    if (mode == PLUMB_MATCH_AUTO && is_dump(comparison->run[0]) && is_dump(comparison->run[1]))
+        buf_text(text, "-fm pairs calls by their order where numbers differ; ");
+    else if (mode == PLUMB_MATCH_EXACT)
+        buf_text(text, "--match fuzzy bridges other class names, prefixes and call indices; ");
+    if (targets == goldens && matching->matched == 0)
+        buf_printf(text, "--match order pairs the %zu tensors one by one; ", targets);
+    buf_text(text, "--map FILE takes lines 'target name: golden name'.\n");
+}
+
+enum plumb_code compare_closing(struct plumb_comparison *out, const struct comparison *comparison,
+                                struct plumb_error *err)
+{
+    struct buf text = {0};
+    count_rows(out, comparison);
+    if (out->unmatched)
+        advise(&text, comparison);
+    size_t alike = 0;
+    for (size_t i = 0; i < comparison->matching.count; i++)
+        alike += comparison->matching.pairs[i].how == PLUMB_BY_LIKENESS;
+    put_count(&text, "", out->compared, "compared");
+    if (alike)
+        buf_printf(&text, " (%zu paired by likeness of their names)", alike);
+    buf_text(&text, ": ");
+    put_count(&text, "", out->passed, "pass");
+    if (out->suspicious)
+        buf_printf(&text, " (%zu suspicious)", out->suspicious);
+    put_count(&text, ", ", out->failed, "fail");
+    if (out->unjudged)
+        put_count(&text, ", ", out->unjudged, "suspicious and not judged");
+    put_count(&text, "; ", out->unmatched, "unmatched");
+    if (out->unreadable)
+        put_count(&text, ", ", out->unreadable, "not comparable");
+    /* Only values tell how far apart two tensors are. */
+    if (comparison->mode == MODE_TENSORS && out->worst_row != PLUMB_NO_RECORD &&
+        comparison->rows[out->worst_row].distance != 0) {
+        const struct row *row = &comparison->rows[out->worst_row];
+        buf_text(&text, "; worst: ");
+        put_clean(&text, compare_name(comparison, out->worst_row));
+        char number[NUMBER_BYTES];
+        buf_printf(&text, " (relative distance %s)", number_brief(row->distance, 3, number));
+    }
+    put_row(&text, "; first difference: ", comparison, first_difference(out, comparison));
+    put_row(&text, "; first failure: ", comparison, out->first_failing_row);
+    put_rule(&text, comparison);
+    if (text.failed) {
+        buf_free(&text);
+        return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+    }
+    out->closing = text.data;
+    return PLUMB_OK;
+}

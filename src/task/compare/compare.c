@@ -1,0 +1,279 @@
+#define _GNU_SOURCE
+#include "task/compare/compare.h"
+
+#include "base/buf.h"
+#include "task/compare/walk.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+const struct plumb_record *compare_record(const struct comparison *comparison, size_t pair,
+                                          int side)
+{
+    const struct plumb_pair *p = &comparison->matching.pairs[pair];
+    size_t index = side == 0 ? p->target : p->golden;
+    return index == PLUMB_NO_RECORD ? NULL : plumb_run_record(comparison->run[side], index);
+}
+
+const char *compare_name(const struct comparison *comparison, size_t pair)
+{
+    const struct plumb_record *target = compare_record(comparison, pair, 0);
+    const struct plumb_record *golden = compare_record(comparison, pair, 1);
+    /* Numbers of calls may differ between dumps, and those of the target are being looked for. */
+    return golden && !(target && target->recorded) ? golden->name : target->name;
+}
+
+static enum plumb_code accept(void *context, size_t item, const struct plumb_payload *payloads,
+                              struct plumb_error *err)
+{
+    (void)context;
+    (void)item;
+    const struct plumb_tensor *target = &payloads[0].tensor, *golden = &payloads[1].tensor;
+    char a[128], b[128];
+    if (!plumb_shape_equivalent(target, golden))
+        return plumb_fail(err, PLUMB_E_ARG, "the shapes differ: target %s, golden %s",
+                          plumb_shape_text(target, a, sizeof a),
+                          plumb_shape_text(golden, b, sizeof b));
+    if (!compare_same_kind(target->dtype, golden->dtype))
+        return plumb_fail(
+            err, PLUMB_E_ARG, "the types are of different kinds: target %s, golden %s",
+            plumb_dtype_info(target->dtype)->name, plumb_dtype_info(golden->dtype)->name);
+    return PLUMB_OK;
+}
+
+static void *part(void *context, const struct plumb_payload *payloads, uint64_t first,
+                  uint64_t count)
+{
+    const struct comparison *comparison = context;
+    const struct plumb_tensor *target = &payloads[0].tensor, *golden = &payloads[1].tensor;
+    struct plumb_metric_state *state =
+        plumb_metric_new(&comparison->spec, target->dtype, golden->dtype, target->count);
+    if (state)
+        plumb_metric_update(state, target, golden, first, count);
+    return state;
+}
+
+static void merge(void *state, const void *other)
+{
+    plumb_metric_merge(state, other);
+}
+
+static void release(void *state)
+{
+    plumb_metric_free(state);
+}
+
+/* "0:12 2^-20:3 not finite:1": the count of each bin that has any, by its power of two. */
+static char *histogram_text(const struct plumb_histogram *histogram)
+{
+    struct buf text = {0};
+    buf_text(&text, "");
+    for (int bin = 0; bin < PLUMB_HISTOGRAM_BINS; bin++) {
+        unsigned long long n = histogram->bin[bin];
+        const char *gap = text.size ? " " : "";
+        if (!n)
+            continue;
+        if (bin == 0)
+            buf_printf(&text, "0:%llu", n);
+        else if (bin == PLUMB_HISTOGRAM_BINS - 1)
+            buf_printf(&text, "%snot finite:%llu", gap, n);
+        else
+            buf_printf(&text, "%s2^%d:%llu", gap, bin - 97, n);
+    }
+    if (text.failed)
+        buf_free(&text);
+    return text.data;
+}
+
+static void finish(void *context, size_t item, const struct plumb_payload *payloads, void *state,
+                   const struct plumb_error *err)
+{
+    (void)payloads;
+    const struct comparison *comparison = context;
+    const struct layout *layout = &comparison->layout;
+    struct row *row = &comparison->rows[item];
+    if (err) {
+        char text[800];
+        row->problem = strdup(plumb_error_text(err, text, sizeof text));
+        return;
+    }
+    struct plumb_metrics metrics;
+    plumb_metric_finish(state, &metrics);
+    row->compared = true;
+    row->integers = metrics.integers;
+    row->distance = metrics.relative_euclidean;
+    row->max_rel = metrics.max_rel;
+    double *values = comparison->values + item * layout->metric_count;
+    for (size_t i = 0; i < layout->metric_count; i++)
+        values[i] = layout->metrics[i]->value(&metrics);
+    if (metrics.count)
+        plumb_standard_judge(comparison->standard, &metrics, &row->verdict);
+    else
+        row->verdict = (struct plumb_verdict){PLUMB_NORMAL, "no elements to compare"};
+    row->crc[0] = metrics.target_crc;
+    row->crc[1] = metrics.golden_crc;
+    if (comparison->spec.groups & PLUMB_G_HISTOGRAM) {
+        row->histogram[0] = histogram_text(&metrics.abs_histogram);
+        row->histogram[1] = histogram_text(&metrics.rel_histogram);
+        row->histogram[2] = histogram_text(&metrics.ulp_histogram);
+        for (int k = 0; k < 3; k++)
+            if (!row->histogram[k])
+                row->compared = false; /* without a problem: out of memory */
+    }
+}
+
+static enum plumb_columns choose_columns(const struct comparison *comparison)
+{
+    if (comparison->options->columns != PLUMB_COLUMNS_AUTO)
+        return comparison->options->columns;
+    for (int side = 0; side < 2; side++) {
+        const struct plumb_run *run = comparison->run[side];
+        for (size_t i = 0; i < plumb_run_count(run); i++)
+            if (plumb_run_record(run, i)->step < 0 || plumb_run_record(run, i)->recorded)
+                return PLUMB_COLUMNS_TORCHAIR;
+    }
+    return PLUMB_COLUMNS_XRAY;
+}
+
+static bool has_ranks(const struct comparison *comparison)
+{
+    for (int side = 0; side < 2; side++) {
+        const struct plumb_run *run = comparison->run[side];
+        for (size_t i = 1; i < plumb_run_count(run) && !comparison->options->match.rank; i++)
+            if (plumb_run_record(run, i)->recorded &&
+                plumb_run_record(run, i)->rank != plumb_run_record(run, 0)->rank)
+                return true;
+    }
+    return false;
+}
+
+enum plumb_code compare_override(struct plumb_standard *standard, double *stat_limit,
+                                 const char *setting, struct plumb_error *err)
+{
+    static const char name[] = "stat_limit=";
+    if (strncmp(setting, name, sizeof name - 1) != 0)
+        return plumb_standard_override(standard, setting, err);
+    char *end;
+    const char *text = setting + sizeof name - 1;
+    *stat_limit = strtod(text, &end);
+    if (end == text || *end || !(*stat_limit > 0))
+        return plumb_fail(err, PLUMB_E_ARG, "stat_limit needs a number above 0, not '%s'", text);
+    return PLUMB_OK;
+}
+
+/* Standard, columns and what both need computed. */
+static enum plumb_code prepare(struct comparison *comparison, struct plumb_error *err)
+{
+    const struct plumb_compare_options *options = comparison->options;
+    enum plumb_columns columns = choose_columns(comparison);
+    const char *standard = options->standard;
+    if (!standard)
+        standard = columns == PLUMB_COLUMNS_XRAY ? "xray" : "torchair";
+    enum plumb_code code = plumb_standard_load(&comparison->standard, standard, err);
+    for (size_t i = 0; !code && i < options->settings_count; i++)
+        code = compare_override(comparison->standard, &comparison->stat_limit, options->settings[i],
+                                err);
+    comparison->mode = compare_choose_mode(comparison->run[0], comparison->run[1]);
+    static const enum layout_kind kinds[] = {[MODE_TENSORS] = LAYOUT_TENSORS,
+                                             [MODE_STATISTICS] = LAYOUT_STATISTICS,
+                                             [MODE_CHECKSUMS] = LAYOUT_CHECKSUMS};
+    if (!code)
+        code = layout_init(&comparison->layout, columns, kinds[comparison->mode],
+                           has_ranks(comparison), options, err);
+    if (code)
+        return code;
+    plumb_metric_spec_init(&comparison->spec);
+    comparison->spec.groups |= comparison->layout.groups;
+    plumb_standard_spec(comparison->standard, &comparison->spec);
+    if (plumb_standard_jump(comparison->standard) > 0)
+        comparison->spec.groups |= PLUMB_G_RELATIVE;
+
+    size_t pairs = comparison->matching.count;
+    comparison->rows = calloc(pairs + 1, sizeof *comparison->rows);
+    comparison->values =
+        calloc(pairs * comparison->layout.metric_count + 1, sizeof *comparison->values);
+    if (!comparison->rows || !comparison->values)
+        return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+    return PLUMB_OK;
+}
+
+static enum plumb_code compare_pairs(struct comparison *comparison, struct plumb_error *err)
+{
+    const struct plumb_compare_options *options = comparison->options;
+    const struct plumb_matching *matching = &comparison->matching;
+    struct walk_item *items = calloc(matching->count + 1, sizeof *items);
+    if (!items)
+        return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+    for (size_t i = 0; i < matching->count; i++) {
+        const struct plumb_pair *pair = &matching->pairs[i];
+        if (comparison->rows[i].basis == BY_TENSOR)
+            items[i] = (struct walk_item){
+                .side = {{comparison->run[0], pair->target}, {comparison->run[1], pair->golden}},
+                .sides = 2};
+    }
+    struct walk walk = {.items = items,
+                        .count = matching->count,
+                        .threads = options->threads,
+                        .progress = options->progress,
+                        .progress_context = options->progress_context,
+                        .context = comparison,
+                        .accept = accept,
+                        .part = part,
+                        .merge = merge,
+                        .release = release,
+                        .finish = finish};
+    enum plumb_code code = walk_run(&walk, err);
+    free(items);
+    return code;
+}
+
+enum plumb_code plumb_compare(struct plumb_comparison *out, const struct plumb_run *target,
+                              const struct plumb_run *golden,
+                              const struct plumb_compare_options *options, struct plumb_error *err)
+{
+    struct comparison comparison = {
+        .run = {target, golden}, .options = options, .stat_limit = 0.01};
+    *out = (struct plumb_comparison){0};
+    enum plumb_code code = plumb_match(&comparison.matching, target, golden, &options->match, err);
+    if (!code)
+        code = prepare(&comparison, err);
+    if (!code) {
+        compare_plan(&comparison);
+        code = compare_pairs(&comparison, err);
+    }
+    if (!code)
+        code = compare_recorded(&comparison, err);
+    if (!code)
+        code = compare_jumps(&comparison, err);
+    if (!code)
+        code = compare_table(&out->table, &comparison, err);
+    if (!code)
+        code = compare_closing(out, &comparison, err);
+    out->mapping = comparison.matching.mapping;
+    comparison.matching.mapping = NULL;
+    if (code)
+        plumb_comparison_free(out);
+
+    for (size_t i = 0; comparison.rows && i < comparison.matching.count; i++) {
+        free(comparison.rows[i].problem);
+        free(comparison.rows[i].checksum[0]);
+        free(comparison.rows[i].checksum[1]);
+        for (int k = 0; k < 3; k++)
+            free(comparison.rows[i].histogram[k]);
+    }
+    free(comparison.rows);
+    free(comparison.values);
+    free(comparison.differences);
+    plumb_standard_free(comparison.standard);
+    plumb_matching_free(&comparison.matching);
+    return code;
+}
+
+void plumb_comparison_free(struct plumb_comparison *comparison)
+{
+    plumb_table_free(comparison->table);
+    free(comparison->closing);
+    free(comparison->mapping);
+    *comparison = (struct plumb_comparison){0};
+}

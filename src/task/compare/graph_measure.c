@@ -1,0 +1,434 @@
+#define _GNU_SOURCE
+#include "task/compare/graph_measure.h"
+
+#include "base/buf.h"
+#include "base/pool.h"
+#include "task/compare/graph_statistics.h"
+
+#include <float.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+static enum plumb_code no_memory(struct plumb_error *err)
+{
+    return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+}
+
+/* What most pairs are compared by. */
+static enum layout_kind choose_layout(const struct measurement *measurement)
+{
+    size_t pairs = 0, condensed = 0;
+    const struct air_side *first = NULL;
+    for (size_t i = 0; i < measurement->count; i++) {
+        const struct air_row *row = &measurement->rows[i];
+        bool target = row->kind == AIR_PAIR && statistics_only(&row->target);
+        bool golden = row->kind == AIR_PAIR && statistics_only(&row->golden);
+        pairs += row->kind == AIR_PAIR;
+        condensed += target || golden;
+        if (!first && (target || golden))
+            first = target ? &row->target : &row->golden;
+    }
+    if (!condensed || condensed * 2 < pairs)
+        return LAYOUT_TENSORS;
+    return statistics_are_checksums(first) ? LAYOUT_CHECKSUMS : LAYOUT_STATISTICS;
+}
+
+enum plumb_code measure_prepare(struct measurement *measurement, struct plumb_error *err)
+{
+    const struct plumb_torchair_options *options = measurement->options;
+    struct plumb_compare_options columns = {
+        .metrics = options->metrics, .wide = options->wide, .reasons = true};
+    measurement->kind = choose_layout(measurement);
+    enum plumb_code code = layout_init(&measurement->layout, PLUMB_COLUMNS_TORCHAIR,
+                                       measurement->kind, false, &columns, err);
+    if (code)
+        return code;
+    layout_add_places(&measurement->layout);
+    struct plumb_metric_spec *spec = &measurement->spec;
+    plumb_metric_spec_init(spec);
+    plumb_standard_spec(measurement->standard, spec);
+    if (plumb_standard_jump(measurement->standard) > 0)
+        spec->groups |= PLUMB_G_RELATIVE;
+    if (options->msprobe_columns)
+        spec->groups |=
+            PLUMB_G_RELATIVE | PLUMB_G_RATIOS | PLUMB_G_ABSOLUTE | PLUMB_G_KL | PLUMB_G_STATS;
+    else
+        spec->groups |= measurement->layout.groups;
+    if (options->msprobe_rules)
+        spec->relative = PLUMB_REL_TORCHAIR;
+    return PLUMB_OK;
+}
+
+/* -- One row ----------------------------------------------------------------------------------- */
+
+static enum plumb_code load_fx(const char *path, struct plumb_payload *payload,
+                               struct plumb_error *err)
+{
+    struct plumb_run *run;
+    enum plumb_code code = plumb_run_open(&run, path, err);
+    if (code)
+        return code;
+    if (plumb_run_count(run) == 1)
+        code = plumb_run_load(run, 0, payload, err);
+    else
+        code = plumb_fail(err, PLUMB_E_FORMAT, "%zu tensors where an FX file has one",
+                          plumb_run_count(run));
+    plumb_run_free(run);
+    return code;
+}
+
+/* The real parts of a complex tensor: all that the origin looks at. */
+static void take_real(struct plumb_tensor *tensor)
+{
+    if (plumb_dtype_parts(tensor->dtype) == 1)
+        return;
+    tensor->dtype = tensor->dtype == PLUMB_C64 ? PLUMB_F32 : PLUMB_F64;
+    for (unsigned i = 0; i < tensor->rank; i++)
+        tensor->stride[i] *= 2;
+    tensor->dense = tensor->rank == 0 || tensor->count <= 1;
+}
+
+static enum plumb_code load_side(const struct measurement *measurement, const struct air_side *side,
+                                 struct plumb_payload *payload, const char **dtype,
+                                 struct plumb_error *err)
+{
+    struct ge_reading reading = {.origin = measurement->options->msprobe_rules};
+    enum plumb_code code;
+    *dtype = NULL;
+    if (side->assumed) {
+        *payload = (struct plumb_payload){0};
+        *dtype = "float32";
+        return plumb_tensor_init(&payload->tensor, PLUMB_F32, 1, (const int64_t[]){0}, err);
+    }
+    if (side->tensor) {
+        *dtype = ge_dtype_shown(side->tensor, &reading);
+        code = ge_load(side->op->ge, side->tensor, &reading, payload, err);
+    } else {
+        code = load_fx(side->path, payload, err);
+        if (!code)
+            *dtype = plumb_dtype_info(payload->tensor.dtype)->name;
+    }
+    if (!code && reading.origin)
+        take_real(&payload->tensor);
+    return code;
+}
+
+static char *histogram_text(const struct plumb_histogram *histogram)
+{
+    struct buf text = {0};
+    buf_text(&text, "");
+    for (int bin = 0; bin < PLUMB_HISTOGRAM_BINS; bin++) {
+        unsigned long long n = histogram->bin[bin];
+        const char *gap = text.size ? " " : "";
+        if (!n)
+            continue;
+        if (bin == 0)
+            buf_printf(&text, "0:%llu", n);
+        else if (bin == PLUMB_HISTOGRAM_BINS - 1)
+            buf_printf(&text, "%snot finite:%llu", gap, n);
+        else
+            buf_printf(&text, "%s2^%d:%llu", gap, bin - 97, n);
+    }
+    if (text.failed)
+        buf_free(&text);
+    return text.data;
+}
+
+/* As float32, which is what the origin makes of everything. */
+static double single(double value)
+{
+    return (double)(float)value;
+}
+
+static void show_stats(struct air_shown *shown, const struct plumb_stats *stats)
+{
+    shown->counted = stats->count > 0;
+    shown->max = single(stats->max);
+    shown->min = single(stats->min);
+    shown->mean = single(stats->mean);
+}
+
+static bool is_finite(const struct air_shown *shown)
+{
+    return !shown->counted || (isfinite(shown->max) && isfinite(shown->min));
+}
+
+static bool is_int8(const struct air_shown *shown)
+{
+    return shown->dtype && strcmp(shown->dtype, "int8") == 0;
+}
+
+/* Only two finite vectors of the same length have metrics to the origin. */
+static void judge_as_origin(struct air_result *result, bool same_count, uint64_t count)
+{
+    struct air_shown *target = &result->shown[0], *golden = &result->shown[1];
+    bool finite = is_finite(target) && is_finite(golden);
+    if (!same_count || !finite || !count)
+        for (int i = 0; i < AIR_METRICS; i++)
+            result->metric[i] = NAN;
+    result->dropped = (!same_count && finite) || is_int8(target) != is_int8(golden);
+}
+
+static void take_metrics(const struct measurement *measurement, size_t row,
+                         const struct plumb_metrics *metrics)
+{
+    struct air_result *result = &measurement->results[row];
+    const struct layout *layout = &measurement->layout;
+    double *values = measurement->values + row * layout->metric_count;
+    result->compared = true;
+    result->integers = metrics->integers;
+    result->distance = metrics->relative_euclidean;
+    result->max_rel = metrics->max_rel;
+    for (size_t i = 0; i < layout->metric_count; i++)
+        values[i] = layout->metrics[i]->value(metrics);
+    if (metrics->count)
+        plumb_standard_judge(measurement->standard, metrics, &result->verdict);
+    else
+        result->verdict = (struct plumb_verdict){PLUMB_NORMAL, "no elements to compare"};
+    result->crc[0] = metrics->target_crc;
+    result->crc[1] = metrics->golden_crc;
+    double single_metrics[AIR_METRICS] = {
+        [AIR_COSINE] = round(metrics->cosine * 1e10) / 1e10,
+        [AIR_MAX_REL] = metrics->max_rel,
+        [AIR_MEAN_REL] = single(metrics->mean_rel),
+        [AIR_MAX_ABS] = single(metrics->max_abs),
+        [AIR_MEAN_ABS] = single(metrics->mean_abs),
+        [AIR_KL] = single(metrics->kl),
+        [AIR_REL_EUCLIDEAN] = single(metrics->relative_euclidean),
+    };
+    memcpy(result->metric, single_metrics, sizeof result->metric);
+    const struct plumb_histogram *histograms[] = {&metrics->abs_histogram, &metrics->rel_histogram,
+                                                  &metrics->ulp_histogram};
+    for (int k = 0; k < 3 && measurement->spec.groups & PLUMB_G_HISTOGRAM; k++)
+        result->histogram[k] = histogram_text(histograms[k]);
+}
+
+/* Does the payload have the shape of the tensor, be it the one it had before the layout was? */
+static bool has_original_shape(const struct ge_tensor *tensor, const struct plumb_tensor *other)
+{
+    struct plumb_tensor original;
+    int64_t dims[PLUMB_MAX_RANK];
+    if (!tensor || !tensor->original.rank || tensor->original.rank > PLUMB_MAX_RANK)
+        return false;
+    for (unsigned i = 0; i < tensor->original.rank; i++) {
+        if (tensor->original.dim[i] > INT64_MAX)
+            return false;
+        dims[i] = (int64_t)tensor->original.dim[i];
+    }
+    return !plumb_tensor_init(&original, other->dtype, tensor->original.rank, dims, NULL) &&
+           plumb_shape_equivalent(&original, other);
+}
+
+/* Equal values in another order, or as another kind of number, are not the same tensor. */
+static enum plumb_code check_likeness(const struct air_row *row, const struct plumb_tensor *target,
+                                      const struct plumb_tensor *golden, struct plumb_error *err)
+{
+    char text[2][256];
+    /* A conversion changes the kind by purpose; a bare number has none of its own. */
+    bool number = !row->golden.op && golden->rank == 0 && row->target.tensor &&
+                  row->target.tensor->part == GE_INPUT;
+    bool converts = number || (row->golden.op && row->golden.op == row->target.op);
+    if (!plumb_shape_equivalent(target, golden) &&
+        !has_original_shape(row->target.tensor, golden) &&
+        !has_original_shape(row->golden.tensor, target))
+        return plumb_fail(err, PLUMB_E_ARG, "the shapes differ: target %s, golden %s",
+                          plumb_shape_text(target, text[0], sizeof text[0]),
+                          plumb_shape_text(golden, text[1], sizeof text[1]));
+    if (!converts && !compare_same_kind(target->dtype, golden->dtype))
+        return plumb_fail(
+            err, PLUMB_E_ARG, "the types are of different kinds: target %s, golden %s",
+            plumb_dtype_info(target->dtype)->name, plumb_dtype_info(golden->dtype)->name);
+    return PLUMB_OK;
+}
+
+static enum plumb_code compare_two(const struct measurement *measurement, size_t row,
+                                   const struct plumb_payload *payloads, struct plumb_error *err)
+{
+    struct air_result *result = &measurement->results[row];
+    const struct plumb_tensor *target = &payloads[0].tensor, *golden = &payloads[1].tensor;
+    const struct plumb_torchair_options *options = measurement->options;
+    bool same_count = target->count == golden->count;
+    struct plumb_metrics metrics;
+    char text[2][256];
+    if (same_count) {
+        enum plumb_code code = plumb_metric_pair(&measurement->spec, target, golden, &metrics, err);
+        if (code)
+            return code;
+        take_metrics(measurement, row, &metrics);
+    }
+    bool stats_shown = options->msprobe_columns || options->msprobe_rules;
+    for (int i = 0; i < 2 && (stats_shown || options->wide); i++) {
+        struct plumb_stats stats;
+        result->shown[i].shape =
+            strdup(plumb_shape_text(&payloads[i].tensor, text[i], sizeof text[i]));
+        if (!result->shown[i].shape)
+            return no_memory(err);
+        if (!stats_shown)
+            continue;
+        if (same_count && measurement->spec.groups & PLUMB_G_STATS)
+            stats = i ? metrics.golden : metrics.target;
+        else
+            plumb_tensor_stats(&payloads[i].tensor, &stats);
+        show_stats(&result->shown[i], &stats);
+    }
+    if (!options->msprobe_rules)
+        return check_likeness(&measurement->rows[row], target, golden, err);
+    judge_as_origin(result, same_count, target->count);
+    if (!same_count)
+        return plumb_fail(err, PLUMB_E_ARG, "the shapes differ: target %s, golden %s",
+                          plumb_shape_text(target, text[0], sizeof text[0]),
+                          plumb_shape_text(golden, text[1], sizeof text[1]));
+    return PLUMB_OK;
+}
+
+static void measure_row(const struct measurement *measurement, size_t row)
+{
+    const struct air_row *what = &measurement->rows[row];
+    const struct air_side *sides[2] = {&what->target, &what->golden};
+    struct air_result *result = &measurement->results[row];
+    struct plumb_payload payloads[2] = {0};
+    struct plumb_error err;
+    struct plumb_guard guard[2];
+    enum plumb_code code = PLUMB_OK;
+    for (int i = 0; i < AIR_METRICS; i++)
+        result->metric[i] = NAN;
+    if (what->kind != AIR_PAIR)
+        return;
+    bool by_statistics = statistics_only(sides[0]) || statistics_only(sides[1]);
+    for (int i = 0; i < 2 && !code; i++)
+        if (!statistics_only(sides[i]))
+            code = load_side(measurement, sides[i], &payloads[i], &result->shown[i].dtype, &err);
+    if (!code) {
+        plumb_guard_enter(&guard[0], &payloads[0].file);
+        plumb_guard_enter(&guard[1], &payloads[1].file);
+        code = by_statistics ? statistics_compare(measurement, row, payloads, &err)
+                             : compare_two(measurement, row, payloads, &err);
+        for (int i = 1; i >= 0; i--)
+            if (plumb_guard_leave(&guard[i])) {
+                code = plumb_fail(&err, PLUMB_E_IO, "the file was cut short while it was read");
+                plumb_error_in_file(&err, sides[i]->path);
+            }
+    }
+    if (code) {
+        char text[900];
+        result->compared = false;
+        result->problem = strdup(plumb_error_text(&err, text, sizeof text));
+    }
+    if (what->loose && (code || result->verdict.severity == PLUMB_FAILED)) {
+        result->compared = false;
+        result->alone = true;
+    }
+    plumb_payload_release(&payloads[0]);
+    plumb_payload_release(&payloads[1]);
+}
+
+/* -- All rows ---------------------------------------------------------------------------------- */
+
+struct session {
+    struct measurement *measurement;
+    pthread_mutex_t lock;
+    uint64_t done;
+};
+
+static void work(void *context, size_t row, unsigned thread)
+{
+    struct session *session = context;
+    const struct plumb_torchair_options *options = session->measurement->options;
+    (void)thread;
+    measure_row(session->measurement, row);
+    if (!options->progress)
+        return;
+    pthread_mutex_lock(&session->lock);
+    options->progress(options->progress_context, ++session->done, session->measurement->count);
+    pthread_mutex_unlock(&session->lock);
+}
+
+static bool is_of(const struct air_row *row, const struct air_op *op, enum ge_part part)
+{
+    return row->kind == AIR_PAIR && row->target.op == op && row->target.tensor &&
+           row->target.tensor->part == part;
+}
+
+/* An operator whose outputs are much further off than its inputs were is where to look. Its rows
+ * follow each other. */
+static void mark_jumps(struct measurement *measurement)
+{
+    double limit = plumb_standard_jump(measurement->standard);
+    const struct air_row *rows = measurement->rows;
+    for (size_t first = 0, end; limit > 0 && first < measurement->count; first = end) {
+        const struct air_op *op = rows[first].target.op;
+        double worst = 0;
+        for (end = first; end < measurement->count && rows[end].target.op == op; end++)
+            if (op && is_of(&rows[end], op, GE_INPUT) && measurement->results[end].compared &&
+                measurement->results[end].max_rel > worst)
+                worst = measurement->results[end].max_rel;
+        for (size_t i = first; i < end && worst > 0; i++) {
+            struct air_result *result = &measurement->results[i];
+            if (!is_of(&rows[i], op, GE_OUTPUT) || !result->compared ||
+                result->verdict.severity != PLUMB_NORMAL || !(result->max_rel / worst > limit))
+                continue;
+            result->verdict.severity = PLUMB_SUSPICIOUS;
+            snprintf(result->verdict.rule, sizeof result->verdict.rule,
+                     "jump %.3g > %.3g: max_rel %.3g from inputs with %.3g",
+                     result->max_rel / worst, limit, result->max_rel, worst);
+        }
+    }
+}
+
+enum plumb_code measure_rows(struct measurement *measurement, struct plumb_error *err)
+{
+    size_t metrics = measurement->layout.metric_count;
+    struct session session = {.measurement = measurement, .lock = PTHREAD_MUTEX_INITIALIZER};
+    measurement->results = calloc(measurement->count + 1, sizeof *measurement->results);
+    measurement->values = calloc(measurement->count * metrics + 1, sizeof *measurement->values);
+    if (!measurement->results || !measurement->values)
+        return no_memory(err);
+    unsigned threads = measurement->options->threads;
+    pool_run(threads ? threads : pool_default_threads(), measurement->count, work, &session);
+    mark_jumps(measurement);
+    return PLUMB_OK;
+}
+
+void measure_free(struct measurement *measurement)
+{
+    for (size_t i = 0; measurement->results && i < measurement->count; i++) {
+        struct air_result *result = &measurement->results[i];
+        for (int k = 0; k < 3; k++)
+            free(result->histogram[k]);
+        free(result->shown[0].shape);
+        free(result->shown[1].shape);
+        free(result->problem);
+    }
+    free(measurement->results);
+    free(measurement->values);
+    measurement->results = NULL;
+    measurement->values = NULL;
+}
+
+const char *measure_reason(const struct measurement *measurement, size_t row)
+{
+    const struct air_row *what = &measurement->rows[row];
+    const struct air_result *result = &measurement->results[row];
+    if (what->kind != AIR_PAIR)
+        return what->why;
+    if (result->alone)
+        return "an argument of the FX node that is not what the constant here holds";
+    if (result->compared)
+        return result->verdict.rule;
+    return result->problem ? result->problem : "out of memory";
+}
+
+bool measure_alone(const struct measurement *measurement, size_t row)
+{
+    return measurement->rows[row].kind == AIR_ALONE || measurement->results[row].alone;
+}
+
+enum plumb_severity measure_severity(const struct measurement *measurement, size_t row)
+{
+    const struct air_result *result = &measurement->results[row];
+    if (measure_alone(measurement, row))
+        return PLUMB_SUSPICIOUS;
+    return result->compared ? result->verdict.severity : PLUMB_FAILED;
+}

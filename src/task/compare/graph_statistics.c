@@ -1,0 +1,320 @@
+#define _GNU_SOURCE
+#include "task/compare/graph_statistics.h"
+
+#include "metric/kept.h"
+#include "run/dtype.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define UNKNOWN UINT64_MAX
+
+/* What one side of a row is known by. */
+struct known {
+    struct plumb_value statistic[PLUMB_STATISTICS], deviation;
+    char text[PLUMB_STATISTICS][ENDS_BYTES]; /* of those that float64 does not hold */
+    struct plumb_kept kept;
+    bool has_kept;
+    char crc[12]; /* 8 hex digits; empty when it was not kept */
+    struct plumb_sketch sketch;
+    uint64_t count; /* of elements, or UNKNOWN */
+    enum plumb_dtype dtype;
+};
+
+bool statistics_only(const struct air_side *side)
+{
+    if (side->tensor)
+        return side->tensor->recorded != NULL;
+    return side->path && !side->op && ge_is_condensed(side->path);
+}
+
+static bool is_checksum(const struct plumb_recorded *recorded)
+{
+    if (!recorded || !recorded->kept || !recorded->kept->crc32 || recorded->kept->sketch)
+        return false;
+    for (int i = 0; i < PLUMB_STATISTICS; i++)
+        if (recorded->statistic[i].kind != PLUMB_VALUE_NONE)
+            return false;
+    return true;
+}
+
+bool statistics_are_checksums(const struct air_side *side)
+{
+    if (side->tensor)
+        return is_checksum(side->tensor->recorded);
+    struct plumb_run *run;
+    if (plumb_run_open(&run, side->path, NULL))
+        return false;
+    bool answer = plumb_run_count(run) && is_checksum(plumb_run_record(run, 0)->recorded);
+    plumb_run_free(run);
+    return answer;
+}
+
+static void set_number(struct plumb_value *value, double number)
+{
+    *value = (struct plumb_value){.kind = PLUMB_VALUE_NUMBER, .number = number};
+}
+
+/* A script that kept ranges only threw the shapes away. */
+static bool is_known(const struct plumb_recorded *recorded)
+{
+    return strcmp(recorded->shape, "unknown") != 0;
+}
+
+static uint64_t count_of(const struct ge_tensor *tensor)
+{
+    uint64_t count = 1;
+    for (unsigned i = 0; i < tensor->shape.rank; i++)
+        count *= tensor->shape.dim[i];
+    return is_known(tensor->recorded) ? count : UNKNOWN;
+}
+
+/* Texts belong to whom they were read from, and are not needed as a rule. */
+static void take_numbers(struct plumb_value *out, const struct plumb_value *values)
+{
+    for (int i = 0; i < PLUMB_STATISTICS; i++)
+        if (values[i].kind == PLUMB_VALUE_NUMBER)
+            set_number(&out[i], values[i].number);
+}
+
+static void take_recorded(struct known *out, const struct plumb_recorded *recorded)
+{
+    take_numbers(out->statistic, recorded->statistic);
+    for (int i = 0; i < PLUMB_STATISTICS; i++) {
+        const struct plumb_value *value = &recorded->statistic[i];
+        if (!value->text || fabs(value->number) < 0x1p53 || strlen(value->text) >= ENDS_BYTES)
+            continue;
+        snprintf(out->text[i], ENDS_BYTES, "%s", value->text);
+        out->statistic[i].text = out->text[i];
+    }
+    out->dtype = run_dtype(recorded->dtype);
+    if (recorded->deviation.kind == PLUMB_VALUE_NUMBER)
+        set_number(&out->deviation, recorded->deviation.number);
+    if (!recorded->kept)
+        return;
+    out->has_kept = true;
+    out->kept = *recorded->kept;
+    memset(out->kept.finite, 0, sizeof out->kept.finite);
+    take_numbers(out->kept.finite, recorded->kept->finite);
+    if (out->kept.crc32) {
+        snprintf(out->crc, sizeof out->crc, "%s", out->kept.crc32);
+        out->kept.crc32 = out->crc;
+    }
+    if (out->kept.sketch) {
+        out->sketch = *out->kept.sketch;
+        out->kept.sketch = &out->sketch;
+    }
+}
+
+static void set_all(struct plumb_value *out, const struct plumb_stats *stats)
+{
+    set_number(&out[PLUMB_STATISTIC_MAX], stats->max);
+    set_number(&out[PLUMB_STATISTIC_MIN], stats->min);
+    set_number(&out[PLUMB_STATISTIC_MEAN], stats->mean);
+    set_number(&out[PLUMB_STATISTIC_NORM], stats->norm);
+}
+
+/* False when out of memory. */
+static bool take_payload(struct known *out, const struct plumb_tensor *tensor, bool sketch)
+{
+    struct kept_state state = {.sketch = sketch ? sketch_new() : NULL};
+    if (sketch && !state.sketch)
+        return false;
+    struct kernels kernels = kernels_current();
+    struct plumb_stats stats, finite;
+    kept_tensor(&state, &kernels, tensor, 0, tensor->count);
+    stats_finish(&state.stats, &stats);
+    stats_finish_finite(&state.stats, &finite);
+    out->dtype = tensor->dtype;
+    out->has_kept = true;
+    out->kept = (struct plumb_kept){.dtype = tensor->dtype,
+                                    .nan = stats.nan,
+                                    .pos_inf = stats.pos_inf,
+                                    .neg_inf = stats.neg_inf,
+                                    .crc32 = out->crc};
+    snprintf(out->crc, sizeof out->crc, "%08" PRIx32, state.crc);
+    if (stats.count)
+        set_all(out->statistic, &stats);
+    if (finite.count && finite.count < stats.count)
+        set_all(out->kept.finite, &finite);
+    if (ends_needed(&state.stats.ends)) {
+        const struct ends *ends = &state.stats.ends;
+        ends_text(ends->dtype, ends_max(ends), out->text[PLUMB_STATISTIC_MAX]);
+        ends_text(ends->dtype, ends_min(ends), out->text[PLUMB_STATISTIC_MIN]);
+        for (int i = PLUMB_STATISTIC_MAX; i <= PLUMB_STATISTIC_MIN; i++)
+            out->statistic[i].text = out->text[i];
+    }
+    if (sketch) {
+        sketch_finish(state.sketch, &out->sketch);
+        out->kept.sketch = &out->sketch;
+    }
+    free(state.sketch);
+    return true;
+}
+
+static enum plumb_code show(struct air_shown *shown, const char *dtype, const char *shape,
+                            const struct plumb_value *values, struct plumb_error *err)
+{
+    if (dtype)
+        shown->dtype = dtype;
+    shown->shape = strdup(shape);
+    if (!shown->shape)
+        return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+    shown->counted = values[PLUMB_STATISTIC_MEAN].kind == PLUMB_VALUE_NUMBER;
+    shown->max = values[PLUMB_STATISTIC_MAX].number;
+    shown->min = values[PLUMB_STATISTIC_MIN].number;
+    shown->mean = values[PLUMB_STATISTIC_MEAN].number;
+    return PLUMB_OK;
+}
+
+/* The statistics of a condensed FX file. */
+static enum plumb_code read_fx(const char *path, struct known *known, struct air_shown *shown,
+                               struct plumb_error *err)
+{
+    struct plumb_run *run;
+    enum plumb_code code = plumb_run_open(&run, path, err);
+    if (code)
+        return code;
+    const struct plumb_record *record = plumb_run_record(run, 0);
+    if (plumb_run_count(run) != 1)
+        code = plumb_fail(err, PLUMB_E_FORMAT, "%zu tensors where an FX file has one",
+                          plumb_run_count(run));
+    else if (record->error)
+        code = record->error->code;
+    else if (!record->recorded)
+        code = plumb_fail(err, PLUMB_E_FORMAT, "neither an FX file nor what was condensed of one");
+    if (!code) {
+        known->count = is_known(record->recorded) ? record->count : UNKNOWN;
+        take_recorded(known, record->recorded);
+        code = show(shown, plumb_dtype_info(record->dtype)->name, record->recorded->shape,
+                    known->statistic, err);
+    } else if (record && record->error) {
+        *err = *record->error;
+    }
+    plumb_error_in_file(err, path);
+    plumb_run_free(run);
+    return code;
+}
+
+/* Of a side that has its values, or of one that was condensed. */
+static enum plumb_code take_side(const struct air_side *side, const struct plumb_payload *payload,
+                                 bool sketch, struct known *known, struct air_shown *shown,
+                                 struct plumb_error *err)
+{
+    char text[256];
+    if (side->tensor && side->tensor->recorded) {
+        known->count = count_of(side->tensor);
+        take_recorded(known, side->tensor->recorded);
+        return show(shown, side->tensor->recorded->dtype, side->tensor->recorded->shape,
+                    known->statistic, err);
+    }
+    if (statistics_only(side))
+        return read_fx(side->path, known, shown, err);
+    known->count = payload->tensor.count;
+    if (!take_payload(known, &payload->tensor, sketch))
+        return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+    return show(shown, NULL, plumb_shape_text(&payload->tensor, text, sizeof text),
+                known->statistic, err);
+}
+
+static void judge(const struct known known[2], double limit, struct air_result *result)
+{
+    struct row judged = {0};
+    enum plumb_kind kind = PLUMB_KIND_FLOAT;
+    if (known[1].dtype != PLUMB_DTYPE_COUNT)
+        kind = plumb_dtype_info(known[1].dtype)->kind;
+    struct evidence evidence = {
+        .count = known[1].count == UNKNOWN ? 0 : known[1].count,
+        .integers = kind != PLUMB_KIND_FLOAT && kind != PLUMB_KIND_COMPLEX,
+        .limit = limit,
+    };
+    for (int i = 0; i < 2; i++)
+        evidence.side[i] = (struct account){.statistic = known[i].statistic,
+                                            .deviation = &known[i].deviation,
+                                            .kept = known[i].has_kept ? &known[i].kept : NULL,
+                                            .exact = true};
+    compare_judge_statistics(&judged, &evidence, result->differences);
+    result->compared = judged.compared;
+    result->unjudged = judged.unjudged;
+    result->verdict = judged.verdict;
+    result->distance = judged.distance;
+    result->max_rel = judged.max_rel;
+    result->problem = judged.problem;
+}
+
+/* The next dimension of "[4, 1, 6]" that is not 1, or "" at the end. */
+static const char *next_size(const char **shape, size_t *length)
+{
+    do {
+        *shape += strcspn(*shape, "0123456789");
+        *length = strspn(*shape, "0123456789");
+        *shape += *length;
+    } while (*length == 1 && (*shape)[-1] == '1');
+    return *shape - *length;
+}
+
+static bool same_sizes(const char *a, const char *b)
+{
+    size_t lengths[2];
+    do {
+        const char *x = next_size(&a, &lengths[0]), *y = next_size(&b, &lengths[1]);
+        if (lengths[0] != lengths[1] || memcmp(x, y, lengths[0]) != 0)
+            return false;
+    } while (lengths[0]);
+    return true;
+}
+
+/* Statistics of another kind of number, or of another shape, are not those of the same tensor. */
+static enum plumb_code check_likeness(const struct air_row *row, const struct air_shown shown[2],
+                                      struct plumb_error *err)
+{
+    const char *shapes[2] = {shown[0].shape, shown[1].shape};
+    bool known = strcmp(shapes[0], "unknown") != 0 && strcmp(shapes[1], "unknown") != 0;
+    bool converts = row->golden.op && row->golden.op == row->target.op;
+    if (known && !same_sizes(shapes[0], shapes[1]))
+        return plumb_fail(err, PLUMB_E_ARG, "the shapes differ: target %s, golden %s", shapes[0],
+                          shapes[1]);
+    if (converts || !shown[0].dtype || !shown[1].dtype)
+        return PLUMB_OK;
+    enum plumb_dtype types[2] = {run_dtype(shown[0].dtype), run_dtype(shown[1].dtype)};
+    if (types[0] != PLUMB_DTYPE_COUNT && types[1] != PLUMB_DTYPE_COUNT &&
+        !compare_same_kind(types[0], types[1]))
+        return plumb_fail(err, PLUMB_E_ARG,
+                          "the types are of different kinds: target %s, golden %s", shown[0].dtype,
+                          shown[1].dtype);
+    return PLUMB_OK;
+}
+
+enum plumb_code statistics_compare(const struct measurement *measurement, size_t row,
+                                   const struct plumb_payload *payloads, struct plumb_error *err)
+{
+    const struct air_row *what = &measurement->rows[row];
+    const struct air_side *sides[2] = {&what->target, &what->golden};
+    struct air_result *result = &measurement->results[row];
+    struct known known[2] = {0};
+    enum plumb_code code = PLUMB_OK;
+    int first = statistics_only(sides[0]) ? 0 : 1; /* says whether the other needs a sketch */
+    for (int n = 0, i = first; n < 2 && !code; n++, i = !i)
+        code = take_side(sides[i], &payloads[i], known[!i].kept.sketch, &known[i],
+                         &result->shown[i], err);
+    if (code)
+        return code;
+    code = check_likeness(what, result->shown, err);
+    if (code)
+        return code;
+    if (known[0].count != known[1].count && known[0].count != UNKNOWN && known[1].count != UNKNOWN)
+        return plumb_fail(err, PLUMB_E_ARG, "the shapes differ: target %s, golden %s",
+                          result->shown[0].shape, result->shown[1].shape);
+    result->by_statistics = true;
+    if (!known[0].count && !known[1].count) {
+        result->compared = true;
+        result->verdict = (struct plumb_verdict){PLUMB_NORMAL, "no elements to compare"};
+        return PLUMB_OK;
+    }
+    for (int i = 0; i < 2; i++)
+        snprintf(result->checksum[i], sizeof result->checksum[i], "%s", known[i].crc);
+    judge(known, measurement->stat_limit, result);
+    return PLUMB_OK;
+}

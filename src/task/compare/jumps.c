@@ -1,0 +1,96 @@
+/* An operator whose outputs are much further off than its inputs were is where to look. */
+#include "base/map.h"
+#include "task/compare/compare.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum role { ROLE_NONE, ROLE_INPUT, ROLE_OUTPUT };
+
+/* Cuts "block.norm.LayerNorm.0.forward_output.0" into the operator's call and the role. */
+static enum role role_of(const char *name, size_t *length)
+{
+    static const struct {
+        const char *word;
+        enum role role;
+    } words[] = {
+        {".forward_input.", ROLE_INPUT},  {".forward_output.", ROLE_OUTPUT},
+        {".backward_input.", ROLE_INPUT}, {".backward_output.", ROLE_OUTPUT},
+        {".input.", ROLE_INPUT},          {".output.", ROLE_OUTPUT},
+    };
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        const char *at = strstr(name, words[i].word);
+        if (!at)
+            continue;
+        /* forward and backward of one call are different operators */
+        const char *direction = strchr(words[i].word, '_');
+        *length = (size_t)(at - name) + (direction ? (size_t)(direction - words[i].word) : 0);
+        return words[i].role;
+    }
+    return ROLE_NONE;
+}
+
+/* The operator that a pair belongs to, in its step and rank; NULL when out of memory, "" when the
+ * pair does not have that role. */
+static const char *operator_of(const struct comparison *comparison, size_t pair, enum role role,
+                               struct arena *arena)
+{
+    const struct plumb_record *record = compare_record(comparison, pair, 0);
+    const char *name = compare_name(comparison, pair);
+    size_t length = 0;
+    if (!comparison->rows[pair].compared || !record || role_of(name, &length) != role)
+        return "";
+    if (record->step < 0 && record->rank < 0)
+        return arena_copy(arena, name, length);
+    return arena_printf(arena, "%.*s/%" PRId64 "/%" PRId64, (int)length, name, record->step,
+                        record->rank);
+}
+
+enum plumb_code compare_jumps(struct comparison *comparison, struct plumb_error *err)
+{
+    double limit = plumb_standard_jump(comparison->standard);
+    size_t count = comparison->matching.count;
+    struct map worst = {0}; /* operator -> pair with its worst input, plus one */
+    struct arena arena = {0};
+    enum plumb_code code = PLUMB_OK;
+    if (!(limit > 0))
+        return PLUMB_OK;
+
+    for (size_t i = 0; i < count; i++) {
+        const char *name = operator_of(comparison, i, ROLE_INPUT, &arena);
+        uint64_t *pair = name ? map_put(&worst, name, strlen(name), NULL) : NULL;
+        if (!pair) {
+            code = plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+            goto out;
+        }
+        if (!*name)
+            continue;
+        if (!*pair || comparison->rows[i].max_rel > comparison->rows[*pair - 1].max_rel)
+            *pair = i + 1;
+    }
+    for (size_t i = 0; i < count; i++) {
+        struct row *row = &comparison->rows[i];
+        const char *name = operator_of(comparison, i, ROLE_OUTPUT, &arena);
+        if (!name) {
+            code = plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+            goto out;
+        }
+        if (!*name || row->verdict.severity != PLUMB_NORMAL)
+            continue;
+        const uint64_t *pair = map_get(&worst, name, strlen(name));
+        double input = pair && *pair ? comparison->rows[*pair - 1].max_rel : 0;
+        /* Exact inputs say nothing: the first rounding has to happen somewhere. */
+        if (!(input > 0) || !(row->max_rel / input > limit))
+            continue;
+        row->verdict.severity = PLUMB_SUSPICIOUS;
+        snprintf(row->verdict.rule, sizeof row->verdict.rule,
+                 "jump %.3g > %.3g: max_rel %.3g from inputs with %.3g", row->max_rel / input,
+                 limit, row->max_rel, input);
+    }
+out:
+    map_free(&worst);
+    arena_free(&arena);
+    return code;
+}

@@ -1,0 +1,293 @@
+#include "task/compare/compare.h"
+
+#include "base/buf.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* "float16" when both sides agree, else "float16/float32"; the same for shapes. */
+static void both_sides(char *text, size_t size, const char *target, const char *golden)
+{
+    if (!target || !golden || strcmp(target, golden) == 0)
+        snprintf(text, size, "%s", target ? target : golden);
+    else
+        snprintf(text, size, "%s/%s", target, golden);
+}
+
+static const char *dtype_of(const struct plumb_record *record)
+{
+    return record ? compare_dtype(record) : NULL;
+}
+
+static const char *shape_of(const struct plumb_record *record, char *text, size_t size)
+{
+    return record ? compare_shape(record, text, size) : NULL;
+}
+
+static const char *how_text(enum plumb_match_how how)
+{
+    static const char *const words[] = {[PLUMB_BY_NAME] = "by name",
+                                        [PLUMB_BY_LIKENESS] = "by likeness",
+                                        [PLUMB_BY_ORDER] = "by order",
+                                        [PLUMB_BY_MAP] = "by map",
+                                        [PLUMB_UNMATCHED] = "unmatched"};
+    return words[how];
+}
+
+/* " at step 2, rank 0", as far as the record knows. */
+static const char *place_of(const struct plumb_record *record, char *text, size_t size)
+{
+    bool step = record->step >= 0, rank = record->rank >= 0;
+    if (step && rank)
+        snprintf(text, size, " at step %" PRId64 ", rank %" PRId64, record->step, record->rank);
+    else if (step || rank)
+        snprintf(text, size, " at %s %" PRId64, step ? "step" : "rank",
+                 step ? record->step : record->rank);
+    else
+        snprintf(text, size, " without step and rank");
+    return text;
+}
+
+static const char *unmatched_reason(const struct comparison *comparison, size_t pair, char *text,
+                                    size_t size)
+{
+    const struct plumb_pair *p = &comparison->matching.pairs[pair];
+    int side = p->target == PLUMB_NO_RECORD ? 1 : 0;
+    const struct plumb_record *record = compare_record(comparison, pair, side);
+    const char *where = side ? "golden" : "target";
+    const struct plumb_record *nearest =
+        p->nearest == PLUMB_NO_RECORD ? NULL
+                                      : plumb_run_record(comparison->run[1 - side], p->nearest);
+    char problem[900], here[64], there[64];
+    if (record->error)
+        snprintf(text, size, "only in the %s run, and unreadable there: %s", where,
+                 plumb_error_text(record->error, problem, sizeof problem));
+    else if (!nearest)
+        snprintf(text, size, "only in the %s run", where);
+    else if (strcmp(nearest->name, record->name) == 0 &&
+             (nearest->step != record->step || nearest->rank != record->rank))
+        snprintf(text, size, "only in the %s run%s; the other has it%s", where,
+                 place_of(record, here, sizeof here), place_of(nearest, there, sizeof there));
+    else
+        snprintf(text, size, "only in the %s run; nearest name in the other: %s", where,
+                 nearest->name);
+    return text;
+}
+
+const char *compare_reason(const struct comparison *comparison, size_t pair, char *text,
+                           size_t size)
+{
+    const struct row *row = &comparison->rows[pair];
+    if (row->compared)
+        return row->verdict.rule;
+    if (comparison->matching.pairs[pair].how == PLUMB_UNMATCHED)
+        return unmatched_reason(comparison, pair, text, size);
+    return row->problem ? row->problem : "out of memory";
+}
+
+static const char *grad_text(const struct plumb_record *target, const struct plumb_record *golden)
+{
+    if (!target || !golden || target->requires_grad < 0 || golden->requires_grad < 0)
+        return "N/A";
+    return target->requires_grad == golden->requires_grad ? "True" : "False";
+}
+
+static bool set_number(struct plumb_table *table, size_t column,
+                       const struct comparison *comparison, size_t pair, unsigned which)
+{
+    if (!comparison->rows[pair].compared || comparison->rows[pair].basis != BY_TENSOR)
+        return plumb_table_text(table, column, "N/A");
+    const struct layout *layout = &comparison->layout;
+    if (comparison->rows[pair].integers && layout->metrics[which]->group == PLUMB_G_ULP)
+        return plumb_table_text(table, column, "N/A");
+    double value = comparison->values[pair * layout->metric_count + which];
+    if (layout->metrics[which]->integer)
+        plumb_table_int(table, column, (int64_t)value);
+    else
+        plumb_table_real(table, column, value);
+    return true;
+}
+
+bool compare_set_difference(struct plumb_table *table, size_t column,
+                            const struct difference *difference, bool relative)
+{
+    char text[40];
+    if (difference->kind == DIFFERENCE_NONE)
+        return plumb_table_text(table, column, "N/A");
+    if (difference->kind == DIFFERENCE_WORD)
+        return plumb_table_text(table, column, "Diff");
+    if (!relative) {
+        plumb_table_real(table, column, difference->absolute);
+        return true;
+    }
+    if (isnan(difference->relative) || isinf(difference->relative))
+        return plumb_table_text(table, column, isnan(difference->relative) ? "NaN" : "inf");
+    snprintf(text, sizeof text, "%.7g%%", difference->relative * 100);
+    return plumb_table_text(table, column, text);
+}
+
+static bool set_difference(struct plumb_table *table, size_t column,
+                           const struct comparison *comparison, size_t pair)
+{
+    const struct field *field = &comparison->layout.fields[column];
+    if (!comparison->rows[pair].has_differences)
+        return plumb_table_text(table, column, "N/A");
+    return compare_set_difference(table, column,
+                                  &comparison->differences[pair * PLUMB_STATISTICS + field->detail],
+                                  field->source == FROM_RELATIVE);
+}
+
+/* The call that a pair belongs to, or NULL. */
+static const char *call_of(const struct comparison *comparison, size_t pair)
+{
+    const struct plumb_record *record = compare_record(comparison, pair, 0);
+    if (!record)
+        record = compare_record(comparison, pair, 1);
+    return record->recorded ? record->recorded->api : NULL;
+}
+
+/* Where the call was made, once a call: one line, the innermost place first. */
+static bool set_stack(struct plumb_table *table, size_t column, const struct comparison *comparison,
+                      size_t pair)
+{
+    const struct plumb_record *target = compare_record(comparison, pair, 0);
+    const struct plumb_record *golden = compare_record(comparison, pair, 1);
+    const char *const *stack = target && target->recorded ? target->recorded->stack : NULL;
+    if (!stack && golden && golden->recorded)
+        stack = golden->recorded->stack;
+    const char *call = call_of(comparison, pair);
+    if (!stack || (pair && call_of(comparison, pair - 1) == call))
+        return plumb_table_text(table, column, "N/A");
+    struct buf text = {0};
+    buf_text(&text, "");
+    for (size_t i = 0; stack[i]; i++) {
+        buf_text(&text, i ? "; " : "");
+        for (const char *line = stack[i]; *line;) {
+            size_t blank = strspn(line, " \t\r\n"), word = strcspn(line + blank, " \t\r\n");
+            if (word) {
+                buf_text(&text, blank && line != stack[i] ? " " : "");
+                buf_append(&text, line + blank, word);
+            }
+            line += blank + word;
+        }
+    }
+    bool ok = !text.failed && plumb_table_text(table, column, text.data);
+    buf_free(&text);
+    return ok;
+}
+
+/* "[target, golden]": names of dumps can be long. */
+static bool set_names(struct plumb_table *table, size_t column, const struct plumb_record *target,
+                      const struct plumb_record *golden)
+{
+    struct buf text = {0};
+    buf_text(&text, "[");
+    buf_text(&text, target ? target->name : "N/A");
+    buf_text(&text, ", ");
+    buf_text(&text, golden ? golden->name : "N/A");
+    buf_text(&text, "]");
+    bool ok = !text.failed && plumb_table_text(table, column, text.data);
+    buf_free(&text);
+    return ok;
+}
+
+static bool set_cell(struct plumb_table *table, size_t column, const struct comparison *comparison,
+                     size_t pair, enum plumb_severity severity)
+{
+    const struct field *field = &comparison->layout.fields[column];
+    const struct row *row = &comparison->rows[pair];
+    const struct plumb_record *target = compare_record(comparison, pair, 0);
+    const struct plumb_record *golden = compare_record(comparison, pair, 1);
+    const struct plumb_record *either = golden ? golden : target;
+    bool failed = severity == PLUMB_FAILED;
+    char text[1024], a[160], b[160];
+
+    switch (field->source) {
+    case FROM_INDEX:
+        plumb_table_int(table, column, (int64_t)pair);
+        return true;
+    case FROM_STATUS:
+        return plumb_table_text(table, column, failed ? "Fail" : "");
+    case FROM_RESULT:
+        return plumb_table_text(table, column, failed ? "FAIL" : row->unjudged ? "N/A" : "PASS");
+    case FROM_REACHED:
+        return plumb_table_text(table, column, failed ? "No" : row->unjudged ? "N/A" : "Yes");
+    case FROM_NAME:
+        return plumb_table_text(table, column, compare_name(comparison, pair));
+    case FROM_NAMES:
+        return set_names(table, column, target, golden);
+    case FROM_STACK:
+        return set_stack(table, column, comparison, pair);
+    case FROM_GRAD:
+        return plumb_table_text(table, column, grad_text(target, golden));
+    case FROM_REASON:
+        return plumb_table_text(table, column, compare_reason(comparison, pair, text, sizeof text));
+    case FROM_METRIC:
+        return set_number(table, column, comparison, pair, field->detail);
+    case FROM_CRC:
+        snprintf(text, sizeof text, "%08" PRIx32, row->crc[field->detail]);
+        return plumb_table_text(table, column,
+                                row->compared && row->basis == BY_TENSOR ? text : "N/A");
+    case FROM_DIFFERENCE:
+    case FROM_RELATIVE:
+        return set_difference(table, column, comparison, pair);
+    case FROM_CHECKSUM:
+        return plumb_table_text(
+            table, column, row->checksum[field->detail] ? row->checksum[field->detail] : "N/A");
+    case FROM_HISTOGRAM:
+        return plumb_table_text(
+            table, column, row->histogram[field->detail] ? row->histogram[field->detail] : "N/A");
+    case FROM_STEP:
+        if (either->step >= 0)
+            plumb_table_int(table, column, either->step);
+        return true;
+    case FROM_RANK:
+        if (either->rank >= 0)
+            plumb_table_int(table, column, either->rank);
+        return true;
+    case FROM_DTYPES:
+        if (!dtype_of(target) && !dtype_of(golden))
+            return plumb_table_text(table, column, "N/A");
+        both_sides(text, sizeof text, dtype_of(target), dtype_of(golden));
+        return plumb_table_text(table, column, text);
+    case FROM_SHAPES: {
+        const char *left = shape_of(target, a, sizeof a), *right = shape_of(golden, b, sizeof b);
+        if (!left && !right)
+            return plumb_table_text(table, column, "N/A");
+        both_sides(text, sizeof text, left, right);
+        return plumb_table_text(table, column, text);
+    }
+    case FROM_MATCH:
+        return plumb_table_text(table, column, how_text(comparison->matching.pairs[pair].how));
+    case FROM_PATH: {
+        const struct plumb_record *record = field->detail == 0 ? target : golden;
+        return plumb_table_text(table, column, record ? record->path : "N/A");
+    }
+    case FROM_TOKEN: /* of graph dumps, which have a table of their own */
+    case FROM_PLACE:
+        break;
+    }
+    return true;
+}
+
+enum plumb_code compare_table(struct plumb_table **table, const struct comparison *comparison,
+                              struct plumb_error *err)
+{
+    const struct layout *layout = &comparison->layout;
+    struct plumb_table *made = plumb_table_new(layout->columns, layout->count);
+    for (size_t pair = 0; made && pair < comparison->matching.count; pair++) {
+        const struct row *row = &comparison->rows[pair];
+        enum plumb_severity severity = row->compared ? row->verdict.severity : PLUMB_FAILED;
+        bool ok = plumb_table_add_row(made, severity);
+        for (size_t column = 0; ok && column < layout->count; column++)
+            ok = set_cell(made, column, comparison, pair, severity);
+        if (!ok) {
+            plumb_table_free(made);
+            made = NULL;
+        }
+    }
+    *table = made;
+    return made ? PLUMB_OK : plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+}

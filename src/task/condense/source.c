@@ -1,0 +1,146 @@
+#define _GNU_SOURCE
+#include "task/condense/source.h"
+
+#include "format/format.h"
+#include "format/ge_debug.h"
+
+#include <string.h>
+#include <strings.h>
+
+enum { HEAD_BYTES = 512 };
+
+static const char *base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+/* Does the name alone say that tensors should be in it? */
+static bool promises_tensors(const char *path)
+{
+    static const char *const endings[] = {".npy",         ".npz", ".pt",  ".pth",
+                                          ".safetensors", ".h5",  ".hdf5"};
+    const char *dot = strrchr(base_name(path), '.');
+    for (size_t i = 0; dot && i < sizeof endings / sizeof *endings; i++)
+        if (strcasecmp(dot, endings[i]) == 0)
+            return true;
+    return false;
+}
+
+enum content { CONTENT_OTHER, CONTENT_RUN, CONTENT_GE };
+
+static enum plumb_code recognise(const char *path, enum content *content, struct plumb_error *err)
+{
+    struct plumb_file file;
+    enum plumb_code code = plumb_file_map(&file, path, 0, UINT64_MAX, err);
+    if (code)
+        return code;
+    *content = CONTENT_OTHER;
+    if (format_probe(&file)) {
+        *content = CONTENT_RUN;
+    } else if (file.size) {
+        size_t n = file.size < HEAD_BYTES ? (size_t)file.size : HEAD_BYTES;
+        struct plumb_guard guard;
+        plumb_guard_enter(&guard, &file);
+        /* What is in overflow files are no tensors but fields of their own. */
+        if (ge_probe(file.data, n, file.size) && !ge_debug_is(base_name(path)))
+            *content = CONTENT_GE;
+        plumb_guard_leave(&guard);
+    }
+    plumb_file_unmap(&file);
+    return PLUMB_OK;
+}
+
+static enum plumb_code open_run(struct source *source, const char *path, struct plumb_error *err)
+{
+    enum plumb_code code = plumb_run_open(&source->run, path, err);
+    if (code)
+        return code;
+    source->format = plumb_run_kind(source->run);
+    source->count = plumb_run_count(source->run);
+    if (!strcmp(source->format, "npy") && source->count == 1) {
+        struct plumb_file file;
+        const struct plumb_record *record = plumb_run_record(source->run, 0);
+        code = record->error ? PLUMB_OK : plumb_file_map(&file, path, 0, 0, err);
+        if (!record->error && !code) {
+            source->surplus = file.file_size - record->offset - record->bytes;
+            plumb_file_unmap(&file);
+        }
+    }
+    return code;
+}
+
+/* The records that a GE file would have if it were a run: inputs, then outputs. */
+static bool make_records(struct source *source)
+{
+    const struct ge_file *ge = &source->ge;
+    source->count = ge->input_count + ge->output_count;
+    source->records = arena_array(&source->arena, source->count, sizeof *source->records);
+    for (size_t i = 0; source->records && i < source->count; i++) {
+        bool output = i >= ge->input_count;
+        size_t index = output ? i - ge->input_count : i;
+        const struct ge_tensor *tensor = output ? &ge->outputs[index] : &ge->inputs[index];
+        source->records[i] = (struct plumb_record){
+            .name = arena_printf(&source->arena, "%s.%zu", output ? "output" : "input", index),
+            .path = ge->path,
+            .step = -1,
+            .rank = -1,
+            .requires_grad = -1,
+            .error = tensor->error,
+        };
+        if (!source->records[i].name)
+            return false;
+    }
+    return source->records;
+}
+
+static enum plumb_code open_ge(struct source *source, const char *path, struct plumb_error *err)
+{
+    source->format = "ge";
+    enum plumb_code code = ge_open(&source->ge, path, &source->arena, err);
+    if (!code && !make_records(source))
+        code = plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+    return code;
+}
+
+enum plumb_code source_open(struct source *source, const char *path, bool *ours,
+                            struct plumb_error *err)
+{
+    enum content content;
+    *ours = false;
+    *source = (struct source){0};
+    enum plumb_code code = recognise(path, &content, err);
+    if (code)
+        return code;
+    if (content == CONTENT_OTHER && !promises_tensors(path))
+        return PLUMB_OK;
+    code = content == CONTENT_GE ? open_ge(source, path, err) : open_run(source, path, err);
+    *ours = !code && source->count;
+    if (!*ours)
+        source_close(source);
+    return code;
+}
+
+void source_close(struct source *source)
+{
+    plumb_run_free(source->run);
+    arena_free(&source->arena);
+    *source = (struct source){0};
+}
+
+const struct plumb_record *source_record(const struct source *source, size_t index)
+{
+    return source->run ? plumb_run_record(source->run, index) : &source->records[index];
+}
+
+enum plumb_code source_load(const struct source *source, size_t index,
+                            struct plumb_payload *payload, struct plumb_error *err)
+{
+    static const struct ge_reading reading = {0};
+    if (source->run)
+        return plumb_run_load(source->run, index, payload, err);
+    const struct ge_file *ge = &source->ge;
+    return ge_load(
+        ge, index < ge->input_count ? &ge->inputs[index] : &ge->outputs[index - ge->input_count],
+        &reading, payload, err);
+}

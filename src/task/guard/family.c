@@ -1,0 +1,191 @@
+/* Processes that were forked while a watch was open, workers of a data loader say: what they count
+ * is theirs alone, so they write it, check by check, into a file without a name that all of them
+ * have open, and the account of the process that opened the watch takes it from there. A process
+ * may end at any moment; what it wrote stays. */
+#define _GNU_SOURCE
+#include "base/json_put.h"
+#include "task/guard/guard.h"
+
+#include "base/json.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <fcntl.h>
+
+void family_open(struct plumb_watch *watch)
+{
+    watch->family = memfd_create("plumb-watch", MFD_CLOEXEC);
+    if (watch->family >= 0 && fcntl(watch->family, F_SETFL, O_APPEND) != 0) {
+        close(watch->family);
+        watch->family = -1;
+    }
+}
+
+void family_close(struct plumb_watch *watch)
+{
+    if (watch->family >= 0)
+        close(watch->family);
+}
+
+void plumb_watch_forked(struct plumb_watch *watch)
+{
+    watch->is_child = true;
+    /* Another thread of the parent may have held it, and is not here to let it go. */
+    pthread_mutex_init(&watch->lock, NULL);
+    for (size_t k = 0; k < watch->n_ops; k++)
+        watch->ops[k]->told = atomic_load(&watch->ops[k]->calls);
+}
+
+/* ---- In a child ------------------------------------------------------------------------------ */
+
+static void field(struct buf *out, const char *name, double value)
+{
+    buf_printf(out, ", \"%s\": ", name);
+    spell_json_number(out, value);
+}
+
+static void text_field(struct buf *out, const char *name, const char *value)
+{
+    if (!value || !*value)
+        return;
+    buf_printf(out, ", \"%s\": ", name);
+    json_put_string(out, value);
+}
+
+void family_tell(struct plumb_watch_op *op, const struct family_news *news)
+{
+    struct plumb_watch *watch = op->watch;
+    if (!watch->is_child || watch->family < 0)
+        return;
+    const uint64_t calls = atomic_load(&op->calls);
+    struct buf line = {0};
+    buf_text(&line, "{\"op\": ");
+    json_put_string(&line, op->full);
+    field(&line, "calls", (double)(calls - op->told));
+    field(&line, "checked", (double)news->checked);
+    field(&line, "failed", (double)news->failed);
+    field(&line, "max_abs", news->max_abs);
+    field(&line, "max_rel", news->max_rel);
+    field(&line, "max_ulp", news->max_ulp);
+    text_field(&line, "failure", news->failure);
+    text_field(&line, "where", news->where);
+    text_field(&line, "saved", news->saved);
+    text_field(&line, "trouble", news->trouble);
+    text_field(&line, "skipped", news->skipped);
+    buf_text(&line, "}\n");
+    /* One write, so that lines of several processes do not mix. */
+    if (!line.failed && write(watch->family, line.data, line.size) == (ssize_t)line.size)
+        op->told = calls;
+    buf_free(&line);
+}
+
+/* ---- In the process that opened the watch ---------------------------------------------------- */
+
+struct heard {
+    const char *op;
+    double calls;
+    struct family_news news;
+};
+
+static bool read_member(struct json *json, struct arena *arena, struct heard *out)
+{
+    double checked = -1, failed = -1;
+    const struct {
+        const char *name;
+        double *number;
+        const char **text;
+    } members[] = {
+        {"op", NULL, &out->op},
+        {"calls", &out->calls, NULL},
+        {"checked", &checked, NULL},
+        {"failed", &failed, NULL},
+        {"max_abs", &out->news.max_abs, NULL},
+        {"max_rel", &out->news.max_rel, NULL},
+        {"max_ulp", &out->news.max_ulp, NULL},
+        {"failure", NULL, &out->news.failure},
+        {"where", NULL, &out->news.where},
+        {"saved", NULL, &out->news.saved},
+        {"trouble", NULL, &out->news.trouble},
+        {"skipped", NULL, &out->news.skipped},
+    };
+    size_t k = 0, length;
+    while (k < sizeof members / sizeof *members && !json_is(json, members[k].name))
+        k++;
+    const enum json_event e = json_next(json);
+    if (k == sizeof members / sizeof *members)
+        return json_skip(json, e);
+    if (members[k].number) /* what is not finite is a string */
+        *members[k].number = e == JSON_NUMBER       ? json_double(json)
+                             : json_is(json, "inf") ? (double)INFINITY
+                                                    : (double)NAN;
+    else if (e != JSON_STRING || !(*members[k].text = json_copy(json, arena, &length)))
+        return false;
+    out->news.checked = checked >= 0 ? (uint64_t)checked : out->news.checked;
+    out->news.failed = failed >= 0 ? (uint64_t)failed : out->news.failed;
+    return true;
+}
+
+static void take_news(struct plumb_watch *watch, const struct heard *heard)
+{
+    struct plumb_watch_op *op = watch_find(watch, heard->op);
+    const struct family_news *news = &heard->news;
+    if (!op)
+        return;
+    atomic_fetch_add(&op->calls, (uint64_t)heard->calls);
+    if (news->failed && !op->failed) {
+        op->first_failure = news->failure;
+        op->where = news->where;
+        op->saved = news->saved;
+    }
+    op->checked += news->checked;
+    op->failed += news->failed;
+    op->max_abs = fmax(op->max_abs, news->max_abs);
+    op->max_rel = fmax(op->max_rel, news->max_rel);
+    op->max_ulp = fmax(op->max_ulp, news->max_ulp);
+    if (news->skipped && !op->skipped)
+        op->skipped = news->skipped;
+    if (news->trouble) {
+        op->troubles++;
+        watch->troubles++;
+        if (!watch->first_trouble)
+            watch->first_trouble = arena_printf(&watch->arena, "%s: %s", op->name, news->trouble);
+    }
+}
+
+static void take_line(struct plumb_watch *watch, const char *line, size_t size)
+{
+    struct json json;
+    struct heard heard = {.news.max_ulp = NAN};
+    json_init(&json, line, size);
+    for (enum json_event e; (e = json_next(&json)) > JSON_END;)
+        if (e == JSON_KEY && !read_member(&json, &watch->arena, &heard))
+            return;
+    if (!json.error && heard.op)
+        take_news(watch, &heard);
+}
+
+void family_hear(struct plumb_watch *watch)
+{
+    struct stat st;
+    if (watch->is_child || watch->family < 0 || fstat(watch->family, &st) != 0 ||
+        (uint64_t)st.st_size <= watch->heard)
+        return;
+    size_t room = (size_t)st.st_size - (size_t)watch->heard;
+    char *text = malloc(room);
+    const ssize_t got = text ? pread(watch->family, text, room, (off_t)watch->heard) : -1;
+    size_t left = got > 0 ? (size_t)got : 0;
+    const char *line = text;
+    for (const char *end; left && (end = memchr(line, '\n', left)); line = end + 1) {
+        const size_t size = (size_t)(end - line) + 1;
+        take_line(watch, line, size);
+        watch->heard += size;
+        left -= size;
+    }
+    free(text);
+}

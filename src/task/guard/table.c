@@ -1,0 +1,157 @@
+/* The account at the end: a row an operator, and what there is to say besides. */
+#define _GNU_SOURCE
+#include "task/guard/guard.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { OPERATOR, CALLS, CHECKED, FAILED, MAX_ABS, MAX_REL, ULPS, WHERE, COLUMNS };
+
+/* The innermost frame, which the stack ends with. */
+static const char *last_line(const char *stack)
+{
+    const char *newline = stack ? strrchr(stack, '\n') : NULL;
+    return newline ? newline + 1 : stack;
+}
+
+static bool add_row(struct plumb_table *table, const struct plumb_watch_op *op)
+{
+    const bool failed = op->failed > 0;
+    if (!plumb_table_add_row(table, failed ? PLUMB_FAILED : PLUMB_NORMAL) ||
+        !plumb_table_text(table, OPERATOR, op->name))
+        return false;
+    plumb_table_int(table, CALLS, (int64_t)atomic_load(&op->calls));
+    plumb_table_int(table, CHECKED, (int64_t)op->checked);
+    plumb_table_int(table, FAILED, (int64_t)op->failed);
+    if (op->checked) {
+        plumb_table_real(table, MAX_ABS, op->max_abs);
+        plumb_table_real(table, MAX_REL, op->max_rel);
+        if (!isnan(op->max_ulp))
+            plumb_table_real(table, ULPS, op->max_ulp);
+    }
+    return !op->where || plumb_table_text(table, WHERE, last_line(op->where));
+}
+
+struct plumb_table *plumb_watch_table(struct plumb_watch *watch)
+{
+    static const struct plumb_column columns[COLUMNS] = {
+        [OPERATOR] = {.title = "Operator", .left = true},
+        [CALLS] = {.title = "Calls", .style = PLUMB_STYLE_NUMBER},
+        [CHECKED] = {.title = "Checked", .style = PLUMB_STYLE_NUMBER},
+        [FAILED] = {.title = "Failed", .style = PLUMB_STYLE_NUMBER},
+        [MAX_ABS] = {.title = "MaxAbsErr", .style = PLUMB_STYLE_DIGITS},
+        [MAX_REL] = {.title = "MaxRelErr", .style = PLUMB_STYLE_DIGITS},
+        [ULPS] = {.title = "Max ULP", .style = PLUMB_STYLE_DIGITS},
+        [WHERE] = {.title = "First failed at", .left = true, .elastic = true},
+    };
+    struct plumb_table *table = plumb_table_new(columns, COLUMNS);
+    bool fine = table != NULL;
+    pthread_mutex_lock(&watch->lock);
+    family_hear(watch);
+    for (int failed = 1; failed >= 0; failed--)
+        for (size_t k = 0; fine && k < watch->n_ops; k++) {
+            const struct plumb_watch_op *op = watch->ops[k];
+            if ((op->checked || op->troubles) && (op->failed > 0) == failed)
+                fine = add_row(table, op);
+        }
+    pthread_mutex_unlock(&watch->lock);
+    if (fine)
+        return table;
+    plumb_table_free(table);
+    return NULL;
+}
+
+static void indent(struct buf *out, const char *lines)
+{
+    while (lines && *lines) {
+        const size_t length = strcspn(lines, "\n");
+        buf_printf(out, "    %.*s\n", (int)length, lines);
+        lines += length + (lines[length] == '\n');
+    }
+}
+
+static const char *plural(uint64_t n)
+{
+    return n == 1 ? "" : "s";
+}
+
+static void say_failures(struct buf *out, const struct plumb_watch *watch)
+{
+    for (size_t k = 0; k < watch->n_ops; k++) {
+        const struct plumb_watch_op *op = watch->ops[k];
+        if (!op->failed)
+            continue;
+        buf_printf(out, "%s failed: %s\n", op->name, op->first_failure ? op->first_failure : "?");
+        indent(out, op->where);
+        if (op->saved)
+            buf_printf(out, "    saved in %s; see it again with: plumb replay %s\n", op->saved,
+                       op->saved);
+    }
+}
+
+/* Operators that could have been checked but for the reason that they have in common. */
+static void say_skipped(struct buf *out, const struct plumb_watch *watch, const char *why)
+{
+    size_t n = 0;
+    for (size_t k = 0; k < watch->n_ops; k++) {
+        const struct plumb_watch_op *op = watch->ops[k];
+        if (!op->skipped || strcmp(op->skipped, why) != 0)
+            continue;
+        buf_printf(out, "%s%s", n ? ", " : "not checked, ", n ? "" : why);
+        buf_printf(out, "%s%s%s", n ? "" : ": ", op->name, op->checked ? " (some calls)" : "");
+        n++;
+    }
+    if (n)
+        buf_text(out, "\n");
+}
+
+/* Each reason once; the user's own choice needs no words, nor do operators that compute nothing. */
+static void say_all_skipped(struct buf *out, const struct plumb_watch *watch)
+{
+    for (size_t k = 0; k < watch->n_ops; k++) {
+        const struct plumb_watch_op *op = watch->ops[k];
+        if (!op->skipped || !skip_is_told(plumb_watch_skips(op->full)) ||
+            strcmp(op->skipped, "excluded") == 0 || strcmp(op->skipped, "not included") == 0)
+            continue;
+        bool said = false;
+        for (size_t j = 0; j < k && !said; j++)
+            said = watch->ops[j]->skipped && strcmp(watch->ops[j]->skipped, op->skipped) == 0;
+        if (!said)
+            say_skipped(out, watch, op->skipped);
+    }
+}
+
+char *plumb_watch_closing(struct plumb_watch *watch)
+{
+    struct buf out = {0};
+    uint64_t checks = 0, failures = 0, ops = 0, bad = 0;
+    pthread_mutex_lock(&watch->lock);
+    family_hear(watch);
+    for (size_t k = 0; k < watch->n_ops; k++) {
+        checks += watch->ops[k]->checked;
+        failures += watch->ops[k]->failed;
+        ops += watch->ops[k]->checked > 0;
+        bad += watch->ops[k]->failed > 0;
+    }
+    buf_printf(&out, "%" PRIu64 " call%s of %" PRIu64 " operator%s checked", checks, plural(checks),
+               ops, plural(ops));
+    if (failures)
+        buf_printf(&out, ": %" PRIu64 " failed, of %" PRIu64 " operator%s; log: %s\n", failures,
+                   bad, plural(bad), watch->path);
+    else
+        buf_text(&out, ", none failed\n");
+    say_failures(&out, watch);
+    say_all_skipped(&out, watch);
+    if (watch->troubles)
+        buf_printf(&out, "%" PRIu64 " check%s went wrong inside plumb; the first: %s\n",
+                   watch->troubles, plural(watch->troubles),
+                   watch->first_trouble ? watch->first_trouble : "?");
+    pthread_mutex_unlock(&watch->lock);
+    if (out.failed) {
+        buf_free(&out);
+        return NULL;
+    }
+    return out.data;
+}

@@ -1,0 +1,384 @@
+/* The check: both graphs forward and backward, a step of SGD, again and again. */
+#include "base/buf.h"
+#include "task/passcheck/rows.h"
+#include "task/passcheck/side.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const double learning_rate = 0.01;
+
+struct checker {
+    struct pgraph_side before, after;
+    const struct plumb_numeric_options *options;
+    struct plumb_numeric *rows;
+    unsigned iteration;
+    char no_gradients[160];
+    char no_random[256]; /* why gradients of all outputs were not compared */
+};
+
+static enum plumb_code no_memory(struct plumb_error *err)
+{
+    return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+}
+
+void plumb_numeric_options_init(struct plumb_numeric_options *options)
+{
+    *options = (struct plumb_numeric_options){
+        .iterations = 10,
+        .precision = 1e-4,
+        .kinds = PLUMB_NUMERIC_PARAMETER | PLUMB_NUMERIC_OUTPUT | PLUMB_NUMERIC_GRADIENT |
+                 PLUMB_NUMERIC_STEP,
+        .seed = 1337,
+    };
+}
+
+static bool add(struct checker *c, enum plumb_numeric_kind kind, const char *name,
+                const struct plumb_arg *before, const struct plumb_arg *after)
+{
+    return numeric_add(c->rows, c->iteration, kind, name, before, after);
+}
+
+/* ---- What is compared ------------------------------------------------------------------------ */
+
+static struct plumb_arg tensor_arg(const struct plumb_tensor *tensor)
+{
+    return (struct plumb_arg){.kind = tensor ? PLUMB_ARG_TENSOR : PLUMB_ARG_NONE, .tensor = tensor};
+}
+
+/* The parameter of that name, or SIZE_MAX. */
+static size_t find_parameter(const struct plumb_graph *graph, const char *name)
+{
+    const size_t k = pgraph_find_leaf(graph, name);
+    return k != SIZE_MAX && graph->leaves[k].role == PGRAPH_PARAMETER ? k : SIZE_MAX;
+}
+
+static enum plumb_code compare_parameters(struct checker *c, enum plumb_numeric_kind kind,
+                                          struct plumb_error *err)
+{
+    const struct plumb_graph *before = c->before.graph, *after = c->after.graph;
+    bool fine = true;
+    if (!(c->options->kinds & kind))
+        return PLUMB_OK;
+    for (size_t k = 0; k < before->n_leaves && fine; k++) {
+        if (before->leaves[k].role != PGRAPH_PARAMETER)
+            continue;
+        const size_t other = find_parameter(after, before->leaves[k].name);
+        const struct plumb_arg a = tensor_arg(&c->before.leaves[k]);
+        const struct plumb_arg b = tensor_arg(other == SIZE_MAX ? NULL : &c->after.leaves[other]);
+        fine = add(c, kind, before->leaves[k].name, &a, other == SIZE_MAX ? NULL : &b);
+    }
+    for (size_t k = 0; k < after->n_leaves && fine; k++) {
+        const struct plumb_arg b = tensor_arg(&c->after.leaves[k]);
+        if (after->leaves[k].role == PGRAPH_PARAMETER &&
+            find_parameter(before, after->leaves[k].name) == SIZE_MAX)
+            fine = add(c, kind, after->leaves[k].name, NULL, &b);
+    }
+    return fine ? PLUMB_OK : no_memory(err);
+}
+
+static enum plumb_code compare_outputs(struct checker *c, struct plumb_error *err)
+{
+    const struct pgraph_side *a = &c->before, *b = &c->after;
+    const size_t n = a->n_outputs > b->n_outputs ? a->n_outputs : b->n_outputs;
+    bool fine = true;
+    if (!(c->options->kinds & PLUMB_NUMERIC_OUTPUT))
+        return PLUMB_OK;
+    for (size_t k = 0; k < n && fine; k++) {
+        char name[32];
+        snprintf(name, sizeof name, "output.%zu", k);
+        fine = add(c, PLUMB_NUMERIC_OUTPUT, name, k < a->n_outputs ? &a->outputs[k] : NULL,
+                   k < b->n_outputs ? &b->outputs[k] : NULL);
+    }
+    return fine ? PLUMB_OK : no_memory(err);
+}
+
+static bool compare_results(struct checker *c, const char *name, const struct plumb_result *a,
+                            const struct plumb_result *b)
+{
+    const size_t n = a->n_outputs > b->n_outputs ? a->n_outputs : b->n_outputs;
+    bool fine = true;
+    for (size_t k = 0; k < n && fine; k++) {
+        char *full = n == 1 ? NULL : arena_printf(&c->rows->arena, "%s.%zu", name, k);
+        if (n > 1 && !full)
+            return false;
+        fine =
+            add(c, PLUMB_NUMERIC_NODE, full ? full : name, k < a->n_outputs ? &a->outputs[k] : NULL,
+                k < b->n_outputs ? &b->outputs[k] : NULL);
+    }
+    return fine;
+}
+
+static enum plumb_code compare_nodes(struct checker *c, struct plumb_error *err)
+{
+    const struct plumb_graph *before = c->before.graph, *after = c->after.graph;
+    if (!(c->options->kinds & PLUMB_NUMERIC_NODE))
+        return PLUMB_OK;
+    for (size_t k = 0; k < before->n_nodes; k++) {
+        const size_t at = before->order[k], other = pgraph_find_node(after, before->nodes[at].name);
+        if (other != SIZE_MAX && !compare_results(c, before->nodes[at].name, &c->before.results[at],
+                                                  &c->after.results[other]))
+            return no_memory(err);
+    }
+    return PLUMB_OK;
+}
+
+static enum plumb_code compare_gradients(struct checker *c, enum plumb_numeric_kind kind,
+                                         struct plumb_error *err)
+{
+    const struct plumb_graph *before = c->before.graph, *after = c->after.graph;
+    for (size_t k = 0; k < before->n_leaves; k++) {
+        const struct pgraph_leaf *leaf = &before->leaves[k];
+        const size_t other = pgraph_find_leaf(after, leaf->name);
+        if (other == SIZE_MAX)
+            continue; /* a missing parameter has been told */
+        const struct plumb_arg a = tensor_arg(c->before.leaf_grads[k]);
+        const struct plumb_arg b = tensor_arg(c->after.leaf_grads[other]);
+        if (!add(c, kind, leaf->name, &a, &b))
+            return no_memory(err);
+    }
+    return PLUMB_OK;
+}
+
+/* ---- One iteration --------------------------------------------------------------------------- */
+
+/* A gradient that only one side can have is a difference. */
+static bool add_lone_output(struct checker *c, size_t before, size_t after)
+{
+    char name[32];
+    bool fine = true;
+    if (!(c->options->kinds & PLUMB_NUMERIC_GRADIENT))
+        return true;
+    if (before != SIZE_MAX) {
+        snprintf(name, sizeof name, "output.%zu", before);
+        fine = add(c, PLUMB_NUMERIC_GRADIENT, name, &c->before.outputs[before], NULL);
+    }
+    if (after != SIZE_MAX && fine) {
+        snprintf(name, sizeof name, "output.%zu", after);
+        fine = add(c, PLUMB_NUMERIC_GRADIENT, name, NULL, &c->after.outputs[after]);
+    }
+    return fine;
+}
+
+static void note_outputs(struct checker *c, size_t a, size_t b)
+{
+    const size_t room = sizeof c->no_gradients;
+    if (a == SIZE_MAX || b == SIZE_MAX)
+        snprintf(c->no_gradients, room, "no gradients: no output %s depends on a parameter",
+                 a != SIZE_MAX   ? "after"
+                 : b != SIZE_MAX ? "before"
+                                 : "of either graph");
+    else if (a != b)
+        snprintf(c->no_gradients, room,
+                 "the first output that has a gradient is %zu before and %zu after", a, b);
+    else if (a)
+        snprintf(c->no_gradients, room,
+                 "output 0 has no gradient; those of the sum of output %zu were compared", a);
+}
+
+static enum plumb_code walk_back(struct checker *c, struct plumb_error *err)
+{
+    const size_t a = pgraph_first_differentiable(&c->before);
+    const size_t b = pgraph_first_differentiable(&c->after);
+    enum plumb_code code = PLUMB_OK;
+    note_outputs(c, a, b);
+    if (a != b && !add_lone_output(c, a, b))
+        return no_memory(err);
+    if (a != SIZE_MAX)
+        code = pgraph_backward(&c->before, a, err);
+    if (b != SIZE_MAX && !code)
+        code = pgraph_backward(&c->after, b, err);
+    return code;
+}
+
+/* Which outputs both sides can go back from, and what there was before: memory of the side's. */
+struct random_walk {
+    bool *chosen;
+    struct plumb_tensor **kept;
+    size_t n_leaves;
+};
+
+static bool prepare_walk(struct checker *c, struct pgraph_side *side, struct random_walk *walk)
+{
+    const struct pgraph_side *a = &c->before, *b = &c->after;
+    walk->n_leaves = side->graph->n_leaves;
+    walk->chosen = arena_array(&side->scratch, side->n_outputs + 1, sizeof *walk->chosen);
+    walk->kept = arena_array(&side->scratch, walk->n_leaves + 1, sizeof *walk->kept);
+    if (!walk->chosen || !walk->kept)
+        return false;
+    memcpy(walk->kept, side->leaf_grads, walk->n_leaves * sizeof *walk->kept);
+    for (size_t k = 0; k < side->n_outputs; k++)
+        walk->chosen[k] = pgraph_is_differentiable(a, k) && pgraph_is_differentiable(b, k) &&
+                          a->outputs[k].tensor->dtype == b->outputs[k].tensor->dtype &&
+                          a->outputs[k].tensor->count == b->outputs[k].tensor->count;
+    return true;
+}
+
+/* Of all outputs, with weights drawn at random: the sum of a softmax has no gradient at all. */
+static enum plumb_code compare_random_gradients(struct checker *c, struct plumb_error *err)
+{
+    struct pgraph_side *sides[2] = {&c->before, &c->after};
+    struct random_walk walks[2];
+    enum plumb_code codes[2];
+    struct plumb_error errors[2];
+    for (int i = 0; i < 2; i++)
+        if (!prepare_walk(c, sides[i], &walks[i]))
+            return no_memory(err);
+    for (int i = 0; i < 2; i++)
+        codes[i] = pgraph_backward_random(sides[i], walks[i].chosen,
+                                          c->options->seed + c->iteration, &errors[i]);
+    enum plumb_code code = codes[0] && codes[1] ? PLUMB_OK : codes[0] ? codes[0] : codes[1];
+    if (codes[0] && codes[1])
+        snprintf(c->no_random, sizeof c->no_random,
+                 "gradients of all outputs were not compared: %.180s", errors[0].message);
+    else if (code && err)
+        *err = errors[codes[0] ? 0 : 1];
+    else if (!code)
+        code = compare_gradients(c, PLUMB_NUMERIC_RANDOM_GRADIENT, err);
+    for (int i = 0; i < 2; i++)
+        memcpy(sides[i]->leaf_grads, walks[i].kept, walks[i].n_leaves * sizeof *walks[i].kept);
+    return code;
+}
+
+static enum plumb_code iterate(struct checker *c, struct plumb_error *err)
+{
+    const unsigned kinds = c->options->kinds;
+    enum plumb_code code = pgraph_forward(&c->before, err);
+    if (!code)
+        code = pgraph_forward(&c->after, err);
+    if (!code)
+        code = compare_parameters(c, PLUMB_NUMERIC_PARAMETER, err);
+    if (!code)
+        code = compare_nodes(c, err);
+    if (!code)
+        code = compare_outputs(c, err);
+    if (!code && kinds & (PLUMB_NUMERIC_GRADIENT | PLUMB_NUMERIC_STEP))
+        code = walk_back(c, err);
+    if (!code && kinds & PLUMB_NUMERIC_GRADIENT)
+        code = compare_gradients(c, PLUMB_NUMERIC_GRADIENT, err);
+    if (!code && kinds & PLUMB_NUMERIC_GRADIENT)
+        code = compare_random_gradients(c, err);
+    if (code || !(kinds & PLUMB_NUMERIC_STEP))
+        return code;
+    pgraph_step(&c->before, learning_rate);
+    pgraph_step(&c->after, learning_rate);
+    return compare_parameters(c, PLUMB_NUMERIC_STEP, err);
+}
+
+/* ---- All of them ----------------------------------------------------------------------------- */
+
+static enum plumb_code load_standard(struct plumb_numeric *rows, double precision,
+                                     struct plumb_error *err)
+{
+    static const char *const names[] = {"rtol", "atol"};
+    enum plumb_code code = plumb_standard_load(&rows->standard, "allclose", err);
+    if (!code)
+        code = plumb_standard_override(rows->standard, "equal_nan=yes", err);
+    for (size_t k = 0; k < sizeof names / sizeof *names && !code; k++) {
+        char text[64];
+        snprintf(text, sizeof text, "%s=%.17g", names[k], precision);
+        code = plumb_standard_override(rows->standard, text, err);
+    }
+    if (code)
+        return code;
+    plumb_metric_spec_init(&rows->spec);
+    rows->spec.groups = PLUMB_G_ALL & ~(unsigned)(PLUMB_G_HISTOGRAM | PLUMB_G_CRC);
+    plumb_standard_spec(rows->standard, &rows->spec);
+    return PLUMB_OK;
+}
+
+static void count_rows(struct plumb_numeric_check *check)
+{
+    check->compared = check->at->n;
+    check->first_iteration = -1;
+    for (size_t k = 0; k < check->at->n; k++) {
+        const struct numeric_row *row = &check->at->rows[k];
+        if (row->severity != PLUMB_FAILED)
+            continue;
+        if (check->failed++ == 0)
+            check->first_iteration = row->iteration;
+        /* Later iterations start from other parameters: their first node would be misleading. */
+        if (row->kind == PLUMB_NUMERIC_NODE && row->iteration == check->first_iteration &&
+            !check->first_node)
+            check->first_node = row->name;
+    }
+}
+
+static const struct numeric_row *first_failed(const struct plumb_numeric_check *check)
+{
+    for (size_t k = 0; k < check->at->n; k++)
+        if (check->at->rows[k].severity == PLUMB_FAILED)
+            return &check->at->rows[k];
+    return NULL;
+}
+
+static enum plumb_code close_report(const struct checker *c, struct plumb_numeric_check *check,
+                                    struct plumb_error *err)
+{
+    const struct numeric_row *first = first_failed(check);
+    const unsigned n = c->options->iterations;
+    struct buf text = {0};
+    if (first)
+        buf_printf(&text,
+                   "DIFFERENT: %zu of %zu comparisons failed in %u iteration%s; first: %s %s "
+                   "in iteration %u: %s\n",
+                   check->failed, check->compared, n, n == 1 ? "" : "s",
+                   numeric_kind_name(first->kind), first->name, first->iteration, first->reason);
+    else
+        buf_printf(&text, "EQUAL: %zu comparison%s in %u iteration%s, all within %g\n",
+                   check->compared, check->compared == 1 ? "" : "s", n, n == 1 ? "" : "s",
+                   c->options->precision);
+    if (check->first_node)
+        buf_printf(&text, "first node that differs: %s\n", check->first_node);
+    if (*c->no_gradients)
+        buf_printf(&text, "%s\n", c->no_gradients);
+    if (*c->no_random)
+        buf_printf(&text, "%s\n", c->no_random);
+    check->closing = text.failed ? NULL : arena_copy(&check->at->arena, text.data, text.size);
+    buf_free(&text);
+    return check->closing ? PLUMB_OK : no_memory(err);
+}
+
+enum plumb_code plumb_numeric_check_run(const struct plumb_graph *before,
+                                        const struct plumb_graph *after,
+                                        const struct plumb_numeric_options *options,
+                                        struct plumb_numeric_check *out, struct plumb_error *err)
+{
+    *out = (struct plumb_numeric_check){.first_iteration = -1};
+    if (options->iterations == 0 || !(options->precision >= 0) || isinf(options->precision))
+        return plumb_fail(err, PLUMB_E_ARG,
+                          "a check takes at least one iteration and a precision from 0 on");
+    struct checker c = {.options = options};
+    out->at = c.rows = calloc(1, sizeof *out->at);
+    if (!out->at)
+        return no_memory(err);
+    enum plumb_code code = load_standard(c.rows, options->precision, err);
+    if (!code)
+        code = pgraph_side_init(&c.before, before, options, NULL, err);
+    if (!code)
+        code = pgraph_side_init(&c.after, after, options, &c.before, err);
+    for (; c.iteration < options->iterations && !code; c.iteration++)
+        code = iterate(&c, err);
+    if (!code && out->at->n == 0)
+        code = plumb_fail(err, PLUMB_E_ARG, "%s and %s have nothing to compare", before->path,
+                          after->path);
+    if (!code) {
+        count_rows(out);
+        code = close_report(&c, out, err);
+    }
+    pgraph_side_destroy(&c.after);
+    pgraph_side_destroy(&c.before);
+    return code;
+}
+
+void plumb_numeric_check_destroy(struct plumb_numeric_check *check)
+{
+    if (check->at) {
+        plumb_standard_free(check->at->standard);
+        arena_free(&check->at->arena);
+        free(check->at);
+    }
+    *check = (struct plumb_numeric_check){.first_iteration = -1};
+}

@@ -1,0 +1,89 @@
+/* A graph as its file says it: what it starts from, its nodes, and the order they can run in. */
+#ifndef PASSCHECK_GRAPH_H
+#define PASSCHECK_GRAPH_H
+
+#include "base/arena.h"
+#include "base/map.h"
+#include "dump/call.h"
+#include "plumb/passcheck.h"
+
+/* A hostile file may list more than this; nobody's graph does. */
+enum { PGRAPH_MAX_NAMES = 1 << 20 };
+
+#define PGRAPH_WHOLE INT64_MIN
+
+/* A literal, a list, or a reference to what something else resulted in. */
+struct pgraph_arg {
+    struct plumb_arg value;   /* of a literal; items are not set there */
+    struct pgraph_arg *items; /* list, slice */
+    size_t n_items;
+    const char *ref; /* a name, or NULL */
+    int64_t index;   /* which result of it, from the end when negative; PGRAPH_WHOLE: all of them */
+    uint64_t at;     /* of the reference in the file */
+    bool is_node;    /* else a leaf */
+    size_t target;   /* index of the node or leaf */
+};
+
+struct pgraph_kwarg {
+    const char *name;
+    struct pgraph_arg value;
+};
+
+enum pgraph_role { PGRAPH_INPUT, PGRAPH_PARAMETER, PGRAPH_BUFFER };
+enum pgraph_fill { PGRAPH_UNIFORM, PGRAPH_NORMAL, PGRAPH_VALUES, PGRAPH_FILE };
+
+/* A tensor that the graph starts from. */
+struct pgraph_leaf {
+    const char *name;
+    enum pgraph_role role;
+    bool requires_grad;
+    uint64_t at;
+    bool has_dtype, has_shape, has_fill;
+    enum plumb_dtype dtype;
+    unsigned rank;
+    int64_t shape[PLUMB_MAX_RANK];
+    enum pgraph_fill fill;
+    struct case_limit from, to; /* uniform: the ends; normal: mean and deviation */
+    double *values;             /* in C order */
+    size_t n_values;
+    bool one_for_all;       /* of the values: there is one */
+    const char *file, *key; /* key: which tensor of the file, or NULL */
+};
+
+struct pgraph_node {
+    const char *name;
+    uint64_t at;
+    const char *prefix, *op; /* prefix may be NULL */
+    const struct plumb_op *def;
+    struct pgraph_arg *args;
+    size_t n_args;
+    struct pgraph_kwarg *kwargs;
+    size_t n_kwargs;
+    uint64_t draws; /* of a random operator: which one it is in the order of running */
+};
+
+struct plumb_graph {
+    struct arena arena;
+    const char *path;
+    struct pgraph_leaf *leaves;
+    size_t n_leaves;
+    struct pgraph_node *nodes;
+    size_t n_nodes;
+    size_t *order; /* of nodes: each after those that it refers to, else as in the file */
+    struct pgraph_arg *outputs;
+    size_t n_outputs;
+    struct map names; /* to twice the index, plus 1 for nodes */
+};
+
+/* Finds what every reference means and in which order the nodes can run. */
+enum plumb_code pgraph_resolve(struct plumb_graph *graph, struct plumb_error *err);
+
+/* The prefix ("Tensor", or NULL) and name of an operator as somebody wrote it; NULL when plumb has
+ * no such operator. */
+const struct plumb_op *pgraph_find_op(const char *text, const char **prefix, const char **name);
+
+/* The leaf or node of that name, or SIZE_MAX. */
+size_t pgraph_find_leaf(const struct plumb_graph *graph, const char *name);
+size_t pgraph_find_node(const struct plumb_graph *graph, const char *name);
+
+#endif

@@ -1,0 +1,140 @@
+/* Arguments: literals as dump.json has them, lists, and references. */
+#include "task/passcheck/parse.h"
+
+enum plumb_code pgraph_parse_text(struct case_parser *p, const char *what, const char **out)
+{
+    const enum json_event event = json_next(&p->json);
+    if (event == JSON_ERROR)
+        return case_damaged(p);
+    if (event != JSON_STRING || p->json.length == 0)
+        return case_fail(p, "\"%s\" must be a text in quotes that is not empty", what);
+    return case_text(p, out);
+}
+
+/* The rest of {"ref": NAME, "index": N}. */
+static enum plumb_code parse_ref(struct case_parser *p, struct pgraph_arg *out)
+{
+    enum plumb_code code = PLUMB_OK;
+    enum json_event event;
+    while ((event = json_next(&p->json)) == JSON_KEY && !code) {
+        if (json_is(&p->json, "ref")) {
+            code = pgraph_parse_text(p, "ref", &out->ref);
+        } else if (json_is(&p->json, "index")) {
+            event = json_next(&p->json);
+            if (event != JSON_NUMBER || !json_int64(&p->json, &out->index) ||
+                out->index == PGRAPH_WHOLE)
+                code = event == JSON_ERROR
+                           ? case_damaged(p)
+                           : case_fail(p, "\"index\" must be the number of a result");
+        } else {
+            code = case_fail(p, "a reference has \"ref\" and \"index\", not \"%.*s\"",
+                             p->json.length < 40 ? (int)p->json.length : 40, p->json.text);
+        }
+    }
+    if (code)
+        return code;
+    return event == JSON_OBJECT_END ? PLUMB_OK : case_damaged(p);
+}
+
+/* What json has just entered, by its keys. */
+enum object { OBJECT_OTHER, OBJECT_REF, OBJECT_TYPED };
+
+static enum object look_inside(struct json json)
+{
+    while (json_next(&json) == JSON_KEY) {
+        if (json_is(&json, "ref"))
+            return OBJECT_REF;
+        if (json_is(&json, "type"))
+            return OBJECT_TYPED;
+        if (!json_skip(&json, JSON_KEY))
+            break;
+    }
+    return OBJECT_OTHER;
+}
+
+/* Literals come without descriptions of tensors: those are named at the top of the file. */
+static enum plumb_code take_literal(struct case_parser *p, const struct case_arg *from,
+                                    struct pgraph_arg *out)
+{
+    const char *text = from->value.text;
+    if (from->tensor)
+        return case_fail(p, "a tensor is described under inputs, parameters or buffers and stands "
+                            "here by its name: {\"ref\": NAME}");
+    if (from->value.kind == PLUMB_ARG_OTHER)
+        return case_fail(p, "'%.60s' is nothing that an operator takes", text ? text : "an object");
+    *out = (struct pgraph_arg){.value = from->value, .n_items = from->n_items};
+    if (!from->n_items)
+        return PLUMB_OK;
+    out->items = arena_array(p->arena, from->n_items, sizeof *out->items);
+    if (!out->items)
+        return case_no_memory(p);
+    enum plumb_code code = PLUMB_OK;
+    for (size_t k = 0; k < from->n_items && !code; k++)
+        code = take_literal(p, &from->items[k], &out->items[k]);
+    return code;
+}
+
+static enum plumb_code parse_items(struct case_parser *p, struct pgraph_arg **out, size_t *count)
+{
+    struct pgraph_arg *items = NULL;
+    size_t n = 0;
+    enum json_event event;
+    enum plumb_code code = case_enter(p);
+    while (!code && (event = json_next(&p->json)) != JSON_ARRAY_END) {
+        if (event == JSON_ERROR)
+            return case_damaged(p);
+        items = case_grow(p, items, n, sizeof *items);
+        if (!items)
+            return case_no_memory(p);
+        code = case_count_item(p);
+        if (!code)
+            code = pgraph_parse_arg(p, event, &items[n++]);
+    }
+    case_leave(p);
+    *out = items;
+    *count = n;
+    return code;
+}
+
+enum plumb_code pgraph_parse_arg(struct case_parser *p, enum json_event event,
+                                 struct pgraph_arg *out)
+{
+    *out = (struct pgraph_arg){.index = PGRAPH_WHOLE, .at = p->json.start};
+    struct case_arg literal = {0};
+    struct case_fields fields;
+    enum plumb_code code = PLUMB_OK;
+    switch (event) {
+    case JSON_ERROR:
+        return case_damaged(p);
+    case JSON_ARRAY:
+        out->value.kind = PLUMB_ARG_LIST;
+        return parse_items(p, &out->items, &out->n_items);
+    case JSON_OBJECT:
+        switch (look_inside(p->json)) {
+        case OBJECT_REF:
+            return parse_ref(p, out);
+        case OBJECT_TYPED:
+            code = case_fields(p, &fields);
+            if (!code)
+                code = case_object(p, &fields, &literal);
+            break;
+        default:
+            return case_fail(p, "an object here is {\"ref\": NAME}, or {\"type\": ..., \"value\": "
+                                "...} as in a dump.json");
+        }
+        break;
+    default:
+        code = case_plain(p, event, &literal);
+        break;
+    }
+    return code ? code : take_literal(p, &literal, out);
+}
+
+enum plumb_code pgraph_parse_args(struct case_parser *p, const char *what, struct pgraph_arg **out,
+                                  size_t *count)
+{
+    const enum json_event event = json_next(&p->json);
+    if (event == JSON_ARRAY)
+        return parse_items(p, out, count);
+    return event == JSON_ERROR ? case_damaged(p) : case_fail(p, "\"%s\" must be a list", what);
+}

@@ -1,0 +1,77 @@
+/* The rows of a check as plumb's table. */
+#include "task/passcheck/rows.h"
+
+#include <string.h>
+
+enum { ITERATION, KIND, NAME, DTYPE, SHAPE, FIXED, MAX_COLUMNS = 128 };
+
+struct columns {
+    struct plumb_column column[MAX_COLUMNS];
+    size_t metric[MAX_COLUMNS]; /* place among plumb_metric_names */
+    size_t n;                   /* up to and without verdict and reason */
+};
+
+static bool is_brief(const char *name)
+{
+    return strcmp(name, "cosine") == 0 || strcmp(name, "max_abs") == 0 ||
+           strcmp(name, "max_rel") == 0 || strcmp(name, "not_close") == 0;
+}
+
+static void choose(struct columns *c, bool wide)
+{
+    static const struct plumb_column fixed[FIXED] = {
+        [ITERATION] = {.title = "Iteration"},
+        [KIND] = {.title = "Kind", .left = true},
+        [NAME] = {.title = "Name", .left = true, .elastic = true},
+        [DTYPE] = {.title = "DType", .left = true},
+        [SHAPE] = {.title = "Shape", .left = true, .elastic = true},
+    };
+    memcpy(c->column, fixed, sizeof fixed);
+    c->n = FIXED;
+    const struct plumb_metric_name *names = plumb_metric_names();
+    for (size_t k = 0; names[k].name && c->n < MAX_COLUMNS - 2; k++)
+        if (wide || is_brief(names[k].name)) {
+            c->metric[c->n] = k;
+            c->column[c->n++] = (struct plumb_column){
+                .title = names[k].title,
+                .style = names[k].integer ? PLUMB_STYLE_TEXT : PLUMB_STYLE_DIGITS};
+        }
+    c->column[c->n] = (struct plumb_column){.title = "Result", .left = true};
+    c->column[c->n + 1] = (struct plumb_column){.title = "Reason", .left = true, .elastic = true};
+}
+
+static bool add(struct plumb_table *table, const struct columns *c, const struct numeric_row *row)
+{
+    if (!plumb_table_add_row(table, row->severity))
+        return false;
+    plumb_table_int(table, ITERATION, (int64_t)row->iteration);
+    for (size_t k = FIXED; row->values && k < c->n; k++) {
+        const double value = row->values[c->metric[k]];
+        if (plumb_metric_names()[c->metric[k]].integer)
+            plumb_table_int(table, k, (int64_t)value);
+        else
+            plumb_table_real(table, k, value);
+    }
+    return plumb_table_text(table, KIND, numeric_kind_name(row->kind)) &&
+           plumb_table_text(table, NAME, row->name) && plumb_table_text(table, DTYPE, row->dtype) &&
+           plumb_table_text(table, SHAPE, row->shape) &&
+           plumb_table_text(table, c->n, row->severity == PLUMB_FAILED ? "FAIL" : "PASS") &&
+           plumb_table_text(table, c->n + 1, row->severity == PLUMB_NORMAL ? "" : row->reason);
+}
+
+struct plumb_table *plumb_numeric_table(const struct plumb_numeric_check *check, int64_t iteration,
+                                        bool wide)
+{
+    const struct plumb_numeric *numeric = check->at;
+    struct columns columns;
+    choose(&columns, wide);
+    struct plumb_table *table = plumb_table_new(columns.column, columns.n + 2);
+    bool fine = table != NULL;
+    for (size_t k = 0; fine && k < numeric->n; k++)
+        if (iteration < 0 || numeric->rows[k].iteration == iteration)
+            fine = add(table, &columns, &numeric->rows[k]);
+    if (fine)
+        return table;
+    plumb_table_free(table);
+    return NULL;
+}

@@ -1,0 +1,44 @@
+/* The status of an API from those of its outputs, and its row in the result file. */
+#ifndef PRECISION_API_H
+#define PRECISION_API_H
+
+#include "task/precision/name.h"
+#include "task/precision/write.h"
+
+struct api_entry {
+    struct csv_cell name, api;
+    enum verdict forward, backward;
+    bool unsupported;        /* msProbe: the type of its last output */
+    struct csv_cell message; /* of the worst output so far */
+    enum verdict told;       /* what that output was */
+};
+
+/* Documented: outputs of an API belong together wherever they stand, and rows are written at the
+ * end, in the order of the first output. msProbe: an API ends where another begins, and what it
+ * could not evaluate is written at once. */
+struct api_list {
+    enum check_rules rules;
+    struct precision_writer *writer; /* borrowed; need not be open before the first entry */
+    struct api_entry *entries;       /* msProbe: the one that is still open */
+    size_t count, capacity;
+    struct map places;
+    struct arena arena;
+    size_t written;
+    size_t counts[VERDICT_ERROR + 1]; /* of written rows, by the worse direction */
+};
+
+void api_list_init(struct api_list *list, enum check_rules rules, struct precision_writer *writer);
+void api_list_free(struct api_list *list);
+
+enum plumb_code api_list_add(struct api_list *list, const struct output_name *name,
+                             enum verdict verdict, bool unsupported, const struct buf *message,
+                             struct plumb_error *err);
+
+/* A row that belongs to no API, or could not be evaluated. */
+enum plumb_code api_list_skip(struct api_list *list, struct csv_cell name,
+                              const struct buf *message, struct plumb_error *err);
+
+/* Writes what is left. */
+void api_list_finish(struct api_list *list);
+
+#endif

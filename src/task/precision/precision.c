@@ -1,0 +1,276 @@
+#include "plumb/precision.h"
+
+#include "task/precision/api.h"
+#include "task/precision/name.h"
+#include "task/precision/write.h"
+#include "verdict/ladder_rules.h"
+#include "verdict/precision.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct comparison {
+    const struct standard_set *set;
+    enum check_rules rules; /* its base */
+    struct details_file npu, gpu;
+    struct plumb_guard npu_guard, gpu_guard;
+    struct precision_writer writer;
+    struct api_list apis;
+    struct route *routes;
+    size_t n_routes, routes_capacity;
+    struct map route_of; /* "api>dtype", "api<dtype" of a gradient */
+    struct arena arena;
+    struct buf key, message;
+    struct plumb_precision_result *result;
+};
+
+static enum plumb_code fail_memory(struct plumb_error *err)
+{
+    return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+}
+
+static void keep_name(char out[128], struct csv_cell name)
+{
+    size_t length = name.length < 127 ? name.length : 127;
+    memcpy(out, name.text, length);
+    out[length] = '\0';
+}
+
+/* The way an API of this type is judged, looked up once. */
+static enum plumb_code find_route(struct comparison *all, const struct output_name *name,
+                                  struct csv_cell dtype, const struct route **route,
+                                  struct plumb_error *err)
+{
+    const struct csv_cell api = name->api;
+    const bool gradient = name->direction == DIRECTION_BACKWARD;
+    all->key.size = 0;
+    buf_append(&all->key, api.text, api.length);
+    buf_append(&all->key, gradient ? "<" : ">", 1);
+    buf_append(&all->key, dtype.text, dtype.length);
+    if (all->key.failed)
+        return fail_memory(err);
+    uint64_t *place = map_get(&all->route_of, all->key.data, all->key.size);
+    if (place) {
+        *route = &all->routes[*place];
+        return PLUMB_OK;
+    }
+    if (all->n_routes == all->routes_capacity) {
+        size_t capacity = all->routes_capacity ? all->routes_capacity * 2 : 64;
+        struct route *routes = realloc(all->routes, capacity * sizeof *routes);
+        if (!routes)
+            return fail_memory(err);
+        all->routes = routes;
+        all->routes_capacity = capacity;
+    }
+    char *key = arena_copy(&all->arena, all->key.data, all->key.size);
+    if (!key || !(place = map_put(&all->route_of, key, all->key.size, NULL)))
+        return fail_memory(err);
+    *place = all->n_routes;
+    all->key.data[api.length] = '\0'; /* two texts now */
+    all->routes[all->n_routes] =
+        precision_route(all->set, all->key.data, all->key.data + api.length + 1, gradient);
+    *route = &all->routes[all->n_routes++];
+    return PLUMB_OK;
+}
+
+/* A row that is in no API: it gets a result row of its own. */
+static enum plumb_code skip_row(struct comparison *all, struct csv_cell name, struct judged *judged,
+                                struct plumb_error *err)
+{
+    judged->verdict = VERDICT_SKIP;
+    judged->standard = -1;
+    if (all->message.failed)
+        return fail_memory(err);
+    precision_write_details(&all->writer, name, judged);
+    return api_list_skip(&all->apis, name, &all->message, err);
+}
+
+/* A name that ends the comparison; line is of the NPU file. */
+static enum plumb_code stop(const struct details_file *file, struct csv_cell name, uint64_t line,
+                            const char *what, struct plumb_error *err)
+{
+    plumb_fail(err, PLUMB_E_FORMAT, "\"%.*s\" %s (line %llu of the NPU file)",
+               (int)(name.length < 120 ? name.length : 120), name.length ? name.text : "", what,
+               (unsigned long long)line);
+    plumb_error_in_file(err, file->path);
+    return PLUMB_E_FORMAT;
+}
+
+static enum plumb_code compare_row(struct comparison *all, const struct details_cells *a,
+                                   struct plumb_error *err)
+{
+    struct csv_cell text = a->cell[COLUMN_NAME];
+    struct judged judged = {.standard = -1, .message = &all->message};
+    struct output_name name;
+    all->message.size = 0;
+    if (details_is_missing(&all->npu, text) || details_is_formula(text))
+        return stop(&all->npu, text, a->line, "cannot be the name of an output", err);
+    struct details_cells b;
+    struct row_mark *mark;
+    enum plumb_code code = details_find(&all->gpu, text, &b, &mark, err);
+    if (code)
+        return code;
+    bool twice = mark && mark->found;
+    if (mark)
+        mark->found = true;
+    /* The origin lets another direction pass, and then shows an API without any status. */
+    if (!precision_name(text, &name) ||
+        (name.direction == DIRECTION_OTHER && all->rules == RULES_DOCUMENTED)) {
+        buf_text(&all->message, "not the name of an API's output (TYPE.API.N.DIRECTION.output.I)");
+        return skip_row(all, text, &judged, err);
+    }
+    if (!mark) {
+        if (!all->result->only_npu++)
+            keep_name(all->result->first_only_npu, text);
+        return PLUMB_OK;
+    }
+    if (mark->again)
+        return stop(&all->gpu, text, a->line, "is there more than once", err);
+    if (twice && all->rules == RULES_DOCUMENTED)
+        return stop(&all->npu, text, a->line, "is there twice", err);
+    const struct route *route = NULL;
+    code = find_route(all, &name, a->cell[COLUMN_DTYPE], &route, err);
+    if (!code)
+        code = precision_judge(&all->npu, a, &all->gpu, &b, route, &judged, err);
+    if (code)
+        return code;
+    all->result->outputs++;
+    if (judged.failed)
+        return skip_row(all, text, &judged, err);
+    if (all->message.failed)
+        return fail_memory(err);
+    precision_write_details(&all->writer, text, &judged);
+    return api_list_add(&all->apis, &name, judged.verdict,
+                        all->rules == RULES_MSPROBE &&
+                            precision_is_unsupported(a->cell[COLUMN_DTYPE]),
+                        &all->message, err);
+}
+
+static enum plumb_code compare_rows(struct comparison *all, struct plumb_error *err)
+{
+    for (;;) {
+        bool more;
+        struct details_cells row;
+        enum plumb_code code = details_next(&all->npu, &row, &more, err);
+        if (!code && more)
+            code = compare_row(all, &row, err);
+        if (code || !more)
+            return code;
+    }
+}
+
+/* What the GPU file has and the NPU file has not. */
+static enum plumb_code count_only_gpu(struct comparison *all, struct plumb_error *err)
+{
+    struct details_file *gpu = &all->gpu;
+    for (size_t i = 0; i < gpu->rows; i++) {
+        if (gpu->marks[i].found)
+            continue;
+        if (all->result->only_gpu++)
+            continue;
+        bool more;
+        struct details_cells row;
+        gpu->csv.at = gpu->csv.start + gpu->marks[i].start;
+        enum plumb_code code = details_next(gpu, &row, &more, err);
+        if (code)
+            return code;
+        keep_name(all->result->first_only_gpu, row.cell[COLUMN_NAME]);
+    }
+    return PLUMB_OK;
+}
+
+static enum plumb_code left_guards(struct comparison *all, enum plumb_code code,
+                                   struct plumb_error *err)
+{
+    const struct details_file *cut = NULL;
+    if (plumb_guard_leave(&all->gpu_guard))
+        cut = &all->gpu;
+    if (plumb_guard_leave(&all->npu_guard))
+        cut = &all->npu;
+    if (!cut)
+        return code;
+    plumb_fail(err, PLUMB_E_IO, "the file was cut short while it was read");
+    plumb_error_in_file(err, cut->path);
+    return PLUMB_E_IO;
+}
+
+/* Everything but opening the two files, which are open and guarded. A stop of msProbe leaves its
+ * error in *stopped and is no failure here. */
+static enum plumb_code compare_files(struct comparison *all, const char *folder,
+                                     enum plumb_code *stopped, struct plumb_error *err)
+{
+    enum plumb_code code = precision_writer_open(&all->writer, folder, all->rules, err);
+    if (code)
+        return code;
+    code = compare_rows(all, err);
+    if (code == PLUMB_E_FORMAT && all->rules == RULES_MSPROBE) {
+        *stopped = code;
+        code = PLUMB_OK;
+    }
+    if (!code && !*stopped)
+        api_list_finish(&all->apis);
+    return code;
+}
+
+static void count_apis(const struct api_list *apis, struct plumb_precision_result *result)
+{
+    result->apis = apis->written;
+    result->pass = apis->counts[VERDICT_PASS];
+    result->warning = apis->counts[VERDICT_WARNING];
+    result->error = apis->counts[VERDICT_ERROR];
+    result->skip = apis->counts[VERDICT_SKIP] + apis->counts[VERDICT_NONE];
+}
+
+enum plumb_code plumb_precision_compare(struct plumb_precision_result *result,
+                                        const struct plumb_precision_options *options,
+                                        struct plumb_error *err)
+{
+    *result = (struct plumb_precision_result){0};
+    if (!options->npu || !options->gpu || !options->folder)
+        return plumb_fail(err, PLUMB_E_ARG, "two files and a folder are needed");
+    struct comparison all = {.result = result};
+    enum plumb_code code = rules_load(options->rules, &all.arena, &all.set, err);
+    if (code) {
+        arena_free(&all.arena);
+        return code;
+    }
+    all.rules = all.set->base;
+    api_list_init(&all.apis, all.rules, &all.writer);
+    enum plumb_code stopped = PLUMB_OK;
+    code = details_open(&all.npu, options->npu, all.rules, false, err);
+    if (!code)
+        code = details_open(&all.gpu, options->gpu, all.rules, true, err);
+    if (!code) {
+        plumb_guard_enter(&all.npu_guard, &all.npu.file);
+        plumb_guard_enter(&all.gpu_guard, &all.gpu.file);
+        code = compare_files(&all, options->folder, &stopped, err);
+        if (!code && !stopped)
+            code = count_only_gpu(&all, err);
+        code = left_guards(&all, code, err);
+    }
+    if (!code)
+        code = precision_writer_commit(&all.writer, stopped ? NULL : err);
+    if (!code) {
+        count_apis(&all.apis, result);
+        result->details_path = all.writer.files[FILE_DETAILS].path;
+        result->result_path = all.writer.files[FILE_RESULT].path;
+        all.writer.files[FILE_DETAILS].path = all.writer.files[FILE_RESULT].path = NULL;
+    }
+    precision_writer_close(&all.writer);
+    api_list_free(&all.apis);
+    details_close(&all.npu);
+    details_close(&all.gpu);
+    map_free(&all.route_of);
+    free(all.routes);
+    arena_free(&all.arena);
+    buf_free(&all.key);
+    buf_free(&all.message);
+    return code ? code : stopped;
+}
+
+void plumb_precision_free(struct plumb_precision_result *result)
+{
+    free(result->details_path);
+    free(result->result_path);
+    *result = (struct plumb_precision_result){0};
+}

@@ -1,0 +1,85 @@
+/* An accuracy_checking_details file: mapped, indexed by name, its rows read when they are needed,
+ * so memory follows the number of rows and not their text. */
+#ifndef PRECISION_READ_H
+#define PRECISION_READ_H
+
+#include "base/arena.h"
+#include "base/map.h"
+#include "plumb/file.h"
+#include "task/precision/columns.h"
+
+struct details_cells {
+    struct csv_cell cell[COLUMN_COUNT]; /* text is NULL for a cell that the row does not have */
+    uint64_t line;                      /* where the row begins; 0 when found by name */
+    size_t number;                      /* of the row, from 0 */
+};
+
+struct row_mark {
+    uint64_t start; /* where the row begins */
+    bool again;     /* its name is there more than once */
+    bool found;     /* for the caller */
+};
+
+struct details_file {
+    const char *path; /* borrowed */
+    enum check_rules rules;
+    bool origin; /* the metrics have the titles of the origin */
+
+    struct plumb_file file;
+    struct csv csv; /* stands before the next row of details_next */
+    size_t next;    /* the number of that row */
+    int place[COLUMN_COUNT];
+    size_t width;           /* columns of the header */
+    struct map names;       /* of a file whose rows are found by name */
+    struct row_mark *marks; /* of these rows */
+    size_t rows, marks_capacity;
+    uint8_t *types; /* of each metric in each stretch of rows: what pandas would make of them */
+    size_t stretch, stretches, types_capacity;
+    struct arena arena; /* names that are not in the file as they are meant */
+};
+
+/* Maps a file and reads its header; with by_name also all of its names. Errors name the file and
+ * the line, here or when the row is read: no CSV text, a column that the rules need is missing
+ * (which), a row has another number of cells than the header, a cell is absurdly long; under the
+ * documented rules also a name that is there twice, is empty, or would be run as a formula by a
+ * spreadsheet. */
+enum plumb_code details_open(struct details_file *file, const char *path, enum check_rules rules,
+                             bool by_name, struct plumb_error *err);
+void details_close(struct details_file *file); /* all zero is fine */
+
+/* The next row in file order. The cells are valid until the next call. */
+enum plumb_code details_next(struct details_file *file, struct details_cells *row, bool *more,
+                             struct plumb_error *err);
+
+/* The row of a name in a file that was opened by_name, and the mark of this row, which is the
+ * caller's to set; *mark is NULL when there is no such row. */
+enum plumb_code details_find(struct details_file *file, struct csv_cell name,
+                             struct details_cells *row, struct row_mark **mark,
+                             struct plumb_error *err);
+
+enum value_kind {
+    VALUE_BLANK,   /* nothing there */
+    VALUE_MISSING, /* what pandas takes for "not available"; counts as NaN */
+    VALUE_NUMBER,
+    VALUE_TEXT /* something else */
+};
+
+struct value {
+    enum value_kind kind;
+    double number; /* NaN unless VALUE_NUMBER */
+    bool typed;    /* its column was read as one of numbers, so that it has no text any more */
+    bool whole;    /* and as one of integers */
+};
+
+/* A metric of a row. Under the rules of msProbe with the eyes of pandas. */
+struct value details_value(const struct details_file *file, const struct details_cells *row,
+                           enum precision_column column);
+
+bool details_is_blank(struct csv_cell cell); /* absent, empty or white space */
+bool details_is_missing(const struct details_file *file, struct csv_cell cell);
+
+/* A name that a spreadsheet would run: it begins with + - = % @ (or their wide forms), or has one
+ * of them behind a semicolon. */
+bool details_is_formula(struct csv_cell name);
+
+#endif

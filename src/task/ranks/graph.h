@@ -1,0 +1,74 @@
+/* Who was first: operators of several ranks in the order in which they ran, tied together by
+ * communication. Both analyses (the first NaN or infinity, the first difference) are this search
+ * with their own idea of what makes a node bad.
+ *
+ * 1. Before any rank communicates: the first bad node of each rank.
+ * 2. Communication: nodes that took part in the same exchange form a group; groups lie in layers,
+ *    and a communication node holds the bad compute nodes since the one before it. The bad node of
+ *    the lowest layer, and inside it the first in its chain, is the one.
+ * 3. After the last communication: the first bad node of each rank.
+ *
+ * A phase counts only when those before it found nothing. */
+#ifndef RANKS_GRAPH_H
+#define RANKS_GRAPH_H
+
+#include "base/arena.h"
+#include "plumb/error.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum graph_role { GRAPH_LINK, GRAPH_SOURCE, GRAPH_TARGET };
+
+/* The caller fills the first part, the search the second. */
+struct graph_node {
+    const char *name;   /* "Distributed.send.0.forward" */
+    bool communication; /* else a compute node */
+    bool ignored;       /* never bad, and not counted */
+    bool bad;           /* something is wrong with what it made, and not with what it got */
+    bool tainted;       /* communication: something is wrong with what it made or got */
+    bool bad_input;     /* communication: something is wrong with what it got */
+    enum graph_role role;
+    const int64_t *peers; /* ranks it exchanges with; none means all */
+    size_t peer_count;
+
+    size_t rank;     /* index among the ranks */
+    size_t layer;    /* of communication nodes */
+    size_t position; /* compute nodes since the communication node before it */
+};
+
+struct graph_rank {
+    int64_t number;
+    struct graph_node *nodes;
+    size_t count;
+};
+
+/* Where the origin's searches go their own ways. */
+struct graph_rules {
+    bool origin;      /* reproduce the origin's layers and order of search */
+    bool differences; /* the search for differences: all held nodes count, all ties are reported */
+};
+
+enum graph_phase { GRAPH_CLEAN, GRAPH_BEFORE, GRAPH_DURING, GRAPH_AFTER };
+
+struct graph_result {
+    enum graph_phase phase;
+    struct graph_node **found; /* by rank, in the arena */
+    size_t count;
+};
+
+/* Results and work space come from the arena. PLUMB_E_NOMEM is the only failure. */
+enum plumb_code graph_search(struct graph_result *result, struct graph_rank *ranks, size_t count,
+                             const struct graph_rules *rules, struct arena *arena);
+
+/* True for the names of operators that exchange tensors between ranks. */
+bool graph_is_communication(const char *name);
+
+/* The role that the first number among the arguments decides, by API name ("send"): a target for
+ * send and gather, a source for recv, broadcast and scatter, else GRAPH_LINK. */
+enum graph_role graph_direction(const char *op, size_t length);
+
+/* The part of the name between its first two dots. */
+const char *graph_op(const char *name, size_t *length);
+
+#endif

@@ -1,0 +1,220 @@
+#include "task/unittest/calls.h"
+
+#include "base/json.h"
+#include "base/map.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_NAME = 4096 };
+
+struct indexer {
+    struct calls *calls;
+    struct json json;
+    struct map names, ops;
+    size_t capacity, entries;
+    bool has_data;
+    struct plumb_error *err;
+};
+
+static enum plumb_code out_of_memory(struct plumb_error *err)
+{
+    return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+}
+
+static enum plumb_code damaged(const struct indexer *x)
+{
+    return json_fail(&x->json, 0, x->err);
+}
+
+/* The last key or string, decoded, or as it is written when it means half of a character. */
+static const char *take_text(struct indexer *x, size_t *length)
+{
+    struct json decoding = x->json;
+    const char *text = json_copy(&decoding, &x->calls->arena, length);
+    if (decoding.error) {
+        *length = x->json.length;
+        text = arena_copy(&x->calls->arena, x->json.text, x->json.length);
+    }
+    return text;
+}
+
+/* Fills what an entry, whose first brace was just read, says about itself. */
+static enum plumb_code read_entry(struct indexer *x, struct call *call, bool *usable)
+{
+    bool arguments = false;
+    enum json_event event;
+    call->op = NULL;
+    while ((event = json_next(&x->json)) == JSON_KEY) {
+        bool op = json_is(&x->json, "op");
+        arguments |= json_is(&x->json, "input_args");
+        event = json_next(&x->json);
+        if (op && event == JSON_STRING && !(call->op = take_text(x, &call->op_length)))
+            return out_of_memory(x->err);
+        if (!json_skip(&x->json, event))
+            return damaged(x);
+    }
+    *usable = call->op && call->op_length && call->op_length <= MAX_NAME && arguments;
+    return event == JSON_OBJECT_END ? PLUMB_OK : damaged(x);
+}
+
+static enum plumb_code add_call(struct indexer *x, const struct call *call)
+{
+    struct calls *calls = x->calls;
+    bool added;
+    uint64_t *place = map_put(&x->names, call->name, call->name_length, &added);
+    if (!place)
+        return out_of_memory(x->err);
+    if (!added) {
+        calls->items[*place] = *call;
+        return PLUMB_OK;
+    }
+    *place = calls->count;
+    if (calls->count == x->capacity) {
+        size_t capacity = x->capacity ? 2 * x->capacity : 256;
+        struct call *items = realloc(calls->items, capacity * sizeof *items);
+        if (!items)
+            return out_of_memory(x->err);
+        calls->items = items;
+        x->capacity = capacity;
+    }
+    calls->items[calls->count++] = *call;
+    return PLUMB_OK;
+}
+
+static enum plumb_code read_data(struct indexer *x)
+{
+    enum json_event event = json_next(&x->json);
+    if (event != JSON_OBJECT)
+        return json_skip(&x->json, event) ? PLUMB_OK : damaged(x);
+    x->has_data = true;
+    while ((event = json_next(&x->json)) == JSON_KEY) {
+        struct call call = {0};
+        call.name = take_text(x, &call.name_length);
+        if (!call.name)
+            return out_of_memory(x->err);
+        event = json_next(&x->json);
+        call.start = x->json.start;
+        bool usable = false;
+        enum plumb_code code = PLUMB_OK;
+        if (event == JSON_OBJECT)
+            code = read_entry(x, &call, &usable);
+        else if (!json_skip(&x->json, event))
+            code = damaged(x);
+        call.size = (size_t)((uint64_t)(x->json.next - x->json.begin) - call.start);
+        x->entries++;
+        if (code)
+            return code;
+        if (!usable || call.name_length > MAX_NAME)
+            x->calls->unusable++;
+        else if ((code = add_call(x, &call)))
+            return code;
+    }
+    return event == JSON_OBJECT_END ? PLUMB_OK : damaged(x);
+}
+
+static enum plumb_code read_top(struct indexer *x)
+{
+    enum json_event event = json_next(&x->json);
+    if (event != JSON_OBJECT)
+        return x->json.error ? damaged(x)
+                             : plumb_fail_at(x->err, PLUMB_E_FORMAT, x->json.start,
+                                             "not a dump.json: it holds no JSON object");
+    while ((event = json_next(&x->json)) == JSON_KEY) {
+        enum plumb_code code = PLUMB_OK;
+        if (json_is(&x->json, "data"))
+            code = read_data(x);
+        else if (!json_skip(&x->json, JSON_KEY))
+            code = damaged(x);
+        if (code)
+            return code;
+    }
+    if (event != JSON_OBJECT_END || json_next(&x->json) != JSON_END)
+        return damaged(x);
+    if (!x->has_data)
+        return plumb_fail(x->err, PLUMB_E_FORMAT, "not a dump.json: there is no object \"data\"");
+    if (!x->calls->count && x->entries)
+        return plumb_fail(x->err, PLUMB_E_FORMAT,
+                          "none of its %zu entries is an operator with its arguments; record with "
+                          "plumb.begin_dump(X_DEBUG=0x102)",
+                          x->entries);
+    if (!x->calls->count)
+        return plumb_fail(x->err, PLUMB_E_FORMAT, "nothing was recorded: \"data\" is empty");
+    return PLUMB_OK;
+}
+
+/* Numbers the operators and puts the calls of each side by side. */
+static enum plumb_code group_calls(struct indexer *x)
+{
+    struct calls *calls = x->calls;
+    calls->groups = calloc(calls->count, sizeof *calls->groups);
+    calls->order = calloc(calls->count, sizeof *calls->order);
+    if (!calls->groups || !calls->order)
+        return out_of_memory(x->err);
+    for (size_t i = 0; i < calls->count; i++) {
+        struct call *call = &calls->items[i];
+        bool added;
+        uint64_t *place = map_put(&x->ops, call->op, call->op_length, &added);
+        if (!place)
+            return out_of_memory(x->err);
+        if (added) {
+            *place = calls->group_count;
+            calls->groups[calls->group_count++] =
+                (struct call_group){.op = call->op, .op_length = call->op_length};
+        }
+        call->group = *place;
+        calls->groups[call->group].count++;
+    }
+    size_t first = 0;
+    for (size_t g = 0; g < calls->group_count; g++) {
+        calls->groups[g].first = first;
+        first += calls->groups[g].count;
+        calls->groups[g].count = 0; /* counted again as they are put in order */
+    }
+    for (size_t i = 0; i < calls->count; i++) {
+        struct call_group *group = &calls->groups[calls->items[i].group];
+        calls->order[group->first + group->count++] = i;
+    }
+    return PLUMB_OK;
+}
+
+enum plumb_code calls_parse(struct calls *calls, const void *bytes, size_t size,
+                            struct plumb_error *err)
+{
+    struct plumb_file map = calls->map;
+    *calls = (struct calls){.map = map, .bytes = bytes};
+    struct indexer x = {.calls = calls, .err = err};
+    json_init(&x.json, bytes, size);
+    enum plumb_code code = read_top(&x);
+    if (!code)
+        code = group_calls(&x);
+    map_free(&x.names);
+    map_free(&x.ops);
+    return code;
+}
+
+enum plumb_code calls_open(struct calls *calls, const char *path, struct plumb_error *err)
+{
+    *calls = (struct calls){0};
+    enum plumb_code code = plumb_file_map(&calls->map, path, 0, UINT64_MAX, err);
+    if (code)
+        return code;
+    struct plumb_guard guard;
+    plumb_guard_enter(&guard, &calls->map);
+    code = calls_parse(calls, calls->map.data, (size_t)calls->map.size, err);
+    if (plumb_guard_leave(&guard))
+        code = plumb_fail(err, PLUMB_E_IO, "the file became shorter while it was read");
+    if (code)
+        plumb_error_in_file(err, path);
+    return code;
+}
+
+void calls_close(struct calls *calls)
+{
+    free(calls->items);
+    free(calls->groups);
+    free(calls->order);
+    arena_free(&calls->arena);
+    plumb_file_unmap(&calls->map);
+    *calls = (struct calls){0};
+}

@@ -1,0 +1,165 @@
+/* One call: its tolerances, its reference, its verdict, and what follows from that. */
+#include "task/guard/guard.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- Tolerances ------------------------------------------------------------------------------ */
+
+static void take_first_float(void *context, const struct plumb_tensor *tensor)
+{
+    const struct plumb_tensor **first = context;
+    if (!*first && plumb_dtype_info(tensor->dtype)->kind == PLUMB_KIND_FLOAT)
+        *first = tensor;
+}
+
+/* Operators that make tensors from numbers have none among their inputs. */
+static const struct plumb_tensor *first_float(const struct plumb_watch_case *about)
+{
+    const struct plumb_call outputs = {.args = about->outputs, .n_args = about->n_outputs};
+    const struct plumb_tensor *first = NULL;
+    call_tensors(&about->call, take_first_float, &first);
+    if (!first)
+        call_tensors(&outputs, take_first_float, &first);
+    return first;
+}
+
+/* Half types carry three digits at most. */
+static double tolerance_of(const struct plumb_tensor *first_float, double asked)
+{
+    const bool half =
+        first_float && (first_float->dtype == PLUMB_F16 || first_float->dtype == PLUMB_BF16);
+    return half && asked < 1e-2 ? 1e-2 : asked;
+}
+
+/* ---- What follows ---------------------------------------------------------------------------- */
+
+static const char *keep(struct plumb_watch *watch, const char *text)
+{
+    return text && *text ? arena_copy(&watch->arena, text, strlen(text)) : NULL;
+}
+
+static void count(struct plumb_watch_op *op, const struct plumb_watch_case *about,
+                  const struct plumb_watch_verdict *verdict)
+{
+    struct plumb_watch *watch = op->watch;
+    pthread_mutex_lock(&watch->lock);
+    op->checked++;
+    op->max_abs = fmax(op->max_abs, verdict->max_abs);
+    op->max_rel = fmax(op->max_rel, verdict->max_rel);
+    op->max_ulp = fmax(op->max_ulp, verdict->max_ulp);
+    const bool failed = verdict->fault != PLUMB_FAULT_NONE;
+    const char *failure = failed ? arena_printf(&watch->arena, "%s%s%s: %s", verdict->label,
+                                                *verdict->label ? ", " : "",
+                                                plumb_fault_name(verdict->fault), verdict->message)
+                                 : NULL;
+    if (failed && !op->failed++) {
+        op->first_failure = failure;
+        op->where = keep(watch, about->where);
+        op->saved = keep(watch, verdict->saved);
+    }
+    family_tell(op, &(struct family_news){.checked = 1,
+                                          .failed = failed,
+                                          .max_abs = verdict->max_abs,
+                                          .max_rel = verdict->max_rel,
+                                          .max_ulp = verdict->max_ulp,
+                                          .failure = failure,
+                                          .where = failed ? about->where : NULL,
+                                          .saved = failed ? verdict->saved : NULL});
+    pthread_mutex_unlock(&watch->lock);
+}
+
+/* Errors here are the check's own affair: counted, and told at the end. */
+static void own_error(struct plumb_watch_op *op, const struct plumb_error *err)
+{
+    char text[1024];
+    plumb_watch_trouble(op, plumb_error_text(err, text, sizeof text));
+}
+
+static void report(struct plumb_watch_op *op, const struct plumb_watch_case *about,
+                   const struct plumb_arg *reference, size_t n_reference, bool raised,
+                   struct plumb_watch_verdict *verdict)
+{
+    struct plumb_watch *watch = op->watch;
+    struct plumb_error err = {0};
+    if (watch->log_once)
+        atomic_store(&op->open, false);
+    if (watch->save &&
+        save_failure(watch, op, about, reference, n_reference, raised, verdict, &err))
+        own_error(op, &err);
+    if (log_failure(op, about, verdict, &err))
+        own_error(op, &err);
+}
+
+enum plumb_code call_compare(const struct plumb_call *call, const struct plumb_arg *outputs,
+                             size_t n_outputs, const char *const *labels,
+                             const struct plumb_arg *reference, size_t n_reference, bool raised,
+                             double rtol, double atol, struct plumb_watch_verdict *out,
+                             struct plumb_error *err)
+{
+    enum plumb_code code = outputs_compare(outputs, n_outputs, reference, n_reference, raised, rtol,
+                                           atol, NULL, out, err);
+    if (code || out->fault != PLUMB_FAULT_NOT_CLOSE)
+        return code;
+    struct arena arena = {0};
+    struct noise noise;
+    const struct plumb_watch_verdict before = *out;
+    /* What has a label is no output of the operator. */
+    size_t n = 0;
+    while (n < n_outputs && (!labels || !*labels[n]))
+        n++;
+    if (noise_run(call, outputs, n, &arena, &noise))
+        code = outputs_compare(outputs, n_outputs, reference, n_reference, raised, rtol, atol,
+                               &noise, out, err);
+    if (!code && out->fault == PLUMB_FAULT_NOT_CLOSE && out->output == before.output)
+        *out = before;
+    arena_free(&arena);
+    return code;
+}
+
+/* Compares what is judged of the call. */
+static enum plumb_code compare(const struct plumb_watch_op *op,
+                               const struct plumb_watch_case *about,
+                               const struct plumb_arg *reference, size_t n_reference, bool raised,
+                               struct plumb_watch_verdict *out, struct plumb_error *err)
+{
+    const struct plumb_arg *judged = about->judged ? about->judged : about->outputs;
+    const size_t n = about->judged ? about->n_judged : about->n_outputs;
+    const struct plumb_tensor *first = first_float(about);
+    enum plumb_code code = call_compare(&about->call, judged, n, about->labels, reference,
+                                        n_reference, raised, tolerance_of(first, op->watch->rtol),
+                                        tolerance_of(first, op->watch->atol), out, err);
+    if (!code && out->fault != PLUMB_FAULT_NONE && about->labels && out->output < n)
+        snprintf(out->label, sizeof out->label, "%s", about->labels[out->output]);
+    return code;
+}
+
+enum plumb_code plumb_watch_judge(struct plumb_watch_op *op, const struct plumb_watch_case *about,
+                                  struct plumb_watch_verdict *out, struct plumb_error *err)
+{
+    struct plumb_result own = {0};
+    const bool own_reference = about->reference == NULL;
+    const bool raised = own_reference || about->raised;
+    enum plumb_code code = PLUMB_OK;
+    *out = (struct plumb_watch_verdict){0};
+    if (own_reference)
+        code = plumb_op_run(&about->call, PLUMB_RAISED, &own, err);
+    if (code)
+        goto out;
+    const struct plumb_arg *reference = own_reference ? own.outputs : about->reference;
+    const size_t n = own_reference ? own.n_outputs : about->n_reference;
+    code = compare(op, about, reference, n, raised, out, err);
+    if (code)
+        goto out;
+    if (out->fault == PLUMB_FAULT_NONE && about->changed) {
+        out->fault = PLUMB_FAULT_INPUT;
+        snprintf(out->message, sizeof out->message, "%s", about->changed);
+    }
+    if (out->fault != PLUMB_FAULT_NONE)
+        report(op, about, reference, n, raised, out);
+    count(op, about, out);
+out:
+    plumb_result_destroy(&own);
+    return code;
+}
