@@ -3,10 +3,11 @@
 #include <stdlib.h>
 
 /* Whatever was parsed refers to what is there. */
-static void walk(const struct plumb_graph *graph, const struct pgraph_arg *args, size_t count)
+static void walk(const struct plumb_passcheck_graph *graph, const struct passcheck_arg *args,
+                 size_t count)
 {
     for (size_t k = 0; k < count; k++) {
-        const struct pgraph_arg *arg = &args[k];
+        const struct passcheck_arg *arg = &args[k];
         if (arg->ref && arg->target >= (arg->is_node ? graph->n_nodes : graph->n_leaves))
             abort();
         walk(graph, arg->items, arg->n_items);
@@ -14,11 +15,11 @@ static void walk(const struct plumb_graph *graph, const struct pgraph_arg *args,
 }
 
 /* Nodes come after what they refer to. */
-static void check_order(const struct plumb_graph *graph)
+static void check_order(const struct plumb_passcheck_graph *graph)
 {
     unsigned char *seen = calloc(graph->n_nodes + 1, 1);
     for (size_t k = 0; seen && k < graph->n_nodes; k++) {
-        const struct pgraph_node *node = &graph->nodes[graph->order[k]];
+        const struct passcheck_node *node = &graph->nodes[graph->order[k]];
         if (seen[graph->order[k]]++ || !node->def || !node->name)
             abort();
         for (size_t a = 0; a < node->n_args; a++)
@@ -30,21 +31,21 @@ static void check_order(const struct plumb_graph *graph)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct plumb_graph *graph;
+    struct plumb_passcheck_graph *graph;
     struct plumb_error err = {0};
-    if (plumb_graph_parse(&graph, data, size, "fuzz/graph.json", &err)) {
+    if (plumb_passcheck_graph_parse(&graph, data, size, "fuzz/graph.json", &err)) {
         if (graph || !err.message[0])
             abort();
         return 0;
     }
     for (size_t k = 0; k < graph->n_nodes; k++) {
-        const struct pgraph_node *node = &graph->nodes[k];
+        const struct passcheck_node *node = &graph->nodes[k];
         walk(graph, node->args, node->n_args);
         for (size_t a = 0; a < node->n_kwargs; a++)
             walk(graph, &node->kwargs[a].value, 1);
     }
     walk(graph, graph->outputs, graph->n_outputs);
     check_order(graph);
-    plumb_graph_free(graph);
+    plumb_passcheck_graph_free(graph);
     return 0;
 }

@@ -15,7 +15,7 @@
 extern "C" {
 #endif
 
-struct plumb_ckpt_options {
+struct plumb_checkpoint_options {
     double min_cosine;   /* a weight passes when its cosine is not below this ... */
     double max_distance; /* ... and |a-b| is not above this share of |b| */
     bool origin_rules; /* parts are joined, numbered and chosen as msProbe does, faults included */
@@ -25,9 +25,9 @@ struct plumb_ckpt_options {
 };
 
 /* cosine 0.99, distance 0.01, no origin rules. */
-void plumb_ckpt_options_init(struct plumb_ckpt_options *options);
+void plumb_checkpoint_options_init(struct plumb_checkpoint_options *options);
 
-struct plumb_ckpt_comparison {
+struct plumb_checkpoint_comparison {
     struct plumb_table *table; /* Name, Shape, Numel, l2, cos, Result, Err_message */
     size_t compared;           /* weights whose values were compared */
     size_t passed, failed;     /* of the compared */
@@ -39,15 +39,16 @@ struct plumb_ckpt_comparison {
 };
 
 /* Compares two checkpoints. Values are compared as float32. A part or tensor that cannot be read is
- * a row; only a side with nothing to read fails the call. Free the result with plumb_ckpt_free. */
-enum plumb_code plumb_ckpt_compare(struct plumb_ckpt_comparison *out, const char *first,
-                                   const char *second, const struct plumb_ckpt_options *options,
-                                   struct plumb_error *err);
-void plumb_ckpt_free(struct plumb_ckpt_comparison *comparison);
+ * a row; only a side with nothing to read fails the call. Free the result with plumb_checkpoint_free. */
+enum plumb_code plumb_checkpoint_compare(struct plumb_checkpoint_comparison *out, const char *first,
+                                         const char *second,
+                                         const struct plumb_checkpoint_options *options,
+                                         struct plumb_error *err);
+void plumb_checkpoint_free(struct plumb_checkpoint_comparison *comparison);
 
 /* Writes the JSON: complete under a temporary name, then renamed over path. */
-enum plumb_code plumb_ckpt_save(const struct plumb_ckpt_comparison *comparison, const char *path,
-                                struct plumb_error *err);
+enum plumb_code plumb_checkpoint_save(const struct plumb_checkpoint_comparison *comparison,
+                                      const char *path, struct plumb_error *err);
 
 #ifdef __cplusplus
 }

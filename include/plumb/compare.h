@@ -20,7 +20,7 @@ enum plumb_columns {
 };
 
 struct plumb_compare_options {
-    struct plumb_match_options match;
+    struct plumb_pair_options match;
     enum plumb_columns columns;
     const char *standard;        /* name or file; NULL: the one that fits the columns */
     const char *const *settings; /* assignments for plumb_standard_override, in order */

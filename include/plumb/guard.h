@@ -1,8 +1,8 @@
 /* The online precision check: operators of a running program against a reference, call by call.
  *
  * Somebody who sees the calls of a program opens a watch, asks it of each call whether it is to be
- * checked (plumb_watch_call, plumb_watch_claim), and hands over what the kernel was given and what
- * it produced (plumb_watch_judge). Failures are logged at once, one line each; plumb_watch_table
+ * checked (plumb_guard_call, plumb_guard_claim), and hands over what the kernel was given and what
+ * it produced (plumb_guard_judge). Failures are logged at once, one line each; plumb_guard_table
  * closes the account. The program's results are never touched.
  *
  * All functions are thread-safe, but for opening and closing. Operators belong to their watch. */
@@ -16,16 +16,16 @@
 extern "C" {
 #endif
 
-enum plumb_watch_format { PLUMB_WATCH_TEXT, PLUMB_WATCH_JSONL };
+enum plumb_guard_format { PLUMB_GUARD_TEXT, PLUMB_GUARD_JSONL };
 
-struct plumb_watch_config {
+struct plumb_guard_config {
     double rtol, atol;     /* |a-b| <= atol + rtol*|b|, b the reference */
     uint64_t max_checks;   /* calls of an operator that are checked */
     bool log_once;         /* an operator that failed is not checked again */
     uint64_t max_elements; /* calls with a larger input tensor are not checked */
     const char *path;      /* the log, appended to, its folder made when missing; NULL:
                               ~/.plumb/precision.log; "-": stderr */
-    enum plumb_watch_format format;
+    enum plumb_guard_format format;
     const char *save; /* folder for the inputs and outputs of failures, or NULL */
     const char *const *include, *const *exclude; /* operators, by base name ("mm"), overload
                                                     ("add.Tensor") or full name
@@ -35,59 +35,59 @@ struct plumb_watch_config {
 };
 
 /* The defaults: 1e-4, 1e-5, 10 checks, log_once, 1,048,576 elements, text. */
-void plumb_watch_config_init(struct plumb_watch_config *config);
+void plumb_guard_config_init(struct plumb_guard_config *config);
 
-struct plumb_watch;
-struct plumb_watch_op;
+struct plumb_guard_watch;
+struct plumb_guard_op;
 
 /* Opens a watch; nothing of config is kept. PLUMB_E_IO when the log cannot be written. */
-enum plumb_code plumb_watch_open(struct plumb_watch **watch,
-                                 const struct plumb_watch_config *config, struct plumb_error *err);
-void plumb_watch_close(struct plumb_watch *watch); /* NULL is fine */
+enum plumb_code plumb_guard_open(struct plumb_guard_watch **watch,
+                                 const struct plumb_guard_config *config, struct plumb_error *err);
+void plumb_guard_close(struct plumb_guard_watch *watch); /* NULL is fine */
 
 /* To be called in a process that was forked while the watch was open: from then on what is counted
- * there is in the account of the process that opened it, in plumb_watch_table and _closing of which
+ * there is in the account of the process that opened it, in plumb_guard_table and _closing of which
  * it is seen at once. Calls that are not checked are in it up to the last one that was. */
-void plumb_watch_forked(struct plumb_watch *watch);
+void plumb_guard_forked(struct plumb_guard_watch *watch);
 
 /* ---- Which calls ----------------------------------------------------------------------------- */
 
 /* Why operators of that name are never checked, whatever the config says: layout and memory
  * operators, views, random sampling, ".out" overloads and names ending in "_out". NULL when they
  * may be. The name is written in any of the three ways. */
-const char *plumb_watch_skips(const char *name);
+const char *plumb_guard_skips(const char *name);
 
 /* True when a name as a user writes it, in one of the three ways, means the operator. */
-bool plumb_watch_named(const char *full, const char *written);
+bool plumb_guard_named(const char *full, const char *written);
 
 /* The operator of a full name, the same one every time; NULL when out of memory. unfit: why the
  * caller cannot have it checked, or NULL; counts when the operator is new. */
-struct plumb_watch_op *plumb_watch_operator(struct plumb_watch *watch, const char *name,
+struct plumb_guard_op *plumb_guard_operator(struct plumb_guard_watch *watch, const char *name,
                                             const char *unfit);
 
-enum plumb_watch_step {
-    PLUMB_WATCH_PASS,  /* let the call go */
-    PLUMB_WATCH_CHECK, /* it may be checked, if plumb_watch_claim agrees */
-    PLUMB_WATCH_QUIET, /* let it go; and since the last operator that could still be checked, more
+enum plumb_guard_step {
+    PLUMB_GUARD_PASS,  /* let the call go */
+    PLUMB_GUARD_CHECK, /* it may be checked, if plumb_guard_claim agrees */
+    PLUMB_GUARD_QUIET, /* let it go; and since the last operator that could still be checked, more
                           calls went by than before it: whoever watches may go home. Operators whose
                           calls were too large max_checks times in a row do not count */
 };
 
 /* Counts a call. */
-enum plumb_watch_step plumb_watch_call(struct plumb_watch_op *op);
+enum plumb_guard_step plumb_guard_call(struct plumb_guard_op *op);
 
 /* Takes one of the operator's checks for a call whose largest input tensor has that many elements;
  * false when the call is too large or no check is left. */
-bool plumb_watch_claim(struct plumb_watch_op *op, uint64_t elements);
+bool plumb_guard_claim(struct plumb_guard_op *op, uint64_t elements);
 
 /* The claimed check cannot be made, and none of this operator can: there is no reference. */
-void plumb_watch_give_up(struct plumb_watch_op *op, const char *why);
+void plumb_guard_give_up(struct plumb_guard_op *op, const char *why);
 
 /* The claimed check cannot be made; another call of the operator may be. */
-void plumb_watch_pass_over(struct plumb_watch_op *op, const char *why);
+void plumb_guard_pass_over(struct plumb_guard_op *op, const char *why);
 
-/* The claimed check went wrong inside; counted, and told by plumb_watch_closing. */
-void plumb_watch_trouble(struct plumb_watch_op *op, const char *what);
+/* The claimed check went wrong inside; counted, and told by plumb_guard_closing. */
+void plumb_guard_trouble(struct plumb_guard_op *op, const char *what);
 
 /* ---- Checking -------------------------------------------------------------------------------- */
 
@@ -107,7 +107,7 @@ enum plumb_fault {
  * "output_count_mismatch", "input_changed"; "" for none. */
 const char *plumb_fault_name(enum plumb_fault fault);
 
-struct plumb_watch_case {
+struct plumb_guard_case {
     struct plumb_call call; /* what the kernel was given, as it was before the call */
     const struct plumb_arg *outputs;
     size_t n_outputs;
@@ -127,7 +127,7 @@ struct plumb_watch_case {
 
 /* Of the first output that fails; of all outputs when none does. Largest errors are over pairs of
  * finite values. */
-struct plumb_watch_verdict {
+struct plumb_guard_verdict {
     enum plumb_fault fault;
     size_t output;
     char label[64];          /* of what failed, when it is not an output as such; else empty */
@@ -142,41 +142,41 @@ struct plumb_watch_verdict {
 
 /* Compares the outputs, counts, logs and saves. Fails only when there is no verdict: no operator of
  * plumb's for a missing reference (PLUMB_E_UNSUPPORTED), arguments it does not take. A log or
- * folder that cannot be written does not change the verdict; plumb_watch_closing tells. */
-enum plumb_code plumb_watch_judge(struct plumb_watch_op *op, const struct plumb_watch_case *about,
-                                  struct plumb_watch_verdict *out, struct plumb_error *err);
+ * folder that cannot be written does not change the verdict; plumb_guard_closing tells. */
+enum plumb_code plumb_guard_judge(struct plumb_guard_op *op, const struct plumb_guard_case *about,
+                                  struct plumb_guard_verdict *out, struct plumb_error *err);
 
 /* The comparison alone. raised: the reference is float64 whatever the type of the outputs, and one
  * that the output's type cannot hold counts as its infinity. */
 enum plumb_code plumb_outputs_compare(const struct plumb_arg *outputs, size_t n_outputs,
                                       const struct plumb_arg *reference, size_t n_reference,
                                       bool raised, double rtol, double atol,
-                                      struct plumb_watch_verdict *out, struct plumb_error *err);
+                                      struct plumb_guard_verdict *out, struct plumb_error *err);
 
 /* ---- The account ----------------------------------------------------------------------------- */
 
-struct plumb_watch_counts {
+struct plumb_guard_counts {
     uint64_t calls, checked, failed, troubles;
     bool open; /* may still be checked */
 };
 
-void plumb_watch_op_counts(const struct plumb_watch_op *op, struct plumb_watch_counts *out);
-const char *plumb_watch_op_name(const struct plumb_watch_op *op); /* as the log calls it */
+void plumb_guard_op_counts(const struct plumb_guard_op *op, struct plumb_guard_counts *out);
+const char *plumb_guard_op_name(const struct plumb_guard_op *op); /* as the log calls it */
 
 /* A row for each operator that was checked or gave trouble, failed ones first. NULL when out of
  * memory. */
-struct plumb_table *plumb_watch_table(struct plumb_watch *watch);
+struct plumb_table *plumb_guard_table(struct plumb_guard_watch *watch);
 
 /* The lines after the table: totals, where operators failed first, what was not checked and why,
  * internal failures. To be freed; NULL when out of memory. */
-char *plumb_watch_closing(struct plumb_watch *watch);
+char *plumb_guard_closing(struct plumb_guard_watch *watch);
 
 /* ---- Replay ---------------------------------------------------------------------------------- */
 
 struct plumb_replay {
     char op[128];
-    struct plumb_watch_verdict recorded; /* the saved output against plumb's reference */
-    struct plumb_watch_verdict device;   /* the device's output now against the same */
+    struct plumb_guard_verdict recorded; /* the saved output against plumb's reference */
+    struct plumb_guard_verdict device;   /* the device's output now against the same */
     const struct plumb_table *worst; /* elements with the largest errors of the failing output */
     const char *device_error;        /* why the device could not run it, or NULL */
     void *memory;

@@ -8,14 +8,14 @@
 extern "C" {
 #endif
 
-enum plumb_match_mode {
-    PLUMB_MATCH_AUTO,  /* exact, then fuzzy for what is left, unless both runs are dumps */
-    PLUMB_MATCH_EXACT, /* equal names only */
-    PLUMB_MATCH_FUZZY, /* exact, then fuzzy; calls of dumps by their order, not by their numbers */
-    PLUMB_MATCH_ORDER, /* the n-th with the n-th; refuses when the numbers differ */
+enum plumb_pair_mode {
+    PLUMB_PAIR_AUTO,  /* exact, then fuzzy for what is left, unless both runs are dumps */
+    PLUMB_PAIR_EXACT, /* equal names only */
+    PLUMB_PAIR_FUZZY, /* exact, then fuzzy; calls of dumps by their order, not by their numbers */
+    PLUMB_PAIR_ORDER, /* the n-th with the n-th; refuses when the numbers differ */
 };
 
-enum plumb_match_how {
+enum plumb_pair_how {
     PLUMB_BY_NAME,
     PLUMB_BY_LIKENESS,
     PLUMB_BY_ORDER,
@@ -27,12 +27,12 @@ enum plumb_match_how {
 
 struct plumb_pair {
     size_t target, golden; /* record numbers; one of them PLUMB_NO_RECORD when unmatched */
-    enum plumb_match_how how;
+    enum plumb_pair_how how;
     size_t nearest; /* unmatched: the record of the other run whose name is nearest, or NO_RECORD */
 };
 
-struct plumb_match_options {
-    enum plumb_match_mode mode;
+struct plumb_pair_options {
+    enum plumb_pair_mode mode;
     const char *map_file; /* pairs of names that come first, or NULL */
     const char *data_map; /* YAML file of such pairs; names that are not there are fine; or NULL */
     const char *cell_map; /* YAML file of module names; "": Cell counts as Module; or NULL */
@@ -55,7 +55,7 @@ struct plumb_matching {
  * (with the line that is wrong). */
 enum plumb_code plumb_match(struct plumb_matching *out, const struct plumb_run *target,
                             const struct plumb_run *golden,
-                            const struct plumb_match_options *options, struct plumb_error *err);
+                            const struct plumb_pair_options *options, struct plumb_error *err);
 void plumb_matching_free(struct plumb_matching *matching);
 
 #ifdef __cplusplus

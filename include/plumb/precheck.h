@@ -8,22 +8,22 @@
 extern "C" {
 #endif
 
-enum plumb_check_inputs { PLUMB_INPUTS_UNIFORM, PLUMB_INPUTS_NORMAL, PLUMB_INPUTS_ADVERSARIAL };
+enum plumb_precheck_inputs { PLUMB_INPUTS_UNIFORM, PLUMB_INPUTS_NORMAL, PLUMB_INPUTS_ADVERSARIAL };
 
 /* How far a check is; names are valid during the call only. */
-struct plumb_check_progress {
+struct plumb_precheck_progress {
     uint64_t done, total;           /* APIs, those that an earlier run finished not counted */
     const char *name;               /* the API whose rows were just written */
     const char *forward, *backward; /* its statuses */
 };
 
-struct plumb_check_options {
+struct plumb_precheck_options {
     const char *dump;   /* dump.json */
     const char *folder; /* where results go; made when it is missing; NULL: the current one */
     const char *resume; /* an accuracy_checking_result_TIME.csv to go on with, or NULL */
     const char *config; /* config.json or config.yaml, or NULL */
     const char *rules;  /* "documented" (NULL too), "msprobe", or the path of a file of rules */
-    enum plumb_check_inputs inputs;
+    enum plumb_precheck_inputs inputs;
     bool msprobe_rng; /* inputs from the origin's one generator: one thread, in file order */
     uint64_t seed;
     bool filter;                         /* leave out calls that repeat an earlier one */
@@ -43,7 +43,7 @@ struct plumb_check_options {
 
     /* Optional: called once an API, never by two threads at once. Returning false stops the check
      * after what is written; it can be resumed. */
-    bool (*progress)(void *context, const struct plumb_check_progress *progress);
+    bool (*progress)(void *context, const struct plumb_precheck_progress *progress);
 
     /* Optional: told, before anything is run, what is no error and may be a mistake, and which call
      * is skipped because the run to be resumed was killed by it. */
@@ -51,16 +51,16 @@ struct plumb_check_options {
     void *context; /* of both */
 };
 
-enum plumb_check_status {
-    PLUMB_CHECK_PASS,
-    PLUMB_CHECK_WARNING,
-    PLUMB_CHECK_ERROR,
-    PLUMB_CHECK_SKIP,
-    PLUMB_CHECK_STATUSES
+enum plumb_precheck_status {
+    PLUMB_PRECHECK_PASS,
+    PLUMB_PRECHECK_WARNING,
+    PLUMB_PRECHECK_ERROR,
+    PLUMB_PRECHECK_SKIP,
+    PLUMB_PRECHECK_STATUSES
 };
 
-struct plumb_check_summary {
-    uint64_t apis[PLUMB_CHECK_STATUSES]; /* by the worse of forward and backward; skip: not run;
+struct plumb_precheck_summary {
+    uint64_t apis[PLUMB_PRECHECK_STATUSES]; /* by the worse of forward and backward; skip: not run;
                                             those of an earlier run included */
     uint64_t no_backward; /* of those that ran: a backward was recorded and could not be checked */
     uint64_t resumed;     /* APIs that an earlier run had finished */
@@ -74,8 +74,8 @@ struct plumb_check_summary {
  * threads; a details row is written before the result row of its API, and an API that was not
  * finished leaves nothing that a resumed run would not redo. Fails only for what concerns the whole
  * run: an unusable dump, configuration or folder, a full disk. */
-enum plumb_code plumb_check_run(const struct plumb_check_options *options,
-                                struct plumb_check_summary *summary, struct plumb_error *err);
+enum plumb_code plumb_precheck_run(const struct plumb_precheck_options *options,
+                                   struct plumb_precheck_summary *summary, struct plumb_error *err);
 
 #ifdef __cplusplus
 }

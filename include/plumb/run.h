@@ -113,7 +113,7 @@ struct plumb_payload {
 };
 
 /* Loads record `index`. On success the caller releases the payload; on failure there is nothing to
- * release. Touch mapped bytes only between plumb_guard_enter and plumb_guard_leave (file.h). */
+ * release. Touch mapped bytes only between plumb_file_guard_enter and plumb_file_guard_leave (file.h). */
 enum plumb_code plumb_run_load(const struct plumb_run *run, size_t index,
                                struct plumb_payload *payload, struct plumb_error *err);
 void plumb_payload_release(struct plumb_payload *payload);

@@ -35,7 +35,7 @@ static enum plumb_code measure(const struct plumb_metric_spec *spec,
     for (unsigned i = 0; i < threads && !code; i++) {
         work.states[i] = plumb_metric_new(spec, target->dtype, golden->dtype, target->count);
         if (!work.states[i])
-            code = plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+            code = plumb_no_memory(err);
     }
     if (!code) {
         pool_run(threads, (size_t)((target->count + PART - 1) / PART), add_part, &work);

@@ -9,22 +9,22 @@
 #include <string.h>
 
 struct guard {
-    PyObject_HEAD struct plumb_watch *watch;
+    PyObject_HEAD struct plumb_guard_watch *watch;
 };
 
 struct counted {
-    PyObject_HEAD struct plumb_watch_op *op;
+    PyObject_HEAD struct plumb_guard_op *op;
     PyObject *guard; /* owns op */
 };
 
 static PyTypeObject *operator_type;
 
-static struct plumb_watch_op *op_of(PyObject *self)
+static struct plumb_guard_op *op_of(PyObject *self)
 {
     return ((struct counted *)self)->op;
 }
 
-static struct plumb_watch *watch_of(PyObject *self)
+static struct plumb_guard_watch *watch_of(PyObject *self)
 {
     return ((struct guard *)self)->watch;
 }
@@ -76,7 +76,7 @@ static void operator_dealloc(PyObject *self)
 static PyObject *operator_call(PyObject *self, PyObject *nothing)
 {
     (void)nothing;
-    return PyLong_FromLong((long)plumb_watch_call(op_of(self)));
+    return PyLong_FromLong((long)plumb_guard_call(op_of(self)));
 }
 
 static PyObject *operator_claim(PyObject *self, PyObject *elements)
@@ -84,7 +84,7 @@ static PyObject *operator_claim(PyObject *self, PyObject *elements)
     int64_t count;
     if (!core_int64(elements, "elements", &count))
         return NULL;
-    return PyBool_FromLong(plumb_watch_claim(op_of(self), count < 0 ? 0 : (uint64_t)count));
+    return PyBool_FromLong(plumb_guard_claim(op_of(self), count < 0 ? 0 : (uint64_t)count));
 }
 
 static PyObject *operator_give_up(PyObject *self, PyObject *why)
@@ -92,7 +92,7 @@ static PyObject *operator_give_up(PyObject *self, PyObject *why)
     char *text = core_text(why, "why");
     if (!text)
         return NULL;
-    plumb_watch_give_up(op_of(self), text);
+    plumb_guard_give_up(op_of(self), text);
     free(text);
     Py_RETURN_NONE;
 }
@@ -102,7 +102,7 @@ static PyObject *operator_pass_over(PyObject *self, PyObject *why)
     char *text = core_text(why, "why");
     if (!text)
         return NULL;
-    plumb_watch_pass_over(op_of(self), text);
+    plumb_guard_pass_over(op_of(self), text);
     free(text);
     Py_RETURN_NONE;
 }
@@ -112,12 +112,12 @@ static PyObject *operator_trouble(PyObject *self, PyObject *what)
     char *text = core_text(what, "what");
     if (!text)
         return NULL;
-    plumb_watch_trouble(op_of(self), text);
+    plumb_guard_trouble(op_of(self), text);
     free(text);
     Py_RETURN_NONE;
 }
 
-static PyObject *verdict_object(const struct plumb_watch_verdict *v)
+static PyObject *verdict_object(const struct plumb_guard_verdict *v)
 {
     const bool failed = v->fault != PLUMB_FAULT_NONE;
     return Py_BuildValue("{sOss sn ss sd sd sd sd sd ss ss}", "passed", failed ? Py_False : Py_True,
@@ -140,7 +140,7 @@ static PyObject *operator_judge(PyObject *self, PyObject *arguments, PyObject *g
                         "where", "changed", "judged", "labels",  NULL};
     PyObject *args, *kwargs, *outputs, *reference = Py_None, *where = Py_None, *answer = NULL;
     PyObject *changed = Py_None, *judged = Py_None, *labels = Py_None;
-    struct plumb_watch_case about = {.call = {.prefix = "Aten"}};
+    struct plumb_guard_case about = {.call = {.prefix = "Aten"}};
     struct plumb_call sides[3] = {0};
     int raised = 0;
     size_t n_labels = 0;
@@ -149,7 +149,7 @@ static PyObject *operator_judge(PyObject *self, PyObject *arguments, PyObject *g
                                      &reference, &raised, &where, &changed, &judged, &labels))
         return NULL;
     struct arena arena = {0};
-    struct plumb_watch_verdict verdict;
+    struct plumb_guard_verdict verdict;
     struct plumb_error err;
     enum plumb_code code;
     char *stack = NULL, *change = NULL;
@@ -184,7 +184,7 @@ static PyObject *operator_judge(PyObject *self, PyObject *arguments, PyObject *g
     about.judged = derived ? sides[2].args : NULL;
     about.n_judged = sides[2].n_args;
     Py_BEGIN_ALLOW_THREADS;
-    code = plumb_watch_judge(op_of(self), &about, &verdict, &err);
+    code = plumb_guard_judge(op_of(self), &about, &verdict, &err);
     Py_END_ALLOW_THREADS;
     answer = code ? core_raise(&err) : verdict_object(&verdict);
 out:
@@ -203,8 +203,8 @@ out:
 static PyObject *operator_counts(PyObject *self, PyObject *nothing)
 {
     (void)nothing;
-    struct plumb_watch_counts c;
-    plumb_watch_op_counts(op_of(self), &c);
+    struct plumb_guard_counts c;
+    plumb_guard_op_counts(op_of(self), &c);
     return Py_BuildValue("{sK sK sK sK sO}", "calls", (unsigned long long)c.calls, "checked",
                          (unsigned long long)c.checked, "failed", (unsigned long long)c.failed,
                          "troubles", (unsigned long long)c.troubles, "open",
@@ -214,14 +214,14 @@ static PyObject *operator_counts(PyObject *self, PyObject *nothing)
 static PyObject *operator_name(PyObject *self, void *nothing)
 {
     (void)nothing;
-    return PyUnicode_FromString(plumb_watch_op_name(op_of(self)));
+    return PyUnicode_FromString(plumb_guard_op_name(op_of(self)));
 }
 
 /* -- Guards ------------------------------------------------------------------------------------ */
 
 static void guard_dealloc(PyObject *self)
 {
-    plumb_watch_close(watch_of(self));
+    plumb_guard_close(watch_of(self));
     free_object(self);
 }
 
@@ -229,8 +229,8 @@ static PyObject *guard_new(PyTypeObject *type, PyObject *arguments, PyObject *gi
 {
     char *keywords[] = {"rtol",         "atol", "max_checks", "log_once", "path", "log_format",
                         "max_elements", "save", "include",    "exclude",  NULL};
-    struct plumb_watch_config config;
-    plumb_watch_config_init(&config);
+    struct plumb_guard_config config;
+    plumb_guard_config_init(&config);
     PyObject *path = Py_None, *save = Py_None, *include = Py_None, *exclude = Py_None;
     const char *format = "text";
     unsigned long long checks = config.max_checks, elements = config.max_elements;
@@ -245,7 +245,7 @@ static PyObject *guard_new(PyTypeObject *type, PyObject *arguments, PyObject *gi
     if (strcmp(format, "text") != 0 && strcmp(format, "jsonl") != 0)
         return core_raise_text(PLUMB_E_ARG, "log_format is \"text\" or \"jsonl\", not \"%s\"",
                                format);
-    config.format = strcmp(format, "jsonl") == 0 ? PLUMB_WATCH_JSONL : PLUMB_WATCH_TEXT;
+    config.format = strcmp(format, "jsonl") == 0 ? PLUMB_GUARD_JSONL : PLUMB_GUARD_TEXT;
     struct arena arena = {0};
     struct plumb_error err;
     struct guard *self = NULL;
@@ -257,8 +257,8 @@ static PyObject *guard_new(PyTypeObject *type, PyObject *arguments, PyObject *gi
         goto out;
     config.path = log;
     config.save = folder;
-    struct plumb_watch *watch = NULL;
-    if (plumb_watch_open(&watch, &config, &err)) {
+    struct plumb_guard_watch *watch = NULL;
+    if (plumb_guard_open(&watch, &config, &err)) {
         core_raise(&err);
         goto out;
     }
@@ -266,7 +266,7 @@ static PyObject *guard_new(PyTypeObject *type, PyObject *arguments, PyObject *gi
     if (self)
         self->watch = watch;
     else
-        plumb_watch_close(watch);
+        plumb_guard_close(watch);
 out:
     arena_free(&arena);
     free(log);
@@ -279,7 +279,7 @@ static PyObject *guard_operator(PyObject *self, PyObject *arguments)
     const char *name, *unfit = NULL;
     if (!PyArg_ParseTuple(arguments, "s|z:operator", &name, &unfit))
         return NULL;
-    struct plumb_watch_op *op = plumb_watch_operator(watch_of(self), name, unfit);
+    struct plumb_guard_op *op = plumb_guard_operator(watch_of(self), name, unfit);
     if (!op)
         return PyErr_NoMemory();
     struct counted *object = (struct counted *)PyType_GenericAlloc(operator_type, 0);
@@ -294,21 +294,21 @@ static PyObject *guard_operator(PyObject *self, PyObject *arguments)
 static PyObject *guard_table(PyObject *self, PyObject *nothing)
 {
     (void)nothing;
-    struct plumb_table *table = plumb_watch_table(watch_of(self));
+    struct plumb_table *table = plumb_guard_table(watch_of(self));
     return table ? core_table_new(table) : PyErr_NoMemory();
 }
 
 static PyObject *guard_forked(PyObject *self, PyObject *nothing)
 {
     (void)nothing;
-    plumb_watch_forked(watch_of(self));
+    plumb_guard_forked(watch_of(self));
     Py_RETURN_NONE;
 }
 
 static PyObject *guard_closing(PyObject *self, PyObject *nothing)
 {
     (void)nothing;
-    char *text = plumb_watch_closing(watch_of(self));
+    char *text = plumb_guard_closing(watch_of(self));
     if (!text)
         return PyErr_NoMemory();
     PyObject *answer =
@@ -325,7 +325,7 @@ static PyObject *skips(PyObject *module, PyObject *name)
     char *text = core_text(name, "name");
     if (!text)
         return NULL;
-    const char *why = plumb_watch_skips(text);
+    const char *why = plumb_guard_skips(text);
     free(text);
     if (!why)
         Py_RETURN_NONE;
@@ -338,7 +338,7 @@ static PyObject *named(PyObject *module, PyObject *arguments)
     const char *full, *written;
     if (!PyArg_ParseTuple(arguments, "ss:guard_named", &full, &written))
         return NULL;
-    return PyBool_FromLong(plumb_watch_named(full, written));
+    return PyBool_FromLong(plumb_guard_named(full, written));
 }
 
 int core_add_guard(PyObject *module)

@@ -6,17 +6,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool find_mode(const char *name, enum plumb_match_mode *mode)
+static bool find_mode(const char *name, enum plumb_pair_mode *mode)
 {
     static const char *const names[] = {
-        [PLUMB_MATCH_AUTO] = "auto",
-        [PLUMB_MATCH_EXACT] = "exact",
-        [PLUMB_MATCH_FUZZY] = "fuzzy",
-        [PLUMB_MATCH_ORDER] = "order",
+        [PLUMB_PAIR_AUTO] = "auto",
+        [PLUMB_PAIR_EXACT] = "exact",
+        [PLUMB_PAIR_FUZZY] = "fuzzy",
+        [PLUMB_PAIR_ORDER] = "order",
     };
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (strcmp(name, names[i]) == 0) {
-            *mode = (enum plumb_match_mode)i;
+            *mode = (enum plumb_pair_mode)i;
             return true;
         }
     return false;

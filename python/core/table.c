@@ -339,7 +339,7 @@ static PyObject *table_text(PyObject *object, PyObject *args, PyObject *kwargs)
         return PyErr_NoMemory();
     code = plumb_table_print(self->table, format, &look, out, &err);
     if (fclose(out) != 0 && !code)
-        code = plumb_fail(&err, PLUMB_E_NOMEM, "out of memory");
+        code = plumb_no_memory(&err);
     PyObject *result = code ? core_raise(&err)
                             : PyUnicode_Decode(text, (Py_ssize_t)size, "utf-8", "backslashreplace");
     free(text);

@@ -37,7 +37,7 @@ static enum plumb_code make_room(struct csv *csv, struct plumb_error *err)
     size_t capacity = csv->capacity ? csv->capacity * 2 : FIRST_COLUMNS;
     struct csv_cell *cells = realloc(csv->cells, capacity * sizeof *cells);
     if (!cells)
-        return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+        return plumb_no_memory(err);
     csv->cells = cells;
     csv->capacity = capacity;
     return PLUMB_OK;
@@ -81,7 +81,7 @@ static enum plumb_code read_quoted(struct csv *csv, struct csv_cell *cell, struc
         part = csv->at;
     }
     *cell = (struct csv_cell){NULL, csv->quoted.size - begin};
-    return csv->quoted.failed ? plumb_fail(err, PLUMB_E_NOMEM, "out of memory") : PLUMB_OK;
+    return csv->quoted.failed ? plumb_no_memory(err) : PLUMB_OK;
 }
 
 static void end_line(struct csv *csv)

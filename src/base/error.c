@@ -39,6 +39,16 @@ enum plumb_code plumb_fail_at(struct plumb_error *err, enum plumb_code code, uin
     return code;
 }
 
+enum plumb_code plumb_no_memory(struct plumb_error *err)
+{
+    return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+}
+
+const char *plumb_version(void)
+{
+    return PLUMB_VERSION;
+}
+
 void plumb_error_in_file(struct plumb_error *err, const char *path)
 {
     if (!err || err->file[0])

@@ -82,14 +82,14 @@ void plumb_file_unmap(struct plumb_file *file)
  * which needs no unwinding of whatever was reading; any other fault goes to whoever had the signal
  * before. */
 
-static _Thread_local struct plumb_guard *innermost;
+static _Thread_local struct plumb_file_guard *innermost;
 static struct sigaction previous;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static void on_sigbus(int number, siginfo_t *info, void *context)
 {
     uintptr_t at = (uintptr_t)info->si_addr;
-    for (struct plumb_guard *guard = innermost; guard; guard = guard->outer) {
+    for (struct plumb_file_guard *guard = innermost; guard; guard = guard->outer) {
         uintptr_t from = (uintptr_t)guard->file->map;
         if (at < from || at - from >= guard->file->map_size)
             continue;
@@ -117,14 +117,14 @@ static void install(void)
     sigaction(SIGBUS, &action, &previous);
 }
 
-void plumb_guard_enter(struct plumb_guard *guard, const struct plumb_file *file)
+void plumb_file_guard_enter(struct plumb_file_guard *guard, const struct plumb_file *file)
 {
     pthread_once(&once, install);
-    *guard = (struct plumb_guard){.file = file, .outer = innermost};
+    *guard = (struct plumb_file_guard){.file = file, .outer = innermost};
     innermost = guard;
 }
 
-bool plumb_guard_leave(struct plumb_guard *guard)
+bool plumb_file_guard_leave(struct plumb_file_guard *guard)
 {
     innermost = guard->outer;
     return guard->hit;

@@ -23,7 +23,7 @@ static enum plumb_code make_all(const char *text, size_t length, struct plumb_er
 {
     char *path = strndup(text, length);
     if (!path)
-        return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+        return plumb_no_memory(err);
     enum plumb_code code = PLUMB_OK;
     for (char *c = path; !code && length; c++) {
         const char was = *c;

@@ -47,7 +47,7 @@ static enum plumb_code add_document(struct names *names, const struct yml *docum
         if (document->items[i].kind != YML_TEXT)
             return yml_fail(err, &document->items[i], wanted);
         if (!names_add(names, document->keys[i], document->items[i].text))
-            return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+            return plumb_no_memory(err);
     }
     return PLUMB_OK;
 }

@@ -29,7 +29,7 @@ enum plumb_code output_open(struct output *out, const char *path, struct plumb_e
     out->path = strdup(path);
     out->temp = malloc(room);
     if (!out->path || !out->temp) {
-        code = plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+        code = plumb_no_memory(err);
         goto out;
     }
     for (int i = 0; i < MAX_TRIES && out->fd < 0; i++) {
@@ -88,7 +88,7 @@ enum plumb_code output_tensor(struct output *out, const struct plumb_tensor *ten
 
     unsigned char *piece = malloc(PIECE_BYTES);
     if (!piece)
-        return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+        return plumb_no_memory(err);
     enum plumb_code code = PLUMB_OK;
     uint64_t room = (uint64_t)PIECE_BYTES * 8 / bits;
     for (uint64_t first = 0; first < tensor->count && !code; first += room) {
@@ -108,7 +108,7 @@ enum plumb_code output_copy(struct output *out, const struct output *from, struc
 {
     char *piece = malloc(PIECE_BYTES);
     if (!piece)
-        return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+        return plumb_no_memory(err);
     enum plumb_code code = PLUMB_OK;
     for (uint64_t at = 0; at < from->size && !code;) {
         uint64_t left = from->size - at;

@@ -21,11 +21,6 @@ struct reading {
     size_t depth, values;
 };
 
-static enum plumb_code no_memory(struct plumb_error *err)
-{
-    return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
-}
-
 static enum plumb_code fail_at(struct plumb_error *err, size_t line, const char *what)
 {
     return plumb_fail(err, PLUMB_E_FORMAT, "line %zu: %s", line, what);
@@ -74,14 +69,14 @@ static enum plumb_code take_text(struct reading *reading, const yaml_event_t *ev
         return fail_at(reading->err, line, "a text with a NUL character");
     const char *copy = arena_copy(reading->arena, text, length);
     if (!copy)
-        return no_memory(reading->err);
+        return plumb_no_memory(reading->err);
     if (wants_key(reading)) {
         reading->levels[reading->depth - 1].key = copy;
         return PLUMB_OK;
     }
     struct yml *value = add(reading);
     if (!value)
-        return no_memory(reading->err);
+        return plumb_no_memory(reading->err);
     *value = (struct yml){.kind = YML_TEXT,
                           .line = line,
                           .text = copy,
@@ -98,7 +93,7 @@ static enum plumb_code open_level(struct reading *reading, const yaml_event_t *e
         return fail_at(reading->err, line, "nested too deeply");
     struct yml *value = add(reading);
     if (!value)
-        return no_memory(reading->err);
+        return plumb_no_memory(reading->err);
     *value = (struct yml){.kind = event->type == YAML_SEQUENCE_START_EVENT ? YML_LIST : YML_MAP,
                           .line = line};
     reading->levels[reading->depth++] = (struct level){.value = value};
@@ -130,7 +125,7 @@ static enum plumb_code take(struct reading *reading, const yaml_event_t *event)
 static enum plumb_code fail_parser(const yaml_parser_t *parser, struct plumb_error *err)
 {
     if (parser->error == YAML_MEMORY_ERROR)
-        return no_memory(err);
+        return plumb_no_memory(err);
     if (parser->error == YAML_READER_ERROR)
         return fail_at(err, parser->problem_mark.line + 1, "not UTF-8 text");
     return plumb_fail(err, PLUMB_E_FORMAT, "line %zu: not YAML: %s", parser->problem_mark.line + 1,
@@ -145,7 +140,7 @@ enum plumb_code yml_parse(struct yml *root, struct arena *arena, const void *byt
     yaml_parser_t parser;
     *root = (struct yml){.kind = YML_LIST, .line = 1};
     if (!yaml_parser_initialize(&parser))
-        return no_memory(err);
+        return plumb_no_memory(err);
     yaml_parser_set_input_string(&parser, size ? bytes : (const unsigned char *)"", size);
     for (bool done = false; !done && !code;) {
         yaml_event_t event;
@@ -168,10 +163,10 @@ enum plumb_code yml_read(struct yml *root, struct arena *arena, const char *path
     enum plumb_code code = plumb_file_map(&file, path, 0, UINT64_MAX, err);
     if (code)
         return code;
-    struct plumb_guard guard;
-    plumb_guard_enter(&guard, &file);
+    struct plumb_file_guard guard;
+    plumb_file_guard_enter(&guard, &file);
     code = yml_parse(root, arena, file.data, file.size, err);
-    if (plumb_guard_leave(&guard) && !code)
+    if (plumb_file_guard_leave(&guard) && !code)
         code = plumb_fail(err, PLUMB_E_IO, "the file became shorter while it was read");
     plumb_file_unmap(&file);
     if (code)

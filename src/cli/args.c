@@ -60,7 +60,7 @@ static bool is_list(const struct args_option *option)
 
 static enum plumb_code no_memory(struct parser *parser)
 {
-    return plumb_fail(parser->err, PLUMB_E_NOMEM, "out of memory");
+    return plumb_no_memory(parser->err);
 }
 
 /* -- Values --------------------------------------------------------------------------------- */

@@ -90,7 +90,7 @@ static const char *fit(const char *name, size_t columns, char *out, size_t size)
 }
 
 /* A bar on a terminal, drawn at most ten times a second; elsewhere a line every ten seconds. */
-static void show_progress(struct watcher *watcher, const struct plumb_check_progress *p)
+static void show_progress(struct watcher *watcher, const struct plumb_precheck_progress *p)
 {
     const double time = now(), elapsed = time - watcher->started;
     if (time - watcher->told < (watcher->terminal ? 0.1 : 10.0))
@@ -126,7 +126,7 @@ static bool is_failure(const char *status)
     return strcmp(status, "error") == 0 || strcmp(status, "warning") == 0;
 }
 
-static bool on_progress(void *context, const struct plumb_check_progress *p)
+static bool on_progress(void *context, const struct plumb_precheck_progress *p)
 {
     struct watcher *watcher = context;
     if (watcher->quiet)
@@ -238,11 +238,12 @@ static void close_fallback(const struct fallback *fallback)
     plumb_device_close(fallback->stand_in);
 }
 
-static void print_summary(const struct plumb_check_summary *s, bool quiet)
+static void print_summary(const struct plumb_precheck_summary *s, bool quiet)
 {
-    const unsigned long long pass = s->apis[PLUMB_CHECK_PASS],
-                             warning = s->apis[PLUMB_CHECK_WARNING],
-                             error = s->apis[PLUMB_CHECK_ERROR], skip = s->apis[PLUMB_CHECK_SKIP];
+    const unsigned long long pass = s->apis[PLUMB_PRECHECK_PASS],
+                             warning = s->apis[PLUMB_PRECHECK_WARNING],
+                             error = s->apis[PLUMB_PRECHECK_ERROR],
+                             skip = s->apis[PLUMB_PRECHECK_SKIP];
     if (!quiet) {
         printf("%llu APIs: %llu pass, %llu warning, %llu error, %llu skipped",
                pass + warning + error + skip, pass, warning, error, skip);
@@ -295,7 +296,7 @@ static int check(const struct args_command *command, const struct check_options 
         return cli_usage(command, "--rng msprobe makes uniform values only");
     struct plumb_device *devices[64];
     struct plumb_error err = {0};
-    struct plumb_check_summary summary = {0};
+    struct plumb_precheck_summary summary = {0};
     size_t n_devices = 0;
     if (options->devices.count > sizeof devices / sizeof *devices)
         return cli_usage(command, "%zu devices are too many", options->devices.count);
@@ -314,13 +315,13 @@ static int check(const struct args_command *command, const struct check_options 
                               .quiet = options->quiet,
                               .started = now(),
                               .told = now()};
-    const struct plumb_check_options request = {
+    const struct plumb_precheck_options request = {
         .dump = dump,
         .folder = options->folder,
         .resume = options->csv_path,
         .config = options->config,
         .rules = options->rules,
-        .inputs = (enum plumb_check_inputs)(options->inputs < 0 ? 0 : options->inputs),
+        .inputs = (enum plumb_precheck_inputs)(options->inputs < 0 ? 0 : options->inputs),
         .msprobe_rng = options->rng == 1,
         .seed = options->seed == ARGS_UNSET ? 1234 : (uint64_t)options->seed,
         .filter = options->filter,
@@ -339,7 +340,7 @@ static int check(const struct args_command *command, const struct check_options 
         setenv("OPENBLAS_NUM_THREADS", "1", 1); /* or it starts threads that wait in a loop */
         keep_memory();
         catch_signals();
-        code = plumb_check_run(&request, &summary, &err);
+        code = plumb_precheck_run(&request, &summary, &err);
     }
     clear_bar(&watcher);
     for (size_t k = 0; k < n_devices; k++)
@@ -353,7 +354,7 @@ static int check(const struct args_command *command, const struct check_options 
         cli_message("not finished; to go on, repeat the command with -csv_path %s", summary.result);
     if (code || summary.stopped)
         return CLI_UNUSABLE;
-    return summary.apis[PLUMB_CHECK_ERROR] ? CLI_BAD : CLI_OK;
+    return summary.apis[PLUMB_PRECHECK_ERROR] ? CLI_BAD : CLI_OK;
 }
 
 static int run_acc_check(const void *context)

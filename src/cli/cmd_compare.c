@@ -106,11 +106,11 @@ static enum plumb_code compare(struct plumb_comparison *comparison,
     enum plumb_code code;
     const char **list = settings(options, &arena, &count);
     if (!list) {
-        code = plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+        code = plumb_no_memory(err);
         goto out;
     }
     struct plumb_compare_options all = {
-        .match = {.mode = (enum plumb_match_mode)options->match,
+        .match = {.mode = (enum plumb_pair_mode)options->match,
                   .map_file = options->map,
                   .data_map = options->data_map,
                   .cell_map = options->cell_map,
@@ -129,8 +129,8 @@ static enum plumb_code compare(struct plumb_comparison *comparison,
         .progress = progress_update,
         .progress_context = &progress,
     };
-    if (options->fuzzy && all.match.mode == PLUMB_MATCH_AUTO)
-        all.match.mode = PLUMB_MATCH_FUZZY;
+    if (options->fuzzy && all.match.mode == PLUMB_PAIR_AUTO)
+        all.match.mode = PLUMB_PAIR_FUZZY;
     progress_init(&progress);
     code = plumb_compare(comparison, runs[0], runs[1], &all, err);
     progress_end(&progress);
@@ -346,7 +346,7 @@ static int refuse_idle(const struct idle_option *list, size_t count, const char 
 static int refuse_for_origin(const struct compare_options *options)
 {
     const struct idle_option idle[] = {
-        {options->match != PLUMB_MATCH_AUTO, "--match"},
+        {options->match != PLUMB_PAIR_AUTO, "--match"},
         {options->map, "--map"},
         {options->standard, "--standard"},
         {options->set.count > 0, "--set"},
@@ -364,7 +364,7 @@ static int refuse_for_origin(const struct compare_options *options)
 static int refuse_for_graphs(const struct compare_options *options)
 {
     const struct idle_option idle[] = {
-        {options->match != PLUMB_MATCH_AUTO, "--match"},
+        {options->match != PLUMB_PAIR_AUTO, "--match"},
         {options->fuzzy, "-fm"},
         {options->map, "--map"},
         {options->data_map, "-dm"},
@@ -411,7 +411,7 @@ static bool are_graph_dumps(const struct compare_options *options, const struct 
 {
     if (options->mode == MODE_TORCHAIR || plumb_torchair_recognise(sides->target))
         return true;
-    bool paired = options->match != PLUMB_MATCH_AUTO || options->fuzzy || options->map ||
+    bool paired = options->match != PLUMB_PAIR_AUTO || options->fuzzy || options->map ||
                   options->data_map || options->cell_map;
     return !paired && plumb_torchair_recognise_fx(sides->target) &&
            (plumb_torchair_recognise_fx(sides->golden) || plumb_torchair_recognise(sides->golden));

@@ -31,15 +31,15 @@ static enum plumb_code check_output(const struct config_check_options *options,
                       options->output);
 }
 
-static enum plumb_code save(const struct plumb_ckpt_comparison *comparison,
+static enum plumb_code save(const struct plumb_checkpoint_comparison *comparison,
                             const struct config_check_options *options, struct plumb_error *err)
 {
     if (is_table(options->output))
         return cli_save(comparison->table, options->output, &options->view, err);
-    return plumb_ckpt_save(comparison, options->output, err);
+    return plumb_checkpoint_save(comparison, options->output, err);
 }
 
-static enum plumb_code show(struct plumb_ckpt_comparison *comparison,
+static enum plumb_code show(struct plumb_checkpoint_comparison *comparison,
                             const struct config_check_options *options, struct plumb_error *err)
 {
     if (options->quiet)
@@ -61,13 +61,13 @@ static enum plumb_code show(struct plumb_ckpt_comparison *comparison,
 static int run_config_check(const void *context)
 {
     const struct config_check_options *options = context;
-    struct plumb_ckpt_comparison comparison = {0};
-    struct plumb_ckpt_options how;
+    struct plumb_checkpoint_comparison comparison = {0};
+    struct plumb_checkpoint_options how;
     struct progress progress;
     struct plumb_error err;
     if (options->checkpoints.count != 2)
         return cli_usage(&cmd_config_check, "which checkpoints? give -c CKPT1 CKPT2");
-    plumb_ckpt_options_init(&how);
+    plumb_checkpoint_options_init(&how);
     how.origin_rules = options->rules == 1;
     how.min_cosine = options->min_cos;
     how.max_distance = options->max_distance;
@@ -78,8 +78,8 @@ static int run_config_check(const void *context)
     enum plumb_code code = check_output(options, &err);
     if (!code) {
         progress_init(&progress);
-        code = plumb_ckpt_compare(&comparison, options->checkpoints.items[0],
-                                  options->checkpoints.items[1], &how, &err);
+        code = plumb_checkpoint_compare(&comparison, options->checkpoints.items[0],
+                                        options->checkpoints.items[1], &how, &err);
         progress_end(&progress);
     }
     if (!code && options->output)
@@ -89,7 +89,7 @@ static int run_config_check(const void *context)
         code = show(&comparison, options, &err);
     if (code)
         cli_report(&err);
-    plumb_ckpt_free(&comparison);
+    plumb_checkpoint_free(&comparison);
     return code ? CLI_UNUSABLE : bad ? CLI_BAD : CLI_OK;
 }
 
@@ -159,7 +159,8 @@ static const struct args_set sets[] = {
     {"Output", cli_view_options}, {"Common options", cli_common_options}, {NULL, NULL}};
 
 static const struct args_example examples[] = {
-    {"plumb config_check -c ckpt_tp2_pp2 ckpt_tp1 -o out.json", "Megatron, other sizes"},
+    {"plumb config_check -c checkpoint_tp2_pp2 checkpoint_tp1 -o out.json",
+     "Megatron, other sizes"},
     {"plumb config_check -c ckpt/iter_0000010 ckpt/iter_0000020", "two iterations"},
     {"plumb config_check -c model.pt model-sharded/ --only fail", "a file and its shards"},
     {NULL, NULL},

@@ -117,7 +117,7 @@ static enum plumb_code npy_path(struct conversion *conversion, const char *name,
         return plumb_fail(err, PLUMB_E_ARG, "the name has nothing that could be a file name");
     buf_text(path, ".npy");
     if (path->failed)
-        return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+        return plumb_no_memory(err);
     return PLUMB_OK;
 }
 
@@ -134,7 +134,7 @@ static enum plumb_code claim(struct conversion *conversion, const char *path,
     bool added = false;
     const char *copy = arena_copy(&conversion->arena, path, strlen(path));
     if (!copy || !map_put(&conversion->names, copy, strlen(copy), &added))
-        return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+        return plumb_no_memory(err);
     if (!added)
         return plumb_fail(err, PLUMB_E_ARG, "another tensor was already written to %s", path);
     return conversion->force ? PLUMB_OK : check_free(path, err);
@@ -145,7 +145,7 @@ static enum plumb_code write_npy(struct conversion *conversion, size_t index, co
 {
     struct buf path = {0};
     struct plumb_payload payload;
-    struct plumb_guard guard;
+    struct plumb_file_guard guard;
     enum plumb_code code = npy_path(conversion, name, &path, err);
     if (!code)
         code = claim(conversion, path.data, err);
@@ -153,10 +153,10 @@ static enum plumb_code write_npy(struct conversion *conversion, size_t index, co
         code = plumb_run_load(conversion->run, index, &payload, err);
     if (code)
         goto out;
-    plumb_guard_enter(&guard, &payload.file);
+    plumb_file_guard_enter(&guard, &payload.file);
     code = (conversion->force ? plumb_npy_write : plumb_npy_write_new)(path.data, &payload.tensor,
                                                                        err);
-    if (plumb_guard_leave(&guard)) {
+    if (plumb_file_guard_leave(&guard)) {
         if (!code)
             unlink(path.data);
         code = plumb_fail(err, PLUMB_E_IO, "the file was cut short while it was read");
@@ -173,7 +173,7 @@ static enum plumb_code to_folder(struct conversion *conversion, struct plumb_err
         const struct plumb_record *record = plumb_run_record(conversion->run, i);
         const char *name = full_name(conversion, record, true);
         if (!name)
-            return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+            return plumb_no_memory(err);
         if (record->error) {
             skip(conversion, record->name, record->error);
             continue;
@@ -196,23 +196,23 @@ static enum plumb_code add_to_container(struct conversion *conversion, struct pl
 {
     const struct plumb_record *record = plumb_run_record(conversion->run, index);
     struct plumb_payload payload;
-    struct plumb_guard guard;
+    struct plumb_file_guard guard;
     if (record->error) {
         skip(conversion, record->name, record->error);
         return PLUMB_OK;
     }
     const char *name = full_name(conversion, record, !hdf5);
     if (!name)
-        return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+        return plumb_no_memory(err);
     if (plumb_run_load(conversion->run, index, &payload, err)) {
         skip(conversion, record->name, err);
         return PLUMB_OK;
     }
-    plumb_guard_enter(&guard, &payload.file);
+    plumb_file_guard_enter(&guard, &payload.file);
     plumb_writer_call(writer, (int64_t)record->path_call - 1);
     enum plumb_code code =
         plumb_writer_add(writer, name, hdf5 ? record->step : -1, &payload.tensor, err);
-    if (plumb_guard_leave(&guard))
+    if (plumb_file_guard_leave(&guard))
         code = plumb_fail(err, PLUMB_E_IO, "%s was cut short while it was read", record->path);
     plumb_payload_release(&payload);
     if (code == PLUMB_E_ARG || code == PLUMB_E_UNSUPPORTED) {

@@ -217,7 +217,7 @@ static int run_info(const void *context)
     describe(&line, run, &totals);
     table = list_records(run, &totals, folder, folder && options->view.wide);
     if (!table || line.failed) {
-        code = plumb_fail(&err, PLUMB_E_NOMEM, "out of memory");
+        code = plumb_no_memory(&err);
         goto out;
     }
     code = cli_arrange(table, &options->view, &err);

@@ -38,7 +38,7 @@ static enum plumb_code save_csv(const struct plumb_merge *merged, const char *fo
     for (size_t i = 0; i < merged->count && !code; i++) {
         char *ending = sheet_ending(merged->sheets[i].name), *path = NULL;
         if (!ending)
-            code = plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+            code = plumb_no_memory(err);
         if (!code && i == 0) {
             const struct result_name name = {folder, NAME, ending, false};
             code = result_save(&path, &name, merged->sheets[i].table, &(struct cli_view){0}, err);
@@ -46,7 +46,7 @@ static enum plumb_code save_csv(const struct plumb_merge *merged, const char *fo
         } else if (!code) {
             if (!stem || asprintf(&path, "%s%s", stem, ending) < 0) {
                 path = NULL;
-                code = plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+                code = plumb_no_memory(err);
             } else {
                 code = plumb_table_save(merged->sheets[i].table, path, PLUMB_TABLE_CSV, NULL, err);
             }

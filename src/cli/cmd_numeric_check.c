@@ -18,11 +18,11 @@ static unsigned parse_kinds(const char *text)
 {
     static const struct {
         const char *word;
-        enum plumb_numeric_kind kind;
-    } words[] = {{"parameter", PLUMB_NUMERIC_PARAMETER},
-                 {"output", PLUMB_NUMERIC_OUTPUT},
-                 {"gradient", PLUMB_NUMERIC_GRADIENT},
-                 {"step", PLUMB_NUMERIC_STEP}};
+        enum plumb_passcheck_kind kind;
+    } words[] = {{"parameter", PLUMB_PASSCHECK_PARAMETER},
+                 {"output", PLUMB_PASSCHECK_OUTPUT},
+                 {"gradient", PLUMB_PASSCHECK_GRADIENT},
+                 {"step", PLUMB_PASSCHECK_STEP}};
     const size_t n = sizeof words / sizeof *words;
     unsigned kinds = 0;
     for (const char *s = text;; s++) {
@@ -51,15 +51,15 @@ static enum plumb_code open_device(const char *name, struct plumb_device **out,
 }
 
 /* The first iteration that shows a difference says most; of equal ones the last. */
-static enum plumb_code show(const struct plumb_numeric_check *check,
+static enum plumb_code show(const struct plumb_passcheck *check,
                             const struct numeric_options *options, struct plumb_error *err)
 {
     const int64_t one =
         check->first_iteration >= 0 ? check->first_iteration : options->iterations - 1;
     struct plumb_table *table =
-        plumb_numeric_table(check, options->all ? -1 : one, options->view.wide);
+        plumb_passcheck_table(check, options->all ? -1 : one, options->view.wide);
     if (!table)
-        return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+        return plumb_no_memory(err);
     enum plumb_code code = cli_arrange(table, &options->view, err);
     if (!code)
         code = cli_show(table, &options->view, err);
@@ -69,12 +69,12 @@ static enum plumb_code show(const struct plumb_numeric_check *check,
     return code;
 }
 
-static enum plumb_code save(const struct plumb_numeric_check *check,
+static enum plumb_code save(const struct plumb_passcheck *check,
                             const struct numeric_options *options, struct plumb_error *err)
 {
-    struct plumb_table *table = plumb_numeric_table(check, -1, true);
+    struct plumb_table *table = plumb_passcheck_table(check, -1, true);
     if (!table)
-        return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+        return plumb_no_memory(err);
     enum plumb_code code = cli_save(table, options->output, &options->view, err);
     if (!code && !options->quiet)
         fprintf(cli_is_machine_format(options->view.format) ? stderr : stdout,
@@ -86,11 +86,11 @@ static enum plumb_code save(const struct plumb_numeric_check *check,
 static int run_numeric_check(const void *context)
 {
     const struct numeric_options *options = context;
-    struct plumb_numeric_options how;
-    struct plumb_numeric_check check = {0};
-    struct plumb_graph *before = NULL, *after = NULL;
+    struct plumb_passcheck_options how;
+    struct plumb_passcheck check = {0};
+    struct plumb_passcheck_graph *before = NULL, *after = NULL;
     struct plumb_error err = {0};
-    plumb_numeric_options_init(&how);
+    plumb_passcheck_options_init(&how);
     how.iterations = (unsigned)options->iterations;
     how.precision = options->precision;
     how.seed = (uint64_t)options->seed;
@@ -98,19 +98,19 @@ static int run_numeric_check(const void *context)
     if (!how.kinds)
         return CLI_UNUSABLE;
     if (options->no_optimizer)
-        how.kinds &= ~(unsigned)PLUMB_NUMERIC_STEP;
+        how.kinds &= ~(unsigned)PLUMB_PASSCHECK_STEP;
     if (options->follow)
-        how.kinds |= PLUMB_NUMERIC_NODE;
+        how.kinds |= PLUMB_PASSCHECK_NODE;
 
     enum plumb_code code = options->output ? cli_check_ending(options->output, &err) : PLUMB_OK;
     if (!code)
         code = open_device(options->device, &how.device, &err);
     if (!code)
-        code = plumb_graph_open(&before, options->before, &err);
+        code = plumb_passcheck_graph_open(&before, options->before, &err);
     if (!code)
-        code = plumb_graph_open(&after, options->after, &err);
+        code = plumb_passcheck_graph_open(&after, options->after, &err);
     if (!code)
-        code = plumb_numeric_check_run(before, after, &how, &check, &err);
+        code = plumb_passcheck_run(before, after, &how, &check, &err);
     if (!code && !options->quiet)
         code = show(&check, options, &err);
     if (!code && options->output)
@@ -118,9 +118,9 @@ static int run_numeric_check(const void *context)
     if (code)
         cli_report(&err);
     const bool different = check.failed != 0;
-    plumb_numeric_check_destroy(&check);
-    plumb_graph_free(after);
-    plumb_graph_free(before);
+    plumb_passcheck_destroy(&check);
+    plumb_passcheck_graph_free(after);
+    plumb_passcheck_graph_free(before);
     plumb_device_close(how.device);
     return code ? CLI_UNUSABLE : different ? CLI_BAD : CLI_OK;
 }

@@ -12,7 +12,7 @@ struct replay_options {
     int64_t worst;
 };
 
-static void say_verdict(const char *who, const struct plumb_watch_verdict *verdict)
+static void say_verdict(const char *who, const struct plumb_guard_verdict *verdict)
 {
     char what[80];
     snprintf(what, sizeof what, "output %zu", verdict->output);
@@ -45,7 +45,7 @@ static enum plumb_code say_worst(const struct plumb_replay *replay, const struct
 
 static void say_people(const struct replay_options *options, const struct plumb_replay *replay)
 {
-    const struct plumb_watch_verdict *verdict = &replay->recorded;
+    const struct plumb_guard_verdict *verdict = &replay->recorded;
     printf("%s, |a-b| <= %g + %g*|b|\n", replay->op, verdict->atol, verdict->rtol);
     say_verdict("saved kernel output ", verdict);
     char name[64];

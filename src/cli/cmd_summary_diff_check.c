@@ -44,8 +44,7 @@ static enum plumb_code show(const struct plumb_table *table, const struct cli_vi
     if (view->wide || view->format != PLUMB_TABLE_BOX)
         return cli_show(table, view, err);
     struct plumb_table *narrow = cut_columns(table);
-    enum plumb_code code =
-        narrow ? cli_show(narrow, view, err) : plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+    enum plumb_code code = narrow ? cli_show(narrow, view, err) : plumb_no_memory(err);
     plumb_table_free(narrow);
     return code;
 }

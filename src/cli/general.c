@@ -32,7 +32,7 @@ static enum plumb_code save(char **path, const struct plumb_general *general,
     char *stem = NULL;
     if (asprintf(&stem, "%scompare_result%s%s", place->debug ? "debug_" : "",
                  *place->rank ? "_" : "", place->rank) < 0)
-        return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+        return plumb_no_memory(err);
     const struct result_name name = {request->folder, stem, request->xlsx ? ".xlsx" : ".csv",
                                      false};
     enum plumb_code code = result_save(path, &name, general->table, request->view, err);

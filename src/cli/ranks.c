@@ -36,7 +36,7 @@ enum plumb_code ranks_list(int64_t **ranks, size_t *count, struct plumb_run *con
                 free(*ranks);
                 *ranks = NULL;
                 *count = 0;
-                return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+                return plumb_no_memory(err);
             }
             last = rank;
         }

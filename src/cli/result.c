@@ -12,11 +12,6 @@
 
 enum { MOST_NAMES = 10000 };
 
-static enum plumb_code out_of_memory(struct plumb_error *err)
-{
-    return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
-}
-
 enum plumb_code result_hidden(char **hidden, const struct result_name *name,
                               struct plumb_error *err)
 {
@@ -25,7 +20,7 @@ enum plumb_code result_hidden(char **hidden, const struct result_name *name,
                  (long)getpid(), name->ending) >= 0)
         return PLUMB_OK;
     *hidden = NULL;
-    return out_of_memory(err);
+    return plumb_no_memory(err);
 }
 
 enum plumb_code result_claim(char **path, const struct result_name *name, const char *hidden,
@@ -41,7 +36,7 @@ enum plumb_code result_claim(char **path, const struct result_name *name, const 
         if (asprintf(path, "%s%s%s_%s%s%s", name->folder ? name->folder : "",
                      name->folder ? "/" : "", name->stem, stamp, suffix, name->ending) < 0) {
             *path = NULL;
-            return out_of_memory(err);
+            return plumb_no_memory(err);
         }
         if (output_claim(hidden, *path))
             return PLUMB_OK;

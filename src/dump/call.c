@@ -28,11 +28,6 @@ struct indexer {
     bool has_data, has_payloads, operators; /* "level": "aten" */
 };
 
-static enum plumb_code out_of_memory(struct plumb_error *err)
-{
-    return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
-}
-
 static enum plumb_code damaged(const struct indexer *x)
 {
     return json_fail(&x->json, 0, x->err);
@@ -163,7 +158,7 @@ static enum plumb_code read_entry(struct indexer *x)
     size_t length;
     const char *key = key_text(x, &length);
     if (!key)
-        return out_of_memory(x->err);
+        return plumb_no_memory(x->err);
     /* Modules are recorded beside the APIs at level mix. */
     if (memmem(key, length, "Module", 6) || ends_in(key, length, "parameters_grad"))
         return json_skip(&x->json, JSON_KEY) ? PLUMB_OK : damaged(x);
@@ -184,10 +179,10 @@ static enum plumb_code read_entry(struct indexer *x)
 
     struct slot *slot = find_slot(x, key, name);
     if (!slot)
-        return out_of_memory(x->err);
+        return plumb_no_memory(x->err);
     slot->place.call = operator? operator_call(x, x->json, slot->place.name) : slot->place.name;
     if (!slot->place.call)
-        return out_of_memory(x->err);
+        return plumb_no_memory(x->err);
     enum json_event event = json_next(&x->json);
     uint64_t start = x->json.start;
     if (!json_skip(&x->json, event))
@@ -286,7 +281,7 @@ static enum plumb_code take_places(struct indexer *x)
 {
     struct case_place *places = calloc(x->forwards ? x->forwards : 1, sizeof *places);
     if (!places)
-        return out_of_memory(x->err);
+        return plumb_no_memory(x->err);
     for (size_t i = 0; i < x->count; i++)
         if (x->slots[i].place.forward_size)
             places[x->slots[i].order] = x->slots[i].place;
@@ -300,10 +295,10 @@ static enum plumb_code find_calls(struct case_file *file, struct plumb_error *er
 {
     struct indexer x = {.file = file, .err = err};
     json_init(&x.json, file->bytes, file->size);
-    struct plumb_guard guard;
-    plumb_guard_enter(&guard, &file->map);
+    struct plumb_file_guard guard;
+    plumb_file_guard_enter(&guard, &file->map);
     enum plumb_code code = read_top(&x);
-    if (plumb_guard_leave(&guard))
+    if (plumb_file_guard_leave(&guard))
         code = plumb_fail(err, PLUMB_E_IO, "the file became shorter while it was read");
     if (!code)
         code = check_head(&x);
@@ -315,7 +310,7 @@ static enum plumb_code find_calls(struct case_file *file, struct plumb_error *er
         file->data_dir = arena_printf(&file->arena, "%.*s%s", folder, file->path,
                                       x.operators ? "dump" : "dump_tensor_data");
         if (!file->data_dir)
-            code = out_of_memory(err);
+            code = plumb_no_memory(err);
     }
     map_free(&x.names);
     free(x.slots);
@@ -327,7 +322,7 @@ static enum plumb_code open_bytes(struct case_file *file, const char *path, stru
 {
     enum plumb_code code = PLUMB_OK;
     file->path = arena_copy(&file->arena, path, strlen(path));
-    code = file->path ? find_calls(file, err) : out_of_memory(err);
+    code = file->path ? find_calls(file, err) : plumb_no_memory(err);
     if (code) {
         plumb_error_in_file(err, path);
         case_file_close(file);
@@ -343,7 +338,7 @@ enum plumb_code case_file_parse(const void *bytes, size_t size, const char *path
     *out = NULL;
     struct case_file *file = calloc(1, sizeof *file);
     if (!file)
-        return out_of_memory(err);
+        return plumb_no_memory(err);
     file->bytes = bytes;
     file->size = size;
     return open_bytes(file, path, out, err);
@@ -354,7 +349,7 @@ enum plumb_code case_file_open(const char *path, struct case_file **out, struct 
     *out = NULL;
     struct case_file *file = calloc(1, sizeof *file);
     if (!file)
-        return out_of_memory(err);
+        return plumb_no_memory(err);
     enum plumb_code code = plumb_file_map(&file->map, path, 0, UINT64_MAX, err);
     if (code) {
         case_file_close(file);

@@ -208,8 +208,8 @@ enum plumb_code case_parse(const struct case_file *file, size_t i, struct arena 
     *out = (struct check_case){.name = place->name, .index = i};
     struct case_parser p = {.base = place->forward, .arena = arena, .err = err};
     enum plumb_code code = split_name(&p, place->call, out);
-    struct plumb_guard guard;
-    plumb_guard_enter(&guard, &file->map);
+    struct plumb_file_guard guard;
+    plumb_file_guard_enter(&guard, &file->map);
     if (!code) {
         json_init(&p.json, file->bytes + place->forward, (size_t)place->forward_size);
         code = parse_forward(&p, out);
@@ -220,7 +220,7 @@ enum plumb_code case_parse(const struct case_file *file, size_t i, struct arena 
         json_init(&p.json, file->bytes + place->backward, (size_t)place->backward_size);
         code = parse_backward(&p, out);
     }
-    if (plumb_guard_leave(&guard))
+    if (plumb_file_guard_leave(&guard))
         code = plumb_fail(err, PLUMB_E_IO, "the file became shorter while it was read");
     if (code)
         plumb_error_in_file(err, file->path);

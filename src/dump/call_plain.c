@@ -22,7 +22,7 @@ enum plumb_code case_damaged(const struct case_parser *p)
 
 enum plumb_code case_no_memory(const struct case_parser *p)
 {
-    return plumb_fail(p->err, PLUMB_E_NOMEM, "out of memory");
+    return plumb_no_memory(p->err);
 }
 
 enum plumb_code case_skip(struct case_parser *p, enum json_event event)

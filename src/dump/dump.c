@@ -280,10 +280,10 @@ static enum plumb_code read_file(struct dump_tree *tree, struct plumb_error *err
     enum plumb_code code = plumb_file_map(&file, tree->path, 0, UINT64_MAX, err);
     if (code)
         return code;
-    struct plumb_guard guard;
-    plumb_guard_enter(&guard, &file);
+    struct plumb_file_guard guard;
+    plumb_file_guard_enter(&guard, &file);
     code = dump_parse(tree, file.data, file.size, err);
-    if (plumb_guard_leave(&guard))
+    if (plumb_file_guard_leave(&guard))
         code = plumb_fail(err, PLUMB_E_IO, "the file became shorter while it was read");
     plumb_file_unmap(&file);
     return code;

@@ -68,7 +68,7 @@ static enum plumb_code add_place(struct dump_places *places, size_t *capacity, c
         size_t more = *capacity ? *capacity * 2 : 16;
         struct dump_place *grown = arena_array(&places->arena, more, sizeof *grown);
         if (!grown)
-            return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+            return plumb_no_memory(err);
         if (places->count)
             memcpy(grown, places->places, places->count * sizeof *grown);
         places->places = grown;
@@ -76,12 +76,12 @@ static enum plumb_code add_place(struct dump_places *places, size_t *capacity, c
     }
     const char *path = arena_printf(&places->arena, "%s/%s", folder, name);
     if (!path)
-        return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+        return plumb_no_memory(err);
     struct dump_place *place = &places->places[places->count];
     place->json = json_of(&places->arena, path);
     place->rank = arena_copy(&places->arena, name, strlen(name));
     if (!place->json || !place->rank)
-        return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+        return plumb_no_memory(err);
     places->count++;
     return PLUMB_OK;
 }
@@ -102,7 +102,7 @@ static enum plumb_code find_ranks(struct dump_places *places, const char *path,
             continue;
         char *sub = NULL;
         if (asprintf(&sub, "%s/%s", path, entry->d_name) < 0) {
-            code = plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+            code = plumb_no_memory(err);
             break;
         }
         if (is_folder(sub)) {
@@ -135,7 +135,7 @@ enum plumb_code dump_find(struct dump_places *places, const char *path, struct p
     if (is_folder(path)) {
         const char *json = json_of(&places->arena, path);
         if (!json)
-            code = plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+            code = plumb_no_memory(err);
         else if (is_file(json))
             path = json;
         else
@@ -149,7 +149,7 @@ enum plumb_code dump_find(struct dump_places *places, const char *path, struct p
         if (places->places && copy)
             places->places[places->count++] = (struct dump_place){.json = copy, .rank = ""};
         else
-            code = plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+            code = plumb_no_memory(err);
     }
     if (code) {
         plumb_error_in_file(err, path);

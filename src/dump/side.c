@@ -187,10 +187,10 @@ static enum plumb_code read_side(struct dump_tree *tree, const char *name, read_
     char text[1024];
     if (plumb_file_map(&file, path, 0, UINT64_MAX, &err))
         return dump_warn(tree, "%s", plumb_error_text(&err, text, sizeof text));
-    struct plumb_guard guard;
-    plumb_guard_enter(&guard, &file);
+    struct plumb_file_guard guard;
+    plumb_file_guard_enter(&guard, &file);
     enum plumb_code code = parse(tree, file.data, file.size, path, entry);
-    if (plumb_guard_leave(&guard) && !code)
+    if (plumb_file_guard_leave(&guard) && !code)
         code = dump_warn(tree, "%s: the file became shorter while it was read", path);
     plumb_file_unmap(&file);
     return code;

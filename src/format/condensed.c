@@ -36,11 +36,6 @@ struct fields {
     struct plumb_kept kept;
 };
 
-static enum plumb_code no_memory(struct plumb_error *err)
-{
-    return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
-}
-
 static enum plumb_code odd(const struct reader *r, const char *what, struct plumb_error *err)
 {
     return r->json.error ? json_fail(&r->json, 0, err)
@@ -54,7 +49,7 @@ static enum plumb_code read_text(struct reader *r, const char **text, struct plu
         return odd(r, "text", err);
     size_t length;
     *text = json_copy(&r->json, r->out->arena, &length);
-    return *text ? PLUMB_OK : r->json.error ? json_fail(&r->json, 0, err) : no_memory(err);
+    return *text ? PLUMB_OK : r->json.error ? json_fail(&r->json, 0, err) : plumb_no_memory(err);
 }
 
 static enum plumb_code read_integer(struct reader *r, int64_t *value, struct plumb_error *err)
@@ -108,11 +103,11 @@ static enum plumb_code read_value(struct reader *r, struct plumb_value *value,
     double number = 0;
     enum plumb_code code = read_real(r, &number, err);
     if (!code && set_value(r->out->arena, value, number))
-        code = no_memory(err);
+        code = plumb_no_memory(err);
     /* An integer that float64 does not hold keeps its digits. */
     if (!code && isfinite(number) && fabs(number) >= 0x1p53 && is_integer(&r->json)) {
         value->text = arena_copy(r->out->arena, r->json.text, r->json.length);
-        code = value->text ? PLUMB_OK : no_memory(err);
+        code = value->text ? PLUMB_OK : plumb_no_memory(err);
     }
     return code;
 }
@@ -171,7 +166,7 @@ static enum plumb_code read_sketch(struct reader *r, struct fields *fields, stru
     }
     struct plumb_sketch *sketch = arena_alloc(r->out->arena, sizeof *sketch);
     if (!sketch)
-        return no_memory(err);
+        return plumb_no_memory(err);
     if (json_next(json) != JSON_KEY || !json_is(json, "exponent") ||
         json_next(json) != JSON_NUMBER || !json_int64(json, &exponent) || exponent > INT_MAX ||
         exponent < INT_MIN || json_next(json) != JSON_KEY || !json_is(json, "sums") ||
@@ -246,7 +241,7 @@ static enum plumb_code add_tensor(struct reader *r, const struct fields *fields,
     struct plumb_kept *kept = arena_alloc(out->arena, sizeof *kept);
     struct condensed_note *note = arena_alloc(out->arena, sizeof *note);
     if (!record || !recorded || !kept || !note)
-        return no_memory(err);
+        return plumb_no_memory(err);
     *kept = fields->kept;
     note->format = r->format;
     record->step = fields->step;
@@ -263,7 +258,8 @@ static enum plumb_code add_tensor(struct reader *r, const struct fields *fields,
     else
         code = listing_set_shape(out, record, dtype, fields->ndim, fields->shape, &why);
     if (code)
-        return code == PLUMB_E_NOMEM || listing_fail(out, record, &why) ? no_memory(err) : PLUMB_OK;
+        return code == PLUMB_E_NOMEM || listing_fail(out, record, &why) ? plumb_no_memory(err)
+                                                                        : PLUMB_OK;
 
     kept->dtype = dtype;
     char shape[1536];
@@ -283,7 +279,7 @@ static enum plumb_code add_tensor(struct reader *r, const struct fields *fields,
     };
     memcpy(recorded->statistic, fields->statistic, sizeof recorded->statistic);
     record->recorded = recorded;
-    return recorded->shape ? PLUMB_OK : no_memory(err);
+    return recorded->shape ? PLUMB_OK : plumb_no_memory(err);
 }
 
 static enum plumb_code read_tensor(struct reader *r, struct plumb_error *err)

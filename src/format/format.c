@@ -26,10 +26,10 @@ const struct format *format_probe(const struct plumb_file *file)
     if (!n)
         return NULL;
     uint8_t head[HEAD_BYTES];
-    struct plumb_guard guard;
-    plumb_guard_enter(&guard, file);
+    struct plumb_file_guard guard;
+    plumb_file_guard_enter(&guard, file);
     memcpy(head, file->data, n);
-    if (plumb_guard_leave(&guard))
+    if (plumb_file_guard_leave(&guard))
         return NULL;
     for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
         if (formats[i]->probe(head, n))
@@ -46,10 +46,10 @@ enum plumb_code format_list(const struct format *format, struct listing *out,
                             const struct plumb_file *file, struct plumb_error *err)
 {
     size_t before = out->count;
-    struct plumb_guard guard;
-    plumb_guard_enter(&guard, file);
+    struct plumb_file_guard guard;
+    plumb_file_guard_enter(&guard, file);
     enum plumb_code code = format->list(out, file, err);
-    if (plumb_guard_leave(&guard))
+    if (plumb_file_guard_leave(&guard))
         code = fail_shrank(err);
     if (code) {
         out->count = before;
@@ -89,7 +89,7 @@ enum plumb_code listing_set_shape(struct listing *out, struct plumb_record *reco
         return code;
     int64_t *copy = arena_array(out->arena, ndim, sizeof *copy);
     if (!copy)
-        return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+        return plumb_no_memory(err);
     if (ndim)
         memcpy(copy, shape, ndim * sizeof *copy);
     record->dtype = dtype;
@@ -176,10 +176,10 @@ static enum plumb_code decode_stored(const struct format *format, const struct p
     if (code)
         goto out;
 
-    struct plumb_guard guard;
-    plumb_guard_enter(&guard, &file);
+    struct plumb_file_guard guard;
+    plumb_file_guard_enter(&guard, &file);
     code = format->read(record, &file, &payload->owned, &bytes, err);
-    if (plumb_guard_leave(&guard))
+    if (plumb_file_guard_leave(&guard))
         code = fail_shrank(err);
     if (!code)
         code = make_view(record, payload->owned, bytes, &payload->tensor, err);

@@ -136,7 +136,7 @@ enum plumb_code ge_open_condensed(struct ge_file *ge, const char *path, struct a
             code = plumb_fail(err, PLUMB_E_FORMAT,
                               "neither a GE dump file nor what was condensed of one");
     if (!code && take_records(ge, run, arena))
-        code = plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+        code = plumb_no_memory(err);
     if (code)
         plumb_error_in_file(err, path);
     plumb_run_free(run);

@@ -19,11 +19,6 @@ enum {
     F_SPACE = 8
 };
 
-static enum plumb_code no_memory(struct plumb_error *err)
-{
-    return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
-}
-
 bool ge_probe(const uint8_t *head, size_t n, uint64_t size)
 {
     if (n < 12)
@@ -100,7 +95,7 @@ static enum plumb_code parse_shape(struct ge_dims *dims, struct wire wire, struc
     }
     uint64_t *copy = arena_array(arena, rank, sizeof *copy);
     if (!copy)
-        return no_memory(err);
+        return plumb_no_memory(err);
     if (rank)
         memcpy(copy, dim, rank * sizeof *copy);
     *dims = (struct ge_dims){rank, copy};
@@ -156,7 +151,7 @@ enum plumb_code ge_place(struct ge_tensor *tensors, size_t count, uint64_t file_
         if (tensor->size > left) {
             struct plumb_error *error = arena_alloc(arena, sizeof *error);
             if (!error)
-                return no_memory(err);
+                return plumb_no_memory(err);
             plumb_fail_at(error, PLUMB_E_FORMAT, tensor->offset,
                           "the file ends inside this tensor: %llu bytes of %llu are there",
                           (unsigned long long)left, (unsigned long long)tensor->size);
@@ -174,7 +169,7 @@ static enum plumb_code copy_text(const char **text, const struct wire_field *fie
 {
     size_t length = (size_t)(field->bytes.end - field->bytes.begin);
     *text = arena_copy(arena, (const char *)field->bytes.begin, length);
-    return *text ? PLUMB_OK : no_memory(err);
+    return *text ? PLUMB_OK : plumb_no_memory(err);
 }
 
 static enum plumb_code parse_message(struct ge_file *ge, struct wire wire, struct arena *arena,
@@ -191,7 +186,7 @@ static enum plumb_code parse_message(struct ge_file *ge, struct wire wire, struc
         bool bytes = field.type == WIRE_BYTES;
         if (bytes && (field.number == F_INPUT || field.number == F_OUTPUT)) {
             struct ge_tensor *tensor = list_add(&lists[field.number == F_OUTPUT], arena);
-            code = tensor ? parse_tensor(tensor, field.bytes, arena, err) : no_memory(err);
+            code = tensor ? parse_tensor(tensor, field.bytes, arena, err) : plumb_no_memory(err);
         } else if (bytes && (field.number == F_BUFFER || field.number == F_SPACE)) {
             /* Behind everything that is compared; only their shape as a message matters. */
             struct ge_tensor rest = {.part = field.number == F_BUFFER ? GE_BUFFER : GE_SPACE};
@@ -251,10 +246,10 @@ enum plumb_code ge_open(struct ge_file *ge, const char *path, struct arena *aren
     enum plumb_code code = plumb_file_map(&file, path, 0, UINT64_MAX, err);
     if (code)
         return code;
-    struct plumb_guard guard;
-    plumb_guard_enter(&guard, &file);
+    struct plumb_file_guard guard;
+    plumb_file_guard_enter(&guard, &file);
     code = ge_parse(ge, &file, path, arena, err);
-    if (plumb_guard_leave(&guard))
+    if (plumb_file_guard_leave(&guard))
         code = plumb_fail(err, PLUMB_E_IO, "the file was cut short while it was being read");
     if (code)
         plumb_error_in_file(err, path);

@@ -23,12 +23,12 @@ struct lister {
 bool plumb_ge_recognise(const char *path)
 {
     struct plumb_file file;
-    struct plumb_guard guard;
+    struct plumb_file_guard guard;
     if (plumb_file_map(&file, path, 0, UINT64_MAX, NULL))
         return false;
-    plumb_guard_enter(&guard, &file);
+    plumb_file_guard_enter(&guard, &file);
     bool found = ge_probe(file.data, file.size < 64 ? (size_t)file.size : 64, file.size);
-    found = !plumb_guard_leave(&guard) && found;
+    found = !plumb_file_guard_leave(&guard) && found;
     plumb_file_unmap(&file);
     return found;
 }
@@ -109,16 +109,16 @@ static void add_debug(struct lister *lister, const struct ge_file *ge)
         const struct ge_tensor *tensor = &ge->outputs[i];
         struct plumb_file file;
         struct plumb_error err;
-        struct plumb_guard guard;
+        struct plumb_file_guard guard;
         if (tensor->error || !tensor->size)
             continue;
         if (plumb_file_map(&file, ge->path, tensor->offset, tensor->size, &err)) {
             add_problem(lister, ge->path, &err);
             continue;
         }
-        plumb_guard_enter(&guard, &file);
+        plumb_file_guard_enter(&guard, &file);
         enum plumb_code code = ge_debug_text(&lister->debug, file.data, file.size, &err);
-        if (plumb_guard_leave(&guard) || code)
+        if (plumb_file_guard_leave(&guard) || code)
             add_problem(lister, ge->path, &err);
         plumb_file_unmap(&file);
     }
@@ -204,7 +204,7 @@ enum plumb_code plumb_ge_info(struct plumb_table **table, char **text, size_t *p
     buf_text(&line, "\n");
     buf_text(&line, lister.debug.data ? lister.debug.data : "");
     if (!code && (lister.failed || line.failed || lister.debug.failed))
-        code = plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+        code = plumb_no_memory(err);
     if (code) {
         plumb_table_free(lister.table);
         buf_free(&line);

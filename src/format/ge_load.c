@@ -189,11 +189,11 @@ static enum plumb_code decode(struct plumb_payload *payload, const struct ge_typ
     void *unpacked = packed ? malloc(stored * element + 1) : NULL;
     void *ordered = order->plain ? NULL : malloc(count * element + 1);
     if ((packed && !unpacked) || (!order->plain && !ordered)) {
-        code = plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+        code = plumb_no_memory(err);
         goto out;
     }
-    struct plumb_guard guard;
-    plumb_guard_enter(&guard, &payload->file);
+    struct plumb_file_guard guard;
+    plumb_file_guard_enter(&guard, &payload->file);
     const void *values = payload->file.data;
     if (packed) {
         unpack(type, payload->file.data, stored, unpacked);
@@ -201,7 +201,7 @@ static enum plumb_code decode(struct plumb_payload *payload, const struct ge_typ
     }
     if (!order->plain)
         ge_order_copy(order, values, ordered, element);
-    if (plumb_guard_leave(&guard)) {
+    if (plumb_file_guard_leave(&guard)) {
         code = plumb_fail(err, PLUMB_E_IO, "the file was cut short while it was being read");
         goto out;
     }

@@ -65,7 +65,7 @@ static enum plumb_code take_dims(struct ge_dims *dims, struct reader inner, stru
                              (unsigned long long)left(&inner));
     uint64_t *copy = arena_array(arena, (size_t)rank, sizeof *copy);
     if (!copy)
-        return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+        return plumb_no_memory(err);
     for (uint64_t i = 0; i < rank; i++)
         copy[i] = take64(&inner);
     *dims = (struct ge_dims){(unsigned)rank, copy};
@@ -114,7 +114,7 @@ static enum plumb_code take_records(struct reader reader, enum ge_part part, str
                              (unsigned long long)left(&reader));
     struct ge_tensor *tensors = arena_array(arena, promised, sizeof *tensors);
     if (!tensors)
-        return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+        return plumb_no_memory(err);
     for (uint32_t i = 0; i < promised; i++) {
         tensors[i].part = part;
         tensors[i].index = i;
@@ -137,7 +137,7 @@ enum plumb_code ge_parse_nano(struct ge_file *ge, const struct plumb_file *file,
     reader.next += 4;
     ge->version = arena_printf(arena, "%u", take32(&reader));
     if (!ge->version)
-        return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+        return plumb_no_memory(err);
     enum plumb_code code = PLUMB_OK;
     while (!code && left(&reader)) {
         uint32_t tag = 0;

@@ -17,7 +17,7 @@ static enum plumb_code need(uint8_t **buffer, uint64_t bytes, struct plumb_error
 {
     if (!*buffer)
         *buffer = malloc(bytes);
-    return *buffer ? PLUMB_OK : plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+    return *buffer ? PLUMB_OK : plumb_no_memory(err);
 }
 
 static enum plumb_code inflate(struct decoder *decoder, const struct h5_chunk *chunk,
@@ -32,7 +32,7 @@ static enum plumb_code inflate(struct decoder *decoder, const struct h5_chunk *c
     if (!decoder->inflater)
         decoder->inflater = libdeflate_alloc_decompressor();
     if (!decoder->inflater)
-        return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+        return plumb_no_memory(err);
     size_t actual = 0;
     if (libdeflate_zlib_decompress(decoder->inflater, from, size, decoder->inflated, decoder->bytes,
                                    &actual) != LIBDEFLATE_SUCCESS ||

@@ -132,7 +132,7 @@ enum plumb_code h5proc_collect(struct h5proc *proc, size_t expected, size_t limi
     char *bytes = malloc(capacity);
     enum plumb_code code = PLUMB_OK;
     if (!bytes)
-        return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+        return plumb_no_memory(err);
     for (;;) {
         code = wait_for(proc, proc->out, POLLIN, err);
         if (code)
@@ -159,7 +159,7 @@ enum plumb_code h5proc_collect(struct h5proc *proc, size_t expected, size_t limi
         capacity = capacity > limit / 2 ? limit : 2 * capacity;
         char *larger = realloc(bytes, capacity);
         if (!larger) {
-            code = plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+            code = plumb_no_memory(err);
             break;
         }
         bytes = larger;

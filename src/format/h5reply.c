@@ -172,7 +172,7 @@ static enum plumb_code fill_chunks(struct listing *out, const struct entry *entr
     struct h5_chunk *chunks = arena_array(out->arena, head->chunk_count, sizeof *chunks);
     uint64_t *chunk_shape = arena_array(out->arena, head->ndim, sizeof *chunk_shape);
     if (!chunks || !chunk_shape)
-        return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+        return plumb_no_memory(err);
     memcpy(chunks, entry->chunks, head->chunk_count * sizeof *chunks);
     memcpy(chunk_shape, entry->chunk_shape, head->ndim * sizeof *chunk_shape);
     enum plumb_code code = check_chunks(entry, chunks, file_size, err);
@@ -228,7 +228,7 @@ static enum plumb_code fill_storage(struct listing *out, const struct entry *ent
     struct h5_detail *detail = arena_alloc(out->arena, sizeof *detail);
     const char *path = arena_copy(out->arena, entry->path, head->path_length);
     if (!detail || !path)
-        return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+        return plumb_no_memory(err);
     *detail = (struct h5_detail){
         .layout = H5_ASK, .dataset = path, .bytes = bytes, .element = head->size};
     record->bytes = bytes;
@@ -313,13 +313,13 @@ enum plumb_code h5reply_parse(struct listing *out, const void *reply, size_t siz
         struct plumb_error why = {0};
         struct plumb_record *record = listing_add(out, entry.path + 1, entry.head.path_length - 1);
         if (!record)
-            return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+            return plumb_no_memory(err);
         record->rank = hello.global_rank < 0 ? -1 : hello.global_rank;
         enum plumb_code code = fill_record(out, &entry, record, file_size, &why);
         if (code && code != PLUMB_E_NOMEM)
             code = listing_fail(out, record, &why);
         if (code)
-            return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+            return plumb_no_memory(err);
     }
     if (cursor.left)
         goto nonsense;

@@ -69,7 +69,7 @@ static enum plumb_code send_elements(struct hdf5_writer *self, const struct plum
         return send_bytes(self, tensor->data, (size_t)plumb_tensor_bytes(tensor), err);
     void *piece = malloc(PIECE_BYTES);
     if (!piece)
-        return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+        return plumb_no_memory(err);
     enum plumb_code code = PLUMB_OK;
     uint64_t room = PIECE_BYTES / element;
     for (uint64_t first = 0; first < tensor->count && !code; first += room) {
@@ -172,7 +172,7 @@ enum plumb_code hdf5_writer_open(struct plumb_writer **writer, const char *path,
 {
     struct hdf5_writer *self = calloc(1, sizeof *self);
     if (!self)
-        return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+        return plumb_no_memory(err);
     self->base.ops = &hdf5_ops;
     enum plumb_code code = output_open(&self->output, path, err);
     if (code) {

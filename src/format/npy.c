@@ -309,7 +309,7 @@ static enum plumb_code list(struct listing *out, const struct plumb_file *file,
     struct slice name = stem(out->path);
     struct plumb_record *record = listing_add(out, name.text, name.length);
     if (!record)
-        return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+        return plumb_no_memory(err);
     code = listing_set_shape(out, record, header.dtype, header.ndim, header.shape, err);
     if (code)
         return code;
@@ -325,7 +325,7 @@ static enum plumb_code list(struct listing *out, const struct plumb_file *file,
     if (header.fortran && header.ndim > 1) {
         int64_t *stride = arena_array(out->arena, header.ndim, sizeof *stride);
         if (!stride)
-            return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+            return plumb_no_memory(err);
         npy_fortran_strides(header.ndim, header.shape, stride);
         record->stride = stride;
     }

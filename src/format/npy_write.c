@@ -63,8 +63,7 @@ static enum plumb_code write_npy(const char *path, const struct plumb_tensor *te
     struct buf header = {0};
     struct output out = {0};
     make_header(&header, descr, tensor);
-    enum plumb_code code = header.failed ? plumb_fail(err, PLUMB_E_NOMEM, "out of memory")
-                                         : output_open(&out, path, err);
+    enum plumb_code code = header.failed ? plumb_no_memory(err) : output_open(&out, path, err);
     if (code)
         goto out;
     out.fresh = fresh;

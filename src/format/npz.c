@@ -66,7 +66,7 @@ static enum plumb_code set_array(struct listing *out, struct plumb_record *recor
     if (header->fortran && header->ndim > 1) {
         int64_t *stride = arena_array(out->arena, header->ndim, sizeof *stride);
         if (!stride)
-            return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+            return plumb_no_memory(err);
         npy_fortran_strides(header->ndim, header->shape, stride);
         record->stride = stride;
     }
@@ -90,7 +90,7 @@ static enum plumb_code list(struct listing *out, const struct plumb_file *file,
         return code;
     uint8_t *head = malloc(HEAD_BYTES);
     if (!head)
-        code = plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+        code = plumb_no_memory(err);
     for (size_t i = 0; !code && i < zip.count; i++) {
         const struct zip_entry *entry = &zip.entries[i];
         if (!is_array(entry->name, entry->length))
@@ -98,7 +98,7 @@ static enum plumb_code list(struct listing *out, const struct plumb_file *file,
         struct plumb_record *record =
             listing_add(out, entry->name, entry->length - (sizeof suffix - 1));
         if (!record) {
-            code = plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+            code = plumb_no_memory(err);
             break;
         }
         struct npy_header header;
@@ -107,7 +107,7 @@ static enum plumb_code list(struct listing *out, const struct plumb_file *file,
         if (!bad)
             bad = set_array(out, record, entry, &header, &why);
         if (bad == PLUMB_E_NOMEM || (bad && listing_fail(out, record, &why)))
-            code = plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+            code = plumb_no_memory(err);
     }
     free(head);
     zip_close(&zip);

@@ -5,7 +5,7 @@
 
 enum plumb_code pickle_no_memory(struct pickle_machine *m)
 {
-    return plumb_fail(m->err, PLUMB_E_NOMEM, "out of memory");
+    return plumb_no_memory(m->err);
 }
 
 enum plumb_code pickle_damaged(struct pickle_machine *m, const char *what)

@@ -160,7 +160,7 @@ static enum plumb_code load_pickle(struct pt_archive *archive, const struct plum
                              "data.pkl would unpack to %" PRIu64 " bytes", entry->size);
     *owned = malloc(entry->size ? (size_t)entry->size : 1);
     if (!*owned)
-        return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+        return plumb_no_memory(err);
     *data = *owned;
     return zip_inflate(entry, file, *owned, err);
 }

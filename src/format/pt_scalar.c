@@ -59,12 +59,12 @@ enum plumb_code pt_read_scalars(const char *path, struct pt_scalar *scalars, siz
                                 struct plumb_error *err)
 {
     struct plumb_file file;
-    struct plumb_guard guard;
+    struct plumb_file_guard guard;
     struct pt_pickle pt = {0};
     enum plumb_code code = plumb_file_map(&file, path, 0, UINT64_MAX, err);
     if (code)
         return code;
-    plumb_guard_enter(&guard, &file);
+    plumb_file_guard_enter(&guard, &file);
     const struct format *format = format_probe(&file);
     if (format == &format_pt)
         code = pt_open(&pt, &file, err);
@@ -75,7 +75,7 @@ enum plumb_code pt_read_scalars(const char *path, struct pt_scalar *scalars, siz
             look_up(&scalars[i], pt.root);
         pt_close(&pt);
     }
-    if (plumb_guard_leave(&guard))
+    if (plumb_file_guard_leave(&guard))
         code = plumb_fail(err, PLUMB_E_IO, "the file shrank while it was read");
     if (code)
         plumb_error_in_file(err, path);

@@ -50,7 +50,7 @@ const struct zip_entry *pt_find(const struct pt_archive *archive, const char *fo
 
 static enum plumb_code no_memory(struct walk *w)
 {
-    return plumb_fail(w->err, PLUMB_E_NOMEM, "out of memory");
+    return plumb_no_memory(w->err);
 }
 
 static enum plumb_code spend(struct walk *w, const struct pickle_value *value, uint64_t cost)
@@ -104,7 +104,7 @@ static enum plumb_code place(struct walk *w, struct plumb_record *record,
     if (!view.dense) {
         int64_t *stride = arena_array(w->out->arena, tensor->ndim, sizeof *stride);
         if (!stride)
-            return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+            return plumb_no_memory(err);
         memcpy(stride, tensor->stride, tensor->ndim * sizeof *stride);
         record->stride = stride;
     }
@@ -117,7 +117,7 @@ static enum plumb_code place(struct walk *w, struct plumb_record *record,
         struct zip_entry *copy = arena_alloc(w->out->arena, sizeof *copy);
         char *name = arena_copy(w->out->arena, entry->name, entry->length);
         if (!copy || !name)
-            return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+            return plumb_no_memory(err);
         *copy = *entry;
         copy->name = name;
         record->detail = copy;

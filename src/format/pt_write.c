@@ -141,8 +141,8 @@ static enum plumb_code begin_entry(struct archive *archive, const char *name, ui
     put_number(&head, 0x4246, 2); /* "FB": padding */
     put_number(&head, padding, 2);
     buf_repeat(&head, 'Z', padding);
-    enum plumb_code code = head.failed ? plumb_fail(err, PLUMB_E_NOMEM, "out of memory")
-                                       : output_bytes(&archive->out, head.data, head.size, err);
+    enum plumb_code code =
+        head.failed ? plumb_no_memory(err) : output_bytes(&archive->out, head.data, head.size, err);
     buf_free(&head);
     return code;
 }
@@ -226,8 +226,8 @@ static enum plumb_code finish(struct archive *archive, struct plumb_error *err)
     for (unsigned k = 0; k < archive->count; k++)
         put_central(&tail, &archive->entries[k]);
     put_end(&tail, archive->out.size, archive->count);
-    enum plumb_code code = tail.failed ? plumb_fail(err, PLUMB_E_NOMEM, "out of memory")
-                                       : output_bytes(&archive->out, tail.data, tail.size, err);
+    enum plumb_code code =
+        tail.failed ? plumb_no_memory(err) : output_bytes(&archive->out, tail.data, tail.size, err);
     buf_free(&tail);
     return code;
 }
@@ -249,7 +249,7 @@ enum plumb_code plumb_pt_write(const char *path, const struct plumb_tensor *tens
     struct buf pickle = {0};
     make_pickle(&pickle, tensor);
     if (pickle.failed)
-        code = plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+        code = plumb_no_memory(err);
     if (!code)
         code = add_bytes(&archive, "archive/data.pkl", pickle.data, pickle.size, err);
     if (!code)

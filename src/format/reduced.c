@@ -67,24 +67,19 @@ static enum plumb_code read_ranges(const struct plumb_record *record, const stru
                                    struct plumb_error *err)
 {
     struct plumb_payload payload;
-    struct plumb_guard guard;
+    struct plumb_file_guard guard;
     if (!record->count)
         return PLUMB_OK;
     enum plumb_code code =
         format_load(format, record, file->file_size, file->mtime_ns, &payload, err);
     if (code)
         return code;
-    plumb_guard_enter(&guard, &payload.file);
+    plumb_file_guard_enter(&guard, &payload.file);
     plumb_tensor_to_f64(&payload.tensor, 0, (size_t)payload.tensor.count, values);
-    if (plumb_guard_leave(&guard))
+    if (plumb_file_guard_leave(&guard))
         code = plumb_fail(err, PLUMB_E_IO, "the file shrank while it was read");
     plumb_payload_release(&payload);
     return code;
-}
-
-static enum plumb_code no_memory(struct plumb_error *err)
-{
-    return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
 }
 
 static enum plumb_code list_one(struct listing *out, size_t first, const struct format *format,
@@ -101,7 +96,7 @@ static enum plumb_code list_one(struct listing *out, size_t first, const struct 
         record->name = arena_copy(out->arena, record->name, length - tail);
     return record->name && set_range(out, record, record->dtype, format->name, range)
                ? PLUMB_OK
-               : no_memory(err);
+               : plumb_no_memory(err);
 }
 
 /* Appends a record a row of the array, called input.0, input.1, ... */
@@ -112,14 +107,14 @@ static enum plumb_code list_rows(struct listing *out, const struct plumb_record 
     size_t rows = (size_t)array->count / 2;
     double *values = arena_array(out->arena, rows * 2, sizeof *values);
     if (!values)
-        return no_memory(err);
+        return plumb_no_memory(err);
     enum plumb_code code = read_ranges(array, format, file, values, err);
     for (size_t i = 0; i < rows && !code; i++) {
         char name[64];
         snprintf(name, sizeof name, "%.*s.%zu", (int)strlen(array->name) - 1, array->name, i);
         struct plumb_record *record = listing_add(out, name, strlen(name));
         if (!record || !set_range(out, record, array->dtype, "ge", &values[2 * i]))
-            code = no_memory(err);
+            code = plumb_no_memory(err);
     }
     return code;
 }

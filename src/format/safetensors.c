@@ -51,11 +51,6 @@ struct entry {
     bool has_dtype, has_shape, has_offsets;
 };
 
-static enum plumb_code no_memory(struct plumb_error *err)
-{
-    return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
-}
-
 /* The last event was not what the header needs here. */
 static enum plumb_code unexpected(struct reader *r, const char *wanted)
 {
@@ -69,7 +64,7 @@ static enum plumb_code read_text(struct reader *r, const char **text, size_t *le
 {
     *text = json_copy(&r->json, r->out->arena, length);
     if (!*text)
-        return r->json.error ? json_fail(&r->json, PREFIX, r->err) : no_memory(r->err);
+        return r->json.error ? json_fail(&r->json, PREFIX, r->err) : plumb_no_memory(r->err);
     if (memchr(*text, '\0', *length))
         return unexpected(r, "a name without a zero byte");
     return PLUMB_OK;
@@ -183,7 +178,7 @@ static enum plumb_code remember_extent(struct reader *r, const struct plumb_reco
         size_t capacity = r->extent_capacity ? r->extent_capacity * 2 : 64;
         struct extent *extents = realloc(r->extents, capacity * sizeof *extents);
         if (!extents)
-            return no_memory(r->err);
+            return plumb_no_memory(r->err);
         r->extents = extents;
         r->extent_capacity = capacity;
     }
@@ -200,7 +195,7 @@ static enum plumb_code read_tensor(struct reader *r)
         return code;
     bool added;
     if (!map_put(&r->names, entry.name, entry.name_length, &added))
-        return no_memory(r->err);
+        return plumb_no_memory(r->err);
     if (!added)
         return plumb_fail_at(r->err, PLUMB_E_FORMAT, entry.at, "a second tensor is called %s",
                              entry.name);
@@ -210,11 +205,11 @@ static enum plumb_code read_tensor(struct reader *r)
 
     struct plumb_record *record = listing_add(r->out, entry.name, entry.name_length);
     if (!record)
-        return no_memory(r->err);
+        return plumb_no_memory(r->err);
     struct plumb_error why;
     code = check_entry(r, record, &entry, &why);
     if (code == PLUMB_E_NOMEM || (code && listing_fail(r->out, record, &why)))
-        return no_memory(r->err);
+        return plumb_no_memory(r->err);
     return code ? PLUMB_OK : remember_extent(r, record);
 }
 

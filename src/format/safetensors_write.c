@@ -40,7 +40,7 @@ static enum plumb_code reserve_name(struct safetensors_writer *self, const char 
     *quoted = text.failed ? NULL : arena_copy(&self->arena, text.data, text.size);
     buf_free(&text);
     if (!*quoted || !map_put(&self->names, *quoted, strlen(*quoted), &added))
-        return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+        return plumb_no_memory(err);
     if (!added)
         return plumb_fail(err, PLUMB_E_ARG, "there already is a tensor called %s", *quoted);
     return PLUMB_OK;
@@ -71,7 +71,7 @@ static enum plumb_code add(struct plumb_writer *writer, const char *name, int64_
         buf_printf(header, "%s%" PRId64, i ? "," : "", tensor->shape[i]);
     buf_printf(header, "],\"data_offsets\":[%" PRIu64 ",%" PRIu64 "]}", begin, end);
     if (header->failed)
-        return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+        return plumb_no_memory(err);
     return output_tensor(&self->spool, tensor, err);
 }
 
@@ -85,7 +85,7 @@ static enum plumb_code finish(struct plumb_writer *writer, struct plumb_error *e
     unsigned char length[8];
     for (int i = 0; i < 8; i++)
         length[i] = (unsigned char)((uint64_t)header->size >> (8 * i));
-    enum plumb_code code = header->failed ? plumb_fail(err, PLUMB_E_NOMEM, "out of memory")
+    enum plumb_code code = header->failed ? plumb_no_memory(err)
                                           : output_bytes(&self->final, length, sizeof length, err);
     if (!code)
         code = output_bytes(&self->final, header->data, header->size, err);
@@ -109,7 +109,7 @@ enum plumb_code safetensors_writer_open(struct plumb_writer **writer, const char
     static const struct writer_ops ops = {.add = add, .close = finish, .abort = abandon};
     struct safetensors_writer *self = calloc(1, sizeof *self);
     if (!self)
-        return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+        return plumb_no_memory(err);
     self->base.ops = &ops;
     enum plumb_code code = output_open(&self->final, path, err);
     if (!code)

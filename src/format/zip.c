@@ -233,7 +233,7 @@ static enum plumb_code read_entry(struct arena *arena, const struct plumb_file *
                                 .size = bytes_le32(p + 24),
                                 .offset = bytes_le32(p + 42)};
     if (!entry->name)
-        return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+        return plumb_no_memory(err);
     if (!widen(p + CENTRAL_SIZE + name, extra,
                (uint64_t *[3]){&entry->size, &entry->packed, &entry->offset}))
         return plumb_fail_at(err, PLUMB_E_FORMAT, central,
@@ -273,7 +273,7 @@ enum plumb_code zip_open(struct zip *zip, struct arena *arena, const struct plum
     struct zip_entry *entries = arena_array(arena, count, sizeof *entries);
     struct extent *extents = calloc(count ? count : 1, sizeof *extents);
     if (!entries || !extents) {
-        code = plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+        code = plumb_no_memory(err);
         goto out;
     }
     uint64_t at = dir.offset;
@@ -286,7 +286,7 @@ enum plumb_code zip_open(struct zip *zip, struct arena *arena, const struct plum
         bool added;
         uint64_t *place = map_put(&zip->names, entries[i].name, entries[i].length, &added);
         if (!place || !added) {
-            code = !place ? plumb_fail(err, PLUMB_E_NOMEM, "out of memory")
+            code = !place ? plumb_no_memory(err)
                           : plumb_fail_at(err, PLUMB_E_FORMAT, central,
                                           "the archive has two members called '%.100s'",
                                           entries[i].name);
@@ -345,7 +345,7 @@ static enum plumb_code decompress(const struct zip_entry *entry, const struct pl
 {
     struct libdeflate_decompressor *inflater = libdeflate_alloc_decompressor();
     if (!inflater)
-        return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+        return plumb_no_memory(err);
     *result = libdeflate_deflate_decompress(inflater, file->data + entry->offset,
                                             (size_t)entry->packed, dst, room, got);
     libdeflate_free_decompressor(inflater);

@@ -241,7 +241,7 @@ enum plumb_code plumb_metric_pair(const struct plumb_metric_spec *spec,
     struct plumb_metric_state *state =
         plumb_metric_new(spec, target->dtype, golden->dtype, target->count);
     if (!state)
-        return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+        return plumb_no_memory(err);
     plumb_metric_update(state, target, golden, 0, target->count);
     plumb_metric_finish(state, out);
     plumb_metric_free(state);

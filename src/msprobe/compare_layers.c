@@ -79,5 +79,5 @@ enum plumb_code general_layers(struct general *general, struct general_side *tar
         general->mapping = names_text(&mapping);
     names_free(&mapping);
     layer_free(&rules);
-    return general->mapping ? PLUMB_OK : plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+    return general->mapping ? PLUMB_OK : plumb_no_memory(err);
 }

@@ -155,7 +155,7 @@ static void compare_payloads(struct general_pair *pair, const struct loaded *tar
                              const struct loaded *golden)
 {
     const struct plumb_tensor *t = &target->payload.tensor, *g = &golden->payload.tensor;
-    struct plumb_guard guards[2];
+    struct plumb_file_guard guards[2];
     if (!t->count) {
         set_words(pair, "unsupported");
         return;
@@ -164,14 +164,14 @@ static void compare_payloads(struct general_pair *pair, const struct loaded *tar
         set_words(pair, "shape unmatched");
         return;
     }
-    plumb_guard_enter(&guards[0], &target->payload.file);
-    plumb_guard_enter(&guards[1], &golden->payload.file);
+    plumb_file_guard_enter(&guards[0], &target->payload.file);
+    plumb_file_guard_enter(&guards[1], &golden->payload.file);
     if (t->count == 1)
         compare_scalars(pair, t, g);
     else
         compare_arrays(pair, t, g);
-    bool shrank = plumb_guard_leave(&guards[1]);
-    shrank |= plumb_guard_leave(&guards[0]);
+    bool shrank = plumb_file_guard_leave(&guards[1]);
+    shrank |= plumb_file_guard_leave(&guards[0]);
     if (shrank)
         set_words(pair, "unsupported");
 }
@@ -202,7 +202,7 @@ enum plumb_code general_metrics(struct general *general, struct plumb_error *err
     struct session session = {.general = general, .lock = PTHREAD_MUTEX_INITIALIZER};
     session.work = malloc((general->count ? general->count : 1) * sizeof *session.work);
     if (!session.work)
-        return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+        return plumb_no_memory(err);
     for (size_t i = 0; i < general->count; i++) {
         struct general_pair *pair = &general->pairs[i];
         set_words(pair, "unsupported");

@@ -165,7 +165,7 @@ static enum plumb_code rename_apis(struct general_side *target,
     for (size_t i = 0; !code && i < target->count; i++) {
         target->keys[i] = api_rename(arena, &rules, target->keys[i]);
         if (!target->keys[i])
-            code = plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+            code = plumb_no_memory(err);
     }
     api_free(&rules);
     return code;
@@ -193,7 +193,7 @@ static enum plumb_code map_keys(struct general_side *target,
             target->keys[i] = cell_name(arena, &map, name);
         }
         if (!target->keys[i])
-            code = plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+            code = plumb_no_memory(err);
     }
     names_free(&map);
     return code || options->data_map ? code : rename_apis(target, options, arena, err);

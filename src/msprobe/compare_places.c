@@ -15,11 +15,6 @@ struct finder {
     size_t count, capacity;
 };
 
-static enum plumb_code out_of_memory(struct plumb_error *err)
-{
-    return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
-}
-
 static enum plumb_code add(struct finder *finder, const struct dump_place *target,
                            const struct dump_place *golden)
 {
@@ -61,7 +56,7 @@ static enum plumb_code find_step(struct finder *finder, const char *target, cons
                           t.count, golden, g.count);
     for (size_t i = 0; i < t.count && !code; i++)
         if (add(finder, &t.places[i], &g.places[i]))
-            code = out_of_memory(err);
+            code = plumb_no_memory(err);
     dump_places_free(&g);
     dump_places_free(&t);
     return code;
@@ -103,14 +98,14 @@ enum plumb_code plumb_general_find(struct plumb_general_places *out, const char 
     *out = (struct plumb_general_places){0};
     struct finder *finder = calloc(1, sizeof *finder);
     if (!finder)
-        return out_of_memory(err);
+        return plumb_no_memory(err);
     enum plumb_code code = PLUMB_OK;
     bool nested = false;
     for (size_t i = 0; i < sizeof modes / sizeof modes[0] && !code; i++) {
         const char *t = arena_printf(&finder->arena, "%s/%s", target, modes[i]);
         const char *g = arena_printf(&finder->arena, "%s/%s", golden, modes[i]);
         if (!t || !g)
-            code = out_of_memory(err);
+            code = plumb_no_memory(err);
         else if (is_folder(t) && is_folder(g)) {
             nested = true;
             code = find_steps(finder, t, g, err);

@@ -281,7 +281,7 @@ enum plumb_code general_table(struct plumb_table **table, const struct general *
     struct writer w = {.general = general};
     char *path = NULL;
     if (asprintf(&path, "%s/stack.json", general->target.folder) < 0)
-        return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+        return plumb_no_memory(err);
     w.stacks = access(path, F_OK) == 0;
     free(path);
     w.table = new_table(&w);
@@ -291,7 +291,7 @@ enum plumb_code general_table(struct plumb_table **table, const struct general *
     buf_free(&w.text);
     if (w.failed) {
         plumb_table_free(w.table);
-        return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+        return plumb_no_memory(err);
     }
     *table = w.table;
     return PLUMB_OK;

@@ -202,5 +202,5 @@ enum plumb_code report_msprobe_table(struct plumb_table **table, const struct re
         return PLUMB_OK;
     }
     plumb_table_free(made);
-    return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+    return plumb_no_memory(err);
 }

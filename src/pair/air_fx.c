@@ -319,7 +319,7 @@ enum plumb_code air_read_fx(struct air_dump *dump, const struct tree *tree, bool
         struct air_group *group = add_group(&finder, tree->name, 1);
         finder.failed = !group || !add_token(group, 0, tree, origin, arena);
     }
-    return finder.failed ? plumb_fail(err, PLUMB_E_NOMEM, "out of memory") : PLUMB_OK;
+    return finder.failed ? plumb_no_memory(err) : PLUMB_OK;
 }
 
 bool air_has_fx(const struct tree *tree, bool timed)

@@ -117,10 +117,10 @@ static bool read_mapping(struct mapping *mapping, const struct tree *tree, struc
         return false;
     if (plumb_file_map(&file, path, 0, UINT64_MAX, NULL))
         return true; /* there is none */
-    struct plumb_guard guard;
-    plumb_guard_enter(&guard, &file);
+    struct plumb_file_guard guard;
+    plumb_file_guard_enter(&guard, &file);
     char *text = arena_copy(arena, (const char *)file.data, (size_t)file.size);
-    plumb_guard_leave(&guard);
+    plumb_file_guard_leave(&guard);
     size_t lines = 1;
     for (size_t i = 0; text && i < file.size; i++)
         lines += text[i] == '\n';
@@ -322,5 +322,5 @@ enum plumb_code air_read_ge(struct air_dump *dump, const struct tree *tree, bool
             dump->count--; /* an empty map holds nothing */
     }
     free(leaves.items);
-    return ok ? PLUMB_OK : plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+    return ok ? PLUMB_OK : plumb_no_memory(err);
 }

@@ -6,11 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static enum plumb_code no_memory(struct plumb_error *err)
-{
-    return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
-}
-
 /* A later entry for the same API wins. */
 static bool add(struct api_rules *rules, const char *from, const struct api_entry *entry)
 {
@@ -50,7 +45,7 @@ static enum plumb_code read_list(const unsigned **list, struct arena *arena,
         return yml_fail(err, value, wanted);
     unsigned *numbers = arena_array(arena, value->count, sizeof *numbers);
     if (!numbers)
-        return no_memory(err);
+        return plumb_no_memory(err);
     for (size_t i = 0; i < value->count; i++) {
         const struct yml *item = &value->items[i];
         size_t digits = item->kind == YML_TEXT ? strspn(item->text, "0123456789") : 0;
@@ -96,7 +91,7 @@ static enum plumb_code read_entry(struct api_rules *rules, const struct yml *ent
     if (!code)
         code = read_positions(&made.outputs, &rules->arena, entry, outputs, err);
     if (!code && !add(rules, from->text, &made))
-        code = no_memory(err);
+        code = plumb_no_memory(err);
     return code;
 }
 
@@ -117,7 +112,7 @@ static enum plumb_code read_document(struct api_rules *rules, const struct yml *
         else if (item->kind != YML_TEXT)
             code = yml_fail(err, item, "only lines of the form NAME: NAME are understood here");
         else if (!add(rules, document->keys[i], &(struct api_entry){.to = item->text}))
-            code = no_memory(err);
+            code = plumb_no_memory(err);
     }
     return code;
 }

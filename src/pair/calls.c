@@ -3,7 +3,7 @@
 #define _GNU_SOURCE
 #include "base/map.h"
 #include "pair/align.h"
-#include "pair/match.h"
+#include "pair/parts.h"
 
 #include <stdlib.h>
 #include <string.h>

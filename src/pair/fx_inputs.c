@@ -9,14 +9,14 @@
 static bool holds_objects(const char *path)
 {
     struct plumb_file file;
-    struct plumb_guard guard;
+    struct plumb_file_guard guard;
     char head[160] = "";
     if (plumb_file_map(&file, path, 0, UINT64_MAX, NULL))
         return false;
-    plumb_guard_enter(&guard, &file);
+    plumb_file_guard_enter(&guard, &file);
     size_t size = file.size < sizeof head - 1 ? (size_t)file.size : sizeof head - 1;
     memcpy(head, file.data, size);
-    plumb_guard_leave(&guard);
+    plumb_file_guard_leave(&guard);
     plumb_file_unmap(&file);
     const char *descr = memmem(head, size, "'descr': '", 10);
     if (!descr)

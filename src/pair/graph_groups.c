@@ -8,11 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static enum plumb_code no_memory(struct plumb_error *err)
-{
-    return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
-}
-
 void graphs_find(struct graph_files *files, const struct tree *tree, int64_t rank)
 {
     for (size_t i = 0; i < tree->file_count && !files->failed; i++) {
@@ -66,7 +61,7 @@ enum plumb_code graphs_read(struct graph_files *files, bool origin, struct arena
                             struct plumb_error *err)
 {
     if (files->failed)
-        return no_memory(err);
+        return plumb_no_memory(err);
     if (files->count)
         qsort(files->items, files->count, sizeof *files->items, origin ? by_id : by_id_and_time);
     for (size_t i = 0; i < files->count; i++) {
@@ -75,13 +70,13 @@ enum plumb_code graphs_read(struct graph_files *files, bool origin, struct arena
         char text[900];
         enum plumb_code code = graph_open(&file->graph, file->path, arena, &why);
         if (!code && !origin && !graph_spell_as_files(&file->graph, arena))
-            return no_memory(err);
+            return plumb_no_memory(err);
         if (!code)
             continue;
         file->graph = (struct graph){0};
         file->problem = arena_printf(arena, "%s", plumb_error_text(&why, text, sizeof text));
         if (code == PLUMB_E_NOMEM || !file->problem)
-            return no_memory(err);
+            return plumb_no_memory(err);
     }
     return PLUMB_OK;
 }
@@ -215,14 +210,14 @@ enum plumb_code groups_match(struct graph_sets *sets, const struct graph_files *
     size_t most = files->count + dumps[0].count + dumps[1].count;
     *sets = (struct graph_sets){.items = arena_array(arena, most + 1, sizeof *sets->items)};
     if (!sets->items)
-        return no_memory(err);
+        return plumb_no_memory(err);
     for (size_t i = 0; i < files->count; i++) {
         const struct graph_file *file = &files->items[i];
         const char *name = file->graph.name && !origin
                                ? file->graph.name
                                : arena_printf(arena, "graph_%" PRIu64, file->id);
         if (!name)
-            return no_memory(err);
+            return plumb_no_memory(err);
         struct graph_set *set = add_set(sets, name);
         set->text = file;
         set->id = (int64_t)file->id;
@@ -235,5 +230,5 @@ enum plumb_code groups_match(struct graph_sets *sets, const struct graph_files *
     }
     if (!origin)
         drop_outdated(sets, notes);
-    return notes->failed ? no_memory(err) : PLUMB_OK;
+    return notes->failed ? plumb_no_memory(err) : PLUMB_OK;
 }

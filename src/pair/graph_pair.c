@@ -319,5 +319,5 @@ enum plumb_code pair_token(struct pairing *pairing, const bool fx[2], struct plu
         if (!fx[0])
             add_unused(pairing);
     }
-    return pairing->failed ? plumb_fail(err, PLUMB_E_NOMEM, "out of memory") : PLUMB_OK;
+    return pairing->failed ? plumb_no_memory(err) : PLUMB_OK;
 }

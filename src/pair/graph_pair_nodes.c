@@ -29,17 +29,17 @@ static struct air_fx_file *find_file(const struct air_fx_list *list, const struc
 static bool same_bytes(const char *const paths[2])
 {
     struct plumb_file files[2];
-    struct plumb_guard guards[2];
+    struct plumb_file_guard guards[2];
     if (plumb_file_map(&files[0], paths[0], 0, UINT64_MAX, NULL))
         return false;
     bool same = !plumb_file_map(&files[1], paths[1], 0, UINT64_MAX, NULL);
     if (same) {
-        plumb_guard_enter(&guards[0], &files[0]);
-        plumb_guard_enter(&guards[1], &files[1]);
+        plumb_file_guard_enter(&guards[0], &files[0]);
+        plumb_file_guard_enter(&guards[1], &files[1]);
         same = files[0].size == files[1].size &&
                memcmp(files[0].data, files[1].data, (size_t)files[0].size) == 0;
-        bool shrank = plumb_guard_leave(&guards[1]);
-        same = !plumb_guard_leave(&guards[0]) && !shrank && same;
+        bool shrank = plumb_file_guard_leave(&guards[1]);
+        same = !plumb_file_guard_leave(&guards[0]) && !shrank && same;
         plumb_file_unmap(&files[1]);
     }
     plumb_file_unmap(&files[0]);

@@ -260,7 +260,7 @@ enum plumb_code graph_parse(struct graph *graph, const char *text, size_t size, 
         line++;
         if (!take_line(&parser, (struct slice){text + at, length}, &odd)) {
             graph_free(graph);
-            return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+            return plumb_no_memory(err);
         }
         graph->odd_lines += odd;
         if (odd && !graph->first_odd)
@@ -275,7 +275,7 @@ enum plumb_code graph_parse(struct graph *graph, const char *text, size_t size, 
             graph->first_odd = line;
         if (!resume(&parser)) {
             graph_free(graph);
-            return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+            return plumb_no_memory(err);
         }
     }
     return PLUMB_OK;
@@ -288,10 +288,10 @@ enum plumb_code graph_open(struct graph *graph, const char *path, struct arena *
     enum plumb_code code = plumb_file_map(&file, path, 0, UINT64_MAX, err);
     if (code)
         return code;
-    struct plumb_guard guard;
-    plumb_guard_enter(&guard, &file);
+    struct plumb_file_guard guard;
+    plumb_file_guard_enter(&guard, &file);
     code = graph_parse(graph, (const char *)file.data, (size_t)file.size, arena, err);
-    if (plumb_guard_leave(&guard) && !code) {
+    if (plumb_file_guard_leave(&guard) && !code) {
         graph_free(graph);
         code = plumb_fail(err, PLUMB_E_IO, "the file was cut short while it was being read");
     }

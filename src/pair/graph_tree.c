@@ -138,7 +138,7 @@ enum plumb_code tree_read_some(struct tree *tree, const char *path, unsigned lev
         fill(&reader, tree, levels);
     }
     if (!tree->path || reader.failed)
-        return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+        return plumb_no_memory(err);
     if (tree->problem) {
         plumb_fail(err, PLUMB_E_IO, "%s", tree->problem);
         plumb_error_in_file(err, path);

@@ -5,7 +5,7 @@
  * that belong together is paired: a name with a number, of equal shape, where there is one of each,
  * or as many in the same order. */
 #define _GNU_SOURCE
-#include "pair/match.h"
+#include "pair/parts.h"
 
 #include "base/map.h"
 

@@ -4,11 +4,6 @@
 
 #include <string.h>
 
-static enum plumb_code no_memory(struct plumb_error *err)
-{
-    return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
-}
-
 static size_t count_pieces(const char *path, size_t length)
 {
     size_t pieces = 1;
@@ -28,7 +23,7 @@ static enum plumb_code read_class(struct layer_rules *rules, const char *class,
         class = "TopLayer";
     const char **to = arena_array(&rules->arena, rules->count + names->count, sizeof *to);
     if (!to)
-        return no_memory(err);
+        return plumb_no_memory(err);
     if (rules->count)
         memcpy(to, rules->to, rules->count * sizeof *to);
     rules->to = to;
@@ -39,7 +34,7 @@ static enum plumb_code read_class(struct layer_rules *rules, const char *class,
         const char *key = arena_printf(&rules->arena, "%s/%s", class, names->keys[i]);
         uint64_t *place = key ? map_put(&rules->names, key, strlen(key), NULL) : NULL;
         if (!place)
-            return no_memory(err);
+            return plumb_no_memory(err);
         *place = rules->count;
         rules->to[rules->count++] = name->text;
         size_t pieces = count_pieces(names->keys[i], strlen(names->keys[i]));

@@ -2,7 +2,7 @@
 #define _GNU_SOURCE
 #include "base/names.h"
 #include "pair/layer.h"
-#include "pair/match.h"
+#include "pair/parts.h"
 
 #include <string.h>
 
@@ -122,5 +122,5 @@ enum plumb_code match_layers(struct matcher *matcher, const char *file, struct p
         matcher->mapping = names_text(&mapping);
     names_free(&mapping);
     layer_free(&rules);
-    return matcher->mapping ? PLUMB_OK : plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+    return matcher->mapping ? PLUMB_OK : plumb_no_memory(err);
 }

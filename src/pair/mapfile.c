@@ -5,8 +5,8 @@
  *     # a comment; a tab separates as well */
 #define _GNU_SOURCE
 #include "base/map.h"
-#include "pair/match.h"
 #include "pair/near.h"
+#include "pair/parts.h"
 
 #include <errno.h>
 #include <stdio.h>

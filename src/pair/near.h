@@ -3,7 +3,7 @@
 #define PAIR_NEAR_H
 
 #include "base/map.h"
-#include "pair/match.h"
+#include "pair/parts.h"
 
 struct near_name;
 struct near_list;

@@ -1,5 +1,5 @@
 /* Steps and ranks that a conversion put into the names. */
-#include "pair/match.h"
+#include "pair/parts.h"
 
 #include <stdlib.h>
 #include <string.h>

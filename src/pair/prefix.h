@@ -3,8 +3,8 @@
 #ifndef PAIR_PREFIX_H
 #define PAIR_PREFIX_H
 
-#include "pair/match.h"
 #include "pair/name.h"
+#include "pair/parts.h"
 
 /* "blocks.0.mlp." of the first count tokens; NULL when out of memory. */
 const char *fuzzy_path_text(struct arena *arena, const struct name *name, int count);

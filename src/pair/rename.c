@@ -2,7 +2,7 @@
 #define _GNU_SOURCE
 #include "base/names.h"
 #include "pair/api.h"
-#include "pair/match.h"
+#include "pair/parts.h"
 
 #include <string.h>
 
@@ -68,7 +68,7 @@ enum plumb_code match_cells(struct matcher *matcher, const char *file, struct pl
     for (size_t i = 0; done && i < matcher->side[TARGET].count; i++)
         done = (keys[i] = rename_cell(&matcher->arena, &map, keys[i]));
     names_free(&map);
-    return done ? PLUMB_OK : plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+    return done ? PLUMB_OK : plumb_no_memory(err);
 }
 
 enum plumb_code match_apis(struct matcher *matcher, const char *file, struct plumb_error *err)
@@ -82,7 +82,7 @@ enum plumb_code match_apis(struct matcher *matcher, const char *file, struct plu
     for (size_t i = 0; done && i < matcher->side[TARGET].count; i++)
         done = (keys[i] = api_rename(&matcher->arena, &rules, keys[i]));
     api_free(&rules);
-    return done ? PLUMB_OK : plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+    return done ? PLUMB_OK : plumb_no_memory(err);
 }
 
 /* Pairs by the file; golden rows are known by their names (keys: 0) or what matching compares. */
@@ -121,5 +121,5 @@ enum plumb_code match_data_map(struct matcher *matcher, const char *file, struct
         return code;
     bool done = pair_mapped(matcher, &map, false) && pair_mapped(matcher, &map, true);
     names_free(&map);
-    return done ? PLUMB_OK : plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+    return done ? PLUMB_OK : plumb_no_memory(err);
 }

@@ -5,7 +5,7 @@
  * belongs to the n-th of that path on the other, whatever their classes and numbers are. In dumps
  * the number counts the calls of the module, and only the class may differ. */
 #define _GNU_SOURCE
-#include "pair/match.h"
+#include "pair/parts.h"
 
 #include "base/map.h"
 #include "pair/name.h"

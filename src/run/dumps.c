@@ -8,11 +8,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-static enum plumb_code no_memory(struct plumb_error *err)
-{
-    return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
-}
-
 static bool is_file(const char *path)
 {
     struct stat st;
@@ -92,7 +87,7 @@ static enum plumb_code add_step(struct plumb_run *run, const struct dump_places 
             size_t capacity = run->tree_capacity ? run->tree_capacity * 2 : 8;
             struct dump_tree *trees = realloc(run->trees, capacity * sizeof *trees);
             if (!trees)
-                return no_memory(err);
+                return plumb_no_memory(err);
             run->trees = trees;
             run->tree_capacity = capacity;
         }
@@ -113,7 +108,7 @@ static enum plumb_code add_step(struct plumb_run *run, const struct dump_places 
             return code;
         }
         if (code)
-            return no_memory(err);
+            return plumb_no_memory(err);
     }
     return PLUMB_OK;
 }
@@ -171,7 +166,7 @@ static enum plumb_code open_steps(struct plumb_run *run, bool *found, struct plu
         struct steps steps = {0};
         const char *folder = arena_printf(&run->arena, "%s%s", run->path, below[k]);
         if (!folder || list_steps(&run->arena, folder, &steps))
-            return no_memory(err);
+            return plumb_no_memory(err);
         for (size_t i = 0; i < steps.count && !code; i++) {
             struct dump_places places;
             struct plumb_error none;
@@ -194,7 +189,7 @@ enum plumb_code dumps_open(struct plumb_run *run, bool *found, struct plumb_erro
     enum plumb_code code = dump_find(&places, run->path, &none);
     *found = false;
     if (code == PLUMB_E_NOMEM)
-        return no_memory(err);
+        return plumb_no_memory(err);
     if (!code) {
         *found = has_tree(&places);
         if (*found)

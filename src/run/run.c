@@ -13,11 +13,6 @@
 
 #define FORMATS_TEXT ".npy, .npz, .pt, .pth, .safetensors and .h5 files"
 
-static enum plumb_code no_memory(struct plumb_error *err)
-{
-    return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
-}
-
 static const char *base_name(const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -88,7 +83,7 @@ static enum plumb_code be_like_the_original(struct plumb_run *run, struct source
     if (!relative || !condensed_original(relative, original, sizeof original))
         return PLUMB_OK;
     source->relative = arena_copy(&run->arena, original, strlen(original));
-    return source->relative ? PLUMB_OK : no_memory(err);
+    return source->relative ? PLUMB_OK : plumb_no_memory(err);
 }
 
 /* Maps, recognises and lists one file; source->format stays NULL when its content is unknown. */
@@ -141,7 +136,7 @@ static enum plumb_code open_file(struct plumb_run *run, struct plumb_error *err)
 {
     run->sources = arena_alloc(&run->arena, sizeof *run->sources);
     if (!run->sources)
-        return no_memory(err);
+        return plumb_no_memory(err);
     enum plumb_code code = list_file(run, run->sources, run->path, err);
     if (code)
         return code;
@@ -184,7 +179,7 @@ static enum plumb_code add_entry(struct plumb_run *run, const struct walk_entry 
     *source = (struct source){.relative = entry->path};
     const char *path = arena_printf(&run->arena, "%s/%s", run->path, entry->path);
     if (!path)
-        return no_memory(err);
+        return plumb_no_memory(err);
 
     struct plumb_error why;
     enum plumb_code code = PLUMB_OK;
@@ -203,7 +198,7 @@ static enum plumb_code add_entry(struct plumb_run *run, const struct walk_entry 
         set_ranks(run, source, path);
     }
     if (code)
-        return no_memory(err);
+        return plumb_no_memory(err);
     run->source_count += source->count > 0;
     return PLUMB_OK;
 }
@@ -313,7 +308,7 @@ static enum plumb_code open_folder(struct plumb_run *run, struct plumb_error *er
     run->ignored = walk.special + walk.links_outside;
     run->sources = arena_array(&run->arena, walk.count, sizeof *run->sources);
     if (!run->sources)
-        return no_memory(err);
+        return plumb_no_memory(err);
     for (size_t i = 0; i < walk.count; i++) {
         code = add_entry(run, &walk.entries[i], err);
         if (code)
@@ -321,7 +316,7 @@ static enum plumb_code open_folder(struct plumb_run *run, struct plumb_error *er
     }
     if (!run->listing.count)
         return fail_nothing(run, &walk, err);
-    return name_records(run) ? no_memory(err) : PLUMB_OK;
+    return name_records(run) ? plumb_no_memory(err) : PLUMB_OK;
 }
 
 enum plumb_code plumb_run_open(struct plumb_run **out, const char *path, struct plumb_error *err)
@@ -330,14 +325,14 @@ enum plumb_code plumb_run_open(struct plumb_run **out, const char *path, struct 
     struct stat st;
     struct plumb_run *run = calloc(1, sizeof *run);
     if (!run)
-        return no_memory(err);
+        return plumb_no_memory(err);
     run->listing.arena = &run->arena;
     size_t length = strlen(path);
     while (length > 1 && path[length - 1] == '/')
         length--;
     run->path = arena_copy(&run->arena, path, length);
     if (!run->path) {
-        code = no_memory(err);
+        code = plumb_no_memory(err);
     } else if (stat(path, &st) != 0) {
         code = plumb_fail(err, PLUMB_E_IO, "cannot open it: %s", strerror(errno));
         plumb_error_in_file(err, path);
@@ -348,7 +343,7 @@ enum plumb_code plumb_run_open(struct plumb_run **out, const char *path, struct 
             code = S_ISDIR(st.st_mode) ? open_folder(run, err) : open_file(run, err);
     }
     if (!code && promise_keep(run))
-        code = no_memory(err);
+        code = plumb_no_memory(err);
     if (code) {
         plumb_run_free(run);
         return code;

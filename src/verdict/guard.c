@@ -34,11 +34,11 @@ struct pair {
     const double *noise; /* NULL, or by how much each element may be off besides */
     bool raised;
     double rtol, atol;
-    struct plumb_watch_verdict *out;
+    struct plumb_guard_verdict *out;
     bool close;
 };
 
-static void say(struct plumb_watch_verdict *out, enum plumb_fault fault, struct buf *text)
+static void say(struct plumb_guard_verdict *out, enum plumb_fault fault, struct buf *text)
 {
     out->fault = fault;
     snprintf(out->message, sizeof out->message, "%s", text->data ? text->data : "");
@@ -65,7 +65,7 @@ static void text_place(struct buf *out, const struct plumb_tensor *tensor, uint6
 
 static void note_special(struct pair *p, uint64_t number, double a, double b)
 {
-    struct plumb_watch_verdict *out = p->out;
+    struct plumb_guard_verdict *out = p->out;
     if (out->fault == PLUMB_FAULT_SPECIAL)
         return;
     struct buf text = {0};
@@ -330,7 +330,7 @@ static enum plumb_code compare_output(struct pair *p, const struct plumb_arg *a,
 enum plumb_code plumb_outputs_compare(const struct plumb_arg *outputs, size_t n_outputs,
                                       const struct plumb_arg *reference, size_t n_reference,
                                       bool raised, double rtol, double atol,
-                                      struct plumb_watch_verdict *out, struct plumb_error *err)
+                                      struct plumb_guard_verdict *out, struct plumb_error *err)
 {
     return outputs_compare(outputs, n_outputs, reference, n_reference, raised, rtol, atol, NULL,
                            out, err);
@@ -339,9 +339,9 @@ enum plumb_code plumb_outputs_compare(const struct plumb_arg *outputs, size_t n_
 enum plumb_code outputs_compare(const struct plumb_arg *outputs, size_t n_outputs,
                                 const struct plumb_arg *reference, size_t n_reference, bool raised,
                                 double rtol, double atol, const struct noise *noise,
-                                struct plumb_watch_verdict *out, struct plumb_error *err)
+                                struct plumb_guard_verdict *out, struct plumb_error *err)
 {
-    *out = (struct plumb_watch_verdict){.rtol = rtol, .atol = atol, .max_ulp = NAN};
+    *out = (struct plumb_guard_verdict){.rtol = rtol, .atol = atol, .max_ulp = NAN};
     const size_t n = flatten(outputs, n_outputs, NULL, 0, 0);
     const size_t wanted = flatten(reference, n_reference, NULL, 0, 0);
     if (n != wanted) {
@@ -353,12 +353,12 @@ enum plumb_code outputs_compare(const struct plumb_arg *outputs, size_t n_output
     }
     const struct plumb_arg **flat = calloc(n ? 2 * n : 1, sizeof *flat);
     if (!flat)
-        return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+        return plumb_no_memory(err);
     flatten(outputs, n_outputs, flat, 0, n);
     flatten(reference, n_reference, flat + n, 0, n);
     enum plumb_code code = PLUMB_OK;
     for (size_t k = 0; k < n && !code && out->fault == PLUMB_FAULT_NONE; k++) {
-        struct plumb_watch_verdict one = {.rtol = rtol, .atol = atol, .max_ulp = NAN, .output = k};
+        struct plumb_guard_verdict one = {.rtol = rtol, .atol = atol, .max_ulp = NAN, .output = k};
         struct pair p = {.raised = raised, .rtol = rtol, .atol = atol, .out = &one};
         code = compare_output(&p, flat[k], flat[n + k], noise, err);
         if (one.fault == PLUMB_FAULT_NONE) {

@@ -15,7 +15,7 @@ static void take_first_float(void *context, const struct plumb_tensor *tensor)
 }
 
 /* Operators that make tensors from numbers have none among their inputs. */
-static const struct plumb_tensor *first_float(const struct plumb_watch_case *about)
+static const struct plumb_tensor *first_float(const struct plumb_guard_case *about)
 {
     const struct plumb_call outputs = {.args = about->outputs, .n_args = about->n_outputs};
     const struct plumb_tensor *first = NULL;
@@ -35,15 +35,15 @@ static double tolerance_of(const struct plumb_tensor *first_float, double asked)
 
 /* ---- What follows ---------------------------------------------------------------------------- */
 
-static const char *keep(struct plumb_watch *watch, const char *text)
+static const char *keep(struct plumb_guard_watch *watch, const char *text)
 {
     return text && *text ? arena_copy(&watch->arena, text, strlen(text)) : NULL;
 }
 
-static void count(struct plumb_watch_op *op, const struct plumb_watch_case *about,
-                  const struct plumb_watch_verdict *verdict)
+static void count(struct plumb_guard_op *op, const struct plumb_guard_case *about,
+                  const struct plumb_guard_verdict *verdict)
 {
-    struct plumb_watch *watch = op->watch;
+    struct plumb_guard_watch *watch = op->watch;
     pthread_mutex_lock(&watch->lock);
     op->checked++;
     op->max_abs = fmax(op->max_abs, verdict->max_abs);
@@ -71,17 +71,17 @@ static void count(struct plumb_watch_op *op, const struct plumb_watch_case *abou
 }
 
 /* Errors here are the check's own affair: counted, and told at the end. */
-static void own_error(struct plumb_watch_op *op, const struct plumb_error *err)
+static void own_error(struct plumb_guard_op *op, const struct plumb_error *err)
 {
     char text[1024];
-    plumb_watch_trouble(op, plumb_error_text(err, text, sizeof text));
+    plumb_guard_trouble(op, plumb_error_text(err, text, sizeof text));
 }
 
-static void report(struct plumb_watch_op *op, const struct plumb_watch_case *about,
+static void report(struct plumb_guard_op *op, const struct plumb_guard_case *about,
                    const struct plumb_arg *reference, size_t n_reference, bool raised,
-                   struct plumb_watch_verdict *verdict)
+                   struct plumb_guard_verdict *verdict)
 {
-    struct plumb_watch *watch = op->watch;
+    struct plumb_guard_watch *watch = op->watch;
     struct plumb_error err = {0};
     if (watch->log_once)
         atomic_store(&op->open, false);
@@ -95,7 +95,7 @@ static void report(struct plumb_watch_op *op, const struct plumb_watch_case *abo
 enum plumb_code call_compare(const struct plumb_call *call, const struct plumb_arg *outputs,
                              size_t n_outputs, const char *const *labels,
                              const struct plumb_arg *reference, size_t n_reference, bool raised,
-                             double rtol, double atol, struct plumb_watch_verdict *out,
+                             double rtol, double atol, struct plumb_guard_verdict *out,
                              struct plumb_error *err)
 {
     enum plumb_code code = outputs_compare(outputs, n_outputs, reference, n_reference, raised, rtol,
@@ -104,7 +104,7 @@ enum plumb_code call_compare(const struct plumb_call *call, const struct plumb_a
         return code;
     struct arena arena = {0};
     struct noise noise;
-    const struct plumb_watch_verdict before = *out;
+    const struct plumb_guard_verdict before = *out;
     /* What has a label is no output of the operator. */
     size_t n = 0;
     while (n < n_outputs && (!labels || !*labels[n]))
@@ -119,10 +119,10 @@ enum plumb_code call_compare(const struct plumb_call *call, const struct plumb_a
 }
 
 /* Compares what is judged of the call. */
-static enum plumb_code compare(const struct plumb_watch_op *op,
-                               const struct plumb_watch_case *about,
+static enum plumb_code compare(const struct plumb_guard_op *op,
+                               const struct plumb_guard_case *about,
                                const struct plumb_arg *reference, size_t n_reference, bool raised,
-                               struct plumb_watch_verdict *out, struct plumb_error *err)
+                               struct plumb_guard_verdict *out, struct plumb_error *err)
 {
     const struct plumb_arg *judged = about->judged ? about->judged : about->outputs;
     const size_t n = about->judged ? about->n_judged : about->n_outputs;
@@ -135,14 +135,14 @@ static enum plumb_code compare(const struct plumb_watch_op *op,
     return code;
 }
 
-enum plumb_code plumb_watch_judge(struct plumb_watch_op *op, const struct plumb_watch_case *about,
-                                  struct plumb_watch_verdict *out, struct plumb_error *err)
+enum plumb_code plumb_guard_judge(struct plumb_guard_op *op, const struct plumb_guard_case *about,
+                                  struct plumb_guard_verdict *out, struct plumb_error *err)
 {
     struct plumb_result own = {0};
     const bool own_reference = about->reference == NULL;
     const bool raised = own_reference || about->raised;
     enum plumb_code code = PLUMB_OK;
-    *out = (struct plumb_watch_verdict){0};
+    *out = (struct plumb_guard_verdict){0};
     if (own_reference)
         code = plumb_op_run(&about->call, PLUMB_RAISED, &own, err);
     if (code)

@@ -140,7 +140,7 @@ static enum plumb_code put_on(struct reading *reading, const char **list, const 
         return plumb_fail(err, PLUMB_E_FORMAT, "line %zu: more than %d names", line, LIST_MAX);
     list[n] = arena_copy(reading->arena, name, strlen(name));
     list[n + 1] = NULL;
-    return list[n] ? PLUMB_OK : plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+    return list[n] ? PLUMB_OK : plumb_no_memory(err);
 }
 
 static enum plumb_code check_api(const char *name, size_t line, struct plumb_error *err)
@@ -234,7 +234,7 @@ static enum plumb_code begin(struct reading *reading, struct arena *arena, struc
 {
     *reading = (struct reading){.arena = arena, .set = arena_alloc(arena, sizeof *reading->set)};
     if (!reading->set || !take_base(reading, standard_builtin(RULES_DOCUMENTED)))
-        return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+        return plumb_no_memory(err);
     return PLUMB_OK;
 }
 

@@ -64,11 +64,11 @@ enum plumb_code lines_parse_file(const char *path, lines_statement statement, vo
     if (file.size > FILE_MAX_BYTES) {
         code = plumb_fail(err, PLUMB_E_FORMAT, "larger than a text of rules can be");
     } else {
-        struct plumb_guard guard;
-        plumb_guard_enter(&guard, &file);
+        struct plumb_file_guard guard;
+        plumb_file_guard_enter(&guard, &file);
         const char *text = file.size > 0 ? (const char *)file.data : "";
         code = lines_parse(text, (size_t)file.size, statement, context, err);
-        if (plumb_guard_leave(&guard))
+        if (plumb_file_guard_leave(&guard))
             code = plumb_fail(err, PLUMB_E_IO, "the file was cut short while it was read");
     }
     if (code)

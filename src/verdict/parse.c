@@ -110,7 +110,7 @@ static enum plumb_code parse_rule(struct plumb_standard *standard, char *const *
 
     struct standard_rule *kept = arena_alloc(&standard->arena, sizeof *kept);
     if (!kept)
-        return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+        return plumb_no_memory(err);
     *kept = rule;
     struct standard_rule **last = &standard->rules;
     while (*last)

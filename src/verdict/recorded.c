@@ -201,7 +201,7 @@ enum plumb_code compare_recorded(struct comparison *comparison, struct plumb_err
     comparison->differences = calloc(count * PLUMB_STATISTICS + 1, sizeof *comparison->differences);
     enum plumb_code code = PLUMB_OK;
     if (!measured || !sides || !comparison->differences) {
-        code = plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+        code = plumb_no_memory(err);
         goto out;
     }
     order_measures(comparison, measured, sides);

@@ -40,7 +40,7 @@ enum plumb_code plumb_standard_load(struct plumb_standard **standard, const char
     if (loaded)
         loaded->name = arena_copy(&loaded->arena, name_or_path, strlen(name_or_path));
     if (!loaded || !loaded->name)
-        code = plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+        code = plumb_no_memory(err);
     else if (text)
         code = standard_parse(loaded, text, strlen(text), err);
     else

@@ -328,10 +328,10 @@ struct shrink {
 static void *read_guarded(void *context)
 {
     struct shrink *job = context;
-    struct plumb_guard guard;
-    plumb_guard_enter(&guard, &job->file);
+    struct plumb_file_guard guard;
+    plumb_file_guard_enter(&guard, &job->file);
     job->sum = sum_of(&job->file);
-    job->hit = plumb_guard_leave(&guard);
+    job->hit = plumb_file_guard_leave(&guard);
     return NULL;
 }
 
@@ -357,12 +357,12 @@ static void test_guard(void **state)
 
     assert_int_equal(truncate(path, (off_t)(3 * page)), 0);
     /* Nested: the fault belongs to the file that it is in. */
-    struct plumb_guard outer, inner;
-    plumb_guard_enter(&outer, &whole.file);
-    plumb_guard_enter(&inner, &other.file);
+    struct plumb_file_guard outer, inner;
+    plumb_file_guard_enter(&outer, &whole.file);
+    plumb_file_guard_enter(&inner, &other.file);
     assert_int_equal(sum_of(&whole.file), 3 * page);
-    assert_false(plumb_guard_leave(&inner));
-    assert_true(plumb_guard_leave(&outer));
+    assert_false(plumb_file_guard_leave(&inner));
+    assert_true(plumb_file_guard_leave(&outer));
 
     /* Another thread has guards of its own. */
     pthread_t thread;

@@ -277,7 +277,7 @@ static enum plumb_code save_table(const void *context, struct plumb_error *err)
 
 struct two_runs {
     struct plumb_run *target, *golden;
-    struct plumb_match_options options;
+    struct plumb_pair_options options;
 };
 
 static enum plumb_code match_runs(const void *context, struct plumb_error *err)

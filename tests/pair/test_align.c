@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "pair/align.h"
-#include "pair/match.h"
+#include "pair/parts.h"
 #include "random.h"
 
 #include <stdio.h>
@@ -91,7 +91,7 @@ static void test_strangers(void **state)
 
 /* Rows: "api|row", the target's and the golden run's. */
 static size_t match_rows(const char *const *rows[2], const size_t counts[2],
-                         enum plumb_match_mode mode, struct plumb_matching *out)
+                         enum plumb_pair_mode mode, struct plumb_matching *out)
 {
     static struct plumb_record records[2][16];
     static struct plumb_recorded recorded[2][16];
@@ -112,7 +112,7 @@ static size_t match_rows(const char *const *rows[2], const size_t counts[2],
                                                      .recorded = &recorded[side][i]};
             list[side][i] = &records[side][i];
         }
-    struct plumb_match_options options = {.mode = mode};
+    struct plumb_pair_options options = {.mode = mode};
     assert_int_equal(match_records(out, list[0], counts[0], list[1], counts[1], &options, NULL),
                      PLUMB_OK);
     return out->matched;
@@ -130,7 +130,7 @@ static void test_calls(void **state)
     const char *const *rows[2] = {target, golden};
     const size_t counts[2] = {6, 5};
     struct plumb_matching matching;
-    assert_int_equal(match_rows(rows, counts, PLUMB_MATCH_FUZZY, &matching), 6 - 2);
+    assert_int_equal(match_rows(rows, counts, PLUMB_PAIR_FUZZY, &matching), 6 - 2);
     const size_t pairs[][2] = {{2, 0}, {3, 1}, {4, 2}, {5, 3}};
     for (size_t i = 0; i < 4; i++) {
         assert_int_equal(matching.pairs[i].target, pairs[i][0]);
@@ -139,7 +139,7 @@ static void test_calls(void **state)
     }
     plumb_matching_free(&matching);
     /* Without being asked, dumps pair by equal names only. */
-    assert_int_equal(match_rows(rows, counts, PLUMB_MATCH_AUTO, &matching), 2);
+    assert_int_equal(match_rows(rows, counts, PLUMB_PAIR_AUTO, &matching), 2);
     plumb_matching_free(&matching);
 }
 

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "pair/match.h"
+#include "pair/parts.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -73,7 +73,7 @@ static void describe(const struct plumb_matching *matching, char *text, size_t s
     }
 }
 
-static void check(const struct plumb_match_options *options, const struct item *target,
+static void check(const struct plumb_pair_options *options, const struct item *target,
                   const struct item *golden, const char *expected)
 {
     struct side t, g;
@@ -107,9 +107,9 @@ static void check(const struct plumb_match_options *options, const struct item *
         .name = (text), .path_call = (of_call)                                                     \
     }
 #define ITEMS(...) ((const struct item[MAX_ITEMS]){__VA_ARGS__})
-#define AUTO (&(const struct plumb_match_options){.mode = PLUMB_MATCH_AUTO})
-#define EXACT (&(const struct plumb_match_options){.mode = PLUMB_MATCH_EXACT})
-#define ORDER (&(const struct plumb_match_options){.mode = PLUMB_MATCH_ORDER})
+#define AUTO (&(const struct plumb_pair_options){.mode = PLUMB_PAIR_AUTO})
+#define EXACT (&(const struct plumb_pair_options){.mode = PLUMB_PAIR_EXACT})
+#define ORDER (&(const struct plumb_pair_options){.mode = PLUMB_PAIR_ORDER})
 
 static void equal_names(void **state)
 {
@@ -514,8 +514,7 @@ static void write_map(const char *text, size_t size)
     assert_int_equal(fclose(file), 0);
 }
 
-static const struct plumb_match_options with_map = {.mode = PLUMB_MATCH_EXACT,
-                                                    .map_file = map_path};
+static const struct plumb_pair_options with_map = {.mode = PLUMB_PAIR_EXACT, .map_file = map_path};
 
 static void map_files(void **state)
 {
@@ -543,10 +542,10 @@ static void map_files(void **state)
     check(&with_map, ITEMS(P("a", 1, 0), P("a", 2, 0), P("a", 2, 0)),
           ITEMS(P("b", 2, 0), P("b", 1, 0), P("b", 2, 0)), "0=1m 1=0m 2=2m");
     /* What is not in the map goes on as usual. */
-    const struct plumb_match_options fuzzy = {.mode = PLUMB_MATCH_AUTO, .map_file = map_path};
+    const struct plumb_pair_options fuzzy = {.mode = PLUMB_PAIR_AUTO, .map_file = map_path};
     check(&fuzzy, ITEMS(N("a"), N("x/y"), N("n")), ITEMS(N("n"), N("x.y"), N("b")),
           "0=2m 1=1l 2=0n");
-    const struct plumb_match_options order = {.mode = PLUMB_MATCH_ORDER, .map_file = map_path};
+    const struct plumb_pair_options order = {.mode = PLUMB_PAIR_ORDER, .map_file = map_path};
     check(&order, ITEMS(N("a"), N("1"), N("2")), ITEMS(N("3"), N("4"), N("b")), "0=2m 1=0o 2=1o");
 }
 
@@ -600,8 +599,8 @@ static void bad_map_files(void **state)
     fill(&t, ITEMS(N("a")));
     static const char *const unreadable[] = {"/nonexistent/map", "/"};
     for (size_t i = 0; i < 2; i++) {
-        const struct plumb_match_options options = {.mode = PLUMB_MATCH_AUTO,
-                                                    .map_file = unreadable[i]};
+        const struct plumb_pair_options options = {.mode = PLUMB_PAIR_AUTO,
+                                                   .map_file = unreadable[i]};
         assert_int_equal(match_records(&matching, t.pointers, 1, t.pointers, 1, &options, &err),
                          PLUMB_E_IO);
         assert_string_equal(err.file, unreadable[i]);

@@ -387,7 +387,7 @@ static void a_shrinking_file_is_noticed(void **state)
     struct scratch scratch;
     struct plumb_tensor tensor;
     struct plumb_payload payload;
-    struct plumb_guard guard;
+    struct plumb_file_guard guard;
     double last;
     values[COUNT - 1] = 5;
     scratch_make(&scratch);
@@ -398,15 +398,15 @@ static void a_shrinking_file_is_noticed(void **state)
 
     struct plumb_run *run = open_run(path);
     assert_int_equal(plumb_run_load(run, 0, &payload, NULL), PLUMB_OK);
-    plumb_guard_enter(&guard, &payload.file);
+    plumb_file_guard_enter(&guard, &payload.file);
     plumb_tensor_to_f64(&payload.tensor, COUNT - 1, 1, &last);
-    assert_false(plumb_guard_leave(&guard));
+    assert_false(plumb_file_guard_leave(&guard));
     assert_true(last == 5);
 
     assert_int_equal(truncate(path, 4096), 0);
-    plumb_guard_enter(&guard, &payload.file);
+    plumb_file_guard_enter(&guard, &payload.file);
     plumb_tensor_to_f64(&payload.tensor, COUNT - 1, 1, &last);
-    assert_true(plumb_guard_leave(&guard));
+    assert_true(plumb_file_guard_leave(&guard));
     plumb_payload_release(&payload);
     plumb_run_free(run);
     scratch_remove(&scratch);

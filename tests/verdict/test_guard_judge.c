@@ -16,18 +16,18 @@
 
 enum { ROWS = 4, TERMS = 64 };
 
-static struct plumb_watch *open_watch(struct scratch *scratch, bool save)
+static struct plumb_guard_watch *open_watch(struct scratch *scratch, bool save)
 {
-    struct plumb_watch_config config;
-    struct plumb_watch *watch = NULL;
+    struct plumb_guard_config config;
+    struct plumb_guard_watch *watch = NULL;
     struct plumb_error err = {0};
-    plumb_watch_config_init(&config);
+    plumb_guard_config_init(&config);
     char folder[4096];
     snprintf(folder, sizeof folder, "%s", scratch_path(scratch, "saved"));
     config.path = scratch_path(scratch, "log");
     config.save = save ? folder : NULL;
     config.log_once = false;
-    assert_int_equal(plumb_watch_open(&watch, &config, &err), PLUMB_OK);
+    assert_int_equal(plumb_guard_open(&watch, &config, &err), PLUMB_OK);
     return watch;
 }
 
@@ -40,23 +40,23 @@ static struct plumb_arg floats(struct plumb_tensor *tensor, int64_t rows, int64_
     return (struct plumb_arg){.kind = PLUMB_ARG_TENSOR, .tensor = tensor};
 }
 
-static struct plumb_watch_verdict judge(struct plumb_watch_op *op,
-                                        const struct plumb_watch_case *about)
+static struct plumb_guard_verdict judge(struct plumb_guard_op *op,
+                                        const struct plumb_guard_case *about)
 {
-    struct plumb_watch_verdict verdict;
+    struct plumb_guard_verdict verdict;
     struct plumb_error err = {0};
-    assert_int_equal(plumb_watch_judge(op, about, &verdict, &err), PLUMB_OK);
+    assert_int_equal(plumb_guard_judge(op, about, &verdict, &err), PLUMB_OK);
     return verdict;
 }
 
 /* neg of ones, of which the kernel gave `out`. */
-static struct plumb_watch_verdict judge_neg(struct plumb_watch_op *op, float out)
+static struct plumb_guard_verdict judge_neg(struct plumb_guard_op *op, float out)
 {
     static const float one = 1;
     struct plumb_tensor tensors[2];
     struct plumb_arg input = floats(&tensors[0], 1, 1, &one);
     struct plumb_arg output = floats(&tensors[1], 1, 1, &out);
-    return judge(op, &(struct plumb_watch_case){
+    return judge(op, &(struct plumb_guard_case){
                          .call = {.prefix = "Aten", .name = "neg", .args = &input, .n_args = 1},
                          .outputs = &output,
                          .n_outputs = 1,
@@ -64,7 +64,7 @@ static struct plumb_watch_verdict judge_neg(struct plumb_watch_op *op, float out
 }
 
 /* mm of matrices whose terms cancel nearly; each result is off by `off`. */
-static enum plumb_fault judge_mm(struct plumb_watch_op *op, double off)
+static enum plumb_fault judge_mm(struct plumb_guard_op *op, double off)
 {
     static float a[ROWS * TERMS], b[TERMS * ROWS], y[ROWS * ROWS];
     for (size_t k = 0; k < ROWS * TERMS; k++) {
@@ -83,7 +83,7 @@ static enum plumb_fault judge_mm(struct plumb_watch_op *op, double off)
                                      floats(&tensors[1], TERMS, ROWS, b)};
     const struct plumb_arg output = floats(&tensors[2], ROWS, ROWS, y);
     return judge(op,
-                 &(struct plumb_watch_case){
+                 &(struct plumb_guard_case){
                      .call = {.prefix = "Aten", .name = "mm", .args = args, .n_args = 2},
                      .outputs = &output,
                      .n_outputs = 1})
@@ -92,18 +92,18 @@ static enum plumb_fault judge_mm(struct plumb_watch_op *op, double off)
 
 static void rounding_of_terms_is_no_fault(void **state)
 {
-    struct plumb_watch *watch = open_watch(*state, false);
-    struct plumb_watch_op *op = plumb_watch_operator(watch, "aten::mm", NULL);
+    struct plumb_guard_watch *watch = open_watch(*state, false);
+    struct plumb_guard_op *op = plumb_guard_operator(watch, "aten::mm", NULL);
     assert_int_equal(judge_mm(op, 0), PLUMB_FAULT_NONE);
     assert_int_equal(judge_mm(op, 40), PLUMB_FAULT_NONE); /* 6.4e8 in all, 38 to the unit */
     assert_int_equal(judge_mm(op, 4000), PLUMB_FAULT_NOT_CLOSE);
-    plumb_watch_close(watch);
+    plumb_guard_close(watch);
 }
 
 static void something_else_than_outputs(void **state)
 {
-    struct plumb_watch *watch = open_watch(*state, true);
-    struct plumb_watch_op *op = plumb_watch_operator(watch, "aten::neg_", NULL);
+    struct plumb_guard_watch *watch = open_watch(*state, true);
+    struct plumb_guard_op *op = plumb_guard_operator(watch, "aten::neg_", NULL);
     static const float given = 1, gave = -1, holds = 1;
     struct plumb_tensor tensors[4];
     struct plumb_arg input = floats(&tensors[0], 1, 1, &given);
@@ -111,8 +111,8 @@ static void something_else_than_outputs(void **state)
     const struct plumb_arg judged[] = {output, floats(&tensors[2], 1, 1, &holds)};
     const struct plumb_arg right[] = {output, output};
     static const char *const labels[] = {"", "argument self"};
-    const struct plumb_watch_verdict verdict =
-        judge(op, &(struct plumb_watch_case){
+    const struct plumb_guard_verdict verdict =
+        judge(op, &(struct plumb_guard_case){
                       .call = {.prefix = "Aten", .name = "neg_", .args = &input, .n_args = 1},
                       .outputs = &output,
                       .n_outputs = 1,
@@ -130,19 +130,19 @@ static void something_else_than_outputs(void **state)
     assert_string_equal(replay.recorded.label, "argument self");
     assert_int_equal(replay.device.fault, PLUMB_FAULT_NONE);
     plumb_replay_destroy(&replay);
-    plumb_watch_close(watch);
+    plumb_guard_close(watch);
 }
 
 static void a_changed_input_again(void **state)
 {
-    struct plumb_watch *watch = open_watch(*state, true);
-    struct plumb_watch_op *op = plumb_watch_operator(watch, "aten::neg", NULL);
+    struct plumb_guard_watch *watch = open_watch(*state, true);
+    struct plumb_guard_op *op = plumb_guard_operator(watch, "aten::neg", NULL);
     static const float given = 1, gave = -1;
     struct plumb_tensor tensors[2];
     struct plumb_arg input = floats(&tensors[0], 1, 1, &given);
     const struct plumb_arg output = floats(&tensors[1], 1, 1, &gave);
-    const struct plumb_watch_verdict verdict =
-        judge(op, &(struct plumb_watch_case){
+    const struct plumb_guard_verdict verdict =
+        judge(op, &(struct plumb_guard_case){
                       .call = {.prefix = "Aten", .name = "neg", .args = &input, .n_args = 1},
                       .outputs = &output,
                       .n_outputs = 1,
@@ -153,46 +153,46 @@ static void a_changed_input_again(void **state)
     assert_int_equal(replay.recorded.fault, PLUMB_FAULT_INPUT);
     assert_string_equal(replay.recorded.message, "the kernel changed its input tensor 0");
     plumb_replay_destroy(&replay);
-    plumb_watch_close(watch);
+    plumb_guard_close(watch);
 }
 
 static void children_are_in_the_account(void **state)
 {
     enum { CHILDREN = 3 };
-    struct plumb_watch *watch = open_watch(*state, false);
-    struct plumb_watch_op *op = plumb_watch_operator(watch, "aten::neg", NULL);
-    plumb_watch_call(op);
+    struct plumb_guard_watch *watch = open_watch(*state, false);
+    struct plumb_guard_op *op = plumb_guard_operator(watch, "aten::neg", NULL);
+    plumb_guard_call(op);
     judge_neg(op, -1);
     for (int k = 0; k < CHILDREN; k++) {
         const pid_t child = fork();
         if (child == 0) {
-            plumb_watch_forked(watch);
-            plumb_watch_call(op);
+            plumb_guard_forked(watch);
+            plumb_guard_call(op);
             judge_neg(op, k ? 5.0f : (float)INFINITY);
-            struct plumb_watch_op *other = plumb_watch_operator(watch, "my::own \"op\"", NULL);
-            plumb_watch_pass_over(other, "no reference");
-            plumb_watch_trouble(op, "it\nbroke");
+            struct plumb_guard_op *other = plumb_guard_operator(watch, "my::own \"op\"", NULL);
+            plumb_guard_pass_over(other, "no reference");
+            plumb_guard_trouble(op, "it\nbroke");
             _exit(0);
         }
         int status = 1;
         assert_int_equal(waitpid(child, &status, 0), child);
         assert_int_equal(status, 0);
     }
-    struct plumb_watch_counts counts;
-    char *text = plumb_watch_closing(watch);
+    struct plumb_guard_counts counts;
+    char *text = plumb_guard_closing(watch);
     assert_non_null(strstr(text, "4 calls of 1 operator checked: 3 failed"));
     assert_non_null(strstr(text, "not checked, no reference: my::own \"op\""));
     assert_non_null(strstr(text, "3 checks went wrong inside plumb; the first: neg: it\nbroke"));
     assert_non_null(strstr(text, "neg failed: special_value_mismatch: inf instead of -1.0"));
     assert_non_null(strstr(text, "    File \"a.py\", line 1"));
     free(text);
-    plumb_watch_op_counts(op, &counts);
+    plumb_guard_op_counts(op, &counts);
     assert_int_equal(counts.calls, 1 + CHILDREN);
     assert_int_equal(counts.failed, CHILDREN);
-    text = plumb_watch_closing(watch); /* nothing twice */
+    text = plumb_guard_closing(watch); /* nothing twice */
     assert_non_null(strstr(text, "4 calls of 1 operator checked: 3 failed"));
     free(text);
-    plumb_watch_close(watch);
+    plumb_guard_close(watch);
 }
 
 static int make(void **state)

@@ -29,7 +29,7 @@ static enum plumb_code damaged(struct reader *r)
 
 static enum plumb_code no_memory(struct reader *r)
 {
-    return plumb_fail(r->err, PLUMB_E_NOMEM, "out of memory");
+    return plumb_no_memory(r->err);
 }
 
 static enum plumb_code skip(struct reader *r, enum json_event event)
@@ -335,7 +335,7 @@ enum plumb_code message_get_result(const char *text, size_t size, const struct m
     *out = (struct plumb_result){0};
     struct arena *arena = calloc(1, sizeof *arena);
     if (!arena)
-        return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+        return plumb_no_memory(err);
     struct reader r = {.arena = arena, .err = err, .base = base, .memory = memory, .left = memory};
     out->memory = arena;
     enum plumb_code code = get_answer(&r, text, size, &answer, out);

@@ -18,7 +18,7 @@ enum plumb_code plumb_device_open_with(const char *name, const struct plumb_devi
             "torch:cuda:0, torch:npu:0, ...",
             name);
     *out = cpu_device_new(name);
-    return *out ? PLUMB_OK : plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+    return *out ? PLUMB_OK : plumb_no_memory(err);
 }
 
 enum plumb_code plumb_device_open(const char *name, struct plumb_device **out,

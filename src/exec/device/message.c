@@ -62,7 +62,7 @@ static enum plumb_code put_tensor(struct message_call *out, const struct plumb_t
         const size_t room = out->max_places ? 2 * out->max_places : 8;
         void *places = realloc(out->places, room * sizeof *out->places);
         if (!places)
-            return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+            return plumb_no_memory(err);
         out->places = places;
         out->max_places = room;
     }
@@ -202,7 +202,7 @@ enum plumb_code message_put_call(struct message_call *out, const struct plumb_ca
     buf_printf(&out->text, "},\"free\":%llu,\"limit\":%llu,\"memory\":%llu}", bytes, limit,
                (unsigned long long)memory);
     if (!code && out->text.failed)
-        code = plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+        code = plumb_no_memory(err);
     if (code)
         message_call_destroy(out);
     return code;

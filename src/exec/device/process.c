@@ -372,7 +372,7 @@ enum plumb_code process_exchange(struct process *process, const struct buf *mess
         return fail_gone(process, err);
     if (answer->failed) {
         process_stop(process);
-        return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+        return plumb_no_memory(err);
     }
     return PLUMB_OK;
 }

@@ -51,7 +51,7 @@ static enum plumb_code start_with(const struct torch *t, const char *python, str
     *kind = '\0';
     enum plumb_code code = message_put_setup(&setup, &t->setup)
                                ? process_start(worker, python, t->script, err)
-                               : plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+                               : plumb_no_memory(err);
     if (!code)
         code = process_exchange(worker, &setup, t->timeout + start_seconds, &answer, err);
     if (!code) {
@@ -294,7 +294,7 @@ enum plumb_code torch_device_open(const char *name, const struct plumb_device_op
                           name);
     struct plumb_device *device = make(name, options);
     if (!device)
-        return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+        return plumb_no_memory(err);
     struct torch *t = device->state;
     struct plumb_error why = {0};
     enum plumb_code code = find_worker(t->script, sizeof t->script, &why);

@@ -52,11 +52,11 @@ static enum plumb_code copy(const struct plumb_payload *from, uint64_t max_bytes
         return code;
     void *data = arena_alloc(arena, (size_t)bytes);
     if (!data)
-        return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
-    struct plumb_guard guard;
-    plumb_guard_enter(&guard, &from->file);
+        return plumb_no_memory(err);
+    struct plumb_file_guard guard;
+    plumb_file_guard_enter(&guard, &from->file);
     plumb_tensor_gather(t, 0, (size_t)t->count, data);
-    if (plumb_guard_leave(&guard))
+    if (plumb_file_guard_leave(&guard))
         return plumb_fail(err, PLUMB_E_IO, "the file became shorter while it was read");
     if (t->swap)
         swap_bytes(data, bytes,

@@ -4,11 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static enum plumb_code no_memory(struct plumb_error *err)
-{
-    return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
-}
-
 /* Puts the argument's position before the message. */
 enum plumb_code maker_blame(struct plumb_error *err, const char *position, enum plumb_code code)
 {
@@ -51,7 +46,7 @@ static enum plumb_code allocate(struct maker *m, enum plumb_dtype dtype, unsigne
     m->bytes_left -= bytes;
     *data = arena_alloc(m->arena, (size_t)bytes);
     out->data = *data;
-    return *data ? PLUMB_OK : no_memory(m->err);
+    return *data ? PLUMB_OK : plumb_no_memory(m->err);
 }
 
 /* Operators that are defined for every number there is, in every argument. */
@@ -209,7 +204,7 @@ enum plumb_code maker_tensor(struct maker *m, const struct place *at,
     const struct generate_options *options = m->options;
     struct plumb_tensor *tensor = arena_alloc(m->arena, sizeof *tensor);
     if (!tensor)
-        return no_memory(m->err);
+        return plumb_no_memory(m->err);
     enum plumb_code code;
     if (info->data_name && options->data_dir)
         code = load(m, at, info, tensor);
@@ -239,7 +234,7 @@ enum plumb_code maker_causal_mask(struct maker *m, const char *position, struct 
     struct plumb_tensor *tensor = arena_alloc(m->arena, sizeof *tensor);
     void *data;
     enum plumb_code code =
-        tensor ? allocate(m, PLUMB_BOOL, 2, shape, tensor, &data) : no_memory(m->err);
+        tensor ? allocate(m, PLUMB_BOOL, 2, shape, tensor, &data) : plumb_no_memory(m->err);
     if (code)
         return maker_blame(m->err, position, code);
     for (size_t row = 0; row < 2048; row++)

@@ -6,11 +6,6 @@
 
 #include <string.h>
 
-static enum plumb_code no_memory(struct plumb_error *err)
-{
-    return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
-}
-
 /* Things that stop a call under the origin's rules. */
 static enum plumb_code refuse(struct maker *m, const struct place *at, const struct case_arg *from)
 {
@@ -34,13 +29,13 @@ static enum plumb_code make_items(struct maker *m, const struct place *at,
 {
     struct plumb_arg *items = arena_array(m->arena, from->n_items, sizeof *items);
     if (!items)
-        return no_memory(m->err);
+        return plumb_no_memory(m->err);
     enum plumb_code code = PLUMB_OK;
     for (size_t i = 0; i < from->n_items && !code; i++) {
         struct place inside = {.position = arena_printf(m->arena, "%s.%zu", at->position, i),
                                .need_grad = at->need_grad};
-        code =
-            inside.position ? make_arg(m, &inside, &from->items[i], &items[i]) : no_memory(m->err);
+        code = inside.position ? make_arg(m, &inside, &from->items[i], &items[i])
+                               : plumb_no_memory(m->err);
     }
     out->items = items;
     out->n_items = from->n_items;
@@ -88,7 +83,7 @@ static enum plumb_code make_kwarg(struct maker *m, const struct case_kwarg *from
                        .need_grad = !(origin && list)};
     out->name = from->name;
     if (!at.position)
-        return no_memory(m->err);
+        return plumb_no_memory(m->err);
     if (is_causal_mask(m, from))
         return maker_causal_mask(m, at.position, &out->value);
     for (size_t i = 0; origin && list && i < value->n_items; i++) {
@@ -106,7 +101,7 @@ static enum plumb_code make_kwargs(struct maker *m, struct plumb_call *out)
     const struct check_case *from = m->from;
     struct plumb_kwarg *kwargs = arena_array(m->arena, from->n_kwargs, sizeof *kwargs);
     if (!kwargs)
-        return no_memory(m->err);
+        return plumb_no_memory(m->err);
     enum plumb_code code = PLUMB_OK;
     for (size_t i = 0; i < from->n_kwargs && !code; i++)
         code = make_kwarg(m, &from->kwargs[i], &kwargs[i]);
@@ -128,7 +123,7 @@ static enum plumb_code make_args(struct maker *m, const char *kind, const struct
 {
     *out = arena_array(m->arena, count, sizeof **out);
     if (!*out)
-        return no_memory(m->err);
+        return plumb_no_memory(m->err);
     bool need_grad = !has_out(m->from);
     enum plumb_code code = PLUMB_OK;
     for (size_t i = 0; i < count && !code; i++) {
@@ -136,7 +131,7 @@ static enum plumb_code make_args(struct maker *m, const char *kind, const struct
                            .need_grad = need_grad,
                            .first = i == 0 && !m->gradient,
                            .second = i == 1 && !m->gradient};
-        code = at.position ? make_arg(m, &at, &from[i], &(*out)[i]) : no_memory(m->err);
+        code = at.position ? make_arg(m, &at, &from[i], &(*out)[i]) : plumb_no_memory(m->err);
     }
     return code;
 }
@@ -153,7 +148,7 @@ static enum plumb_code make_draws(struct maker *m, struct plumb_call *out)
         struct value_draws source;
     } *both = arena_alloc(m->arena, sizeof *both);
     if (!both)
-        return no_memory(m->err);
+        return plumb_no_memory(m->err);
     uint64_t key = value_key(m->options->seed, m->from->name, "forward.draws");
     both->source = (struct value_draws){m->options->mt, key, 0};
     both->draws = (struct plumb_draws){next_draw, &both->source};
@@ -206,7 +201,7 @@ enum plumb_code generate_grads(const struct check_case *from,
         return code;
     const struct plumb_tensor **tensors = arena_array(arena, from->n_grads, sizeof *tensors);
     if (!tensors)
-        return no_memory(err);
+        return plumb_no_memory(err);
     for (size_t k = 0; k < from->n_grads; k++)
         tensors[k] = grads[k].kind == PLUMB_ARG_TENSOR ? grads[k].tensor : NULL;
     *out = tensors;

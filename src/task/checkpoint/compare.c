@@ -24,20 +24,20 @@ static const struct plumb_column columns[] = {
 };
 _Static_assert(sizeof columns / sizeof *columns == COLUMNS, "a title for each column");
 
-void plumb_ckpt_options_init(struct plumb_ckpt_options *options)
+void plumb_checkpoint_options_init(struct plumb_checkpoint_options *options)
 {
-    *options = (struct plumb_ckpt_options){.min_cosine = 0.99, .max_distance = 0.01};
+    *options = (struct plumb_checkpoint_options){.min_cosine = 0.99, .max_distance = 0.01};
 }
 
 static bool put_sizes(struct plumb_table *table, const struct pair *pair)
 {
     char shape[2][512], text[1100];
-    const struct ckpt_weight *side[2] = {pair->side[0], pair->side[1]};
+    const struct checkpoint_weight *side[2] = {pair->side[0], pair->side[1]};
     for (int i = 0; i < 2; i++) {
         if (side[i] && side[i]->problem)
             side[i] = NULL;
         if (side[i])
-            ckpt_shape_text(side[i]->ndim, side[i]->shape, shape[i], sizeof shape[i]);
+            checkpoint_shape_text(side[i]->ndim, side[i]->shape, shape[i], sizeof shape[i]);
     }
     if (!side[0] && !side[1])
         return true;
@@ -56,7 +56,7 @@ static bool put_sizes(struct plumb_table *table, const struct pair *pair)
 }
 
 /* What is wrong with the values; "" when nothing is. */
-static void judge_values(const struct pair *pair, const struct plumb_ckpt_options *options,
+static void judge_values(const struct pair *pair, const struct plumb_checkpoint_options *options,
                          char *why, size_t size)
 {
     char number[NUMBER_BYTES];
@@ -75,7 +75,7 @@ static void judge_values(const struct pair *pair, const struct plumb_ckpt_option
 
 /* What is wrong with the pair; "" when nothing is. */
 static void judge(const struct pair *pair, const struct pairs *pairs,
-                  const struct plumb_ckpt_options *options, char *why, size_t size)
+                  const struct plumb_checkpoint_options *options, char *why, size_t size)
 {
     *why = '\0';
     switch (pair->state) {
@@ -94,7 +94,7 @@ static void judge(const struct pair *pair, const struct pairs *pairs,
 }
 
 /* What is odd about values that pass, or NULL. */
-static const char *suspect(const struct pair *pair, const struct plumb_ckpt_options *options)
+static const char *suspect(const struct pair *pair, const struct plumb_checkpoint_options *options)
 {
     if (pair->state != PAIR_COMPARED || options->origin_rules)
         return NULL;
@@ -103,8 +103,8 @@ static const char *suspect(const struct pair *pair, const struct plumb_ckpt_opti
     return pair->integers && pair->distance > 0 ? "integers that are not the same" : NULL;
 }
 
-static bool add_pair(struct plumb_ckpt_comparison *out, const struct pair *pair,
-                     const struct pairs *pairs, const struct plumb_ckpt_options *options)
+static bool add_pair(struct plumb_checkpoint_comparison *out, const struct pair *pair,
+                     const struct pairs *pairs, const struct plumb_checkpoint_options *options)
 {
     char why[1200];
     judge(pair, pairs, options, why, sizeof why);
@@ -140,7 +140,7 @@ static bool add_pair(struct plumb_ckpt_comparison *out, const struct pair *pair,
     return true;
 }
 
-static bool add_faults(struct plumb_ckpt_comparison *out, const struct ckpt *ckpt)
+static bool add_faults(struct plumb_checkpoint_comparison *out, const struct checkpoint *ckpt)
 {
     for (size_t i = 0; i < ckpt->fault_count; i++) {
         struct buf name = {0};
@@ -183,8 +183,9 @@ static const struct pair *worst(const struct pairs *pairs)
     return found;
 }
 
-static enum plumb_code close_up(struct plumb_ckpt_comparison *out, const struct pairs *pairs,
-                                const struct plumb_ckpt_options *options, struct plumb_error *err)
+static enum plumb_code close_up(struct plumb_checkpoint_comparison *out, const struct pairs *pairs,
+                                const struct plumb_checkpoint_options *options,
+                                struct plumb_error *err)
 {
     struct buf text = {0};
     size_t alone[2] = {0, 0};
@@ -212,14 +213,15 @@ static enum plumb_code close_up(struct plumb_ckpt_comparison *out, const struct 
                options->min_cosine, options->max_distance);
     if (text.failed) {
         buf_free(&text);
-        return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+        return plumb_no_memory(err);
     }
     out->closing = text.data;
     return PLUMB_OK;
 }
 
-static enum plumb_code report(struct plumb_ckpt_comparison *out, const struct pairs *pairs,
-                              const struct plumb_ckpt_options *options, struct plumb_error *err)
+static enum plumb_code report(struct plumb_checkpoint_comparison *out, const struct pairs *pairs,
+                              const struct plumb_checkpoint_options *options,
+                              struct plumb_error *err)
 {
     out->table = plumb_table_new(columns, COLUMNS);
     bool done = out->table;
@@ -230,22 +232,23 @@ static enum plumb_code report(struct plumb_ckpt_comparison *out, const struct pa
     if (done)
         out->json = pairs_json(pairs);
     if (!out->json)
-        return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+        return plumb_no_memory(err);
     return close_up(out, pairs, options, err);
 }
 
-enum plumb_code plumb_ckpt_compare(struct plumb_ckpt_comparison *out, const char *first,
-                                   const char *second, const struct plumb_ckpt_options *options,
-                                   struct plumb_error *err)
+enum plumb_code plumb_checkpoint_compare(struct plumb_checkpoint_comparison *out, const char *first,
+                                         const char *second,
+                                         const struct plumb_checkpoint_options *options,
+                                         struct plumb_error *err)
 {
     struct pairs pairs = {0};
-    *out = (struct plumb_ckpt_comparison){0};
-    enum plumb_code code = ckpt_open(&pairs.ckpt[0], first, options->origin_rules, err);
+    *out = (struct plumb_checkpoint_comparison){0};
+    enum plumb_code code = checkpoint_open(&pairs.ckpt[0], first, options->origin_rules, err);
     if (code)
         return code;
-    code = ckpt_open(&pairs.ckpt[1], second, options->origin_rules, err);
+    code = checkpoint_open(&pairs.ckpt[1], second, options->origin_rules, err);
     if (code) {
-        ckpt_close(&pairs.ckpt[0]);
+        checkpoint_close(&pairs.ckpt[0]);
         return code;
     }
     code = pairs_match(&pairs, err);
@@ -254,23 +257,23 @@ enum plumb_code plumb_ckpt_compare(struct plumb_ckpt_comparison *out, const char
     if (!code)
         code = report(out, &pairs, options, err);
     if (code)
-        plumb_ckpt_free(out);
+        plumb_checkpoint_free(out);
     free(pairs.list);
-    ckpt_close(&pairs.ckpt[1]);
-    ckpt_close(&pairs.ckpt[0]);
+    checkpoint_close(&pairs.ckpt[1]);
+    checkpoint_close(&pairs.ckpt[0]);
     return code;
 }
 
-void plumb_ckpt_free(struct plumb_ckpt_comparison *comparison)
+void plumb_checkpoint_free(struct plumb_checkpoint_comparison *comparison)
 {
     plumb_table_free(comparison->table);
     free(comparison->closing);
     free(comparison->json);
-    *comparison = (struct plumb_ckpt_comparison){0};
+    *comparison = (struct plumb_checkpoint_comparison){0};
 }
 
-enum plumb_code plumb_ckpt_save(const struct plumb_ckpt_comparison *comparison, const char *path,
-                                struct plumb_error *err)
+enum plumb_code plumb_checkpoint_save(const struct plumb_checkpoint_comparison *comparison,
+                                      const char *path, struct plumb_error *err)
 {
     struct output out = {0};
     enum plumb_code code = output_open(&out, path, err);

@@ -18,7 +18,7 @@ static void put_real(struct buf *out, double value)
     buf_text(out, text);
 }
 
-static void put_shape(struct buf *out, const struct ckpt_weight *weight, const char *indent)
+static void put_shape(struct buf *out, const struct checkpoint_weight *weight, const char *indent)
 {
     buf_text(out, "[");
     for (unsigned i = 0; i < weight->ndim; i++)
@@ -30,7 +30,7 @@ static void put_shape(struct buf *out, const struct ckpt_weight *weight, const c
 
 static void put_sizes(struct buf *out, const struct pair *pair)
 {
-    const struct ckpt_weight *a = pair->side[0], *b = pair->side[1];
+    const struct checkpoint_weight *a = pair->side[0], *b = pair->side[1];
     if (a->elements == b->elements)
         buf_printf(out, "        \"numel\": %" PRIu64 ",\n", a->elements);
     else

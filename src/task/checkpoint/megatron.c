@@ -21,7 +21,7 @@ struct layers {
 };
 
 struct model {
-    struct ckpt *ckpt;
+    struct checkpoint *ckpt;
     struct parts parts;
     size_t chunks; /* of each stage */
     struct layers layers[MAX_PREFIXES];
@@ -29,11 +29,6 @@ struct model {
     struct map by_prefix;
     int64_t most_experts; /* that any part holds */
 };
-
-static enum plumb_code no_memory(struct plumb_error *err)
-{
-    return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
-}
 
 /* The name inside the model, and in which chunk of it; NULL for what is not the model's, such as
  * the state of the optimizer. A part has "model", or "model0", "model1", ... */
@@ -217,14 +212,14 @@ static const char *whole_name(struct model *model, const char *name, size_t chun
 /* The weights of one stage (of one expert rank), before they are joined. */
 struct stage {
     struct part *parts; /* of its tensor parallel ranks */
-    struct ckpt_weight **weights;
+    struct checkpoint_weight **weights;
     size_t count, capacity;
     struct map names; /* "NAME/CHUNK" -> weight */
 };
 
-static struct ckpt_weight *new_weight(struct model *model, const char *name, size_t room)
+static struct checkpoint_weight *new_weight(struct model *model, const char *name, size_t room)
 {
-    struct ckpt_weight *weight = arena_alloc(&model->ckpt->arena, sizeof *weight);
+    struct checkpoint_weight *weight = arena_alloc(&model->ckpt->arena, sizeof *weight);
     if (!weight)
         return NULL;
     weight->name = name;
@@ -232,8 +227,8 @@ static struct ckpt_weight *new_weight(struct model *model, const char *name, siz
     return weight->parts ? weight : NULL;
 }
 
-static struct ckpt_weight *stage_weight(struct model *model, struct stage *stage, const char *name,
-                                        size_t chunk)
+static struct checkpoint_weight *stage_weight(struct model *model, struct stage *stage,
+                                              const char *name, size_t chunk)
 {
     bool added;
     const char *key = arena_printf(&model->ckpt->arena, "%s/%zu", name, chunk);
@@ -244,20 +239,20 @@ static struct ckpt_weight *stage_weight(struct model *model, struct stage *stage
         return stage->weights[*place];
     if (stage->count == stage->capacity) {
         size_t capacity = stage->capacity ? stage->capacity * 2 : 64;
-        struct ckpt_weight **weights = realloc(stage->weights, capacity * sizeof(*weights));
+        struct checkpoint_weight **weights = realloc(stage->weights, capacity * sizeof(*weights));
         if (!weights)
             return NULL;
         stage->weights = weights;
         stage->capacity = capacity;
     }
-    struct ckpt_weight *weight = new_weight(model, name, model->parts.sizes.tp);
+    struct checkpoint_weight *weight = new_weight(model, name, model->parts.sizes.tp);
     *place = stage->count;
     if (weight)
         stage->weights[stage->count++] = weight;
     return weight;
 }
 
-static bool has_part(const struct ckpt_weight *weight, const struct part *part)
+static bool has_part(const struct checkpoint_weight *weight, const struct part *part)
 {
     return weight->count && weight->parts[weight->count - 1].run == part->run;
 }
@@ -269,7 +264,7 @@ static enum plumb_code sort_records(struct model *model, struct stage *stage, st
         if (!part->names[i])
             continue;
         size_t chunk = part->chunks[i], ignored;
-        struct ckpt_weight *weight = stage_weight(model, stage, part->names[i], chunk);
+        struct checkpoint_weight *weight = stage_weight(model, stage, part->names[i], chunk);
         if (weight && has_part(weight, part)) {
             const char *own = plumb_run_record(part->run, i)->name;
             const char *inside = model_name(own, strncmp(own, "model.", 6) == 0, &ignored);
@@ -277,7 +272,7 @@ static enum plumb_code sort_records(struct model *model, struct stage *stage, st
             if (weight && has_part(weight, part)) {
                 const char *what = arena_printf(&model->ckpt->arena,
                                                 "%s has two tensors of this name", part->where);
-                if (!what || ckpt_add_fault(model->ckpt, own, what))
+                if (!what || checkpoint_add_fault(model->ckpt, own, what))
                     return PLUMB_E_NOMEM;
                 continue;
             }
@@ -285,21 +280,21 @@ static enum plumb_code sort_records(struct model *model, struct stage *stage, st
         if (!weight)
             return PLUMB_E_NOMEM;
         weight->parts[weight->count++] =
-            (struct ckpt_part){.run = part->run, .record = i, .where = part->where};
+            (struct checkpoint_part){.run = part->run, .record = i, .where = part->where};
     }
     return PLUMB_OK;
 }
 
 /* Each part has all of it: the first counts, the others are copies of it. */
-static enum plumb_code part_copies(struct model *model, struct ckpt_weight *weight)
+static enum plumb_code part_copies(struct model *model, struct checkpoint_weight *weight)
 {
-    struct ckpt_weight *last = weight;
+    struct checkpoint_weight *last = weight;
     for (size_t i = 1; i < weight->count; i++) {
-        struct ckpt_weight *copy = new_weight(model, weight->name, 1);
+        struct checkpoint_weight *copy = new_weight(model, weight->name, 1);
         if (!copy)
             return PLUMB_E_NOMEM;
         copy->parts[copy->count++] = weight->parts[i];
-        if (ckpt_shape(model->ckpt, copy))
+        if (checkpoint_shape(model->ckpt, copy))
             return PLUMB_E_NOMEM;
         last->copy = copy;
         last = copy;
@@ -310,7 +305,7 @@ static enum plumb_code part_copies(struct model *model, struct ckpt_weight *weig
 
 /* A weight that lacks the share of a rank cannot be joined. */
 static enum plumb_code check_complete(struct model *model, const struct stage *stage,
-                                      struct ckpt_weight *weight)
+                                      struct checkpoint_weight *weight)
 {
     size_t tp = model->parts.sizes.tp;
     if (weight->count == tp || model->ckpt->origin_rules)
@@ -332,7 +327,7 @@ static enum plumb_code check_complete(struct model *model, const struct stage *s
 }
 
 static enum plumb_code finish_weight(struct model *model, const struct stage *stage,
-                                     struct ckpt_weight *weight, size_t chunk)
+                                     struct checkpoint_weight *weight, size_t chunk)
 {
     bool gated = model->parts.sizes.gated;
     weight->join = names_join(weight->name, gated, model->ckpt->origin_rules);
@@ -344,8 +339,8 @@ static enum plumb_code finish_weight(struct model *model, const struct stage *st
     if (weight->count == 1)
         weight->join = CKPT_WHOLE;
     if (!code && !weight->problem)
-        code = ckpt_shape(model->ckpt, weight);
-    return code ? code : ckpt_add_weight(model->ckpt, weight);
+        code = checkpoint_shape(model->ckpt, weight);
+    return code ? code : checkpoint_add_weight(model->ckpt, weight);
 }
 
 static enum plumb_code add_stage(struct model *model, struct part *parts)
@@ -355,7 +350,7 @@ static enum plumb_code add_stage(struct model *model, struct part *parts)
     for (size_t t = 0; t < model->parts.sizes.tp && !code; t++)
         code = sort_records(model, &stage, &parts[t]);
     for (size_t i = 0; i < stage.count && !code; i++) {
-        const struct ckpt_part *part = &stage.weights[i]->parts[0];
+        const struct checkpoint_part *part = &stage.weights[i]->parts[0];
         size_t chunk = 0;
         for (size_t t = 0; t < model->parts.sizes.tp; t++)
             if (parts[t].run == part->run)
@@ -385,12 +380,13 @@ static enum plumb_code build(struct model *model)
     return code;
 }
 
-enum plumb_code ckpt_open_megatron(struct ckpt *ckpt, const char *folder, struct plumb_error *err)
+enum plumb_code checkpoint_open_megatron(struct checkpoint *ckpt, const char *folder,
+                                         struct plumb_error *err)
 {
     struct model model = {.ckpt = ckpt};
     enum plumb_code code = parts_open(&model.parts, ckpt, folder, err);
     if (!code && build(&model))
-        code = no_memory(err);
+        code = plumb_no_memory(err);
     map_free(&model.by_prefix);
     return code;
 }

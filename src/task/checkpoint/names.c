@@ -75,7 +75,7 @@ static bool contains_any(const char *name, const char *const *parts, size_t coun
     return false;
 }
 
-enum ckpt_join names_join(const char *name, bool gated, bool origin_rules)
+enum checkpoint_join names_join(const char *name, bool gated, bool origin_rules)
 {
     static const char *const rows[] = {"linear_qkv", "linear_fc1", "word_embeddings.weight",
                                        "output_layer.weight"};

@@ -13,7 +13,7 @@ const char *names_to_core(struct arena *arena, const char *name);
 const char *names_alias(struct arena *arena, const char *name);
 
 /* How tensor parallel ranks cut the weight; CKPT_WHOLE: each has all of it. */
-enum ckpt_join names_join(const char *name, bool gated, bool origin_rules);
+enum checkpoint_join names_join(const char *name, bool gated, bool origin_rules);
 
 /* The number in "...layers.N." or "...experts.N.": digits [at, at+length) of the name. */
 struct names_index {

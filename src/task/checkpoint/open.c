@@ -14,11 +14,6 @@
 
 enum { MAX_SHARDS = 16384 }; /* files that one checkpoint is cut into */
 
-static enum plumb_code no_memory(struct plumb_error *err)
-{
-    return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
-}
-
 /* The array, or a larger one in its place, with room for one more element; NULL when out of
  * memory. */
 static void *grown(void *array, size_t count, size_t *capacity, size_t size)
@@ -32,7 +27,7 @@ static void *grown(void *array, size_t count, size_t *capacity, size_t size)
     return bigger;
 }
 
-enum plumb_code ckpt_add_run(struct ckpt *ckpt, struct plumb_run *run)
+enum plumb_code checkpoint_add_run(struct checkpoint *ckpt, struct plumb_run *run)
 {
     struct plumb_run **runs =
         grown(ckpt->runs, ckpt->run_count, &ckpt->run_capacity, sizeof(*runs));
@@ -45,13 +40,13 @@ enum plumb_code ckpt_add_run(struct ckpt *ckpt, struct plumb_run *run)
     return PLUMB_OK;
 }
 
-enum plumb_code ckpt_add_fault(struct ckpt *ckpt, const char *name, const char *what)
+enum plumb_code checkpoint_add_fault(struct checkpoint *ckpt, const char *name, const char *what)
 {
-    struct ckpt_fault fault = {
+    struct checkpoint_fault fault = {
         .name = arena_copy(&ckpt->arena, name, strlen(name)),
         .what = arena_copy(&ckpt->arena, what, strlen(what)),
     };
-    struct ckpt_fault *faults =
+    struct checkpoint_fault *faults =
         grown(ckpt->faults, ckpt->fault_count, &ckpt->fault_capacity, sizeof *faults);
     if (!faults)
         return PLUMB_E_NOMEM;
@@ -62,10 +57,10 @@ enum plumb_code ckpt_add_fault(struct ckpt *ckpt, const char *name, const char *
     return PLUMB_OK;
 }
 
-enum plumb_code ckpt_add_weight(struct ckpt *ckpt, struct ckpt_weight *weight)
+enum plumb_code checkpoint_add_weight(struct checkpoint *ckpt, struct checkpoint_weight *weight)
 {
     bool added;
-    struct ckpt_weight **weights =
+    struct checkpoint_weight **weights =
         grown(ckpt->weights, ckpt->count, &ckpt->capacity, sizeof(*weights));
     if (!weights)
         return PLUMB_E_NOMEM;
@@ -79,7 +74,7 @@ enum plumb_code ckpt_add_weight(struct ckpt *ckpt, struct ckpt_weight *weight)
     } else if (ckpt->origin_rules) {
         ckpt->weights[*place] = weight; /* there, the last one wins */
     } else {
-        struct ckpt_weight *last = ckpt->weights[*place];
+        struct checkpoint_weight *last = ckpt->weights[*place];
         /* One that can be compared is better than one that cannot. */
         if (last->problem && !weight->problem) {
             ckpt->weights[*place] = weight;
@@ -92,7 +87,7 @@ enum plumb_code ckpt_add_weight(struct ckpt *ckpt, struct ckpt_weight *weight)
     return PLUMB_OK;
 }
 
-const char *ckpt_shape_text(unsigned ndim, const int64_t *shape, char *text, size_t size)
+const char *checkpoint_shape_text(unsigned ndim, const int64_t *shape, char *text, size_t size)
 {
     size_t used = 0;
     for (unsigned i = 0; i < ndim && used < size; i++)
@@ -102,24 +97,24 @@ const char *ckpt_shape_text(unsigned ndim, const int64_t *shape, char *text, siz
     return text;
 }
 
-static const struct plumb_record *record_of(const struct ckpt_part *part)
+static const struct plumb_record *record_of(const struct checkpoint_part *part)
 {
     return plumb_run_record(part->run, part->record);
 }
 
-static enum plumb_code refuse_join(struct ckpt *ckpt, struct ckpt_weight *weight,
-                                   const struct ckpt_part *part)
+static enum plumb_code refuse_join(struct checkpoint *ckpt, struct checkpoint_weight *weight,
+                                   const struct checkpoint_part *part)
 {
     char first[256], other[256];
     const struct plumb_record *a = record_of(&weight->parts[0]), *b = record_of(part);
     weight->problem = arena_printf(
         &ckpt->arena, "cannot be joined: %s has the shape %s, %s has %s", weight->parts[0].where,
-        ckpt_shape_text(a->ndim, a->shape, first, sizeof first), part->where,
-        ckpt_shape_text(b->ndim, b->shape, other, sizeof other));
+        checkpoint_shape_text(a->ndim, a->shape, first, sizeof first), part->where,
+        checkpoint_shape_text(b->ndim, b->shape, other, sizeof other));
     return weight->problem ? PLUMB_OK : PLUMB_E_NOMEM;
 }
 
-enum plumb_code ckpt_shape(struct ckpt *ckpt, struct ckpt_weight *weight)
+enum plumb_code checkpoint_shape(struct checkpoint *ckpt, struct checkpoint_weight *weight)
 {
     unsigned axis = weight->join == CKPT_AXIS1 ? 1 : 0;
     const struct plumb_record *first = record_of(&weight->parts[0]);
@@ -173,10 +168,10 @@ static bool is_tensor_file(const char *path)
     return false;
 }
 
-static struct ckpt_weight *record_weight(struct ckpt *ckpt, const struct plumb_run *run,
-                                         size_t index, const char *where)
+static struct checkpoint_weight *record_weight(struct checkpoint *ckpt, const struct plumb_run *run,
+                                               size_t index, const char *where)
 {
-    struct ckpt_weight *weight = arena_alloc(&ckpt->arena, sizeof *weight);
+    struct checkpoint_weight *weight = arena_alloc(&ckpt->arena, sizeof *weight);
     if (!weight)
         return NULL;
     weight->parts = arena_alloc(&ckpt->arena, sizeof *weight->parts);
@@ -184,23 +179,23 @@ static struct ckpt_weight *record_weight(struct ckpt *ckpt, const struct plumb_r
         return NULL;
     weight->name = plumb_run_record(run, index)->name;
     weight->parts[weight->count++] =
-        (struct ckpt_part){.run = run, .record = index, .where = where};
-    return ckpt_shape(ckpt, weight) ? NULL : weight;
+        (struct checkpoint_part){.run = run, .record = index, .where = where};
+    return checkpoint_shape(ckpt, weight) ? NULL : weight;
 }
 
 /* Adds all tensors of a file; a name that another file had gets this file's name before it. */
-static enum plumb_code add_tensors(struct ckpt *ckpt, const struct plumb_run *run,
+static enum plumb_code add_tensors(struct checkpoint *ckpt, const struct plumb_run *run,
                                    const char *where)
 {
     const char *dot = strrchr(where, '.');
     int stem = (int)(dot ? (size_t)(dot - where) : strlen(where));
     for (size_t i = 0; i < plumb_run_count(run); i++) {
-        struct ckpt_weight *weight = record_weight(ckpt, run, i, where);
+        struct checkpoint_weight *weight = record_weight(ckpt, run, i, where);
         if (!weight)
             return PLUMB_E_NOMEM;
         if (map_get(&ckpt->names, weight->name, strlen(weight->name)))
             weight->name = arena_printf(&ckpt->arena, "%.*s.%s", stem, where, weight->name);
-        if (!weight->name || ckpt_add_weight(ckpt, weight))
+        if (!weight->name || checkpoint_add_weight(ckpt, weight))
             return PLUMB_E_NOMEM;
     }
     return PLUMB_OK;
@@ -232,7 +227,7 @@ static bool parse_shard(const char *name, struct shard *shard)
 }
 
 /* Numbered files tell how many there are: those that are not are faults. */
-static enum plumb_code find_missing(struct ckpt *ckpt, const struct walk *walk)
+static enum plumb_code find_missing(struct checkpoint *ckpt, const struct walk *walk)
 {
     struct map names = {0};
     enum plumb_code code = PLUMB_OK;
@@ -255,14 +250,14 @@ static enum plumb_code find_missing(struct ckpt *ckpt, const struct walk *walk)
             else if (map_get(&names, name, strlen(name)))
                 found = 1;
             else
-                code = ckpt_add_fault(ckpt, name, "this file is missing");
+                code = checkpoint_add_fault(ckpt, name, "this file is missing");
         }
     }
     map_free(&names);
     return code;
 }
 
-static enum plumb_code open_entry(struct ckpt *ckpt, const struct walk_entry *entry,
+static enum plumb_code open_entry(struct checkpoint *ckpt, const struct walk_entry *entry,
                                   struct plumb_error *err)
 {
     struct plumb_run *run = NULL;
@@ -270,43 +265,44 @@ static enum plumb_code open_entry(struct ckpt *ckpt, const struct walk_entry *en
     char text[1024];
     const char *path = arena_printf(&ckpt->arena, "%s/%s", ckpt->path, entry->path);
     if (!path)
-        return no_memory(err);
+        return plumb_no_memory(err);
     enum plumb_code bad = entry->error ? entry->error->code : plumb_run_open(&run, path, &why);
     if (!bad)
-        return ckpt_add_run(ckpt, run) || add_tensors(ckpt, run, entry->path) ? no_memory(err)
-                                                                              : PLUMB_OK;
+        return checkpoint_add_run(ckpt, run) || add_tensors(ckpt, run, entry->path)
+                   ? plumb_no_memory(err)
+                   : PLUMB_OK;
     if (bad == PLUMB_E_NOMEM)
-        return no_memory(err);
+        return plumb_no_memory(err);
     if (!is_tensor_file(entry->path))
         return PLUMB_OK;
     plumb_error_text(entry->error ? entry->error : &why, text, sizeof text);
-    return ckpt_add_fault(ckpt, entry->path, text) ? no_memory(err) : PLUMB_OK;
+    return checkpoint_add_fault(ckpt, entry->path, text) ? plumb_no_memory(err) : PLUMB_OK;
 }
 
-static enum plumb_code open_folder(struct ckpt *ckpt, struct plumb_error *err)
+static enum plumb_code open_folder(struct checkpoint *ckpt, struct plumb_error *err)
 {
     struct walk walk = {.is_expected = is_tensor_file, .arena = &ckpt->arena};
     enum plumb_code code = walk_folder(&walk, ckpt->path, err);
     for (size_t i = 0; i < walk.count && !code; i++)
         code = open_entry(ckpt, &walk.entries[i], err);
     if (!code && find_missing(ckpt, &walk))
-        code = no_memory(err);
+        code = plumb_no_memory(err);
     return code;
 }
 
-static enum plumb_code open_file(struct ckpt *ckpt, struct plumb_error *err)
+static enum plumb_code open_file(struct checkpoint *ckpt, struct plumb_error *err)
 {
     struct plumb_run *run;
     const char *slash = strrchr(ckpt->path, '/');
     enum plumb_code code = plumb_run_open(&run, ckpt->path, err);
     if (code)
         return code;
-    if (ckpt_add_run(ckpt, run) || add_tensors(ckpt, run, slash ? slash + 1 : ckpt->path))
-        return no_memory(err);
+    if (checkpoint_add_run(ckpt, run) || add_tensors(ckpt, run, slash ? slash + 1 : ckpt->path))
+        return plumb_no_memory(err);
     return PLUMB_OK;
 }
 
-static enum plumb_code open_any(struct ckpt *ckpt, struct plumb_error *err)
+static enum plumb_code open_any(struct checkpoint *ckpt, struct plumb_error *err)
 {
     struct stat st;
     const char *megatron = NULL;
@@ -314,9 +310,9 @@ static enum plumb_code open_any(struct ckpt *ckpt, struct plumb_error *err)
         return plumb_fail(err, PLUMB_E_IO, "cannot open it: %s", strerror(errno));
     if (!S_ISDIR(st.st_mode))
         return open_file(ckpt, err);
-    enum plumb_code code = ckpt_find_megatron(ckpt, ckpt->path, &megatron, err);
+    enum plumb_code code = checkpoint_find_megatron(ckpt, ckpt->path, &megatron, err);
     if (!code)
-        code = megatron ? ckpt_open_megatron(ckpt, megatron, err) : open_folder(ckpt, err);
+        code = megatron ? checkpoint_open_megatron(ckpt, megatron, err) : open_folder(ckpt, err);
     if (!code && !ckpt->count && ckpt->fault_count)
         return plumb_fail(err, PLUMB_E_FORMAT, "nothing in it can be read; %s: %s",
                           ckpt->faults[0].name, ckpt->faults[0].what);
@@ -327,23 +323,23 @@ static enum plumb_code open_any(struct ckpt *ckpt, struct plumb_error *err)
     return code;
 }
 
-enum plumb_code ckpt_open(struct ckpt *ckpt, const char *path, bool origin_rules,
-                          struct plumb_error *err)
+enum plumb_code checkpoint_open(struct checkpoint *ckpt, const char *path, bool origin_rules,
+                                struct plumb_error *err)
 {
-    *ckpt = (struct ckpt){.origin_rules = origin_rules};
+    *ckpt = (struct checkpoint){.origin_rules = origin_rules};
     size_t length = strlen(path);
     while (length > 1 && path[length - 1] == '/')
         length--;
     ckpt->path = arena_copy(&ckpt->arena, path, length);
-    enum plumb_code code = ckpt->path ? open_any(ckpt, err) : no_memory(err);
+    enum plumb_code code = ckpt->path ? open_any(ckpt, err) : plumb_no_memory(err);
     if (code) {
         plumb_error_in_file(err, path);
-        ckpt_close(ckpt);
+        checkpoint_close(ckpt);
     }
     return code;
 }
 
-void ckpt_close(struct ckpt *ckpt)
+void checkpoint_close(struct checkpoint *ckpt)
 {
     for (size_t i = 0; i < ckpt->run_count; i++)
         plumb_run_free(ckpt->runs[i]);

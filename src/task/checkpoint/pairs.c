@@ -15,13 +15,13 @@ const char *pair_name(const struct pair *pair)
     return pair->side[0] ? pair->side[0]->name : pair->side[1]->name;
 }
 
-static uint64_t *find(const struct ckpt *ckpt, const char *name)
+static uint64_t *find(const struct checkpoint *ckpt, const char *name)
 {
     return map_get(&ckpt->names, name, strlen(name));
 }
 
 /* What the names of the second checkpoint's weights would be in layers of the other kind. */
-static enum plumb_code collect_aliases(struct ckpt *ckpt, struct map *aliases)
+static enum plumb_code collect_aliases(struct checkpoint *ckpt, struct map *aliases)
 {
     for (size_t i = 0; i < ckpt->count && !ckpt->origin_rules; i++) {
         const char *alias = names_alias(&ckpt->arena, ckpt->weights[i]->name);
@@ -39,7 +39,7 @@ static enum plumb_code collect_aliases(struct ckpt *ckpt, struct map *aliases)
  * same model call it. */
 static uint64_t *find_partner(struct pairs *pairs, const char *name, const struct map *aliases)
 {
-    struct ckpt *first = &pairs->ckpt[0], *second = &pairs->ckpt[1];
+    struct checkpoint *first = &pairs->ckpt[0], *second = &pairs->ckpt[1];
     uint64_t *place = find(second, name);
     if (place || first->origin_rules)
         return place;
@@ -50,7 +50,8 @@ static uint64_t *find_partner(struct pairs *pairs, const char *name, const struc
     return place && !find(first, second->weights[*place]->name) ? place : NULL;
 }
 
-static void add_pair(struct pairs *pairs, const struct ckpt_weight *a, const struct ckpt_weight *b)
+static void add_pair(struct pairs *pairs, const struct checkpoint_weight *a,
+                     const struct checkpoint_weight *b)
 {
     struct pair *pair = &pairs->list[pairs->count++];
     pair->side[0] = a;
@@ -60,13 +61,13 @@ static void add_pair(struct pairs *pairs, const struct ckpt_weight *a, const str
 
 enum plumb_code pairs_match(struct pairs *pairs, struct plumb_error *err)
 {
-    struct ckpt *first = &pairs->ckpt[0], *second = &pairs->ckpt[1];
+    struct checkpoint *first = &pairs->ckpt[0], *second = &pairs->ckpt[1];
     struct map aliases = {0};
     enum plumb_code code = PLUMB_OK;
     pairs->list = calloc(first->count + second->count + 1, sizeof *pairs->list);
     bool *taken = calloc(second->count + 1, sizeof *taken);
     if (!pairs->list || !taken || collect_aliases(second, &aliases)) {
-        code = plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+        code = plumb_no_memory(err);
         goto out;
     }
     for (size_t i = 0; i < first->count; i++) {
@@ -85,7 +86,7 @@ out:
     return code;
 }
 
-static bool same_shape(const struct ckpt_weight *a, const struct ckpt_weight *b)
+static bool same_shape(const struct checkpoint_weight *a, const struct checkpoint_weight *b)
 {
     return a->ndim == b->ndim &&
            (!a->ndim || memcmp(a->shape, b->shape, a->ndim * sizeof *a->shape) == 0);
@@ -140,7 +141,7 @@ static enum plumb_code compare_values(struct pair *pair, bool origin, struct plu
 }
 
 /* Copies of a weight in several parts must be close to the first. */
-static enum plumb_code compare_copies(struct pair *pair, const struct ckpt_weight *weight,
+static enum plumb_code compare_copies(struct pair *pair, const struct checkpoint_weight *weight,
                                       bool origin, struct plumb_error *err)
 {
     struct plumb_metric_spec spec;
@@ -149,7 +150,8 @@ static enum plumb_code compare_copies(struct pair *pair, const struct ckpt_weigh
     spec.groups |= PLUMB_G_CLOSE;
     spec.rtol = 1e-5;
     spec.atol = 1e-8;
-    for (const struct ckpt_weight *copy = weight->copy; copy && !pair->copies; copy = copy->copy) {
+    for (const struct checkpoint_weight *copy = weight->copy; copy && !pair->copies;
+         copy = copy->copy) {
         if (copy->problem)
             continue;
         bool same = same_shape(weight, copy);
@@ -165,9 +167,9 @@ static enum plumb_code compare_copies(struct pair *pair, const struct ckpt_weigh
     return PLUMB_OK;
 }
 
-static bool is_integer(const struct ckpt_weight *weight)
+static bool is_integer(const struct checkpoint_weight *weight)
 {
-    const struct ckpt_part *part = &weight->parts[0];
+    const struct checkpoint_part *part = &weight->parts[0];
     enum plumb_dtype dtype = plumb_run_record(part->run, part->record)->dtype;
     enum plumb_kind kind = plumb_dtype_info(dtype)->kind;
     return kind == PLUMB_KIND_BOOL || kind == PLUMB_KIND_INT || kind == PLUMB_KIND_UINT;
@@ -204,7 +206,7 @@ static void compare_pair(struct pair *pair, bool origin)
 
 struct work {
     struct pairs *pairs;
-    const struct plumb_ckpt_options *options;
+    const struct plumb_checkpoint_options *options;
     pthread_mutex_t lock;
     uint64_t done, total;
 };
@@ -230,7 +232,7 @@ static void work_on(void *context, size_t i, unsigned thread)
     pthread_mutex_unlock(&work->lock);
 }
 
-enum plumb_code pairs_compare(struct pairs *pairs, const struct plumb_ckpt_options *options,
+enum plumb_code pairs_compare(struct pairs *pairs, const struct plumb_checkpoint_options *options,
                               struct plumb_error *err)
 {
     struct work work = {.pairs = pairs, .options = options, .lock = PTHREAD_MUTEX_INITIALIZER};

@@ -13,7 +13,7 @@ enum pair_state {
 };
 
 struct pair {
-    const struct ckpt_weight *side[2]; /* one of them NULL when alone */
+    const struct checkpoint_weight *side[2]; /* one of them NULL when alone */
     enum pair_state state;
     double l2, cosine, distance; /* distance: l2 as a share of the second's norm */
     bool has_cosine;             /* false when one side is all zero and the other is not */
@@ -24,7 +24,7 @@ struct pair {
 };
 
 struct pairs {
-    struct ckpt ckpt[2];
+    struct checkpoint ckpt[2];
     struct pair *list; /* in the order of the first checkpoint, then those of the second alone */
     size_t count;
 };
@@ -33,7 +33,7 @@ struct pairs {
 enum plumb_code pairs_match(struct pairs *pairs, struct plumb_error *err);
 
 /* Compares the values of all pairs, on several threads. */
-enum plumb_code pairs_compare(struct pairs *pairs, const struct plumb_ckpt_options *options,
+enum plumb_code pairs_compare(struct pairs *pairs, const struct plumb_checkpoint_options *options,
                               struct plumb_error *err);
 
 const char *pair_name(const struct pair *pair);

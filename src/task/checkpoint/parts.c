@@ -31,11 +31,6 @@ struct folders {
     int64_t newest; /* the largest N of folders iter_N, or -1 */
 };
 
-static enum plumb_code no_memory(struct plumb_error *err)
-{
-    return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
-}
-
 static bool parse_folder(const char *name, struct folder *folder)
 {
     static const char start[] = "mp_rank_";
@@ -130,8 +125,8 @@ static enum plumb_code read_tracker(const char *path, char *name, size_t size, b
     return PLUMB_OK;
 }
 
-enum plumb_code ckpt_find_megatron(struct ckpt *ckpt, const char *path, const char **folder,
-                                   struct plumb_error *err)
+enum plumb_code checkpoint_find_megatron(struct checkpoint *ckpt, const char *path,
+                                         const char **folder, struct plumb_error *err)
 {
     struct folders folders = {0};
     char name[32];
@@ -139,14 +134,14 @@ enum plumb_code ckpt_find_megatron(struct ckpt *ckpt, const char *path, const ch
     *folder = NULL;
     const char *tracker = arena_printf(&ckpt->arena, "%s/%s", path, TRACKER);
     if (!tracker)
-        return no_memory(err);
+        return plumb_no_memory(err);
     enum plumb_code code = read_tracker(tracker, name, sizeof name, &tracked, err);
     if (code) {
         plumb_error_in_file(err, tracker);
         return code;
     }
     if (scan(&folders, path))
-        code = no_memory(err);
+        code = plumb_no_memory(err);
     if (code || (!tracked && folders.count)) {
         *folder = path;
         goto out;
@@ -158,7 +153,7 @@ enum plumb_code ckpt_find_megatron(struct ckpt *ckpt, const char *path, const ch
     *folder = arena_printf(&ckpt->arena, "%s/%s", path, name);
     free(folders.list);
     if (!*folder || scan(&folders, *folder))
-        code = no_memory(err);
+        code = plumb_no_memory(err);
     else if (!folders.count)
         code = plumb_fail(err, PLUMB_E_FORMAT, "%s has no folders mp_rank_* with parts%s", *folder,
                           tracked ? ", though " TRACKER " names it" : "");
@@ -202,7 +197,7 @@ static enum plumb_code read_sizes(struct sizes *sizes, const char *folder,
         struct plumb_error ignored; /* opening the part will say it again */
         char *path = part_path(folder, folders->list[i].name);
         if (!path)
-            return no_memory(err);
+            return plumb_no_memory(err);
         stated = !pt_read_scalars(path, scalars, SCALARS, &ignored);
         free(path);
     }
@@ -237,7 +232,7 @@ static bool locate(const struct sizes *sizes, const struct folder *folder, size_
     return tp < sizes->tp && pp < sizes->pp && ep < sizes->ep;
 }
 
-static enum plumb_code open_part(struct ckpt *ckpt, const char *folder, struct part *part,
+static enum plumb_code open_part(struct checkpoint *ckpt, const char *folder, struct part *part,
                                  struct plumb_error *err)
 {
     struct plumb_run *run = NULL;
@@ -245,7 +240,7 @@ static enum plumb_code open_part(struct ckpt *ckpt, const char *folder, struct p
     struct stat st;
     char *path = part_path(folder, part->where);
     if (!path)
-        return no_memory(err);
+        return plumb_no_memory(err);
     enum plumb_code code;
     if (lstat(path, &st) == 0 && S_ISLNK(st.st_mode))
         code = plumb_fail(&why, PLUMB_E_UNSUPPORTED, "%s is a link, which plumb does not follow",
@@ -253,20 +248,20 @@ static enum plumb_code open_part(struct ckpt *ckpt, const char *folder, struct p
     else
         code = plumb_run_open(&run, path, &why);
     if (!code) {
-        code = ckpt_add_run(ckpt, run);
+        code = checkpoint_add_run(ckpt, run);
         part->run = code ? NULL : run;
     } else if (code != PLUMB_E_NOMEM) {
         char text[1024];
-        code = ckpt_add_fault(ckpt, part->where, plumb_error_text(&why, text, sizeof text));
+        code = checkpoint_add_fault(ckpt, part->where, plumb_error_text(&why, text, sizeof text));
     }
     if (code)
-        no_memory(err);
+        plumb_no_memory(err);
     free(path);
     return code;
 }
 
 /* The name that the folder of a part would have. */
-static const char *expected_name(struct ckpt *ckpt, const struct sizes *sizes,
+static const char *expected_name(struct checkpoint *ckpt, const struct sizes *sizes,
                                  const struct part *part)
 {
     char pp[32] = "", ep[32] = "";
@@ -278,7 +273,7 @@ static const char *expected_name(struct ckpt *ckpt, const struct sizes *sizes,
 }
 
 /* Gives each part the folder that is its own. */
-static enum plumb_code assign_folders(struct parts *parts, struct ckpt *ckpt,
+static enum plumb_code assign_folders(struct parts *parts, struct checkpoint *ckpt,
                                       const struct folders *folders)
 {
     const struct sizes *sizes = &parts->sizes;
@@ -295,13 +290,13 @@ static enum plumb_code assign_folders(struct parts *parts, struct ckpt *ckpt,
                                 parts->list[index].where);
         else if ((parts->list[index].where = arena_copy(&ckpt->arena, name, strlen(name))))
             continue;
-        if (!what || ckpt_add_fault(ckpt, name, what))
+        if (!what || checkpoint_add_fault(ckpt, name, what))
             return PLUMB_E_NOMEM;
     }
     return PLUMB_OK;
 }
 
-static enum plumb_code open_all(struct parts *parts, struct ckpt *ckpt, const char *folder,
+static enum plumb_code open_all(struct parts *parts, struct checkpoint *ckpt, const char *folder,
                                 struct plumb_error *err)
 {
     const struct sizes *sizes = &parts->sizes;
@@ -316,8 +311,8 @@ static enum plumb_code open_all(struct parts *parts, struct ckpt *ckpt, const ch
             code = open_part(ckpt, folder, part, err);
         } else {
             part->where = expected_name(ckpt, sizes, part);
-            if (!part->where || ckpt_add_fault(ckpt, part->where, "this part is missing"))
-                code = no_memory(err);
+            if (!part->where || checkpoint_add_fault(ckpt, part->where, "this part is missing"))
+                code = plumb_no_memory(err);
         }
         opened += part->run != NULL;
     }
@@ -327,11 +322,11 @@ static enum plumb_code open_all(struct parts *parts, struct ckpt *ckpt, const ch
     return code;
 }
 
-enum plumb_code parts_open(struct parts *parts, struct ckpt *ckpt, const char *folder,
+enum plumb_code parts_open(struct parts *parts, struct checkpoint *ckpt, const char *folder,
                            struct plumb_error *err)
 {
     struct folders folders = {0};
-    enum plumb_code code = scan(&folders, folder) ? no_memory(err) : PLUMB_OK;
+    enum plumb_code code = scan(&folders, folder) ? plumb_no_memory(err) : PLUMB_OK;
     if (!code)
         code = read_sizes(&parts->sizes, folder, &folders, err);
     if (code)
@@ -339,7 +334,7 @@ enum plumb_code parts_open(struct parts *parts, struct ckpt *ckpt, const char *f
     parts->count = parts->sizes.tp * parts->sizes.pp * parts->sizes.ep;
     parts->list = arena_array(&ckpt->arena, parts->count, sizeof *parts->list);
     if (!parts->list || assign_folders(parts, ckpt, &folders)) {
-        code = no_memory(err);
+        code = plumb_no_memory(err);
         goto out;
     }
     code = open_all(parts, ckpt, folder, err);

@@ -26,7 +26,7 @@ struct parts {
 
 /* Opens all parts. One that is missing or unreadable is a fault of the checkpoint; none at all is
  * an error. */
-enum plumb_code parts_open(struct parts *parts, struct ckpt *ckpt, const char *folder,
+enum plumb_code parts_open(struct parts *parts, struct checkpoint *ckpt, const char *folder,
                            struct plumb_error *err);
 
 #endif

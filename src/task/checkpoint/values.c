@@ -15,7 +15,7 @@ struct span {
 /* One weight, opened. A row of the joined tensor is all spans, one after the other. */
 struct side {
     struct plumb_payload *payloads;
-    struct plumb_guard *guards;
+    struct plumb_file_guard *guards;
     size_t count; /* of both */
     struct span *spans;
     size_t span_count;
@@ -27,11 +27,6 @@ struct side {
     uint64_t at_row, at; /* where the next piece begins: row, and element of the span */
 };
 
-static enum plumb_code no_memory(struct plumb_error *err)
-{
-    return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
-}
-
 /* Types that float32 holds exactly, and so may be compared without a copy. */
 static bool is_exact(enum plumb_dtype dtype)
 {
@@ -39,9 +34,9 @@ static bool is_exact(enum plumb_dtype dtype)
 }
 
 /* Types that float32 does not hold: rounded to it, what differs may be the same. */
-static bool is_wide(const struct ckpt_weight *weight)
+static bool is_wide(const struct checkpoint_weight *weight)
 {
-    const struct ckpt_part *part = &weight->parts[0];
+    const struct checkpoint_part *part = &weight->parts[0];
     enum plumb_dtype dtype = plumb_run_record(part->run, part->record)->dtype;
     enum plumb_kind kind = plumb_dtype_info(dtype)->kind;
     return dtype == PLUMB_F64 ||
@@ -56,7 +51,7 @@ static void add_span(struct side *side, size_t part, uint64_t row, uint64_t star
 }
 
 /* Which elements of which part a row of the joined tensor is made of. */
-static void lay_out(struct side *side, const struct ckpt_weight *weight)
+static void lay_out(struct side *side, const struct checkpoint_weight *weight)
 {
     if (weight->join == CKPT_GATED) {
         for (unsigned half = 0; half < 2; half++)
@@ -95,8 +90,8 @@ static bool choose_form(struct side *side, bool wide)
     return side->direct || side->joined;
 }
 
-static enum plumb_code side_open(struct side *side, const struct ckpt_weight *weight, bool wide,
-                                 struct plumb_error *err)
+static enum plumb_code side_open(struct side *side, const struct checkpoint_weight *weight,
+                                 bool wide, struct plumb_error *err)
 {
     *side = (struct side){.dtype = PLUMB_F32, .elements = weight->elements};
     side->payloads = calloc(weight->count, sizeof *side->payloads);
@@ -104,11 +99,11 @@ static enum plumb_code side_open(struct side *side, const struct ckpt_weight *we
     side->spans = calloc(2 * weight->count, sizeof *side->spans);
     if (!side->payloads || !side->guards || !side->spans) {
         side_close(side);
-        return no_memory(err);
+        return plumb_no_memory(err);
     }
     enum plumb_code code = PLUMB_OK;
     while (!code && side->count < weight->count) {
-        const struct ckpt_part *part = &weight->parts[side->count];
+        const struct checkpoint_part *part = &weight->parts[side->count];
         code = plumb_run_load(part->run, part->record, &side->payloads[side->count], err);
         if (!code)
             side->count++;
@@ -120,7 +115,7 @@ static enum plumb_code side_open(struct side *side, const struct ckpt_weight *we
     if (!code) {
         lay_out(side, weight);
         if (!choose_form(side, wide))
-            code = no_memory(err);
+            code = plumb_no_memory(err);
     }
     if (code)
         side_close(side);
@@ -130,7 +125,7 @@ static enum plumb_code side_open(struct side *side, const struct ckpt_weight *we
 static void side_enter(struct side *side)
 {
     for (size_t i = 0; i < side->count; i++)
-        plumb_guard_enter(&side->guards[i], &side->payloads[i].file);
+        plumb_file_guard_enter(&side->guards[i], &side->payloads[i].file);
 }
 
 /* True when a file shrank meanwhile. */
@@ -138,7 +133,7 @@ static bool side_leave(struct side *side)
 {
     bool hit = false;
     for (size_t i = side->count; i-- > 0;)
-        hit |= plumb_guard_leave(&side->guards[i]);
+        hit |= plumb_file_guard_leave(&side->guards[i]);
     return hit;
 }
 
@@ -199,13 +194,13 @@ static void next_piece(struct side *side, uint64_t at, size_t count, struct plum
     out->data = side->joined;
 }
 
-static enum plumb_code shrank(const struct ckpt_weight *weight, struct plumb_error *err)
+static enum plumb_code shrank(const struct checkpoint_weight *weight, struct plumb_error *err)
 {
     return plumb_fail(err, PLUMB_E_IO, "a file of %s shrank while it was read",
                       weight->parts[0].where);
 }
 
-enum plumb_code values_compare(const struct ckpt_weight *a, const struct ckpt_weight *b,
+enum plumb_code values_compare(const struct checkpoint_weight *a, const struct checkpoint_weight *b,
                                const struct plumb_metric_spec *spec, bool origin,
                                struct plumb_metrics *out, struct plumb_error *err)
 {
@@ -223,7 +218,7 @@ enum plumb_code values_compare(const struct ckpt_weight *a, const struct ckpt_we
     struct plumb_metric_state *state =
         plumb_metric_new(spec, left.dtype, right.dtype, left.elements);
     if (!state) {
-        code = no_memory(err);
+        code = plumb_no_memory(err);
         goto out;
     }
     side_enter(&left);
@@ -248,7 +243,7 @@ out:
     return code;
 }
 
-enum plumb_code values_are_zero(const struct ckpt_weight *weight, bool origin, bool *zero,
+enum plumb_code values_are_zero(const struct checkpoint_weight *weight, bool origin, bool *zero,
                                 struct plumb_error *err)
 {
     struct side side;

@@ -138,11 +138,11 @@ static void advise(struct buf *text, const struct comparison *comparison)
             break;
         }
     }
-    enum plumb_match_mode mode = comparison->options->match.mode;
+    enum plumb_pair_mode mode = comparison->options->match.mode;
     buf_text(text, "To pair more: ");
-    if (mode == PLUMB_MATCH_AUTO && is_dump(comparison->run[0]) && is_dump(comparison->run[1]))
+    if (mode == PLUMB_PAIR_AUTO && is_dump(comparison->run[0]) && is_dump(comparison->run[1]))
         buf_text(text, "-fm pairs calls by their order where numbers differ; ");
-    else if (mode == PLUMB_MATCH_EXACT)
+    else if (mode == PLUMB_PAIR_EXACT)
         buf_text(text, "--match fuzzy bridges other class names, prefixes and call indices; ");
     if (targets == goldens && matching->matched == 0)
         buf_printf(text, "--match order pairs the %zu tensors one by one; ", targets);
@@ -186,7 +186,7 @@ enum plumb_code compare_closing(struct plumb_comparison *out, const struct compa
     put_rule(&text, comparison);
     if (text.failed) {
         buf_free(&text);
-        return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+        return plumb_no_memory(err);
     }
     out->closing = text.data;
     return PLUMB_OK;

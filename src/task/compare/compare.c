@@ -194,7 +194,7 @@ static enum plumb_code prepare(struct comparison *comparison, struct plumb_error
     comparison->values =
         calloc(pairs * comparison->layout.metric_count + 1, sizeof *comparison->values);
     if (!comparison->rows || !comparison->values)
-        return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+        return plumb_no_memory(err);
     return PLUMB_OK;
 }
 
@@ -204,7 +204,7 @@ static enum plumb_code compare_pairs(struct comparison *comparison, struct plumb
     const struct plumb_matching *matching = &comparison->matching;
     struct walk_item *items = calloc(matching->count + 1, sizeof *items);
     if (!items)
-        return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+        return plumb_no_memory(err);
     for (size_t i = 0; i < matching->count; i++) {
         const struct plumb_pair *pair = &matching->pairs[i];
         if (comparison->rows[i].basis == BY_TENSOR)

@@ -31,11 +31,6 @@ struct rank {
     uint64_t next_id;
 };
 
-static enum plumb_code no_memory(struct plumb_error *err)
-{
-    return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
-}
-
 static bool has_graph(const struct tree *tree)
 {
     struct graph_files files = {0};
@@ -97,7 +92,7 @@ static enum plumb_code finish_part(struct session *session, struct rank *rank, i
         code = measure_rows(&measurement, err);
     struct plumb_torchair_part *part = code ? NULL : add_part(session->out);
     if (!code && !part)
-        code = no_memory(err);
+        code = plumb_no_memory(err);
     if (part) {
         struct report report = {
             .measurement = &measurement,
@@ -150,7 +145,7 @@ static enum plumb_code pair_group(struct session *session, struct rank *rank,
         if (!air_find_token(target, pairing.golden->id))
             add_lone_token(rank, &pairing, pairing.golden->id, false);
     }
-    return pairing.failed && !code ? no_memory(err) : code;
+    return pairing.failed && !code ? plumb_no_memory(err) : code;
 }
 
 /* One row for something that a whole side lacks. */
@@ -203,7 +198,7 @@ static enum plumb_code compare_graph(struct session *session, struct rank *rank,
         code = pair_group(session, rank, set->text ? &set->text->graph : &unknown, groups[0],
                           groups[1], &rows, err);
     if (!code && notes.failed)
-        code = no_memory(err);
+        code = plumb_no_memory(err);
     if (!code)
         code = finish_part(session, rank, several ? set->id : -1, &rows, notes.data, err);
     rank->next_id = rows.next_id;
@@ -283,7 +278,7 @@ static enum plumb_code lone_rank(struct session *session, int64_t number, bool i
     add_lone_row(session, &rank, &rows, name,
                  in_target ? "the golden run has no such rank" : "the target run has no such rank");
     enum plumb_code code =
-        rows.count && name ? finish_part(session, &rank, -1, &rows, "", err) : no_memory(err);
+        rows.count && name ? finish_part(session, &rank, -1, &rows, "", err) : plumb_no_memory(err);
     arena_free(&rank.arena);
     return code;
 }
@@ -321,7 +316,7 @@ static enum plumb_code compare_ranks(struct session *session, struct plumb_error
     size_t count, common = 0;
     int64_t *ranks = list_ranks(session, &count);
     if (!ranks)
-        return no_memory(err);
+        return plumb_no_memory(err);
     enum plumb_code code = PLUMB_OK;
     for (size_t i = 0; i < count; i++)
         common +=

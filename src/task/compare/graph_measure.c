@@ -11,11 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static enum plumb_code no_memory(struct plumb_error *err)
-{
-    return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
-}
-
 /* What most pairs are compared by. */
 static enum layout_kind choose_layout(const struct measurement *measurement)
 {
@@ -264,7 +259,7 @@ static enum plumb_code compare_two(const struct measurement *measurement, size_t
         result->shown[i].shape =
             strdup(plumb_shape_text(&payloads[i].tensor, text[i], sizeof text[i]));
         if (!result->shown[i].shape)
-            return no_memory(err);
+            return plumb_no_memory(err);
         if (!stats_shown)
             continue;
         if (same_count && measurement->spec.groups & PLUMB_G_STATS)
@@ -290,7 +285,7 @@ static void measure_row(const struct measurement *measurement, size_t row)
     struct air_result *result = &measurement->results[row];
     struct plumb_payload payloads[2] = {0};
     struct plumb_error err;
-    struct plumb_guard guard[2];
+    struct plumb_file_guard guard[2];
     enum plumb_code code = PLUMB_OK;
     for (int i = 0; i < AIR_METRICS; i++)
         result->metric[i] = NAN;
@@ -301,12 +296,12 @@ static void measure_row(const struct measurement *measurement, size_t row)
         if (!statistics_only(sides[i]))
             code = load_side(measurement, sides[i], &payloads[i], &result->shown[i].dtype, &err);
     if (!code) {
-        plumb_guard_enter(&guard[0], &payloads[0].file);
-        plumb_guard_enter(&guard[1], &payloads[1].file);
+        plumb_file_guard_enter(&guard[0], &payloads[0].file);
+        plumb_file_guard_enter(&guard[1], &payloads[1].file);
         code = by_statistics ? statistics_compare(measurement, row, payloads, &err)
                              : compare_two(measurement, row, payloads, &err);
         for (int i = 1; i >= 0; i--)
-            if (plumb_guard_leave(&guard[i])) {
+            if (plumb_file_guard_leave(&guard[i])) {
                 code = plumb_fail(&err, PLUMB_E_IO, "the file was cut short while it was read");
                 plumb_error_in_file(&err, sides[i]->path);
             }
@@ -384,7 +379,7 @@ enum plumb_code measure_rows(struct measurement *measurement, struct plumb_error
     measurement->results = calloc(measurement->count + 1, sizeof *measurement->results);
     measurement->values = calloc(measurement->count * metrics + 1, sizeof *measurement->values);
     if (!measurement->results || !measurement->values)
-        return no_memory(err);
+        return plumb_no_memory(err);
     unsigned threads = measurement->options->threads;
     pool_run(threads ? threads : pool_default_threads(), measurement->count, work, &session);
     mark_jumps(measurement);

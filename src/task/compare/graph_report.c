@@ -204,7 +204,7 @@ static enum plumb_code make_table(struct plumb_table **table, const struct repor
         return PLUMB_OK;
     }
     plumb_table_free(made);
-    return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+    return plumb_no_memory(err);
 }
 
 /* NaN is the worst there is. */
@@ -317,7 +317,7 @@ static enum plumb_code make_closing(struct plumb_comparison *out, size_t *alone,
         buf_printf(&text, "; standard: %s\n", plumb_standard_name(what->standard));
     if (text.failed) {
         buf_free(&text);
-        return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+        return plumb_no_memory(err);
     }
     out->closing = text.data;
     return PLUMB_OK;

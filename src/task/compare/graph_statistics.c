@@ -161,7 +161,7 @@ static enum plumb_code show(struct air_shown *shown, const char *dtype, const ch
         shown->dtype = dtype;
     shown->shape = strdup(shape);
     if (!shown->shape)
-        return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+        return plumb_no_memory(err);
     shown->counted = values[PLUMB_STATISTIC_MEAN].kind == PLUMB_VALUE_NUMBER;
     shown->max = values[PLUMB_STATISTIC_MAX].number;
     shown->min = values[PLUMB_STATISTIC_MIN].number;
@@ -214,7 +214,7 @@ static enum plumb_code take_side(const struct air_side *side, const struct plumb
         return read_fx(side->path, known, shown, err);
     known->count = payload->tensor.count;
     if (!take_payload(known, &payload->tensor, sketch))
-        return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+        return plumb_no_memory(err);
     return show(shown, NULL, plumb_shape_text(&payload->tensor, text, sizeof text),
                 known->statistic, err);
 }

@@ -62,7 +62,7 @@ enum plumb_code compare_jumps(struct comparison *comparison, struct plumb_error 
         const char *name = operator_of(comparison, i, ROLE_INPUT, &arena);
         uint64_t *pair = name ? map_put(&worst, name, strlen(name), NULL) : NULL;
         if (!pair) {
-            code = plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+            code = plumb_no_memory(err);
             goto out;
         }
         if (!*name)
@@ -74,7 +74,7 @@ enum plumb_code compare_jumps(struct comparison *comparison, struct plumb_error 
         struct row *row = &comparison->rows[i];
         const char *name = operator_of(comparison, i, ROLE_OUTPUT, &arena);
         if (!name) {
-            code = plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+            code = plumb_no_memory(err);
             goto out;
         }
         if (!*name || row->verdict.severity != PLUMB_NORMAL)

@@ -173,7 +173,7 @@ enum plumb_code compare_measure(struct measured *out, const struct walk_side *si
         return PLUMB_OK;
     struct walk_item *items = calloc(count + 1, sizeof *items);
     if (!items)
-        return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+        return plumb_no_memory(err);
     for (size_t i = 0; i < count; i++)
         items[i] = (struct walk_item){.side = {sides[i]}, .sides = out[i].wanted != 0};
     struct walk walk = {.items = items,

@@ -26,7 +26,7 @@ static const char *shape_of(const struct plumb_record *record, char *text, size_
     return record ? compare_shape(record, text, size) : NULL;
 }
 
-static const char *how_text(enum plumb_match_how how)
+static const char *how_text(enum plumb_pair_how how)
 {
     static const char *const words[] = {[PLUMB_BY_NAME] = "by name",
                                         [PLUMB_BY_LIKENESS] = "by likeness",
@@ -289,5 +289,5 @@ enum plumb_code compare_table(struct plumb_table **table, const struct compariso
         }
     }
     *table = made;
-    return made ? PLUMB_OK : plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+    return made ? PLUMB_OK : plumb_no_memory(err);
 }

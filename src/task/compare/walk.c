@@ -90,7 +90,7 @@ static void close_item(const struct session *session, size_t number, struct prog
     static const struct plumb_payload none[2];
     if (!opened) {
         struct plumb_error error;
-        plumb_fail(&error, PLUMB_E_NOMEM, "out of memory");
+        plumb_no_memory(&error);
         walk->finish(walk->context, number, none, NULL, &error);
         return;
     }
@@ -108,16 +108,16 @@ static void *compute(const struct session *session, const struct task *task,
                      const struct opened *opened, struct plumb_error *err)
 {
     const struct walk *walk = session->walk;
-    struct plumb_guard guard[2];
-    plumb_guard_enter(&guard[0], &opened->payload[0].file);
-    plumb_guard_enter(&guard[1], &opened->payload[1].file);
+    struct plumb_file_guard guard[2];
+    plumb_file_guard_enter(&guard[0], &opened->payload[0].file);
+    plumb_file_guard_enter(&guard[1], &opened->payload[1].file);
     void *state = walk->part(walk->context, opened->payload, task->first, PART_ELEMENTS);
     bool shrank[2];
-    shrank[1] = plumb_guard_leave(&guard[1]);
-    shrank[0] = plumb_guard_leave(&guard[0]);
+    shrank[1] = plumb_file_guard_leave(&guard[1]);
+    shrank[0] = plumb_file_guard_leave(&guard[0]);
 
     if (!state)
-        plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+        plumb_no_memory(err);
     for (unsigned i = 0; i < 2 && state; i++)
         if (shrank[i]) {
             plumb_fail(err, PLUMB_E_IO, "the file was cut short while it was being read");

@@ -125,7 +125,7 @@ static enum plumb_code look(struct session *session, bool sweep, struct plumb_er
     struct entry *entries = NULL;
     enum plumb_code code = scan_folder(&scan, session->folder, sweep, err);
     if (!code && !(entries = carry_over(session, &scan, now())))
-        code = plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+        code = plumb_no_memory(err);
     if (code) {
         scan_free(&scan);
         return code;
@@ -216,7 +216,7 @@ static void condense_one(void *context, size_t i, unsigned thread)
         free(path);
     } else {
         result.outcome = FILE_FAILED;
-        plumb_fail(&result.error, PLUMB_E_NOMEM, "out of memory");
+        plumb_no_memory(&result.error);
         plumb_error_in_file(&result.error, file->path);
     }
 
@@ -234,7 +234,7 @@ static enum plumb_code condense_ready(struct session *session, struct plumb_erro
     double time = now();
     session->work = calloc(session->scan.file_count + 1, sizeof *session->work);
     if (!session->work)
-        return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+        return plumb_no_memory(err);
     session->work_count = 0;
     session->work_done = session->work_bytes = 0;
     for (size_t i = 0; i < session->scan.file_count; i++)

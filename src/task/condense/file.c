@@ -32,18 +32,18 @@ static enum plumb_code add_tensor(struct buf *text, const struct source *source,
                                   struct plumb_error *err)
 {
     struct plumb_payload payload;
-    struct plumb_guard guard;
+    struct plumb_file_guard guard;
     struct measured measured;
     enum plumb_code code = source_load(source, index, &payload, err);
     if (code)
         return code;
-    plumb_guard_enter(&guard, &payload.file);
+    plumb_file_guard_enter(&guard, &payload.file);
     enum measure_outcome outcome = measure(&measured, &payload.tensor, keep, somebody_wants, hold);
     *busy = outcome == MEASURE_STOPPED;
-    if (plumb_guard_leave(&guard))
+    if (plumb_file_guard_leave(&guard))
         code = plumb_fail(err, PLUMB_E_IO, "the file shrank while it was read");
     else if (outcome == MEASURE_NO_MEMORY)
-        code = plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+        code = plumb_no_memory(err);
     else
         text_tensor(text, source_record(source, index), &payload.tensor, &measured, keep, !index);
     plumb_payload_release(&payload);
@@ -60,7 +60,7 @@ static enum plumb_code describe(struct buf *text, const struct source *source,
     for (size_t i = 0; i < source->count && !code && !*busy; i++)
         code = add_tensor(text, source, i, hold, keep, busy, err);
     text_end(text);
-    return !code && text->failed ? plumb_fail(err, PLUMB_E_NOMEM, "out of memory") : code;
+    return !code && text->failed ? plumb_no_memory(err) : code;
 }
 
 static enum plumb_code sync_folder_of(const char *path, struct plumb_error *err)
@@ -68,7 +68,7 @@ static enum plumb_code sync_folder_of(const char *path, struct plumb_error *err)
     size_t length = (size_t)(base_name(path) - path);
     char *folder = length ? strndup(path, length) : strdup(".");
     if (!folder)
-        return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+        return plumb_no_memory(err);
     int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     free(folder);
     /* File systems that cannot sync a folder say EINVAL, and keep its entries in order. */
@@ -107,7 +107,7 @@ static enum file_outcome replace(const struct hold *hold, const struct buf *text
     if (!hold_is_intact(hold))
         return FILE_BUSY;
     if (asprintf(&path, "%s" CONDENSED_ENDING, hold->path) < 0) {
-        plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+        plumb_no_memory(err);
         return FILE_FAILED;
     }
     if (write_durably(path, text, err))

@@ -154,7 +154,7 @@ enum plumb_code scan_folder(struct scan *scan, const char *folder, bool sweep,
         return PLUMB_E_IO;
     }
     if (!scan_into(scan, &top))
-        return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+        return plumb_no_memory(err);
     if (scan->file_count)
         qsort(scan->files, scan->file_count, sizeof *scan->files, by_path);
     return PLUMB_OK;

@@ -40,12 +40,12 @@ static enum plumb_code recognise(const char *path, enum content *content, struct
         *content = CONTENT_RUN;
     } else if (file.size) {
         size_t n = file.size < HEAD_BYTES ? (size_t)file.size : HEAD_BYTES;
-        struct plumb_guard guard;
-        plumb_guard_enter(&guard, &file);
+        struct plumb_file_guard guard;
+        plumb_file_guard_enter(&guard, &file);
         /* What is in overflow files are no tensors but fields of their own. */
         if (ge_probe(file.data, n, file.size) && !ge_debug_is(base_name(path)))
             *content = CONTENT_GE;
-        plumb_guard_leave(&guard);
+        plumb_file_guard_leave(&guard);
     }
     plumb_file_unmap(&file);
     return PLUMB_OK;
@@ -99,7 +99,7 @@ static enum plumb_code open_ge(struct source *source, const char *path, struct p
     source->format = "ge";
     enum plumb_code code = ge_open(&source->ge, path, &source->arena, err);
     if (!code && !make_records(source))
-        code = plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+        code = plumb_no_memory(err);
     return code;
 }
 

@@ -18,7 +18,7 @@
 
 #include <fcntl.h>
 
-void family_open(struct plumb_watch *watch)
+void family_open(struct plumb_guard_watch *watch)
 {
     watch->family = memfd_create("plumb-watch", MFD_CLOEXEC);
     if (watch->family >= 0 && fcntl(watch->family, F_SETFL, O_APPEND) != 0) {
@@ -27,13 +27,13 @@ void family_open(struct plumb_watch *watch)
     }
 }
 
-void family_close(struct plumb_watch *watch)
+void family_close(struct plumb_guard_watch *watch)
 {
     if (watch->family >= 0)
         close(watch->family);
 }
 
-void plumb_watch_forked(struct plumb_watch *watch)
+void plumb_guard_forked(struct plumb_guard_watch *watch)
 {
     watch->is_child = true;
     /* Another thread of the parent may have held it, and is not here to let it go. */
@@ -58,9 +58,9 @@ static void text_field(struct buf *out, const char *name, const char *value)
     json_put_string(out, value);
 }
 
-void family_tell(struct plumb_watch_op *op, const struct family_news *news)
+void family_tell(struct plumb_guard_op *op, const struct family_news *news)
 {
-    struct plumb_watch *watch = op->watch;
+    struct plumb_guard_watch *watch = op->watch;
     if (!watch->is_child || watch->family < 0)
         return;
     const uint64_t calls = atomic_load(&op->calls);
@@ -131,9 +131,9 @@ static bool read_member(struct json *json, struct arena *arena, struct heard *ou
     return true;
 }
 
-static void take_news(struct plumb_watch *watch, const struct heard *heard)
+static void take_news(struct plumb_guard_watch *watch, const struct heard *heard)
 {
-    struct plumb_watch_op *op = watch_find(watch, heard->op);
+    struct plumb_guard_op *op = watch_find(watch, heard->op);
     const struct family_news *news = &heard->news;
     if (!op)
         return;
@@ -158,7 +158,7 @@ static void take_news(struct plumb_watch *watch, const struct heard *heard)
     }
 }
 
-static void take_line(struct plumb_watch *watch, const char *line, size_t size)
+static void take_line(struct plumb_guard_watch *watch, const char *line, size_t size)
 {
     struct json json;
     struct heard heard = {.news.max_ulp = NAN};
@@ -170,7 +170,7 @@ static void take_line(struct plumb_watch *watch, const char *line, size_t size)
         take_news(watch, &heard);
 }
 
-void family_hear(struct plumb_watch *watch)
+void family_hear(struct plumb_guard_watch *watch)
 {
     struct stat st;
     if (watch->is_child || watch->family < 0 || fstat(watch->family, &st) != 0 ||

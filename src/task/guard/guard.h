@@ -13,11 +13,11 @@
 /* Fewer quiet calls than this never make a pass. */
 enum { WATCH_SHORTEST_PASS = 256 };
 
-struct plumb_watch {
+struct plumb_guard_watch {
     double rtol, atol;
     uint64_t max_checks, max_elements;
     bool log_once;
-    enum plumb_watch_format format;
+    enum plumb_guard_format format;
     int64_t (*now)(void);
     const char *path, *save; /* save may be NULL */
     const char *const *include, *const *exclude;
@@ -32,7 +32,7 @@ struct plumb_watch {
     pthread_mutex_t lock; /* of everything below, and of what is not atomic in operators */
     struct arena arena;
     struct map names; /* to operators */
-    struct plumb_watch_op **ops;
+    struct plumb_guard_op **ops;
     size_t n_ops, max_ops;
     uint64_t saved; /* failures saved so far */
     uint64_t troubles;
@@ -43,8 +43,8 @@ struct plumb_watch {
     uint64_t heard; /* so much of that file is in the account */
 };
 
-struct plumb_watch_op {
-    struct plumb_watch *watch;
+struct plumb_guard_op {
+    struct plumb_guard_watch *watch;
     const char *name;    /* as the log calls it: "add.Tensor", "mm", "my_ops::f" */
     const char *full;    /* "aten::add.Tensor" */
     const char *skipped; /* why it, or a call of it, was not checked, or NULL */
@@ -60,7 +60,7 @@ struct plumb_watch_op {
 };
 
 /* The operator of a full name, made when it is new; NULL when out of memory. Under the lock. */
-struct plumb_watch_op *watch_find(struct plumb_watch *watch, const char *full);
+struct plumb_guard_op *watch_find(struct plumb_guard_watch *watch, const char *full);
 
 /* ---- Forked processes (family.c) ------------------------------------------------------------- */
 
@@ -72,12 +72,12 @@ struct family_news {
     const char *trouble, *skipped;
 };
 
-void family_open(struct plumb_watch *watch);
-void family_close(struct plumb_watch *watch);
+void family_open(struct plumb_guard_watch *watch);
+void family_close(struct plumb_guard_watch *watch);
 /* Both under the lock: writes it in a child, and does nothing elsewhere; and takes what children
  * wrote into the account. */
-void family_tell(struct plumb_watch_op *op, const struct family_news *news);
-void family_hear(struct plumb_watch *watch);
+void family_tell(struct plumb_guard_op *op, const struct family_news *news);
+void family_hear(struct plumb_guard_watch *watch);
 
 /* ---- Names (skip.c) -------------------------------------------------------------------------- */
 
@@ -108,25 +108,25 @@ bool noise_run(const struct plumb_call *call, const struct plumb_arg *outputs, s
 enum plumb_code outputs_compare(const struct plumb_arg *outputs, size_t n_outputs,
                                 const struct plumb_arg *reference, size_t n_reference, bool raised,
                                 double rtol, double atol, const struct noise *noise,
-                                struct plumb_watch_verdict *out, struct plumb_error *err);
+                                struct plumb_guard_verdict *out, struct plumb_error *err);
 
 /* The same, where results that are not close are looked at again with room for noise. labels: as in
- * plumb_watch_case, or NULL. */
+ * plumb_guard_case, or NULL. */
 enum plumb_code call_compare(const struct plumb_call *call, const struct plumb_arg *outputs,
                              size_t n_outputs, const char *const *labels,
                              const struct plumb_arg *reference, size_t n_reference, bool raised,
-                             double rtol, double atol, struct plumb_watch_verdict *out,
+                             double rtol, double atol, struct plumb_guard_verdict *out,
                              struct plumb_error *err);
 
 /* ---- The log (log.c) ------------------------------------------------------------------------- */
 
 /* Makes the folders that the file lies in; path is as it was afterwards. */
 
-enum plumb_code log_open(struct plumb_watch *watch, struct plumb_error *err);
+enum plumb_code log_open(struct plumb_guard_watch *watch, struct plumb_error *err);
 
 /* One line, one write(). */
-enum plumb_code log_failure(const struct plumb_watch_op *op, const struct plumb_watch_case *about,
-                            const struct plumb_watch_verdict *verdict, struct plumb_error *err);
+enum plumb_code log_failure(const struct plumb_guard_op *op, const struct plumb_guard_case *about,
+                            const struct plumb_guard_verdict *verdict, struct plumb_error *err);
 
 /* ---- Texts (spell.c) ------------------------------------------------------------------------- */
 
@@ -148,9 +148,9 @@ void call_tensors(const struct plumb_call *call,
 
 /* Writes a folder of its own for the failure under watch->save and puts its path into
  * verdict->saved. */
-enum plumb_code save_failure(struct plumb_watch *watch, const struct plumb_watch_op *op,
-                             const struct plumb_watch_case *about,
+enum plumb_code save_failure(struct plumb_guard_watch *watch, const struct plumb_guard_op *op,
+                             const struct plumb_guard_case *about,
                              const struct plumb_arg *reference, size_t n_reference, bool raised,
-                             struct plumb_watch_verdict *verdict, struct plumb_error *err);
+                             struct plumb_guard_verdict *verdict, struct plumb_error *err);
 
 #endif

@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum plumb_code log_open(struct plumb_watch *watch, struct plumb_error *err)
+enum plumb_code log_open(struct plumb_guard_watch *watch, struct plumb_error *err)
 {
     if (strcmp(watch->path, "-") == 0) {
         watch->log = STDERR_FILENO;
@@ -21,7 +21,7 @@ enum plumb_code log_open(struct plumb_watch *watch, struct plumb_error *err)
     }
     char *path = arena_copy(&watch->arena, watch->path, strlen(watch->path));
     if (!path)
-        return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+        return plumb_no_memory(err);
     folder_make_for(path, NULL); /* when that fails, opening the file says why */
     watch->log = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
     watch->log_is_own = watch->log >= 0;
@@ -52,7 +52,7 @@ static void add_input(void *context, const struct plumb_tensor *tensor)
     spell_tensor(out, tensor);
 }
 
-static void text_outputs(struct buf *out, const struct plumb_watch_case *about)
+static void text_outputs(struct buf *out, const struct plumb_guard_case *about)
 {
     if (about->n_outputs == 1) {
         spell_arg(out, &about->outputs[0]);
@@ -63,14 +63,14 @@ static void text_outputs(struct buf *out, const struct plumb_watch_case *about)
     spell_arg(out, &all);
 }
 
-static bool is_single(const struct plumb_watch_case *about)
+static bool is_single(const struct plumb_guard_case *about)
 {
     return about->n_outputs == 1 && about->outputs[0].kind != PLUMB_ARG_LIST;
 }
 
-static void text_line(struct buf *out, const struct plumb_watch_op *op,
-                      const struct plumb_watch_case *about,
-                      const struct plumb_watch_verdict *verdict)
+static void text_line(struct buf *out, const struct plumb_guard_op *op,
+                      const struct plumb_guard_case *about,
+                      const struct plumb_guard_verdict *verdict)
 {
     text_time(out, op->watch->now());
     buf_printf(out, " [WARNING] Op: %s | FAIL | in: [", op->name);
@@ -117,9 +117,9 @@ static void json_text_field(struct buf *out, const char *name, const char *value
     json_put_string(out, value);
 }
 
-static void json_line(struct buf *out, const struct plumb_watch_op *op,
-                      const struct plumb_watch_case *about,
-                      const struct plumb_watch_verdict *verdict)
+static void json_line(struct buf *out, const struct plumb_guard_op *op,
+                      const struct plumb_guard_case *about,
+                      const struct plumb_guard_verdict *verdict)
 {
     struct buf text = {0};
     buf_text(out, "{\"op\": ");
@@ -156,17 +156,17 @@ static void json_line(struct buf *out, const struct plumb_watch_op *op,
     buf_text(out, "\"}\n");
 }
 
-enum plumb_code log_failure(const struct plumb_watch_op *op, const struct plumb_watch_case *about,
-                            const struct plumb_watch_verdict *verdict, struct plumb_error *err)
+enum plumb_code log_failure(const struct plumb_guard_op *op, const struct plumb_guard_case *about,
+                            const struct plumb_guard_verdict *verdict, struct plumb_error *err)
 {
     struct buf line = {0};
-    if (op->watch->format == PLUMB_WATCH_JSONL)
+    if (op->watch->format == PLUMB_GUARD_JSONL)
         json_line(&line, op, about, verdict);
     else
         text_line(&line, op, about, verdict);
     enum plumb_code code = PLUMB_OK;
     if (line.failed) {
-        code = plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+        code = plumb_no_memory(err);
     } else {
         ssize_t wrote;
         do {

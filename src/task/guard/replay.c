@@ -61,8 +61,8 @@ static enum plumb_code read_facts(const char *path, struct arena *arena, struct 
     enum plumb_code code = plumb_file_map(&file, path, 0, UINT64_MAX, err);
     if (code)
         return code;
-    struct plumb_guard guard;
-    plumb_guard_enter(&guard, &file);
+    struct plumb_file_guard guard;
+    plumb_file_guard_enter(&guard, &file);
     struct json json;
     json_init(&json, file.data, file.size);
     bool found = false;
@@ -85,7 +85,7 @@ static enum plumb_code read_facts(const char *path, struct arena *arena, struct 
         code = plumb_fail(err, PLUMB_E_FORMAT,
                           "no failure of the precision check: it has no \"precision_check\" with "
                           "rtol and atol; for other dumps use plumb acc_check");
-    if (plumb_guard_leave(&guard))
+    if (plumb_file_guard_leave(&guard))
         code = plumb_fail(err, PLUMB_E_IO, "the file became shorter while it was read");
     plumb_file_unmap(&file);
     if (code)
@@ -110,13 +110,13 @@ static enum plumb_code read_call(const char *path, size_t n, struct arena *arena
         const char *folder = arena_copy(arena, case_data_dir(file), strlen(case_data_dir(file)));
         const struct generate_options options = {.data_dir = folder};
         if (!code && !folder)
-            code = plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+            code = plumb_no_memory(err);
         if (!code)
             code = generate_call(&from, &options, arena, &out[i], err);
         if (!code) { /* names end with the file */
             out[i].name = arena_copy(arena, from.api, strlen(from.api));
             out[i].prefix = "Aten";
-            code = out[i].name ? PLUMB_OK : plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+            code = out[i].name ? PLUMB_OK : plumb_no_memory(err);
         }
     }
     case_file_close(file);
@@ -139,7 +139,7 @@ static enum plumb_code find_files(const char *path, struct arena *arena, const c
         *outputs =
             arena_printf(arena, "%.*soutputs.json", slash ? (int)(slash - path) + 1 : 0, path);
     }
-    return *dump && *outputs ? PLUMB_OK : plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+    return *dump && *outputs ? PLUMB_OK : plumb_no_memory(err);
 }
 
 /* ---- The worst elements ---------------------------------------------------------------------- */
@@ -253,7 +253,7 @@ static const struct plumb_tensor *tensor_at(const struct plumb_arg *args, size_t
 
 static enum plumb_code find_worst(struct memory *memory, const struct plumb_call *saved,
                                   const struct plumb_arg *reference, size_t n_reference,
-                                  const struct plumb_watch_verdict *verdict, size_t worst,
+                                  const struct plumb_guard_verdict *verdict, size_t worst,
                                   struct plumb_error *err)
 {
     size_t at = verdict->output, same = verdict->output;
@@ -263,7 +263,7 @@ static enum plumb_code find_worst(struct memory *memory, const struct plumb_call
         plumb_dtype_parts(a->dtype) != plumb_dtype_parts(b->dtype))
         return PLUMB_OK;
     memory->worst = worst_table(a, b, worst);
-    return memory->worst ? PLUMB_OK : plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+    return memory->worst ? PLUMB_OK : plumb_no_memory(err);
 }
 
 /* ---- Running --------------------------------------------------------------------------------- */
@@ -302,9 +302,9 @@ static enum plumb_code run_device(struct memory *memory, const char *name,
  * which the float64 reference has lost, and what the kernel did to its inputs. */
 static enum plumb_code judge_recorded(const struct facts *facts, const struct plumb_call *sides,
                                       const struct plumb_arg *reference, size_t n, bool raised,
-                                      struct plumb_watch_verdict *out, struct plumb_error *err)
+                                      struct plumb_guard_verdict *out, struct plumb_error *err)
 {
-    struct plumb_watch_verdict types;
+    struct plumb_guard_verdict types;
     const struct plumb_call *kernel = &sides[0], *saved = &sides[1];
     enum plumb_code code = plumb_outputs_compare(kernel->args, kernel->n_args, reference, n, raised,
                                                  facts->rtol, facts->atol, out, err);
@@ -331,7 +331,7 @@ enum plumb_code plumb_replay_run(const char *path, const char *device, size_t wo
     *out = (struct plumb_replay){0};
     struct memory *memory = calloc(1, sizeof *memory);
     if (!memory)
-        return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+        return plumb_no_memory(err);
     out->memory = memory;
     const char *dump, *outputs;
     struct plumb_call call, sides[2];

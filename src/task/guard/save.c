@@ -143,7 +143,7 @@ static void save_file(struct saver *s, const char *name)
     snprintf(path, sizeof path, "%s/%s", s->folder, name);
     snprintf(unfinished, sizeof unfinished, "%s.tmp", path);
     if (s->json.failed && !s->code)
-        s->code = plumb_fail(s->err, PLUMB_E_NOMEM, "out of memory");
+        s->code = plumb_no_memory(s->err);
     FILE *file = s->code ? NULL : fopen(unfinished, "w");
     if (!s->code) {
         const bool fine = file && fwrite(s->json.data, 1, s->json.size, file) == s->json.size;
@@ -157,7 +157,7 @@ static void save_file(struct saver *s, const char *name)
     s->json = (struct buf){0};
 }
 
-static void save_outputs(struct saver *s, const struct plumb_watch_case *about,
+static void save_outputs(struct saver *s, const struct plumb_guard_case *about,
                          const struct plumb_arg *reference, size_t n_reference)
 {
     save_head(s);
@@ -177,9 +177,9 @@ static void save_outputs(struct saver *s, const struct plumb_watch_case *about,
     save_file(s, "outputs.json");
 }
 
-static void save_call(struct saver *s, const struct plumb_watch_op *op,
-                      const struct plumb_watch_case *about, bool raised,
-                      const struct plumb_watch_verdict *verdict)
+static void save_call(struct saver *s, const struct plumb_guard_op *op,
+                      const struct plumb_guard_case *about, bool raised,
+                      const struct plumb_guard_verdict *verdict)
 {
     struct buf *out = &s->json;
     const struct plumb_call *call = &about->call;
@@ -223,8 +223,8 @@ static void save_call(struct saver *s, const struct plumb_watch_op *op,
 }
 
 /* A folder that nobody else has: several processes may save here. */
-static void make_folder(struct saver *s, const struct plumb_watch *watch,
-                        const struct plumb_watch_op *op)
+static void make_folder(struct saver *s, const struct plumb_guard_watch *watch,
+                        const struct plumb_guard_op *op)
 {
     char name[128];
     snprintf(name, sizeof name, "%s", op->name);
@@ -253,10 +253,10 @@ static void make_folder(struct saver *s, const struct plumb_watch *watch,
     }
 }
 
-enum plumb_code save_failure(struct plumb_watch *watch, const struct plumb_watch_op *op,
-                             const struct plumb_watch_case *about,
+enum plumb_code save_failure(struct plumb_guard_watch *watch, const struct plumb_guard_op *op,
+                             const struct plumb_guard_case *about,
                              const struct plumb_arg *reference, size_t n_reference, bool raised,
-                             struct plumb_watch_verdict *verdict, struct plumb_error *err)
+                             struct plumb_guard_verdict *verdict, struct plumb_error *err)
 {
     struct saver s = {.err = err};
     make_folder(&s, watch, op);

@@ -68,7 +68,7 @@ static size_t base_length(const char *name, size_t length)
     return dot ? (size_t)(dot - name) : length;
 }
 
-const char *plumb_watch_skips(const char *name)
+const char *plumb_guard_skips(const char *name)
 {
     if (strncmp(name, "profiler::", 10) == 0)
         return "computes nothing";
@@ -85,7 +85,7 @@ const char *plumb_watch_skips(const char *name)
     return NULL;
 }
 
-bool plumb_watch_named(const char *full, const char *written)
+bool plumb_guard_named(const char *full, const char *written)
 {
     if (strcmp(full, written) == 0)
         return true;

@@ -16,7 +16,7 @@ static const char *last_line(const char *stack)
     return newline ? newline + 1 : stack;
 }
 
-static bool add_row(struct plumb_table *table, const struct plumb_watch_op *op)
+static bool add_row(struct plumb_table *table, const struct plumb_guard_op *op)
 {
     const bool failed = op->failed > 0;
     if (!plumb_table_add_row(table, failed ? PLUMB_FAILED : PLUMB_NORMAL) ||
@@ -34,7 +34,7 @@ static bool add_row(struct plumb_table *table, const struct plumb_watch_op *op)
     return !op->where || plumb_table_text(table, WHERE, last_line(op->where));
 }
 
-struct plumb_table *plumb_watch_table(struct plumb_watch *watch)
+struct plumb_table *plumb_guard_table(struct plumb_guard_watch *watch)
 {
     static const struct plumb_column columns[COLUMNS] = {
         [OPERATOR] = {.title = "Operator", .left = true},
@@ -52,7 +52,7 @@ struct plumb_table *plumb_watch_table(struct plumb_watch *watch)
     family_hear(watch);
     for (int failed = 1; failed >= 0; failed--)
         for (size_t k = 0; fine && k < watch->n_ops; k++) {
-            const struct plumb_watch_op *op = watch->ops[k];
+            const struct plumb_guard_op *op = watch->ops[k];
             if ((op->checked || op->troubles) && (op->failed > 0) == failed)
                 fine = add_row(table, op);
         }
@@ -77,10 +77,10 @@ static const char *plural(uint64_t n)
     return n == 1 ? "" : "s";
 }
 
-static void say_failures(struct buf *out, const struct plumb_watch *watch)
+static void say_failures(struct buf *out, const struct plumb_guard_watch *watch)
 {
     for (size_t k = 0; k < watch->n_ops; k++) {
-        const struct plumb_watch_op *op = watch->ops[k];
+        const struct plumb_guard_op *op = watch->ops[k];
         if (!op->failed)
             continue;
         buf_printf(out, "%s failed: %s\n", op->name, op->first_failure ? op->first_failure : "?");
@@ -92,11 +92,11 @@ static void say_failures(struct buf *out, const struct plumb_watch *watch)
 }
 
 /* Operators that could have been checked but for the reason that they have in common. */
-static void say_skipped(struct buf *out, const struct plumb_watch *watch, const char *why)
+static void say_skipped(struct buf *out, const struct plumb_guard_watch *watch, const char *why)
 {
     size_t n = 0;
     for (size_t k = 0; k < watch->n_ops; k++) {
-        const struct plumb_watch_op *op = watch->ops[k];
+        const struct plumb_guard_op *op = watch->ops[k];
         if (!op->skipped || strcmp(op->skipped, why) != 0)
             continue;
         buf_printf(out, "%s%s", n ? ", " : "not checked, ", n ? "" : why);
@@ -108,11 +108,11 @@ static void say_skipped(struct buf *out, const struct plumb_watch *watch, const 
 }
 
 /* Each reason once; the user's own choice needs no words, nor do operators that compute nothing. */
-static void say_all_skipped(struct buf *out, const struct plumb_watch *watch)
+static void say_all_skipped(struct buf *out, const struct plumb_guard_watch *watch)
 {
     for (size_t k = 0; k < watch->n_ops; k++) {
-        const struct plumb_watch_op *op = watch->ops[k];
-        if (!op->skipped || !skip_is_told(plumb_watch_skips(op->full)) ||
+        const struct plumb_guard_op *op = watch->ops[k];
+        if (!op->skipped || !skip_is_told(plumb_guard_skips(op->full)) ||
             strcmp(op->skipped, "excluded") == 0 || strcmp(op->skipped, "not included") == 0)
             continue;
         bool said = false;
@@ -123,7 +123,7 @@ static void say_all_skipped(struct buf *out, const struct plumb_watch *watch)
     }
 }
 
-char *plumb_watch_closing(struct plumb_watch *watch)
+char *plumb_guard_closing(struct plumb_guard_watch *watch)
 {
     struct buf out = {0};
     uint64_t checks = 0, failures = 0, ops = 0, bad = 0;

@@ -13,9 +13,9 @@ static int64_t clock_now(void)
     return (int64_t)time(NULL);
 }
 
-void plumb_watch_config_init(struct plumb_watch_config *config)
+void plumb_guard_config_init(struct plumb_guard_config *config)
 {
-    *config = (struct plumb_watch_config){
+    *config = (struct plumb_guard_config){
         .rtol = 1e-4, .atol = 1e-5, .max_checks = 10, .log_once = true, .max_elements = 1u << 20};
 }
 
@@ -34,7 +34,7 @@ static const char *default_path(struct arena *arena)
     return arena_printf(arena, "%s/.plumb/precision.log", home && *home ? home : ".");
 }
 
-static enum plumb_code check_config(const struct plumb_watch_config *config,
+static enum plumb_code check_config(const struct plumb_guard_config *config,
                                     struct plumb_error *err)
 {
     if (!(config->rtol >= 0 && isfinite(config->rtol)) ||
@@ -43,8 +43,8 @@ static enum plumb_code check_config(const struct plumb_watch_config *config,
     return PLUMB_OK;
 }
 
-enum plumb_code plumb_watch_open(struct plumb_watch **out, const struct plumb_watch_config *config,
-                                 struct plumb_error *err)
+enum plumb_code plumb_guard_open(struct plumb_guard_watch **out,
+                                 const struct plumb_guard_config *config, struct plumb_error *err)
 {
     *out = NULL;
     enum plumb_code code = check_config(config, err);
@@ -52,9 +52,9 @@ enum plumb_code plumb_watch_open(struct plumb_watch **out, const struct plumb_wa
         code = plumb_op_ready(err);
     if (code)
         return code;
-    struct plumb_watch *watch = calloc(1, sizeof *watch);
+    struct plumb_guard_watch *watch = calloc(1, sizeof *watch);
     if (!watch)
-        return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+        return plumb_no_memory(err);
     watch->rtol = config->rtol;
     watch->atol = config->atol;
     watch->max_checks = config->max_checks;
@@ -74,20 +74,20 @@ enum plumb_code plumb_watch_open(struct plumb_watch **out, const struct plumb_wa
     watch->save =
         config->save ? arena_copy(&watch->arena, config->save, strlen(config->save)) : NULL;
     if (!watch->include || !watch->exclude || !watch->path || (config->save && !watch->save))
-        code = plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+        code = plumb_no_memory(err);
     if (!code)
         code = log_open(watch, err);
     if (!code)
         family_open(watch);
     if (code) {
-        plumb_watch_close(watch);
+        plumb_guard_close(watch);
         return code;
     }
     *out = watch;
     return PLUMB_OK;
 }
 
-void plumb_watch_close(struct plumb_watch *watch)
+void plumb_guard_close(struct plumb_guard_watch *watch)
 {
     if (!watch)
         return;
@@ -106,27 +106,28 @@ void plumb_watch_close(struct plumb_watch *watch)
 static bool any_names(const char *const *names, size_t n, const char *full)
 {
     for (size_t k = 0; k < n; k++)
-        if (plumb_watch_named(full, names[k]))
+        if (plumb_guard_named(full, names[k]))
             return true;
     return false;
 }
 
-static const char *why_skipped(const struct plumb_watch *watch, const char *full, const char *unfit)
+static const char *why_skipped(const struct plumb_guard_watch *watch, const char *full,
+                               const char *unfit)
 {
     if (watch->n_include && !any_names(watch->include, watch->n_include, full))
         return "not included";
     if (any_names(watch->exclude, watch->n_exclude, full))
         return "excluded";
-    const char *why = plumb_watch_skips(full);
+    const char *why = plumb_guard_skips(full);
     return why ? why : unfit;
 }
 
-static struct plumb_watch_op *add_operator(struct plumb_watch *watch, const char *full,
+static struct plumb_guard_op *add_operator(struct plumb_guard_watch *watch, const char *full,
                                            const char *unfit)
 {
     if (watch->n_ops == watch->max_ops) {
         const size_t room = watch->max_ops ? 2 * watch->max_ops : 64;
-        struct plumb_watch_op **ops = realloc(watch->ops, room * sizeof(struct plumb_watch_op *));
+        struct plumb_guard_op **ops = realloc(watch->ops, room * sizeof(struct plumb_guard_op *));
         if (!ops)
             return NULL;
         watch->ops = ops;
@@ -135,7 +136,7 @@ static struct plumb_watch_op *add_operator(struct plumb_watch *watch, const char
     size_t length;
     const char *name = op_short_name(full, &length);
     const char *why = why_skipped(watch, full, unfit);
-    struct plumb_watch_op *op = calloc(1, sizeof *op);
+    struct plumb_guard_op *op = calloc(1, sizeof *op);
     if (!op)
         return NULL;
     op->watch = watch;
@@ -156,42 +157,42 @@ static struct plumb_watch_op *add_operator(struct plumb_watch *watch, const char
     return op;
 }
 
-struct plumb_watch_op *watch_find(struct plumb_watch *watch, const char *full)
+struct plumb_guard_op *watch_find(struct plumb_guard_watch *watch, const char *full)
 {
     const uint64_t *place = map_get(&watch->names, full, strlen(full));
     return place ? watch->ops[*place] : add_operator(watch, full, NULL);
 }
 
-struct plumb_watch_op *plumb_watch_operator(struct plumb_watch *watch, const char *name,
+struct plumb_guard_op *plumb_guard_operator(struct plumb_guard_watch *watch, const char *name,
                                             const char *unfit)
 {
     pthread_mutex_lock(&watch->lock);
     const uint64_t *place = map_get(&watch->names, name, strlen(name));
-    struct plumb_watch_op *op = place ? watch->ops[*place] : add_operator(watch, name, unfit);
+    struct plumb_guard_op *op = place ? watch->ops[*place] : add_operator(watch, name, unfit);
     pthread_mutex_unlock(&watch->lock);
     return op;
 }
 
-enum plumb_watch_step plumb_watch_call(struct plumb_watch_op *op)
+enum plumb_guard_step plumb_guard_call(struct plumb_guard_op *op)
 {
-    struct plumb_watch *watch = op->watch;
+    struct plumb_guard_watch *watch = op->watch;
     const uint64_t call = atomic_fetch_add_explicit(&watch->calls, 1, memory_order_relaxed) + 1;
     atomic_fetch_add_explicit(&op->calls, 1, memory_order_relaxed);
     const bool open = atomic_load_explicit(&op->open, memory_order_relaxed);
     /* One that is always too large is worth no watching. */
     if (open && atomic_load_explicit(&op->too_large, memory_order_relaxed) < watch->max_checks) {
         atomic_store_explicit(&watch->last_open, call, memory_order_relaxed);
-        return PLUMB_WATCH_CHECK;
+        return PLUMB_GUARD_CHECK;
     }
     const uint64_t last = atomic_load_explicit(&watch->last_open, memory_order_relaxed);
     const uint64_t pass = last > WATCH_SHORTEST_PASS ? last : WATCH_SHORTEST_PASS;
     /* Before the first such call nothing is known of the program. */
     if (last && call > last && call - last > pass)
-        return PLUMB_WATCH_QUIET;
-    return open ? PLUMB_WATCH_CHECK : PLUMB_WATCH_PASS;
+        return PLUMB_GUARD_QUIET;
+    return open ? PLUMB_GUARD_CHECK : PLUMB_GUARD_PASS;
 }
 
-bool plumb_watch_claim(struct plumb_watch_op *op, uint64_t elements)
+bool plumb_guard_claim(struct plumb_guard_op *op, uint64_t elements)
 {
     const uint64_t limit = op->watch->max_checks;
     if (!atomic_load(&op->open))
@@ -210,7 +211,7 @@ bool plumb_watch_claim(struct plumb_watch_op *op, uint64_t elements)
     return false;
 }
 
-void plumb_watch_pass_over(struct plumb_watch_op *op, const char *why)
+void plumb_guard_pass_over(struct plumb_guard_op *op, const char *why)
 {
     pthread_mutex_lock(&op->watch->lock);
     if (!op->skipped) {
@@ -220,15 +221,15 @@ void plumb_watch_pass_over(struct plumb_watch_op *op, const char *why)
     pthread_mutex_unlock(&op->watch->lock);
 }
 
-void plumb_watch_give_up(struct plumb_watch_op *op, const char *why)
+void plumb_guard_give_up(struct plumb_guard_op *op, const char *why)
 {
     atomic_store(&op->open, false);
-    plumb_watch_pass_over(op, why);
+    plumb_guard_pass_over(op, why);
 }
 
-void plumb_watch_trouble(struct plumb_watch_op *op, const char *what)
+void plumb_guard_trouble(struct plumb_guard_op *op, const char *what)
 {
-    struct plumb_watch *watch = op->watch;
+    struct plumb_guard_watch *watch = op->watch;
     pthread_mutex_lock(&watch->lock);
     op->troubles++;
     watch->troubles++;
@@ -238,10 +239,10 @@ void plumb_watch_trouble(struct plumb_watch_op *op, const char *what)
     pthread_mutex_unlock(&watch->lock);
 }
 
-void plumb_watch_op_counts(const struct plumb_watch_op *op, struct plumb_watch_counts *out)
+void plumb_guard_op_counts(const struct plumb_guard_op *op, struct plumb_guard_counts *out)
 {
     pthread_mutex_lock(&op->watch->lock);
-    *out = (struct plumb_watch_counts){.calls = atomic_load(&op->calls),
+    *out = (struct plumb_guard_counts){.calls = atomic_load(&op->calls),
                                        .checked = op->checked,
                                        .failed = op->failed,
                                        .troubles = op->troubles,
@@ -249,7 +250,7 @@ void plumb_watch_op_counts(const struct plumb_watch_op *op, struct plumb_watch_c
     pthread_mutex_unlock(&op->watch->lock);
 }
 
-const char *plumb_watch_op_name(const struct plumb_watch_op *op)
+const char *plumb_guard_op_name(const struct plumb_guard_op *op)
 {
     return op->name;
 }

@@ -3,13 +3,9 @@
 
 #include <string.h>
 
-static enum plumb_code no_memory(struct plumb_error *err)
-{
-    return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
-}
-
 /* Where the gradient of an edge's tensor is kept; NULL after a failure. */
-static struct plumb_tensor **place_of(struct pgraph_side *side, const struct pgraph_edge *edge)
+static struct plumb_tensor **place_of(struct passcheck_side *side,
+                                      const struct passcheck_edge *edge)
 {
     if (!edge->is_node)
         return &side->leaf_grads[edge->target];
@@ -20,7 +16,7 @@ static struct plumb_tensor **place_of(struct pgraph_side *side, const struct pgr
 }
 
 /* What arrives over several edges adds up, in the type of the gradient. */
-static enum plumb_code add_grad(struct pgraph_side *side, const struct pgraph_edge *edge,
+static enum plumb_code add_grad(struct passcheck_side *side, const struct passcheck_edge *edge,
                                 const struct plumb_tensor *grad, struct plumb_error *err)
 {
     enum { PIECE = 1024 };
@@ -28,10 +24,10 @@ static enum plumb_code add_grad(struct pgraph_side *side, const struct pgraph_ed
     struct plumb_tensor **place = place_of(side, edge);
     void *data;
     if (!place)
-        return no_memory(err);
-    struct plumb_tensor *sum = pgraph_like(grad, &side->scratch, &data);
+        return plumb_no_memory(err);
+    struct plumb_tensor *sum = passcheck_like(grad, &side->scratch, &data);
     if (!sum)
-        return no_memory(err);
+        return plumb_no_memory(err);
     const struct plumb_tensor *before = *place;
     const size_t size = plumb_dtype_info(grad->dtype)->bits / 8;
     for (uint64_t first = 0; first < grad->count; first += PIECE) {
@@ -48,35 +44,35 @@ static enum plumb_code add_grad(struct pgraph_side *side, const struct pgraph_ed
     return PLUMB_OK;
 }
 
-static enum plumb_code walk_node(struct pgraph_side *side, size_t k, struct plumb_error *err)
+static enum plumb_code walk_node(struct passcheck_side *side, size_t k, struct plumb_error *err)
 {
-    const struct pgraph_node *node = &side->graph->nodes[k];
-    struct pgraph_call call;
+    const struct passcheck_node *node = &side->graph->nodes[k];
+    struct passcheck_call call;
     struct plumb_result result;
-    enum plumb_code code = pgraph_prepare(side, node, &call, err);
+    enum plumb_code code = passcheck_prepare(side, node, &call, err);
     if (code)
         return code;
     call.call.grads = (const struct plumb_tensor *const *)side->node_grads[k];
     call.call.n_grads = side->results[k].n_outputs;
-    code = pgraph_run_call(side, node, &call.call, &result, err);
+    code = passcheck_run_call(side, node, &call.call, &result, err);
     for (size_t e = 0; e < call.n_edges && e < result.n_grads && !code; e++)
         if (result.grads[e].kind == PLUMB_ARG_TENSOR &&
-            pgraph_edge_needs_grad(side, &call.edges[e]))
+            passcheck_edge_needs_grad(side, &call.edges[e]))
             code = add_grad(side, &call.edges[e], result.grads[e].tensor, err);
     plumb_result_destroy(&result);
     return code;
 }
 
-bool pgraph_is_differentiable(const struct pgraph_side *side, size_t output)
+bool passcheck_is_differentiable(const struct passcheck_side *side, size_t output)
 {
     return output < side->n_outputs && side->outputs[output].kind == PLUMB_ARG_TENSOR &&
            side->outputs[output].requires_grad;
 }
 
-size_t pgraph_first_differentiable(const struct pgraph_side *side)
+size_t passcheck_first_differentiable(const struct passcheck_side *side)
 {
     for (size_t k = 0; k < side->n_outputs; k++)
-        if (pgraph_is_differentiable(side, k))
+        if (passcheck_is_differentiable(side, k))
             return k;
     return SIZE_MAX;
 }
@@ -92,14 +88,14 @@ static double draw(uint64_t seed, uint64_t counter)
 }
 
 /* The gradient of a sum: ones; or, with a seed, of a sum with random weights. */
-static enum plumb_code start(struct pgraph_side *side, size_t output, const uint64_t *seed,
+static enum plumb_code start(struct passcheck_side *side, size_t output, const uint64_t *seed,
                              struct plumb_error *err)
 {
     const struct plumb_tensor *from = side->outputs[output].tensor;
     void *data;
-    struct plumb_tensor *weights = pgraph_like(from, &side->scratch, &data);
+    struct plumb_tensor *weights = passcheck_like(from, &side->scratch, &data);
     if (!weights)
-        return no_memory(err);
+        return plumb_no_memory(err);
     const size_t size = plumb_dtype_info(from->dtype)->bits / 8;
     const uint64_t stream = seed ? *seed ^ ((uint64_t)output << 48) : 0;
     for (uint64_t k = 0; k < weights->count; k++) {
@@ -109,9 +105,9 @@ static enum plumb_code start(struct pgraph_side *side, size_t output, const uint
     return add_grad(side, &side->output_edges[output], weights, err);
 }
 
-static enum plumb_code walk_nodes(struct pgraph_side *side, struct plumb_error *err)
+static enum plumb_code walk_nodes(struct passcheck_side *side, struct plumb_error *err)
 {
-    const struct plumb_graph *graph = side->graph;
+    const struct plumb_passcheck_graph *graph = side->graph;
     enum plumb_code code = PLUMB_OK;
     for (size_t k = graph->n_nodes; k-- > 0 && !code;) {
         const size_t node = graph->order[k];
@@ -121,14 +117,15 @@ static enum plumb_code walk_nodes(struct pgraph_side *side, struct plumb_error *
     return code;
 }
 
-enum plumb_code pgraph_backward(struct pgraph_side *side, size_t output, struct plumb_error *err)
+enum plumb_code passcheck_backward(struct passcheck_side *side, size_t output,
+                                   struct plumb_error *err)
 {
     enum plumb_code code = start(side, output, NULL, err);
     return code ? code : walk_nodes(side, err);
 }
 
-enum plumb_code pgraph_backward_random(struct pgraph_side *side, const bool *chosen, uint64_t seed,
-                                       struct plumb_error *err)
+enum plumb_code passcheck_backward_random(struct passcheck_side *side, const bool *chosen,
+                                          uint64_t seed, struct plumb_error *err)
 {
     enum plumb_code code = PLUMB_OK;
     memset(side->leaf_grads, 0, side->graph->n_leaves * sizeof *side->leaf_grads);
@@ -139,7 +136,7 @@ enum plumb_code pgraph_backward_random(struct pgraph_side *side, const bool *cho
     return code ? code : walk_nodes(side, err);
 }
 
-void pgraph_step(struct pgraph_side *side, double rate)
+void passcheck_step(struct passcheck_side *side, double rate)
 {
     enum { PIECE = 1024 };
     double value[PIECE], grad[PIECE];

@@ -11,31 +11,26 @@
 static const double learning_rate = 0.01;
 
 struct checker {
-    struct pgraph_side before, after;
-    const struct plumb_numeric_options *options;
-    struct plumb_numeric *rows;
+    struct passcheck_side before, after;
+    const struct plumb_passcheck_options *options;
+    struct plumb_passcheck_verdict *rows;
     unsigned iteration;
     char no_gradients[160];
     char no_random[256]; /* why gradients of all outputs were not compared */
 };
 
-static enum plumb_code no_memory(struct plumb_error *err)
+void plumb_passcheck_options_init(struct plumb_passcheck_options *options)
 {
-    return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
-}
-
-void plumb_numeric_options_init(struct plumb_numeric_options *options)
-{
-    *options = (struct plumb_numeric_options){
+    *options = (struct plumb_passcheck_options){
         .iterations = 10,
         .precision = 1e-4,
-        .kinds = PLUMB_NUMERIC_PARAMETER | PLUMB_NUMERIC_OUTPUT | PLUMB_NUMERIC_GRADIENT |
-                 PLUMB_NUMERIC_STEP,
+        .kinds = PLUMB_PASSCHECK_PARAMETER | PLUMB_PASSCHECK_OUTPUT | PLUMB_PASSCHECK_GRADIENT |
+                 PLUMB_PASSCHECK_STEP,
         .seed = 1337,
     };
 }
 
-static bool add(struct checker *c, enum plumb_numeric_kind kind, const char *name,
+static bool add(struct checker *c, enum plumb_passcheck_kind kind, const char *name,
                 const struct plumb_arg *before, const struct plumb_arg *after)
 {
     return numeric_add(c->rows, c->iteration, kind, name, before, after);
@@ -49,16 +44,16 @@ static struct plumb_arg tensor_arg(const struct plumb_tensor *tensor)
 }
 
 /* The parameter of that name, or SIZE_MAX. */
-static size_t find_parameter(const struct plumb_graph *graph, const char *name)
+static size_t find_parameter(const struct plumb_passcheck_graph *graph, const char *name)
 {
-    const size_t k = pgraph_find_leaf(graph, name);
+    const size_t k = passcheck_find_leaf(graph, name);
     return k != SIZE_MAX && graph->leaves[k].role == PGRAPH_PARAMETER ? k : SIZE_MAX;
 }
 
-static enum plumb_code compare_parameters(struct checker *c, enum plumb_numeric_kind kind,
+static enum plumb_code compare_parameters(struct checker *c, enum plumb_passcheck_kind kind,
                                           struct plumb_error *err)
 {
-    const struct plumb_graph *before = c->before.graph, *after = c->after.graph;
+    const struct plumb_passcheck_graph *before = c->before.graph, *after = c->after.graph;
     bool fine = true;
     if (!(c->options->kinds & kind))
         return PLUMB_OK;
@@ -76,23 +71,23 @@ static enum plumb_code compare_parameters(struct checker *c, enum plumb_numeric_
             find_parameter(before, after->leaves[k].name) == SIZE_MAX)
             fine = add(c, kind, after->leaves[k].name, NULL, &b);
     }
-    return fine ? PLUMB_OK : no_memory(err);
+    return fine ? PLUMB_OK : plumb_no_memory(err);
 }
 
 static enum plumb_code compare_outputs(struct checker *c, struct plumb_error *err)
 {
-    const struct pgraph_side *a = &c->before, *b = &c->after;
+    const struct passcheck_side *a = &c->before, *b = &c->after;
     const size_t n = a->n_outputs > b->n_outputs ? a->n_outputs : b->n_outputs;
     bool fine = true;
-    if (!(c->options->kinds & PLUMB_NUMERIC_OUTPUT))
+    if (!(c->options->kinds & PLUMB_PASSCHECK_OUTPUT))
         return PLUMB_OK;
     for (size_t k = 0; k < n && fine; k++) {
         char name[32];
         snprintf(name, sizeof name, "output.%zu", k);
-        fine = add(c, PLUMB_NUMERIC_OUTPUT, name, k < a->n_outputs ? &a->outputs[k] : NULL,
+        fine = add(c, PLUMB_PASSCHECK_OUTPUT, name, k < a->n_outputs ? &a->outputs[k] : NULL,
                    k < b->n_outputs ? &b->outputs[k] : NULL);
     }
-    return fine ? PLUMB_OK : no_memory(err);
+    return fine ? PLUMB_OK : plumb_no_memory(err);
 }
 
 static bool compare_results(struct checker *c, const char *name, const struct plumb_result *a,
@@ -105,39 +100,40 @@ static bool compare_results(struct checker *c, const char *name, const struct pl
         if (n > 1 && !full)
             return false;
         fine =
-            add(c, PLUMB_NUMERIC_NODE, full ? full : name, k < a->n_outputs ? &a->outputs[k] : NULL,
-                k < b->n_outputs ? &b->outputs[k] : NULL);
+            add(c, PLUMB_PASSCHECK_NODE, full ? full : name,
+                k < a->n_outputs ? &a->outputs[k] : NULL, k < b->n_outputs ? &b->outputs[k] : NULL);
     }
     return fine;
 }
 
 static enum plumb_code compare_nodes(struct checker *c, struct plumb_error *err)
 {
-    const struct plumb_graph *before = c->before.graph, *after = c->after.graph;
-    if (!(c->options->kinds & PLUMB_NUMERIC_NODE))
+    const struct plumb_passcheck_graph *before = c->before.graph, *after = c->after.graph;
+    if (!(c->options->kinds & PLUMB_PASSCHECK_NODE))
         return PLUMB_OK;
     for (size_t k = 0; k < before->n_nodes; k++) {
-        const size_t at = before->order[k], other = pgraph_find_node(after, before->nodes[at].name);
+        const size_t at = before->order[k],
+                     other = passcheck_find_node(after, before->nodes[at].name);
         if (other != SIZE_MAX && !compare_results(c, before->nodes[at].name, &c->before.results[at],
                                                   &c->after.results[other]))
-            return no_memory(err);
+            return plumb_no_memory(err);
     }
     return PLUMB_OK;
 }
 
-static enum plumb_code compare_gradients(struct checker *c, enum plumb_numeric_kind kind,
+static enum plumb_code compare_gradients(struct checker *c, enum plumb_passcheck_kind kind,
                                          struct plumb_error *err)
 {
-    const struct plumb_graph *before = c->before.graph, *after = c->after.graph;
+    const struct plumb_passcheck_graph *before = c->before.graph, *after = c->after.graph;
     for (size_t k = 0; k < before->n_leaves; k++) {
-        const struct pgraph_leaf *leaf = &before->leaves[k];
-        const size_t other = pgraph_find_leaf(after, leaf->name);
+        const struct passcheck_leaf *leaf = &before->leaves[k];
+        const size_t other = passcheck_find_leaf(after, leaf->name);
         if (other == SIZE_MAX)
             continue; /* a missing parameter has been told */
         const struct plumb_arg a = tensor_arg(c->before.leaf_grads[k]);
         const struct plumb_arg b = tensor_arg(c->after.leaf_grads[other]);
         if (!add(c, kind, leaf->name, &a, &b))
-            return no_memory(err);
+            return plumb_no_memory(err);
     }
     return PLUMB_OK;
 }
@@ -149,15 +145,15 @@ static bool add_lone_output(struct checker *c, size_t before, size_t after)
 {
     char name[32];
     bool fine = true;
-    if (!(c->options->kinds & PLUMB_NUMERIC_GRADIENT))
+    if (!(c->options->kinds & PLUMB_PASSCHECK_GRADIENT))
         return true;
     if (before != SIZE_MAX) {
         snprintf(name, sizeof name, "output.%zu", before);
-        fine = add(c, PLUMB_NUMERIC_GRADIENT, name, &c->before.outputs[before], NULL);
+        fine = add(c, PLUMB_PASSCHECK_GRADIENT, name, &c->before.outputs[before], NULL);
     }
     if (after != SIZE_MAX && fine) {
         snprintf(name, sizeof name, "output.%zu", after);
-        fine = add(c, PLUMB_NUMERIC_GRADIENT, name, NULL, &c->after.outputs[after]);
+        fine = add(c, PLUMB_PASSCHECK_GRADIENT, name, NULL, &c->after.outputs[after]);
     }
     return fine;
 }
@@ -180,16 +176,16 @@ static void note_outputs(struct checker *c, size_t a, size_t b)
 
 static enum plumb_code walk_back(struct checker *c, struct plumb_error *err)
 {
-    const size_t a = pgraph_first_differentiable(&c->before);
-    const size_t b = pgraph_first_differentiable(&c->after);
+    const size_t a = passcheck_first_differentiable(&c->before);
+    const size_t b = passcheck_first_differentiable(&c->after);
     enum plumb_code code = PLUMB_OK;
     note_outputs(c, a, b);
     if (a != b && !add_lone_output(c, a, b))
-        return no_memory(err);
+        return plumb_no_memory(err);
     if (a != SIZE_MAX)
-        code = pgraph_backward(&c->before, a, err);
+        code = passcheck_backward(&c->before, a, err);
     if (b != SIZE_MAX && !code)
-        code = pgraph_backward(&c->after, b, err);
+        code = passcheck_backward(&c->after, b, err);
     return code;
 }
 
@@ -200,9 +196,9 @@ struct random_walk {
     size_t n_leaves;
 };
 
-static bool prepare_walk(struct checker *c, struct pgraph_side *side, struct random_walk *walk)
+static bool prepare_walk(struct checker *c, struct passcheck_side *side, struct random_walk *walk)
 {
-    const struct pgraph_side *a = &c->before, *b = &c->after;
+    const struct passcheck_side *a = &c->before, *b = &c->after;
     walk->n_leaves = side->graph->n_leaves;
     walk->chosen = arena_array(&side->scratch, side->n_outputs + 1, sizeof *walk->chosen);
     walk->kept = arena_array(&side->scratch, walk->n_leaves + 1, sizeof *walk->kept);
@@ -210,7 +206,7 @@ static bool prepare_walk(struct checker *c, struct pgraph_side *side, struct ran
         return false;
     memcpy(walk->kept, side->leaf_grads, walk->n_leaves * sizeof *walk->kept);
     for (size_t k = 0; k < side->n_outputs; k++)
-        walk->chosen[k] = pgraph_is_differentiable(a, k) && pgraph_is_differentiable(b, k) &&
+        walk->chosen[k] = passcheck_is_differentiable(a, k) && passcheck_is_differentiable(b, k) &&
                           a->outputs[k].tensor->dtype == b->outputs[k].tensor->dtype &&
                           a->outputs[k].tensor->count == b->outputs[k].tensor->count;
     return true;
@@ -219,16 +215,16 @@ static bool prepare_walk(struct checker *c, struct pgraph_side *side, struct ran
 /* Of all outputs, with weights drawn at random: the sum of a softmax has no gradient at all. */
 static enum plumb_code compare_random_gradients(struct checker *c, struct plumb_error *err)
 {
-    struct pgraph_side *sides[2] = {&c->before, &c->after};
+    struct passcheck_side *sides[2] = {&c->before, &c->after};
     struct random_walk walks[2];
     enum plumb_code codes[2];
     struct plumb_error errors[2];
     for (int i = 0; i < 2; i++)
         if (!prepare_walk(c, sides[i], &walks[i]))
-            return no_memory(err);
+            return plumb_no_memory(err);
     for (int i = 0; i < 2; i++)
-        codes[i] = pgraph_backward_random(sides[i], walks[i].chosen,
-                                          c->options->seed + c->iteration, &errors[i]);
+        codes[i] = passcheck_backward_random(sides[i], walks[i].chosen,
+                                             c->options->seed + c->iteration, &errors[i]);
     enum plumb_code code = codes[0] && codes[1] ? PLUMB_OK : codes[0] ? codes[0] : codes[1];
     if (codes[0] && codes[1])
         snprintf(c->no_random, sizeof c->no_random,
@@ -236,7 +232,7 @@ static enum plumb_code compare_random_gradients(struct checker *c, struct plumb_
     else if (code && err)
         *err = errors[codes[0] ? 0 : 1];
     else if (!code)
-        code = compare_gradients(c, PLUMB_NUMERIC_RANDOM_GRADIENT, err);
+        code = compare_gradients(c, PLUMB_PASSCHECK_RANDOM_GRADIENT, err);
     for (int i = 0; i < 2; i++)
         memcpy(sides[i]->leaf_grads, walks[i].kept, walks[i].n_leaves * sizeof *walks[i].kept);
     return code;
@@ -245,31 +241,31 @@ static enum plumb_code compare_random_gradients(struct checker *c, struct plumb_
 static enum plumb_code iterate(struct checker *c, struct plumb_error *err)
 {
     const unsigned kinds = c->options->kinds;
-    enum plumb_code code = pgraph_forward(&c->before, err);
+    enum plumb_code code = passcheck_forward(&c->before, err);
     if (!code)
-        code = pgraph_forward(&c->after, err);
+        code = passcheck_forward(&c->after, err);
     if (!code)
-        code = compare_parameters(c, PLUMB_NUMERIC_PARAMETER, err);
+        code = compare_parameters(c, PLUMB_PASSCHECK_PARAMETER, err);
     if (!code)
         code = compare_nodes(c, err);
     if (!code)
         code = compare_outputs(c, err);
-    if (!code && kinds & (PLUMB_NUMERIC_GRADIENT | PLUMB_NUMERIC_STEP))
+    if (!code && kinds & (PLUMB_PASSCHECK_GRADIENT | PLUMB_PASSCHECK_STEP))
         code = walk_back(c, err);
-    if (!code && kinds & PLUMB_NUMERIC_GRADIENT)
-        code = compare_gradients(c, PLUMB_NUMERIC_GRADIENT, err);
-    if (!code && kinds & PLUMB_NUMERIC_GRADIENT)
+    if (!code && kinds & PLUMB_PASSCHECK_GRADIENT)
+        code = compare_gradients(c, PLUMB_PASSCHECK_GRADIENT, err);
+    if (!code && kinds & PLUMB_PASSCHECK_GRADIENT)
         code = compare_random_gradients(c, err);
-    if (code || !(kinds & PLUMB_NUMERIC_STEP))
+    if (code || !(kinds & PLUMB_PASSCHECK_STEP))
         return code;
-    pgraph_step(&c->before, learning_rate);
-    pgraph_step(&c->after, learning_rate);
-    return compare_parameters(c, PLUMB_NUMERIC_STEP, err);
+    passcheck_step(&c->before, learning_rate);
+    passcheck_step(&c->after, learning_rate);
+    return compare_parameters(c, PLUMB_PASSCHECK_STEP, err);
 }
 
 /* ---- All of them ----------------------------------------------------------------------------- */
 
-static enum plumb_code load_standard(struct plumb_numeric *rows, double precision,
+static enum plumb_code load_standard(struct plumb_passcheck_verdict *rows, double precision,
                                      struct plumb_error *err)
 {
     static const char *const names[] = {"rtol", "atol"};
@@ -289,7 +285,7 @@ static enum plumb_code load_standard(struct plumb_numeric *rows, double precisio
     return PLUMB_OK;
 }
 
-static void count_rows(struct plumb_numeric_check *check)
+static void count_rows(struct plumb_passcheck *check)
 {
     check->compared = check->at->n;
     check->first_iteration = -1;
@@ -300,13 +296,13 @@ static void count_rows(struct plumb_numeric_check *check)
         if (check->failed++ == 0)
             check->first_iteration = row->iteration;
         /* Later iterations start from other parameters: their first node would be misleading. */
-        if (row->kind == PLUMB_NUMERIC_NODE && row->iteration == check->first_iteration &&
+        if (row->kind == PLUMB_PASSCHECK_NODE && row->iteration == check->first_iteration &&
             !check->first_node)
             check->first_node = row->name;
     }
 }
 
-static const struct numeric_row *first_failed(const struct plumb_numeric_check *check)
+static const struct numeric_row *first_failed(const struct plumb_passcheck *check)
 {
     for (size_t k = 0; k < check->at->n; k++)
         if (check->at->rows[k].severity == PLUMB_FAILED)
@@ -314,7 +310,7 @@ static const struct numeric_row *first_failed(const struct plumb_numeric_check *
     return NULL;
 }
 
-static enum plumb_code close_report(const struct checker *c, struct plumb_numeric_check *check,
+static enum plumb_code close_report(const struct checker *c, struct plumb_passcheck *check,
                                     struct plumb_error *err)
 {
     const struct numeric_row *first = first_failed(check);
@@ -338,27 +334,27 @@ static enum plumb_code close_report(const struct checker *c, struct plumb_numeri
         buf_printf(&text, "%s\n", c->no_random);
     check->closing = text.failed ? NULL : arena_copy(&check->at->arena, text.data, text.size);
     buf_free(&text);
-    return check->closing ? PLUMB_OK : no_memory(err);
+    return check->closing ? PLUMB_OK : plumb_no_memory(err);
 }
 
-enum plumb_code plumb_numeric_check_run(const struct plumb_graph *before,
-                                        const struct plumb_graph *after,
-                                        const struct plumb_numeric_options *options,
-                                        struct plumb_numeric_check *out, struct plumb_error *err)
+enum plumb_code plumb_passcheck_run(const struct plumb_passcheck_graph *before,
+                                    const struct plumb_passcheck_graph *after,
+                                    const struct plumb_passcheck_options *options,
+                                    struct plumb_passcheck *out, struct plumb_error *err)
 {
-    *out = (struct plumb_numeric_check){.first_iteration = -1};
+    *out = (struct plumb_passcheck){.first_iteration = -1};
     if (options->iterations == 0 || !(options->precision >= 0) || isinf(options->precision))
         return plumb_fail(err, PLUMB_E_ARG,
                           "a check takes at least one iteration and a precision from 0 on");
     struct checker c = {.options = options};
     out->at = c.rows = calloc(1, sizeof *out->at);
     if (!out->at)
-        return no_memory(err);
+        return plumb_no_memory(err);
     enum plumb_code code = load_standard(c.rows, options->precision, err);
     if (!code)
-        code = pgraph_side_init(&c.before, before, options, NULL, err);
+        code = passcheck_side_init(&c.before, before, options, NULL, err);
     if (!code)
-        code = pgraph_side_init(&c.after, after, options, &c.before, err);
+        code = passcheck_side_init(&c.after, after, options, &c.before, err);
     for (; c.iteration < options->iterations && !code; c.iteration++)
         code = iterate(&c, err);
     if (!code && out->at->n == 0)
@@ -368,17 +364,17 @@ enum plumb_code plumb_numeric_check_run(const struct plumb_graph *before,
         count_rows(out);
         code = close_report(&c, out, err);
     }
-    pgraph_side_destroy(&c.after);
-    pgraph_side_destroy(&c.before);
+    passcheck_side_destroy(&c.after);
+    passcheck_side_destroy(&c.before);
     return code;
 }
 
-void plumb_numeric_check_destroy(struct plumb_numeric_check *check)
+void plumb_passcheck_destroy(struct plumb_passcheck *check)
 {
     if (check->at) {
         plumb_standard_free(check->at->standard);
         arena_free(&check->at->arena);
         free(check->at);
     }
-    *check = (struct plumb_numeric_check){.first_iteration = -1};
+    *check = (struct plumb_passcheck){.first_iteration = -1};
 }

@@ -6,13 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-static enum plumb_code no_memory(struct plumb_error *err)
-{
-    return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
-}
-
 /* An error of one node, with its name, byte and file. */
-static enum plumb_code blame(const struct pgraph_side *side, const char *name, uint64_t at,
+static enum plumb_code blame(const struct passcheck_side *side, const char *name, uint64_t at,
                              const struct plumb_error *why, struct plumb_error *err)
 {
     plumb_fail_at(err, why->code, at, "'%.80s': %.400s", name, why->message);
@@ -22,7 +17,7 @@ static enum plumb_code blame(const struct pgraph_side *side, const char *name, u
 
 /* ---- Arguments ------------------------------------------------------------------------------- */
 
-bool pgraph_edge_needs_grad(const struct pgraph_side *side, const struct pgraph_edge *edge)
+bool passcheck_edge_needs_grad(const struct passcheck_side *side, const struct passcheck_edge *edge)
 {
     if (edge->target == SIZE_MAX)
         return false;
@@ -34,19 +29,19 @@ bool pgraph_edge_needs_grad(const struct pgraph_side *side, const struct pgraph_
 
 /* Arguments on their way from the file into a call. */
 struct builder {
-    struct pgraph_side *side;
-    struct pgraph_edge *edges;
+    struct passcheck_side *side;
+    struct passcheck_edge *edges;
     size_t n_edges, max_edges;
     struct plumb_error *err;
 };
 
-static enum plumb_code add_edge(struct builder *b, struct pgraph_edge edge)
+static enum plumb_code add_edge(struct builder *b, struct passcheck_edge edge)
 {
     if (b->n_edges == b->max_edges) {
         const size_t room = b->max_edges ? 2 * b->max_edges : 8;
-        struct pgraph_edge *edges = arena_array(&b->side->scratch, room, sizeof *edges);
+        struct passcheck_edge *edges = arena_array(&b->side->scratch, room, sizeof *edges);
         if (!edges)
-            return no_memory(b->err);
+            return plumb_no_memory(b->err);
         if (b->n_edges)
             memcpy(edges, b->edges, b->n_edges * sizeof *edges);
         b->edges = edges;
@@ -58,21 +53,21 @@ static enum plumb_code add_edge(struct builder *b, struct pgraph_edge edge)
 
 /* One result of a node or leaf; only tensors have edges. */
 static enum plumb_code add_value(struct builder *b, const struct plumb_arg *value,
-                                 struct pgraph_edge edge, struct plumb_arg *out)
+                                 struct passcheck_edge edge, struct plumb_arg *out)
 {
     *out = *value;
     if (value->kind != PLUMB_ARG_TENSOR)
         return PLUMB_OK;
     const enum plumb_kind kind = plumb_dtype_info(value->tensor->dtype)->kind;
-    out->requires_grad = kind == PLUMB_KIND_FLOAT && pgraph_edge_needs_grad(b->side, &edge);
+    out->requires_grad = kind == PLUMB_KIND_FLOAT && passcheck_edge_needs_grad(b->side, &edge);
     return add_edge(b, edge);
 }
 
-static enum plumb_code add_ref(struct builder *b, const struct pgraph_arg *from,
+static enum plumb_code add_ref(struct builder *b, const struct passcheck_arg *from,
                                struct plumb_arg *out)
 {
-    struct pgraph_side *side = b->side;
-    struct pgraph_edge edge = {.is_node = from->is_node, .target = from->target};
+    struct passcheck_side *side = b->side;
+    struct passcheck_edge edge = {.is_node = from->is_node, .target = from->target};
     if (!from->is_node) {
         const struct plumb_arg leaf = {.kind = PLUMB_ARG_TENSOR,
                                        .tensor = &side->leaves[from->target]};
@@ -97,7 +92,7 @@ static enum plumb_code add_ref(struct builder *b, const struct pgraph_arg *from,
     }
     struct plumb_arg *items = arena_array(&side->scratch, result->n_outputs, sizeof *items);
     if (!items)
-        return no_memory(b->err);
+        return plumb_no_memory(b->err);
     *out = (struct plumb_arg){.kind = PLUMB_ARG_LIST, .items = items, .n_items = result->n_outputs};
     enum plumb_code code = PLUMB_OK;
     for (edge.output = 0; edge.output < result->n_outputs && !code; edge.output++)
@@ -105,7 +100,7 @@ static enum plumb_code add_ref(struct builder *b, const struct pgraph_arg *from,
     return code;
 }
 
-static enum plumb_code add_arg(struct builder *b, const struct pgraph_arg *from,
+static enum plumb_code add_arg(struct builder *b, const struct passcheck_arg *from,
                                struct plumb_arg *out)
 {
     if (from->ref)
@@ -115,7 +110,7 @@ static enum plumb_code add_arg(struct builder *b, const struct pgraph_arg *from,
         return PLUMB_OK;
     struct plumb_arg *items = arena_array(&b->side->scratch, from->n_items, sizeof *items);
     if (!items)
-        return no_memory(b->err);
+        return plumb_no_memory(b->err);
     enum plumb_code code = PLUMB_OK;
     for (size_t k = 0; k < from->n_items && !code; k++)
         code = add_arg(b, &from->items[k], &items[k]);
@@ -126,12 +121,12 @@ static enum plumb_code add_arg(struct builder *b, const struct pgraph_arg *from,
 
 static uint32_t next_draw(void *state)
 {
-    struct pgraph_call *call = state;
+    struct passcheck_call *call = state;
     return (uint32_t)(value_bits(call->key, call->drawn++) >> 32);
 }
 
-enum plumb_code pgraph_prepare(struct pgraph_side *side, const struct pgraph_node *node,
-                               struct pgraph_call *out, struct plumb_error *err)
+enum plumb_code passcheck_prepare(struct passcheck_side *side, const struct passcheck_node *node,
+                                  struct passcheck_call *out, struct plumb_error *err)
 {
     char place[32];
     struct plumb_error why = {0};
@@ -139,7 +134,7 @@ enum plumb_code pgraph_prepare(struct pgraph_side *side, const struct pgraph_nod
     struct plumb_arg *args = arena_array(&side->scratch, node->n_args, sizeof *args);
     struct plumb_kwarg *kwargs = arena_array(&side->scratch, node->n_kwargs, sizeof *kwargs);
     if (!args || !kwargs)
-        return no_memory(err);
+        return plumb_no_memory(err);
     enum plumb_code code = PLUMB_OK;
     for (size_t k = 0; k < node->n_args && !code; k++)
         code = add_arg(&b, &node->args[k], &args[k]);
@@ -150,7 +145,7 @@ enum plumb_code pgraph_prepare(struct pgraph_side *side, const struct pgraph_nod
     if (code)
         return blame(side, node->name, node->at, &why, err);
     snprintf(place, sizeof place, "%llu", (unsigned long long)node->draws);
-    *out = (struct pgraph_call){
+    *out = (struct passcheck_call){
         .call = {.prefix = node->prefix,
                  .name = node->op,
                  .args = args,
@@ -168,9 +163,9 @@ enum plumb_code pgraph_prepare(struct pgraph_side *side, const struct pgraph_nod
 
 /* ---- Running --------------------------------------------------------------------------------- */
 
-enum plumb_code pgraph_run_call(struct pgraph_side *side, const struct pgraph_node *node,
-                                const struct plumb_call *call, struct plumb_result *out,
-                                struct plumb_error *err)
+enum plumb_code passcheck_run_call(struct passcheck_side *side, const struct passcheck_node *node,
+                                   const struct plumb_call *call, struct plumb_result *out,
+                                   struct plumb_error *err)
 {
     struct plumb_device *device = side->options->device;
     struct plumb_error why = {0};
@@ -186,7 +181,7 @@ enum plumb_code pgraph_run_call(struct pgraph_side *side, const struct pgraph_no
     return code ? blame(side, node->name, node->at, &why, err) : PLUMB_OK;
 }
 
-static enum plumb_code count_bytes(struct pgraph_side *side, const struct pgraph_node *node,
+static enum plumb_code count_bytes(struct passcheck_side *side, const struct passcheck_node *node,
                                    const struct plumb_result *result, struct plumb_error *err)
 {
     for (size_t k = 0; k < result->n_outputs; k++)
@@ -203,7 +198,7 @@ static enum plumb_code count_bytes(struct pgraph_side *side, const struct pgraph
 
 /* What a call leaves behind holds tens of kilobytes even for a scalar: small results are copied and
  * it is let go, so that a graph of very many nodes stays small. */
-static enum plumb_code compact(struct pgraph_side *side, struct plumb_result *result,
+static enum plumb_code compact(struct passcheck_side *side, struct plumb_result *result,
                                struct plumb_error *err)
 {
     enum { SMALL = 1 << 16 };
@@ -219,16 +214,16 @@ static enum plumb_code compact(struct pgraph_side *side, struct plumb_result *re
         return PLUMB_OK;
     struct plumb_arg *outputs = arena_array(&side->scratch, result->n_outputs, sizeof *outputs);
     if (!outputs)
-        return no_memory(err);
+        return plumb_no_memory(err);
     for (size_t k = 0; k < result->n_outputs; k++) {
         void *data;
         outputs[k] = result->outputs[k];
         if (outputs[k].kind != PLUMB_ARG_TENSOR)
             continue;
         const struct plumb_tensor *from = outputs[k].tensor;
-        outputs[k].tensor = pgraph_like(from, &side->scratch, &data);
+        outputs[k].tensor = passcheck_like(from, &side->scratch, &data);
         if (!outputs[k].tensor)
-            return no_memory(err);
+            return plumb_no_memory(err);
         plumb_tensor_gather(from, 0, (size_t)from->count, data);
     }
     const struct plumb_result copy = {
@@ -238,18 +233,18 @@ static enum plumb_code compact(struct pgraph_side *side, struct plumb_result *re
     return PLUMB_OK;
 }
 
-static enum plumb_code run_node(struct pgraph_side *side, size_t k, struct plumb_error *err)
+static enum plumb_code run_node(struct passcheck_side *side, size_t k, struct plumb_error *err)
 {
-    const struct pgraph_node *node = &side->graph->nodes[k];
-    struct pgraph_call call;
-    enum plumb_code code = pgraph_prepare(side, node, &call, err);
+    const struct passcheck_node *node = &side->graph->nodes[k];
+    struct passcheck_call call;
+    enum plumb_code code = passcheck_prepare(side, node, &call, err);
     if (code)
         return code;
     bool needs = false;
     for (size_t e = 0; e < call.n_edges; e++)
-        needs |= pgraph_edge_needs_grad(side, &call.edges[e]);
+        needs |= passcheck_edge_needs_grad(side, &call.edges[e]);
     side->needs_grad[k] = needs && node->def->backward;
-    code = pgraph_run_call(side, node, &call.call, &side->results[k], err);
+    code = passcheck_run_call(side, node, &call.call, &side->results[k], err);
     if (!code)
         code = count_bytes(side, node, &side->results[k], err);
     return code ? code : compact(side, &side->results[k], err);
@@ -257,15 +252,15 @@ static enum plumb_code run_node(struct pgraph_side *side, size_t k, struct plumb
 
 /* ---- Outputs --------------------------------------------------------------------------------- */
 
-static enum plumb_code add_output(struct pgraph_side *side, const struct plumb_arg *value,
-                                  struct pgraph_edge edge, struct plumb_error *err)
+static enum plumb_code add_output(struct passcheck_side *side, const struct plumb_arg *value,
+                                  struct passcheck_edge edge, struct plumb_error *err)
 {
     if (side->n_outputs == side->max_outputs) {
         const size_t room = side->max_outputs ? 2 * side->max_outputs : 8;
         struct plumb_arg *outputs = arena_array(&side->scratch, room, sizeof *outputs);
-        struct pgraph_edge *edges = arena_array(&side->scratch, room, sizeof *edges);
+        struct passcheck_edge *edges = arena_array(&side->scratch, room, sizeof *edges);
         if (!outputs || !edges)
-            return no_memory(err);
+            return plumb_no_memory(err);
         if (side->n_outputs) {
             memcpy(outputs, side->outputs, side->n_outputs * sizeof *outputs);
             memcpy(edges, side->output_edges, side->n_outputs * sizeof *edges);
@@ -280,10 +275,10 @@ static enum plumb_code add_output(struct pgraph_side *side, const struct plumb_a
 }
 
 /* Lists are laid flat; their tensors come in the order of their edges. */
-static enum plumb_code flatten(struct pgraph_side *side, const struct plumb_arg *value,
-                               const struct pgraph_edge **edge, struct plumb_error *err)
+static enum plumb_code flatten(struct passcheck_side *side, const struct plumb_arg *value,
+                               const struct passcheck_edge **edge, struct plumb_error *err)
 {
-    static const struct pgraph_edge none = {.target = SIZE_MAX};
+    static const struct passcheck_edge none = {.target = SIZE_MAX};
     enum plumb_code code = PLUMB_OK;
     if (value->kind == PLUMB_ARG_LIST) {
         for (size_t k = 0; k < value->n_items && !code; k++)
@@ -293,9 +288,9 @@ static enum plumb_code flatten(struct pgraph_side *side, const struct plumb_arg 
     return add_output(side, value, value->kind == PLUMB_ARG_TENSOR ? *(*edge)++ : none, err);
 }
 
-static enum plumb_code collect_outputs(struct pgraph_side *side, struct plumb_error *err)
+static enum plumb_code collect_outputs(struct passcheck_side *side, struct plumb_error *err)
 {
-    const struct plumb_graph *graph = side->graph;
+    const struct plumb_passcheck_graph *graph = side->graph;
     side->outputs = NULL;
     side->output_edges = NULL;
     side->n_outputs = side->max_outputs = 0;
@@ -307,15 +302,15 @@ static enum plumb_code collect_outputs(struct pgraph_side *side, struct plumb_er
         code = add_arg(&b, &graph->outputs[k], &value);
         if (code)
             return blame(side, "outputs", graph->outputs[k].at, &why, err);
-        const struct pgraph_edge *edge = b.edges;
+        const struct passcheck_edge *edge = b.edges;
         code = flatten(side, &value, &edge, err);
     }
     return code;
 }
 
-enum plumb_code pgraph_forward(struct pgraph_side *side, struct plumb_error *err)
+enum plumb_code passcheck_forward(struct passcheck_side *side, struct plumb_error *err)
 {
-    const struct plumb_graph *graph = side->graph;
+    const struct plumb_passcheck_graph *graph = side->graph;
     for (size_t k = 0; k < graph->n_nodes; k++)
         plumb_result_destroy(&side->results[k]);
     arena_free(&side->scratch);

@@ -13,9 +13,9 @@ enum { PGRAPH_MAX_NAMES = 1 << 20 };
 #define PGRAPH_WHOLE INT64_MIN
 
 /* A literal, a list, or a reference to what something else resulted in. */
-struct pgraph_arg {
-    struct plumb_arg value;   /* of a literal; items are not set there */
-    struct pgraph_arg *items; /* list, slice */
+struct passcheck_arg {
+    struct plumb_arg value;      /* of a literal; items are not set there */
+    struct passcheck_arg *items; /* list, slice */
     size_t n_items;
     const char *ref; /* a name, or NULL */
     int64_t index;   /* which result of it, from the end when negative; PGRAPH_WHOLE: all of them */
@@ -24,25 +24,25 @@ struct pgraph_arg {
     size_t target;   /* index of the node or leaf */
 };
 
-struct pgraph_kwarg {
+struct passcheck_kwarg {
     const char *name;
-    struct pgraph_arg value;
+    struct passcheck_arg value;
 };
 
-enum pgraph_role { PGRAPH_INPUT, PGRAPH_PARAMETER, PGRAPH_BUFFER };
-enum pgraph_fill { PGRAPH_UNIFORM, PGRAPH_NORMAL, PGRAPH_VALUES, PGRAPH_FILE };
+enum passcheck_role { PGRAPH_INPUT, PGRAPH_PARAMETER, PGRAPH_BUFFER };
+enum passcheck_fill { PGRAPH_UNIFORM, PGRAPH_NORMAL, PGRAPH_VALUES, PGRAPH_FILE };
 
 /* A tensor that the graph starts from. */
-struct pgraph_leaf {
+struct passcheck_leaf {
     const char *name;
-    enum pgraph_role role;
+    enum passcheck_role role;
     bool requires_grad;
     uint64_t at;
     bool has_dtype, has_shape, has_fill;
     enum plumb_dtype dtype;
     unsigned rank;
     int64_t shape[PLUMB_MAX_RANK];
-    enum pgraph_fill fill;
+    enum passcheck_fill fill;
     struct case_limit from, to; /* uniform: the ends; normal: mean and deviation */
     double *values;             /* in C order */
     size_t n_values;
@@ -50,40 +50,40 @@ struct pgraph_leaf {
     const char *file, *key; /* key: which tensor of the file, or NULL */
 };
 
-struct pgraph_node {
+struct passcheck_node {
     const char *name;
     uint64_t at;
     const char *prefix, *op; /* prefix may be NULL */
     const struct plumb_op *def;
-    struct pgraph_arg *args;
+    struct passcheck_arg *args;
     size_t n_args;
-    struct pgraph_kwarg *kwargs;
+    struct passcheck_kwarg *kwargs;
     size_t n_kwargs;
     uint64_t draws; /* of a random operator: which one it is in the order of running */
 };
 
-struct plumb_graph {
+struct plumb_passcheck_graph {
     struct arena arena;
     const char *path;
-    struct pgraph_leaf *leaves;
+    struct passcheck_leaf *leaves;
     size_t n_leaves;
-    struct pgraph_node *nodes;
+    struct passcheck_node *nodes;
     size_t n_nodes;
     size_t *order; /* of nodes: each after those that it refers to, else as in the file */
-    struct pgraph_arg *outputs;
+    struct passcheck_arg *outputs;
     size_t n_outputs;
     struct map names; /* to twice the index, plus 1 for nodes */
 };
 
 /* Finds what every reference means and in which order the nodes can run. */
-enum plumb_code pgraph_resolve(struct plumb_graph *graph, struct plumb_error *err);
+enum plumb_code passcheck_resolve(struct plumb_passcheck_graph *graph, struct plumb_error *err);
 
 /* The prefix ("Tensor", or NULL) and name of an operator as somebody wrote it; NULL when plumb has
  * no such operator. */
-const struct plumb_op *pgraph_find_op(const char *text, const char **prefix, const char **name);
+const struct plumb_op *passcheck_find_op(const char *text, const char **prefix, const char **name);
 
 /* The leaf or node of that name, or SIZE_MAX. */
-size_t pgraph_find_leaf(const struct plumb_graph *graph, const char *name);
-size_t pgraph_find_node(const struct plumb_graph *graph, const char *name);
+size_t passcheck_find_leaf(const struct plumb_passcheck_graph *graph, const char *name);
+size_t passcheck_find_node(const struct plumb_passcheck_graph *graph, const char *name);
 
 #endif

@@ -5,13 +5,8 @@
 
 #include <string.h>
 
-static enum plumb_code no_memory(struct plumb_error *err)
-{
-    return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
-}
-
-struct plumb_tensor *pgraph_like(const struct plumb_tensor *tensor, struct arena *arena,
-                                 void **data)
+struct plumb_tensor *passcheck_like(const struct plumb_tensor *tensor, struct arena *arena,
+                                    void **data)
 {
     struct plumb_tensor *copy = arena_alloc(arena, sizeof *copy);
     *data = copy ? arena_alloc(arena, (size_t)plumb_tensor_bytes(tensor)) : NULL;
@@ -24,7 +19,7 @@ struct plumb_tensor *pgraph_like(const struct plumb_tensor *tensor, struct arena
 /* ---- Values ---------------------------------------------------------------------------------- */
 
 /* The same numbers for the same seed, name, type and shape, in whatever file they stand. */
-static enum plumb_code generate(const struct pgraph_leaf *leaf, uint64_t seed,
+static enum plumb_code generate(const struct passcheck_leaf *leaf, uint64_t seed,
                                 const struct plumb_tensor *out, void *data, struct plumb_error *err)
 {
     struct case_tensor limits = {.min = leaf->from, .max = leaf->to};
@@ -49,7 +44,7 @@ static enum plumb_code generate(const struct pgraph_leaf *leaf, uint64_t seed,
     return PLUMB_OK;
 }
 
-static enum plumb_code write_down(const struct pgraph_leaf *leaf, const struct plumb_tensor *out,
+static enum plumb_code write_down(const struct passcheck_leaf *leaf, const struct plumb_tensor *out,
                                   unsigned char *data, struct plumb_error *err)
 {
     if (!leaf->one_for_all && leaf->n_values != out->count)
@@ -61,7 +56,7 @@ static enum plumb_code write_down(const struct pgraph_leaf *leaf, const struct p
     return PLUMB_OK;
 }
 
-static enum plumb_code check_described(const struct pgraph_leaf *leaf,
+static enum plumb_code check_described(const struct passcheck_leaf *leaf,
                                        const struct plumb_tensor *found, struct plumb_error *err)
 {
     struct plumb_tensor said;
@@ -87,13 +82,13 @@ static enum plumb_code check_described(const struct pgraph_leaf *leaf,
     return PLUMB_OK;
 }
 
-static enum plumb_code make(struct pgraph_side *side, const struct pgraph_leaf *leaf,
+static enum plumb_code make(struct passcheck_side *side, const struct passcheck_leaf *leaf,
                             uint64_t max_bytes, struct plumb_tensor *out, void **data,
                             struct plumb_error *err)
 {
     enum plumb_code code;
     if (leaf->fill == PGRAPH_FILE) {
-        code = pgraph_load_leaf(side->graph, leaf, max_bytes, &side->memory, out, data, err);
+        code = passcheck_load_leaf(side->graph, leaf, max_bytes, &side->memory, out, data, err);
         return code ? code : check_described(leaf, out, err);
     }
     code = plumb_tensor_init(out, leaf->dtype, leaf->rank, leaf->shape, err);
@@ -107,14 +102,14 @@ static enum plumb_code make(struct pgraph_side *side, const struct pgraph_leaf *
                           (unsigned long long)memory_total() / 4);
     *data = arena_alloc(&side->memory, (size_t)plumb_tensor_bytes(out));
     if (!*data)
-        return no_memory(err);
+        return plumb_no_memory(err);
     out->data = *data;
     return leaf->fill == PGRAPH_VALUES ? write_down(leaf, out, *data, err)
                                        : generate(leaf, side->options->seed, out, *data, err);
 }
 
 /* The reference computes everything in float64, the steps of the optimizer included. */
-static enum plumb_code raise(struct pgraph_side *side, size_t k, struct plumb_error *err)
+static enum plumb_code raise(struct passcheck_side *side, size_t k, struct plumb_error *err)
 {
     enum { PIECE = 1024 };
     double piece[PIECE];
@@ -125,7 +120,7 @@ static enum plumb_code raise(struct pgraph_side *side, size_t k, struct plumb_er
     enum plumb_code code = plumb_tensor_init(t, PLUMB_F64, from.rank, from.shape, err);
     double *data = code ? NULL : arena_array(&side->memory, (size_t)from.count, sizeof *data);
     if (!data)
-        return code ? code : no_memory(err);
+        return code ? code : plumb_no_memory(err);
     for (uint64_t first = 0; first < from.count; first += PIECE) {
         const size_t n = from.count - first < PIECE ? (size_t)(from.count - first) : PIECE;
         plumb_tensor_to_f64(&from, first, n, piece);
@@ -135,10 +130,10 @@ static enum plumb_code raise(struct pgraph_side *side, size_t k, struct plumb_er
     return PLUMB_OK;
 }
 
-enum plumb_code pgraph_make_leaf(struct pgraph_side *side, size_t k, uint64_t *bytes_left,
-                                 struct plumb_error *err)
+enum plumb_code passcheck_make_leaf(struct passcheck_side *side, size_t k, uint64_t *bytes_left,
+                                    struct plumb_error *err)
 {
-    const struct pgraph_leaf *leaf = &side->graph->leaves[k];
+    const struct passcheck_leaf *leaf = &side->graph->leaves[k];
     struct plumb_error why = {.offset = PLUMB_NO_OFFSET};
     enum plumb_code code =
         make(side, leaf, *bytes_left, &side->leaves[k], &side->leaf_data[k], &why);
@@ -161,11 +156,11 @@ enum plumb_code pgraph_make_leaf(struct pgraph_side *side, size_t k, uint64_t *b
 
 /* ---- A side ---------------------------------------------------------------------------------- */
 
-static enum plumb_code take_input(struct pgraph_side *side, size_t k,
-                                  const struct pgraph_side *inputs, struct plumb_error *err)
+static enum plumb_code take_input(struct passcheck_side *side, size_t k,
+                                  const struct passcheck_side *inputs, struct plumb_error *err)
 {
-    const struct pgraph_leaf *leaf = &side->graph->leaves[k];
-    const size_t from = pgraph_find_leaf(inputs->graph, leaf->name);
+    const struct passcheck_leaf *leaf = &side->graph->leaves[k];
+    const size_t from = passcheck_find_leaf(inputs->graph, leaf->name);
     enum plumb_code code = PLUMB_OK;
     char a[256], b[256];
     if (from == SIZE_MAX || inputs->graph->leaves[from].role != PGRAPH_INPUT) {
@@ -195,11 +190,12 @@ static enum plumb_code take_input(struct pgraph_side *side, size_t k,
     return code;
 }
 
-enum plumb_code pgraph_side_init(struct pgraph_side *side, const struct plumb_graph *graph,
-                                 const struct plumb_numeric_options *options,
-                                 const struct pgraph_side *inputs, struct plumb_error *err)
+enum plumb_code passcheck_side_init(struct passcheck_side *side,
+                                    const struct plumb_passcheck_graph *graph,
+                                    const struct plumb_passcheck_options *options,
+                                    const struct passcheck_side *inputs, struct plumb_error *err)
 {
-    *side = (struct pgraph_side){.graph = graph, .options = options};
+    *side = (struct passcheck_side){.graph = graph, .options = options};
     const size_t leaves = graph->n_leaves, nodes = graph->n_nodes;
     side->leaves = arena_array(&side->memory, leaves, sizeof *side->leaves);
     side->leaf_data = arena_array(&side->memory, leaves, sizeof *side->leaf_data);
@@ -210,21 +206,21 @@ enum plumb_code pgraph_side_init(struct pgraph_side *side, const struct plumb_gr
     side->node_grads = arena_array(&side->memory, nodes, sizeof *side->node_grads);
     if (!side->leaves || !side->leaf_data || !side->declared || !side->leaf_grads ||
         !side->results || !side->needs_grad || !side->node_grads)
-        return no_memory(err);
+        return plumb_no_memory(err);
     uint64_t bytes_left = memory_total() / 4;
     enum plumb_code code = PLUMB_OK;
     for (size_t k = 0; k < leaves && !code; k++)
         code = inputs && graph->leaves[k].role == PGRAPH_INPUT
                    ? take_input(side, k, inputs, err)
-                   : pgraph_make_leaf(side, k, &bytes_left, err);
+                   : passcheck_make_leaf(side, k, &bytes_left, err);
     return code;
 }
 
-void pgraph_side_destroy(struct pgraph_side *side)
+void passcheck_side_destroy(struct passcheck_side *side)
 {
     for (size_t k = 0; side->graph && side->results && k < side->graph->n_nodes; k++)
         plumb_result_destroy(&side->results[k]);
     arena_free(&side->scratch);
     arena_free(&side->memory);
-    *side = (struct pgraph_side){0};
+    *side = (struct passcheck_side){0};
 }

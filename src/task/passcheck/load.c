@@ -58,11 +58,11 @@ static enum plumb_code copy(const struct plumb_payload *from, uint64_t max_bytes
         return code;
     *data = arena_alloc(arena, (size_t)bytes);
     if (!*data)
-        return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
-    struct plumb_guard guard;
-    plumb_guard_enter(&guard, &from->file);
+        return plumb_no_memory(err);
+    struct plumb_file_guard guard;
+    plumb_file_guard_enter(&guard, &from->file);
     plumb_tensor_gather(t, 0, (size_t)t->count, *data);
-    if (plumb_guard_leave(&guard))
+    if (plumb_file_guard_leave(&guard))
         return plumb_fail(err, PLUMB_E_IO, "the file became shorter while it was read");
     if (t->swap)
         swap_bytes(*data, bytes,
@@ -86,9 +86,10 @@ static enum plumb_code find_record(const struct plumb_run *run, const char *key,
     return plumb_fail(err, PLUMB_E_FORMAT, "it holds no tensor named '%.80s'", key);
 }
 
-enum plumb_code pgraph_load_leaf(const struct plumb_graph *graph, const struct pgraph_leaf *leaf,
-                                 uint64_t max_bytes, struct arena *arena, struct plumb_tensor *out,
-                                 void **data, struct plumb_error *err)
+enum plumb_code passcheck_load_leaf(const struct plumb_passcheck_graph *graph,
+                                    const struct passcheck_leaf *leaf, uint64_t max_bytes,
+                                    struct arena *arena, struct plumb_tensor *out, void **data,
+                                    struct plumb_error *err)
 {
     char folder[PATH_MAX], path[PATH_MAX];
     const char *slash = strrchr(graph->path, '/');

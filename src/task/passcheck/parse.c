@@ -10,7 +10,7 @@
 /* The file while it is read. */
 struct reader {
     struct case_parser p;
-    struct plumb_graph *graph;
+    struct plumb_passcheck_graph *graph;
     bool has_version, has_nodes, has_outputs;
 };
 
@@ -22,9 +22,9 @@ static enum plumb_code expect_object(struct case_parser *p, const char *what)
     return event == JSON_OBJECT ? PLUMB_OK : case_fail(p, "\"%s\" must be an object", what);
 }
 
-static enum plumb_code parse_leaves(struct reader *r, const char *what, enum pgraph_role role)
+static enum plumb_code parse_leaves(struct reader *r, const char *what, enum passcheck_role role)
 {
-    struct plumb_graph *graph = r->graph;
+    struct plumb_passcheck_graph *graph = r->graph;
     struct case_parser *p = &r->p;
     enum plumb_code code = expect_object(p, what);
     enum json_event event = JSON_ERROR;
@@ -34,21 +34,21 @@ static enum plumb_code parse_leaves(struct reader *r, const char *what, enum pgr
         graph->leaves = case_grow(p, graph->leaves, graph->n_leaves, sizeof *graph->leaves);
         if (!graph->leaves)
             return case_no_memory(p);
-        struct pgraph_leaf *leaf = &graph->leaves[graph->n_leaves++];
-        *leaf = (struct pgraph_leaf){.role = role, .requires_grad = role == PGRAPH_PARAMETER};
+        struct passcheck_leaf *leaf = &graph->leaves[graph->n_leaves++];
+        *leaf = (struct passcheck_leaf){.role = role, .requires_grad = role == PGRAPH_PARAMETER};
         if (p->json.length == 0)
             return case_fail(p, "a tensor without a name");
         code = case_text(p, &leaf->name);
         p->items = 0;
         if (!code)
-            code = pgraph_parse_leaf(p, leaf);
+            code = passcheck_parse_leaf(p, leaf);
     }
     if (code)
         return code;
     return event == JSON_OBJECT_END ? PLUMB_OK : case_damaged(p);
 }
 
-static enum plumb_code parse_kwargs(struct case_parser *p, struct pgraph_node *node)
+static enum plumb_code parse_kwargs(struct case_parser *p, struct passcheck_node *node)
 {
     enum plumb_code code = expect_object(p, "kwargs");
     enum json_event event = JSON_ERROR;
@@ -58,26 +58,26 @@ static enum plumb_code parse_kwargs(struct case_parser *p, struct pgraph_node *n
         node->kwargs = case_grow(p, node->kwargs, node->n_kwargs, sizeof *node->kwargs);
         if (!node->kwargs)
             return case_no_memory(p);
-        struct pgraph_kwarg *kwarg = &node->kwargs[node->n_kwargs++];
+        struct passcheck_kwarg *kwarg = &node->kwargs[node->n_kwargs++];
         code = case_text(p, &kwarg->name);
         for (size_t k = 0; !code && k + 1 < node->n_kwargs; k++)
             if (strcmp(node->kwargs[k].name, kwarg->name) == 0)
                 return case_fail(p, "the keyword argument '%.60s' is given twice", kwarg->name);
         if (!code)
-            code = pgraph_parse_arg(p, json_next(&p->json), &kwarg->value);
+            code = passcheck_parse_arg(p, json_next(&p->json), &kwarg->value);
     }
     if (code)
         return code;
     return event == JSON_OBJECT_END ? PLUMB_OK : case_damaged(p);
 }
 
-static enum plumb_code parse_op(struct case_parser *p, struct pgraph_node *node)
+static enum plumb_code parse_op(struct case_parser *p, struct passcheck_node *node)
 {
     const char *text;
-    enum plumb_code code = pgraph_parse_text(p, "op", &text);
+    enum plumb_code code = passcheck_parse_text(p, "op", &text);
     if (code)
         return code;
-    node->def = pgraph_find_op(text, &node->prefix, &node->op);
+    node->def = passcheck_find_op(text, &node->prefix, &node->op);
     if (node->def)
         return PLUMB_OK;
     struct nearest near;
@@ -91,19 +91,19 @@ static enum plumb_code parse_op(struct case_parser *p, struct pgraph_node *node)
                          close ? ", did you mean " : "", close ? near.name : "");
 }
 
-static enum plumb_code parse_node(struct case_parser *p, struct pgraph_node *node)
+static enum plumb_code parse_node(struct case_parser *p, struct passcheck_node *node)
 {
     enum plumb_code code = PLUMB_OK;
     enum json_event event;
-    *node = (struct pgraph_node){.at = p->json.start};
+    *node = (struct passcheck_node){.at = p->json.start};
     p->items = 0;
     while ((event = json_next(&p->json)) == JSON_KEY) {
         if (json_is(&p->json, "name"))
-            code = pgraph_parse_text(p, "name", &node->name);
+            code = passcheck_parse_text(p, "name", &node->name);
         else if (json_is(&p->json, "op"))
             code = parse_op(p, node);
         else if (json_is(&p->json, "args"))
-            code = pgraph_parse_args(p, "args", &node->args, &node->n_args);
+            code = passcheck_parse_args(p, "args", &node->args, &node->n_args);
         else if (json_is(&p->json, "kwargs"))
             code = node->kwargs ? case_fail(p, "\"kwargs\" is there twice") : parse_kwargs(p, node);
         else
@@ -122,7 +122,7 @@ static enum plumb_code parse_node(struct case_parser *p, struct pgraph_node *nod
 
 static enum plumb_code parse_nodes(struct reader *r)
 {
-    struct plumb_graph *graph = r->graph;
+    struct plumb_passcheck_graph *graph = r->graph;
     struct case_parser *p = &r->p;
     enum json_event event = json_next(&p->json);
     if (event == JSON_ERROR)
@@ -175,7 +175,7 @@ static enum plumb_code parse_field(struct reader *r)
     if (json_is(&p->json, "outputs")) {
         p->items = 0;
         r->has_outputs = true;
-        return pgraph_parse_args(p, "outputs", &r->graph->outputs, &r->graph->n_outputs);
+        return passcheck_parse_args(p, "outputs", &r->graph->outputs, &r->graph->n_outputs);
     }
     return case_skip(p, JSON_KEY); /* comments, and what later versions add */
 }
@@ -203,8 +203,8 @@ static enum plumb_code parse_all(struct reader *r)
     return PLUMB_OK;
 }
 
-enum plumb_code plumb_graph_parse(struct plumb_graph **out, const void *bytes, size_t size,
-                                  const char *path, struct plumb_error *err)
+enum plumb_code plumb_passcheck_graph_parse(struct plumb_passcheck_graph **out, const void *bytes,
+                                            size_t size, const char *path, struct plumb_error *err)
 {
     struct plumb_error own;
     err = err ? err : &own;
@@ -212,39 +212,39 @@ enum plumb_code plumb_graph_parse(struct plumb_graph **out, const void *bytes, s
     enum plumb_code code = plumb_op_ready(err);
     if (code)
         return code;
-    struct plumb_graph *graph = calloc(1, sizeof *graph);
+    struct plumb_passcheck_graph *graph = calloc(1, sizeof *graph);
     if (!graph)
-        return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+        return plumb_no_memory(err);
     struct reader r = {.p = {.arena = &graph->arena, .err = err}, .graph = graph};
     json_init(&r.p.json, bytes, size);
     code = parse_all(&r);
     if (!code)
-        code = pgraph_resolve(graph, err);
+        code = passcheck_resolve(graph, err);
     graph->path = arena_copy(&graph->arena, path, strlen(path));
     if (!code && !graph->path)
-        code = plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+        code = plumb_no_memory(err);
     if (code) {
         plumb_error_in_file(err, path);
-        plumb_graph_free(graph);
+        plumb_passcheck_graph_free(graph);
         return code;
     }
     *out = graph;
     return PLUMB_OK;
 }
 
-enum plumb_code plumb_graph_open(struct plumb_graph **out, const char *path,
-                                 struct plumb_error *err)
+enum plumb_code plumb_passcheck_graph_open(struct plumb_passcheck_graph **out, const char *path,
+                                           struct plumb_error *err)
 {
     struct plumb_file file = {0};
-    struct plumb_guard guard;
+    struct plumb_file_guard guard;
     *out = NULL;
     enum plumb_code code = plumb_file_map(&file, path, 0, UINT64_MAX, err);
     if (code)
         return code;
-    plumb_guard_enter(&guard, &file);
-    code = plumb_graph_parse(out, file.data, (size_t)file.size, path, err);
-    if (plumb_guard_leave(&guard)) {
-        plumb_graph_free(*out);
+    plumb_file_guard_enter(&guard, &file);
+    code = plumb_passcheck_graph_parse(out, file.data, (size_t)file.size, path, err);
+    if (plumb_file_guard_leave(&guard)) {
+        plumb_passcheck_graph_free(*out);
         *out = NULL;
         code = plumb_fail(err, PLUMB_E_IO, "the file became shorter while it was read");
         plumb_error_in_file(err, path);
@@ -253,7 +253,7 @@ enum plumb_code plumb_graph_open(struct plumb_graph **out, const char *path,
     return code;
 }
 
-void plumb_graph_free(struct plumb_graph *graph)
+void plumb_passcheck_graph_free(struct plumb_passcheck_graph *graph)
 {
     if (!graph)
         return;

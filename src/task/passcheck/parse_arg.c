@@ -1,7 +1,7 @@
 /* Arguments: literals as dump.json has them, lists, and references. */
 #include "task/passcheck/parse.h"
 
-enum plumb_code pgraph_parse_text(struct case_parser *p, const char *what, const char **out)
+enum plumb_code passcheck_parse_text(struct case_parser *p, const char *what, const char **out)
 {
     const enum json_event event = json_next(&p->json);
     if (event == JSON_ERROR)
@@ -12,13 +12,13 @@ enum plumb_code pgraph_parse_text(struct case_parser *p, const char *what, const
 }
 
 /* The rest of {"ref": NAME, "index": N}. */
-static enum plumb_code parse_ref(struct case_parser *p, struct pgraph_arg *out)
+static enum plumb_code parse_ref(struct case_parser *p, struct passcheck_arg *out)
 {
     enum plumb_code code = PLUMB_OK;
     enum json_event event;
     while ((event = json_next(&p->json)) == JSON_KEY && !code) {
         if (json_is(&p->json, "ref")) {
-            code = pgraph_parse_text(p, "ref", &out->ref);
+            code = passcheck_parse_text(p, "ref", &out->ref);
         } else if (json_is(&p->json, "index")) {
             event = json_next(&p->json);
             if (event != JSON_NUMBER || !json_int64(&p->json, &out->index) ||
@@ -54,7 +54,7 @@ static enum object look_inside(struct json json)
 
 /* Literals come without descriptions of tensors: those are named at the top of the file. */
 static enum plumb_code take_literal(struct case_parser *p, const struct case_arg *from,
-                                    struct pgraph_arg *out)
+                                    struct passcheck_arg *out)
 {
     const char *text = from->value.text;
     if (from->tensor)
@@ -62,7 +62,7 @@ static enum plumb_code take_literal(struct case_parser *p, const struct case_arg
                             "here by its name: {\"ref\": NAME}");
     if (from->value.kind == PLUMB_ARG_OTHER)
         return case_fail(p, "'%.60s' is nothing that an operator takes", text ? text : "an object");
-    *out = (struct pgraph_arg){.value = from->value, .n_items = from->n_items};
+    *out = (struct passcheck_arg){.value = from->value, .n_items = from->n_items};
     if (!from->n_items)
         return PLUMB_OK;
     out->items = arena_array(p->arena, from->n_items, sizeof *out->items);
@@ -74,9 +74,9 @@ static enum plumb_code take_literal(struct case_parser *p, const struct case_arg
     return code;
 }
 
-static enum plumb_code parse_items(struct case_parser *p, struct pgraph_arg **out, size_t *count)
+static enum plumb_code parse_items(struct case_parser *p, struct passcheck_arg **out, size_t *count)
 {
-    struct pgraph_arg *items = NULL;
+    struct passcheck_arg *items = NULL;
     size_t n = 0;
     enum json_event event;
     enum plumb_code code = case_enter(p);
@@ -88,7 +88,7 @@ static enum plumb_code parse_items(struct case_parser *p, struct pgraph_arg **ou
             return case_no_memory(p);
         code = case_count_item(p);
         if (!code)
-            code = pgraph_parse_arg(p, event, &items[n++]);
+            code = passcheck_parse_arg(p, event, &items[n++]);
     }
     case_leave(p);
     *out = items;
@@ -96,10 +96,10 @@ static enum plumb_code parse_items(struct case_parser *p, struct pgraph_arg **ou
     return code;
 }
 
-enum plumb_code pgraph_parse_arg(struct case_parser *p, enum json_event event,
-                                 struct pgraph_arg *out)
+enum plumb_code passcheck_parse_arg(struct case_parser *p, enum json_event event,
+                                    struct passcheck_arg *out)
 {
-    *out = (struct pgraph_arg){.index = PGRAPH_WHOLE, .at = p->json.start};
+    *out = (struct passcheck_arg){.index = PGRAPH_WHOLE, .at = p->json.start};
     struct case_arg literal = {0};
     struct case_fields fields;
     enum plumb_code code = PLUMB_OK;
@@ -130,8 +130,8 @@ enum plumb_code pgraph_parse_arg(struct case_parser *p, enum json_event event,
     return code ? code : take_literal(p, &literal, out);
 }
 
-enum plumb_code pgraph_parse_args(struct case_parser *p, const char *what, struct pgraph_arg **out,
-                                  size_t *count)
+enum plumb_code passcheck_parse_args(struct case_parser *p, const char *what,
+                                     struct passcheck_arg **out, size_t *count)
 {
     const enum json_event event = json_next(&p->json);
     if (event == JSON_ARRAY)

@@ -4,10 +4,10 @@
 #include <math.h>
 #include <string.h>
 
-static enum plumb_code parse_dtype(struct case_parser *p, struct pgraph_leaf *leaf)
+static enum plumb_code parse_dtype(struct case_parser *p, struct passcheck_leaf *leaf)
 {
     const char *text;
-    enum plumb_code code = pgraph_parse_text(p, "dtype", &text);
+    enum plumb_code code = passcheck_parse_text(p, "dtype", &text);
     if (code)
         return code;
     leaf->dtype = plumb_dtype_from_name(text);
@@ -21,7 +21,7 @@ static enum plumb_code parse_dtype(struct case_parser *p, struct pgraph_leaf *le
     return PLUMB_OK;
 }
 
-static enum plumb_code parse_shape(struct case_parser *p, struct pgraph_leaf *leaf)
+static enum plumb_code parse_shape(struct case_parser *p, struct passcheck_leaf *leaf)
 {
     enum json_event event = json_next(&p->json);
     if (event == JSON_ERROR)
@@ -55,8 +55,8 @@ static enum plumb_code take_number(struct case_parser *p, const char *what, enum
     return PLUMB_OK;
 }
 
-static enum plumb_code take_fill(struct case_parser *p, struct pgraph_leaf *leaf,
-                                 enum pgraph_fill fill)
+static enum plumb_code take_fill(struct case_parser *p, struct passcheck_leaf *leaf,
+                                 enum passcheck_fill fill)
 {
     if (leaf->has_fill)
         return case_fail(p, "'%.60s' has two of uniform, normal, value and file", leaf->name);
@@ -66,8 +66,8 @@ static enum plumb_code take_fill(struct case_parser *p, struct pgraph_leaf *leaf
 }
 
 /* [from, to] or [mean, deviation]. */
-static enum plumb_code parse_range(struct case_parser *p, const char *what, enum pgraph_fill fill,
-                                   struct pgraph_leaf *leaf)
+static enum plumb_code parse_range(struct case_parser *p, const char *what,
+                                   enum passcheck_fill fill, struct passcheck_leaf *leaf)
 {
     enum plumb_code code = take_fill(p, leaf, fill);
     if (code)
@@ -94,7 +94,7 @@ static enum plumb_code parse_range(struct case_parser *p, const char *what, enum
 }
 
 /* One number for all elements, or a number for each in C order. NaN and infinities are welcome. */
-static enum plumb_code parse_values(struct case_parser *p, struct pgraph_leaf *leaf)
+static enum plumb_code parse_values(struct case_parser *p, struct passcheck_leaf *leaf)
 {
     enum plumb_code code = take_fill(p, leaf, PGRAPH_VALUES);
     if (code)
@@ -124,7 +124,7 @@ static enum plumb_code parse_values(struct case_parser *p, struct pgraph_leaf *l
     return PLUMB_OK;
 }
 
-static enum plumb_code parse_grad(struct case_parser *p, struct pgraph_leaf *leaf)
+static enum plumb_code parse_grad(struct case_parser *p, struct passcheck_leaf *leaf)
 {
     const enum json_event event = json_next(&p->json);
     if (event == JSON_ERROR)
@@ -135,7 +135,7 @@ static enum plumb_code parse_grad(struct case_parser *p, struct pgraph_leaf *lea
     return PLUMB_OK;
 }
 
-static enum plumb_code parse_field(struct case_parser *p, struct pgraph_leaf *leaf)
+static enum plumb_code parse_field(struct case_parser *p, struct passcheck_leaf *leaf)
 {
     if (json_is(&p->json, "dtype"))
         return parse_dtype(p, leaf);
@@ -150,10 +150,10 @@ static enum plumb_code parse_field(struct case_parser *p, struct pgraph_leaf *le
     if (json_is(&p->json, "requires_grad"))
         return parse_grad(p, leaf);
     if (json_is(&p->json, "key"))
-        return pgraph_parse_text(p, "key", &leaf->key);
+        return passcheck_parse_text(p, "key", &leaf->key);
     if (json_is(&p->json, "file")) {
         enum plumb_code code = take_fill(p, leaf, PGRAPH_FILE);
-        return code ? code : pgraph_parse_text(p, "file", &leaf->file);
+        return code ? code : passcheck_parse_text(p, "file", &leaf->file);
     }
     return case_fail(p,
                      "a tensor has dtype, shape, uniform, normal, value, file, key and "
@@ -161,7 +161,7 @@ static enum plumb_code parse_field(struct case_parser *p, struct pgraph_leaf *le
                      p->json.length < 40 ? (int)p->json.length : 40, p->json.text);
 }
 
-enum plumb_code pgraph_parse_leaf(struct case_parser *p, struct pgraph_leaf *leaf)
+enum plumb_code passcheck_parse_leaf(struct case_parser *p, struct passcheck_leaf *leaf)
 {
     enum json_event event = json_next(&p->json);
     leaf->at = p->json.start;

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-const struct plumb_op *pgraph_find_op(const char *text, const char **prefix, const char **name)
+const struct plumb_op *passcheck_find_op(const char *text, const char **prefix, const char **name)
 {
     static const char *const prefixes[] = {"Functional", "Tensor", "Torch", "Aten", "NPU", "VF"};
     const size_t n = sizeof prefixes / sizeof *prefixes;
@@ -28,40 +28,35 @@ const struct plumb_op *pgraph_find_op(const char *text, const char **prefix, con
     return op;
 }
 
-static size_t find(const struct plumb_graph *graph, const char *name, bool node)
+static size_t find(const struct plumb_passcheck_graph *graph, const char *name, bool node)
 {
     const uint64_t *place = map_get(&graph->names, name, strlen(name));
     return place && (*place & 1) == node ? (size_t)(*place / 2) : SIZE_MAX;
 }
 
-size_t pgraph_find_leaf(const struct plumb_graph *graph, const char *name)
+size_t passcheck_find_leaf(const struct plumb_passcheck_graph *graph, const char *name)
 {
     return find(graph, name, false);
 }
 
-size_t pgraph_find_node(const struct plumb_graph *graph, const char *name)
+size_t passcheck_find_node(const struct plumb_passcheck_graph *graph, const char *name)
 {
     return find(graph, name, true);
 }
 
 struct resolver {
-    struct plumb_graph *graph;
+    struct plumb_passcheck_graph *graph;
     struct plumb_error *err;
     size_t *deps, n_deps; /* nodes that nodes refer to, one node after another */
     size_t *first;        /* of each node in deps; n_nodes + 1 of them */
 };
-
-static enum plumb_code no_memory(struct plumb_error *err)
-{
-    return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
-}
 
 static enum plumb_code add_name(struct resolver *r, const char *name, uint64_t at, uint64_t value)
 {
     bool added;
     uint64_t *place = map_put(&r->graph->names, name, strlen(name), &added);
     if (!place)
-        return no_memory(r->err);
+        return plumb_no_memory(r->err);
     if (!added)
         return plumb_fail_at(r->err, PLUMB_E_FORMAT, at,
                              "the name '%.80s' is given twice; inputs, parameters, buffers and "
@@ -73,7 +68,7 @@ static enum plumb_code add_name(struct resolver *r, const char *name, uint64_t a
 
 static enum plumb_code add_names(struct resolver *r)
 {
-    const struct plumb_graph *graph = r->graph;
+    const struct plumb_passcheck_graph *graph = r->graph;
     enum plumb_code code = PLUMB_OK;
     for (size_t k = 0; k < graph->n_leaves && !code; k++)
         code = add_name(r, graph->leaves[k].name, graph->leaves[k].at, 2 * (uint64_t)k);
@@ -82,9 +77,9 @@ static enum plumb_code add_names(struct resolver *r)
     return code;
 }
 
-static enum plumb_code unknown_name(const struct resolver *r, const struct pgraph_arg *arg)
+static enum plumb_code unknown_name(const struct resolver *r, const struct passcheck_arg *arg)
 {
-    const struct plumb_graph *graph = r->graph;
+    const struct plumb_passcheck_graph *graph = r->graph;
     struct nearest near;
     nearest_init(&near, arg->ref);
     for (size_t k = 0; k < graph->n_leaves; k++)
@@ -97,7 +92,7 @@ static enum plumb_code unknown_name(const struct resolver *r, const struct pgrap
                          close ? "'?" : "");
 }
 
-static enum plumb_code resolve_arg(struct resolver *r, struct pgraph_arg *arg, size_t *room)
+static enum plumb_code resolve_arg(struct resolver *r, struct passcheck_arg *arg, size_t *room)
 {
     enum plumb_code code = PLUMB_OK;
     for (size_t k = 0; k < arg->n_items && !code; k++)
@@ -115,7 +110,7 @@ static enum plumb_code resolve_arg(struct resolver *r, struct pgraph_arg *arg, s
         *room = *room ? 2 * *room : 64;
         size_t *deps = realloc(r->deps, *room * sizeof *deps);
         if (!deps)
-            return no_memory(r->err);
+            return plumb_no_memory(r->err);
         r->deps = deps;
     }
     r->deps[r->n_deps++] = arg->target;
@@ -124,14 +119,14 @@ static enum plumb_code resolve_arg(struct resolver *r, struct pgraph_arg *arg, s
 
 static enum plumb_code resolve_refs(struct resolver *r)
 {
-    struct plumb_graph *graph = r->graph;
+    struct plumb_passcheck_graph *graph = r->graph;
     enum plumb_code code = PLUMB_OK;
     size_t room = 0;
     r->first = calloc(graph->n_nodes + 1, sizeof *r->first);
     if (!r->first)
-        return no_memory(r->err);
+        return plumb_no_memory(r->err);
     for (size_t k = 0; k < graph->n_nodes && !code; k++) {
-        struct pgraph_node *node = &graph->nodes[k];
+        struct passcheck_node *node = &graph->nodes[k];
         r->first[k] = r->n_deps;
         for (size_t a = 0; a < node->n_args && !code; a++)
             code = resolve_arg(r, &node->args[a], &room);
@@ -148,7 +143,7 @@ static enum plumb_code resolve_refs(struct resolver *r)
 static enum plumb_code cycle(const struct resolver *r, const size_t *stack, size_t from,
                              size_t depth)
 {
-    const struct pgraph_node *nodes = r->graph->nodes;
+    const struct passcheck_node *nodes = r->graph->nodes;
     struct buf text = {0};
     for (size_t k = from; k < depth && text.size < 300; k++)
         buf_printf(&text, "'%.60s' needs ", nodes[stack[k]].name);
@@ -164,7 +159,7 @@ static enum plumb_code cycle(const struct resolver *r, const size_t *stack, size
 static enum plumb_code sort_nodes(struct resolver *r)
 {
     enum { NEW, OPEN, DONE };
-    struct plumb_graph *graph = r->graph;
+    struct plumb_passcheck_graph *graph = r->graph;
     const size_t n = graph->n_nodes;
     enum plumb_code code = PLUMB_OK;
     unsigned char *state = calloc(n + 1, 1);
@@ -172,7 +167,7 @@ static enum plumb_code sort_nodes(struct resolver *r)
     graph->order = arena_array(&graph->arena, n, sizeof *graph->order);
     size_t placed = 0;
     if (!state || !stack || !next || !graph->order) {
-        code = no_memory(r->err);
+        code = plumb_no_memory(r->err);
         goto out;
     }
     for (size_t root = 0; root < n; root++) {
@@ -216,7 +211,7 @@ out:
     return code;
 }
 
-enum plumb_code pgraph_resolve(struct plumb_graph *graph, struct plumb_error *err)
+enum plumb_code passcheck_resolve(struct plumb_passcheck_graph *graph, struct plumb_error *err)
 {
     struct resolver r = {.graph = graph, .err = err};
     enum plumb_code code = add_names(&r);

@@ -3,20 +3,20 @@
 #include <math.h>
 #include <string.h>
 
-const char *numeric_kind_name(enum plumb_numeric_kind kind)
+const char *numeric_kind_name(enum plumb_passcheck_kind kind)
 {
     switch (kind) {
-    case PLUMB_NUMERIC_PARAMETER:
+    case PLUMB_PASSCHECK_PARAMETER:
         return "parameter";
-    case PLUMB_NUMERIC_NODE:
+    case PLUMB_PASSCHECK_NODE:
         return "node";
-    case PLUMB_NUMERIC_OUTPUT:
+    case PLUMB_PASSCHECK_OUTPUT:
         return "output";
-    case PLUMB_NUMERIC_GRADIENT:
+    case PLUMB_PASSCHECK_GRADIENT:
         return "gradient";
-    case PLUMB_NUMERIC_STEP:
+    case PLUMB_PASSCHECK_STEP:
         return "parameter after step";
-    case PLUMB_NUMERIC_RANDOM_GRADIENT:
+    case PLUMB_PASSCHECK_RANDOM_GRADIENT:
         return "gradient of all outputs";
     }
     return "";
@@ -30,7 +30,7 @@ static size_t metric_count(void)
     return n;
 }
 
-static struct numeric_row *next_row(struct plumb_numeric *numeric)
+static struct numeric_row *next_row(struct plumb_passcheck_verdict *numeric)
 {
     if (numeric->n == numeric->room) {
         const size_t room = numeric->room ? 2 * numeric->room : 64;
@@ -57,7 +57,7 @@ static const char *either(struct arena *arena, const char *a, const char *b)
                              : arena_printf(arena, "%s / %s", a, b);
 }
 
-static bool judge(struct plumb_numeric *numeric, const struct plumb_tensor *before,
+static bool judge(struct plumb_passcheck_verdict *numeric, const struct plumb_tensor *before,
                   const struct plumb_tensor *after, struct numeric_row *row)
 {
     struct plumb_metrics metrics;
@@ -80,7 +80,7 @@ static bool judge(struct plumb_numeric *numeric, const struct plumb_tensor *befo
     return row->reason && row->values;
 }
 
-static bool add_tensors(struct plumb_numeric *numeric, const struct plumb_tensor *before,
+static bool add_tensors(struct plumb_passcheck_verdict *numeric, const struct plumb_tensor *before,
                         const struct plumb_tensor *after, struct numeric_row *row)
 {
     struct arena *arena = &numeric->arena;
@@ -119,8 +119,9 @@ static bool same_value(const struct plumb_arg *a, const struct plumb_arg *b)
     return a->kind != PLUMB_ARG_DTYPE || a->dtype == b->dtype;
 }
 
-bool numeric_add(struct plumb_numeric *numeric, unsigned iteration, enum plumb_numeric_kind kind,
-                 const char *name, const struct plumb_arg *before, const struct plumb_arg *after)
+bool numeric_add(struct plumb_passcheck_verdict *numeric, unsigned iteration,
+                 enum plumb_passcheck_kind kind, const char *name, const struct plumb_arg *before,
+                 const struct plumb_arg *after)
 {
     const bool none_before = before && before->kind == PLUMB_ARG_NONE;
     const bool none_after = after && after->kind == PLUMB_ARG_NONE;

@@ -8,7 +8,7 @@
 
 struct numeric_row {
     unsigned iteration;
-    enum plumb_numeric_kind kind;
+    enum plumb_passcheck_kind kind;
     const char *name;
     const char *dtype, *shape;    /* "float32", or "float32 / float16" where the sides differ */
     enum plumb_severity severity; /* suspicious: NaN on both sides, which is equal here */
@@ -16,7 +16,7 @@ struct numeric_row {
     double *values; /* one for each name of plumb_metric_names; NULL: nothing to measure */
 };
 
-struct plumb_numeric {
+struct plumb_passcheck_verdict {
     struct arena arena;
     struct numeric_row *rows;
     size_t n, room;
@@ -25,10 +25,11 @@ struct plumb_numeric {
 };
 
 /* Adds a row; NULL stands for what a side does not have. False when out of memory. */
-bool numeric_add(struct plumb_numeric *numeric, unsigned iteration, enum plumb_numeric_kind kind,
-                 const char *name, const struct plumb_arg *before, const struct plumb_arg *after);
+bool numeric_add(struct plumb_passcheck_verdict *numeric, unsigned iteration,
+                 enum plumb_passcheck_kind kind, const char *name, const struct plumb_arg *before,
+                 const struct plumb_arg *after);
 
 /* "parameter", "node", "output", "gradient", "parameter after step". */
-const char *numeric_kind_name(enum plumb_numeric_kind kind);
+const char *numeric_kind_name(enum plumb_passcheck_kind kind);
 
 #endif

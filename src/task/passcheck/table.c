@@ -59,10 +59,10 @@ static bool add(struct plumb_table *table, const struct columns *c, const struct
            plumb_table_text(table, c->n + 1, row->severity == PLUMB_NORMAL ? "" : row->reason);
 }
 
-struct plumb_table *plumb_numeric_table(const struct plumb_numeric_check *check, int64_t iteration,
-                                        bool wide)
+struct plumb_table *plumb_passcheck_table(const struct plumb_passcheck *check, int64_t iteration,
+                                          bool wide)
 {
-    const struct plumb_numeric *numeric = check->at;
+    const struct plumb_passcheck_verdict *numeric = check->at;
     struct columns columns;
     choose(&columns, wide);
     struct plumb_table *table = plumb_table_new(columns.column, columns.n + 2);

@@ -23,11 +23,6 @@ void check_config_init(struct check_config *config)
     *config = (struct check_config){.error_data_path = "./", .precision = 14};
 }
 
-static enum plumb_code out_of_memory(struct plumb_error *err)
-{
-    return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
-}
-
 /* Drops names that come again. */
 static enum plumb_code take_names(struct check_names *names, const struct setting *from,
                                   struct plumb_error *err)
@@ -38,7 +33,7 @@ static enum plumb_code take_names(struct check_names *names, const struct settin
         bool added;
         if (!map_put(&seen, from->items[i], strlen(from->items[i]), &added)) {
             map_free(&seen);
-            return out_of_memory(err);
+            return plumb_no_memory(err);
         }
         if (added)
             from->items[count++] = from->items[i];
@@ -113,7 +108,7 @@ static enum plumb_code json_text(struct json *json, struct arena *arena, const c
     size_t length;
     const char *text = json_copy(json, arena, &length);
     if (!text)
-        return json->error ? json_fail(json, 0, err) : out_of_memory(err);
+        return json->error ? json_fail(json, 0, err) : plumb_no_memory(err);
     *out = strlen(text) == length ? text : "";
     return PLUMB_OK;
 }
@@ -131,7 +126,7 @@ static enum plumb_code json_list(struct json *json, struct setting *out, struct 
         if (!*text)
             out->kind = SETTING_OTHER;
         else if (!add_item(out, text, arena))
-            return out_of_memory(err);
+            return plumb_no_memory(err);
     }
     if (event == JSON_ARRAY_END)
         return PLUMB_OK;
@@ -226,7 +221,7 @@ static enum plumb_code yaml_setting(const struct yml *value, struct setting *out
             if (item->kind != YML_TEXT || yml_is_null(item) || !*item->text)
                 out->kind = SETTING_OTHER;
             else if (!add_item(out, item->text, arena))
-                return out_of_memory(err);
+                return plumb_no_memory(err);
         }
     }
     return PLUMB_OK;
@@ -251,7 +246,7 @@ enum plumb_code check_config_yaml(struct check_config *config, const void *bytes
             code = take(config, document->keys[i], &setting, &wanted, err);
         if (wanted) {
             const char *text = arena_printf(arena, "%s %s", document->keys[i], wanted);
-            code = text ? yml_fail(err, &document->items[i], text) : out_of_memory(err);
+            code = text ? yml_fail(err, &document->items[i], text) : plumb_no_memory(err);
         }
     }
     return code;
@@ -267,16 +262,16 @@ enum plumb_code check_config_read(struct check_config *config, const char *path,
                                   struct arena *arena, struct plumb_error *err)
 {
     struct plumb_file file;
-    struct plumb_guard guard;
+    struct plumb_file_guard guard;
     check_config_init(config);
     enum plumb_code code = plumb_file_map(&file, path, 0, UINT64_MAX, err);
     if (code)
         return code;
-    plumb_guard_enter(&guard, &file);
+    plumb_file_guard_enter(&guard, &file);
     code = ends_in(path, ".yaml") || ends_in(path, ".yml")
                ? check_config_yaml(config, file.data, (size_t)file.size, arena, err)
                : check_config_json(config, file.data, (size_t)file.size, arena, err);
-    if (plumb_guard_leave(&guard))
+    if (plumb_file_guard_leave(&guard))
         code = plumb_fail(err, PLUMB_E_IO, "the file became shorter while it was read");
     plumb_file_unmap(&file);
     if (code)

@@ -27,14 +27,14 @@ static enum plumb_code convert_tensor(const struct plumb_tensor *from, const str
         return PLUMB_OK;
     struct plumb_tensor *copy = arena_alloc(arena, sizeof *copy);
     if (!copy)
-        return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+        return plumb_no_memory(err);
     enum plumb_code code = plumb_tensor_init(copy, to, from->rank, from->shape, err);
     if (code)
         return code;
     const size_t size = plumb_dtype_info(to)->bits / 8;
     unsigned char *bytes = arena_array(arena, copy->count, size);
     if (!bytes)
-        return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+        return plumb_no_memory(err);
     double piece[1024];
     for (uint64_t first = 0; first < from->count; first += 1024) {
         const size_t n = from->count - first < 1024 ? (size_t)(from->count - first) : 1024;
@@ -55,7 +55,7 @@ static enum plumb_code convert_arg(struct plumb_arg *arg, const struct plan *pla
         return PLUMB_OK;
     struct plumb_arg *items = arena_array(arena, arg->n_items, sizeof *items);
     if (!items)
-        return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+        return plumb_no_memory(err);
     memcpy(items, arg->items, arg->n_items * sizeof *items);
     enum plumb_code code = PLUMB_OK;
     for (size_t k = 0; k < arg->n_items && !code; k++)
@@ -71,7 +71,7 @@ static enum plumb_code convert_call(const struct plumb_call *from, const struct 
     struct plumb_arg *args = arena_array(arena, from->n_args, sizeof *args);
     struct plumb_kwarg *kwargs = arena_array(arena, from->n_kwargs, sizeof *kwargs);
     if (!args || !kwargs)
-        return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+        return plumb_no_memory(err);
     enum plumb_code code = PLUMB_OK;
     for (size_t k = 0; k < from->n_args && !code; k++) {
         args[k] = from->args[k];

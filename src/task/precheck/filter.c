@@ -32,7 +32,7 @@ static enum plumb_code look_up(struct filter *filter, size_t i, bool *first,
     for (*hash = hash_bytes(&filter->now.text);; ++*hash) {
         uint64_t *call = map_put(&filter->seen, (const char *)hash, sizeof *hash, first);
         if (!call)
-            return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+            return plumb_no_memory(err);
         if (*first) {
             *call = i;
             return PLUMB_OK;
@@ -40,7 +40,7 @@ static enum plumb_code look_up(struct filter *filter, size_t i, bool *first,
         /* A file that was cut short meanwhile is noticed by the caller. */
         bool good = form_call(&filter->earlier, filter->file, (size_t)*call);
         if (form_failed(&filter->earlier))
-            return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+            return plumb_no_memory(err);
         if (!good ||
             (filter->earlier.text.size == filter->now.text.size &&
              memcmp(filter->earlier.text.data, filter->now.text.data, filter->now.text.size) == 0))
@@ -58,7 +58,7 @@ static enum plumb_code walk(struct filter *filter, bool *keep, struct plumb_erro
         if (form_call(now, file, i))
             code = look_up(filter, i, &keep[i], err);
         else if (form_failed(now))
-            code = plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+            code = plumb_no_memory(err);
         else if (now->msprobe)
             code = plumb_fail_at(err, PLUMB_E_FORMAT, file->places[i].forward,
                                  "%.200s has no input_args or no input_kwargs, or not as they must "
@@ -74,11 +74,10 @@ enum plumb_code filter_repeats(const struct case_file *file, bool msprobe, bool 
     struct filter filter = {.file = file};
     filter.now.msprobe = filter.earlier.msprobe = msprobe;
     filter.hashes = calloc(file->count ? file->count : 1, sizeof *filter.hashes);
-    struct plumb_guard guard;
-    plumb_guard_enter(&guard, &file->map);
-    enum plumb_code code =
-        filter.hashes ? walk(&filter, keep, err) : plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
-    if (plumb_guard_leave(&guard))
+    struct plumb_file_guard guard;
+    plumb_file_guard_enter(&guard, &file->map);
+    enum plumb_code code = filter.hashes ? walk(&filter, keep, err) : plumb_no_memory(err);
+    if (plumb_file_guard_leave(&guard))
         code = plumb_fail(err, PLUMB_E_IO, "the file became shorter while it was read");
     if (code)
         plumb_error_in_file(err, file->path);

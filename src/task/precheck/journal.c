@@ -30,7 +30,7 @@ enum plumb_code journal_write(int fd, const char *path, const struct buf *text,
                               struct plumb_error *err)
 {
     if (text->failed)
-        return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+        return plumb_no_memory(err);
     for (size_t at = 0; at < text->size;) {
         const ssize_t n = write(fd, text->data + at, text->size - at);
         if (n < 0 && errno == EINTR)

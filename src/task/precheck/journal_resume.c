@@ -56,7 +56,7 @@ static enum plumb_code read_old(struct old_file *file, struct plumb_error *err)
         return fail_errno(file, "cannot read", err);
     file->text = malloc((size_t)info.st_size + 1);
     if (!file->text)
-        return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+        return plumb_no_memory(err);
     while (file->size < (size_t)info.st_size) {
         const ssize_t n = pread(file->fd, file->text + file->size,
                                 (size_t)info.st_size - file->size, (off_t)file->size);
@@ -88,7 +88,7 @@ static enum plumb_code check_header(struct old_file *file, const struct buf *oth
                                     struct plumb_error *err)
 {
     if (file->header.failed || other->failed)
-        return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+        return plumb_no_memory(err);
     const size_t size = file->size < file->header.size ? file->size : file->header.size;
     if (memcmp(file->text, file->header.data, size) == 0) {
         file->keep = size == file->header.size ? size : 0;
@@ -165,7 +165,7 @@ static enum plumb_code read_done(struct journal *journal, const struct journal_c
         char *copy = arena_copy(&journal->names, name.text, name.length);
         uint64_t *place = copy ? map_put(&journal->done, copy, name.length, NULL) : NULL;
         if (!place) {
-            code = plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+            code = plumb_no_memory(err);
             break;
         }
         *place = *last = start;
@@ -223,7 +223,7 @@ static enum plumb_code walk_details(struct journal *journal, const struct old_fi
         if ((code = csv_next(&csv, &more, err)) || !more)
             break;
         if (!see_row(journal, walk, csv.cells[0], start, (size_t)(csv.at - file->text)))
-            code = plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+            code = plumb_no_memory(err);
     }
     csv_close(&csv);
     if (code)

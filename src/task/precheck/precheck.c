@@ -37,8 +37,8 @@ static const char killed_why[] =
 enum { MAX_AHEAD = 256 };
 
 struct run {
-    const struct plumb_check_options *options;
-    struct plumb_check_summary *summary;
+    const struct plumb_precheck_options *options;
+    struct plumb_precheck_summary *summary;
     struct case_file *file;
     struct arena arena; /* of the configuration */
     struct check_config config;
@@ -74,18 +74,18 @@ static void fail_at(struct run *run, size_t i, const struct plumb_error *err)
     pthread_cond_broadcast(&run->moved);
 }
 
-static enum plumb_check_status worse(enum check_status forward, enum check_status backward)
+static enum plumb_precheck_status worse(enum check_status forward, enum check_status backward)
 {
     if (forward == STATUS_SKIP)
-        return PLUMB_CHECK_SKIP;
+        return PLUMB_PRECHECK_SKIP;
     if (forward == STATUS_ERROR || backward == STATUS_ERROR)
-        return PLUMB_CHECK_ERROR;
+        return PLUMB_PRECHECK_ERROR;
     if (forward == STATUS_WARNING || backward == STATUS_WARNING)
-        return PLUMB_CHECK_WARNING;
-    return PLUMB_CHECK_PASS;
+        return PLUMB_PRECHECK_WARNING;
+    return PLUMB_PRECHECK_PASS;
 }
 
-static void count_api(struct plumb_check_summary *summary, enum check_status forward,
+static void count_api(struct plumb_precheck_summary *summary, enum check_status forward,
                       enum check_status backward, uint64_t n)
 {
     summary->apis[worse(forward, backward)] += n;
@@ -97,7 +97,7 @@ static void tell_progress(struct run *run, const struct journal_entry *entry)
 {
     if (!run->options->progress)
         return;
-    const struct plumb_check_progress progress = {
+    const struct plumb_precheck_progress progress = {
         .done = run->written,
         .total = run->n_slots,
         .name = entry->name,
@@ -202,7 +202,7 @@ static void do_slot(void *context, size_t i, unsigned thread)
 
 static enum plumb_code set_up_rules(struct run *run, struct plumb_error *err)
 {
-    const struct plumb_check_options *options = run->options;
+    const struct plumb_precheck_options *options = run->options;
     check_config_init(&run->config);
     const struct standard_set *rules;
     enum plumb_code code = rules_load(options->rules, &run->arena, &rules, err);
@@ -218,7 +218,7 @@ static enum plumb_code set_up_rules(struct run *run, struct plumb_error *err)
     const char **quantized =
         arena_array(&run->arena, run->config.quantization_api_list.count + 1, sizeof *quantized);
     if (!quantized)
-        return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+        return plumb_no_memory(err);
     for (size_t k = 0; k < run->config.quantization_api_list.count; k++)
         quantized[k] = run->config.quantization_api_list.names[k];
     run->shared = (struct work_shared){
@@ -251,7 +251,7 @@ static enum plumb_code set_up_slots(struct run *run, struct plumb_error *err)
     run->slots = calloc(n + 1, sizeof *run->slots);
     enum plumb_code code = PLUMB_OK;
     if (!keep || !run->slots)
-        code = plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+        code = plumb_no_memory(err);
     else if (run->options->filter)
         code = filter_repeats(run->file, run->selector.msprobe, keep, err);
     for (size_t k = 0; k < n && !code; k++) {
@@ -286,7 +286,7 @@ static enum plumb_code resume_journal(struct run *run, struct plumb_error *err)
 {
     const char **names = calloc(run->n_slots + 1, sizeof *names);
     if (!names)
-        return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+        return plumb_no_memory(err);
     for (size_t k = 0; k < run->n_slots; k++)
         names[k] = case_place(run->file, run->slots[k].call)->name;
     const struct journal_calls calls = {names, run->n_slots};
@@ -306,7 +306,7 @@ static enum plumb_code resume_journal(struct run *run, struct plumb_error *err)
 /* Entries of the lists that fit nothing here are told: they may be misspelt. */
 static void note_lists(const struct run *run)
 {
-    const struct plumb_check_options *options = run->options;
+    const struct plumb_precheck_options *options = run->options;
     if (!options->note)
         return;
     key_notes(&run->config, options->note, options->context);
@@ -343,7 +343,7 @@ static enum plumb_code set_up_error_data(struct run *run, struct plumb_error *er
 /* The summary says what is there to be read, and resumed, from now on. */
 static void note_files(struct run *run)
 {
-    struct plumb_check_summary *summary = run->summary;
+    struct plumb_precheck_summary *summary = run->summary;
     snprintf(summary->result, sizeof summary->result, "%s", run->journal.result_path);
     snprintf(summary->details, sizeof summary->details, "%s", run->journal.details_path);
     for (int f = 0; f <= STATUS_BLANK; f++)
@@ -361,7 +361,7 @@ static void note_error_data(struct run *run)
 
 static enum plumb_code open_journal(struct run *run, struct plumb_error *err)
 {
-    const struct plumb_check_options *options = run->options;
+    const struct plumb_precheck_options *options = run->options;
     const char *folder = options->folder && *options->folder ? options->folder : ".";
     if (options->resume)
         return resume_journal(run, err);
@@ -388,10 +388,10 @@ static enum plumb_code set_up(struct run *run, struct plumb_error *err)
     return set_up_error_data(run, err);
 }
 
-enum plumb_code plumb_check_run(const struct plumb_check_options *options,
-                                struct plumb_check_summary *summary, struct plumb_error *err)
+enum plumb_code plumb_precheck_run(const struct plumb_precheck_options *options,
+                                   struct plumb_precheck_summary *summary, struct plumb_error *err)
 {
-    *summary = (struct plumb_check_summary){0};
+    *summary = (struct plumb_precheck_summary){0};
     if (options->n_devices == 0)
         return plumb_fail(err, PLUMB_E_ARG, "no device to check on");
     enum plumb_code code = plumb_op_ready(err);

@@ -22,7 +22,7 @@ static enum plumb_code add_name(struct map *map, const char *name, uint64_t valu
 {
     uint64_t *place = map_put(map, name, strlen(name), NULL);
     if (!place)
-        return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+        return plumb_no_memory(err);
     *place = value;
     return PLUMB_OK;
 }

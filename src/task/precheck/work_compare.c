@@ -6,7 +6,7 @@
 
 enum plumb_code work_no_memory(struct plumb_error *err)
 {
-    return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+    return plumb_no_memory(err);
 }
 
 /* ---- Rows ------------------------------------------------------------------------------------ */

@@ -3,11 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static enum plumb_code fail_memory(struct plumb_error *err)
-{
-    return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
-}
-
 void api_list_init(struct api_list *list, enum check_rules rules, struct precision_writer *writer)
 {
     *list = (struct api_list){.rules = rules, .writer = writer};
@@ -68,7 +63,7 @@ static enum plumb_code new_entry(struct api_list *list, struct csv_cell name, st
         size_t capacity = list->capacity ? list->capacity * 2 : 64;
         struct api_entry *entries = realloc(list->entries, capacity * sizeof *entries);
         if (!entries)
-            return fail_memory(err);
+            return plumb_no_memory(err);
         list->entries = entries;
         list->capacity = capacity;
     }
@@ -76,7 +71,7 @@ static enum plumb_code new_entry(struct api_list *list, struct csv_cell name, st
     *entry = (struct api_entry){0};
     if (!copy_text(list, &entry->name, name.text, name.length) ||
         !copy_text(list, &entry->api, api.text, api.length))
-        return fail_memory(err);
+        return plumb_no_memory(err);
     list->count++;
     return PLUMB_OK;
 }
@@ -112,7 +107,7 @@ static enum plumb_code find_entry(struct api_list *list, const struct output_nam
         const struct csv_cell *kept = &list->entries[list->count - 1].name;
         uint64_t *place = map_put(&list->places, kept->text, kept->length, NULL);
         if (!place)
-            return fail_memory(err);
+            return plumb_no_memory(err);
         *place = list->count - 1;
         known = place;
     }
@@ -129,12 +124,13 @@ static enum plumb_code take_message(struct api_list *list, struct api_entry *ent
         return PLUMB_OK;
     entry->told = verdict;
     if (verdict == VERDICT_SKIP)
-        return copy_text(list, &entry->message, message->data, message->size) ? PLUMB_OK
-                                                                              : fail_memory(err);
+        return copy_text(list, &entry->message, message->data, message->size)
+                   ? PLUMB_OK
+                   : plumb_no_memory(err);
     char *text = arena_printf(&list->arena, "%.*s: %s", (int)name->place.length, name->place.text,
                               message->data);
     if (!text)
-        return fail_memory(err);
+        return plumb_no_memory(err);
     entry->message = text_cell(text);
     return PLUMB_OK;
 }
@@ -175,7 +171,7 @@ enum plumb_code api_list_skip(struct api_list *list, struct csv_cell name,
     struct api_entry *entry = &list->entries[list->count - 1];
     entry->forward = entry->backward = entry->told = VERDICT_SKIP;
     return copy_text(list, &entry->message, message->data, message->size) ? PLUMB_OK
-                                                                          : fail_memory(err);
+                                                                          : plumb_no_memory(err);
 }
 
 void api_list_finish(struct api_list *list)

@@ -13,7 +13,7 @@ struct comparison {
     const struct standard_set *set;
     enum check_rules rules; /* its base */
     struct details_file npu, gpu;
-    struct plumb_guard npu_guard, gpu_guard;
+    struct plumb_file_guard npu_guard, gpu_guard;
     struct precision_writer writer;
     struct api_list apis;
     struct route *routes;
@@ -23,11 +23,6 @@ struct comparison {
     struct buf key, message;
     struct plumb_precision_result *result;
 };
-
-static enum plumb_code fail_memory(struct plumb_error *err)
-{
-    return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
-}
 
 static void keep_name(char out[128], struct csv_cell name)
 {
@@ -48,7 +43,7 @@ static enum plumb_code find_route(struct comparison *all, const struct output_na
     buf_append(&all->key, gradient ? "<" : ">", 1);
     buf_append(&all->key, dtype.text, dtype.length);
     if (all->key.failed)
-        return fail_memory(err);
+        return plumb_no_memory(err);
     uint64_t *place = map_get(&all->route_of, all->key.data, all->key.size);
     if (place) {
         *route = &all->routes[*place];
@@ -58,13 +53,13 @@ static enum plumb_code find_route(struct comparison *all, const struct output_na
         size_t capacity = all->routes_capacity ? all->routes_capacity * 2 : 64;
         struct route *routes = realloc(all->routes, capacity * sizeof *routes);
         if (!routes)
-            return fail_memory(err);
+            return plumb_no_memory(err);
         all->routes = routes;
         all->routes_capacity = capacity;
     }
     char *key = arena_copy(&all->arena, all->key.data, all->key.size);
     if (!key || !(place = map_put(&all->route_of, key, all->key.size, NULL)))
-        return fail_memory(err);
+        return plumb_no_memory(err);
     *place = all->n_routes;
     all->key.data[api.length] = '\0'; /* two texts now */
     all->routes[all->n_routes] =
@@ -80,7 +75,7 @@ static enum plumb_code skip_row(struct comparison *all, struct csv_cell name, st
     judged->verdict = VERDICT_SKIP;
     judged->standard = -1;
     if (all->message.failed)
-        return fail_memory(err);
+        return plumb_no_memory(err);
     precision_write_details(&all->writer, name, judged);
     return api_list_skip(&all->apis, name, &all->message, err);
 }
@@ -138,7 +133,7 @@ static enum plumb_code compare_row(struct comparison *all, const struct details_
     if (judged.failed)
         return skip_row(all, text, &judged, err);
     if (all->message.failed)
-        return fail_memory(err);
+        return plumb_no_memory(err);
     precision_write_details(&all->writer, text, &judged);
     return api_list_add(&all->apis, &name, judged.verdict,
                         all->rules == RULES_MSPROBE &&
@@ -183,9 +178,9 @@ static enum plumb_code left_guards(struct comparison *all, enum plumb_code code,
                                    struct plumb_error *err)
 {
     const struct details_file *cut = NULL;
-    if (plumb_guard_leave(&all->gpu_guard))
+    if (plumb_file_guard_leave(&all->gpu_guard))
         cut = &all->gpu;
-    if (plumb_guard_leave(&all->npu_guard))
+    if (plumb_file_guard_leave(&all->npu_guard))
         cut = &all->npu;
     if (!cut)
         return code;
@@ -241,8 +236,8 @@ enum plumb_code plumb_precision_compare(struct plumb_precision_result *result,
     if (!code)
         code = details_open(&all.gpu, options->gpu, all.rules, true, err);
     if (!code) {
-        plumb_guard_enter(&all.npu_guard, &all.npu.file);
-        plumb_guard_enter(&all.gpu_guard, &all.gpu.file);
+        plumb_file_guard_enter(&all.npu_guard, &all.npu.file);
+        plumb_file_guard_enter(&all.gpu_guard, &all.gpu.file);
         code = compare_files(&all, options->folder, &stopped, err);
         if (!code && !stopped)
             code = count_only_gpu(&all, err);

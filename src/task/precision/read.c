@@ -24,11 +24,6 @@ static enum plumb_code fail_line(const struct details_file *file, uint64_t line,
     return PLUMB_E_FORMAT;
 }
 
-static enum plumb_code fail_memory(struct plumb_error *err)
-{
-    return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
-}
-
 /* Reads a row that has something on it. */
 static enum plumb_code read_row(struct details_file *file, bool *more, struct plumb_error *err)
 {
@@ -83,7 +78,7 @@ static enum plumb_code read_header(struct details_file *file, struct plumb_error
     precision_columns_find(file->csv.cells, file->csv.count, file->rules, file->place,
                            &file->origin, &missing);
     if (missing.failed)
-        code = fail_memory(err);
+        code = plumb_no_memory(err);
     else if (missing.size) {
         code = plumb_fail(err, PLUMB_E_FORMAT,
                           "line 1: missing: %.400s; an accuracy_checking_details file has them",
@@ -120,11 +115,11 @@ static enum plumb_code note_name(struct details_file *file, const struct details
     struct csv_cell name = row->cell[COLUMN_NAME];
     if (name.length && !csv_is_kept(&file->csv, name) &&
         !(name.text = arena_copy(&file->arena, name.text, name.length)))
-        return fail_memory(err);
+        return plumb_no_memory(err);
     bool added;
     uint64_t *place = map_put(&file->names, name.length ? name.text : "", name.length, &added);
     if (!place)
-        return fail_memory(err);
+        return plumb_no_memory(err);
     if (added) {
         *place = row->number;
         return PLUMB_OK;
@@ -179,12 +174,12 @@ static enum plumb_code scan_rows(struct details_file *file, bool by_name, struct
         if (code || !more)
             return code;
         if (!grow_types(file, row.number))
-            return fail_memory(err);
+            return plumb_no_memory(err);
         details_note_types(file, &row, file->types + (file->stretches - 1) * METRIC_COUNT);
         if (!by_name)
             continue;
         if (!grow_marks(file))
-            return fail_memory(err);
+            return plumb_no_memory(err);
         file->marks[file->rows++] = (struct row_mark){.start = start};
         if ((code = note_name(file, &row, err)))
             return code;
@@ -209,8 +204,8 @@ enum plumb_code details_open(struct details_file *file, const char *path, enum c
     enum plumb_code code = plumb_file_map(&file->file, path, 0, UINT64_MAX, err);
     if (code)
         return code;
-    struct plumb_guard guard;
-    plumb_guard_enter(&guard, &file->file);
+    struct plumb_file_guard guard;
+    plumb_file_guard_enter(&guard, &file->file);
     csv_open(&file->csv, file->file.data, (size_t)file->file.size);
     if (!(code = check_text(file, err)) && !(code = read_header(file, err)) &&
         (by_name || rules == RULES_MSPROBE)) {
@@ -220,7 +215,7 @@ enum plumb_code details_open(struct details_file *file, const char *path, enum c
         file->csv.line = after.line;
         file->next = 0;
     }
-    if (plumb_guard_leave(&guard)) {
+    if (plumb_file_guard_leave(&guard)) {
         code = plumb_fail(err, PLUMB_E_IO, "the file was cut short while it was read");
         plumb_error_in_file(err, path);
     }

@@ -17,7 +17,7 @@ static enum plumb_code begin_file(struct precision_writer *writer, int i, struct
 {
     char *path = NULL;
     if (asprintf(&path, "%s/%s.csv", writer->folder, stems[i]) < 0)
-        return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+        return plumb_no_memory(err);
     enum plumb_code code = output_open(&writer->files[i].output, path, err);
     free(path);
     if (code)
@@ -29,7 +29,7 @@ static enum plumb_code begin_file(struct precision_writer *writer, int i, struct
         if (fd >= 0)
             close(fd);
         free(sink);
-        return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+        return plumb_no_memory(err);
     }
     sink->out = out;
     sink->error = 0;
@@ -176,7 +176,7 @@ static enum plumb_code claim_second(struct precision_writer *writer, const char 
     for (int i = 0; i < FILE_COUNT; i++)
         if (asprintf(&writer->files[i].path, "%s/%s_%s.csv", writer->folder, stems[i], stamp) < 0) {
             writer->files[i].path = NULL;
-            return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+            return plumb_no_memory(err);
         }
     for (int i = 0; i < FILE_COUNT; i++) {
         if (output_claim(writer->files[i].output.temp, writer->files[i].path))
@@ -217,8 +217,7 @@ static enum plumb_code claim(struct precision_writer *writer, struct plumb_error
 
 enum plumb_code precision_writer_commit(struct precision_writer *writer, struct plumb_error *err)
 {
-    enum plumb_code code =
-        writer->text.failed ? plumb_fail(err, PLUMB_E_NOMEM, "out of memory") : PLUMB_OK;
+    enum plumb_code code = writer->text.failed ? plumb_no_memory(err) : PLUMB_OK;
     for (int i = 0; i < FILE_COUNT && !code; i++)
         code = finish(writer, i, err);
     return code ? code : claim(writer, err);

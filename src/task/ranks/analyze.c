@@ -61,7 +61,7 @@ enum plumb_code plumb_analysis_save(const struct plumb_analysis *analysis, const
         free(*path);
         if (asprintf(path, "%s/%s_%llu.json", folder, prefix, stamp++) < 0) {
             *path = NULL;
-            return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+            return plumb_no_memory(err);
         }
     } while (access(*path, F_OK) == 0);
     struct buf text = {.data = analysis->report, .size = strlen(analysis->report)};

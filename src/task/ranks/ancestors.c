@@ -36,18 +36,18 @@ static bool read_parent(struct json *json, struct map *parents, struct arena *ar
 static bool read_parents(const char *path, struct map *parents, struct arena *arena)
 {
     struct plumb_file file = {0};
-    struct plumb_guard guard;
+    struct plumb_file_guard guard;
     struct json json;
     if (plumb_file_map(&file, path, 0, UINT64_MAX, NULL))
         return false;
-    plumb_guard_enter(&guard, &file);
+    plumb_file_guard_enter(&guard, &file);
     json_init(&json, file.data, file.size);
     bool good = json_next(&json) == JSON_OBJECT;
     enum json_event event = JSON_OBJECT_END;
     while (good && (event = json_next(&json)) == JSON_KEY)
         good = read_parent(&json, parents, arena);
     good &= event == JSON_OBJECT_END;
-    good &= !plumb_guard_leave(&guard);
+    good &= !plumb_file_guard_leave(&guard);
     plumb_file_unmap(&file);
     return good;
 }

@@ -39,7 +39,7 @@ static enum plumb_code take_list(struct config_list *list, const struct yml *val
         if (item->kind != YML_TEXT || yml_is_null(item) || !*item->text || list->count == MAX_ITEMS)
             return yml_fail(err, item, wanted);
         if (!config_add(list, item->text, strlen(item->text), arena))
-            return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+            return plumb_no_memory(err);
     }
     return PLUMB_OK;
 }

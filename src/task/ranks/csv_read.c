@@ -17,7 +17,7 @@ static enum plumb_code hand_over(const struct csv *csv, struct row *row,
     if (row->capacity < csv->capacity) {
         struct row_cell *cells = realloc(row->cells, csv->capacity * sizeof *cells);
         if (!cells)
-            return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+            return plumb_no_memory(err);
         row->cells = cells;
         row->capacity = csv->capacity;
     }
@@ -27,7 +27,7 @@ static enum plumb_code hand_over(const struct csv *csv, struct row *row,
         buf_append(&row->text, "", 1);
     }
     if (row->text.failed)
-        return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+        return plumb_no_memory(err);
     bool empty = true;
     const char *text = row->text.data;
     for (size_t i = 0; i < csv->count; text += csv->cells[i++].length + 1) {

@@ -98,7 +98,7 @@ static enum plumb_code compare_ranks(struct analysis *a, const struct plumb_gene
     a->places = arena_array(&a->arena, count, sizeof *a->places);
     a->ranks = arena_array(&a->arena, count, sizeof *a->ranks);
     if (!a->places || !a->ranks)
-        return plumb_fail(a->err, PLUMB_E_NOMEM, "out of memory");
+        return plumb_no_memory(a->err);
     for (size_t i = 0; i < count; i++) {
         size_t before = a->count;
         struct plumb_error trouble = {0}, *outer = a->err;
@@ -136,7 +136,7 @@ static enum plumb_code add_rows(struct analysis *a, const struct diff *diff,
             !plumb_table_text(table, 1, api->api->name) ||
             !plumb_table_text(table, 2, output + (*output == '.')) ||
             !plumb_table_text(table, 3, words))
-            return plumb_fail(a->err, PLUMB_E_NOMEM, "out of memory");
+            return plumb_no_memory(a->err);
     }
     return PLUMB_OK;
 }
@@ -183,7 +183,7 @@ static enum plumb_code write_report(struct analysis *a, const struct graph_resul
     }
     pretty_close(&out, '}');
     if (!code && out.text.failed)
-        code = plumb_fail(a->err, PLUMB_E_NOMEM, "out of memory");
+        code = plumb_no_memory(a->err);
     if (code)
         buf_free(&out.text);
     a->out->report = out.text.data;
@@ -201,7 +201,7 @@ static enum plumb_code pair_by_name(struct analysis *a, const char *target, cons
     *count = 0;
     *places = code ? NULL : arena_array(&a->arena, left.count, sizeof **places);
     if (!code && !*places)
-        code = plumb_fail(a->err, PLUMB_E_NOMEM, "out of memory");
+        code = plumb_no_memory(a->err);
     for (size_t i = 0; !code && i < left.count; i++) {
         const struct dump_place *mine = &left.places[i], *theirs = NULL;
         for (size_t k = 0; k < right.count && !theirs; k++)
@@ -217,7 +217,7 @@ static enum plumb_code pair_by_name(struct analysis *a, const char *target, cons
         place->golden = arena_copy(&a->arena, theirs->json, strlen(theirs->json));
         place->rank = arena_copy(&a->arena, mine->rank, strlen(mine->rank));
         if (!place->target || !place->golden || !place->rank)
-            code = plumb_fail(a->err, PLUMB_E_NOMEM, "out of memory");
+            code = plumb_no_memory(a->err);
     }
     if (!code && !*count)
         code = plumb_fail(a->err, PLUMB_E_ARG, "the two sides have no rank in common");
@@ -276,8 +276,8 @@ enum plumb_code plumb_diff_analyze(struct plumb_analysis *out, const char *targe
     struct analysis a = {.out = out, .options = options ? options : &usual, .err = err};
     a.rules = (struct graph_rules){.origin = a.options->origin_rules, .differences = true};
     out->table = plumb_table_new(columns, sizeof columns / sizeof columns[0]);
-    enum plumb_code code = out->table ? analyze(&a, target_path, golden_path)
-                                      : plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+    enum plumb_code code =
+        out->table ? analyze(&a, target_path, golden_path) : plumb_no_memory(err);
     out->notes = take(&a.notes);
     out->written = take(&a.written);
     if (code)

@@ -191,7 +191,7 @@ static enum plumb_code choose_name(char **path, const char *folder, const char *
         if (asprintf(path, "%s/compare_result%s%s_%s%s.json", folder, *rank ? "_" : "", rank, stamp,
                      suffix) < 0) {
             *path = NULL;
-            return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+            return plumb_no_memory(err);
         }
         if (access(*path, F_OK) != 0)
             return PLUMB_OK;
@@ -228,7 +228,7 @@ enum plumb_code diff_write(const struct diff *diff, const char *folder, const ch
     pretty_close(&out, '}');
     buf_text(&out.text, "\n");
     if (!code && out.text.failed)
-        code = plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+        code = plumb_no_memory(err);
     if (!code)
         code = output_bytes(&file, out.text.data, out.text.size, err);
     if (code)

@@ -33,7 +33,7 @@ enum plumb_code diff_open(struct diff *diff, const struct plumb_general_place *p
     diff->checksums = general->target.task == DUMP_MD5 && general->golden.task == DUMP_MD5;
     const char *stack = arena_printf(&general->arena, "%s/stack.json", general->target.folder);
     diff->stacks = stack && access(stack, F_OK) == 0;
-    code = stack ? general_match(general, err) : plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+    code = stack ? general_match(general, err) : plumb_no_memory(err);
     if (code)
         diff_close(diff);
     else if (!diff->checksums)

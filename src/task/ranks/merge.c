@@ -27,11 +27,6 @@ struct merging {
     uint64_t text;                  /* bytes put into tables so far */
 };
 
-static enum plumb_code no_memory(struct plumb_error *err)
-{
-    return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
-}
-
 /* Reads the files of one rank, from files[first] on; returns how many those are. */
 static enum plumb_code read_rank(struct merging *m, size_t first, size_t *used,
                                  struct plumb_error *err)
@@ -47,7 +42,7 @@ static enum plumb_code read_rank(struct merging *m, size_t first, size_t *used,
             break;
         enum plumb_code code = result_read(result, m->folder, file, &m->config, &m->arena, &why);
         if (code == PLUMB_E_NOMEM)
-            return no_memory(err);
+            return plumb_no_memory(err);
         any |= !code;
         if (!code)
             continue;
@@ -69,7 +64,7 @@ static enum plumb_code read_ranks(struct merging *m, struct plumb_error *err)
 {
     m->results = calloc(m->files.ranks, sizeof *m->results);
     if (!m->results)
-        return no_memory(err);
+        return plumb_no_memory(err);
     enum plumb_code code = PLUMB_OK;
     size_t used;
     for (size_t i = 0; i < m->files.count && !code; i += used)
@@ -106,7 +101,7 @@ static enum plumb_code collect_indices(struct merging *m, struct plumb_error *er
         for (size_t i = 0; i < m->results[r].index_count; i++) {
             const char *title = m->results[r].indices[i];
             if (!config_add(&m->indices, title, strlen(title), &m->arena))
-                return no_memory(err);
+                return plumb_no_memory(err);
         }
     if (wanted->count)
         m->indices = *wanted;
@@ -166,14 +161,14 @@ static enum plumb_code join(struct joined *joined, const struct merging *m, stru
         most += m->results[r].count;
     joined->list = calloc(most ? most : 1, sizeof *joined->list);
     if (!joined->list)
-        return no_memory(err);
+        return plumb_no_memory(err);
     for (size_t r = 0; r < m->count; r++)
         for (size_t i = 0; i < m->results[r].count; i++) {
             const char *name = m->results[r].rows[i].name;
             bool added;
             uint64_t *place = map_put(&joined->names, name, strlen(name), &added);
             if (!place)
-                return no_memory(err);
+                return plumb_no_memory(err);
             if (added) {
                 *place = joined->count;
                 joined->list[joined->count++] = name;
@@ -181,7 +176,7 @@ static enum plumb_code join(struct joined *joined, const struct merging *m, stru
         }
     joined->rows = calloc(joined->count + 1, (m->count + 1) * sizeof *joined->rows);
     if (!joined->rows)
-        return no_memory(err);
+        return plumb_no_memory(err);
     for (size_t r = 0; r < m->count; r++)
         for (size_t i = 0; i < m->results[r].count; i++) {
             const char *name = m->results[r].rows[i].name;
@@ -226,7 +221,7 @@ static enum plumb_code fill(struct merging *m, struct plumb_table *table, const 
     for (size_t i = 0; i < joined->count; i++) {
         if (!plumb_table_add_row(table, PLUMB_NORMAL) ||
             !plumb_table_text(table, 0, joined->list[i]))
-            return no_memory(err);
+            return plumb_no_memory(err);
         m->text += strlen(joined->list[i]);
         for (size_t r = 0; r < m->count; r++) {
             const struct result *result = &m->results[r];
@@ -237,7 +232,7 @@ static enum plumb_code fill(struct merging *m, struct plumb_table *table, const 
             const struct result_value *value = &result->rows[row - 1].values[index];
             m->text += value->text ? strlen(value->text) : 0;
             if (!put_value(table, r + 1, value))
-                return no_memory(err);
+                return plumb_no_memory(err);
         }
         if (m->text > MAX_TEXT)
             return plumb_fail(err, PLUMB_E_UNSUPPORTED,
@@ -254,13 +249,13 @@ static enum plumb_code make_sheets(struct plumb_merge *out, struct merging *m,
     struct joined joined = {0};
     out->sheets = calloc(m->indices.count ? m->indices.count : 1, sizeof *out->sheets);
     if (!out->sheets)
-        return no_memory(err);
+        return plumb_no_memory(err);
     enum plumb_code code = join(&joined, m, err);
     for (size_t i = 0; i < m->indices.count && !code; i++) {
         struct plumb_table *table = new_table(m);
         char *name = strdup(m->indices.items[i]);
         out->sheets[out->count++] = (struct plumb_sheet){name, table};
-        code = table && name ? fill(m, table, name, &joined, err) : no_memory(err);
+        code = table && name ? fill(m, table, name, &joined, err) : plumb_no_memory(err);
     }
     if (!code && !joined.count)
         code = plumb_fail(err, PLUMB_E_ARG, "no rank has a row of the APIs to merge");
@@ -304,7 +299,7 @@ enum plumb_code plumb_merge_results(struct plumb_merge *out, const char *folder,
     *out = (struct plumb_merge){0};
     enum plumb_code code = merge(out, &m, config, err);
     if (!code && m.notes.failed)
-        code = no_memory(err);
+        code = plumb_no_memory(err);
     if (code) {
         plumb_merge_free(out);
         buf_free(&m.notes);

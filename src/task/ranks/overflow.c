@@ -215,7 +215,7 @@ static enum plumb_code put_rank(struct overflow *o, struct pretty *out,
     const struct dump_place *place = o->source[rank];
     struct dump_tree tree;
     struct plumb_file file = {0};
-    struct plumb_guard guard;
+    struct plumb_file_guard guard;
     char key[32], label[32];
     snprintf(key, sizeof key, "rank_%lld", (long long)o->ranks[rank].number);
     snprintf(label, sizeof label, "%lld", (long long)o->ranks[rank].number);
@@ -225,7 +225,7 @@ static enum plumb_code put_rank(struct overflow *o, struct pretty *out,
     code = plumb_file_map(&file, place->json, 0, UINT64_MAX, o->err);
     if (code)
         goto out;
-    plumb_guard_enter(&guard, &file);
+    plumb_file_guard_enter(&guard, &file);
     pretty_key(out, key);
     pretty_open(out, '[');
     for (size_t i = from; !code && i < to; i++) {
@@ -244,7 +244,7 @@ static enum plumb_code put_rank(struct overflow *o, struct pretty *out,
                 code = PLUMB_E_NOMEM;
     }
     pretty_close(out, ']');
-    if (plumb_guard_leave(&guard) && !code)
+    if (plumb_file_guard_leave(&guard) && !code)
         code = plumb_fail(o->err, PLUMB_E_IO, "the file became shorter while it was read");
 out:
     plumb_file_unmap(&file);

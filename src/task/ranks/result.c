@@ -50,11 +50,6 @@ struct reading {
     int columns[RESULT_INDICES]; /* of the result's indices */
 };
 
-static enum plumb_code no_memory(struct plumb_error *err)
-{
-    return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
-}
-
 static bool is_one_of(const char *text, const char *const *list, size_t count)
 {
     for (size_t i = 0; i < count; i++)
@@ -92,7 +87,7 @@ static enum plumb_code add_index(struct reading *reading, const char *title, siz
     if (i == result->index_count) {
         result->indices[i] = arena_copy(reading->arena, title, strlen(title));
         if (!result->indices[i])
-            return no_memory(err);
+            return plumb_no_memory(err);
         result->index_count++;
     }
     if (reading->columns[i] == NO_COLUMN)
@@ -127,7 +122,7 @@ static enum plumb_code read_header(struct reading *reading, const struct row_cel
     reading->header_width = count;
     reading->header = arena_array(reading->arena, count, sizeof *reading->header);
     if (!reading->header)
-        return no_memory(err);
+        return plumb_no_memory(err);
     for (size_t i = 0; i < RESULT_INDICES; i++)
         reading->columns[i] = NO_COLUMN;
     reading->name = find_column(cells, count, "NPU Name");
@@ -143,7 +138,7 @@ static enum plumb_code read_header(struct reading *reading, const struct row_cel
         const char *title = cells[i].text ? cells[i].text : "";
         reading->header[i] = arena_copy(reading->arena, title, strlen(title));
         if (!reading->header[i])
-            return no_memory(err);
+            return plumb_no_memory(err);
         if (!is_wanted(reading->config, title))
             continue;
         code = add_index(reading, title, i, err);
@@ -231,12 +226,12 @@ static enum plumb_code take_value(const struct reading *reading, const struct ro
     bool replace = reading->npu_max != NO_COLUMN && reading->bench_max != NO_COLUMN &&
                    is_one_of(text, none, sizeof none / sizeof *none);
     if (!replace)
-        return keep(reading->arena, &cells[column], value) ? PLUMB_OK : no_memory(err);
+        return keep(reading->arena, &cells[column], value) ? PLUMB_OK : plumb_no_memory(err);
     char npu[NUMBER_BYTES], bench[NUMBER_BYTES];
     value->text = arena_printf(reading->arena, "NPU:%.*s  Bench:%.*s", SHOWN,
                                shown_at(cells, count, reading->npu_max, npu), SHOWN,
                                shown_at(cells, count, reading->bench_max, bench));
-    return value->text ? PLUMB_OK : no_memory(err);
+    return value->text ? PLUMB_OK : plumb_no_memory(err);
 }
 
 /* "Add", or of graph dumps "graph2.Add.token0.input.1". NULL when out of memory. A text may be
@@ -274,7 +269,7 @@ static enum plumb_code enter_name(struct reading *reading, const char **name,
     bool added;
     uint64_t *times = map_put(names, *name, strlen(*name), &added);
     if (!times)
-        return no_memory(err);
+        return plumb_no_memory(err);
     if (++*times == 1)
         return PLUMB_OK;
     if (reading->unique) {
@@ -282,7 +277,7 @@ static enum plumb_code enter_name(struct reading *reading, const char **name,
         return PLUMB_OK;
     }
     *name = arena_printf(reading->arena, "%.*s#%" PRIu64, MAX_NAME, *name, *times);
-    return *name ? PLUMB_OK : no_memory(err);
+    return *name ? PLUMB_OK : plumb_no_memory(err);
 }
 
 static enum plumb_code add_row(struct reading *reading, const struct row_cell *cells, size_t count,
@@ -295,7 +290,7 @@ static enum plumb_code add_row(struct reading *reading, const struct row_cell *c
         return PLUMB_OK;
     row.name = name_of(reading, cells, count);
     if (!row.name)
-        return no_memory(err);
+        return plumb_no_memory(err);
     if (!find_api(reading, row.name, &row.api))
         return PLUMB_OK;
     enum plumb_code entered = enter_name(reading, &row.name, err);
@@ -303,7 +298,7 @@ static enum plumb_code add_row(struct reading *reading, const struct row_cell *c
         return entered;
     row.values = arena_array(reading->arena, row.value_count, sizeof *row.values);
     if (!row.values)
-        return no_memory(err);
+        return plumb_no_memory(err);
     for (size_t i = 0; i < row.value_count; i++) {
         enum plumb_code code =
             take_value(reading, cells, count, reading->columns[i], &row.values[i], err);
@@ -314,7 +309,7 @@ static enum plumb_code add_row(struct reading *reading, const struct row_cell *c
         size_t capacity = result->capacity ? result->capacity * 2 : 64;
         struct result_row *rows = realloc(result->rows, capacity * sizeof *rows);
         if (!rows)
-            return no_memory(err);
+            return plumb_no_memory(err);
         result->rows = rows;
         result->capacity = capacity;
     }
@@ -347,19 +342,19 @@ enum plumb_code result_read(struct result *result, const char *folder, const str
         .result = result, .config = config, .arena = arena, .graph = file->graph};
     struct row_reader reader = {.arena = arena, .row = on_row, .context = &reading};
     struct plumb_file mapped;
-    struct plumb_guard guard;
+    struct plumb_file_guard guard;
     result->rank = file->rank;
     if (!result->found)
         result->found = arena_array(arena, config->apis.count, sizeof *result->found);
     const char *path = arena_printf(arena, "%s/%s", folder, file->name);
     if (!path || !result->found)
-        return no_memory(err);
+        return plumb_no_memory(err);
     enum plumb_code code = plumb_file_map(&mapped, path, 0, UINT64_MAX, err);
     if (code)
         return code;
-    plumb_guard_enter(&guard, &mapped);
+    plumb_file_guard_enter(&guard, &mapped);
     code = file->xlsx ? xlsx_read(&mapped, &reader, err) : csv_read(&mapped, &reader, err);
-    if (plumb_guard_leave(&guard))
+    if (plumb_file_guard_leave(&guard))
         code = plumb_fail(err, PLUMB_E_IO, "the file shrank while it was read");
     if (!code && !reading.has_header)
         code = plumb_fail(err, PLUMB_E_FORMAT, "it holds no table");

@@ -37,7 +37,7 @@ static bool fail(struct sheet *sheet, enum plumb_code code)
 
 static bool no_memory(struct sheet *sheet)
 {
-    return fail(sheet, plumb_fail(sheet->err, PLUMB_E_NOMEM, "out of memory"));
+    return fail(sheet, plumb_no_memory(sheet->err));
 }
 
 /* The column of "AB12", from 0; MAX_COLUMNS when it is none. */
@@ -177,7 +177,7 @@ enum plumb_code sheet_read(const void *bytes, size_t size, const char *what, siz
     sheet.used = calloc(MAX_COLUMNS, sizeof *sheet.used);
     enum plumb_code code;
     if (!sheet.cells || !sheet.starts || !sheet.used) {
-        code = plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+        code = plumb_no_memory(err);
     } else {
         struct xml_handlers handlers = {&sheet, on_start, on_end, on_text};
         code = xml_parse(bytes, size, what, &handlers, err);

@@ -33,11 +33,6 @@ struct book {
     bool in_text, failed;
 };
 
-static enum plumb_code no_memory(struct plumb_error *err)
-{
-    return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
-}
-
 /* The array with room for one more element, moved within the arena when it has to grow. */
 static void *grown(struct arena *arena, void *array, size_t count, size_t *capacity, size_t size)
 {
@@ -179,7 +174,7 @@ static enum plumb_code load(const struct book *book, const char *name, const voi
                              "'%.200s' would unpack to %" PRIu64 " bytes", name, entry->size);
     *owned = malloc(*size ? *size : 1);
     if (!*owned)
-        return no_memory(err);
+        return plumb_no_memory(err);
     *bytes = *owned;
     code = zip_inflate(entry, book->file, *owned, err);
     if (code) {
@@ -200,7 +195,7 @@ static enum plumb_code parse(struct book *book, const char *name,
         return code;
     code = xml_parse(bytes, size, name, handlers, err);
     if (book->failed)
-        code = no_memory(err);
+        code = plumb_no_memory(err);
     free(owned);
     return code;
 }

@@ -88,7 +88,7 @@ static enum plumb_code report(const struct parsing *parsing, const char *what,
     if (parsing->stopped)
         return PLUMB_E_ARG;
     if (error == XML_ERROR_NO_MEMORY)
-        return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+        return plumb_no_memory(err);
     return plumb_fail(err, PLUMB_E_FORMAT, "byte %" PRId64 " of %.200s: %s",
                       position(parsing->parser), what,
                       parsing->refuse ? parsing->refuse : XML_ErrorString(error));
@@ -109,7 +109,7 @@ enum plumb_code xml_parse(const void *bytes, size_t size, const char *what,
 {
     struct parsing parsing = {.handlers = handlers, .parser = XML_ParserCreate(NULL)};
     if (!parsing.parser)
-        return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+        return plumb_no_memory(err);
     XML_SetUserData(parsing.parser, &parsing);
     XML_SetElementHandler(parsing.parser, on_start, on_end);
     XML_SetCharacterDataHandler(parsing.parser, on_text);

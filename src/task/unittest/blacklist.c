@@ -98,12 +98,12 @@ static enum plumb_code read_names(struct blacklist *list, const struct plumb_fil
             capacity = capacity ? 2 * capacity : 64;
             const char **names = realloc(list->names, capacity * sizeof *names);
             if (!names)
-                return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+                return plumb_no_memory(err);
             list->names = names;
         }
         const char *name = arena_copy(&list->arena, line, (size_t)(stop - line));
         if (!name)
-            return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+            return plumb_no_memory(err);
         list->names[list->count++] = name;
     }
     return PLUMB_OK;
@@ -119,10 +119,10 @@ enum plumb_code blacklist_open(struct blacklist *list, bool enabled, const char 
     enum plumb_code code = plumb_file_map(&file, path, 0, UINT64_MAX, err);
     if (code)
         return code;
-    struct plumb_guard guard;
-    plumb_guard_enter(&guard, &file);
+    struct plumb_file_guard guard;
+    plumb_file_guard_enter(&guard, &file);
     code = file.size ? read_names(list, &file, err) : PLUMB_OK;
-    if (plumb_guard_leave(&guard))
+    if (plumb_file_guard_leave(&guard))
         code = plumb_fail(err, PLUMB_E_IO, "the file became shorter while it was read");
     if (code)
         plumb_error_in_file(err, path);

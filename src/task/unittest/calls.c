@@ -17,11 +17,6 @@ struct indexer {
     struct plumb_error *err;
 };
 
-static enum plumb_code out_of_memory(struct plumb_error *err)
-{
-    return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
-}
-
 static enum plumb_code damaged(const struct indexer *x)
 {
     return json_fail(&x->json, 0, x->err);
@@ -50,7 +45,7 @@ static enum plumb_code read_entry(struct indexer *x, struct call *call, bool *us
         arguments |= json_is(&x->json, "input_args");
         event = json_next(&x->json);
         if (op && event == JSON_STRING && !(call->op = take_text(x, &call->op_length)))
-            return out_of_memory(x->err);
+            return plumb_no_memory(x->err);
         if (!json_skip(&x->json, event))
             return damaged(x);
     }
@@ -64,7 +59,7 @@ static enum plumb_code add_call(struct indexer *x, const struct call *call)
     bool added;
     uint64_t *place = map_put(&x->names, call->name, call->name_length, &added);
     if (!place)
-        return out_of_memory(x->err);
+        return plumb_no_memory(x->err);
     if (!added) {
         calls->items[*place] = *call;
         return PLUMB_OK;
@@ -74,7 +69,7 @@ static enum plumb_code add_call(struct indexer *x, const struct call *call)
         size_t capacity = x->capacity ? 2 * x->capacity : 256;
         struct call *items = realloc(calls->items, capacity * sizeof *items);
         if (!items)
-            return out_of_memory(x->err);
+            return plumb_no_memory(x->err);
         calls->items = items;
         x->capacity = capacity;
     }
@@ -92,7 +87,7 @@ static enum plumb_code read_data(struct indexer *x)
         struct call call = {0};
         call.name = take_text(x, &call.name_length);
         if (!call.name)
-            return out_of_memory(x->err);
+            return plumb_no_memory(x->err);
         event = json_next(&x->json);
         call.start = x->json.start;
         bool usable = false;
@@ -150,13 +145,13 @@ static enum plumb_code group_calls(struct indexer *x)
     calls->groups = calloc(calls->count, sizeof *calls->groups);
     calls->order = calloc(calls->count, sizeof *calls->order);
     if (!calls->groups || !calls->order)
-        return out_of_memory(x->err);
+        return plumb_no_memory(x->err);
     for (size_t i = 0; i < calls->count; i++) {
         struct call *call = &calls->items[i];
         bool added;
         uint64_t *place = map_put(&x->ops, call->op, call->op_length, &added);
         if (!place)
-            return out_of_memory(x->err);
+            return plumb_no_memory(x->err);
         if (added) {
             *place = calls->group_count;
             calls->groups[calls->group_count++] =
@@ -199,10 +194,10 @@ enum plumb_code calls_open(struct calls *calls, const char *path, struct plumb_e
     enum plumb_code code = plumb_file_map(&calls->map, path, 0, UINT64_MAX, err);
     if (code)
         return code;
-    struct plumb_guard guard;
-    plumb_guard_enter(&guard, &calls->map);
+    struct plumb_file_guard guard;
+    plumb_file_guard_enter(&guard, &calls->map);
     code = calls_parse(calls, calls->map.data, (size_t)calls->map.size, err);
-    if (plumb_guard_leave(&guard))
+    if (plumb_file_guard_leave(&guard))
         code = plumb_fail(err, PLUMB_E_IO, "the file became shorter while it was read");
     if (code)
         plumb_error_in_file(err, path);

@@ -232,7 +232,7 @@ enum plumb_code plumb_unittest_compare(struct plumb_unittest_diff *out, const ch
         out->without_inputs[1] = !b.has_inputs;
         out->table = make_table(out->names);
         if (!out->table || !join(out, &a, &b, allowance))
-            code = plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+            code = plumb_no_memory(err);
     }
     outcome_close(&a);
     outcome_close(&b);

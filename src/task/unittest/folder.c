@@ -108,7 +108,7 @@ enum plumb_code tests_folder(char **folder, const char *wanted, const char *dump
                      : asprintf(folder, "%.*spytests", slash ? (int)(slash - dump) + 1 : 0, dump);
     if (length < 0) {
         *folder = NULL;
-        return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+        return plumb_no_memory(err);
     }
     struct stat info;
     if (mkdir(*folder, 0777) && errno != EEXIST)

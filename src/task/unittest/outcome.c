@@ -119,7 +119,7 @@ static enum plumb_code fill_row(struct reader *r, struct outcome_row *row)
         struct csv_cell cell = r->csv.cells[r->place[column]];
         row->text[column] = arena_copy(&r->file->arena, cell.text, cell.length);
         if (!row->text[column])
-            return plumb_fail(r->err, PLUMB_E_NOMEM, "out of memory");
+            return plumb_no_memory(r->err);
     }
     for (size_t i = 0; i < OUTCOME_EXTRAS; i++) {
         if (r->extra[i] >= r->csv.count || !r->csv.cells[r->extra[i]].length)
@@ -127,7 +127,7 @@ static enum plumb_code fill_row(struct reader *r, struct outcome_row *row)
         struct csv_cell cell = r->csv.cells[r->extra[i]];
         row->extra[i] = arena_copy(&r->file->arena, cell.text, cell.length);
         if (!row->extra[i])
-            return plumb_fail(r->err, PLUMB_E_NOMEM, "out of memory");
+            return plumb_no_memory(r->err);
     }
     row->skipped = strcmp(row->text[OUTCOME_PASS], "skip") == 0;
     enum plumb_code code = PLUMB_OK;
@@ -153,7 +153,7 @@ static enum plumb_code read_row(struct reader *r)
         size_t capacity = r->capacity ? 2 * r->capacity : 64;
         struct outcome_row *rows = realloc(file->rows, capacity * sizeof *rows);
         if (!rows)
-            return plumb_fail(r->err, PLUMB_E_NOMEM, "out of memory");
+            return plumb_no_memory(r->err);
         file->rows = rows;
         r->capacity = capacity;
     }
@@ -165,7 +165,7 @@ static enum plumb_code read_row(struct reader *r)
     const char *name = row->text[OUTCOME_NAME];
     uint64_t *place = map_put(&file->names, name, strlen(name), &added);
     if (!place)
-        return plumb_fail(r->err, PLUMB_E_NOMEM, "out of memory");
+        return plumb_no_memory(r->err);
     if (!added)
         return plumb_fail(r->err, PLUMB_E_FORMAT,
                           "line %llu: the name \"%.80s\" was on line %llu already; give each run "
@@ -226,10 +226,10 @@ enum plumb_code outcome_read(struct outcome_file *file, const char *path, struct
     enum plumb_code code = plumb_file_map(&map, path, 0, UINT64_MAX, err);
     if (code)
         return code;
-    struct plumb_guard guard;
-    plumb_guard_enter(&guard, &map);
+    struct plumb_file_guard guard;
+    plumb_file_guard_enter(&guard, &map);
     code = outcome_parse(file, map.data, (size_t)map.size, err);
-    if (plumb_guard_leave(&guard))
+    if (plumb_file_guard_leave(&guard))
         code = plumb_fail(err, PLUMB_E_IO, "the file became shorter while it was read");
     if (code)
         plumb_error_in_file(err, path);

@@ -14,17 +14,12 @@
 
 enum { LONGEST_MODULE = 100 };
 
-static enum plumb_code out_of_memory(struct plumb_error *err)
-{
-    return plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
-}
-
 static enum plumb_code write_file(const char *folder, const char *name, const struct buf *text,
                                   struct plumb_error *err)
 {
     char *path = NULL;
     if (text->failed || asprintf(&path, "%s/%s", folder, name) < 0)
-        return out_of_memory(err);
+        return plumb_no_memory(err);
     struct output out;
     enum plumb_code code = output_open(&out, path, err);
     if (!code) {
@@ -78,7 +73,7 @@ static enum plumb_code write_modules(struct plumb_unittest_result *out, const st
         const char *name = module_name(&used, &arena, group, g);
         text.size = 0;
         if (!name || !module_text(&text, calls, group))
-            code = out_of_memory(err);
+            code = plumb_no_memory(err);
         if (!code)
             code = write_file(out->folder, name, &text, err);
         out->tests += group->count;
@@ -155,10 +150,10 @@ enum plumb_code plumb_unittest_write(struct plumb_unittest_result *out, const ch
     code = write_conftest(out->folder, dump, options, err);
     if (code)
         goto out;
-    struct plumb_guard guard;
-    plumb_guard_enter(&guard, &calls.map);
+    struct plumb_file_guard guard;
+    plumb_file_guard_enter(&guard, &calls.map);
     code = write_modules(out, &calls, &blacklist, err);
-    if (plumb_guard_leave(&guard)) {
+    if (plumb_file_guard_leave(&guard)) {
         code = plumb_fail(err, PLUMB_E_IO, "the file became shorter while it was read");
         plumb_error_in_file(err, dump);
     }

@@ -31,20 +31,20 @@ static char *read_text(const char *path)
     return text;
 }
 
-static struct plumb_watch_config config_for(struct scratch *scratch, const char *name)
+static struct plumb_guard_config config_for(struct scratch *scratch, const char *name)
 {
-    struct plumb_watch_config config;
-    plumb_watch_config_init(&config);
+    struct plumb_guard_config config;
+    plumb_guard_config_init(&config);
     config.path = scratch_path(scratch, name);
     config.now = fixed_now;
     return config;
 }
 
-static struct plumb_watch *open_watch(const struct plumb_watch_config *config)
+static struct plumb_guard_watch *open_watch(const struct plumb_guard_config *config)
 {
-    struct plumb_watch *watch = NULL;
+    struct plumb_guard_watch *watch = NULL;
     struct plumb_error err = {0};
-    assert_int_equal(plumb_watch_open(&watch, config, &err), PLUMB_OK);
+    assert_int_equal(plumb_guard_open(&watch, config, &err), PLUMB_OK);
     return watch;
 }
 
@@ -57,7 +57,7 @@ static struct plumb_arg tensor_arg(struct plumb_tensor *tensor, enum plumb_dtype
 }
 
 /* x + 1 where the kernel gave `out`. */
-static struct plumb_watch_verdict judge_floats(struct plumb_watch_op *op, const float *out,
+static struct plumb_guard_verdict judge_floats(struct plumb_guard_op *op, const float *out,
                                                size_t n)
 {
     static const float x[8] = {0};
@@ -67,15 +67,15 @@ static struct plumb_watch_verdict judge_floats(struct plumb_watch_op *op, const 
     struct plumb_arg input = tensor_arg(&tensors[0], PLUMB_F32, 1, shape, x);
     struct plumb_arg output = tensor_arg(&tensors[1], PLUMB_F32, 1, shape, out);
     struct plumb_arg reference = tensor_arg(&tensors[2], PLUMB_F32, 1, shape, ones);
-    struct plumb_watch_case about = {.call = {.name = "add", .args = &input, .n_args = 1},
+    struct plumb_guard_case about = {.call = {.name = "add", .args = &input, .n_args = 1},
                                      .outputs = &output,
                                      .n_outputs = 1,
                                      .reference = &reference,
                                      .n_reference = 1,
                                      .where = "File \"a.py\", line 1, in f\nFile \"b.py\", line 2"};
-    struct plumb_watch_verdict verdict;
+    struct plumb_guard_verdict verdict;
     struct plumb_error err = {0};
-    assert_int_equal(plumb_watch_judge(op, &about, &verdict, &err), PLUMB_OK);
+    assert_int_equal(plumb_guard_judge(op, &about, &verdict, &err), PLUMB_OK);
     return verdict;
 }
 
@@ -132,30 +132,30 @@ static void skip_list_and_names(void **state)
         "aten::clone.default",
     };
     for (size_t k = 0; k < sizeof never / sizeof *never; k++)
-        if (!plumb_watch_skips(never[k]))
+        if (!plumb_guard_skips(never[k]))
             fail_msg("%s is not skipped", never[k]);
     static const char *const checked[] = {
         "mm",    "add.Tensor", "add_.Tensor", "masked_fill.Scalar", "softmax", "aten::tanh",
         "round", "outer",      "layout"};
     for (size_t k = 0; k < sizeof checked / sizeof *checked; k++)
-        assert_null(plumb_watch_skips(checked[k]));
+        assert_null(plumb_guard_skips(checked[k]));
 }
 
-static bool is_checked(struct plumb_watch *watch, const char *name)
+static bool is_checked(struct plumb_guard_watch *watch, const char *name)
 {
-    return plumb_watch_call(plumb_watch_operator(watch, name, NULL)) == PLUMB_WATCH_CHECK;
+    return plumb_guard_call(plumb_guard_operator(watch, name, NULL)) == PLUMB_GUARD_CHECK;
 }
 
 static void include_and_exclude(void **state)
 {
-    struct plumb_watch_config config = config_for(*state, "log");
+    struct plumb_guard_config config = config_for(*state, "log");
     const char *include[] = {"mm", "add.Tensor", "aten::mul.Tensor", "clone"};
     const char *exclude[] = {"mul"};
     config.include = include;
     config.n_include = 4;
     config.exclude = exclude;
     config.n_exclude = 1;
-    struct plumb_watch *watch = open_watch(&config);
+    struct plumb_guard_watch *watch = open_watch(&config);
     assert_true(is_checked(watch, "aten::mm"));
     assert_true(is_checked(watch, "aten::mm.default"));
     assert_true(is_checked(watch, "aten::add.Tensor"));
@@ -164,91 +164,91 @@ static void include_and_exclude(void **state)
     assert_false(is_checked(watch, "aten::mul.Tensor")); /* excluded */
     assert_false(is_checked(watch, "aten::clone"));      /* never, although asked for */
     assert_false(is_checked(watch, "aten::tanh"));
-    plumb_watch_close(watch);
+    plumb_guard_close(watch);
 }
 
 static void counts_and_limits(void **state)
 {
-    struct plumb_watch_config config = config_for(*state, "log");
+    struct plumb_guard_config config = config_for(*state, "log");
     assert_int_equal(config.max_checks, 10);
     config.max_checks = 2;
-    struct plumb_watch *watch = open_watch(&config);
-    struct plumb_watch_op *op = plumb_watch_operator(watch, "aten::mm", NULL);
-    assert_ptr_equal(op, plumb_watch_operator(watch, "aten::mm", NULL));
-    assert_string_equal(plumb_watch_op_name(op), "mm");
-    assert_false(plumb_watch_claim(op, 1048577)); /* too large, and costs no check */
-    assert_true(plumb_watch_claim(op, 1048576));
-    assert_int_equal(plumb_watch_call(op), PLUMB_WATCH_CHECK);
-    assert_true(plumb_watch_claim(op, 1));
-    assert_false(plumb_watch_claim(op, 1));
-    assert_int_equal(plumb_watch_call(op), PLUMB_WATCH_PASS);
-    struct plumb_watch_counts counts;
-    plumb_watch_op_counts(op, &counts);
+    struct plumb_guard_watch *watch = open_watch(&config);
+    struct plumb_guard_op *op = plumb_guard_operator(watch, "aten::mm", NULL);
+    assert_ptr_equal(op, plumb_guard_operator(watch, "aten::mm", NULL));
+    assert_string_equal(plumb_guard_op_name(op), "mm");
+    assert_false(plumb_guard_claim(op, 1048577)); /* too large, and costs no check */
+    assert_true(plumb_guard_claim(op, 1048576));
+    assert_int_equal(plumb_guard_call(op), PLUMB_GUARD_CHECK);
+    assert_true(plumb_guard_claim(op, 1));
+    assert_false(plumb_guard_claim(op, 1));
+    assert_int_equal(plumb_guard_call(op), PLUMB_GUARD_PASS);
+    struct plumb_guard_counts counts;
+    plumb_guard_op_counts(op, &counts);
     assert_int_equal(counts.calls, 2);
     assert_false(counts.open);
-    op = plumb_watch_operator(watch, "aten::odd", "has no reference");
-    assert_int_equal(plumb_watch_call(op), PLUMB_WATCH_PASS);
-    plumb_watch_close(watch);
+    op = plumb_guard_operator(watch, "aten::odd", "has no reference");
+    assert_int_equal(plumb_guard_call(op), PLUMB_GUARD_PASS);
+    plumb_guard_close(watch);
 }
 
 static void quiet_after_a_whole_pass(void **state)
 {
-    struct plumb_watch_config config = config_for(*state, "log");
+    struct plumb_guard_config config = config_for(*state, "log");
     config.max_checks = 1;
-    struct plumb_watch *watch = open_watch(&config);
-    struct plumb_watch_op *view = plumb_watch_operator(watch, "aten::view", NULL);
-    struct plumb_watch_op *mm = plumb_watch_operator(watch, "aten::mm", NULL);
+    struct plumb_guard_watch *watch = open_watch(&config);
+    struct plumb_guard_op *view = plumb_guard_operator(watch, "aten::view", NULL);
+    struct plumb_guard_op *mm = plumb_guard_operator(watch, "aten::mm", NULL);
     for (int k = 0; k < 600; k++) /* nothing was checked yet: no end to see */
-        assert_int_equal(plumb_watch_call(view), PLUMB_WATCH_PASS);
-    assert_int_equal(plumb_watch_call(mm), PLUMB_WATCH_CHECK);
-    assert_true(plumb_watch_claim(mm, 1));
+        assert_int_equal(plumb_guard_call(view), PLUMB_GUARD_PASS);
+    assert_int_equal(plumb_guard_call(mm), PLUMB_GUARD_CHECK);
+    assert_true(plumb_guard_claim(mm, 1));
     for (int k = 0; k < 601; k++)
-        assert_int_equal(plumb_watch_call(mm), PLUMB_WATCH_PASS);
-    assert_int_equal(plumb_watch_call(mm), PLUMB_WATCH_QUIET);
-    struct plumb_watch_op *late = plumb_watch_operator(watch, "aten::tanh", NULL);
-    assert_int_equal(plumb_watch_call(late), PLUMB_WATCH_CHECK); /* a new one wakes it up */
-    assert_int_equal(plumb_watch_call(mm), PLUMB_WATCH_PASS);
-    plumb_watch_close(watch);
+        assert_int_equal(plumb_guard_call(mm), PLUMB_GUARD_PASS);
+    assert_int_equal(plumb_guard_call(mm), PLUMB_GUARD_QUIET);
+    struct plumb_guard_op *late = plumb_guard_operator(watch, "aten::tanh", NULL);
+    assert_int_equal(plumb_guard_call(late), PLUMB_GUARD_CHECK); /* a new one wakes it up */
+    assert_int_equal(plumb_guard_call(mm), PLUMB_GUARD_PASS);
+    plumb_guard_close(watch);
 }
 
 static void large_calls_keep_nobody(void **state)
 {
-    struct plumb_watch_config config = config_for(*state, "log");
+    struct plumb_guard_config config = config_for(*state, "log");
     config.max_checks = 2;
-    struct plumb_watch *watch = open_watch(&config);
-    struct plumb_watch_op *op = plumb_watch_operator(watch, "aten::mm", NULL);
+    struct plumb_guard_watch *watch = open_watch(&config);
+    struct plumb_guard_op *op = plumb_guard_operator(watch, "aten::mm", NULL);
     for (int k = 0; k < 2; k++) {
-        assert_int_equal(plumb_watch_call(op), PLUMB_WATCH_CHECK);
-        assert_false(plumb_watch_claim(op, 1 << 21));
+        assert_int_equal(plumb_guard_call(op), PLUMB_GUARD_CHECK);
+        assert_false(plumb_guard_claim(op, 1 << 21));
     }
     for (int k = 0; k < 256; k++)
-        assert_int_equal(plumb_watch_call(op), PLUMB_WATCH_CHECK);
-    assert_int_equal(plumb_watch_call(op), PLUMB_WATCH_QUIET);
-    assert_true(plumb_watch_claim(op, 1)); /* but a small one is welcome */
-    assert_int_equal(plumb_watch_call(op), PLUMB_WATCH_CHECK);
-    plumb_watch_close(watch);
+        assert_int_equal(plumb_guard_call(op), PLUMB_GUARD_CHECK);
+    assert_int_equal(plumb_guard_call(op), PLUMB_GUARD_QUIET);
+    assert_true(plumb_guard_claim(op, 1)); /* but a small one is welcome */
+    assert_int_equal(plumb_guard_call(op), PLUMB_GUARD_CHECK);
+    plumb_guard_close(watch);
 }
 
 static void log_once_closes_an_operator(void **state)
 {
-    struct plumb_watch_config config = config_for(*state, "once.log");
+    struct plumb_guard_config config = config_for(*state, "once.log");
     const float bad[] = {1, 2};
-    struct plumb_watch *watch = open_watch(&config);
-    struct plumb_watch_op *op = plumb_watch_operator(watch, "aten::add.Tensor", NULL);
-    assert_true(plumb_watch_claim(op, 2));
+    struct plumb_guard_watch *watch = open_watch(&config);
+    struct plumb_guard_op *op = plumb_guard_operator(watch, "aten::add.Tensor", NULL);
+    assert_true(plumb_guard_claim(op, 2));
     assert_int_equal(judge_floats(op, bad, 2).fault, PLUMB_FAULT_NOT_CLOSE);
-    assert_false(plumb_watch_claim(op, 2));
-    plumb_watch_close(watch);
+    assert_false(plumb_guard_claim(op, 2));
+    plumb_guard_close(watch);
 
     config.log_once = false;
     config.path = scratch_path(*state, "often.log");
     watch = open_watch(&config);
-    op = plumb_watch_operator(watch, "aten::add.Tensor", NULL);
+    op = plumb_guard_operator(watch, "aten::add.Tensor", NULL);
     for (int k = 0; k < 3; k++) {
-        assert_true(plumb_watch_claim(op, 2));
+        assert_true(plumb_guard_claim(op, 2));
         judge_floats(op, bad, 2);
     }
-    plumb_watch_close(watch);
+    plumb_guard_close(watch);
     int lines = 0;
     for (const char *c = read_text(scratch_path(*state, "often.log")); *c; c++)
         lines += *c == '\n';
@@ -259,7 +259,7 @@ static void log_once_closes_an_operator(void **state)
     assert_int_equal(lines, 1);
 }
 
-static void judge_halves(struct plumb_watch_op *op)
+static void judge_halves(struct plumb_guard_op *op)
 {
     struct plumb_tensor tensors[3];
     const int64_t shape[] = {2, 3};
@@ -268,22 +268,22 @@ static void judge_halves(struct plumb_watch_op *op)
     struct plumb_arg input = tensor_arg(&tensors[0], PLUMB_F16, 2, shape, zeros);
     struct plumb_arg output = tensor_arg(&tensors[1], PLUMB_F16, 2, shape, out);
     struct plumb_arg reference = tensor_arg(&tensors[2], PLUMB_F16, 2, shape, ones);
-    struct plumb_watch_case about = {.call = {.name = "add", .args = &input, .n_args = 1},
+    struct plumb_guard_case about = {.call = {.name = "add", .args = &input, .n_args = 1},
                                      .outputs = &output,
                                      .n_outputs = 1,
                                      .reference = &reference,
                                      .n_reference = 1};
-    struct plumb_watch_verdict verdict;
+    struct plumb_guard_verdict verdict;
     struct plumb_error err = {0};
-    assert_int_equal(plumb_watch_judge(op, &about, &verdict, &err), PLUMB_OK);
+    assert_int_equal(plumb_guard_judge(op, &about, &verdict, &err), PLUMB_OK);
     assert_int_equal(verdict.fault, PLUMB_FAULT_NOT_CLOSE);
     assert_true(verdict.rtol == 1e-2 && verdict.atol == 1e-2);
     assert_true(verdict.max_ulp == 32);
 }
 
 /* One float32 output of 1.005 where 1 is right, after inputs of these types. */
-static struct plumb_watch_verdict
-judge_types(struct plumb_watch_op *op, const enum plumb_dtype *types, size_t n, const char *changed)
+static struct plumb_guard_verdict
+judge_types(struct plumb_guard_op *op, const enum plumb_dtype *types, size_t n, const char *changed)
 {
     static const double zero[1];
     static const float one[] = {1}, off[] = {1.005f};
@@ -294,15 +294,15 @@ judge_types(struct plumb_watch_op *op, const enum plumb_dtype *types, size_t n, 
     const struct plumb_arg output =
         tensor_arg(&tensors[0], PLUMB_F32, 0, NULL, changed ? one : off);
     const struct plumb_arg reference = tensor_arg(&tensors[1], PLUMB_F32, 0, NULL, one);
-    const struct plumb_watch_case about = {.call = {.name = "add", .args = args, .n_args = n},
+    const struct plumb_guard_case about = {.call = {.name = "add", .args = args, .n_args = n},
                                            .outputs = &output,
                                            .n_outputs = 1,
                                            .reference = &reference,
                                            .n_reference = 1,
                                            .changed = changed};
-    struct plumb_watch_verdict verdict;
+    struct plumb_guard_verdict verdict;
     struct plumb_error err = {0};
-    assert_int_equal(plumb_watch_judge(op, &about, &verdict, &err), PLUMB_OK);
+    assert_int_equal(plumb_guard_judge(op, &about, &verdict, &err), PLUMB_OK);
     return verdict;
 }
 
@@ -319,98 +319,98 @@ static void the_first_float_decides(void **state)
         {{PLUMB_F64, PLUMB_BF16}, PLUMB_FAULT_NOT_CLOSE},
         {{PLUMB_I64, PLUMB_BOOL}, PLUMB_FAULT_NOT_CLOSE},
     };
-    struct plumb_watch_config config = config_for(*state, "log");
+    struct plumb_guard_config config = config_for(*state, "log");
     config.log_once = false;
-    struct plumb_watch *watch = open_watch(&config);
-    struct plumb_watch_op *op = plumb_watch_operator(watch, "aten::add.Tensor", NULL);
+    struct plumb_guard_watch *watch = open_watch(&config);
+    struct plumb_guard_op *op = plumb_guard_operator(watch, "aten::add.Tensor", NULL);
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++)
         assert_int_equal(judge_types(op, cases[k].types, 2, NULL).fault, cases[k].fault);
-    plumb_watch_close(watch);
+    plumb_guard_close(watch);
     /* At least 1e-2 means that more stays more. */
     config.rtol = 0.5;
     config.atol = 0.25;
     watch = open_watch(&config);
-    op = plumb_watch_operator(watch, "aten::add.Tensor", NULL);
-    const struct plumb_watch_verdict v = judge_types(op, cases[0].types, 2, NULL);
+    op = plumb_guard_operator(watch, "aten::add.Tensor", NULL);
+    const struct plumb_guard_verdict v = judge_types(op, cases[0].types, 2, NULL);
     assert_true(v.rtol == 0.5 && v.atol == 0.25);
-    plumb_watch_close(watch);
+    plumb_guard_close(watch);
 }
 
 static void changed_inputs_fail(void **state)
 {
-    struct plumb_watch_config config = config_for(*state, "log");
-    struct plumb_watch *watch = open_watch(&config);
-    struct plumb_watch_op *op = plumb_watch_operator(watch, "aten::add.Tensor", NULL);
+    struct plumb_guard_config config = config_for(*state, "log");
+    struct plumb_guard_watch *watch = open_watch(&config);
+    struct plumb_guard_op *op = plumb_guard_operator(watch, "aten::add.Tensor", NULL);
     const enum plumb_dtype type = PLUMB_F32;
-    const struct plumb_watch_verdict v = judge_types(op, &type, 1, "input 0");
+    const struct plumb_guard_verdict v = judge_types(op, &type, 1, "input 0");
     assert_int_equal(v.fault, PLUMB_FAULT_INPUT);
     assert_non_null(strstr(read_text(scratch_path(*state, "log")), "| input_changed: input 0 |"));
-    plumb_watch_close(watch);
+    plumb_guard_close(watch);
 }
 
 /* A wrong output is told before a changed input. */
 static void several_outputs_in_the_log(void **state)
 {
-    struct plumb_watch_config config = config_for(*state, "log");
+    struct plumb_guard_config config = config_for(*state, "log");
     config.log_once = false;
-    struct plumb_watch *watch = open_watch(&config);
-    struct plumb_watch_op *op = plumb_watch_operator(watch, "aten::max.dim", NULL);
+    struct plumb_guard_watch *watch = open_watch(&config);
+    struct plumb_guard_op *op = plumb_guard_operator(watch, "aten::max.dim", NULL);
     struct plumb_tensor tensors[4];
     const float one[] = {1}, two[] = {2};
     const struct plumb_arg outputs[] = {tensor_arg(&tensors[0], PLUMB_F32, 0, NULL, one),
                                         tensor_arg(&tensors[1], PLUMB_F32, 0, NULL, two)};
     const struct plumb_arg reference[] = {tensor_arg(&tensors[2], PLUMB_F32, 0, NULL, one),
                                           tensor_arg(&tensors[3], PLUMB_F32, 0, NULL, one)};
-    const struct plumb_watch_case about = {.call = {.name = "max.dim"},
+    const struct plumb_guard_case about = {.call = {.name = "max.dim"},
                                            .outputs = outputs,
                                            .n_outputs = 2,
                                            .reference = reference,
                                            .n_reference = 2,
                                            .changed = "input 0"};
-    struct plumb_watch_verdict verdict;
+    struct plumb_guard_verdict verdict;
     setenv("TZ", "EAST-3", 1); /* the log has the time of the place */
     tzset();
-    assert_int_equal(plumb_watch_judge(op, &about, &verdict, NULL), PLUMB_OK);
+    assert_int_equal(plumb_guard_judge(op, &about, &verdict, NULL), PLUMB_OK);
     assert_string_equal(read_text(scratch_path(*state, "log")),
                         "2025-05-19 13:00:01 [WARNING] Op: max.dim | FAIL | in: [] | out: "
                         "[():torch.float32, ():torch.float32] | output 1 | max_abs: 1.000000e+00 | "
                         "max_rel: 1.000000e+00 | rtol=0.0001, atol=1e-05\n");
-    plumb_watch_close(watch);
+    plumb_guard_close(watch);
 }
 
 /* The table has the worst of all checks, the account the first failure. */
 static void worst_and_first(void **state)
 {
-    struct plumb_watch_config config = config_for(*state, "log");
+    struct plumb_guard_config config = config_for(*state, "log");
     config.log_once = false;
-    struct plumb_watch *watch = open_watch(&config);
-    struct plumb_watch_op *op = plumb_watch_operator(watch, "aten::mm", NULL);
+    struct plumb_guard_watch *watch = open_watch(&config);
+    struct plumb_guard_op *op = plumb_guard_operator(watch, "aten::mm", NULL);
     const float worst[] = {3}, bad[] = {2}, good[] = {1};
     judge_floats(op, bad, 1);
     judge_floats(op, worst, 1);
     judge_floats(op, good, 1);
-    plumb_watch_pass_over(op, "no reference for complex numbers");
-    plumb_watch_pass_over(op, "another reason");
-    assert_int_equal(plumb_watch_call(op), PLUMB_WATCH_CHECK); /* others may have one */
-    struct plumb_table *table = plumb_watch_table(watch);
+    plumb_guard_pass_over(op, "no reference for complex numbers");
+    plumb_guard_pass_over(op, "another reason");
+    assert_int_equal(plumb_guard_call(op), PLUMB_GUARD_CHECK); /* others may have one */
+    struct plumb_table *table = plumb_guard_table(watch);
     assert_int_equal(plumb_table_cell(table, 0, 2)->as.integer, 3);
     assert_int_equal(plumb_table_cell(table, 0, 3)->as.integer, 2);
     assert_true(plumb_table_cell(table, 0, 4)->as.real == 2);
     plumb_table_free(table);
-    char *closing = plumb_watch_closing(watch);
+    char *closing = plumb_guard_closing(watch);
     assert_non_null(strstr(closing, "mm failed: not_close: max_abs: 1.000000e+00"));
     assert_non_null(strstr(closing, "not checked, no reference for complex numbers: mm (some "));
     free(closing);
-    plumb_watch_close(watch);
+    plumb_guard_close(watch);
 }
 
 static void text_log_is_as_promised(void **state)
 {
-    struct plumb_watch_config config = config_for(*state, "deep/er/log");
+    struct plumb_guard_config config = config_for(*state, "deep/er/log");
     config.log_once = false;
     const float special[] = {1, 1, NAN};
-    struct plumb_watch *watch = open_watch(&config);
-    struct plumb_watch_op *op = plumb_watch_operator(watch, "aten::add.Tensor", NULL);
+    struct plumb_guard_watch *watch = open_watch(&config);
+    struct plumb_guard_op *op = plumb_guard_operator(watch, "aten::add.Tensor", NULL);
     judge_halves(op);
     judge_floats(op, special, 3);
     /* Flushed at once: read before the watch is closed. */
@@ -422,17 +422,17 @@ static void text_log_is_as_promised(void **state)
         "2025-05-19 10:00:01 [WARNING] Op: add.Tensor | FAIL | in: [(3,):torch.float32] | out: "
         "(3,):torch.float32 | special_value_mismatch: nan instead of 1.0 at [2] | rtol=0.0001, "
         "atol=1e-05\n");
-    plumb_watch_close(watch);
+    plumb_guard_close(watch);
 }
 
 static void json_log_is_as_promised(void **state)
 {
-    struct plumb_watch_config config = config_for(*state, "log.jsonl");
+    struct plumb_guard_config config = config_for(*state, "log.jsonl");
     config.log_once = false;
-    config.format = PLUMB_WATCH_JSONL;
+    config.format = PLUMB_GUARD_JSONL;
     const float special[] = {1, 1, -INFINITY};
-    struct plumb_watch *watch = open_watch(&config);
-    struct plumb_watch_op *op = plumb_watch_operator(watch, "aten::add.Tensor", NULL);
+    struct plumb_guard_watch *watch = open_watch(&config);
+    struct plumb_guard_op *op = plumb_guard_operator(watch, "aten::add.Tensor", NULL);
     judge_halves(op);
     judge_floats(op, special, 3);
     assert_string_equal(
@@ -446,71 +446,71 @@ static void json_log_is_as_promised(void **state)
         "\"error\": \"special_value_mismatch\", \"message\": \"-inf instead of 1.0 at [2]\", "
         "\"fg_value\": \"-inf\", \"pt_value\": 1.0, \"index\": 2, "
         "\"timestamp\": \"2025-05-19 10:00:01\"}\n");
-    plumb_watch_close(watch);
+    plumb_guard_close(watch);
 }
 
 static void own_reference_and_missing_operator(void **state)
 {
-    struct plumb_watch_config config = config_for(*state, "log");
-    struct plumb_watch *watch = open_watch(&config);
-    struct plumb_watch_op *op = plumb_watch_operator(watch, "aten::mul.Tensor", NULL);
+    struct plumb_guard_config config = config_for(*state, "log");
+    struct plumb_guard_watch *watch = open_watch(&config);
+    struct plumb_guard_op *op = plumb_guard_operator(watch, "aten::mul.Tensor", NULL);
     struct plumb_tensor tensors[2];
     const int64_t shape[] = {3};
     const float x[] = {1, 2, 3}, right[] = {1, 4, 9}, wrong[] = {1, 4, 9.1f};
     const struct plumb_arg input = tensor_arg(&tensors[0], PLUMB_F32, 1, shape, x);
     const struct plumb_arg inputs[] = {input, input};
     struct plumb_arg output = tensor_arg(&tensors[1], PLUMB_F32, 1, shape, right);
-    struct plumb_watch_case about = {
+    struct plumb_guard_case about = {
         .call = {.prefix = "Aten", .name = "mul.Tensor", .args = inputs, .n_args = 2},
         .outputs = &output,
         .n_outputs = 1};
-    struct plumb_watch_verdict verdict;
+    struct plumb_guard_verdict verdict;
     struct plumb_error err = {0};
-    assert_int_equal(plumb_watch_judge(op, &about, &verdict, &err), PLUMB_OK);
+    assert_int_equal(plumb_guard_judge(op, &about, &verdict, &err), PLUMB_OK);
     assert_int_equal(verdict.fault, PLUMB_FAULT_NONE);
     tensors[1].data = wrong;
-    assert_int_equal(plumb_watch_judge(op, &about, &verdict, &err), PLUMB_OK);
+    assert_int_equal(plumb_guard_judge(op, &about, &verdict, &err), PLUMB_OK);
     assert_int_equal(verdict.fault, PLUMB_FAULT_NOT_CLOSE);
     about.call.name = "no_such_operator";
-    assert_int_equal(plumb_watch_judge(op, &about, &verdict, &err), PLUMB_E_UNSUPPORTED);
-    plumb_watch_close(watch);
+    assert_int_equal(plumb_guard_judge(op, &about, &verdict, &err), PLUMB_E_UNSUPPORTED);
+    plumb_guard_close(watch);
 }
 
 static void unwritable_log_is_an_error(void **state)
 {
-    struct plumb_watch_config config = config_for(*state, "log");
+    struct plumb_guard_config config = config_for(*state, "log");
     scratch_write(*state, "file", "x", 1);
     config.path = scratch_path(*state, "file/log");
-    struct plumb_watch *watch = NULL;
+    struct plumb_guard_watch *watch = NULL;
     struct plumb_error err = {0};
-    assert_int_equal(plumb_watch_open(&watch, &config, &err), PLUMB_E_IO);
+    assert_int_equal(plumb_guard_open(&watch, &config, &err), PLUMB_E_IO);
     assert_non_null(strstr(err.message, "cannot be written"));
     assert_null(watch);
     config.path = "/dev/full"; /* opens, but takes nothing */
     watch = open_watch(&config);
-    struct plumb_watch_op *op = plumb_watch_operator(watch, "aten::mm", NULL);
+    struct plumb_guard_op *op = plumb_guard_operator(watch, "aten::mm", NULL);
     const float bad[] = {3};
     assert_int_equal(judge_floats(op, bad, 1).fault, PLUMB_FAULT_NOT_CLOSE);
-    char *closing = plumb_watch_closing(watch);
+    char *closing = plumb_guard_closing(watch);
     assert_non_null(strstr(closing, "1 check went wrong inside plumb; the first: mm: /dev/full: "));
     free(closing);
-    plumb_watch_close(watch);
+    plumb_guard_close(watch);
     config.rtol = NAN;
-    assert_int_equal(plumb_watch_open(&watch, &config, &err), PLUMB_E_ARG);
+    assert_int_equal(plumb_guard_open(&watch, &config, &err), PLUMB_E_ARG);
     config.rtol = 0;
     config.atol = -1;
-    assert_int_equal(plumb_watch_open(&watch, &config, &err), PLUMB_E_ARG);
+    assert_int_equal(plumb_guard_open(&watch, &config, &err), PLUMB_E_ARG);
 }
 
 static void the_default_path_is_in_the_home(void **state)
 {
     struct scratch *scratch = *state;
-    struct plumb_watch_config config = config_for(scratch, "log");
+    struct plumb_guard_config config = config_for(scratch, "log");
     config.path = NULL;
     char *home = getenv("HOME") ? strdup(getenv("HOME")) : NULL;
     setenv("HOME", scratch->folder, 1);
-    struct plumb_watch *watch = open_watch(&config);
-    plumb_watch_close(watch);
+    struct plumb_guard_watch *watch = open_watch(&config);
+    plumb_guard_close(watch);
     assert_int_equal(access(scratch_path(scratch, ".plumb/precision.log"), F_OK), 0);
     if (home)
         setenv("HOME", home, 1);
@@ -519,28 +519,28 @@ static void the_default_path_is_in_the_home(void **state)
 
 static void table_and_closing(void **state)
 {
-    struct plumb_watch_config config = config_for(*state, "log");
-    struct plumb_watch *watch = open_watch(&config);
+    struct plumb_guard_config config = config_for(*state, "log");
+    struct plumb_guard_watch *watch = open_watch(&config);
     const float good[] = {1}, bad[] = {1.5f};
-    struct plumb_watch_op *mm = plumb_watch_operator(watch, "aten::mm", NULL);
-    struct plumb_watch_op *add = plumb_watch_operator(watch, "aten::add.Tensor", NULL);
-    struct plumb_watch_op *odd = plumb_watch_operator(watch, "aten::odd", NULL);
-    plumb_watch_operator(watch, "aten::view", NULL);
-    plumb_watch_call(mm);
-    plumb_watch_call(add);
-    plumb_watch_call(add);
+    struct plumb_guard_op *mm = plumb_guard_operator(watch, "aten::mm", NULL);
+    struct plumb_guard_op *add = plumb_guard_operator(watch, "aten::add.Tensor", NULL);
+    struct plumb_guard_op *odd = plumb_guard_operator(watch, "aten::odd", NULL);
+    plumb_guard_operator(watch, "aten::view", NULL);
+    plumb_guard_call(mm);
+    plumb_guard_call(add);
+    plumb_guard_call(add);
     judge_floats(mm, good, 1);
     judge_floats(add, bad, 1);
-    struct plumb_watch_op *even = plumb_watch_operator(watch, "aten::even", NULL);
-    plumb_watch_give_up(odd, "there is no reference");
-    plumb_watch_give_up(odd, "and another reason");
-    plumb_watch_give_up(even, "there is no reference");
-    assert_false(plumb_watch_claim(odd, 1));
-    plumb_watch_operator(watch, "aten::tan", "excluded");
-    struct plumb_watch_op *lost = plumb_watch_operator(watch, "aten::lost", NULL);
-    plumb_watch_trouble(mm, "the worker died");
-    plumb_watch_trouble(lost, "so did the next");
-    struct plumb_table *table = plumb_watch_table(watch);
+    struct plumb_guard_op *even = plumb_guard_operator(watch, "aten::even", NULL);
+    plumb_guard_give_up(odd, "there is no reference");
+    plumb_guard_give_up(odd, "and another reason");
+    plumb_guard_give_up(even, "there is no reference");
+    assert_false(plumb_guard_claim(odd, 1));
+    plumb_guard_operator(watch, "aten::tan", "excluded");
+    struct plumb_guard_op *lost = plumb_guard_operator(watch, "aten::lost", NULL);
+    plumb_guard_trouble(mm, "the worker died");
+    plumb_guard_trouble(lost, "so did the next");
+    struct plumb_table *table = plumb_guard_table(watch);
     assert_int_equal(plumb_table_rows(table), 3);
     assert_string_equal(plumb_table_cell(table, 2, 0)->as.text, "lost");
     assert_string_equal(plumb_table_cell(table, 0, 0)->as.text, "add.Tensor");
@@ -553,7 +553,7 @@ static void table_and_closing(void **state)
     assert_string_equal(plumb_table_cell(table, 0, 7)->as.text, "File \"b.py\", line 2");
     assert_string_equal(plumb_table_cell(table, 1, 0)->as.text, "mm");
     plumb_table_free(table);
-    char *closing = plumb_watch_closing(watch);
+    char *closing = plumb_guard_closing(watch);
     char wanted[2048];
     snprintf(wanted, sizeof wanted,
              "2 calls of 2 operators checked: 1 failed, of 1 operator; log: %s\n"
@@ -565,20 +565,20 @@ static void table_and_closing(void **state)
              scratch_path(*state, "log"));
     assert_string_equal(closing, wanted);
     free(closing);
-    plumb_watch_close(watch);
+    plumb_guard_close(watch);
 }
 
 /* ---- Several at once ------------------------------------------------------------------------- */
 
 static void *call_often(void *context)
 {
-    struct plumb_watch *watch = context;
+    struct plumb_guard_watch *watch = context;
     const float bad[] = {2};
     for (int k = 0; k < 1000; k++) {
         char name[32];
         snprintf(name, sizeof name, "aten::op%d", k % 50);
-        struct plumb_watch_op *op = plumb_watch_operator(watch, name, NULL);
-        if (plumb_watch_call(op) == PLUMB_WATCH_CHECK && plumb_watch_claim(op, 1))
+        struct plumb_guard_op *op = plumb_guard_operator(watch, name, NULL);
+        if (plumb_guard_call(op) == PLUMB_GUARD_CHECK && plumb_guard_claim(op, 1))
             judge_floats(op, bad, 1);
     }
     return NULL;
@@ -586,39 +586,39 @@ static void *call_often(void *context)
 
 static void threads_share_a_watch(void **state)
 {
-    struct plumb_watch_config config = config_for(*state, "log");
+    struct plumb_guard_config config = config_for(*state, "log");
     config.log_once = false;
     config.max_checks = 3;
-    struct plumb_watch *watch = open_watch(&config);
+    struct plumb_guard_watch *watch = open_watch(&config);
     pthread_t threads[4];
     for (int k = 0; k < 4; k++)
         assert_int_equal(pthread_create(&threads[k], NULL, call_often, watch), 0);
     for (int k = 0; k < 4; k++)
         pthread_join(threads[k], NULL);
-    struct plumb_table *table = plumb_watch_table(watch);
+    struct plumb_table *table = plumb_guard_table(watch);
     assert_int_equal(plumb_table_rows(table), 50);
     for (size_t k = 0; k < 50; k++) {
         assert_int_equal(plumb_table_cell(table, k, 1)->as.integer, 80);
         assert_int_equal(plumb_table_cell(table, k, 2)->as.integer, 3);
     }
     plumb_table_free(table);
-    plumb_watch_close(watch);
+    plumb_guard_close(watch);
 }
 
 static void processes_share_a_log(void **state)
 {
-    struct plumb_watch_config config = config_for(*state, "log");
+    struct plumb_guard_config config = config_for(*state, "log");
     config.log_once = false;
     config.max_checks = 1000;
     pid_t children[3];
     for (int k = 0; k < 3; k++) {
         children[k] = fork();
         if (children[k] == 0) {
-            struct plumb_watch *watch = NULL;
+            struct plumb_guard_watch *watch = NULL;
             const float bad[] = {2};
-            if (plumb_watch_open(&watch, &config, NULL))
+            if (plumb_guard_open(&watch, &config, NULL))
                 _exit(1);
-            struct plumb_watch_op *op = plumb_watch_operator(watch, "aten::mm", NULL);
+            struct plumb_guard_op *op = plumb_guard_operator(watch, "aten::mm", NULL);
             for (int j = 0; j < 100; j++)
                 judge_floats(op, bad, 1);
             _exit(0);
@@ -643,15 +643,15 @@ static void processes_share_a_log(void **state)
 static void saved_failures_replay(void **state)
 {
     struct scratch *scratch = *state;
-    struct plumb_watch_config config = config_for(scratch, "log");
+    struct plumb_guard_config config = config_for(scratch, "log");
     char folder[sizeof scratch->path];
     snprintf(folder, sizeof folder, "%s", scratch_path(scratch, "not/yet/failures"));
     config.save = folder;
-    config.format = PLUMB_WATCH_JSONL;
+    config.format = PLUMB_GUARD_JSONL;
     config.log_once = false;
     config.path = scratch_path(scratch, "log");
-    struct plumb_watch *watch = open_watch(&config);
-    struct plumb_watch_op *op = plumb_watch_operator(watch, "aten::add.Tensor", NULL);
+    struct plumb_guard_watch *watch = open_watch(&config);
+    struct plumb_guard_op *op = plumb_guard_operator(watch, "aten::add.Tensor", NULL);
     struct plumb_tensor tensors[2];
     const int64_t shape[] = {3};
     const float x[] = {1, 2, 3}, wrong[] = {3, 6, 9.5f};
@@ -660,7 +660,7 @@ static void saved_failures_replay(void **state)
     const struct plumb_kwarg alpha = {.name = "alpha",
                                       .value = {.kind = PLUMB_ARG_INT, .integer = 2}};
     struct plumb_arg output = tensor_arg(&tensors[1], PLUMB_F32, 1, shape, wrong);
-    struct plumb_watch_case about = {.call = {.prefix = "Aten",
+    struct plumb_guard_case about = {.call = {.prefix = "Aten",
                                               .name = "add.Tensor",
                                               .args = inputs,
                                               .n_args = 2,
@@ -669,17 +669,17 @@ static void saved_failures_replay(void **state)
                                      .outputs = &output,
                                      .n_outputs = 1,
                                      .where = "a \"quoted\" place"};
-    struct plumb_watch_verdict verdict;
+    struct plumb_guard_verdict verdict;
     struct plumb_error err = {0};
-    assert_int_equal(plumb_watch_judge(op, &about, &verdict, &err), PLUMB_OK);
+    assert_int_equal(plumb_guard_judge(op, &about, &verdict, &err), PLUMB_OK);
     assert_int_equal(verdict.fault, PLUMB_FAULT_NOT_CLOSE);
     char saved[1024];
     snprintf(saved, sizeof saved, "%s", verdict.saved);
     assert_string_equal(saved + strlen(saved) - 13, "/add.Tensor.0");
     assert_non_null(strstr(read_text(config.path), saved));
-    assert_int_equal(plumb_watch_judge(op, &about, &verdict, &err), PLUMB_OK);
+    assert_int_equal(plumb_guard_judge(op, &about, &verdict, &err), PLUMB_OK);
     assert_string_equal(verdict.saved + strlen(saved) - 13, "/add.Tensor.1");
-    plumb_watch_close(watch);
+    plumb_guard_close(watch);
 
     struct plumb_replay replay;
     if (plumb_replay_run(saved, "cpu", 2, &replay, &err))
@@ -728,18 +728,18 @@ static void hostile_replays(void **state)
 
 static void an_unwritable_folder_is_told(void **state)
 {
-    struct plumb_watch_config config = config_for(*state, "log");
+    struct plumb_guard_config config = config_for(*state, "log");
     config.save = "/dev/null/failures";
-    struct plumb_watch *watch = open_watch(&config);
+    struct plumb_guard_watch *watch = open_watch(&config);
     const float bad[] = {3};
-    struct plumb_watch_verdict verdict =
-        judge_floats(plumb_watch_operator(watch, "aten::mm", NULL), bad, 1);
+    struct plumb_guard_verdict verdict =
+        judge_floats(plumb_guard_operator(watch, "aten::mm", NULL), bad, 1);
     assert_int_equal(verdict.fault, PLUMB_FAULT_NOT_CLOSE);
     assert_string_equal(verdict.saved, "");
-    char *closing = plumb_watch_closing(watch);
+    char *closing = plumb_guard_closing(watch);
     assert_non_null(strstr(closing, "failing inputs of mm cannot be saved"));
     free(closing);
-    plumb_watch_close(watch);
+    plumb_guard_close(watch);
 }
 
 static int make(void **state)

@@ -22,21 +22,21 @@
 #define MUL "{\"name\":\"y\",\"op\":\"mul\",\"args\":[{\"ref\":\"x\"},{\"ref\":\"w\"}]}"
 #define Y "{\"ref\":\"y\"}"
 
-static struct plumb_graph *graph_of(const char *text)
+static struct plumb_passcheck_graph *graph_of(const char *text)
 {
-    struct plumb_graph *graph;
+    struct plumb_passcheck_graph *graph;
     struct plumb_error err = {0};
-    if (plumb_graph_parse(&graph, text, strlen(text), "g.json", &err))
+    if (plumb_passcheck_graph_parse(&graph, text, strlen(text), "g.json", &err))
         fail_msg("%s: at %llu: %s", text, (unsigned long long)err.offset, err.message);
     return graph;
 }
 
 static void refuse(const char *text, enum plumb_code code, const char *at, const char *message)
 {
-    struct plumb_graph *graph;
+    struct plumb_passcheck_graph *graph;
     struct plumb_error err = {0};
     const char *place = at ? strstr(text, at) : NULL;
-    assert_int_equal(plumb_graph_parse(&graph, text, strlen(text), "g.json", &err), code);
+    assert_int_equal(plumb_passcheck_graph_parse(&graph, text, strlen(text), "g.json", &err), code);
     assert_null(graph);
     if (!strstr(err.message, message) || strcmp(err.file, "g.json") != 0 ||
         (place && err.offset != (uint64_t)(place - text)))
@@ -51,12 +51,12 @@ struct outcome {
 };
 
 static struct outcome check_with(const char *before, const char *after,
-                                 const struct plumb_numeric_options *options)
+                                 const struct plumb_passcheck_options *options)
 {
-    struct plumb_graph *a = graph_of(before), *b = graph_of(after);
-    struct plumb_numeric_check check;
+    struct plumb_passcheck_graph *a = graph_of(before), *b = graph_of(after);
+    struct plumb_passcheck check;
     struct plumb_error err = {0};
-    struct outcome out = {.code = plumb_numeric_check_run(a, b, options, &check, &err)};
+    struct outcome out = {.code = plumb_passcheck_run(a, b, options, &check, &err)};
     out.compared = check.compared;
     out.failed = check.failed;
     out.offset = err.offset;
@@ -66,23 +66,23 @@ static struct outcome check_with(const char *before, const char *after,
                              : "");
     snprintf(out.first_node, sizeof out.first_node, "%s", check.first_node ? check.first_node : "");
     if (!out.code) {
-        struct plumb_table *table = plumb_numeric_table(&check, -1, true);
+        struct plumb_table *table = plumb_passcheck_table(&check, -1, true);
         assert_non_null(table);
         assert_int_equal(plumb_table_rows(table), check.compared);
         plumb_table_free(table);
     }
-    plumb_numeric_check_destroy(&check);
-    plumb_graph_free(a);
-    plumb_graph_free(b);
+    plumb_passcheck_destroy(&check);
+    plumb_passcheck_graph_free(a);
+    plumb_passcheck_graph_free(b);
     return out;
 }
 
 static struct outcome check(const char *before, const char *after)
 {
-    struct plumb_numeric_options options;
-    plumb_numeric_options_init(&options);
+    struct plumb_passcheck_options options;
+    plumb_passcheck_options_init(&options);
     options.iterations = 2;
-    options.kinds |= PLUMB_NUMERIC_NODE;
+    options.kinds |= PLUMB_PASSCHECK_NODE;
     return check_with(before, after, &options);
 }
 
@@ -224,10 +224,10 @@ static void test_gradient_and_step(void **state)
     assert_non_null(strstr(out.message, "first: gradient w in iteration 0"));
     assert_string_equal(out.first_node, "");
     /* The step: w - 0.01*[5, 7, 9], seen by the second iteration. */
-    struct plumb_numeric_options options;
-    plumb_numeric_options_init(&options);
+    struct plumb_passcheck_options options;
+    plumb_passcheck_options_init(&options);
     options.iterations = 1;
-    options.kinds = PLUMB_NUMERIC_STEP;
+    options.kinds = PLUMB_PASSCHECK_STEP;
     options.precision = 1e-9;
     const char *stepped = GRAPH(X ",\"parameters\":{\"w\":{\"dtype\":\"float64\",\"shape\":[3],"
                                   "\"value\":[0.95,1.93,2.91]}}",
@@ -293,19 +293,19 @@ static void test_gradient_of_one_side(void **state)
                             "{\"ref\":\"w\"}]},"
                             "{\"name\":\"y\",\"op\":\"detach\",\"args\":[{\"ref\":\"a\"}]}",
                             Y);
-    struct plumb_numeric_options options;
-    plumb_numeric_options_init(&options);
+    struct plumb_passcheck_options options;
+    plumb_passcheck_options_init(&options);
     options.iterations = 1;
-    options.kinds = PLUMB_NUMERIC_OUTPUT | PLUMB_NUMERIC_GRADIENT;
+    options.kinds = PLUMB_PASSCHECK_OUTPUT | PLUMB_PASSCHECK_GRADIENT;
     struct outcome out = check_with(plain, cut, &options);
     assert_int_equal(out.failed, 2); /* the output's, and that of w, which is None after */
     assert_non_null(strstr(out.message, "first: gradient output.0 in iteration 0: only before"));
     out = check_with(cut, plain, &options);
     assert_int_equal(out.failed, 2);
     assert_non_null(strstr(out.message, "first: gradient output.0 in iteration 0: only after"));
-    options.kinds = PLUMB_NUMERIC_STEP;
+    options.kinds = PLUMB_PASSCHECK_STEP;
     assert_int_equal(check_with(plain, cut, &options).failed, 1);
-    options.kinds = PLUMB_NUMERIC_OUTPUT;
+    options.kinds = PLUMB_PASSCHECK_OUTPUT;
     assert_int_equal(check_with(plain, cut, &options).failed, 0);
 }
 
@@ -372,10 +372,10 @@ static void test_generated(void **state)
 #define GENERATED(name, how)                                                                       \
     GRAPH("\"parameters\":{\"" name "\":{\"dtype\":\"bfloat16\",\"shape\":[300]," how "}}", "",    \
           "{\"ref\":\"" name "\"}")
-    struct plumb_numeric_options options;
-    plumb_numeric_options_init(&options);
+    struct plumb_passcheck_options options;
+    plumb_passcheck_options_init(&options);
     options.iterations = 1;
-    options.kinds = PLUMB_NUMERIC_OUTPUT;
+    options.kinds = PLUMB_PASSCHECK_OUTPUT;
     const char *w = GENERATED("w", "\"normal\":[0,1]");
     assert_int_equal(check_with(w, w, &options).failed, 0);
     assert_int_equal(check_with(w, GENERATED("v", "\"normal\":[0,1]"), &options).failed, 1);
@@ -451,23 +451,23 @@ static void test_files(void **state)
     char link[600];
     snprintf(link, sizeof link, "%s/in/link.npy", scratch.folder);
     assert_int_equal(symlink("../out.npy", link), 0);
-    struct plumb_numeric_options options;
-    plumb_numeric_options_init(&options);
+    struct plumb_passcheck_options options;
+    plumb_passcheck_options_init(&options);
     options.iterations = 1;
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
         char text[400];
         snprintf(text, sizeof text, GRAPH("\"inputs\":{\"x\":{%s}}", "", "{\"ref\":\"x\"}"),
                  cases[k].leaf);
         write_text(graph, text, strlen(text));
-        struct plumb_graph *g = NULL;
-        struct plumb_numeric_check result;
+        struct plumb_passcheck_graph *g = NULL;
+        struct plumb_passcheck result;
         struct plumb_error err = {0};
-        assert_int_equal(plumb_graph_open(&g, graph, &err), PLUMB_OK);
-        enum plumb_code code = plumb_numeric_check_run(g, g, &options, &result, &err);
+        assert_int_equal(plumb_passcheck_graph_open(&g, graph, &err), PLUMB_OK);
+        enum plumb_code code = plumb_passcheck_run(g, g, &options, &result, &err);
         if (!code != !cases[k].message || (code && !strstr(err.message, cases[k].message)))
             fail_msg("%s: %s", cases[k].leaf, err.message);
-        plumb_numeric_check_destroy(&result);
-        plumb_graph_free(g);
+        plumb_passcheck_destroy(&result);
+        plumb_passcheck_graph_free(g);
     }
     scratch_remove(&scratch);
 }

@@ -217,19 +217,19 @@ static void run_check(const struct fault *fault, const char *rules, struct verdi
     struct plumb_device device = {
         .api_version = PLUMB_DEVICE_API, .name = "faulty", .state = &faulty, .run = faulty_run};
     struct plumb_device *const devices[] = {&device};
-    const struct plumb_check_options options = {.dump = dump,
-                                                .folder = scratch.folder,
-                                                .rules = rules,
-                                                .seed = 1234,
-                                                .devices = devices,
-                                                .n_devices = 1,
-                                                .threads = 1};
-    struct plumb_check_summary summary;
+    const struct plumb_precheck_options options = {.dump = dump,
+                                                   .folder = scratch.folder,
+                                                   .rules = rules,
+                                                   .seed = 1234,
+                                                   .devices = devices,
+                                                   .n_devices = 1,
+                                                   .threads = 1};
+    struct plumb_precheck_summary summary;
     struct plumb_error err = {0};
-    if (plumb_check_run(&options, &summary, &err))
+    if (plumb_precheck_run(&options, &summary, &err))
         fail_msg("%s", err.message);
     assert_true((fault != NULL) == (faulty.planted > 0));
-    assert_int_equal(summary.apis[PLUMB_CHECK_SKIP], 0);
+    assert_int_equal(summary.apis[PLUMB_PRECHECK_SKIP], 0);
     read_verdicts(summary.result, out);
     plumb_device_close(faulty.cpu);
     free(faulty.data);

@@ -1,7 +1,7 @@
-#include "pair/match.h"
 #include "base/map.h"
 #include "pair/name.h"
 #include "pair/near.h"
+#include "pair/parts.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@ static enum plumb_code out_of_memory(struct plumb_error *err)
     return plumb_fail(err, PLUMB_E_NOMEM, "out of memory while matching the records");
 }
 
-void match_pair(struct matcher *matcher, size_t target, size_t golden, enum plumb_match_how how)
+void match_pair(struct matcher *matcher, size_t target, size_t golden, enum plumb_pair_how how)
 {
     matcher->side[TARGET].partner[target] = golden;
     matcher->side[GOLDEN].partner[golden] = target;
@@ -90,7 +90,7 @@ static bool may_pair(const struct group *group, enum match_policy policy)
 
 bool match_by_keys(struct matcher *matcher, const struct match_key *target,
                    const struct match_key *golden, enum match_policy policy,
-                   enum plumb_match_how how, match_filter *filter, const void *context)
+                   enum plumb_pair_how how, match_filter *filter, const void *context)
 {
     size_t targets = matcher->side[TARGET].count, goldens = matcher->side[GOLDEN].count;
     bool done = false;
@@ -241,8 +241,7 @@ static bool match_single(struct matcher *matcher)
     return true;
 }
 
-static enum plumb_code run_stages(struct matcher *matcher,
-                                  const struct plumb_match_options *options,
+static enum plumb_code run_stages(struct matcher *matcher, const struct plumb_pair_options *options,
                                   struct plumb_error *err)
 {
     struct match_side *target = &matcher->side[TARGET], *golden = &matcher->side[GOLDEN];
@@ -267,10 +266,10 @@ static enum plumb_code run_stages(struct matcher *matcher,
                               "map file");
         /* Equal names in different layers are chance: what is left stays alone. */
         enum plumb_code code = match_layers(matcher, options->layer_map, err);
-        if (code != PLUMB_OK || options->mode != PLUMB_MATCH_FUZZY)
+        if (code != PLUMB_OK || options->mode != PLUMB_PAIR_FUZZY)
             return code;
     }
-    if (options->mode == PLUMB_MATCH_ORDER)
+    if (options->mode == PLUMB_PAIR_ORDER)
         return match_order(matcher, err);
     enum plumb_code code = PLUMB_OK;
     if (options->cell_map)
@@ -280,18 +279,17 @@ static enum plumb_code run_stages(struct matcher *matcher,
     if (code)
         return code;
     bool dumps = matcher->dumps;
-    if (dumps && options->mode == PLUMB_MATCH_FUZZY && !match_calls(matcher))
+    if (dumps && options->mode == PLUMB_PAIR_FUZZY && !match_calls(matcher))
         return out_of_memory(err);
-    if (options->mode != PLUMB_MATCH_EXACT && !match_turns(matcher))
+    if (options->mode != PLUMB_PAIR_EXACT && !match_turns(matcher))
         return out_of_memory(err);
     if (!match_exact(matcher))
         return out_of_memory(err);
-    if (options->mode != PLUMB_MATCH_EXACT && !match_keywords(matcher))
+    if (options->mode != PLUMB_PAIR_EXACT && !match_keywords(matcher))
         return out_of_memory(err);
     if (target->count == 1 && golden->count == 1 && !match_single(matcher))
         return out_of_memory(err);
-    bool fuzzy =
-        options->mode == PLUMB_MATCH_FUZZY || (options->mode == PLUMB_MATCH_AUTO && !dumps);
+    bool fuzzy = options->mode == PLUMB_PAIR_FUZZY || (options->mode == PLUMB_PAIR_AUTO && !dumps);
     if (!fuzzy || !count_free(target) || !count_free(golden))
         return PLUMB_OK;
     /* Modules have paths to go by; functions of different names are different. */
@@ -354,7 +352,7 @@ static bool init_side(struct matcher *matcher, int which, const struct plumb_rec
 
 enum plumb_code match_records(struct plumb_matching *out, const struct plumb_record *const *target,
                               size_t target_count, const struct plumb_record *const *golden,
-                              size_t golden_count, const struct plumb_match_options *options,
+                              size_t golden_count, const struct plumb_pair_options *options,
                               struct plumb_error *err)
 {
     enum plumb_code code;
@@ -423,9 +421,9 @@ static void translate(struct plumb_matching *out, const struct part parts[2])
 
 enum plumb_code plumb_match(struct plumb_matching *out, const struct plumb_run *target,
                             const struct plumb_run *golden,
-                            const struct plumb_match_options *options, struct plumb_error *err)
+                            const struct plumb_pair_options *options, struct plumb_error *err)
 {
-    static const struct plumb_match_options usual = {.mode = PLUMB_MATCH_AUTO};
+    static const struct plumb_pair_options usual = {.mode = PLUMB_PAIR_AUTO};
     struct part parts[2] = {{0}};
     enum plumb_code code;
     *out = (struct plumb_matching){0};

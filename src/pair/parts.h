@@ -2,8 +2,8 @@
  *
  * Each stage pairs some of the records that are still free. The order of the stages is the order of
  * trust: the user's map, calls of modules by their turn, equal names, names that are alike. */
-#ifndef PAIR_MATCH_H
-#define PAIR_MATCH_H
+#ifndef PAIR_PARTS_H
+#define PAIR_PARTS_H
 
 #include "base/arena.h"
 #include "plumb/pair.h"
@@ -20,11 +20,11 @@ struct match_side {
 
 struct matcher {
     struct match_side side[2];
-    enum plumb_match_how *how; /* by target record */
-    bool by_step, by_rank;     /* must be equal */
-    bool dumps;                /* both sides are: records may say what to compare, not their name */
-    char *mapping;             /* what match_layers found, as a file; or NULL */
-    struct arena arena;        /* whatever lives as long as the matching */
+    enum plumb_pair_how *how; /* by target record */
+    bool by_step, by_rank;    /* must be equal */
+    bool dumps;               /* both sides are: records may say what to compare, not their name */
+    char *mapping;            /* what match_layers found, as a file; or NULL */
+    struct arena arena;       /* whatever lives as long as the matching */
 };
 
 /* A key for a record; no text: the record does not take part. */
@@ -46,7 +46,7 @@ typedef bool match_filter(const struct matcher *matcher, size_t target, size_t g
 /* Pairs free records with equal keys; filter may be NULL. False when out of memory. */
 bool match_by_keys(struct matcher *matcher, const struct match_key *target,
                    const struct match_key *golden, enum match_policy policy,
-                   enum plumb_match_how how, match_filter *filter, const void *context);
+                   enum plumb_pair_how how, match_filter *filter, const void *context);
 
 /* A run that was converted has its steps and ranks in the names, "rank1/2/name": where one side has
  * all of them so, and the other counts steps or ranks, they are taken from there. False when out of
@@ -61,7 +61,7 @@ const char *match_place(struct matcher *matcher, const struct plumb_record *reco
 
 bool match_same_shape(const struct plumb_record *a, const struct plumb_record *b);
 
-void match_pair(struct matcher *matcher, size_t target, size_t golden, enum plumb_match_how how);
+void match_pair(struct matcher *matcher, size_t target, size_t golden, enum plumb_pair_how how);
 
 /* The stages. */
 enum plumb_code match_map_file(struct matcher *matcher, const char *path, struct plumb_error *err);
@@ -79,7 +79,7 @@ enum plumb_code match_apis(struct matcher *matcher, const char *file, struct plu
 /* plumb_match on arrays of records. */
 enum plumb_code match_records(struct plumb_matching *out, const struct plumb_record *const *target,
                               size_t target_count, const struct plumb_record *const *golden,
-                              size_t golden_count, const struct plumb_match_options *options,
+                              size_t golden_count, const struct plumb_pair_options *options,
                               struct plumb_error *err);
 
 #endif
