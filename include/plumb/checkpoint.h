@@ -9,7 +9,8 @@
 #ifndef PLUMB_CHECKPOINT_H
 #define PLUMB_CHECKPOINT_H
 
-#include "plumb/compare.h"
+#include "plumb/progress.h"
+#include "plumb/table.h"
 
 #ifdef __cplusplus
 extern "C" {

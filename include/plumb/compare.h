@@ -3,15 +3,13 @@
 #define PLUMB_COMPARE_H
 
 #include "plumb/pair.h"
+#include "plumb/progress.h"
 #include "plumb/table.h"
 #include "plumb/verdict.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-/* Called now and then, from one thread at a time, with bytes done and bytes in all. */
-typedef void plumb_progress_fn(void *context, uint64_t done, uint64_t total);
 
 enum plumb_columns {
     PLUMB_COLUMNS_AUTO, /* XRAY when both runs are HDF5 module dumps, else TORCHAIR */
@@ -29,7 +27,7 @@ struct plumb_compare_options {
     bool wide;           /* adds Step, Rank, Min Err, dtypes, shapes and both paths */
     bool reasons; /* adds the rule that decided each row, to columns that have no place for it */
     unsigned threads;            /* 0: as many as there are processors */
-    plumb_progress_fn *progress; /* NULL: none */
+    plumb_progress_fn *progress; /* of bytes; NULL: none */
     void *progress_context;
 };
 

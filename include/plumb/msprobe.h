@@ -6,7 +6,8 @@
 #ifndef PLUMB_MSPROBE_H
 #define PLUMB_MSPROBE_H
 
-#include "plumb/compare.h"
+#include "plumb/progress.h"
+#include "plumb/table.h"
 
 #ifdef __cplusplus
 extern "C" {

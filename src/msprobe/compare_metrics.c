@@ -2,6 +2,8 @@
 #include "msprobe/compare.h"
 
 #include "base/pool.h"
+#include "plumb/metric.h"
+#include "plumb/run.h"
 
 #include <math.h>
 #include <pthread.h>
