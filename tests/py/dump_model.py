@@ -15,7 +15,7 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
 import torch
 
-NAMES = Path(__file__).resolve().parents[2] / "src" / "check" / "api_names.txt"
+NAMES = Path(__file__).resolve().parents[2] / "src" / "msprobe" / "api_names.txt"
 OWNERS = {"Functional": torch.nn.functional, "Tensor": torch.Tensor, "Torch": torch}
 NOT_WRAPPED = {"is_tensor", "__bool__", "__nonzero__"}  # asked all the time, by the recorder and by the modules
 
