@@ -9,7 +9,7 @@
 #ifndef PLUMB_GUARD_H
 #define PLUMB_GUARD_H
 
-#include "plumb/op.h"
+#include "plumb/outputs.h"
 #include "plumb/table.h"
 
 #ifdef __cplusplus
@@ -91,22 +91,6 @@ void plumb_guard_trouble(struct plumb_guard_op *op, const char *what);
 
 /* ---- Checking -------------------------------------------------------------------------------- */
 
-enum plumb_fault {
-    PLUMB_FAULT_NONE,
-    PLUMB_FAULT_NOT_CLOSE,
-    PLUMB_FAULT_SPECIAL, /* NaN or infinity on one side only, or opposite infinities */
-    PLUMB_FAULT_SHAPE,
-    PLUMB_FAULT_DTYPE,
-    PLUMB_FAULT_MISSING, /* an output is there on one side only */
-    PLUMB_FAULT_COUNT,   /* the sides have different numbers of outputs */
-    PLUMB_FAULT_INPUT,   /* the kernel wrote into what it was only to read */
-    PLUMB_FAULTS
-};
-
-/* "not_close", "special_value_mismatch", "shape_mismatch", "dtype_mismatch", "missing_output",
- * "output_count_mismatch", "input_changed"; "" for none. */
-const char *plumb_fault_name(enum plumb_fault fault);
-
 struct plumb_guard_case {
     struct plumb_call call; /* what the kernel was given, as it was before the call */
     const struct plumb_arg *outputs;
@@ -125,19 +109,10 @@ struct plumb_guard_case {
                             its outputs are right; or NULL */
 };
 
-/* Of the first output that fails; of all outputs when none does. Largest errors are over pairs of
- * finite values. */
 struct plumb_guard_verdict {
-    enum plumb_fault fault;
-    size_t output;
-    char label[64];          /* of what failed, when it is not an output as such; else empty */
-    double rtol, atol;       /* as applied: at least 1e-2 each for half types */
-    double max_abs, max_rel; /* |a-b|, and |a-b| / (|b| + 1e-12) */
-    double max_ulp;          /* in units of the output's type; NaN for integers */
-    uint64_t index;          /* special: of the first such number, in C order */
-    double actual, expected; /* special: the pair */
-    char message[512];       /* what is wrong, one line; empty when nothing is */
-    char saved[1024];        /* folder with the failing call; empty when it was not saved */
+    struct plumb_outputs_verdict found; /* tolerances: at least 1e-2 each for half types */
+    char label[64];   /* of what failed, when it is not an output as such; else empty */
+    char saved[1024]; /* folder with the failing call; empty when it was not saved */
 };
 
 /* Compares the outputs, counts, logs and saves. Fails only when there is no verdict: no operator of
@@ -145,13 +120,6 @@ struct plumb_guard_verdict {
  * folder that cannot be written does not change the verdict; plumb_guard_closing tells. */
 enum plumb_code plumb_guard_judge(struct plumb_guard_op *op, const struct plumb_guard_case *about,
                                   struct plumb_guard_verdict *out, struct plumb_error *err);
-
-/* The comparison alone. raised: the reference is float64 whatever the type of the outputs, and one
- * that the output's type cannot hold counts as its infinity. */
-enum plumb_code plumb_outputs_compare(const struct plumb_arg *outputs, size_t n_outputs,
-                                      const struct plumb_arg *reference, size_t n_reference,
-                                      bool raised, double rtol, double atol,
-                                      struct plumb_guard_verdict *out, struct plumb_error *err);
 
 /* ---- The account ----------------------------------------------------------------------------- */
 

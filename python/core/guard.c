@@ -119,11 +119,12 @@ static PyObject *operator_trouble(PyObject *self, PyObject *what)
 
 static PyObject *verdict_object(const struct plumb_guard_verdict *v)
 {
-    const bool failed = v->fault != PLUMB_FAULT_NONE;
+    const bool failed = v->found.fault != PLUMB_FAULT_NONE;
     return Py_BuildValue("{sOss sn ss sd sd sd sd sd ss ss}", "passed", failed ? Py_False : Py_True,
-                         "error", plumb_fault_name(v->fault), "output", (Py_ssize_t)v->output,
-                         "label", v->label, "rtol", v->rtol, "atol", v->atol, "max_abs", v->max_abs,
-                         "max_rel", v->max_rel, "max_ulp", v->max_ulp, "message", v->message,
+                         "error", plumb_fault_name(v->found.fault), "output",
+                         (Py_ssize_t)v->found.output, "label", v->label, "rtol", v->found.rtol,
+                         "atol", v->found.atol, "max_abs", v->found.max_abs, "max_rel",
+                         v->found.max_rel, "max_ulp", v->found.max_ulp, "message", v->found.message,
                          "saved", v->saved);
 }
 

@@ -15,20 +15,21 @@ struct replay_options {
 static void say_verdict(const char *who, const struct plumb_guard_verdict *verdict)
 {
     char what[80];
-    snprintf(what, sizeof what, "output %zu", verdict->output);
+    snprintf(what, sizeof what, "output %zu", verdict->found.output);
     if (*verdict->label)
         snprintf(what, sizeof what, "%s", verdict->label);
-    if (verdict->fault == PLUMB_FAULT_NONE)
+    if (verdict->found.fault == PLUMB_FAULT_NONE)
         printf("%s  pass", who);
-    else if (verdict->fault == PLUMB_FAULT_NOT_CLOSE)
+    else if (verdict->found.fault == PLUMB_FAULT_NOT_CLOSE)
         printf("%s  FAIL%s%s", who, *verdict->label ? "  " : "", verdict->label);
     else
-        printf("%s  FAIL  %s, %s: %s", who, what, plumb_fault_name(verdict->fault),
-               verdict->message);
-    if (verdict->fault <= PLUMB_FAULT_NOT_CLOSE) {
-        printf("  max_abs %.6e, max_rel %.6e", fabs(verdict->max_abs), fabs(verdict->max_rel));
-        if (!isnan(verdict->max_ulp))
-            printf(", %.6g ULPs", verdict->max_ulp);
+        printf("%s  FAIL  %s, %s: %s", who, what, plumb_fault_name(verdict->found.fault),
+               verdict->found.message);
+    if (verdict->found.fault <= PLUMB_FAULT_NOT_CLOSE) {
+        printf("  max_abs %.6e, max_rel %.6e", fabs(verdict->found.max_abs),
+               fabs(verdict->found.max_rel));
+        if (!isnan(verdict->found.max_ulp))
+            printf(", %.6g ULPs", verdict->found.max_ulp);
     }
     printf("\n");
 }
@@ -39,14 +40,14 @@ static enum plumb_code say_worst(const struct plumb_replay *replay, const struct
     if (!replay->worst || !plumb_table_rows(replay->worst))
         return PLUMB_OK;
     if (!cli_is_machine_format(view->format))
-        printf("\nworst elements of output %zu:\n", replay->recorded.output);
+        printf("\nworst elements of output %zu:\n", replay->recorded.found.output);
     return cli_show(replay->worst, view, err);
 }
 
 static void say_people(const struct replay_options *options, const struct plumb_replay *replay)
 {
     const struct plumb_guard_verdict *verdict = &replay->recorded;
-    printf("%s, |a-b| <= %g + %g*|b|\n", replay->op, verdict->atol, verdict->rtol);
+    printf("%s, |a-b| <= %g + %g*|b|\n", replay->op, verdict->found.atol, verdict->found.rtol);
     say_verdict("saved kernel output ", verdict);
     char name[64];
     snprintf(name, sizeof name, "%-20s", options->device);
@@ -141,7 +142,7 @@ static int run_replay(const void *context)
         plumb_replay_run(options->path, options->device, (size_t)options->worst, &replay, &err);
     int exit_code = CLI_UNUSABLE;
     if (!code) {
-        exit_code = replay.recorded.fault == PLUMB_FAULT_NONE ? CLI_OK : CLI_BAD;
+        exit_code = replay.recorded.found.fault == PLUMB_FAULT_NONE ? CLI_OK : CLI_BAD;
         if (!cli_is_machine_format(options->view.format))
             say_people(options, &replay);
         code = say_worst(&replay, &options->view, &err);

@@ -7,6 +7,7 @@
 #ifndef METRIC_KERNEL_H
 #define METRIC_KERNEL_H
 
+#include <math.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -37,6 +38,12 @@ struct ratio_lanes {
 struct close_limits {
     double rtol, atol, gt;
 };
+
+/* By how much a value may be off and be close to golden: the one definition. */
+static inline double close_room(const struct close_limits *limits, double golden)
+{
+    return limits->atol + limits->rtol * fabs(golden);
+}
 
 struct close_lanes {
     uint64_t close[LANES], greater[LANES], above[LANES], below[LANES];

@@ -105,7 +105,7 @@ static void close(const double *d, const double *g, size_t n, const struct close
 {
     for (size_t i = 0; i < n; i++) {
         size_t l = i % LANES;
-        out->close[l] += fabs(d[i]) <= limits->atol + limits->rtol * fabs(g[i]);
+        out->close[l] += fabs(d[i]) <= close_room(limits, g[i]);
         out->greater[l] += fabs(d[i]) > limits->gt;
         out->above[l] += d[i] > 0;
         out->below[l] += d[i] < 0;

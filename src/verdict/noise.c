@@ -2,7 +2,9 @@
  * result, which is much where terms cancel or a decision is near. Two ways to tell, of which the
  * larger counts: the operator on absolute values, for results that are sums of products, and what
  * becomes of the results when the inputs change by a few roundings, for all. */
-#include "task/guard/guard.h"
+#include "verdict/noise.h"
+
+#include "verdict/spell.h"
 
 #include <math.h>
 #include <stdlib.h>

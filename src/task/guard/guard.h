@@ -3,9 +3,9 @@
 #define GUARD_GUARD_H
 
 #include "base/arena.h"
-#include "base/buf.h"
 #include "base/map.h"
 #include "plumb/guard.h"
+#include "verdict/spell.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -89,60 +89,14 @@ const char *op_short_name(const char *name, size_t *length);
  * that compute nothing need no words. */
 bool skip_is_told(const char *why);
 
-/* ---- Comparing (compare.c, noise.c) ---------------------------------------------------------- */
-
-/* By how much a right kernel may be off, element by element: of[k] for output k, or NULL. */
-struct noise {
-    size_t n;
-    double **of;
-    double *units;    /* a rounding of that output's arithmetic */
-    uint64_t *counts; /* elements */
-};
-
-/* Of the outputs of a call; in the arena. false when out of memory; an operator that plumb lacks
- * has none. */
-bool noise_run(const struct plumb_call *call, const struct plumb_arg *outputs, size_t n,
-               struct arena *arena, struct noise *out);
-
-/* plumb_outputs_compare, with room for noise, or NULL for none. */
-enum plumb_code outputs_compare(const struct plumb_arg *outputs, size_t n_outputs,
-                                const struct plumb_arg *reference, size_t n_reference, bool raised,
-                                double rtol, double atol, const struct noise *noise,
-                                struct plumb_guard_verdict *out, struct plumb_error *err);
-
-/* The same, where results that are not close are looked at again with room for noise. labels: as in
- * plumb_guard_case, or NULL. */
-enum plumb_code call_compare(const struct plumb_call *call, const struct plumb_arg *outputs,
-                             size_t n_outputs, const char *const *labels,
-                             const struct plumb_arg *reference, size_t n_reference, bool raised,
-                             double rtol, double atol, struct plumb_guard_verdict *out,
-                             struct plumb_error *err);
-
 /* ---- The log (log.c) ------------------------------------------------------------------------- */
 
-/* Makes the folders that the file lies in; path is as it was afterwards. */
-
+/* Opens it; makes the folders that the file lies in. */
 enum plumb_code log_open(struct plumb_guard_watch *watch, struct plumb_error *err);
 
 /* One line, one write(). */
 enum plumb_code log_failure(const struct plumb_guard_op *op, const struct plumb_guard_case *about,
                             const struct plumb_guard_verdict *verdict, struct plumb_error *err);
-
-/* ---- Texts (spell.c) ------------------------------------------------------------------------- */
-
-/* "(2, 3):torch.float16" */
-void spell_tensor(struct buf *out, const struct plumb_tensor *tensor);
-void spell_shape(struct buf *out, const struct plumb_tensor *tensor);
-/* What an output is: a tensor, "3", "None"; lists in brackets. */
-void spell_arg(struct buf *out, const struct plumb_arg *arg);
-/* A number as JSON has it: what is not finite as a string. */
-void spell_json_number(struct buf *out, double value);
-/* As Python's repr writes it. */
-void spell_number(struct buf *out, double value);
-
-/* Calls visit for every tensor of the arguments, lists opened, kwargs last. */
-void call_tensors(const struct plumb_call *call,
-                  void (*visit)(void *context, const struct plumb_tensor *tensor), void *context);
 
 /* ---- Saving (save.c) ------------------------------------------------------------------------- */
 

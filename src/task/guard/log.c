@@ -80,16 +80,17 @@ static void text_line(struct buf *out, const struct plumb_guard_op *op,
     if (*verdict->label)
         buf_printf(out, " | %s", verdict->label);
     else if (!is_single(about))
-        buf_printf(out, " | output %zu", verdict->output);
-    if (verdict->fault == PLUMB_FAULT_NOT_CLOSE)
-        buf_printf(out, " | max_abs: %e | max_rel: %e", fabs(verdict->max_abs),
-                   fabs(verdict->max_rel)); /* a NaN without its sign */
+        buf_printf(out, " | output %zu", verdict->found.output);
+    if (verdict->found.fault == PLUMB_FAULT_NOT_CLOSE)
+        buf_printf(out, " | max_abs: %e | max_rel: %e", fabs(verdict->found.max_abs),
+                   fabs(verdict->found.max_rel)); /* a NaN without its sign */
     else
-        buf_printf(out, " | %s: %s", plumb_fault_name(verdict->fault), verdict->message);
+        buf_printf(out, " | %s: %s", plumb_fault_name(verdict->found.fault),
+                   verdict->found.message);
     buf_text(out, " | rtol=");
-    spell_number(out, verdict->rtol);
+    spell_number(out, verdict->found.rtol);
     buf_text(out, ", atol=");
-    spell_number(out, verdict->atol);
+    spell_number(out, verdict->found.atol);
     buf_text(out, "\n");
 }
 
@@ -130,24 +131,24 @@ static void json_line(struct buf *out, const struct plumb_guard_op *op,
     text_outputs(&text, about);
     json_text_field(out, "output", text.data ? text.data : "");
     buf_free(&text);
-    json_field(out, "rtol", verdict->rtol);
-    json_field(out, "atol", verdict->atol);
+    json_field(out, "rtol", verdict->found.rtol);
+    json_field(out, "atol", verdict->found.atol);
     if (*verdict->label)
         json_text_field(out, "judged", verdict->label);
     else if (!is_single(about))
-        buf_printf(out, ", \"output_index\": %zu", verdict->output);
-    if (verdict->fault == PLUMB_FAULT_NOT_CLOSE) {
-        json_field(out, "max_abs_diff", verdict->max_abs);
-        json_field(out, "max_rel_diff", verdict->max_rel);
-        json_field(out, "max_ulp", verdict->max_ulp);
+        buf_printf(out, ", \"output_index\": %zu", verdict->found.output);
+    if (verdict->found.fault == PLUMB_FAULT_NOT_CLOSE) {
+        json_field(out, "max_abs_diff", verdict->found.max_abs);
+        json_field(out, "max_rel_diff", verdict->found.max_rel);
+        json_field(out, "max_ulp", verdict->found.max_ulp);
     } else {
-        json_text_field(out, "error", plumb_fault_name(verdict->fault));
-        json_text_field(out, "message", verdict->message);
+        json_text_field(out, "error", plumb_fault_name(verdict->found.fault));
+        json_text_field(out, "message", verdict->found.message);
     }
-    if (verdict->fault == PLUMB_FAULT_SPECIAL) {
-        json_field(out, "fg_value", verdict->actual);
-        json_field(out, "pt_value", verdict->expected);
-        buf_printf(out, ", \"index\": %llu", (unsigned long long)verdict->index);
+    if (verdict->found.fault == PLUMB_FAULT_SPECIAL) {
+        json_field(out, "fg_value", verdict->found.actual);
+        json_field(out, "pt_value", verdict->found.expected);
+        buf_printf(out, ", \"index\": %llu", (unsigned long long)verdict->found.index);
     }
     if (*verdict->saved)
         json_text_field(out, "saved", verdict->saved);

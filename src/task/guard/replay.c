@@ -6,6 +6,7 @@
 #include "exec/values/values.h"
 #include "plumb/device.h"
 #include "plumb/file.h"
+#include "verdict/outputs.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -173,16 +174,10 @@ static size_t put_element(struct element *worst, size_t have, size_t n, const st
 
 static void text_index(const struct plumb_tensor *tensor, uint64_t number, char *text, size_t size)
 {
-    const unsigned parts = plumb_dtype_parts(tensor->dtype);
-    uint64_t element = number / parts, left = tensor->count;
     struct buf out = {0};
-    buf_text(&out, "[");
-    for (unsigned k = 0; k < tensor->rank; k++) {
-        left /= (uint64_t)tensor->shape[k];
-        buf_printf(&out, "%s%" PRIu64, k ? ", " : "", element / left);
-        element %= left;
-    }
-    buf_text(&out, parts == 1 ? "]" : number % 2 ? "].imag" : "].real");
+    spell_place(&out, tensor, number);
+    if (plumb_dtype_parts(tensor->dtype) > 1)
+        buf_text(&out, number % 2 ? ".imag" : ".real");
     snprintf(text, size, "%s", out.data ? out.data : "?");
     buf_free(&out);
 }
@@ -256,7 +251,7 @@ static enum plumb_code find_worst(struct memory *memory, const struct plumb_call
                                   const struct plumb_guard_verdict *verdict, size_t worst,
                                   struct plumb_error *err)
 {
-    size_t at = verdict->output, same = verdict->output;
+    size_t at = verdict->found.output, same = verdict->found.output;
     const struct plumb_tensor *a = tensor_at(saved->args, saved->n_args, &at);
     const struct plumb_tensor *b = tensor_at(reference, n_reference, &same);
     if (!a || !b || a->count != b->count ||
@@ -267,6 +262,22 @@ static enum plumb_code find_worst(struct memory *memory, const struct plumb_call
 }
 
 /* ---- Running --------------------------------------------------------------------------------- */
+
+static enum plumb_code compare_device(const struct plumb_call *call,
+                                      const struct plumb_result *result,
+                                      const struct plumb_arg *reference, size_t n_reference,
+                                      bool raised, const struct facts *facts,
+                                      struct plumb_outputs_verdict *out, struct plumb_error *err)
+{
+    const struct outputs_sides sides = {.outputs = result->outputs,
+                                        .n_outputs = result->n_outputs,
+                                        .reference = reference,
+                                        .n_reference = n_reference,
+                                        .raised = raised,
+                                        .rtol = facts->rtol,
+                                        .atol = facts->atol};
+    return outputs_compare_call(&sides, call, result->n_outputs, out, err);
+}
 
 /* What a device says of a call is part of the result; that there is no such device is not. */
 static enum plumb_code run_device(struct memory *memory, const char *name,
@@ -285,8 +296,8 @@ static enum plumb_code run_device(struct memory *memory, const char *name,
     if (!code)
         code = device->run(device, call, &memory->device, &own);
     if (!code)
-        code = call_compare(call, memory->device.outputs, memory->device.n_outputs, NULL, reference,
-                            n_reference, raised, facts->rtol, facts->atol, &out->device, &own);
+        code = compare_device(call, &memory->device, reference, n_reference, raised, facts,
+                              &out->device.found, &own);
     if (code) {
         char text[1024];
         plumb_error_text(&own, text, sizeof text);
@@ -304,23 +315,23 @@ static enum plumb_code judge_recorded(const struct facts *facts, const struct pl
                                       const struct plumb_arg *reference, size_t n, bool raised,
                                       struct plumb_guard_verdict *out, struct plumb_error *err)
 {
-    struct plumb_guard_verdict types;
+    struct plumb_outputs_verdict *found = &out->found, types;
     const struct plumb_call *kernel = &sides[0], *saved = &sides[1];
     enum plumb_code code = plumb_outputs_compare(kernel->args, kernel->n_args, reference, n, raised,
-                                                 facts->rtol, facts->atol, out, err);
+                                                 facts->rtol, facts->atol, found, err);
     if (!code && facts->native)
         code = plumb_outputs_compare(kernel->args, kernel->n_args, saved->args, saved->n_args,
                                      false, facts->rtol, facts->atol, &types, err);
     if (code)
         return code;
     if (facts->native && types.fault == PLUMB_FAULT_DTYPE)
-        *out = types;
-    if (out->fault == PLUMB_FAULT_NONE &&
+        *found = types;
+    if (found->fault == PLUMB_FAULT_NONE &&
         strcmp(facts->error, plumb_fault_name(PLUMB_FAULT_INPUT)) == 0) {
-        out->fault = PLUMB_FAULT_INPUT;
-        snprintf(out->message, sizeof out->message, "%s", facts->message);
+        found->fault = PLUMB_FAULT_INPUT;
+        snprintf(found->message, sizeof found->message, "%s", facts->message);
     }
-    if (out->fault != PLUMB_FAULT_NONE)
+    if (found->fault != PLUMB_FAULT_NONE)
         snprintf(out->label, sizeof out->label, "%s", facts->label);
     return PLUMB_OK;
 }

@@ -187,15 +187,15 @@ static void save_call(struct saver *s, const struct plumb_guard_op *op,
     buf_text(out, " \"precision_check\": {\"op\": ");
     json_put_string(out, op->full);
     buf_text(out, ", \"error\": ");
-    json_put_string(out, plumb_fault_name(verdict->fault));
+    json_put_string(out, plumb_fault_name(verdict->found.fault));
     buf_text(out, ", \"message\": ");
-    json_put_string(out, verdict->message);
+    json_put_string(out, verdict->found.message);
     buf_text(out, ", \"judged\": ");
     json_put_string(out, verdict->label);
     buf_text(out, ", \"rtol\": ");
-    spell_number(out, verdict->rtol);
+    spell_number(out, verdict->found.rtol);
     buf_text(out, ", \"atol\": ");
-    spell_number(out, verdict->atol);
+    spell_number(out, verdict->found.atol);
     buf_printf(out, ", \"reference\": \"%s\", \"derived\": %s, \"stack\": ",
                raised ? "float64" : "native", about->judged ? "true" : "false");
     json_put_string(out, about->where ? about->where : "");

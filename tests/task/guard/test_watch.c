@@ -236,7 +236,7 @@ static void log_once_closes_an_operator(void **state)
     struct plumb_guard_watch *watch = open_watch(&config);
     struct plumb_guard_op *op = plumb_guard_operator(watch, "aten::add.Tensor", NULL);
     assert_true(plumb_guard_claim(op, 2));
-    assert_int_equal(judge_floats(op, bad, 2).fault, PLUMB_FAULT_NOT_CLOSE);
+    assert_int_equal(judge_floats(op, bad, 2).found.fault, PLUMB_FAULT_NOT_CLOSE);
     assert_false(plumb_guard_claim(op, 2));
     plumb_guard_close(watch);
 
@@ -276,9 +276,9 @@ static void judge_halves(struct plumb_guard_op *op)
     struct plumb_guard_verdict verdict;
     struct plumb_error err = {0};
     assert_int_equal(plumb_guard_judge(op, &about, &verdict, &err), PLUMB_OK);
-    assert_int_equal(verdict.fault, PLUMB_FAULT_NOT_CLOSE);
-    assert_true(verdict.rtol == 1e-2 && verdict.atol == 1e-2);
-    assert_true(verdict.max_ulp == 32);
+    assert_int_equal(verdict.found.fault, PLUMB_FAULT_NOT_CLOSE);
+    assert_true(verdict.found.rtol == 1e-2 && verdict.found.atol == 1e-2);
+    assert_true(verdict.found.max_ulp == 32);
 }
 
 /* One float32 output of 1.005 where 1 is right, after inputs of these types. */
@@ -324,7 +324,7 @@ static void the_first_float_decides(void **state)
     struct plumb_guard_watch *watch = open_watch(&config);
     struct plumb_guard_op *op = plumb_guard_operator(watch, "aten::add.Tensor", NULL);
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++)
-        assert_int_equal(judge_types(op, cases[k].types, 2, NULL).fault, cases[k].fault);
+        assert_int_equal(judge_types(op, cases[k].types, 2, NULL).found.fault, cases[k].fault);
     plumb_guard_close(watch);
     /* At least 1e-2 means that more stays more. */
     config.rtol = 0.5;
@@ -332,7 +332,7 @@ static void the_first_float_decides(void **state)
     watch = open_watch(&config);
     op = plumb_guard_operator(watch, "aten::add.Tensor", NULL);
     const struct plumb_guard_verdict v = judge_types(op, cases[0].types, 2, NULL);
-    assert_true(v.rtol == 0.5 && v.atol == 0.25);
+    assert_true(v.found.rtol == 0.5 && v.found.atol == 0.25);
     plumb_guard_close(watch);
 }
 
@@ -343,7 +343,7 @@ static void changed_inputs_fail(void **state)
     struct plumb_guard_op *op = plumb_guard_operator(watch, "aten::add.Tensor", NULL);
     const enum plumb_dtype type = PLUMB_F32;
     const struct plumb_guard_verdict v = judge_types(op, &type, 1, "input 0");
-    assert_int_equal(v.fault, PLUMB_FAULT_INPUT);
+    assert_int_equal(v.found.fault, PLUMB_FAULT_INPUT);
     assert_non_null(strstr(read_text(scratch_path(*state, "log")), "| input_changed: input 0 |"));
     plumb_guard_close(watch);
 }
@@ -467,10 +467,10 @@ static void own_reference_and_missing_operator(void **state)
     struct plumb_guard_verdict verdict;
     struct plumb_error err = {0};
     assert_int_equal(plumb_guard_judge(op, &about, &verdict, &err), PLUMB_OK);
-    assert_int_equal(verdict.fault, PLUMB_FAULT_NONE);
+    assert_int_equal(verdict.found.fault, PLUMB_FAULT_NONE);
     tensors[1].data = wrong;
     assert_int_equal(plumb_guard_judge(op, &about, &verdict, &err), PLUMB_OK);
-    assert_int_equal(verdict.fault, PLUMB_FAULT_NOT_CLOSE);
+    assert_int_equal(verdict.found.fault, PLUMB_FAULT_NOT_CLOSE);
     about.call.name = "no_such_operator";
     assert_int_equal(plumb_guard_judge(op, &about, &verdict, &err), PLUMB_E_UNSUPPORTED);
     plumb_guard_close(watch);
@@ -490,7 +490,7 @@ static void unwritable_log_is_an_error(void **state)
     watch = open_watch(&config);
     struct plumb_guard_op *op = plumb_guard_operator(watch, "aten::mm", NULL);
     const float bad[] = {3};
-    assert_int_equal(judge_floats(op, bad, 1).fault, PLUMB_FAULT_NOT_CLOSE);
+    assert_int_equal(judge_floats(op, bad, 1).found.fault, PLUMB_FAULT_NOT_CLOSE);
     char *closing = plumb_guard_closing(watch);
     assert_non_null(strstr(closing, "1 check went wrong inside plumb; the first: mm: /dev/full: "));
     free(closing);
@@ -672,7 +672,7 @@ static void saved_failures_replay(void **state)
     struct plumb_guard_verdict verdict;
     struct plumb_error err = {0};
     assert_int_equal(plumb_guard_judge(op, &about, &verdict, &err), PLUMB_OK);
-    assert_int_equal(verdict.fault, PLUMB_FAULT_NOT_CLOSE);
+    assert_int_equal(verdict.found.fault, PLUMB_FAULT_NOT_CLOSE);
     char saved[1024];
     snprintf(saved, sizeof saved, "%s", verdict.saved);
     assert_string_equal(saved + strlen(saved) - 13, "/add.Tensor.0");
@@ -685,9 +685,9 @@ static void saved_failures_replay(void **state)
     if (plumb_replay_run(saved, "cpu", 2, &replay, &err))
         fail_msg("%s: %s", err.file, err.message);
     assert_string_equal(replay.op, "add.Tensor");
-    assert_int_equal(replay.recorded.fault, PLUMB_FAULT_NOT_CLOSE);
-    assert_true(replay.recorded.max_abs == 0.5);
-    assert_int_equal(replay.device.fault, PLUMB_FAULT_NONE);
+    assert_int_equal(replay.recorded.found.fault, PLUMB_FAULT_NOT_CLOSE);
+    assert_true(replay.recorded.found.max_abs == 0.5);
+    assert_int_equal(replay.device.found.fault, PLUMB_FAULT_NONE);
     assert_null(replay.device_error);
     assert_int_equal(plumb_table_rows(replay.worst), 1);
     assert_string_equal(plumb_table_cell(replay.worst, 0, 0)->as.text, "[2]");
@@ -734,7 +734,7 @@ static void an_unwritable_folder_is_told(void **state)
     const float bad[] = {3};
     struct plumb_guard_verdict verdict =
         judge_floats(plumb_guard_operator(watch, "aten::mm", NULL), bad, 1);
-    assert_int_equal(verdict.fault, PLUMB_FAULT_NOT_CLOSE);
+    assert_int_equal(verdict.found.fault, PLUMB_FAULT_NOT_CLOSE);
     assert_string_equal(verdict.saved, "");
     char *closing = plumb_guard_closing(watch);
     assert_non_null(strstr(closing, "failing inputs of mm cannot be saved"));

@@ -1,6 +1,8 @@
 /* One call: its tolerances, its reference, its verdict, and what follows from that. */
 #include "task/guard/guard.h"
 
+#include "verdict/outputs.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -46,14 +48,15 @@ static void count(struct plumb_guard_op *op, const struct plumb_guard_case *abou
     struct plumb_guard_watch *watch = op->watch;
     pthread_mutex_lock(&watch->lock);
     op->checked++;
-    op->max_abs = fmax(op->max_abs, verdict->max_abs);
-    op->max_rel = fmax(op->max_rel, verdict->max_rel);
-    op->max_ulp = fmax(op->max_ulp, verdict->max_ulp);
-    const bool failed = verdict->fault != PLUMB_FAULT_NONE;
-    const char *failure = failed ? arena_printf(&watch->arena, "%s%s%s: %s", verdict->label,
-                                                *verdict->label ? ", " : "",
-                                                plumb_fault_name(verdict->fault), verdict->message)
-                                 : NULL;
+    op->max_abs = fmax(op->max_abs, verdict->found.max_abs);
+    op->max_rel = fmax(op->max_rel, verdict->found.max_rel);
+    op->max_ulp = fmax(op->max_ulp, verdict->found.max_ulp);
+    const bool failed = verdict->found.fault != PLUMB_FAULT_NONE;
+    const char *failure =
+        failed
+            ? arena_printf(&watch->arena, "%s%s%s: %s", verdict->label, *verdict->label ? ", " : "",
+                           plumb_fault_name(verdict->found.fault), verdict->found.message)
+            : NULL;
     if (failed && !op->failed++) {
         op->first_failure = failure;
         op->where = keep(watch, about->where);
@@ -61,9 +64,9 @@ static void count(struct plumb_guard_op *op, const struct plumb_guard_case *abou
     }
     family_tell(op, &(struct family_news){.checked = 1,
                                           .failed = failed,
-                                          .max_abs = verdict->max_abs,
-                                          .max_rel = verdict->max_rel,
-                                          .max_ulp = verdict->max_ulp,
+                                          .max_abs = verdict->found.max_abs,
+                                          .max_rel = verdict->found.max_rel,
+                                          .max_ulp = verdict->found.max_ulp,
                                           .failure = failure,
                                           .where = failed ? about->where : NULL,
                                           .saved = failed ? verdict->saved : NULL});
@@ -92,30 +95,13 @@ static void report(struct plumb_guard_op *op, const struct plumb_guard_case *abo
         own_error(op, &err);
 }
 
-enum plumb_code call_compare(const struct plumb_call *call, const struct plumb_arg *outputs,
-                             size_t n_outputs, const char *const *labels,
-                             const struct plumb_arg *reference, size_t n_reference, bool raised,
-                             double rtol, double atol, struct plumb_guard_verdict *out,
-                             struct plumb_error *err)
+/* What has a label is no output of the operator. */
+static size_t count_own(const struct plumb_guard_case *about, size_t n)
 {
-    enum plumb_code code = outputs_compare(outputs, n_outputs, reference, n_reference, raised, rtol,
-                                           atol, NULL, out, err);
-    if (code || out->fault != PLUMB_FAULT_NOT_CLOSE)
-        return code;
-    struct arena arena = {0};
-    struct noise noise;
-    const struct plumb_guard_verdict before = *out;
-    /* What has a label is no output of the operator. */
-    size_t n = 0;
-    while (n < n_outputs && (!labels || !*labels[n]))
-        n++;
-    if (noise_run(call, outputs, n, &arena, &noise))
-        code = outputs_compare(outputs, n_outputs, reference, n_reference, raised, rtol, atol,
-                               &noise, out, err);
-    if (!code && out->fault == PLUMB_FAULT_NOT_CLOSE && out->output == before.output)
-        *out = before;
-    arena_free(&arena);
-    return code;
+    size_t own = 0;
+    while (own < n && (!about->labels || !*about->labels[own]))
+        own++;
+    return own;
 }
 
 /* Compares what is judged of the call. */
@@ -124,14 +110,21 @@ static enum plumb_code compare(const struct plumb_guard_op *op,
                                const struct plumb_arg *reference, size_t n_reference, bool raised,
                                struct plumb_guard_verdict *out, struct plumb_error *err)
 {
-    const struct plumb_arg *judged = about->judged ? about->judged : about->outputs;
-    const size_t n = about->judged ? about->n_judged : about->n_outputs;
     const struct plumb_tensor *first = first_float(about);
-    enum plumb_code code = call_compare(&about->call, judged, n, about->labels, reference,
-                                        n_reference, raised, tolerance_of(first, op->watch->rtol),
-                                        tolerance_of(first, op->watch->atol), out, err);
-    if (!code && out->fault != PLUMB_FAULT_NONE && about->labels && out->output < n)
-        snprintf(out->label, sizeof out->label, "%s", about->labels[out->output]);
+    const struct outputs_sides sides = {
+        .outputs = about->judged ? about->judged : about->outputs,
+        .n_outputs = about->judged ? about->n_judged : about->n_outputs,
+        .reference = reference,
+        .n_reference = n_reference,
+        .raised = raised,
+        .rtol = tolerance_of(first, op->watch->rtol),
+        .atol = tolerance_of(first, op->watch->atol),
+    };
+    const size_t n = sides.n_outputs, own = count_own(about, n);
+    enum plumb_code code = outputs_compare_call(&sides, &about->call, own, &out->found, err);
+    const struct plumb_outputs_verdict *found = &out->found;
+    if (!code && found->fault != PLUMB_FAULT_NONE && about->labels && found->output < n)
+        snprintf(out->label, sizeof out->label, "%s", about->labels[found->output]);
     return code;
 }
 
@@ -152,11 +145,11 @@ enum plumb_code plumb_guard_judge(struct plumb_guard_op *op, const struct plumb_
     code = compare(op, about, reference, n, raised, out, err);
     if (code)
         goto out;
-    if (out->fault == PLUMB_FAULT_NONE && about->changed) {
-        out->fault = PLUMB_FAULT_INPUT;
-        snprintf(out->message, sizeof out->message, "%s", about->changed);
+    if (out->found.fault == PLUMB_FAULT_NONE && about->changed) {
+        out->found.fault = PLUMB_FAULT_INPUT;
+        snprintf(out->found.message, sizeof out->found.message, "%s", about->changed);
     }
-    if (out->fault != PLUMB_FAULT_NONE)
+    if (out->found.fault != PLUMB_FAULT_NONE)
         report(op, about, reference, n, raised, out);
     count(op, about, out);
 out:

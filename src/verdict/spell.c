@@ -1,6 +1,6 @@
-/* Calls as the log writes them: shapes and types as Python shows them, numbers as its repr. */
+/* Calls as people read them: shapes and types as Python shows them, numbers as its repr. */
 #define _GNU_SOURCE
-#include "task/guard/guard.h"
+#include "verdict/spell.h"
 
 #include "base/number.h"
 
@@ -70,6 +70,18 @@ void spell_json_number(struct buf *out, double value)
     buf_text(out, "\"");
     spell_number(out, value);
     buf_text(out, "\"");
+}
+
+void spell_place(struct buf *out, const struct plumb_tensor *tensor, uint64_t number)
+{
+    uint64_t element = number / plumb_dtype_parts(tensor->dtype), left = tensor->count;
+    buf_text(out, "[");
+    for (unsigned k = 0; k < tensor->rank; k++) {
+        left /= (uint64_t)tensor->shape[k];
+        buf_printf(out, "%s%" PRIu64, k ? ", " : "", element / left);
+        element %= left;
+    }
+    buf_text(out, "]");
 }
 
 static void visit_arg(const struct plumb_arg *arg,

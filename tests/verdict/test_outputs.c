@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "plumb/guard.h"
+#include "plumb/outputs.h"
 
 #include <math.h>
 #include <string.h>
@@ -20,18 +20,18 @@ static struct plumb_arg make(struct plumb_tensor *tensor, enum plumb_dtype dtype
     return (struct plumb_arg){.kind = PLUMB_ARG_TENSOR, .tensor = tensor};
 }
 
-static struct plumb_guard_verdict compare_args(const struct plumb_arg *a, size_t n,
-                                               const struct plumb_arg *b, size_t m, bool raised)
+static struct plumb_outputs_verdict compare_args(const struct plumb_arg *a, size_t n,
+                                                 const struct plumb_arg *b, size_t m, bool raised)
 {
-    struct plumb_guard_verdict verdict;
+    struct plumb_outputs_verdict verdict;
     struct plumb_error err = {0};
     assert_int_equal(plumb_outputs_compare(a, n, b, m, raised, 1e-4, 1e-5, &verdict, &err),
                      PLUMB_OK);
     return verdict;
 }
 
-static struct plumb_guard_verdict compare(enum plumb_dtype dtype, const void *a, const void *b,
-                                          int64_t n)
+static struct plumb_outputs_verdict compare(enum plumb_dtype dtype, const void *a, const void *b,
+                                            int64_t n)
 {
     struct plumb_tensor tensors[2];
     const struct plumb_arg x = make(&tensors[0], dtype, n, a), y = make(&tensors[1], dtype, n, b);
@@ -42,7 +42,7 @@ static void tolerance_is_of_the_reference(void **state)
 {
     (void)state;
     const float reference[] = {100, 0, -2}, inside[] = {100.009f, 9e-6f, -2.0002f};
-    struct plumb_guard_verdict v = compare(PLUMB_F32, inside, reference, 3);
+    struct plumb_outputs_verdict v = compare(PLUMB_F32, inside, reference, 3);
     assert_int_equal(v.fault, PLUMB_FAULT_NONE);
     assert_true(fabs(v.max_abs - 0.009) < 1e-5);
     assert_true(fabs(v.max_rel - 9e6) < 10); /* 9e-6 / 1e-12 */
@@ -71,7 +71,7 @@ static void equal_special_values_are_equal(void **state)
 {
     (void)state;
     const float a[] = {NAN, INFINITY, -INFINITY, 1}, b[] = {-NAN, INFINITY, -INFINITY, 1};
-    const struct plumb_guard_verdict v = compare(PLUMB_F32, a, b, 4);
+    const struct plumb_outputs_verdict v = compare(PLUMB_F32, a, b, 4);
     assert_int_equal(v.fault, PLUMB_FAULT_NONE);
     assert_true(v.max_abs == 0 && v.max_rel == 0);
 }
@@ -85,7 +85,7 @@ static void special_values_on_one_side(void **state)
                  {NAN, INFINITY}, {-INFINITY, NAN}, {INFINITY, -INFINITY}};
     for (size_t k = 0; k < sizeof pairs / sizeof *pairs; k++) {
         const float a[] = {1, pairs[k].a, NAN}, b[] = {1, pairs[k].b, 0};
-        const struct plumb_guard_verdict v = compare(PLUMB_F32, a, b, 3);
+        const struct plumb_outputs_verdict v = compare(PLUMB_F32, a, b, 3);
         assert_int_equal(v.fault, PLUMB_FAULT_SPECIAL);
         assert_int_equal(v.index, 1); /* the first of the two */
         assert_memory_equal(&(float){(float)v.actual}, &pairs[k].a, sizeof(float));
@@ -97,7 +97,7 @@ static void special_values_beat_plain_errors(void **state)
 {
     (void)state;
     const float a[] = {5, NAN}, b[] = {1, 1};
-    const struct plumb_guard_verdict v = compare(PLUMB_F32, a, b, 2);
+    const struct plumb_outputs_verdict v = compare(PLUMB_F32, a, b, 2);
     assert_int_equal(v.fault, PLUMB_FAULT_SPECIAL);
     assert_string_equal(v.message, "nan instead of 1.0 at [1]");
     assert_true(v.max_abs == 4);
@@ -115,7 +115,7 @@ static void long_tensors_to_the_end(void **state)
     assert_int_equal(compare(PLUMB_F32, a, b, N).fault, PLUMB_FAULT_NOT_CLOSE);
     assert_int_equal(compare(PLUMB_I64, i, j, N).fault, PLUMB_FAULT_NOT_CLOSE);
     a[N - 1] = NAN;
-    struct plumb_guard_verdict v = compare(PLUMB_F32, a, b, N);
+    struct plumb_outputs_verdict v = compare(PLUMB_F32, a, b, N);
     assert_int_equal(v.index, N - 1);
     assert_string_equal(v.message, "nan instead of 0.0 at [4999]");
     v = compare(PLUMB_C64, a, b, N / 2);
@@ -133,7 +133,7 @@ static void shapes_must_be_equal(void **state)
     a.data = b.data = data;
     const struct plumb_arg x = {.kind = PLUMB_ARG_TENSOR, .tensor = &a};
     const struct plumb_arg y = {.kind = PLUMB_ARG_TENSOR, .tensor = &b};
-    struct plumb_guard_verdict v = compare_args(&x, 1, &y, 1, false);
+    struct plumb_outputs_verdict v = compare_args(&x, 1, &y, 1, false);
     assert_int_equal(v.fault, PLUMB_FAULT_SHAPE);
     assert_string_equal(v.message, "(2, 3) instead of (3, 2)");
     plumb_tensor_init(&b, PLUMB_F32, 3, (int64_t[]){2, 3, 1}, NULL);
@@ -151,7 +151,7 @@ static void types_must_be_equal(void **state)
     const int64_t i[] = {1};
     const struct plumb_arg x = make(&tensors[0], PLUMB_F32, 1, f);
     struct plumb_arg y = make(&tensors[1], PLUMB_F64, 1, d);
-    struct plumb_guard_verdict v = compare_args(&x, 1, &y, 1, false);
+    struct plumb_outputs_verdict v = compare_args(&x, 1, &y, 1, false);
     assert_int_equal(v.fault, PLUMB_FAULT_DTYPE);
     assert_string_equal(v.message, "torch.float32 instead of torch.float64");
     assert_int_equal(compare_args(&x, 1, &y, 1, true).fault, PLUMB_FAULT_NONE);
@@ -168,7 +168,7 @@ static void integers_are_compared_exactly(void **state)
         int64_t a[4];
         memcpy(a, b, sizeof a);
         a[k] += 1;
-        const struct plumb_guard_verdict v = compare(PLUMB_I64, a, b, 4);
+        const struct plumb_outputs_verdict v = compare(PLUMB_I64, a, b, 4);
         assert_int_equal(v.fault, PLUMB_FAULT_NOT_CLOSE);
         assert_true(v.max_abs == 1);
     }
@@ -196,7 +196,7 @@ static void complex_parts_count(void **state)
     const float a[] = {1, 2, 3, 4}, b[] = {1, 2, 3, 4.1f}, c[] = {1, NAN, 3, 4};
     assert_int_equal(compare(PLUMB_C64, a, a, 2).fault, PLUMB_FAULT_NONE);
     assert_int_equal(compare(PLUMB_C64, b, a, 2).fault, PLUMB_FAULT_NOT_CLOSE);
-    const struct plumb_guard_verdict v = compare(PLUMB_C64, c, a, 2);
+    const struct plumb_outputs_verdict v = compare(PLUMB_C64, c, a, 2);
     assert_int_equal(v.fault, PLUMB_FAULT_SPECIAL);
     assert_string_equal(v.message, "nan instead of 2.0 at [0] (imaginary part)");
 }
@@ -209,7 +209,7 @@ static void a_type_that_overflows(void **state)
     const double far[] = {70000}, near[] = {65500}, edge[] = {65519};
     struct plumb_arg x = make(&tensors[0], PLUMB_F16, 1, inf);
     struct plumb_arg y = make(&tensors[1], PLUMB_F64, 1, far);
-    const struct plumb_guard_verdict v = compare_args(&x, 1, &y, 1, true);
+    const struct plumb_outputs_verdict v = compare_args(&x, 1, &y, 1, true);
     assert_int_equal(v.fault, PLUMB_FAULT_NONE);
     assert_true(!isinf(v.max_ulp)); /* it is no error */
     y = make(&tensors[1], PLUMB_F64, 1, near);
@@ -229,7 +229,7 @@ static void tuples(void **state)
                             make(&tensors[1], PLUMB_F32, 1, two)};
     struct plumb_arg b[] = {make(&tensors[2], PLUMB_F32, 1, one),
                             make(&tensors[3], PLUMB_F32, 1, one)};
-    struct plumb_guard_verdict v = compare_args(a, 2, b, 2, false);
+    struct plumb_outputs_verdict v = compare_args(a, 2, b, 2, false);
     assert_int_equal(v.fault, PLUMB_FAULT_NOT_CLOSE);
     assert_int_equal(v.output, 1);
     v = compare_args(a, 1, b, 2, false);
@@ -265,7 +265,7 @@ static void several_outputs(void **state)
     const struct plumb_arg b[] = {make(&tensors[3], PLUMB_F32, 1, one),
                                   make(&tensors[4], PLUMB_F32, 1, one),
                                   make(&tensors[5], PLUMB_F32, 1, one)};
-    struct plumb_guard_verdict v = compare_args(a, 3, b, 3, false);
+    struct plumb_outputs_verdict v = compare_args(a, 3, b, 3, false);
     assert_int_equal(v.output, 1);
     assert_true(v.max_abs == 1);
     tensors[1].data = near;

@@ -87,7 +87,7 @@ static enum plumb_fault judge_mm(struct plumb_guard_op *op, double off)
                      .call = {.prefix = "Aten", .name = "mm", .args = args, .n_args = 2},
                      .outputs = &output,
                      .n_outputs = 1})
-        .fault;
+        .found.fault;
 }
 
 static void rounding_of_terms_is_no_fault(void **state)
@@ -121,14 +121,14 @@ static void something_else_than_outputs(void **state)
                       .judged = judged,
                       .n_judged = 2,
                       .labels = labels});
-    assert_int_equal(verdict.fault, PLUMB_FAULT_NOT_CLOSE);
+    assert_int_equal(verdict.found.fault, PLUMB_FAULT_NOT_CLOSE);
     assert_string_equal(verdict.label, "argument self");
     struct plumb_replay replay;
     struct plumb_error err = {0};
     assert_int_equal(plumb_replay_run(verdict.saved, "cpu", 3, &replay, &err), PLUMB_OK);
-    assert_int_equal(replay.recorded.fault, PLUMB_FAULT_NOT_CLOSE);
+    assert_int_equal(replay.recorded.found.fault, PLUMB_FAULT_NOT_CLOSE);
     assert_string_equal(replay.recorded.label, "argument self");
-    assert_int_equal(replay.device.fault, PLUMB_FAULT_NONE);
+    assert_int_equal(replay.device.found.fault, PLUMB_FAULT_NONE);
     plumb_replay_destroy(&replay);
     plumb_guard_close(watch);
 }
@@ -150,8 +150,8 @@ static void a_changed_input_again(void **state)
     struct plumb_replay replay;
     struct plumb_error err = {0};
     assert_int_equal(plumb_replay_run(verdict.saved, "cpu", 3, &replay, &err), PLUMB_OK);
-    assert_int_equal(replay.recorded.fault, PLUMB_FAULT_INPUT);
-    assert_string_equal(replay.recorded.message, "the kernel changed its input tensor 0");
+    assert_int_equal(replay.recorded.found.fault, PLUMB_FAULT_INPUT);
+    assert_string_equal(replay.recorded.found.message, "the kernel changed its input tensor 0");
     plumb_replay_destroy(&replay);
     plumb_guard_close(watch);
 }
