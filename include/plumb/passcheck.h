@@ -53,7 +53,7 @@ struct plumb_passcheck {
     const char *first_node; /* in the first iteration that differs, the first node that does, in the
                                  order they ran; or NULL */
     const char *closing;    /* lines for people, each with its newline */
-    struct plumb_passcheck_verdict *at; /* the rows */
+    struct plumb_passcheck_rows *at; /* the rows */
 };
 
 /* Runs both graphs. The inputs are those of `before`; `after` may leave some out. Fails for graphs

@@ -269,3 +269,10 @@ enum plumb_code case_object(struct case_parser *p, const struct case_fields *f,
     }
     return PLUMB_OK;
 }
+
+enum plumb_code case_typed(struct case_parser *p, struct case_arg *out)
+{
+    struct case_fields fields;
+    enum plumb_code code = case_fields(p, &fields);
+    return code ? code : case_object(p, &fields, out);
+}

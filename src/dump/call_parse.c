@@ -41,8 +41,19 @@ static bool has_type(struct json json)
     return false;
 }
 
-static enum plumb_code parse_arg(struct case_parser *p, enum json_event event, struct case_arg *out)
+/* The rest of an array of arguments. */
+static enum plumb_code parse_items(struct case_parser *p, struct case_arg **out, size_t *count)
 {
+    struct case_list list = {.size = sizeof **out};
+    enum plumb_code code = case_items(p, parse_arg, &list);
+    *out = list.items;
+    *count = list.count;
+    return code;
+}
+
+static enum plumb_code parse_arg(struct case_parser *p, enum json_event event, void *into)
+{
+    struct case_arg *out = into;
     *out = (struct case_arg){.value = {.kind = PLUMB_ARG_NONE}};
     enum plumb_code code;
     switch (event) {
@@ -50,13 +61,9 @@ static enum plumb_code parse_arg(struct case_parser *p, enum json_event event, s
         return case_damaged(p);
     case JSON_ARRAY:
         out->value.kind = PLUMB_ARG_LIST;
-        return case_items(p, parse_arg, &out->items, &out->n_items);
+        return parse_items(p, &out->items, &out->n_items);
     case JSON_OBJECT:
-        if (!has_type(p->json))
-            return parse_dict(p, out);
-        struct case_fields f;
-        code = case_fields(p, &f);
-        return code ? code : case_object(p, &f, out);
+        return has_type(p->json) ? case_typed(p, out) : parse_dict(p, out);
     default:
         code = case_plain(p, event, out);
         out->bare = event != JSON_NULL;
@@ -72,7 +79,7 @@ static enum plumb_code parse_list(struct case_parser *p, const char *key, struct
     *count = 0;
     enum json_event event = json_next(&p->json);
     if (event == JSON_ARRAY)
-        return case_items(p, parse_arg, out, count);
+        return parse_items(p, out, count);
     return event == JSON_NULL    ? PLUMB_OK
            : event == JSON_ERROR ? case_damaged(p)
                                  : case_fail(p, "\"%s\" must be a list", key);

@@ -66,15 +66,19 @@ void case_leave(struct case_parser *p);
 /* One more argument. Fails when there are too many. */
 enum plumb_code case_count_item(struct case_parser *p);
 
-/* Reads the value that begins with event. */
-typedef enum plumb_code case_reader(struct case_parser *p, enum json_event event,
-                                    struct case_arg *out);
+/* Reads the value that begins with event into an element of a list. */
+typedef enum plumb_code case_reader(struct case_parser *p, enum json_event event, void *out);
 
-/* The rest of an array, element by element. */
-enum plumb_code case_items(struct case_parser *p, case_reader *read, struct case_arg **out,
-                           size_t *count);
+/* Elements of whatever a reader makes, so many bytes each. */
+struct case_list {
+    void *items;
+    size_t count, size;
+};
 
-/* A value as JSON has it: descriptions of tensors are not understood. */
+/* The rest of an array, element by element; list->size is set. */
+enum plumb_code case_items(struct case_parser *p, case_reader *read, struct case_list *list);
+
+/* A value as JSON has it, a struct case_arg: descriptions of tensors are not understood. */
 case_reader case_plain;
 
 /* True when the last number is written without point and exponent. */
@@ -84,5 +88,8 @@ bool case_is_integer(const struct json *json);
 enum plumb_code case_fields(struct case_parser *p, struct case_fields *out);
 enum plumb_code case_object(struct case_parser *p, const struct case_fields *fields,
                             struct case_arg *out);
+
+/* Both: the rest of an object with a type as an argument. */
+enum plumb_code case_typed(struct case_parser *p, struct case_arg *out);
 
 #endif

@@ -70,26 +70,33 @@ enum plumb_code case_count_item(struct case_parser *p)
                : PLUMB_OK;
 }
 
-enum plumb_code case_items(struct case_parser *p, case_reader *read, struct case_arg **out,
-                           size_t *count)
+enum plumb_code case_items(struct case_parser *p, case_reader *read, struct case_list *list)
 {
-    struct case_arg *items = NULL;
-    size_t n = 0;
     enum json_event event;
     enum plumb_code code = case_enter(p);
+    list->items = NULL;
+    list->count = 0;
     while (!code && (event = json_next(&p->json)) != JSON_ARRAY_END) {
         if (event == JSON_ERROR)
             return case_damaged(p);
-        items = case_grow(p, items, n, sizeof *items);
-        if (!items)
+        list->items = case_grow(p, list->items, list->count, list->size);
+        if (!list->items)
             return case_no_memory(p);
         code = case_count_item(p);
         if (!code)
-            code = read(p, event, &items[n++]);
+            code = read(p, event, (char *)list->items + list->count++ * list->size);
     }
     case_leave(p);
-    *out = items;
-    *count = n;
+    return code;
+}
+
+/* The rest of an array whose elements are arguments. */
+static enum plumb_code plain_items(struct case_parser *p, struct case_arg *out)
+{
+    struct case_list list = {.size = sizeof *out->items};
+    enum plumb_code code = case_items(p, case_plain, &list);
+    out->items = list.items;
+    out->n_items = list.count;
     return code;
 }
 
@@ -101,8 +108,9 @@ bool case_is_integer(const struct json *json)
     return true;
 }
 
-enum plumb_code case_plain(struct case_parser *p, enum json_event event, struct case_arg *out)
+enum plumb_code case_plain(struct case_parser *p, enum json_event event, void *into)
 {
+    struct case_arg *out = into;
     struct plumb_arg *value = &out->value;
     *out = (struct case_arg){.value = {.kind = PLUMB_ARG_NONE}};
     switch (event) {
@@ -125,7 +133,7 @@ enum plumb_code case_plain(struct case_parser *p, enum json_event event, struct 
         return case_text(p, &value->text);
     case JSON_ARRAY:
         value->kind = PLUMB_ARG_LIST;
-        return case_items(p, case_plain, &out->items, &out->n_items);
+        return plain_items(p, out);
     default:
         value->kind = PLUMB_ARG_OTHER;
         return case_skip(p, event);

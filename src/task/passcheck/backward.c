@@ -143,7 +143,7 @@ void passcheck_step(struct passcheck_side *side, double rate)
     for (size_t k = 0; k < side->graph->n_leaves; k++) {
         struct plumb_tensor *t = &side->leaves[k];
         const struct plumb_tensor *g = side->leaf_grads[k];
-        if (side->graph->leaves[k].role != PGRAPH_PARAMETER || !g || g->count != t->count)
+        if (side->graph->leaves[k].role != PASSCHECK_PARAMETER || !g || g->count != t->count)
             continue;
         const size_t size = plumb_dtype_info(t->dtype)->bits / 8;
         for (uint64_t first = 0; first < t->count; first += PIECE) {

@@ -13,7 +13,7 @@ static const double learning_rate = 0.01;
 struct checker {
     struct passcheck_side before, after;
     const struct plumb_passcheck_options *options;
-    struct plumb_passcheck_verdict *rows;
+    struct plumb_passcheck_rows *rows;
     unsigned iteration;
     char no_gradients[160];
     char no_random[256]; /* why gradients of all outputs were not compared */
@@ -33,7 +33,7 @@ void plumb_passcheck_options_init(struct plumb_passcheck_options *options)
 static bool add(struct checker *c, enum plumb_passcheck_kind kind, const char *name,
                 const struct plumb_arg *before, const struct plumb_arg *after)
 {
-    return numeric_add(c->rows, c->iteration, kind, name, before, after);
+    return passcheck_add_row(c->rows, c->iteration, kind, name, before, after);
 }
 
 /* ---- What is compared ------------------------------------------------------------------------ */
@@ -47,7 +47,7 @@ static struct plumb_arg tensor_arg(const struct plumb_tensor *tensor)
 static size_t find_parameter(const struct plumb_passcheck_graph *graph, const char *name)
 {
     const size_t k = passcheck_find_leaf(graph, name);
-    return k != SIZE_MAX && graph->leaves[k].role == PGRAPH_PARAMETER ? k : SIZE_MAX;
+    return k != SIZE_MAX && graph->leaves[k].role == PASSCHECK_PARAMETER ? k : SIZE_MAX;
 }
 
 static enum plumb_code compare_parameters(struct checker *c, enum plumb_passcheck_kind kind,
@@ -58,7 +58,7 @@ static enum plumb_code compare_parameters(struct checker *c, enum plumb_passchec
     if (!(c->options->kinds & kind))
         return PLUMB_OK;
     for (size_t k = 0; k < before->n_leaves && fine; k++) {
-        if (before->leaves[k].role != PGRAPH_PARAMETER)
+        if (before->leaves[k].role != PASSCHECK_PARAMETER)
             continue;
         const size_t other = find_parameter(after, before->leaves[k].name);
         const struct plumb_arg a = tensor_arg(&c->before.leaves[k]);
@@ -67,7 +67,7 @@ static enum plumb_code compare_parameters(struct checker *c, enum plumb_passchec
     }
     for (size_t k = 0; k < after->n_leaves && fine; k++) {
         const struct plumb_arg b = tensor_arg(&c->after.leaves[k]);
-        if (after->leaves[k].role == PGRAPH_PARAMETER &&
+        if (after->leaves[k].role == PASSCHECK_PARAMETER &&
             find_parameter(before, after->leaves[k].name) == SIZE_MAX)
             fine = add(c, kind, after->leaves[k].name, NULL, &b);
     }
@@ -265,32 +265,12 @@ static enum plumb_code iterate(struct checker *c, struct plumb_error *err)
 
 /* ---- All of them ----------------------------------------------------------------------------- */
 
-static enum plumb_code load_standard(struct plumb_passcheck_verdict *rows, double precision,
-                                     struct plumb_error *err)
-{
-    static const char *const names[] = {"rtol", "atol"};
-    enum plumb_code code = plumb_standard_load(&rows->standard, "allclose", err);
-    if (!code)
-        code = plumb_standard_override(rows->standard, "equal_nan=yes", err);
-    for (size_t k = 0; k < sizeof names / sizeof *names && !code; k++) {
-        char text[64];
-        snprintf(text, sizeof text, "%s=%.17g", names[k], precision);
-        code = plumb_standard_override(rows->standard, text, err);
-    }
-    if (code)
-        return code;
-    plumb_metric_spec_init(&rows->spec);
-    rows->spec.groups = PLUMB_G_ALL & ~(unsigned)(PLUMB_G_HISTOGRAM | PLUMB_G_CRC);
-    plumb_standard_spec(rows->standard, &rows->spec);
-    return PLUMB_OK;
-}
-
 static void count_rows(struct plumb_passcheck *check)
 {
     check->compared = check->at->n;
     check->first_iteration = -1;
     for (size_t k = 0; k < check->at->n; k++) {
-        const struct numeric_row *row = &check->at->rows[k];
+        const struct passcheck_row *row = &check->at->row[k];
         if (row->severity != PLUMB_FAILED)
             continue;
         if (check->failed++ == 0)
@@ -302,30 +282,30 @@ static void count_rows(struct plumb_passcheck *check)
     }
 }
 
-static const struct numeric_row *first_failed(const struct plumb_passcheck *check)
+static const struct passcheck_row *first_failed(const struct plumb_passcheck *check)
 {
     for (size_t k = 0; k < check->at->n; k++)
-        if (check->at->rows[k].severity == PLUMB_FAILED)
-            return &check->at->rows[k];
+        if (check->at->row[k].severity == PLUMB_FAILED)
+            return &check->at->row[k];
     return NULL;
 }
 
 static enum plumb_code close_report(const struct checker *c, struct plumb_passcheck *check,
                                     struct plumb_error *err)
 {
-    const struct numeric_row *first = first_failed(check);
+    const struct passcheck_row *first = first_failed(check);
     const unsigned n = c->options->iterations;
     struct buf text = {0};
     if (first)
         buf_printf(&text,
-                   "DIFFERENT: %zu of %zu comparisons failed in %u iteration%s; first: %s %s "
+                   "%s: %zu of %zu comparisons failed in %u iteration%s; first: %s %s "
                    "in iteration %u: %s\n",
-                   check->failed, check->compared, n, n == 1 ? "" : "s",
-                   numeric_kind_name(first->kind), first->name, first->iteration, first->reason);
+                   same_word(check->failed), check->failed, check->compared, n, n == 1 ? "" : "s",
+                   passcheck_kind_name(first->kind), first->name, first->iteration, first->reason);
     else
-        buf_printf(&text, "EQUAL: %zu comparison%s in %u iteration%s, all within %g\n",
-                   check->compared, check->compared == 1 ? "" : "s", n, n == 1 ? "" : "s",
-                   c->options->precision);
+        buf_printf(&text, "%s: %zu comparison%s in %u iteration%s, all within %g\n",
+                   same_word(check->failed), check->compared, check->compared == 1 ? "" : "s", n,
+                   n == 1 ? "" : "s", c->options->precision);
     if (check->first_node)
         buf_printf(&text, "first node that differs: %s\n", check->first_node);
     if (*c->no_gradients)
@@ -350,7 +330,7 @@ enum plumb_code plumb_passcheck_run(const struct plumb_passcheck_graph *before,
     out->at = c.rows = calloc(1, sizeof *out->at);
     if (!out->at)
         return plumb_no_memory(err);
-    enum plumb_code code = load_standard(c.rows, options->precision, err);
+    enum plumb_code code = same_rule_init(&c.rows->rule, options->precision, err);
     if (!code)
         code = passcheck_side_init(&c.before, before, options, NULL, err);
     if (!code)
@@ -372,7 +352,7 @@ enum plumb_code plumb_passcheck_run(const struct plumb_passcheck_graph *before,
 void plumb_passcheck_destroy(struct plumb_passcheck *check)
 {
     if (check->at) {
-        plumb_standard_free(check->at->standard);
+        same_rule_destroy(&check->at->rule);
         arena_free(&check->at->arena);
         free(check->at);
     }

@@ -71,7 +71,7 @@ static enum plumb_code add_ref(struct builder *b, const struct passcheck_arg *fr
     if (!from->is_node) {
         const struct plumb_arg leaf = {.kind = PLUMB_ARG_TENSOR,
                                        .tensor = &side->leaves[from->target]};
-        if (from->index != PGRAPH_WHOLE)
+        if (from->index != PASSCHECK_WHOLE)
             return plumb_fail(b->err, PLUMB_E_FORMAT,
                               "'%.80s' is a tensor: an \"index\" is for nodes with several results",
                               from->ref);
@@ -79,9 +79,9 @@ static enum plumb_code add_ref(struct builder *b, const struct passcheck_arg *fr
     }
     const struct plumb_result *result = &side->results[from->target];
     const int64_t n = (int64_t)result->n_outputs;
-    if (from->index == PGRAPH_WHOLE && !result->tuple)
+    if (from->index == PASSCHECK_WHOLE && !result->tuple)
         return add_value(b, &result->outputs[0], edge, out);
-    if (from->index != PGRAPH_WHOLE) {
+    if (from->index != PASSCHECK_WHOLE) {
         const int64_t index = from->index < 0 ? from->index + n : from->index;
         if (index < 0 || index >= n || !result->tuple)
             return plumb_fail(b->err, PLUMB_E_FORMAT, "'%.80s' has no result %lld; it has %lld%s",

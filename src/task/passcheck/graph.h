@@ -8,9 +8,9 @@
 #include "plumb/passcheck.h"
 
 /* A hostile file may list more than this; nobody's graph does. */
-enum { PGRAPH_MAX_NAMES = 1 << 20 };
+enum { PASSCHECK_MAX_NAMES = 1 << 20 };
 
-#define PGRAPH_WHOLE INT64_MIN
+#define PASSCHECK_WHOLE INT64_MIN
 
 /* A literal, a list, or a reference to what something else resulted in. */
 struct passcheck_arg {
@@ -18,10 +18,11 @@ struct passcheck_arg {
     struct passcheck_arg *items; /* list, slice */
     size_t n_items;
     const char *ref; /* a name, or NULL */
-    int64_t index;   /* which result of it, from the end when negative; PGRAPH_WHOLE: all of them */
-    uint64_t at;     /* of the reference in the file */
-    bool is_node;    /* else a leaf */
-    size_t target;   /* index of the node or leaf */
+    int64_t
+        index;    /* which result of it, from the end when negative; PASSCHECK_WHOLE: all of them */
+    uint64_t at;  /* of the reference in the file */
+    bool is_node; /* else a leaf */
+    size_t target; /* index of the node or leaf */
 };
 
 struct passcheck_kwarg {
@@ -29,8 +30,8 @@ struct passcheck_kwarg {
     struct passcheck_arg value;
 };
 
-enum passcheck_role { PGRAPH_INPUT, PGRAPH_PARAMETER, PGRAPH_BUFFER };
-enum passcheck_fill { PGRAPH_UNIFORM, PGRAPH_NORMAL, PGRAPH_VALUES, PGRAPH_FILE };
+enum passcheck_role { PASSCHECK_INPUT, PASSCHECK_PARAMETER, PASSCHECK_BUFFER };
+enum passcheck_fill { PASSCHECK_UNIFORM, PASSCHECK_NORMAL, PASSCHECK_VALUES, PASSCHECK_FILE };
 
 /* A tensor that the graph starts from. */
 struct passcheck_leaf {

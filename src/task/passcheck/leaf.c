@@ -23,7 +23,7 @@ static enum plumb_code generate(const struct passcheck_leaf *leaf, uint64_t seed
                                 const struct plumb_tensor *out, void *data, struct plumb_error *err)
 {
     struct case_tensor limits = {.min = leaf->from, .max = leaf->to};
-    if (leaf->fill == PGRAPH_NORMAL) { /* fill_normal wants the ends of three deviations */
+    if (leaf->fill == PASSCHECK_NORMAL) { /* fill_normal wants the ends of three deviations */
         limits.min = (struct case_limit){.kind = LIMIT_FLOAT,
                                          .number = leaf->from.number - 3 * leaf->to.number};
         limits.max = (struct case_limit){.kind = LIMIT_FLOAT,
@@ -40,7 +40,7 @@ static enum plumb_code generate(const struct passcheck_leaf *leaf, uint64_t seed
         return code;
     if (plumb_dtype_info(out->dtype)->kind == PLUMB_KIND_FLOAT)
         encoder_init(&encoder, out->dtype);
-    (leaf->fill == PGRAPH_NORMAL ? fill_normal : fill_uniform)(&fill, &encoder);
+    (leaf->fill == PASSCHECK_NORMAL ? fill_normal : fill_uniform)(&fill, &encoder);
     return PLUMB_OK;
 }
 
@@ -87,7 +87,7 @@ static enum plumb_code make(struct passcheck_side *side, const struct passcheck_
                             struct plumb_error *err)
 {
     enum plumb_code code;
-    if (leaf->fill == PGRAPH_FILE) {
+    if (leaf->fill == PASSCHECK_FILE) {
         code = passcheck_load_leaf(side->graph, leaf, max_bytes, &side->memory, out, data, err);
         return code ? code : check_described(leaf, out, err);
     }
@@ -104,8 +104,8 @@ static enum plumb_code make(struct passcheck_side *side, const struct passcheck_
     if (!*data)
         return plumb_no_memory(err);
     out->data = *data;
-    return leaf->fill == PGRAPH_VALUES ? write_down(leaf, out, *data, err)
-                                       : generate(leaf, side->options->seed, out, *data, err);
+    return leaf->fill == PASSCHECK_VALUES ? write_down(leaf, out, *data, err)
+                                          : generate(leaf, side->options->seed, out, *data, err);
 }
 
 /* The reference computes everything in float64, the steps of the optimizer included. */
@@ -163,7 +163,7 @@ static enum plumb_code take_input(struct passcheck_side *side, size_t k,
     const size_t from = passcheck_find_leaf(inputs->graph, leaf->name);
     enum plumb_code code = PLUMB_OK;
     char a[256], b[256];
-    if (from == SIZE_MAX || inputs->graph->leaves[from].role != PGRAPH_INPUT) {
+    if (from == SIZE_MAX || inputs->graph->leaves[from].role != PASSCHECK_INPUT) {
         code = plumb_fail_at(err, PLUMB_E_ARG, leaf->at, "%s has no input named '%.80s'",
                              inputs->graph->path, leaf->name);
     } else {
@@ -210,7 +210,7 @@ enum plumb_code passcheck_side_init(struct passcheck_side *side,
     uint64_t bytes_left = memory_total() / 4;
     enum plumb_code code = PLUMB_OK;
     for (size_t k = 0; k < leaves && !code; k++)
-        code = inputs && graph->leaves[k].role == PGRAPH_INPUT
+        code = inputs && graph->leaves[k].role == PASSCHECK_INPUT
                    ? take_input(side, k, inputs, err)
                    : passcheck_make_leaf(side, k, &bytes_left, err);
     return code;

@@ -29,13 +29,13 @@ static enum plumb_code parse_leaves(struct reader *r, const char *what, enum pas
     enum plumb_code code = expect_object(p, what);
     enum json_event event = JSON_ERROR;
     while (!code && (event = json_next(&p->json)) == JSON_KEY) {
-        if (graph->n_leaves == PGRAPH_MAX_NAMES)
-            return case_fail(p, "more than %d tensors", PGRAPH_MAX_NAMES);
+        if (graph->n_leaves == PASSCHECK_MAX_NAMES)
+            return case_fail(p, "more than %d tensors", PASSCHECK_MAX_NAMES);
         graph->leaves = case_grow(p, graph->leaves, graph->n_leaves, sizeof *graph->leaves);
         if (!graph->leaves)
             return case_no_memory(p);
         struct passcheck_leaf *leaf = &graph->leaves[graph->n_leaves++];
-        *leaf = (struct passcheck_leaf){.role = role, .requires_grad = role == PGRAPH_PARAMETER};
+        *leaf = (struct passcheck_leaf){.role = role, .requires_grad = role == PASSCHECK_PARAMETER};
         if (p->json.length == 0)
             return case_fail(p, "a tensor without a name");
         code = case_text(p, &leaf->name);
@@ -135,8 +135,8 @@ static enum plumb_code parse_nodes(struct reader *r)
             return case_damaged(p);
         if (event != JSON_OBJECT)
             return case_fail(p, "a node must be an object");
-        if (graph->n_nodes == PGRAPH_MAX_NAMES)
-            return case_fail(p, "more than %d nodes", PGRAPH_MAX_NAMES);
+        if (graph->n_nodes == PASSCHECK_MAX_NAMES)
+            return case_fail(p, "more than %d nodes", PASSCHECK_MAX_NAMES);
         graph->nodes = case_grow(p, graph->nodes, graph->n_nodes, sizeof *graph->nodes);
         if (!graph->nodes)
             return case_no_memory(p);
@@ -165,11 +165,11 @@ static enum plumb_code parse_field(struct reader *r)
     if (json_is(&p->json, "plumb_graph"))
         return parse_version(r);
     if (json_is(&p->json, "inputs"))
-        return parse_leaves(r, "inputs", PGRAPH_INPUT);
+        return parse_leaves(r, "inputs", PASSCHECK_INPUT);
     if (json_is(&p->json, "parameters"))
-        return parse_leaves(r, "parameters", PGRAPH_PARAMETER);
+        return parse_leaves(r, "parameters", PASSCHECK_PARAMETER);
     if (json_is(&p->json, "buffers"))
-        return parse_leaves(r, "buffers", PGRAPH_BUFFER);
+        return parse_leaves(r, "buffers", PASSCHECK_BUFFER);
     if (json_is(&p->json, "nodes"))
         return parse_nodes(r);
     if (json_is(&p->json, "outputs")) {

@@ -22,7 +22,7 @@ static enum plumb_code parse_ref(struct case_parser *p, struct passcheck_arg *ou
         } else if (json_is(&p->json, "index")) {
             event = json_next(&p->json);
             if (event != JSON_NUMBER || !json_int64(&p->json, &out->index) ||
-                out->index == PGRAPH_WHOLE)
+                out->index == PASSCHECK_WHOLE)
                 code = event == JSON_ERROR
                            ? case_damaged(p)
                            : case_fail(p, "\"index\" must be the number of a result");
@@ -74,35 +74,40 @@ static enum plumb_code take_literal(struct case_parser *p, const struct case_arg
     return code;
 }
 
+static case_reader parse_arg;
+
 static enum plumb_code parse_items(struct case_parser *p, struct passcheck_arg **out, size_t *count)
 {
-    struct passcheck_arg *items = NULL;
-    size_t n = 0;
-    enum json_event event;
-    enum plumb_code code = case_enter(p);
-    while (!code && (event = json_next(&p->json)) != JSON_ARRAY_END) {
-        if (event == JSON_ERROR)
-            return case_damaged(p);
-        items = case_grow(p, items, n, sizeof *items);
-        if (!items)
-            return case_no_memory(p);
-        code = case_count_item(p);
-        if (!code)
-            code = passcheck_parse_arg(p, event, &items[n++]);
-    }
-    case_leave(p);
-    *out = items;
-    *count = n;
+    struct case_list list = {.size = sizeof **out};
+    enum plumb_code code = case_items(p, parse_arg, &list);
+    *out = list.items;
+    *count = list.count;
     return code;
 }
 
-enum plumb_code passcheck_parse_arg(struct case_parser *p, enum json_event event,
-                                    struct passcheck_arg *out)
+/* The rest of an object. */
+static enum plumb_code parse_object(struct case_parser *p, struct passcheck_arg *out)
 {
-    *out = (struct passcheck_arg){.index = PGRAPH_WHOLE, .at = p->json.start};
     struct case_arg literal = {0};
-    struct case_fields fields;
-    enum plumb_code code = PLUMB_OK;
+    enum plumb_code code;
+    switch (look_inside(p->json)) {
+    case OBJECT_REF:
+        return parse_ref(p, out);
+    case OBJECT_TYPED:
+        code = case_typed(p, &literal);
+        return code ? code : take_literal(p, &literal, out);
+    default:
+        return case_fail(p, "an object here is {\"ref\": NAME}, or {\"type\": ..., \"value\": "
+                            "...} as in a dump.json");
+    }
+}
+
+static enum plumb_code parse_arg(struct case_parser *p, enum json_event event, void *into)
+{
+    struct passcheck_arg *out = into;
+    struct case_arg literal;
+    enum plumb_code code;
+    *out = (struct passcheck_arg){.index = PASSCHECK_WHOLE, .at = p->json.start};
     switch (event) {
     case JSON_ERROR:
         return case_damaged(p);
@@ -110,24 +115,17 @@ enum plumb_code passcheck_parse_arg(struct case_parser *p, enum json_event event
         out->value.kind = PLUMB_ARG_LIST;
         return parse_items(p, &out->items, &out->n_items);
     case JSON_OBJECT:
-        switch (look_inside(p->json)) {
-        case OBJECT_REF:
-            return parse_ref(p, out);
-        case OBJECT_TYPED:
-            code = case_fields(p, &fields);
-            if (!code)
-                code = case_object(p, &fields, &literal);
-            break;
-        default:
-            return case_fail(p, "an object here is {\"ref\": NAME}, or {\"type\": ..., \"value\": "
-                                "...} as in a dump.json");
-        }
-        break;
+        return parse_object(p, out);
     default:
         code = case_plain(p, event, &literal);
-        break;
+        return code ? code : take_literal(p, &literal, out);
     }
-    return code ? code : take_literal(p, &literal, out);
+}
+
+enum plumb_code passcheck_parse_arg(struct case_parser *p, enum json_event event,
+                                    struct passcheck_arg *out)
+{
+    return parse_arg(p, event, out);
 }
 
 enum plumb_code passcheck_parse_args(struct case_parser *p, const char *what,

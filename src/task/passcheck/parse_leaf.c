@@ -86,9 +86,9 @@ static enum plumb_code parse_range(struct case_parser *p, const char *what,
     if (event != JSON_ARRAY_END)
         return event == JSON_ERROR ? case_damaged(p)
                                    : case_fail(p, "\"%s\" takes two numbers, not more", what);
-    if (fill == PGRAPH_UNIFORM && leaf->from.number > leaf->to.number)
+    if (fill == PASSCHECK_UNIFORM && leaf->from.number > leaf->to.number)
         return case_fail(p, "\"uniform\" goes from the smaller number to the larger one");
-    if (fill == PGRAPH_NORMAL && leaf->to.number < 0)
+    if (fill == PASSCHECK_NORMAL && leaf->to.number < 0)
         return case_fail(p, "the deviation of \"normal\" must not be negative");
     return PLUMB_OK;
 }
@@ -96,7 +96,7 @@ static enum plumb_code parse_range(struct case_parser *p, const char *what,
 /* One number for all elements, or a number for each in C order. NaN and infinities are welcome. */
 static enum plumb_code parse_values(struct case_parser *p, struct passcheck_leaf *leaf)
 {
-    enum plumb_code code = take_fill(p, leaf, PGRAPH_VALUES);
+    enum plumb_code code = take_fill(p, leaf, PASSCHECK_VALUES);
     if (code)
         return code;
     enum json_event event = json_next(&p->json);
@@ -142,9 +142,9 @@ static enum plumb_code parse_field(struct case_parser *p, struct passcheck_leaf 
     if (json_is(&p->json, "shape"))
         return parse_shape(p, leaf);
     if (json_is(&p->json, "uniform"))
-        return parse_range(p, "uniform", PGRAPH_UNIFORM, leaf);
+        return parse_range(p, "uniform", PASSCHECK_UNIFORM, leaf);
     if (json_is(&p->json, "normal"))
-        return parse_range(p, "normal", PGRAPH_NORMAL, leaf);
+        return parse_range(p, "normal", PASSCHECK_NORMAL, leaf);
     if (json_is(&p->json, "value"))
         return parse_values(p, leaf);
     if (json_is(&p->json, "requires_grad"))
@@ -152,7 +152,7 @@ static enum plumb_code parse_field(struct case_parser *p, struct passcheck_leaf 
     if (json_is(&p->json, "key"))
         return passcheck_parse_text(p, "key", &leaf->key);
     if (json_is(&p->json, "file")) {
-        enum plumb_code code = take_fill(p, leaf, PGRAPH_FILE);
+        enum plumb_code code = take_fill(p, leaf, PASSCHECK_FILE);
         return code ? code : passcheck_parse_text(p, "file", &leaf->file);
     }
     return case_fail(p,
@@ -176,7 +176,7 @@ enum plumb_code passcheck_parse_leaf(struct case_parser *p, struct passcheck_lea
     }
     if (event != JSON_OBJECT_END)
         return case_damaged(p);
-    if (leaf->fill != PGRAPH_FILE && (!leaf->has_dtype || !leaf->has_shape))
+    if (leaf->fill != PASSCHECK_FILE && (!leaf->has_dtype || !leaf->has_shape))
         return case_fail(p, "'%.60s' needs a %s, or a file that has one", leaf->name,
                          leaf->has_dtype ? "shape" : "dtype");
     return PLUMB_OK;

@@ -1,9 +1,9 @@
+/* Rows: what both sides came to, judged pair by pair. */
 #include "task/passcheck/rows.h"
 
-#include <math.h>
 #include <string.h>
 
-const char *numeric_kind_name(enum plumb_passcheck_kind kind)
+const char *passcheck_kind_name(enum plumb_passcheck_kind kind)
 {
     switch (kind) {
     case PLUMB_PASSCHECK_PARAMETER:
@@ -30,24 +30,19 @@ static size_t metric_count(void)
     return n;
 }
 
-static struct numeric_row *next_row(struct plumb_passcheck_verdict *numeric)
+static struct passcheck_row *next_row(struct plumb_passcheck_rows *rows)
 {
-    if (numeric->n == numeric->room) {
-        const size_t room = numeric->room ? 2 * numeric->room : 64;
-        struct numeric_row *rows = arena_array(&numeric->arena, room, sizeof *rows);
-        if (!rows)
+    if (rows->n == rows->room) {
+        const size_t room = rows->room ? 2 * rows->room : 64;
+        struct passcheck_row *grown = arena_array(&rows->arena, room, sizeof *grown);
+        if (!grown)
             return NULL;
-        if (numeric->n)
-            memcpy(rows, numeric->rows, numeric->n * sizeof *rows);
-        numeric->rows = rows;
-        numeric->room = room;
+        if (rows->n)
+            memcpy(grown, rows->row, rows->n * sizeof *grown);
+        rows->row = grown;
+        rows->room = room;
     }
-    return &numeric->rows[numeric->n++];
-}
-
-static bool same_shape(const struct plumb_tensor *a, const struct plumb_tensor *b)
-{
-    return a->rank == b->rank && memcmp(a->shape, b->shape, a->rank * sizeof *a->shape) == 0;
+    return &rows->row[rows->n++];
 }
 
 /* What is said of both sides: once where it is the same. */
@@ -57,99 +52,52 @@ static const char *either(struct arena *arena, const char *a, const char *b)
                              : arena_printf(arena, "%s / %s", a, b);
 }
 
-static bool judge(struct plumb_passcheck_verdict *numeric, const struct plumb_tensor *before,
-                  const struct plumb_tensor *after, struct numeric_row *row)
+/* Every metric, for the table. */
+static bool keep_metrics(struct plumb_passcheck_rows *rows, const struct plumb_metrics *metrics,
+                         struct passcheck_row *row)
 {
-    struct plumb_metrics metrics;
-    struct plumb_verdict verdict = {0};
-    struct plumb_error err;
-    struct plumb_metric_spec spec = numeric->spec;
-    const enum plumb_kind kind = plumb_dtype_info(before->dtype)->kind;
-    /* Integers are counts and places: the next one to a large one is another. */
-    if (kind != PLUMB_KIND_FLOAT && kind != PLUMB_KIND_COMPLEX)
-        spec.rtol = 0;
-    if (plumb_metric_pair(&spec, after, before, &metrics, &err))
-        return false;
-    plumb_standard_judge(numeric->standard, &metrics, &verdict);
-    row->severity = verdict.severity;
-    row->reason = arena_copy(&numeric->arena, verdict.rule, strlen(verdict.rule));
     const size_t n = metric_count();
-    row->values = arena_array(&numeric->arena, n, sizeof *row->values);
+    row->values = arena_array(&rows->arena, n, sizeof *row->values);
     for (size_t k = 0; row->values && k < n; k++)
-        row->values[k] = plumb_metric_names()[k].value(&metrics);
-    return row->reason && row->values;
+        row->values[k] = plumb_metric_names()[k].value(metrics);
+    return row->values != NULL;
 }
 
-static bool add_tensors(struct plumb_passcheck_verdict *numeric, const struct plumb_tensor *before,
-                        const struct plumb_tensor *after, struct numeric_row *row)
+static bool describe(struct arena *arena, const struct plumb_tensor *before,
+                     const struct plumb_tensor *after, struct passcheck_row *row)
 {
-    struct arena *arena = &numeric->arena;
     char a[512], b[512];
     row->dtype =
         either(arena, plumb_dtype_info(before->dtype)->name, plumb_dtype_info(after->dtype)->name);
     row->shape =
         either(arena, plumb_shape_text(before, a, sizeof a), plumb_shape_text(after, b, sizeof b));
-    if (!row->dtype || !row->shape)
-        return false;
-    row->severity = PLUMB_FAILED;
-    if (!same_shape(before, after)) {
-        row->reason = "the shape changed";
-        return true;
-    }
-    if (!judge(numeric, before, after, row))
-        return false;
-    if (before->dtype != after->dtype) {
-        row->severity = PLUMB_FAILED;
-        row->reason = "the type changed";
-    }
-    return true;
+    return row->dtype && row->shape;
 }
 
-/* Numbers that operators return beside tensors. */
-static bool same_value(const struct plumb_arg *a, const struct plumb_arg *b)
+bool passcheck_add_row(struct plumb_passcheck_rows *rows, unsigned iteration,
+                       enum plumb_passcheck_kind kind, const char *name,
+                       const struct plumb_arg *before, const struct plumb_arg *after)
 {
-    if (a->kind != b->kind)
-        return false;
-    if (a->kind == PLUMB_ARG_FLOAT)
-        return a->number == b->number || (isnan(a->number) && isnan(b->number));
-    if (a->kind == PLUMB_ARG_INT || a->kind == PLUMB_ARG_BOOL)
-        return a->integer == b->integer;
-    if (a->kind == PLUMB_ARG_TEXT || a->kind == PLUMB_ARG_DEVICE)
-        return a->text && b->text && strcmp(a->text, b->text) == 0;
-    return a->kind != PLUMB_ARG_DTYPE || a->dtype == b->dtype;
-}
-
-bool numeric_add(struct plumb_passcheck_verdict *numeric, unsigned iteration,
-                 enum plumb_passcheck_kind kind, const char *name, const struct plumb_arg *before,
-                 const struct plumb_arg *after)
-{
-    const bool none_before = before && before->kind == PLUMB_ARG_NONE;
-    const bool none_after = after && after->kind == PLUMB_ARG_NONE;
-    if (none_before && none_after)
+    struct same_verdict found;
+    struct plumb_error err;
+    if (same_is_nothing(before, after))
         return true;
-    struct numeric_row *row = next_row(numeric);
+    struct passcheck_row *row = next_row(rows);
     if (!row)
         return false;
-    *row = (struct numeric_row){.iteration = iteration,
-                                .kind = kind,
-                                .name = arena_copy(&numeric->arena, name, strlen(name)),
-                                .dtype = "",
-                                .shape = "",
-                                .severity = PLUMB_FAILED};
+    *row = (struct passcheck_row){.iteration = iteration,
+                                  .kind = kind,
+                                  .name = arena_copy(&rows->arena, name, strlen(name)),
+                                  .dtype = "",
+                                  .shape = ""};
     if (!row->name)
         return false;
-    if (!before || !after) {
-        row->reason = before ? "only before" : "only after";
-        return true;
-    }
-    if (none_before || none_after) {
-        row->reason = none_before ? "None before" : "None after";
-        return true;
-    }
-    if (before->kind == PLUMB_ARG_TENSOR && after->kind == PLUMB_ARG_TENSOR)
-        return add_tensors(numeric, before->tensor, after->tensor, row);
-    const bool same = same_value(before, after);
-    row->severity = same ? PLUMB_NORMAL : PLUMB_FAILED;
-    row->reason = same ? "" : "the value changed";
-    return true;
+    if (before && after && before->kind == PLUMB_ARG_TENSOR && after->kind == PLUMB_ARG_TENSOR &&
+        !describe(&rows->arena, before->tensor, after->tensor, row))
+        return false;
+    if (same_judge(&rows->rule, before, after, &found, &err))
+        return false;
+    row->severity = found.verdict.severity;
+    row->reason = arena_copy(&rows->arena, found.verdict.rule, strlen(found.verdict.rule));
+    return row->reason && (!found.measured || keep_metrics(rows, &found.metrics, row));
 }

@@ -4,9 +4,9 @@
 
 #include "base/arena.h"
 #include "plumb/passcheck.h"
-#include "plumb/verdict.h"
+#include "verdict/same.h"
 
-struct numeric_row {
+struct passcheck_row {
     unsigned iteration;
     enum plumb_passcheck_kind kind;
     const char *name;
@@ -16,20 +16,19 @@ struct numeric_row {
     double *values; /* one for each name of plumb_metric_names; NULL: nothing to measure */
 };
 
-struct plumb_passcheck_verdict {
+struct plumb_passcheck_rows {
     struct arena arena;
-    struct numeric_row *rows;
+    struct passcheck_row *row;
     size_t n, room;
-    struct plumb_standard *standard;
-    struct plumb_metric_spec spec;
+    struct same_rule rule;
 };
 
 /* Adds a row; NULL stands for what a side does not have. False when out of memory. */
-bool numeric_add(struct plumb_passcheck_verdict *numeric, unsigned iteration,
-                 enum plumb_passcheck_kind kind, const char *name, const struct plumb_arg *before,
-                 const struct plumb_arg *after);
+bool passcheck_add_row(struct plumb_passcheck_rows *rows, unsigned iteration,
+                       enum plumb_passcheck_kind kind, const char *name,
+                       const struct plumb_arg *before, const struct plumb_arg *after);
 
 /* "parameter", "node", "output", "gradient", "parameter after step". */
-const char *numeric_kind_name(enum plumb_passcheck_kind kind);
+const char *passcheck_kind_name(enum plumb_passcheck_kind kind);
 
 #endif

@@ -40,7 +40,7 @@ static void choose(struct columns *c, bool wide)
     c->column[c->n + 1] = (struct plumb_column){.title = "Reason", .left = true, .elastic = true};
 }
 
-static bool add(struct plumb_table *table, const struct columns *c, const struct numeric_row *row)
+static bool add(struct plumb_table *table, const struct columns *c, const struct passcheck_row *row)
 {
     if (!plumb_table_add_row(table, row->severity))
         return false;
@@ -52,7 +52,7 @@ static bool add(struct plumb_table *table, const struct columns *c, const struct
         else
             plumb_table_real(table, k, value);
     }
-    return plumb_table_text(table, KIND, numeric_kind_name(row->kind)) &&
+    return plumb_table_text(table, KIND, passcheck_kind_name(row->kind)) &&
            plumb_table_text(table, NAME, row->name) && plumb_table_text(table, DTYPE, row->dtype) &&
            plumb_table_text(table, SHAPE, row->shape) &&
            plumb_table_text(table, c->n, row->severity == PLUMB_FAILED ? "FAIL" : "PASS") &&
@@ -62,14 +62,14 @@ static bool add(struct plumb_table *table, const struct columns *c, const struct
 struct plumb_table *plumb_passcheck_table(const struct plumb_passcheck *check, int64_t iteration,
                                           bool wide)
 {
-    const struct plumb_passcheck_verdict *numeric = check->at;
+    const struct plumb_passcheck_rows *rows = check->at;
     struct columns columns;
     choose(&columns, wide);
     struct plumb_table *table = plumb_table_new(columns.column, columns.n + 2);
     bool fine = table != NULL;
-    for (size_t k = 0; fine && k < numeric->n; k++)
-        if (iteration < 0 || numeric->rows[k].iteration == iteration)
-            fine = add(table, &columns, &numeric->rows[k]);
+    for (size_t k = 0; fine && k < rows->n; k++)
+        if (iteration < 0 || rows->row[k].iteration == iteration)
+            fine = add(table, &columns, &rows->row[k]);
     if (fine)
         return table;
     plumb_table_free(table);
