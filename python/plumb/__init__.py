@@ -13,21 +13,21 @@ __version__ = "0.1.0"
 # Public name -> the module of the package that has it.
 _WHERE = {
     "Error": "_core",
-    "PrecisionDebugger": "debugger",
-    "export_graph": "graph_export",
-    "numeric_check": "numeric_run",
-    "numeric_check_config": "numeric_enabled",
-    "numeric_check_if_enabled": "numeric_enabled",
+    "PrecisionDebugger": "_capture.debugger",
+    "export_graph": "_passcheck.export",
+    "numeric_check": "_passcheck.run",
+    "numeric_check_config": "_passcheck.enabled",
+    "numeric_check_if_enabled": "_passcheck.enabled",
     "enable_precision_check": "guard",
     "disable_precision_check": "guard",
     "precision_check": "guard",
-    "PrecisionCheckRegister": "guard_register",
-    "checked": "guard_register",
-    "begin_dump": "aten",
-    "end_dump": "aten",
-    "assert_close": "notebook",
-    "compare": "notebook",
-    "summary": "notebook",
+    "PrecisionCheckRegister": "_guard.register",
+    "checked": "_guard.register",
+    "begin_dump": "_capture.aten",
+    "end_dump": "_capture.aten",
+    "assert_close": "_compare.notebook",
+    "compare": "_compare.notebook",
+    "summary": "_compare.notebook",
 }
 
 

@@ -23,7 +23,7 @@ import torch  # noqa: E402
 from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
 
 import plumb  # noqa: E402
-from plumb import aten  # noqa: E402
+from plumb._capture import aten  # noqa: E402
 
 FULL = dict(X_DEBUG=0x102, X_DEDUP=False, X_DUMP_NUM=0)
 

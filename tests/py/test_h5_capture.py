@@ -20,7 +20,7 @@ import torch  # noqa: E402
 from torch import nn  # noqa: E402
 
 from plumb import PrecisionDebugger  # noqa: E402
-from plumb import debugger as module  # noqa: E402
+from plumb._capture import debugger as module  # noqa: E402
 
 STEM = "globalrank-0_localrank-0"
 

@@ -19,7 +19,7 @@ sys.path.insert(0, os.path.join(BUILD, "python"))
 import torch  # noqa: E402
 
 import plumb  # noqa: E402
-from plumb import aten  # noqa: E402
+from plumb._capture import aten  # noqa: E402
 
 # An operator of the "device" that is wrong in float32 and float16, and right in float64.
 FAULT = """

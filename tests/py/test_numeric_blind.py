@@ -49,7 +49,7 @@ def check(before: Callable[..., Any], after: Callable[..., Any], inputs: Any = N
 
 
 def setUpModule() -> None:
-    free = mock.patch("plumb.numeric_state.free_caches")  # takes longer than all of these checks
+    free = mock.patch("plumb._passcheck.state.free_caches")  # takes longer than all of these checks
     free.start()
     unittest.addModuleCleanup(free.stop)
 

@@ -24,7 +24,8 @@ from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatc
 
 import gpt_model
 import plumb
-from plumb import clean_worker, guard, guard_check
+from plumb import guard
+from plumb._guard import check, clean_worker
 
 NAN, INF = float("nan"), float("inf")
 
@@ -88,13 +89,13 @@ class Rules(OnlineCheck):
 
     def test_failure_inside_the_check_is_counted_and_told(self) -> None:  # rule 1
         self.enable()
-        broken = guard_check.own_reference
-        guard_check.own_reference = lambda *_: 1 / 0
+        broken = check.own_reference
+        check.own_reference = lambda *_: 1 / 0
         try:
             with plumb.precision_check():
                 y = torch.ones(3) + 1
         finally:
-            guard_check.own_reference = broken
+            check.own_reference = broken
         self.assertEqual(y.tolist(), [2, 2, 2])
         self.finish()
         self.assertIn("1 check went wrong inside plumb; the first: add.Tensor: ZeroDivisionError",
@@ -148,7 +149,7 @@ class Rules(OnlineCheck):
                           (aten.mm.out, "writes into a given tensor"),
                           (aten.diagonal.default, "a view or a layout"), (aten.mm.default, None),
                           (aten.add_.Tensor, None), (aten._foreach_add_.Scalar, None)):
-            self.assertEqual(guard_check.why_unfit(func), why)
+            self.assertEqual(check.why_unfit(func), why)
 
     def test_random_state_is_left_alone(self) -> None:
         def draw() -> torch.Tensor:

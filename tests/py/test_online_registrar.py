@@ -17,7 +17,8 @@ sys.path.insert(0, str(BUILD / "python"))
 import torch
 
 import plumb
-from plumb import guard, guard_register
+from plumb import guard
+from plumb._guard import register
 from python_case import run_script
 from test_online_check import OnlineCheck, registered
 
@@ -148,11 +149,11 @@ class Registrars(OnlineCheck):
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             with self.only_device(backend="acme"):
-                self.assertEqual(guard_register.default_dispatch_key(), "PrivateUse1")
+                self.assertEqual(register.default_dispatch_key(), "PrivateUse1")
             with self.only_device(kernel=True):
-                self.assertEqual(guard_register.default_dispatch_key(), "PrivateUse1")
+                self.assertEqual(register.default_dispatch_key(), "PrivateUse1")
         with self.only_device(backend="privateuseone"), self.assertWarnsRegex(UserWarning, "CPU"):
-            self.assertEqual(guard_register.default_dispatch_key(), "CPU")
+            self.assertEqual(register.default_dispatch_key(), "CPU")
 
     @contextlib.contextmanager
     def only_device(self, backend: str = "", kernel: bool = False) -> Iterator[None]:

@@ -112,7 +112,7 @@ class Names(Folder):
 
     def test_which_function(self) -> None:
         """The same question to the worker itself: what plumb has no reference for is not even run."""
-        spec = importlib.util.spec_from_file_location("worker_alone", os.path.join(BUILD, "python/plumb/worker.py"))
+        spec = importlib.util.spec_from_file_location("worker_alone", os.path.join(BUILD, "python/plumb/_worker/worker.py"))
         worker = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(worker)
         worker.torch = torch

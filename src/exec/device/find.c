@@ -1,3 +1,4 @@
+/* Where the parts of the PyTorch device are: the script of its workers, and a Python. */
 #define _GNU_SOURCE
 #include "exec/device/find.h"
 
@@ -9,12 +10,12 @@
 
 /* The build tree's, the Python package's, and an installed tree's places. */
 static const char *const places[] = {
-    "python/plumb/worker.py",
-    "worker.py",
-    "../worker.py",
+    "python/plumb/_worker/worker.py",
+    "_worker/worker.py",
+    "../_worker/worker.py",
     "../share/plumb/worker.py",
     "../../share/plumb/worker.py",
-    "../lib/python3*/site-packages/plumb/worker.py",
+    "../lib/python3*/site-packages/plumb/_worker/worker.py",
     NULL,
 };
 

@@ -13,10 +13,10 @@ from typing import Any, Dict, List, Optional, Set, Tuple
 from torch import Tensor
 
 from plumb import _core
-from plumb.capture.config import Config
-from plumb.capture.leaves import NOTHING, Cache, Encoder, Numbers, numbers_of, tensor_leaf
-from plumb.capture.recorder import as_outputs
-from plumb.capture.sink import (Call, Parameter, Sink, buffers_of, parameters_of,
+from plumb._capture.config import Config
+from plumb._capture.leaves import NOTHING, Cache, Encoder, Numbers, numbers_of, tensor_leaf
+from plumb._capture.recorder import as_outputs
+from plumb._capture.sink import (Call, Parameter, Sink, buffers_of, parameters_of,
                                 written_errors)
 from plumb.tensors import view
 

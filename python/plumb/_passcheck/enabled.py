@@ -49,7 +49,7 @@ def _check(before: Any, after: Any, inputs: Any, num_iterations: Optional[int] =
            precision: Optional[float] = None, requires_optimizer: Optional[bool] = None,
            **more: Any) -> Any:
     import plumb
-    from plumb.numeric_run import numeric_check
+    from plumb._passcheck.run import numeric_check
 
     def chosen(value: Any, name: str) -> Any:
         config = plumb.numeric_check_config

@@ -5,9 +5,9 @@ from typing import Any, Dict, List, Tuple
 import torch
 from torch import fx
 
-from plumb.numeric_compare import Comparer
-from plumb.numeric_copy import describe
-from plumb.numeric_leaves import named_leaves
+from plumb._passcheck.compare import Comparer
+from plumb._passcheck.copies import describe
+from plumb._passcheck.leaves import named_leaves
 
 
 def in_order(module: torch.nn.Module, notes: List[str]) -> torch.nn.Module:

@@ -9,8 +9,8 @@ import torch
 from torch.utils import _python_dispatch
 
 from plumb import _core, tensors
-from plumb.clean_worker import CleanWorker, is_told, observed, written, written_names
-from plumb.guard_judged import Judged, Undetermined, judged, running_statistics
+from plumb._guard.clean_worker import CleanWorker, is_told, observed, written, written_names
+from plumb._guard.judged import Judged, Undetermined, judged, running_statistics
 
 PASS, CHECK, QUIET = 0, 1, 2
 MOST_FRAMES = 30
@@ -208,7 +208,7 @@ def stack_text() -> str:
     """The frames that led here, innermost last, without those of torch and of plumb."""
     lines: List[str] = []
     frame = sys._getframe(1)
-    ours, theirs = __file__.rsplit("/", 1)[0], torch.__file__.rsplit("/", 1)[0]
+    ours, theirs = __file__.rsplit("/", 2)[0], torch.__file__.rsplit("/", 1)[0]
     while frame is not None and len(lines) < MOST_FRAMES:
         code = frame.f_code
         inside = code.co_filename.startswith((ours, theirs, "<frozen"))

@@ -9,9 +9,9 @@ import tempfile
 from html import escape
 from typing import Any, Dict, Iterator, List, Optional, Tuple, Union
 
-from plumb import leaves, pairs
+from plumb._compare import leaves, pairs
 from plumb._core import Table, Writer, compare_runs, summarise_run
-from plumb.leaves import Leaf
+from plumb._compare.leaves import Leaf
 
 Path = Union[str, "os.PathLike[str]"]
 

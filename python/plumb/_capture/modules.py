@@ -5,7 +5,7 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple, 
 
 import torch
 
-from plumb.capture.sink import parameters_of
+from plumb._capture.sink import parameters_of
 
 Models = Union[torch.nn.Module, Sequence[torch.nn.Module], Dict[str, torch.nn.Module], None]
 ALWAYS = "always"

@@ -7,9 +7,9 @@ from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Set,
 
 import torch
 
-from plumb import guard
-from plumb.clean_worker import find_operator
-from plumb.guard_check import CHECK, Checker, Entry, is_busy, is_seen
+from plumb._guard import enable
+from plumb._guard.check import CHECK, Checker, Entry, is_busy, is_seen
+from plumb._guard.clean_worker import find_operator
 
 
 def checked(fn: Callable[..., Any], name: str) -> Callable[..., Any]:
@@ -24,7 +24,7 @@ def checked(fn: Callable[..., Any], name: str) -> Callable[..., Any]:
 
     @functools.wraps(fn)
     def kernel(*args: Any, **kwargs: Any) -> Any:
-        checker = guard.current()
+        checker = enable.current()
         if checker is None or is_busy() or is_seen(func):
             return fn(*args, **kwargs)
         if not known or known[0][0] is not checker:
@@ -148,7 +148,7 @@ class PrecisionCheckRegister:
         why = f"{type(error).__name__}: {error}".strip().split("\n", 1)[0]
         self.refused[key] = why
         warnings.warn(f"plumb: {key} is not registered: {why}", stacklevel=4)
-        checker = guard.current()
+        checker = enable.current()
         if checker is not None:
             full = key if "::" in key else f"aten::{key}"
             checker.guard.operator(full).give_up("its kernel could not be registered")
@@ -162,7 +162,7 @@ class PrecisionCheckRegister:
 
     def register_impl(self, key: str, fn: Callable[..., Any], dispatch_key: Optional[str] = None,
                       extra_dispatch_keys: Iterable[str] = ()) -> None:
-        kernel, checker = fn, guard.current()
+        kernel, checker = fn, enable.current()
         if checker is not None:
             try:
                 kernel = checked(fn, key)

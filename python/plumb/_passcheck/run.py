@@ -7,13 +7,13 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Union
 import torch
 from torch import fx
 
-from plumb.numeric_compare import Comparer
-from plumb.numeric_copy import copy_inputs, copy_module, describe
-from plumb.numeric_leaves import named_leaves
-from plumb.numeric_names import named, renamed
-from plumb.numeric_nodes import compare_nodes, in_order, lint, record_nodes
-from plumb.numeric_report import NumericReport
-from plumb.numeric_state import SEED, deterministic, seed
+from plumb._passcheck.compare import Comparer
+from plumb._passcheck.copies import copy_inputs, copy_module, describe
+from plumb._passcheck.leaves import named_leaves
+from plumb._passcheck.names import named, renamed
+from plumb._passcheck.nodes import compare_nodes, in_order, lint, record_nodes
+from plumb._passcheck.report import NumericReport
+from plumb._passcheck.state import SEED, deterministic, seed
 
 LEARNING_RATE = 0.01
 KINDS = ("parameter", "buffer", "output", "input", "gradient", "step")
@@ -42,7 +42,7 @@ def numeric_check(before: torch.nn.Module, after: Union[torch.nn.Module, Sequenc
     report, which is then false; only senseless options raise."""
     options = Options(num_iterations, precision, requires_optimizer, compare, follow)
     if isinstance(after, (list, tuple)):
-        from plumb.numeric_bisect import check_passes
+        from plumb._passcheck.bisect import check_passes
         return check_passes(before, after, inputs, options)
     return check_pair(before, after, inputs, options)
 

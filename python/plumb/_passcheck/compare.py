@@ -6,9 +6,9 @@ from typing import Any, Dict, Mapping, Optional, Set
 import torch
 
 from plumb import _core, tensors
-from plumb.numeric_copy import describe
-from plumb.numeric_leaves import Unknown
-from plumb.numeric_report import NumericReport, NumericRow
+from plumb._passcheck.copies import describe
+from plumb._passcheck.leaves import Unknown
+from plumb._passcheck.report import NumericReport, NumericRow
 
 class Comparer:
     """Adds rows to a report: allclose with rtol = atol = precision, NaN equal to NaN."""

@@ -25,11 +25,11 @@ from torch import Tensor
 from torch.utils import _python_dispatch as dispatch
 
 from plumb import _core
-from plumb.capture.config import tell
-from plumb.capture.dump import JsonFile
-from plumb.capture.leaves import NOTHING, Encoder, Numbers, statistics, tensor_leaf
-from plumb.capture.recorder import as_outputs
-from plumb.capture.sink import written_errors
+from plumb._capture.config import tell
+from plumb._capture.dump import JsonFile
+from plumb._capture.leaves import NOTHING, Encoder, Numbers, statistics, tensor_leaf
+from plumb._capture.recorder import as_outputs
+from plumb._capture.sink import written_errors
 from plumb.tensors import view
 
 TRACE = 0x100    # operators at all

@@ -20,10 +20,10 @@ from typing import Any, Dict, Iterator, List, Optional, Set, Tuple
 from torch import Tensor
 
 from plumb import _core
-from plumb.capture.leaves import parts_of
-from plumb.capture.rank import global_rank
-from plumb.capture.recorder import as_outputs, tensors_in
-from plumb.capture.sink import Call, Sink, buffers_of, parameters_of, written_errors
+from plumb._capture.leaves import parts_of
+from plumb._capture.rank import global_rank
+from plumb._capture.recorder import as_outputs, tensors_in
+from plumb._capture.sink import Call, Sink, buffers_of, parameters_of, written_errors
 from plumb.tensors import view
 
 COLUMNS = ["Index", "Step", "Rank", "Module", "Min", "Max", "Mean", "Std"]

@@ -3,9 +3,9 @@
 import math
 from typing import Any, Dict, Iterator, List, Optional, Tuple
 
-from plumb import leaves
+from plumb._compare import leaves
 from plumb._core import Error, Tensor, compare, element, first_apart, judge
-from plumb.leaves import Leaf
+from plumb._compare.leaves import Leaf
 
 # Stored mantissa bits and smallest exponent of the float types.
 _FLOATS = {

@@ -12,7 +12,7 @@ from typing import Any, Dict, Iterable, List, Optional, Tuple
 
 import torch
 
-from plumb.numeric_leaves import leaves
+from plumb._passcheck.leaves import leaves
 
 _TABLES = ("_parameters", "_buffers", "_modules")
 _ALIGNED = 16  # bytes: the size of the largest element

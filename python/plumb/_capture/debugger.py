@@ -21,13 +21,13 @@ from typing import Any, Dict, Iterator, Optional, Sequence, Set, Tuple
 import torch
 
 from plumb._core import Error
-from plumb.capture import config as configuration
-from plumb.capture.config import Config, tell
-from plumb.capture.dump import DumpSink
-from plumb.capture.modules import COVERED, Models
-from plumb.capture.rank import folder_name, global_rank, world_size
-from plumb.capture.recorder import Recorder
-from plumb.capture.sink import Sink
+from plumb._capture import config as configuration
+from plumb._capture.config import Config, tell
+from plumb._capture.dump import DumpSink
+from plumb._capture.modules import COVERED, Models
+from plumb._capture.rank import folder_name, global_rank, world_size
+from plumb._capture.recorder import Recorder
+from plumb._capture.sink import Sink
 
 HOOKS = ("dump",)
 SHOWN = 5  # of a list
@@ -125,7 +125,7 @@ class PrecisionDebugger:
 
     def _new_sink(self) -> Sink:
         if self._h5:
-            from plumb.capture.h5 import H5Sink
+            from plumb._capture.h5 import H5Sink
             return H5Sink(self._config.dump_path, self._taken)
         return DumpSink(self._config, self._folder)
 

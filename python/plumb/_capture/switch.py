@@ -16,7 +16,7 @@ from typing import Any, Callable, Dict, List, Optional, Tuple
 
 import torch
 
-from plumb.capture.wrap import Wrapped
+from plumb._capture.wrap import Wrapped
 
 DEPTH = 5  # times the limit of Python's stack
 

@@ -24,11 +24,11 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Set,
 import torch
 from torch import Tensor
 
-from plumb.capture import graph, names, switch
-from plumb.capture.config import Config
-from plumb.capture.modules import ALONE, ALWAYS, Known, Models, Modules, named_models
-from plumb.capture.sink import Call, Parameter, Sink, parameters_of
-from plumb.capture.wrap import Patches, Wrapped
+from plumb._capture import graph, names, switch
+from plumb._capture.config import Config
+from plumb._capture.modules import ALONE, ALWAYS, Known, Models, Modules, named_models
+from plumb._capture.sink import Call, Parameter, Sink, parameters_of
+from plumb._capture.wrap import Patches, Wrapped
 from plumb.tensors import children
 
 HERE = os.path.dirname(os.path.abspath(__file__))

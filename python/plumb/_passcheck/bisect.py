@@ -11,10 +11,10 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple
 import torch
 from torch import fx
 
-from plumb.numeric_copy import copy_module, describe
-from plumb.numeric_nodes import in_order, lint
-from plumb.numeric_report import NumericReport
-from plumb.numeric_run import Options, Pass, check_pair
+from plumb._passcheck.copies import copy_module, describe
+from plumb._passcheck.nodes import in_order, lint
+from plumb._passcheck.report import NumericReport
+from plumb._passcheck.run import Options, Pass, check_pair
 
 
 def pass_name(one: Any) -> str:

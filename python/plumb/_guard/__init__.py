@@ -1,0 +1,1 @@
+"""The online check: operators of a running program against a reference."""

@@ -1,0 +1,1 @@
+"""The pass check: a model before and after a transformation."""
