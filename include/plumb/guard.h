@@ -1,11 +1,11 @@
 /* The online precision check: operators of a running program against a reference, call by call.
  *
- * Somebody who sees the calls of a program opens a watch, asks it of each call whether it is to be
+ * Somebody who sees the calls of a program opens a guard, asks it of each call whether it is to be
  * checked (plumb_guard_call, plumb_guard_claim), and hands over what the kernel was given and what
  * it produced (plumb_guard_judge). Failures are logged at once, one line each; plumb_guard_table
  * closes the account. The program's results are never touched.
  *
- * All functions are thread-safe, but for opening and closing. Operators belong to their watch. */
+ * All functions are thread-safe, but for opening and closing. Operators belong to their guard. */
 #ifndef PLUMB_GUARD_H
 #define PLUMB_GUARD_H
 
@@ -37,18 +37,18 @@ struct plumb_guard_config {
 /* The defaults: 1e-4, 1e-5, 10 checks, log_once, 1,048,576 elements, text. */
 void plumb_guard_config_init(struct plumb_guard_config *config);
 
-struct plumb_guard_watch;
+struct plumb_guard;
 struct plumb_guard_op;
 
-/* Opens a watch; nothing of config is kept. PLUMB_E_IO when the log cannot be written. */
-enum plumb_code plumb_guard_open(struct plumb_guard_watch **watch,
+/* Opens a guard; nothing of config is kept. PLUMB_E_IO when the log cannot be written. */
+enum plumb_code plumb_guard_open(struct plumb_guard **guard,
                                  const struct plumb_guard_config *config, struct plumb_error *err);
-void plumb_guard_close(struct plumb_guard_watch *watch); /* NULL is fine */
+void plumb_guard_close(struct plumb_guard *guard); /* NULL is fine */
 
-/* To be called in a process that was forked while the watch was open: from then on what is counted
+/* To be called in a process that was forked while the guard was open: from then on what is counted
  * there is in the account of the process that opened it, in plumb_guard_table and _closing of which
  * it is seen at once. Calls that are not checked are in it up to the last one that was. */
-void plumb_guard_forked(struct plumb_guard_watch *watch);
+void plumb_guard_forked(struct plumb_guard *guard);
 
 /* ---- Which calls ----------------------------------------------------------------------------- */
 
@@ -62,7 +62,7 @@ bool plumb_guard_named(const char *full, const char *written);
 
 /* The operator of a full name, the same one every time; NULL when out of memory. unfit: why the
  * caller cannot have it checked, or NULL; counts when the operator is new. */
-struct plumb_guard_op *plumb_guard_operator(struct plumb_guard_watch *watch, const char *name,
+struct plumb_guard_op *plumb_guard_operator(struct plumb_guard *guard, const char *name,
                                             const char *unfit);
 
 enum plumb_guard_step {
@@ -133,11 +133,11 @@ const char *plumb_guard_op_name(const struct plumb_guard_op *op); /* as the log 
 
 /* A row for each operator that was checked or gave trouble, failed ones first. NULL when out of
  * memory. */
-struct plumb_table *plumb_guard_table(struct plumb_guard_watch *watch);
+struct plumb_table *plumb_guard_table(struct plumb_guard *guard);
 
 /* The lines after the table: totals, where operators failed first, what was not checked and why,
  * internal failures. To be freed; NULL when out of memory. */
-char *plumb_guard_closing(struct plumb_guard_watch *watch);
+char *plumb_guard_closing(struct plumb_guard *guard);
 
 /* ---- Replay ---------------------------------------------------------------------------------- */
 

@@ -40,10 +40,10 @@ struct plumb_outputs_verdict {
     char message[512];       /* what is wrong, one line; empty when nothing is */
 };
 
-/* Compares: |a-b| <= atol + rtol*|b| everywhere, b the reference; integers and bool exactly. raised:
- * the reference is float64 whatever the type of the outputs, and a number that the output's type
- * cannot hold counts as its infinity. Fails for packed 4-bit types (PLUMB_E_UNSUPPORTED) and when
- * memory runs out. */
+/* Compares: |a-b| <= atol + rtol*|b| everywhere, b the reference; integers and bool exactly.
+ * raised: the reference is float64 whatever the type of the outputs, and a number that the output's
+ * type cannot hold counts as its infinity. Fails for packed 4-bit types (PLUMB_E_UNSUPPORTED) and
+ * when memory runs out. */
 enum plumb_code plumb_outputs_compare(const struct plumb_arg *outputs, size_t n_outputs,
                                       const struct plumb_arg *reference, size_t n_reference,
                                       bool raised, double rtol, double atol,

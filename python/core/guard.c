@@ -9,7 +9,7 @@
 #include <string.h>
 
 struct guard {
-    PyObject_HEAD struct plumb_guard_watch *watch;
+    PyObject_HEAD struct plumb_guard *guard;
 };
 
 struct counted {
@@ -24,9 +24,9 @@ static struct plumb_guard_op *op_of(PyObject *self)
     return ((struct counted *)self)->op;
 }
 
-static struct plumb_guard_watch *watch_of(PyObject *self)
+static struct plumb_guard *guard_of(PyObject *self)
 {
-    return ((struct guard *)self)->watch;
+    return ((struct guard *)self)->guard;
 }
 
 static void free_object(PyObject *self)
@@ -222,7 +222,7 @@ static PyObject *operator_name(PyObject *self, void *nothing)
 
 static void guard_dealloc(PyObject *self)
 {
-    plumb_guard_close(watch_of(self));
+    plumb_guard_close(guard_of(self));
     free_object(self);
 }
 
@@ -258,16 +258,16 @@ static PyObject *guard_new(PyTypeObject *type, PyObject *arguments, PyObject *gi
         goto out;
     config.path = log;
     config.save = folder;
-    struct plumb_guard_watch *watch = NULL;
-    if (plumb_guard_open(&watch, &config, &err)) {
+    struct plumb_guard *guard = NULL;
+    if (plumb_guard_open(&guard, &config, &err)) {
         core_raise(&err);
         goto out;
     }
     self = (struct guard *)PyType_GenericAlloc(type, 0);
     if (self)
-        self->watch = watch;
+        self->guard = guard;
     else
-        plumb_guard_close(watch);
+        plumb_guard_close(guard);
 out:
     arena_free(&arena);
     free(log);
@@ -280,7 +280,7 @@ static PyObject *guard_operator(PyObject *self, PyObject *arguments)
     const char *name, *unfit = NULL;
     if (!PyArg_ParseTuple(arguments, "s|z:operator", &name, &unfit))
         return NULL;
-    struct plumb_guard_op *op = plumb_guard_operator(watch_of(self), name, unfit);
+    struct plumb_guard_op *op = plumb_guard_operator(guard_of(self), name, unfit);
     if (!op)
         return PyErr_NoMemory();
     struct counted *object = (struct counted *)PyType_GenericAlloc(operator_type, 0);
@@ -295,21 +295,21 @@ static PyObject *guard_operator(PyObject *self, PyObject *arguments)
 static PyObject *guard_table(PyObject *self, PyObject *nothing)
 {
     (void)nothing;
-    struct plumb_table *table = plumb_guard_table(watch_of(self));
+    struct plumb_table *table = plumb_guard_table(guard_of(self));
     return table ? core_table_new(table) : PyErr_NoMemory();
 }
 
 static PyObject *guard_forked(PyObject *self, PyObject *nothing)
 {
     (void)nothing;
-    plumb_guard_forked(watch_of(self));
+    plumb_guard_forked(guard_of(self));
     Py_RETURN_NONE;
 }
 
 static PyObject *guard_closing(PyObject *self, PyObject *nothing)
 {
     (void)nothing;
-    char *text = plumb_guard_closing(watch_of(self));
+    char *text = plumb_guard_closing(guard_of(self));
     if (!text)
         return PyErr_NoMemory();
     PyObject *answer =

@@ -12,7 +12,7 @@
 
 enum queue_kind { QUEUE_SAVE, QUEUE_OPEN, QUEUE_ADD, QUEUE_SYNC, QUEUE_CLOSE, QUEUE_ENTRY };
 
-/* What the JSON files of entries end in; capture/dump.py begins them. */
+/* What the JSON files of entries end in; _capture/dump.py begins them. */
 #define QUEUE_ENTRY_END "\n }\n}"
 
 struct queue_job {

@@ -1,3 +1,4 @@
+/* plumb replay: a saved failure of the online check, run again. */
 #define _GNU_SOURCE
 #include "cli/cli.h"
 #include "plumb/guard.h"

@@ -21,7 +21,8 @@ struct same_verdict {
     struct plumb_metrics metrics;
 };
 
-/* Judges a pair; NULL stands for what a side does not have. Fails when tensors cannot be measured. */
+/* Judges a pair; NULL stands for what a side does not have. Fails when tensors cannot be
+ * measured. */
 enum plumb_code same_judge(const struct same_rule *rule, const struct plumb_arg *before,
                            const struct plumb_arg *after, struct same_verdict *out,
                            struct plumb_error *err);

@@ -1,6 +1,6 @@
-/* Processes that were forked while a watch was open, workers of a data loader say: what they count
+/* Processes that were forked while a guard was open, workers of a data loader say: what they count
  * is theirs alone, so they write it, check by check, into a file without a name that all of them
- * have open, and the account of the process that opened the watch takes it from there. A process
+ * have open, and the account of the process that opened the guard takes it from there. A process
  * may end at any moment; what it wrote stays. */
 #define _GNU_SOURCE
 #include "base/json_put.h"
@@ -18,28 +18,28 @@
 
 #include <fcntl.h>
 
-void family_open(struct plumb_guard_watch *watch)
+void guard_family_open(struct plumb_guard *guard)
 {
-    watch->family = memfd_create("plumb-watch", MFD_CLOEXEC);
-    if (watch->family >= 0 && fcntl(watch->family, F_SETFL, O_APPEND) != 0) {
-        close(watch->family);
-        watch->family = -1;
+    guard->family = memfd_create("plumb-guard", MFD_CLOEXEC);
+    if (guard->family >= 0 && fcntl(guard->family, F_SETFL, O_APPEND) != 0) {
+        close(guard->family);
+        guard->family = -1;
     }
 }
 
-void family_close(struct plumb_guard_watch *watch)
+void guard_family_close(struct plumb_guard *guard)
 {
-    if (watch->family >= 0)
-        close(watch->family);
+    if (guard->family >= 0)
+        close(guard->family);
 }
 
-void plumb_guard_forked(struct plumb_guard_watch *watch)
+void plumb_guard_forked(struct plumb_guard *guard)
 {
-    watch->is_child = true;
+    guard->is_child = true;
     /* Another thread of the parent may have held it, and is not here to let it go. */
-    pthread_mutex_init(&watch->lock, NULL);
-    for (size_t k = 0; k < watch->n_ops; k++)
-        watch->ops[k]->told = atomic_load(&watch->ops[k]->calls);
+    pthread_mutex_init(&guard->lock, NULL);
+    for (size_t k = 0; k < guard->n_ops; k++)
+        guard->ops[k]->told = atomic_load(&guard->ops[k]->calls);
 }
 
 /* ---- In a child ------------------------------------------------------------------------------ */
@@ -58,10 +58,10 @@ static void text_field(struct buf *out, const char *name, const char *value)
     json_put_string(out, value);
 }
 
-void family_tell(struct plumb_guard_op *op, const struct family_news *news)
+void guard_family_tell(struct plumb_guard_op *op, const struct guard_family_news *news)
 {
-    struct plumb_guard_watch *watch = op->watch;
-    if (!watch->is_child || watch->family < 0)
+    struct plumb_guard *guard = op->guard;
+    if (!guard->is_child || guard->family < 0)
         return;
     const uint64_t calls = atomic_load(&op->calls);
     struct buf line = {0};
@@ -80,17 +80,17 @@ void family_tell(struct plumb_guard_op *op, const struct family_news *news)
     text_field(&line, "skipped", news->skipped);
     buf_text(&line, "}\n");
     /* One write, so that lines of several processes do not mix. */
-    if (!line.failed && write(watch->family, line.data, line.size) == (ssize_t)line.size)
+    if (!line.failed && write(guard->family, line.data, line.size) == (ssize_t)line.size)
         op->told = calls;
     buf_free(&line);
 }
 
-/* ---- In the process that opened the watch ---------------------------------------------------- */
+/* ---- In the process that opened the guard ---------------------------------------------------- */
 
 struct heard {
     const char *op;
     double calls;
-    struct family_news news;
+    struct guard_family_news news;
 };
 
 static bool read_member(struct json *json, struct arena *arena, struct heard *out)
@@ -131,10 +131,10 @@ static bool read_member(struct json *json, struct arena *arena, struct heard *ou
     return true;
 }
 
-static void take_news(struct plumb_guard_watch *watch, const struct heard *heard)
+static void take_news(struct plumb_guard *guard, const struct heard *heard)
 {
-    struct plumb_guard_op *op = watch_find(watch, heard->op);
-    const struct family_news *news = &heard->news;
+    struct plumb_guard_op *op = guard_find(guard, heard->op);
+    const struct guard_family_news *news = &heard->news;
     if (!op)
         return;
     atomic_fetch_add(&op->calls, (uint64_t)heard->calls);
@@ -152,39 +152,39 @@ static void take_news(struct plumb_guard_watch *watch, const struct heard *heard
         op->skipped = news->skipped;
     if (news->trouble) {
         op->troubles++;
-        watch->troubles++;
-        if (!watch->first_trouble)
-            watch->first_trouble = arena_printf(&watch->arena, "%s: %s", op->name, news->trouble);
+        guard->troubles++;
+        if (!guard->first_trouble)
+            guard->first_trouble = arena_printf(&guard->arena, "%s: %s", op->name, news->trouble);
     }
 }
 
-static void take_line(struct plumb_guard_watch *watch, const char *line, size_t size)
+static void take_line(struct plumb_guard *guard, const char *line, size_t size)
 {
     struct json json;
     struct heard heard = {.news.max_ulp = NAN};
     json_init(&json, line, size);
     for (enum json_event e; (e = json_next(&json)) > JSON_END;)
-        if (e == JSON_KEY && !read_member(&json, &watch->arena, &heard))
+        if (e == JSON_KEY && !read_member(&json, &guard->arena, &heard))
             return;
     if (!json.error && heard.op)
-        take_news(watch, &heard);
+        take_news(guard, &heard);
 }
 
-void family_hear(struct plumb_guard_watch *watch)
+void guard_family_hear(struct plumb_guard *guard)
 {
     struct stat st;
-    if (watch->is_child || watch->family < 0 || fstat(watch->family, &st) != 0 ||
-        (uint64_t)st.st_size <= watch->heard)
+    if (guard->is_child || guard->family < 0 || fstat(guard->family, &st) != 0 ||
+        (uint64_t)st.st_size <= guard->heard)
         return;
-    size_t room = (size_t)st.st_size - (size_t)watch->heard;
+    size_t room = (size_t)st.st_size - (size_t)guard->heard;
     char *text = malloc(room);
-    const ssize_t got = text ? pread(watch->family, text, room, (off_t)watch->heard) : -1;
+    const ssize_t got = text ? pread(guard->family, text, room, (off_t)guard->heard) : -1;
     size_t left = got > 0 ? (size_t)got : 0;
     const char *line = text;
     for (const char *end; left && (end = memchr(line, '\n', left)); line = end + 1) {
         const size_t size = (size_t)(end - line) + 1;
-        take_line(watch, line, size);
-        watch->heard += size;
+        take_line(guard, line, size);
+        guard->heard += size;
         left -= size;
     }
     free(text);

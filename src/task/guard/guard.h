@@ -11,9 +11,9 @@
 #include <stdatomic.h>
 
 /* Fewer quiet calls than this never make a pass. */
-enum { WATCH_SHORTEST_PASS = 256 };
+enum { GUARD_SHORTEST_PASS = 256 };
 
-struct plumb_guard_watch {
+struct plumb_guard {
     double rtol, atol;
     uint64_t max_checks, max_elements;
     bool log_once;
@@ -25,9 +25,8 @@ struct plumb_guard_watch {
 
     int log;         /* descriptor */
     bool log_is_own; /* to be closed */
-    atomic_uint_fast64_t calls,
-        last_open; /* last_open: number of the last call that could have been
-                                              checked */
+    atomic_uint_fast64_t calls;
+    atomic_uint_fast64_t last_open; /* number of the last call that could have been checked */
 
     pthread_mutex_t lock; /* of everything below, and of what is not atomic in operators */
     struct arena arena;
@@ -44,7 +43,7 @@ struct plumb_guard_watch {
 };
 
 struct plumb_guard_op {
-    struct plumb_guard_watch *watch;
+    struct plumb_guard *guard;
     const char *name;    /* as the log calls it: "add.Tensor", "mm", "my_ops::f" */
     const char *full;    /* "aten::add.Tensor" */
     const char *skipped; /* why it, or a call of it, was not checked, or NULL */
@@ -52,7 +51,7 @@ struct plumb_guard_op {
     atomic_uint_fast64_t calls, claimed;
     atomic_uint_fast64_t too_large; /* calls in a row */
 
-    /* Under the watch's lock. */
+    /* Under the guard's lock. */
     uint64_t checked, failed, troubles;
     double max_abs, max_rel, max_ulp; /* worst of all checks */
     const char *first_failure, *where, *saved;
@@ -60,51 +59,54 @@ struct plumb_guard_op {
 };
 
 /* The operator of a full name, made when it is new; NULL when out of memory. Under the lock. */
-struct plumb_guard_op *watch_find(struct plumb_guard_watch *watch, const char *full);
+struct plumb_guard_op *guard_find(struct plumb_guard *guard, const char *full);
 
 /* ---- Forked processes (family.c) ------------------------------------------------------------- */
 
 /* What a check adds to the account of its operator. Texts may be NULL. */
-struct family_news {
+struct guard_family_news {
     uint64_t checked, failed;
     double max_abs, max_rel, max_ulp;
     const char *failure, *where, *saved; /* when it failed */
     const char *trouble, *skipped;
 };
 
-void family_open(struct plumb_guard_watch *watch);
-void family_close(struct plumb_guard_watch *watch);
+void guard_family_open(struct plumb_guard *guard);
+void guard_family_close(struct plumb_guard *guard);
 /* Both under the lock: writes it in a child, and does nothing elsewhere; and takes what children
  * wrote into the account. */
-void family_tell(struct plumb_guard_op *op, const struct family_news *news);
-void family_hear(struct plumb_guard_watch *watch);
+void guard_family_tell(struct plumb_guard_op *op, const struct guard_family_news *news);
+void guard_family_hear(struct plumb_guard *guard);
 
 /* ---- Names (skip.c) -------------------------------------------------------------------------- */
 
 /* "aten::add.Tensor" -> "add.Tensor", "aten::mm" and "aten::mm.default" -> "mm"; other namespaces
  * stay. Returns the start within name, and the length. */
-const char *op_short_name(const char *name, size_t *length);
+const char *guard_short_name(const char *name, size_t *length);
 
 /* Whether the account names operators that are not checked for this reason: those of the skip list
  * that compute nothing need no words. */
-bool skip_is_told(const char *why);
+bool guard_skip_is_told(const char *why);
 
 /* ---- The log (log.c) ------------------------------------------------------------------------- */
 
 /* Opens it; makes the folders that the file lies in. */
-enum plumb_code log_open(struct plumb_guard_watch *watch, struct plumb_error *err);
+enum plumb_code guard_log_open(struct plumb_guard *guard, struct plumb_error *err);
 
 /* One line, one write(). */
-enum plumb_code log_failure(const struct plumb_guard_op *op, const struct plumb_guard_case *about,
-                            const struct plumb_guard_verdict *verdict, struct plumb_error *err);
+enum plumb_code guard_log_failure(const struct plumb_guard_op *op,
+                                  const struct plumb_guard_case *about,
+                                  const struct plumb_guard_verdict *verdict,
+                                  struct plumb_error *err);
 
 /* ---- Saving (save.c) ------------------------------------------------------------------------- */
 
-/* Writes a folder of its own for the failure under watch->save and puts its path into
+/* Writes a folder of its own for the failure under guard->save and puts its path into
  * verdict->saved. */
-enum plumb_code save_failure(struct plumb_guard_watch *watch, const struct plumb_guard_op *op,
-                             const struct plumb_guard_case *about,
-                             const struct plumb_arg *reference, size_t n_reference, bool raised,
-                             struct plumb_guard_verdict *verdict, struct plumb_error *err);
+enum plumb_code guard_save_failure(struct plumb_guard *guard, const struct plumb_guard_op *op,
+                                   const struct plumb_guard_case *about,
+                                   const struct plumb_arg *reference, size_t n_reference,
+                                   bool raised, struct plumb_guard_verdict *verdict,
+                                   struct plumb_error *err);
 
 #endif

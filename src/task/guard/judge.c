@@ -37,16 +37,16 @@ static double tolerance_of(const struct plumb_tensor *first_float, double asked)
 
 /* ---- What follows ---------------------------------------------------------------------------- */
 
-static const char *keep(struct plumb_guard_watch *watch, const char *text)
+static const char *keep(struct plumb_guard *guard, const char *text)
 {
-    return text && *text ? arena_copy(&watch->arena, text, strlen(text)) : NULL;
+    return text && *text ? arena_copy(&guard->arena, text, strlen(text)) : NULL;
 }
 
 static void count(struct plumb_guard_op *op, const struct plumb_guard_case *about,
                   const struct plumb_guard_verdict *verdict)
 {
-    struct plumb_guard_watch *watch = op->watch;
-    pthread_mutex_lock(&watch->lock);
+    struct plumb_guard *guard = op->guard;
+    pthread_mutex_lock(&guard->lock);
     op->checked++;
     op->max_abs = fmax(op->max_abs, verdict->found.max_abs);
     op->max_rel = fmax(op->max_rel, verdict->found.max_rel);
@@ -54,23 +54,23 @@ static void count(struct plumb_guard_op *op, const struct plumb_guard_case *abou
     const bool failed = verdict->found.fault != PLUMB_FAULT_NONE;
     const char *failure =
         failed
-            ? arena_printf(&watch->arena, "%s%s%s: %s", verdict->label, *verdict->label ? ", " : "",
+            ? arena_printf(&guard->arena, "%s%s%s: %s", verdict->label, *verdict->label ? ", " : "",
                            plumb_fault_name(verdict->found.fault), verdict->found.message)
             : NULL;
     if (failed && !op->failed++) {
         op->first_failure = failure;
-        op->where = keep(watch, about->where);
-        op->saved = keep(watch, verdict->saved);
+        op->where = keep(guard, about->where);
+        op->saved = keep(guard, verdict->saved);
     }
-    family_tell(op, &(struct family_news){.checked = 1,
-                                          .failed = failed,
-                                          .max_abs = verdict->found.max_abs,
-                                          .max_rel = verdict->found.max_rel,
-                                          .max_ulp = verdict->found.max_ulp,
-                                          .failure = failure,
-                                          .where = failed ? about->where : NULL,
-                                          .saved = failed ? verdict->saved : NULL});
-    pthread_mutex_unlock(&watch->lock);
+    guard_family_tell(op, &(struct guard_family_news){.checked = 1,
+                                                      .failed = failed,
+                                                      .max_abs = verdict->found.max_abs,
+                                                      .max_rel = verdict->found.max_rel,
+                                                      .max_ulp = verdict->found.max_ulp,
+                                                      .failure = failure,
+                                                      .where = failed ? about->where : NULL,
+                                                      .saved = failed ? verdict->saved : NULL});
+    pthread_mutex_unlock(&guard->lock);
 }
 
 /* Errors here are the check's own affair: counted, and told at the end. */
@@ -84,14 +84,14 @@ static void report(struct plumb_guard_op *op, const struct plumb_guard_case *abo
                    const struct plumb_arg *reference, size_t n_reference, bool raised,
                    struct plumb_guard_verdict *verdict)
 {
-    struct plumb_guard_watch *watch = op->watch;
+    struct plumb_guard *guard = op->guard;
     struct plumb_error err = {0};
-    if (watch->log_once)
+    if (guard->log_once)
         atomic_store(&op->open, false);
-    if (watch->save &&
-        save_failure(watch, op, about, reference, n_reference, raised, verdict, &err))
+    if (guard->save &&
+        guard_save_failure(guard, op, about, reference, n_reference, raised, verdict, &err))
         own_error(op, &err);
-    if (log_failure(op, about, verdict, &err))
+    if (guard_log_failure(op, about, verdict, &err))
         own_error(op, &err);
 }
 
@@ -117,8 +117,8 @@ static enum plumb_code compare(const struct plumb_guard_op *op,
         .reference = reference,
         .n_reference = n_reference,
         .raised = raised,
-        .rtol = tolerance_of(first, op->watch->rtol),
-        .atol = tolerance_of(first, op->watch->atol),
+        .rtol = tolerance_of(first, op->guard->rtol),
+        .atol = tolerance_of(first, op->guard->atol),
     };
     const size_t n = sides.n_outputs, own = count_own(about, n);
     enum plumb_code code = outputs_compare_call(&sides, &about->call, own, &out->found, err);

@@ -13,19 +13,19 @@
 #include <time.h>
 #include <unistd.h>
 
-enum plumb_code log_open(struct plumb_guard_watch *watch, struct plumb_error *err)
+enum plumb_code guard_log_open(struct plumb_guard *guard, struct plumb_error *err)
 {
-    if (strcmp(watch->path, "-") == 0) {
-        watch->log = STDERR_FILENO;
+    if (strcmp(guard->path, "-") == 0) {
+        guard->log = STDERR_FILENO;
         return PLUMB_OK;
     }
-    char *path = arena_copy(&watch->arena, watch->path, strlen(watch->path));
+    char *path = arena_copy(&guard->arena, guard->path, strlen(guard->path));
     if (!path)
         return plumb_no_memory(err);
     folder_make_for(path, NULL); /* when that fails, opening the file says why */
-    watch->log = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
-    watch->log_is_own = watch->log >= 0;
-    if (watch->log >= 0)
+    guard->log = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
+    guard->log_is_own = guard->log >= 0;
+    if (guard->log >= 0)
         return PLUMB_OK;
     plumb_fail(err, PLUMB_E_IO, "the log cannot be written: %s", strerror(errno));
     plumb_error_in_file(err, path);
@@ -72,7 +72,7 @@ static void text_line(struct buf *out, const struct plumb_guard_op *op,
                       const struct plumb_guard_case *about,
                       const struct plumb_guard_verdict *verdict)
 {
-    text_time(out, op->watch->now());
+    text_time(out, op->guard->now());
     buf_printf(out, " [WARNING] Op: %s | FAIL | in: [", op->name);
     call_tensors(&about->call, add_input, out);
     buf_text(out, "] | out: ");
@@ -153,15 +153,17 @@ static void json_line(struct buf *out, const struct plumb_guard_op *op,
     if (*verdict->saved)
         json_text_field(out, "saved", verdict->saved);
     buf_text(out, ", \"timestamp\": \"");
-    text_time(out, op->watch->now());
+    text_time(out, op->guard->now());
     buf_text(out, "\"}\n");
 }
 
-enum plumb_code log_failure(const struct plumb_guard_op *op, const struct plumb_guard_case *about,
-                            const struct plumb_guard_verdict *verdict, struct plumb_error *err)
+enum plumb_code guard_log_failure(const struct plumb_guard_op *op,
+                                  const struct plumb_guard_case *about,
+                                  const struct plumb_guard_verdict *verdict,
+                                  struct plumb_error *err)
 {
     struct buf line = {0};
-    if (op->watch->format == PLUMB_GUARD_JSONL)
+    if (op->guard->format == PLUMB_GUARD_JSONL)
         json_line(&line, op, about, verdict);
     else
         text_line(&line, op, about, verdict);
@@ -171,12 +173,12 @@ enum plumb_code log_failure(const struct plumb_guard_op *op, const struct plumb_
     } else {
         ssize_t wrote;
         do {
-            wrote = write(op->watch->log, line.data, line.size);
+            wrote = write(op->guard->log, line.data, line.size);
         } while (wrote < 0 && errno == EINTR);
         if (wrote < 0 || (size_t)wrote != line.size) {
             code = plumb_fail(err, PLUMB_E_IO, "a line of the log was not written: %s",
                               wrote < 0 ? strerror(errno) : "no room is left");
-            plumb_error_in_file(err, op->watch->path);
+            plumb_error_in_file(err, op->guard->path);
         }
     }
     buf_free(&line);

@@ -223,7 +223,7 @@ static void save_call(struct saver *s, const struct plumb_guard_op *op,
 }
 
 /* A folder that nobody else has: several processes may save here. */
-static void make_folder(struct saver *s, const struct plumb_guard_watch *watch,
+static void make_folder(struct saver *s, const struct plumb_guard *guard,
                         const struct plumb_guard_op *op)
 {
     char name[128];
@@ -231,9 +231,9 @@ static void make_folder(struct saver *s, const struct plumb_guard_watch *watch,
     for (char *c = name; *c; c++)
         if (*c == '/' || *c == ':')
             *c = '_';
-    bool failed = folder_make(watch->save, NULL) != PLUMB_OK;
+    bool failed = folder_make(guard->save, NULL) != PLUMB_OK;
     for (unsigned k = 0; !failed && k < MOST_FOLDERS; k++) {
-        const int n = snprintf(s->folder, sizeof s->folder, "%s/%s.%u", watch->save, name, k);
+        const int n = snprintf(s->folder, sizeof s->folder, "%s/%s.%u", guard->save, name, k);
         if (n < 0 || (size_t)n >= sizeof s->folder) {
             errno = ENAMETOOLONG;
             failed = true;
@@ -249,17 +249,18 @@ static void make_folder(struct saver *s, const struct plumb_guard_watch *watch,
         s->code =
             plumb_fail(s->err, PLUMB_E_IO, "the failing inputs of %s cannot be saved there: %s",
                        op->name, strerror(errno));
-        plumb_error_in_file(s->err, watch->save);
+        plumb_error_in_file(s->err, guard->save);
     }
 }
 
-enum plumb_code save_failure(struct plumb_guard_watch *watch, const struct plumb_guard_op *op,
-                             const struct plumb_guard_case *about,
-                             const struct plumb_arg *reference, size_t n_reference, bool raised,
-                             struct plumb_guard_verdict *verdict, struct plumb_error *err)
+enum plumb_code guard_save_failure(struct plumb_guard *guard, const struct plumb_guard_op *op,
+                                   const struct plumb_guard_case *about,
+                                   const struct plumb_arg *reference, size_t n_reference,
+                                   bool raised, struct plumb_guard_verdict *verdict,
+                                   struct plumb_error *err)
 {
     struct saver s = {.err = err};
-    make_folder(&s, watch, op);
+    make_folder(&s, guard, op);
     if (s.code)
         return s.code;
     save_outputs(&s, about, reference, n_reference);

@@ -51,7 +51,7 @@ static bool listed(const char *names, const char *base, size_t length)
     return strstr(names, word) != NULL;
 }
 
-const char *op_short_name(const char *name, size_t *length)
+const char *guard_short_name(const char *name, size_t *length)
 {
     if (strncmp(name, "aten::", 6) == 0 || strncmp(name, "aten.", 5) == 0)
         name += name[4] == ':' ? 6 : 5;
@@ -73,7 +73,7 @@ const char *plumb_guard_skips(const char *name)
     if (strncmp(name, "profiler::", 10) == 0)
         return "computes nothing";
     size_t length;
-    const char *text = op_short_name(name, &length);
+    const char *text = guard_short_name(name, &length);
     const size_t base = base_length(text, length);
     if (ends_in(text, length, ".out") || ends_in(text, length, "_out") ||
         ends_in(text, base, "_out"))
@@ -90,15 +90,15 @@ bool plumb_guard_named(const char *full, const char *written)
     if (strcmp(full, written) == 0)
         return true;
     size_t length, wanted;
-    const char *name = op_short_name(full, &length);
-    const char *other = op_short_name(written, &wanted);
+    const char *name = guard_short_name(full, &length);
+    const char *other = guard_short_name(written, &wanted);
     if (length == wanted && memcmp(name, other, length) == 0)
         return true;
     return !memchr(other, '.', wanted) && base_length(name, length) == wanted &&
            memcmp(name, other, wanted) == 0;
 }
 
-bool skip_is_told(const char *why)
+bool guard_skip_is_told(const char *why)
 {
     if (!why || strcmp(why, given_tensor) == 0)
         return true;

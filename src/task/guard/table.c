@@ -34,7 +34,7 @@ static bool add_row(struct plumb_table *table, const struct plumb_guard_op *op)
     return !op->where || plumb_table_text(table, WHERE, last_line(op->where));
 }
 
-struct plumb_table *plumb_guard_table(struct plumb_guard_watch *watch)
+struct plumb_table *plumb_guard_table(struct plumb_guard *guard)
 {
     static const struct plumb_column columns[COLUMNS] = {
         [OPERATOR] = {.title = "Operator", .left = true},
@@ -48,15 +48,15 @@ struct plumb_table *plumb_guard_table(struct plumb_guard_watch *watch)
     };
     struct plumb_table *table = plumb_table_new(columns, COLUMNS);
     bool fine = table != NULL;
-    pthread_mutex_lock(&watch->lock);
-    family_hear(watch);
+    pthread_mutex_lock(&guard->lock);
+    guard_family_hear(guard);
     for (int failed = 1; failed >= 0; failed--)
-        for (size_t k = 0; fine && k < watch->n_ops; k++) {
-            const struct plumb_guard_op *op = watch->ops[k];
+        for (size_t k = 0; fine && k < guard->n_ops; k++) {
+            const struct plumb_guard_op *op = guard->ops[k];
             if ((op->checked || op->troubles) && (op->failed > 0) == failed)
                 fine = add_row(table, op);
         }
-    pthread_mutex_unlock(&watch->lock);
+    pthread_mutex_unlock(&guard->lock);
     if (fine)
         return table;
     plumb_table_free(table);
@@ -77,10 +77,10 @@ static const char *plural(uint64_t n)
     return n == 1 ? "" : "s";
 }
 
-static void say_failures(struct buf *out, const struct plumb_guard_watch *watch)
+static void say_failures(struct buf *out, const struct plumb_guard *guard)
 {
-    for (size_t k = 0; k < watch->n_ops; k++) {
-        const struct plumb_guard_op *op = watch->ops[k];
+    for (size_t k = 0; k < guard->n_ops; k++) {
+        const struct plumb_guard_op *op = guard->ops[k];
         if (!op->failed)
             continue;
         buf_printf(out, "%s failed: %s\n", op->name, op->first_failure ? op->first_failure : "?");
@@ -92,11 +92,11 @@ static void say_failures(struct buf *out, const struct plumb_guard_watch *watch)
 }
 
 /* Operators that could have been checked but for the reason that they have in common. */
-static void say_skipped(struct buf *out, const struct plumb_guard_watch *watch, const char *why)
+static void say_skipped(struct buf *out, const struct plumb_guard *guard, const char *why)
 {
     size_t n = 0;
-    for (size_t k = 0; k < watch->n_ops; k++) {
-        const struct plumb_guard_op *op = watch->ops[k];
+    for (size_t k = 0; k < guard->n_ops; k++) {
+        const struct plumb_guard_op *op = guard->ops[k];
         if (!op->skipped || strcmp(op->skipped, why) != 0)
             continue;
         buf_printf(out, "%s%s", n ? ", " : "not checked, ", n ? "" : why);
@@ -108,47 +108,47 @@ static void say_skipped(struct buf *out, const struct plumb_guard_watch *watch, 
 }
 
 /* Each reason once; the user's own choice needs no words, nor do operators that compute nothing. */
-static void say_all_skipped(struct buf *out, const struct plumb_guard_watch *watch)
+static void say_all_skipped(struct buf *out, const struct plumb_guard *guard)
 {
-    for (size_t k = 0; k < watch->n_ops; k++) {
-        const struct plumb_guard_op *op = watch->ops[k];
-        if (!op->skipped || !skip_is_told(plumb_guard_skips(op->full)) ||
+    for (size_t k = 0; k < guard->n_ops; k++) {
+        const struct plumb_guard_op *op = guard->ops[k];
+        if (!op->skipped || !guard_skip_is_told(plumb_guard_skips(op->full)) ||
             strcmp(op->skipped, "excluded") == 0 || strcmp(op->skipped, "not included") == 0)
             continue;
         bool said = false;
         for (size_t j = 0; j < k && !said; j++)
-            said = watch->ops[j]->skipped && strcmp(watch->ops[j]->skipped, op->skipped) == 0;
+            said = guard->ops[j]->skipped && strcmp(guard->ops[j]->skipped, op->skipped) == 0;
         if (!said)
-            say_skipped(out, watch, op->skipped);
+            say_skipped(out, guard, op->skipped);
     }
 }
 
-char *plumb_guard_closing(struct plumb_guard_watch *watch)
+char *plumb_guard_closing(struct plumb_guard *guard)
 {
     struct buf out = {0};
     uint64_t checks = 0, failures = 0, ops = 0, bad = 0;
-    pthread_mutex_lock(&watch->lock);
-    family_hear(watch);
-    for (size_t k = 0; k < watch->n_ops; k++) {
-        checks += watch->ops[k]->checked;
-        failures += watch->ops[k]->failed;
-        ops += watch->ops[k]->checked > 0;
-        bad += watch->ops[k]->failed > 0;
+    pthread_mutex_lock(&guard->lock);
+    guard_family_hear(guard);
+    for (size_t k = 0; k < guard->n_ops; k++) {
+        checks += guard->ops[k]->checked;
+        failures += guard->ops[k]->failed;
+        ops += guard->ops[k]->checked > 0;
+        bad += guard->ops[k]->failed > 0;
     }
     buf_printf(&out, "%" PRIu64 " call%s of %" PRIu64 " operator%s checked", checks, plural(checks),
                ops, plural(ops));
     if (failures)
         buf_printf(&out, ": %" PRIu64 " failed, of %" PRIu64 " operator%s; log: %s\n", failures,
-                   bad, plural(bad), watch->path);
+                   bad, plural(bad), guard->path);
     else
         buf_text(&out, ", none failed\n");
-    say_failures(&out, watch);
-    say_all_skipped(&out, watch);
-    if (watch->troubles)
+    say_failures(&out, guard);
+    say_all_skipped(&out, guard);
+    if (guard->troubles)
         buf_printf(&out, "%" PRIu64 " check%s went wrong inside plumb; the first: %s\n",
-                   watch->troubles, plural(watch->troubles),
-                   watch->first_trouble ? watch->first_trouble : "?");
-    pthread_mutex_unlock(&watch->lock);
+                   guard->troubles, plural(guard->troubles),
+                   guard->first_trouble ? guard->first_trouble : "?");
+    pthread_mutex_unlock(&guard->lock);
     if (out.failed) {
         buf_free(&out);
         return NULL;

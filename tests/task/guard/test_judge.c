@@ -16,10 +16,10 @@
 
 enum { ROWS = 4, TERMS = 64 };
 
-static struct plumb_guard_watch *open_watch(struct scratch *scratch, bool save)
+static struct plumb_guard *open_guard(struct scratch *scratch, bool save)
 {
     struct plumb_guard_config config;
-    struct plumb_guard_watch *watch = NULL;
+    struct plumb_guard *guard = NULL;
     struct plumb_error err = {0};
     plumb_guard_config_init(&config);
     char folder[4096];
@@ -27,8 +27,8 @@ static struct plumb_guard_watch *open_watch(struct scratch *scratch, bool save)
     config.path = scratch_path(scratch, "log");
     config.save = save ? folder : NULL;
     config.log_once = false;
-    assert_int_equal(plumb_guard_open(&watch, &config, &err), PLUMB_OK);
-    return watch;
+    assert_int_equal(plumb_guard_open(&guard, &config, &err), PLUMB_OK);
+    return guard;
 }
 
 static struct plumb_arg floats(struct plumb_tensor *tensor, int64_t rows, int64_t columns,
@@ -92,18 +92,18 @@ static enum plumb_fault judge_mm(struct plumb_guard_op *op, double off)
 
 static void rounding_of_terms_is_no_fault(void **state)
 {
-    struct plumb_guard_watch *watch = open_watch(*state, false);
-    struct plumb_guard_op *op = plumb_guard_operator(watch, "aten::mm", NULL);
+    struct plumb_guard *guard = open_guard(*state, false);
+    struct plumb_guard_op *op = plumb_guard_operator(guard, "aten::mm", NULL);
     assert_int_equal(judge_mm(op, 0), PLUMB_FAULT_NONE);
     assert_int_equal(judge_mm(op, 40), PLUMB_FAULT_NONE); /* 6.4e8 in all, 38 to the unit */
     assert_int_equal(judge_mm(op, 4000), PLUMB_FAULT_NOT_CLOSE);
-    plumb_guard_close(watch);
+    plumb_guard_close(guard);
 }
 
 static void something_else_than_outputs(void **state)
 {
-    struct plumb_guard_watch *watch = open_watch(*state, true);
-    struct plumb_guard_op *op = plumb_guard_operator(watch, "aten::neg_", NULL);
+    struct plumb_guard *guard = open_guard(*state, true);
+    struct plumb_guard_op *op = plumb_guard_operator(guard, "aten::neg_", NULL);
     static const float given = 1, gave = -1, holds = 1;
     struct plumb_tensor tensors[4];
     struct plumb_arg input = floats(&tensors[0], 1, 1, &given);
@@ -130,13 +130,13 @@ static void something_else_than_outputs(void **state)
     assert_string_equal(replay.recorded.label, "argument self");
     assert_int_equal(replay.device.found.fault, PLUMB_FAULT_NONE);
     plumb_replay_destroy(&replay);
-    plumb_guard_close(watch);
+    plumb_guard_close(guard);
 }
 
 static void a_changed_input_again(void **state)
 {
-    struct plumb_guard_watch *watch = open_watch(*state, true);
-    struct plumb_guard_op *op = plumb_guard_operator(watch, "aten::neg", NULL);
+    struct plumb_guard *guard = open_guard(*state, true);
+    struct plumb_guard_op *op = plumb_guard_operator(guard, "aten::neg", NULL);
     static const float given = 1, gave = -1;
     struct plumb_tensor tensors[2];
     struct plumb_arg input = floats(&tensors[0], 1, 1, &given);
@@ -153,23 +153,23 @@ static void a_changed_input_again(void **state)
     assert_int_equal(replay.recorded.found.fault, PLUMB_FAULT_INPUT);
     assert_string_equal(replay.recorded.found.message, "the kernel changed its input tensor 0");
     plumb_replay_destroy(&replay);
-    plumb_guard_close(watch);
+    plumb_guard_close(guard);
 }
 
 static void children_are_in_the_account(void **state)
 {
     enum { CHILDREN = 3 };
-    struct plumb_guard_watch *watch = open_watch(*state, false);
-    struct plumb_guard_op *op = plumb_guard_operator(watch, "aten::neg", NULL);
+    struct plumb_guard *guard = open_guard(*state, false);
+    struct plumb_guard_op *op = plumb_guard_operator(guard, "aten::neg", NULL);
     plumb_guard_call(op);
     judge_neg(op, -1);
     for (int k = 0; k < CHILDREN; k++) {
         const pid_t child = fork();
         if (child == 0) {
-            plumb_guard_forked(watch);
+            plumb_guard_forked(guard);
             plumb_guard_call(op);
             judge_neg(op, k ? 5.0f : (float)INFINITY);
-            struct plumb_guard_op *other = plumb_guard_operator(watch, "my::own \"op\"", NULL);
+            struct plumb_guard_op *other = plumb_guard_operator(guard, "my::own \"op\"", NULL);
             plumb_guard_pass_over(other, "no reference");
             plumb_guard_trouble(op, "it\nbroke");
             _exit(0);
@@ -179,7 +179,7 @@ static void children_are_in_the_account(void **state)
         assert_int_equal(status, 0);
     }
     struct plumb_guard_counts counts;
-    char *text = plumb_guard_closing(watch);
+    char *text = plumb_guard_closing(guard);
     assert_non_null(strstr(text, "4 calls of 1 operator checked: 3 failed"));
     assert_non_null(strstr(text, "not checked, no reference: my::own \"op\""));
     assert_non_null(strstr(text, "3 checks went wrong inside plumb; the first: neg: it\nbroke"));
@@ -189,10 +189,10 @@ static void children_are_in_the_account(void **state)
     plumb_guard_op_counts(op, &counts);
     assert_int_equal(counts.calls, 1 + CHILDREN);
     assert_int_equal(counts.failed, CHILDREN);
-    text = plumb_guard_closing(watch); /* nothing twice */
+    text = plumb_guard_closing(guard); /* nothing twice */
     assert_non_null(strstr(text, "4 calls of 1 operator checked: 3 failed"));
     free(text);
-    plumb_guard_close(watch);
+    plumb_guard_close(guard);
 }
 
 static int make(void **state)

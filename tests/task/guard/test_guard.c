@@ -40,12 +40,12 @@ static struct plumb_guard_config config_for(struct scratch *scratch, const char 
     return config;
 }
 
-static struct plumb_guard_watch *open_watch(const struct plumb_guard_config *config)
+static struct plumb_guard *open_guard(const struct plumb_guard_config *config)
 {
-    struct plumb_guard_watch *watch = NULL;
+    struct plumb_guard *guard = NULL;
     struct plumb_error err = {0};
-    assert_int_equal(plumb_guard_open(&watch, config, &err), PLUMB_OK);
-    return watch;
+    assert_int_equal(plumb_guard_open(&guard, config, &err), PLUMB_OK);
+    return guard;
 }
 
 static struct plumb_arg tensor_arg(struct plumb_tensor *tensor, enum plumb_dtype dtype,
@@ -141,9 +141,9 @@ static void skip_list_and_names(void **state)
         assert_null(plumb_guard_skips(checked[k]));
 }
 
-static bool is_checked(struct plumb_guard_watch *watch, const char *name)
+static bool is_checked(struct plumb_guard *guard, const char *name)
 {
-    return plumb_guard_call(plumb_guard_operator(watch, name, NULL)) == PLUMB_GUARD_CHECK;
+    return plumb_guard_call(plumb_guard_operator(guard, name, NULL)) == PLUMB_GUARD_CHECK;
 }
 
 static void include_and_exclude(void **state)
@@ -155,16 +155,16 @@ static void include_and_exclude(void **state)
     config.n_include = 4;
     config.exclude = exclude;
     config.n_exclude = 1;
-    struct plumb_guard_watch *watch = open_watch(&config);
-    assert_true(is_checked(watch, "aten::mm"));
-    assert_true(is_checked(watch, "aten::mm.default"));
-    assert_true(is_checked(watch, "aten::add.Tensor"));
-    assert_false(is_checked(watch, "aten::add.Scalar"));
-    assert_false(is_checked(watch, "aten::add_.Tensor"));
-    assert_false(is_checked(watch, "aten::mul.Tensor")); /* excluded */
-    assert_false(is_checked(watch, "aten::clone"));      /* never, although asked for */
-    assert_false(is_checked(watch, "aten::tanh"));
-    plumb_guard_close(watch);
+    struct plumb_guard *guard = open_guard(&config);
+    assert_true(is_checked(guard, "aten::mm"));
+    assert_true(is_checked(guard, "aten::mm.default"));
+    assert_true(is_checked(guard, "aten::add.Tensor"));
+    assert_false(is_checked(guard, "aten::add.Scalar"));
+    assert_false(is_checked(guard, "aten::add_.Tensor"));
+    assert_false(is_checked(guard, "aten::mul.Tensor")); /* excluded */
+    assert_false(is_checked(guard, "aten::clone"));      /* never, although asked for */
+    assert_false(is_checked(guard, "aten::tanh"));
+    plumb_guard_close(guard);
 }
 
 static void counts_and_limits(void **state)
@@ -172,9 +172,9 @@ static void counts_and_limits(void **state)
     struct plumb_guard_config config = config_for(*state, "log");
     assert_int_equal(config.max_checks, 10);
     config.max_checks = 2;
-    struct plumb_guard_watch *watch = open_watch(&config);
-    struct plumb_guard_op *op = plumb_guard_operator(watch, "aten::mm", NULL);
-    assert_ptr_equal(op, plumb_guard_operator(watch, "aten::mm", NULL));
+    struct plumb_guard *guard = open_guard(&config);
+    struct plumb_guard_op *op = plumb_guard_operator(guard, "aten::mm", NULL);
+    assert_ptr_equal(op, plumb_guard_operator(guard, "aten::mm", NULL));
     assert_string_equal(plumb_guard_op_name(op), "mm");
     assert_false(plumb_guard_claim(op, 1048577)); /* too large, and costs no check */
     assert_true(plumb_guard_claim(op, 1048576));
@@ -186,18 +186,18 @@ static void counts_and_limits(void **state)
     plumb_guard_op_counts(op, &counts);
     assert_int_equal(counts.calls, 2);
     assert_false(counts.open);
-    op = plumb_guard_operator(watch, "aten::odd", "has no reference");
+    op = plumb_guard_operator(guard, "aten::odd", "has no reference");
     assert_int_equal(plumb_guard_call(op), PLUMB_GUARD_PASS);
-    plumb_guard_close(watch);
+    plumb_guard_close(guard);
 }
 
 static void quiet_after_a_whole_pass(void **state)
 {
     struct plumb_guard_config config = config_for(*state, "log");
     config.max_checks = 1;
-    struct plumb_guard_watch *watch = open_watch(&config);
-    struct plumb_guard_op *view = plumb_guard_operator(watch, "aten::view", NULL);
-    struct plumb_guard_op *mm = plumb_guard_operator(watch, "aten::mm", NULL);
+    struct plumb_guard *guard = open_guard(&config);
+    struct plumb_guard_op *view = plumb_guard_operator(guard, "aten::view", NULL);
+    struct plumb_guard_op *mm = plumb_guard_operator(guard, "aten::mm", NULL);
     for (int k = 0; k < 600; k++) /* nothing was checked yet: no end to see */
         assert_int_equal(plumb_guard_call(view), PLUMB_GUARD_PASS);
     assert_int_equal(plumb_guard_call(mm), PLUMB_GUARD_CHECK);
@@ -205,18 +205,18 @@ static void quiet_after_a_whole_pass(void **state)
     for (int k = 0; k < 601; k++)
         assert_int_equal(plumb_guard_call(mm), PLUMB_GUARD_PASS);
     assert_int_equal(plumb_guard_call(mm), PLUMB_GUARD_QUIET);
-    struct plumb_guard_op *late = plumb_guard_operator(watch, "aten::tanh", NULL);
+    struct plumb_guard_op *late = plumb_guard_operator(guard, "aten::tanh", NULL);
     assert_int_equal(plumb_guard_call(late), PLUMB_GUARD_CHECK); /* a new one wakes it up */
     assert_int_equal(plumb_guard_call(mm), PLUMB_GUARD_PASS);
-    plumb_guard_close(watch);
+    plumb_guard_close(guard);
 }
 
 static void large_calls_keep_nobody(void **state)
 {
     struct plumb_guard_config config = config_for(*state, "log");
     config.max_checks = 2;
-    struct plumb_guard_watch *watch = open_watch(&config);
-    struct plumb_guard_op *op = plumb_guard_operator(watch, "aten::mm", NULL);
+    struct plumb_guard *guard = open_guard(&config);
+    struct plumb_guard_op *op = plumb_guard_operator(guard, "aten::mm", NULL);
     for (int k = 0; k < 2; k++) {
         assert_int_equal(plumb_guard_call(op), PLUMB_GUARD_CHECK);
         assert_false(plumb_guard_claim(op, 1 << 21));
@@ -226,29 +226,29 @@ static void large_calls_keep_nobody(void **state)
     assert_int_equal(plumb_guard_call(op), PLUMB_GUARD_QUIET);
     assert_true(plumb_guard_claim(op, 1)); /* but a small one is welcome */
     assert_int_equal(plumb_guard_call(op), PLUMB_GUARD_CHECK);
-    plumb_guard_close(watch);
+    plumb_guard_close(guard);
 }
 
 static void log_once_closes_an_operator(void **state)
 {
     struct plumb_guard_config config = config_for(*state, "once.log");
     const float bad[] = {1, 2};
-    struct plumb_guard_watch *watch = open_watch(&config);
-    struct plumb_guard_op *op = plumb_guard_operator(watch, "aten::add.Tensor", NULL);
+    struct plumb_guard *guard = open_guard(&config);
+    struct plumb_guard_op *op = plumb_guard_operator(guard, "aten::add.Tensor", NULL);
     assert_true(plumb_guard_claim(op, 2));
     assert_int_equal(judge_floats(op, bad, 2).found.fault, PLUMB_FAULT_NOT_CLOSE);
     assert_false(plumb_guard_claim(op, 2));
-    plumb_guard_close(watch);
+    plumb_guard_close(guard);
 
     config.log_once = false;
     config.path = scratch_path(*state, "often.log");
-    watch = open_watch(&config);
-    op = plumb_guard_operator(watch, "aten::add.Tensor", NULL);
+    guard = open_guard(&config);
+    op = plumb_guard_operator(guard, "aten::add.Tensor", NULL);
     for (int k = 0; k < 3; k++) {
         assert_true(plumb_guard_claim(op, 2));
         judge_floats(op, bad, 2);
     }
-    plumb_guard_close(watch);
+    plumb_guard_close(guard);
     int lines = 0;
     for (const char *c = read_text(scratch_path(*state, "often.log")); *c; c++)
         lines += *c == '\n';
@@ -321,31 +321,31 @@ static void the_first_float_decides(void **state)
     };
     struct plumb_guard_config config = config_for(*state, "log");
     config.log_once = false;
-    struct plumb_guard_watch *watch = open_watch(&config);
-    struct plumb_guard_op *op = plumb_guard_operator(watch, "aten::add.Tensor", NULL);
+    struct plumb_guard *guard = open_guard(&config);
+    struct plumb_guard_op *op = plumb_guard_operator(guard, "aten::add.Tensor", NULL);
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++)
         assert_int_equal(judge_types(op, cases[k].types, 2, NULL).found.fault, cases[k].fault);
-    plumb_guard_close(watch);
+    plumb_guard_close(guard);
     /* At least 1e-2 means that more stays more. */
     config.rtol = 0.5;
     config.atol = 0.25;
-    watch = open_watch(&config);
-    op = plumb_guard_operator(watch, "aten::add.Tensor", NULL);
+    guard = open_guard(&config);
+    op = plumb_guard_operator(guard, "aten::add.Tensor", NULL);
     const struct plumb_guard_verdict v = judge_types(op, cases[0].types, 2, NULL);
     assert_true(v.found.rtol == 0.5 && v.found.atol == 0.25);
-    plumb_guard_close(watch);
+    plumb_guard_close(guard);
 }
 
 static void changed_inputs_fail(void **state)
 {
     struct plumb_guard_config config = config_for(*state, "log");
-    struct plumb_guard_watch *watch = open_watch(&config);
-    struct plumb_guard_op *op = plumb_guard_operator(watch, "aten::add.Tensor", NULL);
+    struct plumb_guard *guard = open_guard(&config);
+    struct plumb_guard_op *op = plumb_guard_operator(guard, "aten::add.Tensor", NULL);
     const enum plumb_dtype type = PLUMB_F32;
     const struct plumb_guard_verdict v = judge_types(op, &type, 1, "input 0");
     assert_int_equal(v.found.fault, PLUMB_FAULT_INPUT);
     assert_non_null(strstr(read_text(scratch_path(*state, "log")), "| input_changed: input 0 |"));
-    plumb_guard_close(watch);
+    plumb_guard_close(guard);
 }
 
 /* A wrong output is told before a changed input. */
@@ -353,8 +353,8 @@ static void several_outputs_in_the_log(void **state)
 {
     struct plumb_guard_config config = config_for(*state, "log");
     config.log_once = false;
-    struct plumb_guard_watch *watch = open_watch(&config);
-    struct plumb_guard_op *op = plumb_guard_operator(watch, "aten::max.dim", NULL);
+    struct plumb_guard *guard = open_guard(&config);
+    struct plumb_guard_op *op = plumb_guard_operator(guard, "aten::max.dim", NULL);
     struct plumb_tensor tensors[4];
     const float one[] = {1}, two[] = {2};
     const struct plumb_arg outputs[] = {tensor_arg(&tensors[0], PLUMB_F32, 0, NULL, one),
@@ -375,7 +375,7 @@ static void several_outputs_in_the_log(void **state)
                         "2025-05-19 13:00:01 [WARNING] Op: max.dim | FAIL | in: [] | out: "
                         "[():torch.float32, ():torch.float32] | output 1 | max_abs: 1.000000e+00 | "
                         "max_rel: 1.000000e+00 | rtol=0.0001, atol=1e-05\n");
-    plumb_guard_close(watch);
+    plumb_guard_close(guard);
 }
 
 /* The table has the worst of all checks, the account the first failure. */
@@ -383,8 +383,8 @@ static void worst_and_first(void **state)
 {
     struct plumb_guard_config config = config_for(*state, "log");
     config.log_once = false;
-    struct plumb_guard_watch *watch = open_watch(&config);
-    struct plumb_guard_op *op = plumb_guard_operator(watch, "aten::mm", NULL);
+    struct plumb_guard *guard = open_guard(&config);
+    struct plumb_guard_op *op = plumb_guard_operator(guard, "aten::mm", NULL);
     const float worst[] = {3}, bad[] = {2}, good[] = {1};
     judge_floats(op, bad, 1);
     judge_floats(op, worst, 1);
@@ -392,16 +392,16 @@ static void worst_and_first(void **state)
     plumb_guard_pass_over(op, "no reference for complex numbers");
     plumb_guard_pass_over(op, "another reason");
     assert_int_equal(plumb_guard_call(op), PLUMB_GUARD_CHECK); /* others may have one */
-    struct plumb_table *table = plumb_guard_table(watch);
+    struct plumb_table *table = plumb_guard_table(guard);
     assert_int_equal(plumb_table_cell(table, 0, 2)->as.integer, 3);
     assert_int_equal(plumb_table_cell(table, 0, 3)->as.integer, 2);
     assert_true(plumb_table_cell(table, 0, 4)->as.real == 2);
     plumb_table_free(table);
-    char *closing = plumb_guard_closing(watch);
+    char *closing = plumb_guard_closing(guard);
     assert_non_null(strstr(closing, "mm failed: not_close: max_abs: 1.000000e+00"));
     assert_non_null(strstr(closing, "not checked, no reference for complex numbers: mm (some "));
     free(closing);
-    plumb_guard_close(watch);
+    plumb_guard_close(guard);
 }
 
 static void text_log_is_as_promised(void **state)
@@ -409,11 +409,11 @@ static void text_log_is_as_promised(void **state)
     struct plumb_guard_config config = config_for(*state, "deep/er/log");
     config.log_once = false;
     const float special[] = {1, 1, NAN};
-    struct plumb_guard_watch *watch = open_watch(&config);
-    struct plumb_guard_op *op = plumb_guard_operator(watch, "aten::add.Tensor", NULL);
+    struct plumb_guard *guard = open_guard(&config);
+    struct plumb_guard_op *op = plumb_guard_operator(guard, "aten::add.Tensor", NULL);
     judge_halves(op);
     judge_floats(op, special, 3);
-    /* Flushed at once: read before the watch is closed. */
+    /* Flushed at once: read before the guard is closed. */
     assert_string_equal(
         read_text(scratch_path(*state, "deep/er/log")),
         "2025-05-19 10:00:01 [WARNING] Op: add.Tensor | FAIL | in: [(2, 3):torch.float16] | out: "
@@ -422,7 +422,7 @@ static void text_log_is_as_promised(void **state)
         "2025-05-19 10:00:01 [WARNING] Op: add.Tensor | FAIL | in: [(3,):torch.float32] | out: "
         "(3,):torch.float32 | special_value_mismatch: nan instead of 1.0 at [2] | rtol=0.0001, "
         "atol=1e-05\n");
-    plumb_guard_close(watch);
+    plumb_guard_close(guard);
 }
 
 static void json_log_is_as_promised(void **state)
@@ -431,8 +431,8 @@ static void json_log_is_as_promised(void **state)
     config.log_once = false;
     config.format = PLUMB_GUARD_JSONL;
     const float special[] = {1, 1, -INFINITY};
-    struct plumb_guard_watch *watch = open_watch(&config);
-    struct plumb_guard_op *op = plumb_guard_operator(watch, "aten::add.Tensor", NULL);
+    struct plumb_guard *guard = open_guard(&config);
+    struct plumb_guard_op *op = plumb_guard_operator(guard, "aten::add.Tensor", NULL);
     judge_halves(op);
     judge_floats(op, special, 3);
     assert_string_equal(
@@ -446,14 +446,14 @@ static void json_log_is_as_promised(void **state)
         "\"error\": \"special_value_mismatch\", \"message\": \"-inf instead of 1.0 at [2]\", "
         "\"fg_value\": \"-inf\", \"pt_value\": 1.0, \"index\": 2, "
         "\"timestamp\": \"2025-05-19 10:00:01\"}\n");
-    plumb_guard_close(watch);
+    plumb_guard_close(guard);
 }
 
 static void own_reference_and_missing_operator(void **state)
 {
     struct plumb_guard_config config = config_for(*state, "log");
-    struct plumb_guard_watch *watch = open_watch(&config);
-    struct plumb_guard_op *op = plumb_guard_operator(watch, "aten::mul.Tensor", NULL);
+    struct plumb_guard *guard = open_guard(&config);
+    struct plumb_guard_op *op = plumb_guard_operator(guard, "aten::mul.Tensor", NULL);
     struct plumb_tensor tensors[2];
     const int64_t shape[] = {3};
     const float x[] = {1, 2, 3}, right[] = {1, 4, 9}, wrong[] = {1, 4, 9.1f};
@@ -473,7 +473,7 @@ static void own_reference_and_missing_operator(void **state)
     assert_int_equal(verdict.found.fault, PLUMB_FAULT_NOT_CLOSE);
     about.call.name = "no_such_operator";
     assert_int_equal(plumb_guard_judge(op, &about, &verdict, &err), PLUMB_E_UNSUPPORTED);
-    plumb_guard_close(watch);
+    plumb_guard_close(guard);
 }
 
 static void unwritable_log_is_an_error(void **state)
@@ -481,25 +481,25 @@ static void unwritable_log_is_an_error(void **state)
     struct plumb_guard_config config = config_for(*state, "log");
     scratch_write(*state, "file", "x", 1);
     config.path = scratch_path(*state, "file/log");
-    struct plumb_guard_watch *watch = NULL;
+    struct plumb_guard *guard = NULL;
     struct plumb_error err = {0};
-    assert_int_equal(plumb_guard_open(&watch, &config, &err), PLUMB_E_IO);
+    assert_int_equal(plumb_guard_open(&guard, &config, &err), PLUMB_E_IO);
     assert_non_null(strstr(err.message, "cannot be written"));
-    assert_null(watch);
+    assert_null(guard);
     config.path = "/dev/full"; /* opens, but takes nothing */
-    watch = open_watch(&config);
-    struct plumb_guard_op *op = plumb_guard_operator(watch, "aten::mm", NULL);
+    guard = open_guard(&config);
+    struct plumb_guard_op *op = plumb_guard_operator(guard, "aten::mm", NULL);
     const float bad[] = {3};
     assert_int_equal(judge_floats(op, bad, 1).found.fault, PLUMB_FAULT_NOT_CLOSE);
-    char *closing = plumb_guard_closing(watch);
+    char *closing = plumb_guard_closing(guard);
     assert_non_null(strstr(closing, "1 check went wrong inside plumb; the first: mm: /dev/full: "));
     free(closing);
-    plumb_guard_close(watch);
+    plumb_guard_close(guard);
     config.rtol = NAN;
-    assert_int_equal(plumb_guard_open(&watch, &config, &err), PLUMB_E_ARG);
+    assert_int_equal(plumb_guard_open(&guard, &config, &err), PLUMB_E_ARG);
     config.rtol = 0;
     config.atol = -1;
-    assert_int_equal(plumb_guard_open(&watch, &config, &err), PLUMB_E_ARG);
+    assert_int_equal(plumb_guard_open(&guard, &config, &err), PLUMB_E_ARG);
 }
 
 static void the_default_path_is_in_the_home(void **state)
@@ -509,8 +509,8 @@ static void the_default_path_is_in_the_home(void **state)
     config.path = NULL;
     char *home = getenv("HOME") ? strdup(getenv("HOME")) : NULL;
     setenv("HOME", scratch->folder, 1);
-    struct plumb_guard_watch *watch = open_watch(&config);
-    plumb_guard_close(watch);
+    struct plumb_guard *guard = open_guard(&config);
+    plumb_guard_close(guard);
     assert_int_equal(access(scratch_path(scratch, ".plumb/precision.log"), F_OK), 0);
     if (home)
         setenv("HOME", home, 1);
@@ -520,27 +520,27 @@ static void the_default_path_is_in_the_home(void **state)
 static void table_and_closing(void **state)
 {
     struct plumb_guard_config config = config_for(*state, "log");
-    struct plumb_guard_watch *watch = open_watch(&config);
+    struct plumb_guard *guard = open_guard(&config);
     const float good[] = {1}, bad[] = {1.5f};
-    struct plumb_guard_op *mm = plumb_guard_operator(watch, "aten::mm", NULL);
-    struct plumb_guard_op *add = plumb_guard_operator(watch, "aten::add.Tensor", NULL);
-    struct plumb_guard_op *odd = plumb_guard_operator(watch, "aten::odd", NULL);
-    plumb_guard_operator(watch, "aten::view", NULL);
+    struct plumb_guard_op *mm = plumb_guard_operator(guard, "aten::mm", NULL);
+    struct plumb_guard_op *add = plumb_guard_operator(guard, "aten::add.Tensor", NULL);
+    struct plumb_guard_op *odd = plumb_guard_operator(guard, "aten::odd", NULL);
+    plumb_guard_operator(guard, "aten::view", NULL);
     plumb_guard_call(mm);
     plumb_guard_call(add);
     plumb_guard_call(add);
     judge_floats(mm, good, 1);
     judge_floats(add, bad, 1);
-    struct plumb_guard_op *even = plumb_guard_operator(watch, "aten::even", NULL);
+    struct plumb_guard_op *even = plumb_guard_operator(guard, "aten::even", NULL);
     plumb_guard_give_up(odd, "there is no reference");
     plumb_guard_give_up(odd, "and another reason");
     plumb_guard_give_up(even, "there is no reference");
     assert_false(plumb_guard_claim(odd, 1));
-    plumb_guard_operator(watch, "aten::tan", "excluded");
-    struct plumb_guard_op *lost = plumb_guard_operator(watch, "aten::lost", NULL);
+    plumb_guard_operator(guard, "aten::tan", "excluded");
+    struct plumb_guard_op *lost = plumb_guard_operator(guard, "aten::lost", NULL);
     plumb_guard_trouble(mm, "the worker died");
     plumb_guard_trouble(lost, "so did the next");
-    struct plumb_table *table = plumb_guard_table(watch);
+    struct plumb_table *table = plumb_guard_table(guard);
     assert_int_equal(plumb_table_rows(table), 3);
     assert_string_equal(plumb_table_cell(table, 2, 0)->as.text, "lost");
     assert_string_equal(plumb_table_cell(table, 0, 0)->as.text, "add.Tensor");
@@ -553,7 +553,7 @@ static void table_and_closing(void **state)
     assert_string_equal(plumb_table_cell(table, 0, 7)->as.text, "File \"b.py\", line 2");
     assert_string_equal(plumb_table_cell(table, 1, 0)->as.text, "mm");
     plumb_table_free(table);
-    char *closing = plumb_guard_closing(watch);
+    char *closing = plumb_guard_closing(guard);
     char wanted[2048];
     snprintf(wanted, sizeof wanted,
              "2 calls of 2 operators checked: 1 failed, of 1 operator; log: %s\n"
@@ -565,19 +565,19 @@ static void table_and_closing(void **state)
              scratch_path(*state, "log"));
     assert_string_equal(closing, wanted);
     free(closing);
-    plumb_guard_close(watch);
+    plumb_guard_close(guard);
 }
 
 /* ---- Several at once ------------------------------------------------------------------------- */
 
 static void *call_often(void *context)
 {
-    struct plumb_guard_watch *watch = context;
+    struct plumb_guard *guard = context;
     const float bad[] = {2};
     for (int k = 0; k < 1000; k++) {
         char name[32];
         snprintf(name, sizeof name, "aten::op%d", k % 50);
-        struct plumb_guard_op *op = plumb_guard_operator(watch, name, NULL);
+        struct plumb_guard_op *op = plumb_guard_operator(guard, name, NULL);
         if (plumb_guard_call(op) == PLUMB_GUARD_CHECK && plumb_guard_claim(op, 1))
             judge_floats(op, bad, 1);
     }
@@ -589,20 +589,20 @@ static void threads_share_a_watch(void **state)
     struct plumb_guard_config config = config_for(*state, "log");
     config.log_once = false;
     config.max_checks = 3;
-    struct plumb_guard_watch *watch = open_watch(&config);
+    struct plumb_guard *guard = open_guard(&config);
     pthread_t threads[4];
     for (int k = 0; k < 4; k++)
-        assert_int_equal(pthread_create(&threads[k], NULL, call_often, watch), 0);
+        assert_int_equal(pthread_create(&threads[k], NULL, call_often, guard), 0);
     for (int k = 0; k < 4; k++)
         pthread_join(threads[k], NULL);
-    struct plumb_table *table = plumb_guard_table(watch);
+    struct plumb_table *table = plumb_guard_table(guard);
     assert_int_equal(plumb_table_rows(table), 50);
     for (size_t k = 0; k < 50; k++) {
         assert_int_equal(plumb_table_cell(table, k, 1)->as.integer, 80);
         assert_int_equal(plumb_table_cell(table, k, 2)->as.integer, 3);
     }
     plumb_table_free(table);
-    plumb_guard_close(watch);
+    plumb_guard_close(guard);
 }
 
 static void processes_share_a_log(void **state)
@@ -614,11 +614,11 @@ static void processes_share_a_log(void **state)
     for (int k = 0; k < 3; k++) {
         children[k] = fork();
         if (children[k] == 0) {
-            struct plumb_guard_watch *watch = NULL;
+            struct plumb_guard *guard = NULL;
             const float bad[] = {2};
-            if (plumb_guard_open(&watch, &config, NULL))
+            if (plumb_guard_open(&guard, &config, NULL))
                 _exit(1);
-            struct plumb_guard_op *op = plumb_guard_operator(watch, "aten::mm", NULL);
+            struct plumb_guard_op *op = plumb_guard_operator(guard, "aten::mm", NULL);
             for (int j = 0; j < 100; j++)
                 judge_floats(op, bad, 1);
             _exit(0);
@@ -650,8 +650,8 @@ static void saved_failures_replay(void **state)
     config.format = PLUMB_GUARD_JSONL;
     config.log_once = false;
     config.path = scratch_path(scratch, "log");
-    struct plumb_guard_watch *watch = open_watch(&config);
-    struct plumb_guard_op *op = plumb_guard_operator(watch, "aten::add.Tensor", NULL);
+    struct plumb_guard *guard = open_guard(&config);
+    struct plumb_guard_op *op = plumb_guard_operator(guard, "aten::add.Tensor", NULL);
     struct plumb_tensor tensors[2];
     const int64_t shape[] = {3};
     const float x[] = {1, 2, 3}, wrong[] = {3, 6, 9.5f};
@@ -679,7 +679,7 @@ static void saved_failures_replay(void **state)
     assert_non_null(strstr(read_text(config.path), saved));
     assert_int_equal(plumb_guard_judge(op, &about, &verdict, &err), PLUMB_OK);
     assert_string_equal(verdict.saved + strlen(saved) - 13, "/add.Tensor.1");
-    plumb_guard_close(watch);
+    plumb_guard_close(guard);
 
     struct plumb_replay replay;
     if (plumb_replay_run(saved, "cpu", 2, &replay, &err))
@@ -730,16 +730,16 @@ static void an_unwritable_folder_is_told(void **state)
 {
     struct plumb_guard_config config = config_for(*state, "log");
     config.save = "/dev/null/failures";
-    struct plumb_guard_watch *watch = open_watch(&config);
+    struct plumb_guard *guard = open_guard(&config);
     const float bad[] = {3};
     struct plumb_guard_verdict verdict =
-        judge_floats(plumb_guard_operator(watch, "aten::mm", NULL), bad, 1);
+        judge_floats(plumb_guard_operator(guard, "aten::mm", NULL), bad, 1);
     assert_int_equal(verdict.found.fault, PLUMB_FAULT_NOT_CLOSE);
     assert_string_equal(verdict.saved, "");
-    char *closing = plumb_guard_closing(watch);
+    char *closing = plumb_guard_closing(guard);
     assert_non_null(strstr(closing, "failing inputs of mm cannot be saved"));
     free(closing);
-    plumb_guard_close(watch);
+    plumb_guard_close(guard);
 }
 
 static int make(void **state)
