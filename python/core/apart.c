@@ -1,13 +1,14 @@
 /* Where two tensors part: single elements, for messages. */
 #include "core.h"
 
+#include "metric/kernel.h"
 #include "plumb/metric.h"
 
 #include <inttypes.h>
 #include <math.h>
 
 struct tolerance {
-    double rtol, atol;
+    struct close_limits limits;
     bool equal_nan;
 };
 
@@ -17,7 +18,7 @@ static bool is_close(double target, double golden, const struct tolerance *toler
         return tolerance->equal_nan && isnan(target) && isnan(golden);
     if (isinf(target) || isinf(golden))
         return target == golden;
-    return fabs(target - golden) <= tolerance->atol + tolerance->rtol * fabs(golden);
+    return fabs(target - golden) <= close_room(&tolerance->limits, golden);
 }
 
 /* The number (not element) of the first pair that is not close, or the count of numbers. */
@@ -44,10 +45,10 @@ static PyObject *first_apart(PyObject *module, PyObject *args, PyObject *kwargs)
     (void)module;
     char *keywords[] = {"target", "golden", "rtol", "atol", "equal_nan", NULL};
     PyObject *first, *second;
-    struct tolerance tolerance;
+    struct tolerance tolerance = {0};
     int equal_nan = 0;
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOdd|p:first_apart", keywords, &first, &second,
-                                     &tolerance.rtol, &tolerance.atol, &equal_nan))
+                                     &tolerance.limits.rtol, &tolerance.limits.atol, &equal_nan))
         return NULL;
     tolerance.equal_nan = equal_nan;
     const struct plumb_tensor *target = core_tensor_of(first, "target");

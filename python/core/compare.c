@@ -2,7 +2,7 @@
 #include "core.h"
 
 #include "base/pool.h"
-#include "plumb/verdict.h"
+#include "verdict/same.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -187,10 +187,11 @@ out:
     return standard;
 }
 
+static const char *const words[] = {"pass", "suspicious", "fail"};
+
 static PyObject *core_judge(PyObject *module, PyObject *args, PyObject *kwargs)
 {
     (void)module;
-    static const char *const words[] = {"pass", "suspicious", "fail"};
     char *keywords[] = {"target", "golden", "standard", "settings", NULL};
     PyObject *first, *second, *name, *settings = NULL, *none = NULL, *result = NULL;
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOO|O:judge", keywords, &first, &second, &name,
@@ -226,6 +227,41 @@ static PyObject *core_judge(PyObject *module, PyObject *args, PyObject *kwargs)
     return result;
 }
 
+static PyObject *core_same(PyObject *module, PyObject *args)
+{
+    (void)module;
+    PyObject *first, *second, *result = NULL;
+    double precision;
+    if (!PyArg_ParseTuple(args, "OOd:same", &first, &second, &precision))
+        return NULL;
+    const struct plumb_tensor *before = core_tensor_of(first, "before");
+    const struct plumb_tensor *after = before ? core_tensor_of(second, "after") : NULL;
+    if (!after)
+        return NULL;
+
+    struct same_rule rule;
+    struct plumb_metrics metrics;
+    struct plumb_verdict verdict;
+    struct plumb_error err;
+    enum plumb_code code = same_rule_init(&rule, precision, &err);
+    if (!code) {
+        struct plumb_metric_spec spec = same_spec(&rule, before->dtype);
+        spec.groups = PLUMB_G_ALL;
+        Py_BEGIN_ALLOW_THREADS;
+        code = measure(&spec, after, before, &metrics, &err);
+        Py_END_ALLOW_THREADS;
+    }
+    if (code) {
+        core_raise(&err);
+    } else {
+        plumb_standard_judge(rule.standard, &metrics, &verdict);
+        result = Py_BuildValue("ssN", words[verdict.severity], verdict.rule,
+                               group_dict(PLUMB_G_ALL, &metrics));
+    }
+    same_rule_destroy(&rule);
+    return result;
+}
+
 int core_add_compare(PyObject *module)
 {
     static PyMethodDef methods[] = {
@@ -233,6 +269,8 @@ int core_add_compare(PyObject *module)
          "compare(target, golden, metrics=None, *, rtol, atol, gt, equal_nan): a dict of metrics."},
         {"judge", (PyCFunction)(void (*)(void))core_judge, METH_VARARGS | METH_KEYWORDS,
          "judge(target, golden, standard, settings=()): (verdict, rule, metrics)."},
+        {"same", core_same, METH_VARARGS,
+         "same(before, after, precision): (verdict, rule, metrics) of the pass check."},
         {0},
     };
     return PyModule_AddFunctions(module, methods);

@@ -69,6 +69,10 @@ def judge(target: Tensor, golden: Tensor, standard: str, settings: Sequence[str]
           ) -> Tuple[str, str, Dict[str, Any]]:
     """("pass" | "suspicious" | "fail", the rule that decided, all metrics it needed)."""
 
+def same(before: Tensor, after: Tensor, precision: float) -> Tuple[str, str, Dict[str, Any]]:
+    """The pass check's verdict on tensors of one shape, as of judge(), with every metric: within
+    precision, absolute and relative; of integers absolute only. Two NaNs are "suspicious"."""
+
 def first_apart(target: Tensor, golden: Tensor, rtol: float, atol: float,
                 equal_nan: bool = False) -> Optional[int]:
     """The first element, counted in C order, that is not within atol + rtol * |golden|."""

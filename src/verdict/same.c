@@ -33,6 +33,16 @@ void same_rule_destroy(struct same_rule *rule)
     *rule = (struct same_rule){0};
 }
 
+struct plumb_metric_spec same_spec(const struct same_rule *rule, enum plumb_dtype before)
+{
+    struct plumb_metric_spec spec = rule->spec;
+    const enum plumb_kind kind = plumb_dtype_info(before)->kind;
+    /* The next integer to a large one is another. */
+    if (kind != PLUMB_KIND_FLOAT && kind != PLUMB_KIND_COMPLEX)
+        spec.rtol = 0;
+    return spec;
+}
+
 /* ---- One pair -------------------------------------------------------------------------------- */
 
 static void differ(struct same_verdict *out, const char *reason)
@@ -51,15 +61,11 @@ static enum plumb_code judge_tensors(const struct same_rule *rule,
                                      const struct plumb_tensor *after, struct same_verdict *out,
                                      struct plumb_error *err)
 {
-    struct plumb_metric_spec spec = rule->spec;
-    const enum plumb_kind kind = plumb_dtype_info(before->dtype)->kind;
+    const struct plumb_metric_spec spec = same_spec(rule, before->dtype);
     if (!same_shape(before, after)) {
         differ(out, "the shape changed");
         return PLUMB_OK;
     }
-    /* Integers are counts and places: the next one to a large one is another. */
-    if (kind != PLUMB_KIND_FLOAT && kind != PLUMB_KIND_COMPLEX)
-        spec.rtol = 0;
     enum plumb_code code = plumb_metric_pair(&spec, after, before, &out->metrics, err);
     if (code)
         return code;

@@ -15,6 +15,10 @@ struct same_rule {
 enum plumb_code same_rule_init(struct same_rule *rule, double precision, struct plumb_error *err);
 void same_rule_destroy(struct same_rule *rule);
 
+/* What is measured of tensors that were of that type before: of integers, which are counts and
+ * places, rtol does not count. */
+struct plumb_metric_spec same_spec(const struct same_rule *rule, enum plumb_dtype before);
+
 struct same_verdict {
     struct plumb_verdict verdict; /* suspicious: NaN on both sides, which is equal here */
     bool measured;                /* there are metrics */

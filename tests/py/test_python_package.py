@@ -48,6 +48,9 @@ class TestPackage(unittest.TestCase):
             self.assertEqual(done.returncode, 0, done.stdout)
             [package] = Path(root).rglob("plumb/__init__.py")
             [program] = Path(root).rglob("bin/plumb")
+            [worker] = Path(root).rglob("share/plumb/worker.py")
+            scripts = {path.name for path in (ROOT / "python/plumb/_worker").glob("*.py")}
+            self.assertLessEqual(scripts, {path.name for path in worker.parent.iterdir()})
             script = ("import plumb, array, sys\n"
                       "from plumb import _core\n"
                       "x = array.array('f', [1, 2, 4])\n"

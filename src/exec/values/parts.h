@@ -1,4 +1,4 @@
-/* Making values: what the generate_*.c files share. */
+/* Making values: what the files of this room share. */
 #ifndef VALUES_PARTS_H
 #define VALUES_PARTS_H
 
@@ -118,8 +118,6 @@ struct place {
     bool need_grad;
     bool first, second; /* the first or second positional argument itself */
 };
-
-/* Bytes that all tensors of a call may take together. */
 
 /* Puts the argument's position before the message, and returns the code. */
 enum plumb_code maker_blame(struct plumb_error *err, const char *position, enum plumb_code code);
