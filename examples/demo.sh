@@ -18,7 +18,7 @@ show() {
 }
 
 say 'A vision transformer of four blocks was captured twice: on a reference, and on a device.'
-say 'What is in a capture? One row a tensor, in the order of the run:'
+say 'What is in a capture? One row per tensor, in the order of the run:'
 show summary examples/demo/golden --limit 12
 
 say 'Where does the device stop agreeing? Every tensor of the capture, compared:'
