@@ -1,5 +1,5 @@
-"""The README and the tutorials show what plumb really prints: their console blocks are run, line by
-line. A Python block that begins with "# NAME.py" is first saved under that name, as a reader would.
+"""The README, the pages in docs/ and the tutorials show what plumb really prints: their console blocks are
+run, line by line, with nothing but examples/ at hand. A Python block that begins with "# NAME.py" is first saved under that name, as a reader would.
 
 What plumb computes from files is the same everywhere and compared exactly. What PyTorch computes
 differs from processor to processor: a block that shows such numbers begins with "```console
@@ -12,7 +12,7 @@ import subprocess
 import tempfile
 import unittest
 from pathlib import Path
-from typing import Iterator, List, Tuple
+from typing import Iterator, List, Set, Tuple
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 BUILD = Path(os.environ.get("PLUMB_BUILD", ROOT / "build"))
@@ -71,13 +71,43 @@ class Rules(unittest.TestCase):
             self.assertFalse(shows(shown, [line.replace(*wrong) for line in other], near=True), wrong)
 
 
+# Page -> the least number of commands that it shows.
+PAGES = {
+    "README.md": 8,
+    "docs/CAPTURE.md": 2,
+    "docs/CHECKPOINT.md": 1,
+    "docs/COMPARE.md": 20,
+    "docs/CONDENSE.md": 4,
+    "docs/GUARD.md": 3,
+    "docs/PASSCHECK.md": 1,
+    "docs/PRECHECK.md": 4,
+    "docs/PRECISION.md": 2,
+    "docs/RANKS.md": 5,
+    "docs/UNITTEST.md": 5,
+    "docs/tutorials/gpu-against-npu.md": 5,
+    "docs/tutorials/my-compiler-pass.md": 5,
+    "docs/tutorials/my-kernel.md": 5,
+}
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+
+
+def pages() -> List[Path]:
+    return sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+
+
+def anchors(text: str) -> Set[str]:
+    """The headings of a page as GitHub names them."""
+    headings = re.findall(r"^#+ (.*)$", re.sub(r"^```.*?^```", "", text, flags=re.M | re.S), re.M)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
 class Docs(unittest.TestCase):
-    def walk(self, page: Path, at_least: int) -> None:
+    def walk(self, name: str) -> None:
+        page = ROOT / name
         environment = {**os.environ, "PYTHONPATH": str(BUILD / "python"), "LC_COLLATE": "C"}
         checked = 0
         with tempfile.TemporaryDirectory(prefix="plumb-docs-") as folder:
-            for name in ("examples", "tests"):
-                os.symlink(ROOT / name, Path(folder) / name)
+            os.symlink(ROOT / "examples", Path(folder) / "examples")
             environment["HOME"] = folder
             for language, block in blocks(page.read_text("utf-8")):
                 saved = re.match(r"# (\w+\.py)\n", block)
@@ -94,19 +124,80 @@ class Docs(unittest.TestCase):
                         self.assertTrue(shows(shown, done.stdout.splitlines(), "near" in language),
                                         done.stdout)
                         checked += 1
-        self.assertGreaterEqual(checked, at_least)
+        self.assertGreaterEqual(checked, PAGES[name])
 
     def test_readme(self) -> None:
-        self.walk(ROOT / "README.md", 10)
+        self.walk("README.md")
+
+    def test_capture(self) -> None:
+        self.walk("docs/CAPTURE.md")
+
+    def test_checkpoint(self) -> None:
+        self.walk("docs/CHECKPOINT.md")
+
+    def test_compare(self) -> None:
+        self.walk("docs/COMPARE.md")
+
+    def test_condense(self) -> None:
+        self.walk("docs/CONDENSE.md")
+
+    def test_guard(self) -> None:
+        self.walk("docs/GUARD.md")
+
+    def test_passcheck(self) -> None:
+        self.walk("docs/PASSCHECK.md")
+
+    def test_precheck(self) -> None:
+        self.walk("docs/PRECHECK.md")
+
+    def test_precision(self) -> None:
+        self.walk("docs/PRECISION.md")
+
+    def test_ranks(self) -> None:
+        self.walk("docs/RANKS.md")
+
+    def test_unittest(self) -> None:
+        self.walk("docs/UNITTEST.md")
 
     def test_gpu_against_npu(self) -> None:
-        self.walk(ROOT / "docs/tutorials/gpu-against-npu.md", 5)
+        self.walk("docs/tutorials/gpu-against-npu.md")
 
     def test_my_kernel(self) -> None:
-        self.walk(ROOT / "docs/tutorials/my-kernel.md", 5)
+        self.walk("docs/tutorials/my-kernel.md")
 
     def test_my_compiler_pass(self) -> None:
-        self.walk(ROOT / "docs/tutorials/my-compiler-pass.md", 5)
+        self.walk("docs/tutorials/my-compiler-pass.md")
+
+    def test_every_page_is_run(self) -> None:
+        shown = {str(page.relative_to(ROOT)) for page in pages()
+                 if any(language.startswith("console") for language, _ in blocks(page.read_text("utf-8")))}
+        self.assertEqual(shown, set(PAGES))
+
+    def test_links(self) -> None:
+        for page in pages():
+            text = re.sub(r"^```.*?^```", "", page.read_text("utf-8"), flags=re.M | re.S)
+            for link in LINK.findall(text):
+                if "://" in link:
+                    continue
+                path, _, anchor = link.partition("#")
+                target = (page.parent / path).resolve() if path else page
+                with self.subTest(page=page.name, link=link):
+                    self.assertTrue(target.exists())
+                    if anchor:
+                        self.assertIn(anchor, anchors(target.read_text("utf-8")))
+
+    def test_readme_is_short(self) -> None:
+        self.assertLessEqual(len((ROOT / "README.md").read_bytes()), 10_000)
+
+    def test_task_pages(self) -> None:
+        """A page for each task, and a line in the glossary for each command."""
+        for task in (ROOT / "src/task").iterdir():
+            if task.is_dir():
+                self.assertTrue((ROOT / "docs" / f"{task.name.upper()}.md").exists(), task.name)
+        glossary = (ROOT / "docs/GLOSSARY.md").read_text("utf-8")
+        listed = subprocess.run([str(BUILD / "plumb"), "--help"], text=True, stdout=subprocess.PIPE, check=True).stdout
+        for command in re.findall(r"^  (\w+) {3,}", listed.partition("Commands:")[2].partition("Options:")[0], re.M):
+            self.assertIn(f"`{command}`", glossary)
 
 
 if __name__ == "__main__":
