@@ -157,7 +157,7 @@ int core_add_runs(PyObject *module)
         {"compare_runs", (PyCFunction)(void (*)(void))compare_runs, METH_VARARGS | METH_KEYWORDS,
          "compare_runs(target, golden, standard=None, settings=(), metrics=None, match=None, "
          "wide=False): (table, closing lines, counts)."},
-        {"summarise_run", summarise_run, METH_O, "summarise_run(path): a row a tensor."},
+        {"summarise_run", summarise_run, METH_O, "summarise_run(path): one row per tensor."},
         {0},
     };
     return PyModule_AddFunctions(module, methods);

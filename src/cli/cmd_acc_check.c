@@ -99,7 +99,7 @@ static void show_progress(struct watcher *watcher, const struct plumb_precheck_p
     const double rate = elapsed > 0 ? (double)p->done / elapsed : 0;
     const double left = rate > 0 ? (double)(p->total - p->done) / rate : 0;
     if (!watcher->terminal) {
-        fprintf(stderr, "%llu of %llu APIs checked, %.0f a second, %.0f s left\n",
+        fprintf(stderr, "%llu of %llu APIs checked, %.0f per second, %.0f s left\n",
                 (unsigned long long)p->done, (unsigned long long)p->total, rate, left);
         return;
     }
@@ -351,7 +351,8 @@ static int check(const struct args_command *command, const struct check_options 
     if (code)
         cli_report(&err);
     if ((code || summary.stopped) && *summary.result)
-        cli_message("not finished; to go on, repeat the command with -csv_path %s", summary.result);
+        cli_message("not finished; to continue, repeat the command with -csv_path %s",
+                    summary.result);
     if (code || summary.stopped)
         return CLI_UNUSABLE;
     return summary.apis[PLUMB_PRECHECK_ERROR] ? CLI_BAD : CLI_OK;
@@ -398,11 +399,11 @@ static const struct args_option arguments[] = {
      .kind = ARGS_PATH,
      FIELD(csv_path),
      .metavar = "FILE",
-     .help = "go on with this accuracy_checking_result_TIME.csv"},
+     .help = "continue this accuracy_checking_result_TIME.csv"},
     {.names = {"-f", "--filter_api"},
      .kind = ARGS_FLAG,
      FIELD(filter),
-     .help = "leave out calls that repeat an earlier one in all but values"},
+     .help = "leave out calls that differ from an earlier one in values only"},
     {.names = {"-config", "--config_path"},
      .kind = ARGS_PATH,
      FIELD(config),
@@ -427,7 +428,7 @@ static const struct args_option arguments[] = {
      .metavar = "N",
      .min = 0,
      .max = 9007199254740992.0,
-     .help = "of the values (default: 1234)"},
+     .help = "seed of the generated values (default: 1234)"},
     {.names = {"--rules"},
      .kind = ARGS_PATH,
      FIELD(rules),
@@ -439,7 +440,7 @@ static const struct args_option arguments[] = {
      .kind = ARGS_CHOICE,
      FIELD(rng),
      .choices = "counter|msprobe",
-     .help = "msprobe: the origin's values, on one thread"},
+     .help = "msprobe: the values that msProbe would make, on one thread"},
     {.names = {"--import"},
      .kind = ARGS_TEXT,
      .arity = ARGS_EACH,
@@ -452,8 +453,7 @@ static const struct args_option arguments[] = {
      .metavar = "SECONDS",
      .min = 0.01,
      .max = 1e6,
-     .help =
-         "how long PyTorch may take for a call, beside a second for every 16 MiB (default: 60)"},
+     .help = "time for one call of PyTorch, plus 1 for every 16 MiB of arguments (default: 60)"},
     {.names = {"--torch-threads"},
      .kind = ARGS_INT,
      FIELD(torch_threads),
@@ -503,7 +503,7 @@ static const struct args_example examples[] = {
     {"plumb acc_check dump.json -d torch:cuda:0 --import my_ops", "check a device of PyTorch"},
     {"plumb acc_check dump.json -f -save_error_data", "each kind of call once; keep what fails"},
     {"plumb acc_check dump.json -csv_path results/accuracy_checking_result_20260101120000.csv",
-     "go on after a kill"},
+     "continue after a kill"},
     {NULL, NULL},
 };
 
@@ -512,13 +512,13 @@ static const struct args_example examples[] = {
     "plumb's float64 reference, and judges each output. Inputs come from the dump's payload "      \
     "files when it has them; otherwise they are made from the recorded ranges, the same ones "     \
     "whatever ran before, so that a run can be split, filtered and resumed.\n\n"                   \
-    "Writes accuracy_checking_result_TIME.csv, a row an API, and "                                 \
-    "accuracy_checking_details_TIME.csv, a row an output. api_precision_compare judges the "       \
+    "Writes accuracy_checking_result_TIME.csv, one row per API, and "                              \
+    "accuracy_checking_details_TIME.csv, one row per output. api_precision_compare judges the "    \
     "details of one device by those of another."
 
 #define EXITS                                                                                      \
     "0 when no API is an error (warnings and skips included)\n"                                    \
-    "1 when some API is\n"                                                                         \
+    "1 when an API is an error\n"                                                                  \
     "2 when the check could not be done or finished"
 
 const struct args_command cmd_acc_check = {

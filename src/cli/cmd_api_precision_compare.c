@@ -66,7 +66,7 @@ static const struct args_option arguments[] = {
      .kind = ARGS_PATH,
      FIELD(gpu),
      .metavar = "FILE",
-     .help = "the same of the device it is held against"},
+     .help = "the same of the device that is trusted"},
     {.names = {"-o", "--out_path"},
      .kind = ARGS_PATH,
      FIELD(output),
@@ -100,15 +100,14 @@ static const struct args_example examples[] = {
 
 const struct args_command cmd_api_precision_compare = {
     .name = "api_precision_compare",
-    .summary = "hold the pre-check of one device against that of another",
+    .summary = "judge the pre-check of one device by that of another",
     .usage = "-npu FILE -gpu FILE [-o DIR] [options]",
     .about =
         "Reads the details files that acc_check wrote on two devices, joins their rows by name, "
-        "and "
-        "judges each output by the standard of its API: the ratio of the errors (benchmark), "
+        "and judges each output by the standard of its API: the ratio of the errors (benchmark), "
         "binary consistency, absolute threshold, ULP error or the dual-1000 metric. Writes "
-        "api_precision_compare_details_TIME.csv, a row an output, and "
-        "api_precision_compare_result_TIME.csv, a row an API; files that are there are never "
+        "api_precision_compare_details_TIME.csv, one row per output, and "
+        "api_precision_compare_result_TIME.csv, one row per API. Existing files are never "
         "touched.\n\n"
         "Either file may have English or Chinese headers. Where the cells of an API's own standard "
         "are missing, the benchmark standard decides and the row says so; a row without metrics "

@@ -485,7 +485,7 @@ static const struct args_option compare_arguments[] = {
      .kind = ARGS_PATH,
      FIELD(golden),
      .metavar = "PATH",
-     .help = "GOLDEN as an option; both: table into a file"},
+     .help = "GOLDEN as an option; with both, the table goes to a file"},
     {.names = {"-o", "--output_path"},
      .kind = ARGS_PATH,
      FIELD(output),
@@ -501,7 +501,7 @@ static const struct args_option compare_arguments[] = {
     {.names = {"-da", "--diff_analyze"},
      .kind = ARGS_FLAG,
      FIELD(diff_analyze),
-     .help = "dump.json only: the first node that differs"},
+     .help = "dump.json only: find the first node that differs"},
     {.names = {NULL}},
 };
 
@@ -520,7 +520,7 @@ static const struct args_option pairing_options[] = {
      .kind = ARGS_PATH,
      FIELD(map),
      .metavar = "FILE",
-     .help = "pairs of names that come first"},
+     .help = "pairs of names, used before anything else"},
     {.names = {"-cm", "--cell_mapping"},
      .kind = ARGS_PATH,
      .arity = ARGS_MAYBE,
@@ -553,7 +553,7 @@ static const struct args_option verdict_options[] = {
      FIELD(rules),
      .choices = "documented|msprobe",
      .initial = "documented",
-     .help = "msprobe: as that tool has it, quirks too"},
+     .help = "msprobe: judge as msProbe does, quirks included"},
     {.names = {"--standard"},
      .kind = ARGS_PATH,
      FIELD(standard),
@@ -600,7 +600,7 @@ static const struct args_option table_options[] = {
      FIELD(columns),
      .choices = "auto|xray|torchair|msprobe",
      .initial = "auto",
-     .help = "auto: xray if all have a step"},
+     .help = "auto: xray when every tensor has a step"},
     {.names = {"--metrics"},
      .kind = ARGS_TEXT,
      FIELD(metrics),
@@ -614,7 +614,7 @@ static const struct args_option table_options[] = {
     {.names = {"--quiet"},
      .kind = ARGS_FLAG,
      FIELD(quiet),
-     .help = "print nothing; the exit code tells"},
+     .help = "print nothing; only set the exit code"},
     {.names = {NULL}},
 };
 
@@ -638,11 +638,10 @@ static const struct args_example compare_examples[] = {
 
 const struct args_command cmd_compare = {
     .name = "compare",
-    .summary = "tell where two runs stop agreeing",
+    .summary = "show where two runs stop agreeing",
     .usage = "TARGET GOLDEN [RESULT] [options]\n-tp TARGET -gp GOLDEN [-o DIR] [options]",
-    .about =
-        "Pairs the tensors of two runs by name, compares each pair, judges it, and shows a row "
-        "a pair. Tensors without a partner are listed at the end.",
+    .about = "Pairs the tensors of two runs by name, compares each pair, judges it, and shows one "
+             "row per pair. Tensors without a partner are listed at the end.",
     .sets = compare_sets,
     .examples = compare_examples,
     .exits = "0 when everything passes\n"

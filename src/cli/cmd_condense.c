@@ -135,7 +135,7 @@ static const struct args_option condense_arguments[] = {
     {.names = {"DIR"},
      .kind = ARGS_PATH,
      .offset = offsetof(struct condense_options, folder),
-     .help = "a folder of tensor files; its folders too"},
+     .help = "a folder of tensor files, with its subfolders"},
     {.names = {"--keep"},
      .kind = ARGS_TEXT,
      .offset = offsetof(struct condense_options, keep),
@@ -145,25 +145,25 @@ static const struct args_option condense_arguments[] = {
     {.names = {"--watch"},
      .kind = ARGS_FLAG,
      .offset = offsetof(struct condense_options, watch),
-     .help = "go on while the dump is being written, until SIGTERM or SIGINT"},
+     .help = "continue while the dump is being written, until SIGTERM or SIGINT"},
     {.names = {"--until-idle"},
      .kind = ARGS_REAL,
      .offset = offsetof(struct condense_options, until_idle),
      .metavar = "SECONDS",
      .min = 0.001,
      .max = 1e9,
-     .help = "watch, and end by itself when nothing has changed for so long"},
+     .help = "watch, and end when nothing has changed for this time"},
     {.names = {"--settle"},
      .kind = ARGS_REAL,
      .offset = offsetof(struct condense_options, settle),
      .metavar = "SECONDS",
      .min = 0.001,
      .max = 1e9,
-     .help = "leave files alone that have not been unchanged for so long (default 1)"},
+     .help = "leave files alone that changed within this time (default: 1)"},
     {.names = {"--dry-run"},
      .kind = ARGS_FLAG,
      .offset = offsetof(struct condense_options, dry_run),
-     .help = "list what would be condensed, and to how many bytes; change nothing"},
+     .help = "change nothing; list what would be condensed, and to how many bytes"},
     {.names = {NULL}},
 };
 
@@ -189,7 +189,7 @@ const struct args_command cmd_condense = {
         "It may run while the dump is still being written: a file is taken only when nobody has it "
         "open for writing and it has not changed for a while, and it is removed only when its "
         "condensed form is safely on the disk. A file that cannot be read as a whole is left "
-        "alone, and so is everything that holds no tensors. THE VALUES CANNOT BE HAD BACK.",
+        "alone, and so is everything that holds no tensors. THE VALUES CANNOT BE RECOVERED.",
     .sets = condense_sets,
     .examples = condense_examples,
     .exits = "0 when everything that was complete is condensed\n"

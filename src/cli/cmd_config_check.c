@@ -110,7 +110,7 @@ static const struct args_option arguments[] = {
     {.names = {"--force"},
      .kind = ARGS_FLAG,
      FIELD(force),
-     .help = "replace a result file that is there"},
+     .help = "replace a result file that exists"},
     {.names = {NULL}},
 };
 
@@ -132,12 +132,12 @@ static const struct args_option verdict_options[] = {
      FIELD(rules),
      .choices = "documented|msprobe",
      .initial = "documented",
-     .help = "msprobe: join and number parts as it does"},
+     .help = "msprobe: join and number parts as msProbe does"},
     {.names = {"--columns"},
      .kind = ARGS_CHOICE,
      FIELD(columns),
      .choices = "msprobe",
-     .help = "for scripts; the result is the same"},
+     .help = "accepted for scripts; changes nothing"},
     {.names = {NULL}},
 };
 
@@ -150,7 +150,7 @@ static const struct args_option table_options[] = {
     {.names = {"--quiet"},
      .kind = ARGS_FLAG,
      FIELD(quiet),
-     .help = "print nothing; the exit code tells"},
+     .help = "print nothing; only set the exit code"},
     {.names = {NULL}},
 };
 

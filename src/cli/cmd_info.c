@@ -262,11 +262,11 @@ static const struct args_example info_examples[] = {
 
 const struct args_command cmd_info = {
     .name = "info",
-    .summary = "tell what a path is and list its tensors",
+    .summary = "show what a path is and list its tensors",
     .usage = "PATH [options]",
     .about =
-        "Tells what plumb takes a file or folder for, and lists its tensors: name, type, shape "
-        "and size. What a file is, is decided by its content; no values are read.",
+        "Shows what plumb takes a file or folder for, and lists its tensors: name, type, shape "
+        "and size. Content decides what a file is, not its name. No values are read.",
     .sets = info_sets,
     .examples = info_examples,
     .exits = "0 when every tensor can be read\n1 when some cannot\n2 when the path is unusable",

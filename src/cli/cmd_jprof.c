@@ -80,7 +80,7 @@ static const struct args_option arguments[] = {
      FIELD(factory),
      .choices = "load|random",
      .initial = "load",
-     .help = "inputs: recorded tensors where kept, or none"},
+     .help = "inputs: recorded tensors where they were kept, or random ones"},
     {.names = {"-o", "--output"},
      .kind = ARGS_PATH,
      FIELD(folder),
@@ -101,17 +101,17 @@ static const struct args_example examples[] = {
 
 const struct args_command cmd_jprof = {
     .name = "jprof",
-    .summary = "make unit tests of recorded operators",
+    .summary = "write unit tests for recorded operators",
     .usage = "[--cpu_init] [--blacklist [FILE]] [--factory load|random] [-o FOLDER] DUMP",
     .about =
         "Reads a dump.json that plumb.begin_dump and end_dump wrote, and writes a folder pytests "
-        "beside it, or the one of -o: a pytest module an operator, a test a recorded call, and one "
-        "conftest.py. The "
-        "tests need PyTorch and pytest, nothing else, so the folder (and dump, for recorded "
+        "beside it, or the one of -o: one pytest module per operator, one test per recorded "
+        "call, and conftest.py. The tests need PyTorch and pytest, nothing else, so the folder "
+        "(and dump, for recorded "
         "tensors) can be copied to any machine:\n\n"
         "pytest --detail_compare_path=./xpu.csv proc_123/pytests --seed 42 [--device DEVICE]\n\n"
         "Each test runs the operator on the device (default: the best one present) and on the "
-        "CPU, and writes a row: type, shape and range of the result, whether it passed, the "
+        "CPU, and writes one row: type, shape and range of the result, whether it passed, the "
         "largest error, and how many elements have an error above 1e-1, 1e-2, ... 1e-7. Where the "
         "device is the CPU itself, the reference is computed in float64 and rounded. A test "
         "passes when every element is within the usual tolerance of its type (float32 1.3e-6, "
@@ -119,7 +119,8 @@ const struct args_command cmd_jprof = {
         "square of the result, whichever is larger); integers must be equal. Inputs that were not "
         "kept are random numbers within the recorded range, which depend on the seed, the test "
         "and the argument only. plumb summary_diff_check compares the files of two devices.\n\n"
-        "A file of --blacklist has a name a line: aten.add.Tensor, aten.add or add, perhaps with "
+        "A file of --blacklist has one name per line: aten.add.Tensor, aten.add or add, perhaps "
+        "with "
         "a star at its end. Without a file, operators are left out that are random, that return "
         "memory as they find it, or whose result depends on the order of threads.\n\n"
         "pytest runs whatever Python it finds, so a folder that holds anything but what jprof and "

@@ -132,17 +132,17 @@ static const struct args_option arguments[] = {
     {.names = {"--csv"},
      .kind = ARGS_FLAG,
      FIELD(csv),
-     .help = "write a .csv file a sheet instead"},
+     .help = "write one .csv file per sheet instead"},
     {.names = {"--rules"},
      .kind = ARGS_CHOICE,
      FIELD(rules),
      .choices = "documented|msprobe",
-     .help = "for scripts; the result is the same"},
+     .help = "accepted for scripts; changes nothing"},
     {.names = {"--columns"},
      .kind = ARGS_CHOICE,
      FIELD(columns),
      .choices = "msprobe",
-     .help = "for scripts; the result is the same"},
+     .help = "accepted for scripts; changes nothing"},
     {.names = {NULL}},
 };
 
@@ -151,7 +151,7 @@ static const struct args_set sets[] = {
 
 static const struct args_example examples[] = {
     {"plumb merge_result -i results -o merged -config merge.yaml", "chosen APIs and columns"},
-    {"plumb merge_result -i results -o merged --csv", "everything, a .csv file a column"},
+    {"plumb merge_result -i results -o merged --csv", "everything, one .csv file per column"},
     {NULL, NULL},
 };
 
@@ -161,7 +161,7 @@ const struct args_command cmd_merge_result = {
     .usage = "-i DIR -o DIR [-config FILE] [options]",
     .about =
         "Reads compare_result_rankN_TIME.xlsx and .csv, the newest of each rank, and writes a "
-        "workbook with a sheet for each column of numbers: NPU Name, rank0, rank1, ... A name "
+        "workbook with one sheet for each column of numbers: NPU Name, rank0, rank1, ... A name "
         "that a rank does not have is an empty cell. Cells N/A, unsupported and Nan become the "
         "largest value of either side.\n\n"
         "The configuration is YAML: a list api of names, each matched with the dot behind it "

@@ -162,7 +162,7 @@ static const struct args_option arguments[] = {
     {.names = {"--follow"},
      .kind = ARGS_FLAG,
      FIELD(follow),
-     .help = "nodes of the same name too; tells the first that differs"},
+     .help = "compare nodes of the same name too; name the first that differs"},
     {.names = {"--device"},
      .kind = ARGS_TEXT,
      FIELD(device),
@@ -176,11 +176,11 @@ static const struct args_option arguments[] = {
      .min = 0,
      .max = 9007199254740992.0,
      .initial = "1337",
-     .help = "of generated tensors and random operators"},
+     .help = "seed of generated tensors and random operators"},
     {.names = {"--all"},
      .kind = ARGS_FLAG,
      FIELD(all),
-     .help = "print every iteration, not only the one that tells most"},
+     .help = "print every iteration, not only the first that differs, or the last"},
     {.names = {"-o", "--output"},
      .kind = ARGS_PATH,
      FIELD(output),
@@ -202,7 +202,7 @@ static const struct args_example examples[] = {
     {"plumb numeric_check before.json after.json", "did the pass change the numbers?"},
     {"plumb numeric_check before.json after.json --follow", "and at which node first?"},
     {"plumb numeric_check before.json after.json --device reference --precision 1e-9",
-     "is it right but for rounding?"},
+     "is it right except for rounding?"},
     {NULL, NULL},
 };
 
@@ -215,7 +215,7 @@ const struct args_command cmd_numeric_check = {
         "step of SGD after each iteration, and compares parameters, outputs, gradients and the "
         "parameters after the step, name by name. Equal is allclose with rtol and atol of "
         "--precision; two NaNs are equal.\n\n"
-        "Graphs are JSON files of plumb's operators, which PyTorch is not needed for; "
+        "Graphs are JSON files of plumb's operators; PyTorch is not needed to run them. "
         "plumb.export_graph() of the Python package writes them from torch.fx graphs. A weight "
         "that only one side has is a difference; a pass that folds weights is checked with "
         "--compare output.",

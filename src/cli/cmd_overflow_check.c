@@ -110,7 +110,7 @@ static const struct args_option overflow_arguments[] = {
      FIELD(rules),
      .choices = "documented|msprobe",
      .initial = "documented",
-     .help = "msprobe: as that tool searches, quirks too"},
+     .help = "msprobe: search as msProbe does, quirks included"},
     {.names = {NULL}},
 };
 
@@ -136,10 +136,10 @@ const struct args_command cmd_overflow_check = {
         "operators that exchange tensors between ranks, then those after the last of them. Shows "
         "the first, and writes its inputs, outputs, modules and stack to a file.\n\n"
         "The recorded Max and Min decide, in lists inside lists too; --rules msprobe looks at "
-        "direct arguments only. Torch.empty and Torch.fill are never to blame.",
+        "direct arguments only. Torch.empty and Torch.fill are never blamed.",
     .sets = overflow_sets,
     .examples = overflow_examples,
-    .exits = "0 when there is no NaN and no infinity to blame anybody for\n"
+    .exits = "0 when no operator makes a NaN or infinity\n"
              "1 when one was found\n"
              "2 when the input or the command line is unusable, or when nothing was found but not "
              "everything could be read, or there was nothing to look at",

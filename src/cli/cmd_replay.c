@@ -179,7 +179,7 @@ static const struct args_option arguments[] = {
      .initial = "10",
      .min = 0,
      .max = 100000,
-     .help = "show so many elements with the largest errors"},
+     .help = "show this many elements with the largest errors"},
     {.names = {"--pytest"},
      .kind = ARGS_PATH,
      .arity = ARGS_ONE,
@@ -202,11 +202,11 @@ static const struct args_example examples[] = {
 
 const struct args_command cmd_replay = {
     .name = "replay",
-    .summary = "run a failure that the online check saved again",
+    .summary = "repeat a failure that the online check saved",
     .usage = "FAILURE [options]",
     .about = "Computes the reference of a saved operator call again, in float64, and compares the "
              "output that the kernel gave with it; then runs the call on a device and compares "
-             "that too. Where plumb has no such operator, or something else than the outputs was "
+             "that too. Where plumb has no such operator, or something other than the outputs was "
              "judged, the reference that was saved is used.",
     .sets = sets,
     .examples = examples,

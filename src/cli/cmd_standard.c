@@ -67,8 +67,8 @@ const struct args_command cmd_standard = {
     .name = "standard",
     .summary = "print the rules of a built-in standard",
     .usage = "[NAME]",
-    .about = "Prints the text of a standard: the rules by which `plumb compare` tells pass from "
-             "fail, as a file that --standard takes. documented and msprobe are those of the "
+    .about = "Prints the text of a standard: the rules by which `plumb compare` separates pass "
+             "from fail, as a file that --standard takes. documented and msprobe are those of the "
              "pre-check, as a file that --rules of acc_check and api_precision_compare takes.",
     .sets = standard_sets,
     .examples = standard_examples,

@@ -84,7 +84,7 @@ const struct args_command cmd_summary = {
     .summary = "show range, mean and deviation of every tensor",
     .usage = "PATH [OUT] [options]",
     .about =
-        "Shows a row a tensor, in the order of capture: step, rank, name, smallest and largest "
+        "Shows one row per tensor, in the order of capture: step, rank, name, smallest and largest "
         "value, mean, and sample deviation.",
     .sets = summary_sets,
     .examples = summary_examples,

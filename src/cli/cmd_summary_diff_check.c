@@ -57,7 +57,7 @@ static void say_result(const struct plumb_unittest_diff *diff, FILE *out)
     if (diff->skipped)
         fprintf(out, ", %zu skipped", diff->skipped);
     if (diff->other_inputs)
-        fprintf(out, ", %zu not judged: they ran on other inputs", diff->other_inputs);
+        fprintf(out, ", %zu not judged: they ran on different inputs", diff->other_inputs);
     for (size_t side = 0; side < 2; side++) {
         size_t count = side ? diff->second_only : diff->first_only;
         if (count)
@@ -167,7 +167,7 @@ static const struct args_option arguments[] = {
      .initial = "0.1",
      .min = 0,
      .max = 100,
-     .help = "elements that FIRST may have more above a power"},
+     .help = "how many more elements FIRST may have above a power of ten"},
     {.names = {NULL}},
 };
 
@@ -180,7 +180,7 @@ static const struct args_example examples[] = {
     {"plumb summary_diff_check ./xpu.csv ./gpu.csv ./result.csv",
      "two devices, operator by operator"},
     {"plumb summary_diff_check xpu.csv gpu.csv --allowance 0 --wide",
-     "no element more, all counts"},
+     "not one element more; all counts"},
     {NULL, NULL},
 };
 
@@ -192,20 +192,22 @@ const struct args_command cmd_summary_diff_check = {
         "Joins two files that the tests of plumb jprof wrote on two devices (pytest "
         "--detail_compare_path) by the name of the test. Beside the largest error on each device "
         "stands, for 1e-1 to 1e-7, how many elements have an error above it. A test passes when "
-        "above no power of ten the first device has more elements than the second, but for the "
+        "above no power of ten the first device has more elements than the second, except for the "
         "allowance, a share of all elements of the result. Powers below the error that the type "
         "has by itself do not count: 1e-6 of the output's range for float32, 1e-3 for float16, "
         "1e-2 for bfloat16. A test fails when it failed on its own device, when its error is not "
-        "finite, and when operator, type or shape are not the same. Tests that ran on other inputs "
+        "finite, and when operator, type or shape are not the same. Tests that ran on different "
+        "inputs "
         "on the two devices are not judged.\n\n"
-        "The columns are named after the files when those are called by two different plain words "
+        "The columns are named after the files when those have two different plain words as names "
         "(xpu.csv and gpu.csv: xpu_max, gpu_max), else xpu and gpu. Tests of only one file come "
         "last. The counts are in the result file, and on the screen with --wide.",
     .sets = sets,
     .examples = examples,
-    .exits = "0 when every test passes\n1 when one fails, ran on other inputs, or is in one file "
-             "only\n2 when a file or "
-             "the command line is unusable",
+    .exits =
+        "0 when every test passes\n1 when one fails, ran on different inputs, or is in one file "
+        "only\n2 when a file or "
+        "the command line is unusable",
     .size = sizeof(struct diff_check_options),
     .run = run_diff_check,
 };

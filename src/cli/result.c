@@ -93,7 +93,7 @@ enum plumb_code result_mapping(const char *mapping, const char *folder, FILE *ou
             unlink(hidden);
     }
     if (!code && out)
-        fprintf(out, "which rows the layers pair is in %s\n", path);
+        fprintf(out, "the rows that were paired by layer are listed in %s\n", path);
     free(path);
     free(hidden);
     return code;

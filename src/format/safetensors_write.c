@@ -53,7 +53,7 @@ static enum plumb_code add(struct plumb_writer *writer, const char *name, int64_
     const struct plumb_dtype_info *info = plumb_dtype_info(tensor->dtype);
     if (step >= 0)
         return plumb_fail(err, PLUMB_E_UNSUPPORTED,
-                          "a .safetensors file cannot hold steps; write .h5, or a file a step");
+                          "a .safetensors file cannot hold steps; write .h5, or one file per step");
     if (!info->safetensors)
         return plumb_fail(err, PLUMB_E_UNSUPPORTED, "%s: a .safetensors file cannot hold %s", name,
                           info->name);

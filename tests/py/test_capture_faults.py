@@ -96,7 +96,7 @@ class FullDisk(CaptureTest):
             debugger.stop()
             debugger._close()
         self.assertEqual(told.getvalue().count("Not a directory"), 2)
-        self.assertIn("1 thing could not be recorded, told above", told.getvalue())
+        self.assertIn("1 thing could not be recorded, see above", told.getvalue())
 
     def test_a_folder_that_goes_away(self) -> None:
         """What is lost is told beside the step that lost it."""

@@ -153,7 +153,7 @@ class Killed(Folder):
             said, message = run.communicate(timeout=600)
             result, = out.glob("*result*.csv")
             self.assertEqual(run.returncode, 2)
-            self.assertIn(f"not finished; to go on, repeat the command with -csv_path {result}",
+            self.assertIn(f"not finished; to continue, repeat the command with -csv_path {result}",
                           message)
             self.assertIn(str(result), said)
             self.assertEqual(tables(out)[0][-1:], b"\n")

@@ -80,7 +80,7 @@ class Processes(unittest.TestCase):
         self.assertNotIn("by name alone", said)
         said = self.run_in(PLUMB, "summary_diff_check", "alone.csv", "other.csv", "result.csv",
                            wanted=1)
-        self.assertIn("1 pass, 0 fail, 2 not judged: they ran on other inputs", said)
+        self.assertIn("1 pass, 0 fail, 2 not judged: they ran on different inputs", said)
         with open(self.folder / "result.csv", newline="", encoding="utf-8") as file:
             self.assertEqual([row["is_pass"] for row in csv.DictReader(file)],
                              ["other inputs", "other inputs", "pass"])

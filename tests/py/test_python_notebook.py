@@ -133,7 +133,7 @@ class TestAssertClose(Case):
                 (y, x, "NaN only in actual, 1 of 2048"),
                 (x, y, "NaN only in expected"), (y, y, "equal_nan=True"),
                 (z, x, "+inf only in actual"),
-                (x.t(), x, "transposed?"), (x[:1], x[0], "but for dimensions of size 1"),
+                (x.t(), x, "transposed?"), (x[:1], x[0], "except for dimensions of size 1"),
                 (x.reshape(32, 64, 1, 1)[..., 0], x.reshape(-1), "reshape one side")):
             with self.subTest(hint=hint):
                 self.assertIn(hint, self.message(actual, expected))

@@ -356,7 +356,7 @@ class PrecisionDebugger:
             text = (f"{counted(self._steps, 'step')} with {counted(self._calls, 'call')} in "
                     f"{self._config.dump_path}")
             if self._problems:
-                where = f"see {self._log}" if self._log else "told above"
+                where = f"see {self._log}" if self._log else "see above"
                 text += f"; {counted(self._problems, 'thing')} could not be recorded, {where}"
             tell(text)
 

@@ -266,7 +266,7 @@ def _hints(target: Tensor, golden: Tensor) -> Iterator[str]:
 
 def _shape_hints(actual: Tuple[int, ...], expected: Tuple[int, ...]) -> Iterator[str]:
     if [size for size in actual if size != 1] == [size for size in expected if size != 1]:
-        yield "the shapes are the same but for dimensions of size 1: squeeze or unsqueeze one"
+        yield "the shapes are the same except for dimensions of size 1: squeeze or unsqueeze one"
     elif sorted(actual) == sorted(expected):
         yield "the same sizes in another order: is one side transposed?"
     elif math.prod(actual) == math.prod(expected):

@@ -161,7 +161,7 @@ enum plumb_code compare_closing(struct plumb_comparison *out, const struct compa
         alike += comparison->matching.pairs[i].how == PLUMB_BY_LIKENESS;
     put_count(&text, "", out->compared, "compared");
     if (alike)
-        buf_printf(&text, " (%zu paired by likeness of their names)", alike);
+        buf_printf(&text, " (%zu paired by similar names)", alike);
     buf_text(&text, ": ");
     put_count(&text, "", out->passed, "pass");
     if (out->suspicious)

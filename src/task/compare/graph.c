@@ -373,9 +373,10 @@ static enum plumb_code recognise_sides(struct session *session, const char *targ
                           target);
     if (text || session->fx[0] || !(session->fx[1] || origin))
         return PLUMB_OK;
-    plumb_fail(err, PLUMB_E_FORMAT,
-               "no dynamo_original_graph_*.txt lies below it; without that text nobody knows which "
-               "operator is which");
+    plumb_fail(
+        err, PLUMB_E_FORMAT,
+        "there is no dynamo_original_graph_*.txt below it; without that text it is unknown which "
+        "operator is which");
     plumb_error_in_file(err, target);
     return PLUMB_E_FORMAT;
 }

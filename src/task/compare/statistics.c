@@ -359,7 +359,7 @@ static void judge_rest(struct row *row, const struct evidence *evidence,
                        "%sthe checksums are equal",
                        nan || blind ? "NaN or infinite on both sides; " : "");
     } else if (!finding->compared && !finding->sketched) {
-        leave_unjudged(row, "NaN or infinite on both sides, which tells nothing");
+        leave_unjudged(row, "NaN or infinite on both sides, which says nothing about the rest");
     } else if (checksums == CHECKSUMS_DIFFER && differs_by_rounding(finding, largest)) {
         leave_unjudged(row, "the statistics are equal, but the checksums differ");
     } else if (nan || blind) {
@@ -397,7 +397,7 @@ static void judge_without_statistics(struct row *row, const struct evidence *evi
     switch (compare_checksums(evidence, sums)) {
     case CHECKSUMS_UNKNOWN:
         if (nothing_finite(evidence)) {
-            leave_unjudged(row, "NaN or infinite on both sides, which tells nothing");
+            leave_unjudged(row, "NaN or infinite on both sides, which says nothing about the rest");
             break;
         }
         row->problem = strdup(sums[0] && sums[1]

@@ -29,7 +29,7 @@ static const char *shape_of(const struct plumb_record *record, char *text, size_
 static const char *how_text(enum plumb_pair_how how)
 {
     static const char *const words[] = {[PLUMB_BY_NAME] = "by name",
-                                        [PLUMB_BY_LIKENESS] = "by likeness",
+                                        [PLUMB_BY_LIKENESS] = "by similar name",
                                         [PLUMB_BY_ORDER] = "by order",
                                         [PLUMB_BY_MAP] = "by map",
                                         [PLUMB_UNMATCHED] = "unmatched"};

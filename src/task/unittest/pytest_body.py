@@ -29,7 +29,7 @@ DEVICE = object()  # stands for the device that a call runs on
 def pytest_addoption(parser: Any) -> None:
     group = parser.getgroup("recorded operators")
     for name, more in (
-            ("--detail_compare_path", {"help": "CSV file for a row a test"}),
+            ("--detail_compare_path", {"help": "CSV file with one row per test"}),
             ("--seed", {"type": int, "default": 0, "help": "of generated inputs (default: 0)"}),
             ("--device", {"help": "where the operators run: cpu, cuda, npu, xpu, cuda:1, ... "
                           "(default: the best one present)"})):
