@@ -41,12 +41,12 @@ static void test_precision(void **state)
     struct plumb_tensor rooms[2];
     struct plumb_arg a = tensor(&rooms[0], PLUMB_F32, 2, ones);
     struct plumb_arg b = tensor(&rooms[1], PLUMB_F32, 2, near);
-    expect(&a, &b, PLUMB_NORMAL, "");
+    expect(&a, &b, PLUMB_NORMAL, "not_close 0 == 0");
     rooms[1].data = far;
     expect(&a, &b, PLUMB_FAILED, NULL);
     a = tensor(&rooms[0], PLUMB_I64, 1, many);
     b = tensor(&rooms[1], PLUMB_I64, 1, many);
-    expect(&a, &b, PLUMB_NORMAL, "");
+    expect(&a, &b, PLUMB_NORMAL, "not_close 0 == 0");
     rooms[1].data = more;
     expect(&a, &b, PLUMB_FAILED, NULL);
 }
