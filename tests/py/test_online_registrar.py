@@ -17,7 +17,6 @@ sys.path.insert(0, str(BUILD / "python"))
 import torch
 
 import plumb
-from plumb import guard
 from plumb._guard import register
 from python_case import run_script
 from test_online_check import OnlineCheck, registered

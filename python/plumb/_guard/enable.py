@@ -17,8 +17,6 @@ import warnings
 from pathlib import Path
 from typing import Any, Dict, List, Optional, Sequence, Union
 
-import torch
-
 from plumb import _core
 from plumb._guard.check import Checker
 from plumb._guard.mode import Watcher

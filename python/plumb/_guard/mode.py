@@ -8,7 +8,7 @@ from torch.utils import _python_dispatch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from plumb import _core
-from plumb._guard.check import CHECK, QUIET, Checker, Entry, full_name, is_busy, see
+from plumb._guard.check import CHECK, QUIET, Checker, full_name, is_busy, see
 
 
 _local = threading.local()  # watchers: those at work on this thread, the innermost last
