@@ -3,6 +3,7 @@
 #define PLUMB_TABLE_H
 
 #include "plumb/error.h"
+#include "plumb/verdict.h"
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -10,8 +11,6 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-enum plumb_severity { PLUMB_NORMAL, PLUMB_SUSPICIOUS, PLUMB_FAILED };
 
 /* How a column shows real numbers to people; machine formats always get all digits. */
 enum plumb_style {

@@ -14,11 +14,12 @@
 #define PLUMB_VERDICT_H
 
 #include "plumb/metric.h"
-#include "plumb/table.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+enum plumb_severity { PLUMB_NORMAL, PLUMB_SUSPICIOUS, PLUMB_FAILED };
 
 struct plumb_standard;
 
