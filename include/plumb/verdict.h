@@ -53,6 +53,19 @@ void plumb_standard_judge(const struct plumb_standard *standard,
 /* The limit of the rule on `jump`, or 0 when there is none. */
 double plumb_standard_jump(const struct plumb_standard *standard);
 
+/* When two numbers count as the same: |target - golden| <= atol + rtol * |golden|. Infinities are
+ * close to themselves only, NaN to nothing, or to NaN with equal_nan. */
+struct plumb_tolerance {
+    double rtol, atol;
+    bool equal_nan;
+};
+
+/* The first element, in C order, that is not close; the count of elements when all are. Both
+ * tensors have the same number of elements, and both or neither are complex. Safe to call from
+ * several threads; mapped bytes need the guard of plumb/file.h. */
+uint64_t plumb_first_apart(const struct plumb_tensor *target, const struct plumb_tensor *golden,
+                           const struct plumb_tolerance *tolerance);
+
 #ifdef __cplusplus
 }
 #endif
