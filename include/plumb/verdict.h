@@ -9,7 +9,10 @@
  *     expect jump <= 10           jump: worst output of an operator over its worst input
  *
  * Names are those of plumb_metric_names. The first line that is not met decides, require before
- * expect. */
+ * expect.
+ *
+ * The built-in standard `statistics` has the same form, but judges what was recorded instead of
+ * tensors: it cannot be loaded here, only printed. */
 #ifndef PLUMB_VERDICT_H
 #define PLUMB_VERDICT_H
 
@@ -26,6 +29,7 @@ struct plumb_standard;
 struct plumb_verdict {
     enum plumb_severity severity;
     char rule[160]; /* "max_abs 0.015625 > 0.01": the rule, the number and the threshold */
+    bool unjudged;  /* what is known tells nothing: it neither passes nor fails */
 };
 
 /* Loads a built-in standard by name, else the file of that name. PLUMB_E_ARG lists what there is;

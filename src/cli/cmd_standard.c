@@ -1,3 +1,4 @@
+/* plumb standard: the rules that are built in, as text. */
 #define _GNU_SOURCE
 #include "cli/cli.h"
 #include "plumb/verdict.h"
@@ -9,11 +10,13 @@ struct standard_options {
     const char *name;
 };
 
-/* Those of compare, then the rule sets of the pre-check. */
+/* Those of compare, those of single jobs, then the rule sets of the pre-check. */
 static void list_names(struct buf *out, const char *separator)
 {
-    for (const struct builtin *builtin = standard_builtins; builtin->name; builtin++)
-        buf_printf(out, "%s%s", builtin->name, separator);
+    const struct builtin *const tables[] = {standard_builtins, standard_task_builtins};
+    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
+        for (const struct builtin *builtin = tables[i]; builtin->name; builtin++)
+            buf_printf(out, "%s%s", builtin->name, separator);
     buf_printf(out, "%s%s%s", rules_name(RULES_DOCUMENTED), separator, rules_name(RULES_MSPROBE));
 }
 
@@ -47,7 +50,7 @@ static const struct args_option standard_arguments[] = {
      .kind = ARGS_TEXT,
      .arity = ARGS_MAYBE,
      .offset = offsetof(struct standard_options, name),
-     .choices = "xray|torchair|allclose|documented|msprobe",
+     .choices = "xray|torchair|allclose|statistics|documented|msprobe",
      .help = "the standard to print; none: list the names"},
     {.names = {NULL}},
 };
@@ -68,7 +71,8 @@ const struct args_command cmd_standard = {
     .summary = "print the rules of a built-in standard",
     .usage = "[NAME]",
     .about = "Prints the text of a standard: the rules by which `plumb compare` separates pass "
-             "from fail, as a file that --standard takes. documented and msprobe are those of the "
+             "from fail, as a file that --standard takes. statistics judges what was written down "
+             "where there are no values (--stat_limit). documented and msprobe are those of the "
              "pre-check, as a file that --rules of acc_check and api_precision_compare takes.",
     .sets = standard_sets,
     .examples = standard_examples,

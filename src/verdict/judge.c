@@ -1,3 +1,5 @@
+/* Judging the metrics of a pair of tensors by the rules of a standard. */
+#include "verdict/decide.h"
 #include "verdict/rules.h"
 
 #include <inttypes.h>
@@ -12,7 +14,7 @@
 static const char *const broken_sign[] = {">=", ">", "<=", "<", "!=", "=="};
 _Static_assert(sizeof broken_sign / sizeof *broken_sign == STANDARD_RELATIONS, "a sign each");
 
-static bool is_met(const struct standard_rule *rule, double value)
+bool standard_is_met(const struct standard_rule *rule, double value)
 {
     if (isnan(value))
         return false;
@@ -51,7 +53,7 @@ static void explain(struct plumb_verdict *verdict, const struct standard_rule *r
         snprintf(number, sizeof number, "%.17g", value);
         snprintf(limit, sizeof limit, "%.17g", rule->limit);
     }
-    const char *sign = is_met(rule, value) ? wanted : broken_sign[rule->relation];
+    const char *sign = standard_is_met(rule, value) ? wanted : broken_sign[rule->relation];
     snprintf(verdict->rule, sizeof verdict->rule, "%s %s %s %s", name, number, sign, limit);
 }
 
@@ -99,7 +101,7 @@ static const struct standard_rule *find_broken(const struct standard_rule *rule,
             continue;
         if (!*first)
             *first = rule;
-        if (!is_met(rule, rule->metric->value(metrics)))
+        if (!standard_is_met(rule, rule->metric->value(metrics)))
             return rule;
     }
     return NULL;
@@ -137,4 +139,17 @@ void plumb_standard_judge(const struct plumb_standard *standard,
     } else if (met) {
         explain(verdict, met, met->metric->value(metrics));
     }
+}
+
+void standard_judge_jump(const struct plumb_standard *standard, double output, double input,
+                         struct plumb_verdict *verdict)
+{
+    double limit = plumb_standard_jump(standard);
+    /* Exact inputs say nothing: the first rounding has to happen somewhere. */
+    if (verdict->severity != PLUMB_NORMAL || !(limit > 0) || !(input > 0) ||
+        !(output / input > limit))
+        return;
+    verdict_decide(verdict, PLUMB_SUSPICIOUS,
+                   "jump %.3g > %.3g: max_rel %.3g from inputs with %.3g", output / input, limit,
+                   output, input);
 }

@@ -1,3 +1,4 @@
+/* The rule language: settings and rules, from text. */
 #define _GNU_SOURCE
 #include "verdict/rules.h"
 
@@ -46,7 +47,7 @@ bool standard_read_limit(const struct plumb_metric_name *metric, const char *tex
 void standard_nearest(const char *name, struct nearest *nearest)
 {
     nearest_init(nearest, name);
-    nearest_try(nearest, "jump", 4);
+    nearest_try(nearest, RULE_JUMP, strlen(RULE_JUMP));
     for (unsigned i = 0; i < STANDARD_SETTINGS; i++)
         nearest_try(nearest, setting_names[i], strlen(setting_names[i]));
     for (const struct plumb_metric_name *metric = plumb_metric_names(); metric->name; metric++)
@@ -74,6 +75,21 @@ static enum plumb_code parse_set(struct plumb_standard *standard, char *const *w
     return PLUMB_OK;
 }
 
+/* What the rule is on; false when there is no such thing. */
+static bool find_subject(const struct plumb_standard *standard, const char *name,
+                         struct standard_rule *rule)
+{
+    static const char *const others[] = {RULE_JUMP, RULE_STATISTICS, RULE_ARGUMENT};
+    size_t count = standard->of_task ? sizeof others / sizeof *others : 1;
+    rule->metric = plumb_metric_find(name);
+    if (rule->metric)
+        rule->name = rule->metric->name;
+    for (size_t i = 0; i < count && !rule->name; i++)
+        if (strcmp(name, others[i]) == 0)
+            rule->name = others[i];
+    return rule->name;
+}
+
 static enum plumb_code parse_rule(struct plumb_standard *standard, char *const *words, size_t count,
                                   size_t line, struct plumb_error *err)
 {
@@ -85,8 +101,7 @@ static enum plumb_code parse_rule(struct plumb_standard *standard, char *const *
     struct standard_rule rule = {
         .severity = words[0][0] == 'r' ? PLUMB_FAILED : PLUMB_SUSPICIOUS,
     };
-    bool jump = strcmp(words[1], "jump") == 0;
-    if (!jump && !(rule.metric = plumb_metric_find(words[1]))) {
+    if (!find_subject(standard, words[1], &rule)) {
         struct nearest nearest;
         standard_nearest(words[1], &nearest);
         return plumb_fail(err, PLUMB_E_FORMAT,
@@ -104,7 +119,8 @@ static enum plumb_code parse_rule(struct plumb_standard *standard, char *const *
     if (!standard_read_limit(rule.metric, words[3], &rule.limit))
         return plumb_fail(err, PLUMB_E_FORMAT, "line %zu: '%s' is no threshold for %s", line,
                           words[3], words[1]);
-    if (jump && (rule.severity != PLUMB_SUSPICIOUS || rule.relation != STANDARD_LE))
+    if (strcmp(rule.name, RULE_JUMP) == 0 &&
+        (rule.severity != PLUMB_SUSPICIOUS || rule.relation != STANDARD_LE))
         return plumb_fail(err, PLUMB_E_FORMAT,
                           "line %zu: a rule on jump has the form: expect jump <= NUMBER", line);
 

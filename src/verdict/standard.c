@@ -1,3 +1,4 @@
+/* Standards: loading, changing and asking them. */
 #define _GNU_SOURCE
 #include "verdict/builtin.h"
 #include "verdict/rules.h"
@@ -8,12 +9,17 @@
 #include <string.h>
 #include <unistd.h>
 
-const char *plumb_standard_text(const char *name)
+static const char *find_text(const struct builtin *builtin, const char *name)
 {
-    const struct builtin *builtin = standard_builtins;
     while (builtin->name && strcmp(builtin->name, name) != 0)
         builtin++;
     return builtin->text;
+}
+
+const char *plumb_standard_text(const char *name)
+{
+    const char *text = find_text(standard_builtins, name);
+    return text ? text : find_text(standard_task_builtins, name);
 }
 
 static enum plumb_code unknown_standard(const char *name, struct plumb_error *err)
@@ -28,17 +34,16 @@ static enum plumb_code unknown_standard(const char *name, struct plumb_error *er
     return PLUMB_E_ARG;
 }
 
-enum plumb_code plumb_standard_load(struct plumb_standard **standard, const char *name_or_path,
-                                    struct plumb_error *err)
+/* text NULL: from the file of that name. */
+static enum plumb_code load(struct plumb_standard **standard, const char *name_or_path,
+                            const char *text, bool of_task, struct plumb_error *err)
 {
-    const char *text = plumb_standard_text(name_or_path);
-    if (!text && access(name_or_path, F_OK) != 0)
-        return unknown_standard(name_or_path, err);
-
     struct plumb_standard *loaded = calloc(1, sizeof *loaded);
     enum plumb_code code = PLUMB_OK;
-    if (loaded)
+    if (loaded) {
+        loaded->of_task = of_task;
         loaded->name = arena_copy(&loaded->arena, name_or_path, strlen(name_or_path));
+    }
     if (!loaded || !loaded->name)
         code = plumb_no_memory(err);
     else if (text)
@@ -51,6 +56,21 @@ enum plumb_code plumb_standard_load(struct plumb_standard **standard, const char
     else
         *standard = loaded;
     return code;
+}
+
+enum plumb_code plumb_standard_load(struct plumb_standard **standard, const char *name_or_path,
+                                    struct plumb_error *err)
+{
+    const char *text = find_text(standard_builtins, name_or_path);
+    if (!text && access(name_or_path, F_OK) != 0)
+        return unknown_standard(name_or_path, err);
+    return load(standard, name_or_path, text, false, err);
+}
+
+enum plumb_code standard_load_task(struct plumb_standard **standard, const char *name,
+                                   struct plumb_error *err)
+{
+    return load(standard, name, find_text(standard_task_builtins, name), true, err);
 }
 
 void plumb_standard_free(struct plumb_standard *standard)
@@ -66,12 +86,33 @@ const char *plumb_standard_name(const struct plumb_standard *standard)
     return standard->name;
 }
 
+const struct standard_rule *standard_find_rule(const struct plumb_standard *standard,
+                                               const char *name, enum plumb_severity severity)
+{
+    const struct standard_rule *rule = standard->rules;
+    while (rule && (rule->severity != severity || strcmp(rule->name, name) != 0))
+        rule = rule->next;
+    return rule;
+}
+
+bool standard_set_limit(struct plumb_standard *standard, const char *name, double limit)
+{
+    bool found = false;
+    for (struct standard_rule *rule = standard->rules; rule; rule = rule->next) {
+        if (strcmp(rule->name, name) != 0)
+            continue;
+        found = true;
+        rule->limit = limit;
+    }
+    return found;
+}
+
 static enum plumb_code override_rules(struct plumb_standard *standard, const char *name,
                                       const char *value, struct plumb_error *err)
 {
     bool found = false;
     for (struct standard_rule *rule = standard->rules; rule; rule = rule->next) {
-        if (strcmp(rule->metric ? rule->metric->name : "jump", name) != 0)
+        if (strcmp(rule->name, name) != 0)
             continue;
         found = true;
         double limit;
@@ -81,7 +122,7 @@ static enum plumb_code override_rules(struct plumb_standard *standard, const cha
     }
     if (found)
         return PLUMB_OK;
-    if (plumb_metric_find(name) || strcmp(name, "jump") == 0)
+    if (plumb_metric_find(name) || strcmp(name, RULE_JUMP) == 0)
         return plumb_fail(err, PLUMB_E_ARG, "the standard %s has no rule on %s", standard->name,
                           name);
     struct nearest nearest;
@@ -135,7 +176,7 @@ double plumb_standard_jump(const struct plumb_standard *standard)
 {
     double limit = 0;
     for (const struct standard_rule *rule = standard->rules; rule; rule = rule->next)
-        if (!rule->metric && (limit == 0 || rule->limit < limit))
+        if (strcmp(rule->name, RULE_JUMP) == 0 && (limit == 0 || rule->limit < limit))
             limit = rule->limit;
     return limit;
 }

@@ -34,9 +34,9 @@ static void count_rows(struct plumb_comparison *out, const struct comparison *co
         }
         out->compared++;
         out->failed += failed;
-        out->unjudged += row->unjudged;
-        out->passed += !failed && !row->unjudged;
-        out->suspicious += row->verdict.severity == PLUMB_SUSPICIOUS && !row->unjudged;
+        out->unjudged += row->verdict.unjudged;
+        out->passed += !failed && !row->verdict.unjudged;
+        out->suspicious += row->verdict.severity == PLUMB_SUSPICIOUS && !row->verdict.unjudged;
         if (out->worst_row == PLUMB_NO_RECORD ||
             worse(row->distance, comparison->rows[out->worst_row].distance))
             out->worst_row = i;
@@ -82,11 +82,11 @@ static void put_rule(struct buf *text, const struct comparison *comparison)
 {
     if (comparison->mode == MODE_STATISTICS)
         buf_printf(text, "; rule: statistics differ by less than %g%%\n",
-                   comparison->stat_limit * 100);
+                   recorded_limit(comparison->standards.recorded) * 100);
     else if (comparison->mode == MODE_CHECKSUMS)
         buf_text(text, "; rule: checksums are equal\n");
     else
-        buf_printf(text, "; standard: %s\n", plumb_standard_name(comparison->standard));
+        buf_printf(text, "; standard: %s\n", plumb_standard_name(comparison->standards.values));
 }
 
 /* Dumps are in the order of execution: the row where the two sides begin to part, when something

@@ -1,8 +1,10 @@
+/* Comparing two runs: their pairs, by values where both have them, and the rest. */
 #define _GNU_SOURCE
 #include "task/compare/compare.h"
 
 #include "base/buf.h"
 #include "task/compare/walk.h"
+#include "verdict/decide.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -108,9 +110,9 @@ static void finish(void *context, size_t item, const struct plumb_payload *paylo
     for (size_t i = 0; i < layout->metric_count; i++)
         values[i] = layout->metrics[i]->value(&metrics);
     if (metrics.count)
-        plumb_standard_judge(comparison->standard, &metrics, &row->verdict);
+        plumb_standard_judge(comparison->standards.values, &metrics, &row->verdict);
     else
-        row->verdict = (struct plumb_verdict){PLUMB_NORMAL, "no elements to compare"};
+        verdict_empty(&row->verdict);
     row->crc[0] = metrics.target_crc;
     row->crc[1] = metrics.golden_crc;
     if (comparison->spec.groups & PLUMB_G_HISTOGRAM) {
@@ -148,20 +150,6 @@ static bool has_ranks(const struct comparison *comparison)
     return false;
 }
 
-enum plumb_code compare_override(struct plumb_standard *standard, double *stat_limit,
-                                 const char *setting, struct plumb_error *err)
-{
-    static const char name[] = "stat_limit=";
-    if (strncmp(setting, name, sizeof name - 1) != 0)
-        return plumb_standard_override(standard, setting, err);
-    char *end;
-    const char *text = setting + sizeof name - 1;
-    *stat_limit = strtod(text, &end);
-    if (end == text || *end || !(*stat_limit > 0))
-        return plumb_fail(err, PLUMB_E_ARG, "stat_limit needs a number above 0, not '%s'", text);
-    return PLUMB_OK;
-}
-
 /* Standard, columns and what both need computed. */
 static enum plumb_code prepare(struct comparison *comparison, struct plumb_error *err)
 {
@@ -170,10 +158,8 @@ static enum plumb_code prepare(struct comparison *comparison, struct plumb_error
     const char *standard = options->standard;
     if (!standard)
         standard = columns == PLUMB_COLUMNS_XRAY ? "xray" : "torchair";
-    enum plumb_code code = plumb_standard_load(&comparison->standard, standard, err);
-    for (size_t i = 0; !code && i < options->settings_count; i++)
-        code = compare_override(comparison->standard, &comparison->stat_limit, options->settings[i],
-                                err);
+    enum plumb_code code = compare_load_standards(&comparison->standards, standard,
+                                                  options->settings, options->settings_count, err);
     comparison->mode = compare_choose_mode(comparison->run[0], comparison->run[1]);
     static const enum layout_kind kinds[] = {[MODE_TENSORS] = LAYOUT_TENSORS,
                                              [MODE_STATISTICS] = LAYOUT_STATISTICS,
@@ -185,8 +171,8 @@ static enum plumb_code prepare(struct comparison *comparison, struct plumb_error
         return code;
     plumb_metric_spec_init(&comparison->spec);
     comparison->spec.groups |= comparison->layout.groups;
-    plumb_standard_spec(comparison->standard, &comparison->spec);
-    if (plumb_standard_jump(comparison->standard) > 0)
+    plumb_standard_spec(comparison->standards.values, &comparison->spec);
+    if (plumb_standard_jump(comparison->standards.values) > 0)
         comparison->spec.groups |= PLUMB_G_RELATIVE;
 
     size_t pairs = comparison->matching.count;
@@ -232,8 +218,7 @@ enum plumb_code plumb_compare(struct plumb_comparison *out, const struct plumb_r
                               const struct plumb_run *golden,
                               const struct plumb_compare_options *options, struct plumb_error *err)
 {
-    struct comparison comparison = {
-        .run = {target, golden}, .options = options, .stat_limit = 0.01};
+    struct comparison comparison = {.run = {target, golden}, .options = options};
     *out = (struct plumb_comparison){0};
     enum plumb_code code = plumb_match(&comparison.matching, target, golden, &options->match, err);
     if (!code)
@@ -265,7 +250,7 @@ enum plumb_code plumb_compare(struct plumb_comparison *out, const struct plumb_r
     free(comparison.rows);
     free(comparison.values);
     free(comparison.differences);
-    plumb_standard_free(comparison.standard);
+    compare_free_standards(&comparison.standards);
     plumb_matching_free(&comparison.matching);
     return code;
 }

@@ -3,16 +3,11 @@
 #define COMPARE_COMPARE_H
 
 #include "task/compare/layout.h"
+#include "verdict/recorded.h"
 
 /* What a pair is compared by; what two runs are, by and large. */
 enum basis { BY_NOTHING, BY_TENSOR, BY_STATISTICS, BY_CHECKSUM, BY_VALUE };
 enum compare_mode { MODE_TENSORS, MODE_STATISTICS, MODE_CHECKSUMS };
-
-/* Of one statistic. */
-struct difference {
-    enum { DIFFERENCE_NONE, DIFFERENCE_NUMBER, DIFFERENCE_WORD } kind;
-    double absolute, relative;
-};
 
 /* What became of one pair. */
 struct row {
@@ -20,7 +15,6 @@ struct row {
     bool compared;
     bool has_differences; /* its place among the comparison's is filled */
     bool integers;        /* both sides: they have no ULPs */
-    bool unjudged;        /* what is known of it tells nothing: it neither passes nor fails */
     struct plumb_verdict verdict;
     double distance; /* relative Euclidean: which row is worst */
     double max_rel;  /* for jumps */
@@ -30,18 +24,23 @@ struct row {
     char *problem;      /* malloc: why it was not compared, or NULL */
 };
 
+/* What rows are judged by. */
+struct compare_standards {
+    struct plumb_standard *values;   /* those compared by their values */
+    struct plumb_standard *recorded; /* the others */
+};
+
 struct comparison {
     const struct plumb_run *run[2]; /* target, golden */
     const struct plumb_compare_options *options;
     struct plumb_matching matching;
-    struct plumb_standard *standard;
+    struct compare_standards standards;
     struct plumb_metric_spec spec;
     struct layout layout;
     enum compare_mode mode;
-    double stat_limit;              /* of relative differences of statistics */
-    struct row *rows;               /* one a pair */
-    double *values;                 /* layout.metric_count a pair */
-    struct difference *differences; /* PLUMB_STATISTICS a pair */
+    struct row *rows;                        /* one a pair */
+    double *values;                          /* layout.metric_count a pair */
+    struct recorded_difference *differences; /* PLUMB_STATISTICS a pair */
 };
 
 /* Tensors where both have them, else checksums where both are dumps made for them, else statistics,
@@ -49,9 +48,12 @@ struct comparison {
 enum compare_mode compare_choose_mode(const struct plumb_run *target,
                                       const struct plumb_run *golden);
 
-/* "stat_limit=0.02" sets *stat_limit, everything else is for the standard. */
-enum plumb_code compare_override(struct plumb_standard *standard, double *stat_limit,
-                                 const char *setting, struct plumb_error *err);
+/* Loads the standard of that name or file and the one of what was recorded, and changes them:
+ * "stat_limit=0.02" is for the latter. Free them in any case. */
+enum plumb_code compare_load_standards(struct compare_standards *standards, const char *name,
+                                       const char *const *settings, size_t count,
+                                       struct plumb_error *err);
+void compare_free_standards(struct compare_standards *standards);
 
 /* Decides what each pair is compared by, or why it cannot be. */
 void compare_plan(struct comparison *comparison);
@@ -59,39 +61,12 @@ void compare_plan(struct comparison *comparison);
 /* Compares and judges the pairs that are not compared by their tensors. */
 enum plumb_code compare_recorded(struct comparison *comparison, struct plumb_error *err);
 
-/* What is known about one side of a pair without its values. */
-struct account {
-    const struct plumb_value *statistic; /* PLUMB_STATISTICS of them */
-    const struct plumb_value *deviation; /* of the sample; NULL: unknown */
-    const struct plumb_kept *kept;       /* or NULL */
-    const char *checksum;                /* of a capture, or as one would; or NULL */
-    enum plumb_dtype dtype;              /* that it is of; PLUMB_DTYPE_COUNT: unknown */
-    bool exact;                          /* by plumb condense */
-};
-
-struct evidence {
-    struct account side[2]; /* target, golden */
-    uint64_t count;         /* elements; 0: unknown */
-    bool integers;          /* or bool */
-    double limit;           /* of relative differences */
-};
-
-/* Fills differences and judges the row by all of the evidence. */
-void compare_judge_statistics(struct row *row, const struct evidence *evidence,
-                              struct difference *differences);
-
-void compare_judge_checksums(struct row *row, const char *target, const char *golden);
-
-/* The verdict of a row that was compared. */
-void compare_decide(struct row *row, enum plumb_severity severity, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-
 /* 'f', 'i' or 'b' or 'c': floats, integers, bool, complex; '?' is unknown. */
 char compare_kind(const struct plumb_record *record);
 
 /* Its cell, absolute or relative. False when out of memory. */
 bool compare_set_difference(struct plumb_table *table, size_t column,
-                            const struct difference *difference, bool relative);
+                            const struct recorded_difference *difference, bool relative);
 
 /* Do both types hold the same kind of number: reals, integers, booleans, complex numbers? */
 bool compare_same_kind(enum plumb_dtype a, enum plumb_dtype b);

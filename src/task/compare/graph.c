@@ -1,3 +1,4 @@
+/* Comparing graph dumps: two folders, by rank and graph. */
 #define _GNU_SOURCE
 #include "plumb/torchair.h"
 
@@ -13,8 +14,7 @@
 struct session {
     const struct plumb_torchair_options *options;
     struct plumb_torchair *out;
-    struct plumb_standard *standard;
-    double stat_limit;
+    struct compare_standards standards;
     struct arena arena; /* of both trees */
     struct tree trees[2];
     bool fx[2];  /* which sides are FX dumps; the target is only where the golden side is */
@@ -85,8 +85,7 @@ static enum plumb_code finish_part(struct session *session, struct rank *rank, i
     struct measurement measurement = {.rows = rows->items,
                                       .count = rows->count,
                                       .options = session->options,
-                                      .standard = session->standard,
-                                      .stat_limit = session->stat_limit};
+                                      .standards = &session->standards};
     enum plumb_code code = measure_prepare(&measurement, err);
     if (!code)
         code = measure_rows(&measurement, err);
@@ -386,13 +385,12 @@ enum plumb_code plumb_torchair_compare(struct plumb_torchair *out, const char *t
                                        const struct plumb_torchair_options *options,
                                        struct plumb_error *err)
 {
-    struct session session = {.options = options, .out = out, .stat_limit = 0.01};
+    struct session session = {.options = options, .out = out};
     const char *paths[2] = {target, golden};
     *out = (struct plumb_torchair){0};
-    enum plumb_code code = plumb_standard_load(
-        &session.standard, options->standard ? options->standard : "torchair", err);
-    for (size_t i = 0; !code && i < options->settings_count; i++)
-        code = compare_override(session.standard, &session.stat_limit, options->settings[i], err);
+    enum plumb_code code = compare_load_standards(
+        &session.standards, options->standard ? options->standard : "torchair", options->settings,
+        options->settings_count, err);
     for (int i = 0; i < 2 && !code; i++)
         code = tree_read(&session.trees[i], paths[i], &session.arena, err);
     if (code)
@@ -406,7 +404,7 @@ enum plumb_code plumb_torchair_compare(struct plumb_torchair *out, const char *t
 out:
     if (code)
         plumb_torchair_free(out);
-    plumb_standard_free(session.standard);
+    compare_free_standards(&session.standards);
     arena_free(&session.arena);
     return code;
 }

@@ -1,9 +1,12 @@
+/* The rows of a graph dump: values, metrics and verdicts, on several threads. */
 #define _GNU_SOURCE
 #include "task/compare/graph_measure.h"
 
 #include "base/buf.h"
 #include "base/pool.h"
 #include "task/compare/graph_statistics.h"
+#include "verdict/decide.h"
+#include "verdict/rules.h"
 
 #include <float.h>
 #include <math.h>
@@ -43,8 +46,8 @@ enum plumb_code measure_prepare(struct measurement *measurement, struct plumb_er
     layout_add_places(&measurement->layout);
     struct plumb_metric_spec *spec = &measurement->spec;
     plumb_metric_spec_init(spec);
-    plumb_standard_spec(measurement->standard, spec);
-    if (plumb_standard_jump(measurement->standard) > 0)
+    plumb_standard_spec(measurement->standards->values, spec);
+    if (plumb_standard_jump(measurement->standards->values) > 0)
         spec->groups |= PLUMB_G_RELATIVE;
     if (options->msprobe_columns)
         spec->groups |=
@@ -179,9 +182,9 @@ static void take_metrics(const struct measurement *measurement, size_t row,
     for (size_t i = 0; i < layout->metric_count; i++)
         values[i] = layout->metrics[i]->value(metrics);
     if (metrics->count)
-        plumb_standard_judge(measurement->standard, metrics, &result->verdict);
+        plumb_standard_judge(measurement->standards->values, metrics, &result->verdict);
     else
-        result->verdict = (struct plumb_verdict){PLUMB_NORMAL, "no elements to compare"};
+        verdict_empty(&result->verdict);
     result->crc[0] = metrics->target_crc;
     result->crc[1] = metrics->golden_crc;
     double single_metrics[AIR_METRICS] = {
@@ -350,24 +353,19 @@ static bool is_of(const struct air_row *row, const struct air_op *op, enum ge_pa
  * follow each other. */
 static void mark_jumps(struct measurement *measurement)
 {
-    double limit = plumb_standard_jump(measurement->standard);
+    const struct plumb_standard *standard = measurement->standards->values;
     const struct air_row *rows = measurement->rows;
-    for (size_t first = 0, end; limit > 0 && first < measurement->count; first = end) {
+    for (size_t first = 0, end; first < measurement->count; first = end) {
         const struct air_op *op = rows[first].target.op;
         double worst = 0;
         for (end = first; end < measurement->count && rows[end].target.op == op; end++)
             if (op && is_of(&rows[end], op, GE_INPUT) && measurement->results[end].compared &&
                 measurement->results[end].max_rel > worst)
                 worst = measurement->results[end].max_rel;
-        for (size_t i = first; i < end && worst > 0; i++) {
+        for (size_t i = first; i < end; i++) {
             struct air_result *result = &measurement->results[i];
-            if (!is_of(&rows[i], op, GE_OUTPUT) || !result->compared ||
-                result->verdict.severity != PLUMB_NORMAL || !(result->max_rel / worst > limit))
-                continue;
-            result->verdict.severity = PLUMB_SUSPICIOUS;
-            snprintf(result->verdict.rule, sizeof result->verdict.rule,
-                     "jump %.3g > %.3g: max_rel %.3g from inputs with %.3g",
-                     result->max_rel / worst, limit, result->max_rel, worst);
+            if (is_of(&rows[i], op, GE_OUTPUT) && result->compared)
+                standard_judge_jump(standard, result->max_rel, worst, &result->verdict);
         }
     }
 }

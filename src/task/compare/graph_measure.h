@@ -30,7 +30,6 @@ struct air_result {
     bool alone;    /* values were compared, but need not agree, and do not */
     bool dropped;  /* the origin leaves this row out */
     bool integers;
-    bool unjudged; /* neither passes nor fails: what is known of it tells nothing */
     struct plumb_verdict verdict;
     double distance, max_rel;
     uint32_t crc[2];
@@ -40,15 +39,14 @@ struct air_result {
     double metric[AIR_METRICS];
     bool by_statistics;   /* a side was condensed */
     char checksum[2][12]; /* of such a row, or empty */
-    struct difference differences[PLUMB_STATISTICS];
+    struct recorded_difference differences[PLUMB_STATISTICS];
 };
 
 struct measurement {
     const struct air_row *rows;
     size_t count;
     const struct plumb_torchair_options *options;
-    const struct plumb_standard *standard;
-    double stat_limit;     /* of relative differences of statistics */
+    const struct compare_standards *standards;
     enum layout_kind kind; /* what most rows are compared by */
     struct layout layout;
     struct plumb_metric_spec spec;

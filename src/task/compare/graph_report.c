@@ -127,15 +127,15 @@ static bool set_cell(struct plumb_table *table, size_t column, const struct repo
         return plumb_table_text(table, column, failed ? "Fail" : "");
     case FROM_RESULT:
         return plumb_table_text(table, column,
-                                alone              ? "NO COUNTERPART"
-                                : failed           ? "FAIL"
-                                : result->unjudged ? "N/A"
-                                                   : "PASS");
+                                alone                      ? "NO COUNTERPART"
+                                : failed                   ? "FAIL"
+                                : result->verdict.unjudged ? "N/A"
+                                                           : "PASS");
     case FROM_REACHED:
         return plumb_table_text(table, column,
-                                alone || (result->unjudged && !failed) ? "N/A"
-                                : failed                               ? "No"
-                                                                       : "Yes");
+                                alone || (result->verdict.unjudged && !failed) ? "N/A"
+                                : failed                                       ? "No"
+                                                                               : "Yes");
     case FROM_NAME:
         return plumb_table_text(table, column, row->name);
     case FROM_NAMES:
@@ -236,9 +236,10 @@ static size_t count_rows(struct plumb_comparison *out, const struct measurement 
         } else {
             out->compared++;
             out->failed += failed;
-            out->unjudged += result->unjudged;
-            out->passed += !failed && !result->unjudged;
-            out->suspicious += result->verdict.severity == PLUMB_SUSPICIOUS && !result->unjudged;
+            out->unjudged += result->verdict.unjudged;
+            out->passed += !failed && !result->verdict.unjudged;
+            out->suspicious +=
+                result->verdict.severity == PLUMB_SUSPICIOUS && !result->verdict.unjudged;
             if (*worst == PLUMB_NO_RECORD ||
                 worse(result->distance, what->results[*worst].distance)) {
                 *worst = i;
@@ -310,11 +311,12 @@ static enum plumb_code make_closing(struct plumb_comparison *out, size_t *alone,
         buf_text(&text, ")");
     }
     if (what->kind == LAYOUT_STATISTICS)
-        buf_printf(&text, "; rule: statistics differ by less than %g%%\n", what->stat_limit * 100);
+        buf_printf(&text, "; rule: statistics differ by less than %g%%\n",
+                   recorded_limit(what->standards->recorded) * 100);
     else if (what->kind == LAYOUT_CHECKSUMS)
         buf_text(&text, "; rule: checksums are equal\n");
     else
-        buf_printf(&text, "; standard: %s\n", plumb_standard_name(what->standard));
+        buf_printf(&text, "; standard: %s\n", plumb_standard_name(what->standards->values));
     if (text.failed) {
         buf_free(&text);
         return plumb_no_memory(err);

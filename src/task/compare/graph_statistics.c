@@ -1,26 +1,29 @@
+/* Rows of a graph dump of which a side was condensed. */
 #define _GNU_SOURCE
 #include "task/compare/graph_statistics.h"
 
-#include "metric/kept.h"
 #include "run/dtype.h"
+#include "task/compare/measure.h"
+#include "verdict/decide.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define UNKNOWN UINT64_MAX
 
-/* What one side of a row is known by. */
+/* What one side of a row is known by. The account points into the rest. */
 struct known {
+    struct recorded_account account;
+    uint64_t count; /* of elements, or UNKNOWN */
+    enum plumb_dtype dtype;
+
+    struct measured measured; /* of a side that has its values; of one that was condensed: */
     struct plumb_value statistic[PLUMB_STATISTICS], deviation;
     char text[PLUMB_STATISTICS][ENDS_BYTES]; /* of those that float64 does not hold */
     struct plumb_kept kept;
-    bool has_kept;
-    char crc[12]; /* 8 hex digits; empty when it was not kept */
+    char crc[12]; /* 8 hex digits */
     struct plumb_sketch sketch;
-    uint64_t count; /* of elements, or UNKNOWN */
-    enum plumb_dtype dtype;
 };
 
 bool statistics_only(const struct air_side *side)
@@ -90,17 +93,21 @@ static void take_recorded(struct known *out, const struct plumb_recorded *record
         out->statistic[i].text = out->text[i];
     }
     out->dtype = run_dtype(recorded->dtype);
+    out->account = (struct recorded_account){.statistic = out->statistic,
+                                             .deviation = &out->deviation,
+                                             .dtype = out->dtype,
+                                             .exact = recorded->exact};
     if (recorded->deviation.kind == PLUMB_VALUE_NUMBER)
         set_number(&out->deviation, recorded->deviation.number);
     if (!recorded->kept)
         return;
-    out->has_kept = true;
+    out->account.kept = &out->kept;
     out->kept = *recorded->kept;
     memset(out->kept.finite, 0, sizeof out->kept.finite);
     take_numbers(out->kept.finite, recorded->kept->finite);
     if (out->kept.crc32) {
         snprintf(out->crc, sizeof out->crc, "%s", out->kept.crc32);
-        out->kept.crc32 = out->crc;
+        out->kept.crc32 = out->account.checksum = out->crc;
     }
     if (out->kept.sketch) {
         out->sketch = *out->kept.sketch;
@@ -108,49 +115,16 @@ static void take_recorded(struct known *out, const struct plumb_recorded *record
     }
 }
 
-static void set_all(struct plumb_value *out, const struct plumb_stats *stats)
-{
-    set_number(&out[PLUMB_STATISTIC_MAX], stats->max);
-    set_number(&out[PLUMB_STATISTIC_MIN], stats->min);
-    set_number(&out[PLUMB_STATISTIC_MEAN], stats->mean);
-    set_number(&out[PLUMB_STATISTIC_NORM], stats->norm);
-}
-
 /* False when out of memory. */
 static bool take_payload(struct known *out, const struct plumb_tensor *tensor, bool sketch)
 {
-    struct kept_state state = {.sketch = sketch ? sketch_new() : NULL};
-    if (sketch && !state.sketch)
+    out->measured.wanted = MEASURE_STATISTICS | MEASURE_EXACT | MEASURE_CRC | MEASURE_KEPT |
+                           (sketch ? MEASURE_SKETCH : 0);
+    if (!compare_measure_tensor(&out->measured, tensor))
         return false;
-    struct kernels kernels = kernels_current();
-    struct plumb_stats stats, finite;
-    kept_tensor(&state, &kernels, tensor, 0, tensor->count);
-    stats_finish(&state.stats, &stats);
-    stats_finish_finite(&state.stats, &finite);
+    out->count = tensor->count;
     out->dtype = tensor->dtype;
-    out->has_kept = true;
-    out->kept = (struct plumb_kept){.dtype = tensor->dtype,
-                                    .nan = stats.nan,
-                                    .pos_inf = stats.pos_inf,
-                                    .neg_inf = stats.neg_inf,
-                                    .crc32 = out->crc};
-    snprintf(out->crc, sizeof out->crc, "%08" PRIx32, state.crc);
-    if (stats.count)
-        set_all(out->statistic, &stats);
-    if (finite.count && finite.count < stats.count)
-        set_all(out->kept.finite, &finite);
-    if (ends_needed(&state.stats.ends)) {
-        const struct ends *ends = &state.stats.ends;
-        ends_text(ends->dtype, ends_max(ends), out->text[PLUMB_STATISTIC_MAX]);
-        ends_text(ends->dtype, ends_min(ends), out->text[PLUMB_STATISTIC_MIN]);
-        for (int i = PLUMB_STATISTIC_MAX; i <= PLUMB_STATISTIC_MIN; i++)
-            out->statistic[i].text = out->text[i];
-    }
-    if (sketch) {
-        sketch_finish(state.sketch, &out->sketch);
-        out->kept.sketch = &out->sketch;
-    }
-    free(state.sketch);
+    out->account = compare_account(NULL, &out->measured);
     return true;
 }
 
@@ -189,7 +163,7 @@ static enum plumb_code read_fx(const char *path, struct known *known, struct air
         known->count = is_known(record->recorded) ? record->count : UNKNOWN;
         take_recorded(known, record->recorded);
         code = show(shown, plumb_dtype_info(record->dtype)->name, record->recorded->shape,
-                    known->statistic, err);
+                    known->account.statistic, err);
     } else if (record && record->error) {
         *err = *record->error;
     }
@@ -208,40 +182,35 @@ static enum plumb_code take_side(const struct air_side *side, const struct plumb
         known->count = count_of(side->tensor);
         take_recorded(known, side->tensor->recorded);
         return show(shown, side->tensor->recorded->dtype, side->tensor->recorded->shape,
-                    known->statistic, err);
+                    known->account.statistic, err);
     }
     if (statistics_only(side))
         return read_fx(side->path, known, shown, err);
-    known->count = payload->tensor.count;
     if (!take_payload(known, &payload->tensor, sketch))
         return plumb_no_memory(err);
     return show(shown, NULL, plumb_shape_text(&payload->tensor, text, sizeof text),
-                known->statistic, err);
+                known->account.statistic, err);
 }
 
-static void judge(const struct known known[2], double limit, struct air_result *result)
+static void judge(const struct known known[2], const struct plumb_standard *standard,
+                  struct air_result *result)
 {
-    struct row judged = {0};
     enum plumb_kind kind = PLUMB_KIND_FLOAT;
     if (known[1].dtype != PLUMB_DTYPE_COUNT)
         kind = plumb_dtype_info(known[1].dtype)->kind;
-    struct evidence evidence = {
+    struct recorded_evidence evidence = {
+        .side = {known[0].account, known[1].account},
         .count = known[1].count == UNKNOWN ? 0 : known[1].count,
         .integers = kind != PLUMB_KIND_FLOAT && kind != PLUMB_KIND_COMPLEX,
-        .limit = limit,
     };
-    for (int i = 0; i < 2; i++)
-        evidence.side[i] = (struct account){.statistic = known[i].statistic,
-                                            .deviation = &known[i].deviation,
-                                            .kept = known[i].has_kept ? &known[i].kept : NULL,
-                                            .exact = true};
-    compare_judge_statistics(&judged, &evidence, result->differences);
-    result->compared = judged.compared;
-    result->unjudged = judged.unjudged;
-    result->verdict = judged.verdict;
-    result->distance = judged.distance;
-    result->max_rel = judged.max_rel;
-    result->problem = judged.problem;
+    struct recorded_judgement judgement;
+    recorded_judge_statistics(standard, &evidence, &judgement);
+    memcpy(result->differences, judgement.difference, sizeof result->differences);
+    result->compared = !judgement.problem;
+    result->verdict = judgement.verdict;
+    result->distance = judgement.distance;
+    result->max_rel = judgement.max_rel;
+    result->problem = judgement.problem ? strdup(judgement.problem) : NULL;
 }
 
 /* The next dimension of "[4, 1, 6]" that is not 1, or "" at the end. */
@@ -287,21 +256,25 @@ static enum plumb_code check_likeness(const struct air_row *row, const struct ai
     return PLUMB_OK;
 }
 
-enum plumb_code statistics_compare(const struct measurement *measurement, size_t row,
-                                   const struct plumb_payload *payloads, struct plumb_error *err)
+static bool wants_sketch(const struct known *other)
+{
+    return other->account.kept && other->account.kept->sketch;
+}
+
+static enum plumb_code compare_sides(const struct measurement *measurement, size_t row,
+                                     const struct plumb_payload *payloads, struct known known[2],
+                                     struct plumb_error *err)
 {
     const struct air_row *what = &measurement->rows[row];
     const struct air_side *sides[2] = {&what->target, &what->golden};
     struct air_result *result = &measurement->results[row];
-    struct known known[2] = {0};
     enum plumb_code code = PLUMB_OK;
     int first = statistics_only(sides[0]) ? 0 : 1; /* says whether the other needs a sketch */
     for (int n = 0, i = first; n < 2 && !code; n++, i = !i)
-        code = take_side(sides[i], &payloads[i], known[!i].kept.sketch, &known[i],
+        code = take_side(sides[i], &payloads[i], wants_sketch(&known[!i]), &known[i],
                          &result->shown[i], err);
-    if (code)
-        return code;
-    code = check_likeness(what, result->shown, err);
+    if (!code)
+        code = check_likeness(what, result->shown, err);
     if (code)
         return code;
     if (known[0].count != known[1].count && known[0].count != UNKNOWN && known[1].count != UNKNOWN)
@@ -310,11 +283,23 @@ enum plumb_code statistics_compare(const struct measurement *measurement, size_t
     result->by_statistics = true;
     if (!known[0].count && !known[1].count) {
         result->compared = true;
-        result->verdict = (struct plumb_verdict){PLUMB_NORMAL, "no elements to compare"};
+        verdict_empty(&result->verdict);
         return PLUMB_OK;
     }
-    for (int i = 0; i < 2; i++)
-        snprintf(result->checksum[i], sizeof result->checksum[i], "%s", known[i].crc);
-    judge(known, measurement->stat_limit, result);
+    for (int i = 0; i < 2; i++) {
+        const char *checksum = known[i].account.checksum;
+        snprintf(result->checksum[i], sizeof result->checksum[i], "%s", checksum ? checksum : "");
+    }
+    judge(known, measurement->standards->recorded, result);
     return PLUMB_OK;
+}
+
+enum plumb_code statistics_compare(const struct measurement *measurement, size_t row,
+                                   const struct plumb_payload *payloads, struct plumb_error *err)
+{
+    struct known known[2] = {0};
+    enum plumb_code code = compare_sides(measurement, row, payloads, known, err);
+    free(known[0].measured.sketch);
+    free(known[1].measured.sketch);
+    return code;
 }

@@ -1,10 +1,9 @@
 /* An operator whose outputs are much further off than its inputs were is where to look. */
 #include "base/map.h"
 #include "task/compare/compare.h"
+#include "verdict/rules.h"
 
 #include <inttypes.h>
-#include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 enum role { ROLE_NONE, ROLE_INPUT, ROLE_OUTPUT };
@@ -50,12 +49,11 @@ static const char *operator_of(const struct comparison *comparison, size_t pair,
 
 enum plumb_code compare_jumps(struct comparison *comparison, struct plumb_error *err)
 {
-    double limit = plumb_standard_jump(comparison->standard);
     size_t count = comparison->matching.count;
     struct map worst = {0}; /* operator -> pair with its worst input, plus one */
     struct arena arena = {0};
     enum plumb_code code = PLUMB_OK;
-    if (!(limit > 0))
+    if (!(plumb_standard_jump(comparison->standards.values) > 0))
         return PLUMB_OK;
 
     for (size_t i = 0; i < count; i++) {
@@ -77,17 +75,11 @@ enum plumb_code compare_jumps(struct comparison *comparison, struct plumb_error 
             code = plumb_no_memory(err);
             goto out;
         }
-        if (!*name || row->verdict.severity != PLUMB_NORMAL)
+        if (!*name)
             continue;
         const uint64_t *pair = map_get(&worst, name, strlen(name));
         double input = pair && *pair ? comparison->rows[*pair - 1].max_rel : 0;
-        /* Exact inputs say nothing: the first rounding has to happen somewhere. */
-        if (!(input > 0) || !(row->max_rel / input > limit))
-            continue;
-        row->verdict.severity = PLUMB_SUSPICIOUS;
-        snprintf(row->verdict.rule, sizeof row->verdict.rule,
-                 "jump %.3g > %.3g: max_rel %.3g from inputs with %.3g", row->max_rel / input,
-                 limit, row->max_rel, input);
+        standard_judge_jump(comparison->standards.values, row->max_rel, input, &row->verdict);
     }
 out:
     map_free(&worst);

@@ -1,7 +1,9 @@
+/* Measuring payloads as a capture, or plumb condense, would have. */
 #define _GNU_SOURCE
 #include "task/compare/measure.h"
 
 #include "metric/kept.h"
+#include "run/dtype.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -128,6 +130,25 @@ static bool set_kept(struct measured *measured, const struct kept_state *state,
     return true;
 }
 
+/* False when out of memory. */
+static bool take(struct measured *measured, const struct plumb_tensor *tensor,
+                 const struct kept_state *state)
+{
+    struct plumb_stats stats;
+    measured->kept.dtype = tensor->dtype;
+    stats_finish(&state->stats, &stats);
+    set_statistics(measured, tensor, &stats);
+    if (stats.count && ends_needed(&state->stats.ends))
+        set_ends(measured, &state->stats.ends);
+    if (measured->wanted & MEASURE_KEPT && !set_kept(measured, state, &stats))
+        return false;
+    if (measured->wanted & MEASURE_XOR)
+        snprintf(measured->checksum, sizeof measured->checksum, "0x%016" PRIx64, state->words);
+    else
+        snprintf(measured->checksum, sizeof measured->checksum, "%08" PRIx32, state->crc);
+    return true;
+}
+
 static void finish(void *context, size_t item, const struct plumb_payload *payloads, void *state,
                    const struct plumb_error *err)
 {
@@ -138,25 +159,20 @@ static void finish(void *context, size_t item, const struct plumb_payload *paylo
         measured->problem = strdup(plumb_error_text(err, text, sizeof text));
         return;
     }
-    const struct kept_state *all = state;
-    measured->kept.dtype = payloads[0].tensor.dtype;
-    struct plumb_stats stats;
-    stats_finish(&all->stats, &stats);
-    set_statistics(measured, &payloads[0].tensor, &stats);
-    if (stats.count && ends_needed(&all->stats.ends))
-        set_ends(measured, &all->stats.ends);
-    if (measured->wanted & MEASURE_KEPT && !set_kept(measured, all, &stats))
-        return; /* without a problem: out of memory */
-    if (measured->wanted & MEASURE_XOR)
-        snprintf(measured->checksum, sizeof measured->checksum, "0x%016" PRIx64, all->words);
-    else
-        snprintf(measured->checksum, sizeof measured->checksum, "%08" PRIx32, all->crc);
-    measured->done = true;
+    measured->done = take(measured, &payloads[0].tensor, state); /* else out of memory */
 }
 
-bool compare_is_xor(const char *checksum)
+bool compare_measure_tensor(struct measured *out, const struct plumb_tensor *tensor)
 {
-    return strncmp(checksum, "0x", 2) == 0;
+    bool sketch = out->wanted & MEASURE_SKETCH;
+    struct kept_state state = {.sketch = sketch ? sketch_new() : NULL};
+    if (sketch && !state.sketch)
+        return false;
+    struct kernels kernels = kernels_current();
+    kept_tensor(&state, &kernels, tensor, 0, tensor->count);
+    out->done = take(out, tensor, &state);
+    free(state.sketch);
+    return out->done;
 }
 
 enum plumb_code compare_measure(struct measured *out, const struct walk_side *sides, size_t count,
@@ -190,4 +206,30 @@ enum plumb_code compare_measure(struct measured *out, const struct walk_side *si
     enum plumb_code code = walk_run(&walk, err);
     free(items);
     return code;
+}
+
+struct recorded_account compare_account(const struct plumb_recorded *recorded,
+                                        const struct measured *measured)
+{
+    bool fresh = measured->wanted & MEASURE_STATISTICS;
+    struct recorded_account account = {
+        .statistic = fresh ? measured->statistic : recorded->statistic,
+        .kept = measured->wanted & MEASURE_KEPT ? &measured->kept : NULL,
+        .dtype = PLUMB_DTYPE_COUNT,
+        .exact = fresh ? measured->wanted & MEASURE_EXACT : recorded->exact,
+    };
+    if (measured->wanted & (MEASURE_CRC | MEASURE_XOR)) {
+        account.checksum = measured->checksum;
+        account.dtype = measured->kept.dtype;
+    }
+    if (!recorded)
+        return account;
+    account.deviation = &recorded->deviation;
+    if (recorded->kept)
+        account.kept = recorded->kept;
+    if (recorded->checksum) {
+        account.checksum = recorded->checksum;
+        account.dtype = recorded->dtype ? run_dtype(recorded->dtype) : PLUMB_DTYPE_COUNT;
+    }
+    return account;
 }

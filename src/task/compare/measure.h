@@ -4,6 +4,7 @@
 
 #include "metric/ends.h"
 #include "task/compare/walk.h"
+#include "verdict/recorded.h"
 
 /* EXACT: statistics that are not rounded, to compare with those of plumb condense. */
 enum {
@@ -32,7 +33,12 @@ enum plumb_code compare_measure(struct measured *out, const struct walk_side *si
                                 const struct plumb_compare_options *options,
                                 struct plumb_error *err);
 
-/* Tells whether a checksum is of the kind that exclusive-ors words. */
-bool compare_is_xor(const char *checksum);
+/* The same for one tensor that is already loaded, on this thread. False when out of memory. */
+bool compare_measure_tensor(struct measured *out, const struct plumb_tensor *tensor);
+
+/* What is known about a side: what was recorded (or NULL), and what was measured where that was
+ * wanted. Points into both. */
+struct recorded_account compare_account(const struct plumb_recorded *recorded,
+                                        const struct measured *measured);
 
 #endif

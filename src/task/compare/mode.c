@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "run/dtype.h"
 #include "task/compare/compare.h"
+#include "verdict/decide.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -250,7 +251,7 @@ void compare_plan(struct comparison *comparison)
             continue;
         if (!target->count && !golden->count && !target->error && !golden->error) {
             row->compared = true;
-            row->verdict = (struct plumb_verdict){PLUMB_NORMAL, "no elements to compare"};
+            verdict_empty(&row->verdict);
         } else {
             refuse(row, "%s", missing(target, golden));
         }

@@ -111,7 +111,7 @@ static bool set_number(struct plumb_table *table, size_t column,
 }
 
 bool compare_set_difference(struct plumb_table *table, size_t column,
-                            const struct difference *difference, bool relative)
+                            const struct recorded_difference *difference, bool relative)
 {
     char text[40];
     if (difference->kind == DIFFERENCE_NONE)
@@ -211,9 +211,15 @@ static bool set_cell(struct plumb_table *table, size_t column, const struct comp
     case FROM_STATUS:
         return plumb_table_text(table, column, failed ? "Fail" : "");
     case FROM_RESULT:
-        return plumb_table_text(table, column, failed ? "FAIL" : row->unjudged ? "N/A" : "PASS");
+        return plumb_table_text(table, column,
+                                failed                  ? "FAIL"
+                                : row->verdict.unjudged ? "N/A"
+                                                        : "PASS");
     case FROM_REACHED:
-        return plumb_table_text(table, column, failed ? "No" : row->unjudged ? "N/A" : "Yes");
+        return plumb_table_text(table, column,
+                                failed                  ? "No"
+                                : row->verdict.unjudged ? "N/A"
+                                                        : "Yes");
     case FROM_NAME:
         return plumb_table_text(table, column, compare_name(comparison, pair));
     case FROM_NAMES:

@@ -1,0 +1,17 @@
+/* Writing a verdict down. */
+#ifndef VERDICT_DECIDE_H
+#define VERDICT_DECIDE_H
+
+#include "plumb/verdict.h"
+
+/* Judged: severity and the rule that decided. */
+void verdict_decide(struct plumb_verdict *verdict, enum plumb_severity severity, const char *format,
+                    ...) __attribute__((format(printf, 3, 4)));
+
+/* Not judged: what is known tells nothing, and `why`. Suspicious, so that it is looked at. */
+void verdict_leave(struct plumb_verdict *verdict, const char *why);
+
+/* Tensors without elements agree. */
+void verdict_empty(struct plumb_verdict *verdict);
+
+#endif
