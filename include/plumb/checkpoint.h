@@ -17,15 +17,16 @@ extern "C" {
 #endif
 
 struct plumb_checkpoint_options {
-    double min_cosine;   /* a weight passes when its cosine is not below this ... */
-    double max_distance; /* ... and |a-b| is not above this share of |b| */
+    /* A weight passes when its cosine is not below the one, and |a-b| is not above that share of
+     * |b|. NaN: as the built-in standard `checkpoint` says (plumb_standard_text). */
+    double min_cosine, max_distance;
     bool origin_rules; /* parts are joined, numbered and chosen as msProbe does, faults included */
     unsigned threads;  /* 0: as many as there are processors */
     plumb_progress_fn *progress; /* NULL: none */
     void *progress_context;
 };
 
-/* cosine 0.99, distance 0.01, no origin rules. */
+/* The limits of the standard (cosine 0.99, distance 0.01), no origin rules. */
 void plumb_checkpoint_options_init(struct plumb_checkpoint_options *options);
 
 struct plumb_checkpoint_comparison {
@@ -40,7 +41,8 @@ struct plumb_checkpoint_comparison {
 };
 
 /* Compares two checkpoints. Values are compared as float32. A part or tensor that cannot be read is
- * a row; only a side with nothing to read fails the call. Free the result with plumb_checkpoint_free. */
+ * a row; only a side with nothing to read fails the call. Free the result with
+ * plumb_checkpoint_free. */
 enum plumb_code plumb_checkpoint_compare(struct plumb_checkpoint_comparison *out, const char *first,
                                          const char *second,
                                          const struct plumb_checkpoint_options *options,

@@ -11,8 +11,8 @@
  * Names are those of plumb_metric_names. The first line that is not met decides, require before
  * expect.
  *
- * The built-in standard `statistics` has the same form, but judges what was recorded instead of
- * tensors: it cannot be loaded here, only printed. */
+ * The built-in standards `statistics` (what was recorded) and `checkpoint` (weights) have the same
+ * form, but judge what is no pair of tensors: they cannot be loaded here, only printed. */
 #ifndef PLUMB_VERDICT_H
 #define PLUMB_VERDICT_H
 

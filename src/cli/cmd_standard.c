@@ -50,7 +50,7 @@ static const struct args_option standard_arguments[] = {
      .kind = ARGS_TEXT,
      .arity = ARGS_MAYBE,
      .offset = offsetof(struct standard_options, name),
-     .choices = "xray|torchair|allclose|statistics|documented|msprobe",
+     .choices = "xray|torchair|allclose|statistics|checkpoint|documented|msprobe",
      .help = "the standard to print; none: list the names"},
     {.names = {NULL}},
 };
@@ -72,7 +72,8 @@ const struct args_command cmd_standard = {
     .usage = "[NAME]",
     .about = "Prints the text of a standard: the rules by which `plumb compare` separates pass "
              "from fail, as a file that --standard takes. statistics judges what was written down "
-             "where there are no values (--stat_limit). documented and msprobe are those of the "
+             "where there are no values (--stat_limit), checkpoint the weights of config_check "
+             "(--min_cos, --max_distance). documented and msprobe are those of the "
              "pre-check, as a file that --rules of acc_check and api_precision_compare takes.",
     .sets = standard_sets,
     .examples = standard_examples,

@@ -70,7 +70,7 @@ bool standard_read_limit(const struct plumb_metric_name *metric, const char *tex
 /* The metric or setting whose name is most like this one. */
 void standard_nearest(const char *name, struct nearest *nearest);
 
-/* Loads a built-in standard of a single job: statistics. Free it with
+/* Loads a built-in standard of a single job: statistics, checkpoint. Free it with
  * plumb_standard_free. */
 enum plumb_code standard_load_task(struct plumb_standard **standard, const char *name,
                                    struct plumb_error *err);

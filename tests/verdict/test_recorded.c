@@ -189,7 +189,7 @@ static void test_jump(void **state)
 static void test_jobs_only(void **state)
 {
     (void)state;
-    static const char *const names[] = {"statistics"};
+    static const char *const names[] = {"statistics", "checkpoint"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         struct plumb_standard *standard = NULL;
         assert_non_null(plumb_standard_text(names[i]));

@@ -5,6 +5,8 @@
 #include "base/number.h"
 #include "base/output.h"
 #include "base/utf8.h"
+#include "verdict/rules.h"
+#include "verdict/weight.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -26,8 +28,14 @@ _Static_assert(sizeof columns / sizeof *columns == COLUMNS, "a title for each co
 
 void plumb_checkpoint_options_init(struct plumb_checkpoint_options *options)
 {
-    *options = (struct plumb_checkpoint_options){.min_cosine = 0.99, .max_distance = 0.01};
+    *options = (struct plumb_checkpoint_options){.min_cosine = NAN, .max_distance = NAN};
 }
+
+/* What weights are judged by. */
+struct judge {
+    struct plumb_standard *standard;
+    bool origin_rules;
+};
 
 static bool put_sizes(struct plumb_table *table, const struct pair *pair)
 {
@@ -55,29 +63,23 @@ static bool put_sizes(struct plumb_table *table, const struct pair *pair)
     return true;
 }
 
-/* What is wrong with the values; "" when nothing is. */
-static void judge_values(const struct pair *pair, const struct plumb_checkpoint_options *options,
-                         char *why, size_t size)
+/* Weights without elements agree, but not by the origin's rules. */
+static void judge_values(const struct pair *pair, const struct judge *judge,
+                         struct plumb_verdict *verdict)
 {
-    char number[NUMBER_BYTES];
-    if (!pair->side[0]->elements && !options->origin_rules)
-        return;
-    if (isnan(pair->cosine))
-        snprintf(why, size, "there are values that are not finite");
-    else if (!pair->has_cosine)
-        snprintf(why, size, "one side is all zero");
-    else if (pair->cosine < options->min_cosine)
-        snprintf(why, size, "cos %.7g is below %g", pair->cosine, options->min_cosine);
-    else if (!(pair->distance <= options->max_distance))
-        snprintf(why, size, "l2 is %s of the norm of the second, above %g",
-                 number_brief(pair->distance, 4, number), options->max_distance);
+    const struct weight_evidence evidence = {
+        .cosine = pair->cosine, .has_cosine = pair->has_cosine, .distance = pair->distance};
+    if (pair->side[0]->elements || judge->origin_rules)
+        weight_judge(judge->standard, &evidence, verdict);
+    if (verdict->severity == PLUMB_NORMAL && !judge->origin_rules)
+        weight_judge_integers(pair->kinds, pair->integers, pair->distance, verdict);
 }
 
-/* What is wrong with the pair; "" when nothing is. */
-static void judge(const struct pair *pair, const struct pairs *pairs,
-                  const struct plumb_checkpoint_options *options, char *why, size_t size)
+/* Severity of the pair, and what is wrong or odd about it; "" when nothing is. */
+static enum plumb_severity judge_pair(const struct pair *pair, const struct pairs *pairs,
+                                      const struct judge *judge, char *why, size_t size)
 {
-    *why = '\0';
+    struct plumb_verdict verdict = {.severity = PLUMB_FAILED};
     switch (pair->state) {
     case PAIR_ALONE:
         snprintf(why, size, "only in %s", pairs->ckpt[pair->side[0] ? 0 : 1].path);
@@ -89,46 +91,34 @@ static void judge(const struct pair *pair, const struct pairs *pairs,
         plumb_error_text(&pair->error, why, size);
         break;
     case PAIR_COMPARED:
-        judge_values(pair, options, why, size);
+        verdict.severity = PLUMB_NORMAL;
+        judge_values(pair, judge, &verdict);
+        snprintf(why, size, "%s", verdict.rule);
     }
-}
-
-/* What is odd about values that pass, or NULL. */
-static const char *suspect(const struct pair *pair, const struct plumb_checkpoint_options *options)
-{
-    if (pair->state != PAIR_COMPARED || options->origin_rules)
-        return NULL;
-    if (pair->kinds)
-        return "integers on one side only";
-    return pair->integers && pair->distance > 0 ? "integers that are not the same" : NULL;
+    if (pair->copies) {
+        size_t used = strlen(why);
+        snprintf(why + used, size - used, "%sthe copy in %s differs", used ? "; " : "",
+                 pair->copies);
+    }
+    if (pair->copies && verdict.severity == PLUMB_NORMAL)
+        verdict.severity = PLUMB_SUSPICIOUS;
+    return verdict.severity;
 }
 
 static bool add_pair(struct plumb_checkpoint_comparison *out, const struct pair *pair,
-                     const struct pairs *pairs, const struct plumb_checkpoint_options *options)
+                     const struct pairs *pairs, const struct judge *judge)
 {
     char why[1200];
-    judge(pair, pairs, options, why, sizeof why);
-    bool failed = *why, compared = pair->state == PAIR_COMPARED;
-    const char *odd = failed ? NULL : suspect(pair, options);
-    bool suspicious = !failed && (pair->copies || odd);
-    if (odd)
-        snprintf(why, sizeof why, "%s", odd);
-    if (pair->copies) {
-        size_t used = strlen(why);
-        snprintf(why + used, sizeof why - used, "%sthe copy in %s differs", used ? "; " : "",
-                 pair->copies);
-    }
+    enum plumb_severity severity = judge_pair(pair, pairs, judge, why, sizeof why);
+    bool failed = severity == PLUMB_FAILED, compared = pair->state == PAIR_COMPARED;
     out->compared += compared;
     out->passed += compared && !failed;
     out->failed += compared && failed;
-    out->suspicious += suspicious;
+    out->suspicious += severity == PLUMB_SUSPICIOUS;
     out->alone += pair->state == PAIR_ALONE;
     out->unreadable += pair->state == PAIR_UNREADABLE || pair->state == PAIR_SHAPES;
 
     struct plumb_table *table = out->table;
-    enum plumb_severity severity = failed       ? PLUMB_FAILED
-                                   : suspicious ? PLUMB_SUSPICIOUS
-                                                : PLUMB_NORMAL;
     if (!plumb_table_add_row(table, severity) || !plumb_table_text(table, NAME, pair_name(pair)) ||
         !put_sizes(table, pair) || !plumb_table_text(table, RESULT, failed ? "FAIL" : "PASS") ||
         !plumb_table_text(table, MESSAGE, why))
@@ -184,8 +174,7 @@ static const struct pair *worst(const struct pairs *pairs)
 }
 
 static enum plumb_code close_up(struct plumb_checkpoint_comparison *out, const struct pairs *pairs,
-                                const struct plumb_checkpoint_options *options,
-                                struct plumb_error *err)
+                                const struct judge *judge, struct plumb_error *err)
 {
     struct buf text = {0};
     size_t alone[2] = {0, 0};
@@ -210,7 +199,7 @@ static enum plumb_code close_up(struct plumb_checkpoint_comparison *out, const s
         buf_printf(&text, " (relative distance %s)", number_brief(most->distance, 3, number));
     }
     buf_printf(&text, "; passes with cos >= %g and a distance <= %g of the norm\n",
-               options->min_cosine, options->max_distance);
+               weight_min_cosine(judge->standard), weight_max_distance(judge->standard));
     if (text.failed) {
         buf_free(&text);
         return plumb_no_memory(err);
@@ -220,20 +209,19 @@ static enum plumb_code close_up(struct plumb_checkpoint_comparison *out, const s
 }
 
 static enum plumb_code report(struct plumb_checkpoint_comparison *out, const struct pairs *pairs,
-                              const struct plumb_checkpoint_options *options,
-                              struct plumb_error *err)
+                              const struct judge *judge, struct plumb_error *err)
 {
     out->table = plumb_table_new(columns, COLUMNS);
     bool done = out->table;
     for (size_t i = 0; i < pairs->count && done; i++)
-        done = add_pair(out, &pairs->list[i], pairs, options);
+        done = add_pair(out, &pairs->list[i], pairs, judge);
     for (int i = 0; i < 2 && done; i++)
         done = add_faults(out, &pairs->ckpt[i]);
     if (done)
         out->json = pairs_json(pairs);
     if (!out->json)
         return plumb_no_memory(err);
-    return close_up(out, pairs, options, err);
+    return close_up(out, pairs, judge, err);
 }
 
 enum plumb_code plumb_checkpoint_compare(struct plumb_checkpoint_comparison *out, const char *first,
@@ -251,13 +239,19 @@ enum plumb_code plumb_checkpoint_compare(struct plumb_checkpoint_comparison *out
         checkpoint_close(&pairs.ckpt[0]);
         return code;
     }
-    code = pairs_match(&pairs, err);
+    struct judge judge = {.origin_rules = options->origin_rules};
+    code = standard_load_task(&judge.standard, "checkpoint", err);
+    if (!code) {
+        weight_set_limits(judge.standard, options->min_cosine, options->max_distance);
+        code = pairs_match(&pairs, err);
+    }
     if (!code)
         code = pairs_compare(&pairs, options, err);
     if (!code)
-        code = report(out, &pairs, options, err);
+        code = report(out, &pairs, &judge, err);
     if (code)
         plumb_checkpoint_free(out);
+    plumb_standard_free(judge.standard);
     free(pairs.list);
     checkpoint_close(&pairs.ckpt[1]);
     checkpoint_close(&pairs.ckpt[0]);
