@@ -1,76 +1,21 @@
 /* Operators: plumb's own implementation of what PyTorch programs call, forward and backward.
  *
- * A call is a name with arguments, as a dump.json records it. It can be computed in the recorded
- * types, or raised: all floating-point values and results in float64 (float64 itself is computed in
- * extended precision and rounded once), which is the reference that devices are judged by.
+ * A call (plumb/call.h) can be computed in the recorded types, or raised: all floating-point values
+ * and results in float64 (float64 itself is computed in extended precision and rounded once), which
+ * is the reference that devices are judged by.
  *
  * All functions are thread-safe; the same call may run on several threads at once. */
 #ifndef PLUMB_OP_H
 #define PLUMB_OP_H
 
-#include "plumb/tensor.h"
+#include "plumb/call.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-enum plumb_arg_kind {
-    PLUMB_ARG_NONE,
-    PLUMB_ARG_TENSOR,
-    PLUMB_ARG_BOOL,
-    PLUMB_ARG_INT,
-    PLUMB_ARG_FLOAT,
-    PLUMB_ARG_TEXT,
-    PLUMB_ARG_DTYPE,
-    PLUMB_ARG_LIST,  /* list, tuple or torch.Size */
-    PLUMB_ARG_SLICE, /* items: start, stop, step, each an integer or none */
-    PLUMB_ARG_ELLIPSIS,
-    PLUMB_ARG_DEVICE, /* text: "npu:0" */
-    PLUMB_ARG_OTHER,  /* recorded, but not what it was: an empty object, a process group, ... */
-};
-
 /* "a tensor", "an int", "None", ... */
 const char *plumb_arg_kind_text(enum plumb_arg_kind kind);
-
-/* One argument or result. Only the fields of its kind mean something. */
-struct plumb_arg {
-    enum plumb_arg_kind kind;
-    bool requires_grad;                /* tensor */
-    const struct plumb_tensor *tensor; /* tensor */
-    int64_t integer;                   /* int, bool */
-    double number;                     /* float */
-    const char *text;                  /* text, device, other */
-    enum plumb_dtype dtype;            /* dtype */
-    const struct plumb_arg *items;     /* list, slice */
-    size_t n_items;
-};
-
-struct plumb_kwarg {
-    const char *name;
-    struct plumb_arg value;
-};
-
-/* Where operators that drop elements at random take their 32-bit draws from. */
-struct plumb_draws {
-    uint32_t (*next)(void *state);
-    void *state;
-};
-
-struct plumb_call {
-    const char *prefix; /* "Functional", "Tensor", "Torch", "Aten", "NPU", "VF" */
-    const char *name;   /* "layer_norm", "linalg.norm" */
-    const struct plumb_arg *args;
-    size_t n_args;
-    const struct plumb_kwarg *kwargs;
-    size_t n_kwargs;
-    const struct plumb_tensor *const *grads; /* gradients of the outputs, in their order; NULL where
-                                                an output has none. No grads: forward only */
-    size_t n_grads;
-    const struct plumb_draws *draws; /* NULL: from a fixed seed */
-    size_t memory;     /* what it may take, in bytes; 0: three quarters of what this process may */
-    bool origin_rules; /* where the benchmark functions of msProbe depart from what the fused
-                          operators document (attention's scale and bands, an epsilon): as those */
-};
 
 enum plumb_precision {
     PLUMB_OWN,    /* float16 and bfloat16 are computed in float32 and rounded when stored */

@@ -4,7 +4,7 @@
 #define DUMP_CALL_H
 
 #include "base/arena.h"
-#include "plumb/op.h"
+#include "plumb/call.h"
 
 /* A recorded statistic: Max, Min and the like may be absent, null, or of several types. */
 enum case_limit_kind { LIMIT_ABSENT, LIMIT_NULL, LIMIT_INT, LIMIT_FLOAT, LIMIT_BOOL, LIMIT_OTHER };

@@ -128,7 +128,7 @@ class Fused(unittest.TestCase):
         args = [a.clone().requires_grad_(True) if wanted else a for a, wanted in zip(golden.args, wants)]
         grad = golden.grad_output if any(wants) else None
         call = Call("NPU", golden.op, args, kwargs, None if grad is None else grad.double())
-        call.c.origin_rules = True
+        call.c.benchmark_forms = True
         outputs, _, grads = self.native.run(call, precision)
         return outputs, grads
 

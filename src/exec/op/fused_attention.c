@@ -286,7 +286,7 @@ static struct band band_of(struct op *o, int64_t mode, int64_t s, int64_t t)
 {
     const int64_t low = -bounded(arg_int(o, "pre_tockens")),
                   high = bounded(arg_int(o, "next_tockens")), all = bounded(INT64_MAX);
-    const int64_t corner = mode == 4 && o->call->origin_rules ? 0 : t - s;
+    const int64_t corner = mode == 4 && o->call->benchmark_forms ? 0 : t - s;
     switch (mode) {
     case 0:
         return (struct band){low, high};
@@ -320,7 +320,7 @@ static bool set_masks(struct op *o, struct fusion *f, const int64_t *sizes, bool
     }
     mask = mask && mask->f ? v_compare(o, CMP_NE, mask, v_number(o, 0)) : mask;
     const bool compressed = mask && mode >= 2 && is_compressed(mask);
-    const bool banded = compressed || (!mask && o->call->origin_rules);
+    const bool banded = compressed || (!mask && o->call->benchmark_forms);
     for (int64_t b = 0; b < f->n_sequences; b++)
         f->sequences[b].band = band_of(o, banded ? mode : 1, f->sequences[b].s, f->sequences[b].t);
     f->pse_first = pse_type == 1;
@@ -491,9 +491,9 @@ void fused_attention(struct op *o)
     if (!k || !v || !read_sizes(o, f, q, k, v))
         return;
     const enum plumb_dtype dtype = q->dtype;
-    f->scale = (real)(arg_given(o, "scale")   ? arg_number(o, "scale")
-                      : o->call->origin_rules ? 1 / sqrt((double)(size ? size : 1))
-                                              : 1.0);
+    f->scale = (real)(arg_given(o, "scale")      ? arg_number(o, "scale")
+                      : o->call->benchmark_forms ? 1 / sqrt((double)(size ? size : 1))
+                                                 : 1.0);
     if (!(varied ? varied_sequences(o, f) : equal_sequences(o, f, q->shape[0])))
         return;
     const int64_t sizes[4] = {varied ? 1 : q->shape[0], f->n, f->most_s, f->most_t};

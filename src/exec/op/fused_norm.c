@@ -46,7 +46,9 @@ static struct val *rms_norm(struct op *o, struct val *x, struct val *gamma, doub
 /* The origin's benchmark takes another default than the operator. */
 static double rms_epsilon(struct op *o)
 {
-    return arg_given(o, "epsilon") ? arg_number(o, "epsilon") : o->call->origin_rules ? 1e-5 : 1e-6;
+    return arg_given(o, "epsilon")    ? arg_number(o, "epsilon")
+           : o->call->benchmark_forms ? 1e-5
+                                      : 1e-6;
 }
 
 static void run_rms_norm(struct op *o)

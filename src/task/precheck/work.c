@@ -382,7 +382,7 @@ static enum plumb_code prepare(struct work *w, struct plumb_error *why)
         return code;
     see_types(w);
     w->source = w->call.draws;
-    w->call.origin_rules = w->msprobe;
+    w->call.benchmark_forms = w->msprobe;
     if (w->msprobe) { /* whose reference gets what was recorded */
         code = convert_raise(&w->call, &w->scratch, &w->raised, why);
         return code ? code

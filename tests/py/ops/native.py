@@ -39,7 +39,7 @@ class CCall(c.Structure):
     _fields_ = [("prefix", c.c_char_p), ("name", c.c_char_p), ("args", c.POINTER(CArg)), ("n_args", c.c_size_t),
                 ("kwargs", c.POINTER(CKwarg)), ("n_kwargs", c.c_size_t), ("grads", c.POINTER(c.POINTER(CTensor))),
                 ("n_grads", c.c_size_t), ("draws", c.c_void_p), ("memory", c.c_size_t),
-                ("origin_rules", c.c_bool)]
+                ("benchmark_forms", c.c_bool)]
 
 
 class CResult(c.Structure):
