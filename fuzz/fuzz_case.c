@@ -1,3 +1,4 @@
+#include "msprobe/profiles.h"
 #include "task/precheck/filter.h"
 #include "task/precheck/select.h"
 
@@ -51,14 +52,14 @@ static void parse_calls(const struct case_file *file)
     }
 }
 
-static void filter_calls(const struct case_file *file, bool msprobe)
+static void filter_calls(const struct case_file *file, bool by_objects)
 {
     struct plumb_error err = {0};
     bool *keep = calloc(case_count(file) + 1, sizeof *keep);
     if (!keep)
         return;
-    enum plumb_code code = filter_repeats(file, msprobe, keep, &err);
-    if (code ? !msprobe || !err.message[0] : case_count(file) && !keep[0])
+    enum plumb_code code = filter_repeats(file, by_objects, keep, &err);
+    if (code ? !by_objects || !err.message[0] : case_count(file) && !keep[0])
         abort();
     free(keep);
 }
@@ -66,8 +67,8 @@ static void filter_calls(const struct case_file *file, bool msprobe)
 static void select_calls(const struct case_file *file, const struct check_config *config)
 {
     struct selector selector;
-    for (int msprobe = 0; msprobe < 2; msprobe++) {
-        if (!selector_init(&selector, config, msprobe, NULL)) {
+    for (size_t k = 0; precheck_profiles[k]; k++) {
+        if (!selector_init(&selector, config, precheck_profiles[k]->select, NULL)) {
             for (size_t i = 0; i < case_count(file); i++) {
                 const char *reason;
                 if (!select_call(&selector, case_place(file, i)->call, &reason) != !reason)

@@ -1,6 +1,7 @@
-/* Details files of the pre-check, under both rule sets: whatever is in them, every cell can be
+/* Details files of the pre-check, under every profile: whatever is in them, every cell can be
  * asked for, and every row is found again by its name. */
 #define _GNU_SOURCE
+#include "msprobe/profiles.h"
 #include "task/precision/name.h"
 #include "task/precision/read.h"
 
@@ -23,7 +24,7 @@ static void look(const struct details_file *file, const struct details_cells *ro
     }
 }
 
-static void read_all(const char *path, enum check_rules rules)
+static void read_all(const char *path, const struct precheck_profile *rules)
 {
     struct details_file rows, names;
     struct plumb_error err = {0};
@@ -58,8 +59,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (fd < 0 || write(fd, data, size) != (ssize_t)size)
         abort();
     close(fd);
-    read_all(path, RULES_DOCUMENTED);
-    read_all(path, RULES_MSPROBE);
+    for (const struct precheck_profile *const *p = precheck_profiles; *p; p++)
+        read_all(path, *p);
     unlink(path);
     return 0;
 }

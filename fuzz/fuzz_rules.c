@@ -1,3 +1,4 @@
+#include "msprobe/profiles.h"
 #include "verdict/ladder_rules.h"
 
 #include <stdlib.h>
@@ -12,12 +13,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct plumb_error err = {0};
     struct buf text = {0}, again = {0};
     const struct standard_set *set = NULL, *back = NULL;
-    if (rules_parse((const char *)data, size, &arena, &set, &err)) {
+    if (rules_parse(precheck_profiles, (const char *)data, size, &arena, &set, &err)) {
         if (set || !err.message[0])
             abort();
     } else {
         rules_print(&text, set);
-        if (!text.failed && rules_parse(text.data, text.size, &arena, &back, &err) == PLUMB_OK) {
+        if (!text.failed &&
+            rules_parse(precheck_profiles, text.data, text.size, &arena, &back, &err) == PLUMB_OK) {
             rules_print(&again, back);
             if (!again.failed && strcmp(text.data, again.data) != 0)
                 abort();

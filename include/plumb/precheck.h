@@ -22,9 +22,11 @@ struct plumb_precheck_options {
     const char *folder; /* where results go; made when it is missing; NULL: the current one */
     const char *resume; /* an accuracy_checking_result_TIME.csv to go on with, or NULL */
     const char *config; /* config.json or config.yaml, or NULL */
-    const char *rules;  /* "documented" (NULL too), "msprobe", or the path of a file of rules */
+    const char *rules;  /* "documented" (NULL too), the other that `plumb standard` lists with it,
+                           or the path of a file of rules */
     enum plumb_precheck_inputs inputs;
-    bool msprobe_rng; /* inputs from the origin's one generator: one thread, in file order */
+    const char *rng; /* of the inputs: "counter" (NULL too), or the name of rules that have one
+                        generator of their own, which means one thread, in file order */
     uint64_t seed;
     bool filter;                         /* leave out calls that repeat an earlier one */
     bool save_error_data;                /* keep inputs and outputs of what does not pass */

@@ -13,7 +13,7 @@ extern "C" {
 struct plumb_precision_options {
     const char *npu, *gpu; /* accuracy_checking_details files, with either header language */
     const char *folder;    /* where the two files go; must be there */
-    const char *rules;     /* "documented" (NULL too), "msprobe", or the path of a file of rules */
+    const char *rules;     /* as in struct plumb_precheck_options */
 };
 
 struct plumb_precision_result {
@@ -30,8 +30,8 @@ struct plumb_precision_result {
  * api_precision_compare_result_TIME.csv into the folder, both whole or none. An existing file is
  * never touched: the time is that of the next second without such files. Errors name file and line.
  *
- * Under the rules of msprobe a name that is twice in the GPU file, or that a spreadsheet would run,
- * ends the comparison there: the call fails, but both files are written with what came before, and
+ * Under some rules a name that is twice in the GPU file, or that a spreadsheet would run, ends the
+ * comparison there: the call fails, but both files are written with what came before, and
  * the paths are set. Else such files are refused before anything is written.
  *
  * Release result with plumb_precision_free, also after a failure. Thread-safe. */

@@ -4,6 +4,7 @@
 #include "base/utf8.h"
 #include "cli/cli.h"
 #include "cli/terminal.h"
+#include "msprobe/profiles.h"
 #include "plumb/precheck.h"
 
 #include <limits.h>
@@ -293,7 +294,7 @@ static int check(const struct args_command *command, const struct check_options 
         return cli_usage(command, "--memory takes a size such as 512M or 16G, not '%s'",
                          options->memory);
     if (options->rng == 1 && options->inputs > 0)
-        return cli_usage(command, "--rng msprobe makes uniform values only");
+        return cli_usage(command, "--rng " PRECHECK_GENERATOR " makes uniform values only");
     struct plumb_device *devices[64];
     struct plumb_error err = {0};
     struct plumb_precheck_summary summary = {0};
@@ -322,7 +323,7 @@ static int check(const struct args_command *command, const struct check_options 
         .config = options->config,
         .rules = options->rules,
         .inputs = (enum plumb_precheck_inputs)(options->inputs < 0 ? 0 : options->inputs),
-        .msprobe_rng = options->rng == 1,
+        .rng = options->rng == 1 ? PRECHECK_GENERATOR : NULL,
         .seed = options->seed == ARGS_UNSET ? 1234 : (uint64_t)options->seed,
         .filter = options->filter,
         .save_error_data = options->save_error_data,
@@ -432,15 +433,15 @@ static const struct args_option arguments[] = {
     {.names = {"--rules"},
      .kind = ARGS_PATH,
      FIELD(rules),
-     .choices = "documented|msprobe",
-     .metavar = "documented|msprobe|FILE",
+     .choices = PRECHECK_PROFILES,
+     .metavar = PRECHECK_PROFILES "|FILE",
      .help = "whose verdicts, columns and files (default: documented); FILE: rules of your own, "
              "which start from those that 'plumb standard' prints"},
     {.names = {"--rng"},
      .kind = ARGS_CHOICE,
      FIELD(rng),
-     .choices = "counter|msprobe",
-     .help = "msprobe: the values that msProbe would make, on one thread"},
+     .choices = "counter|" PRECHECK_GENERATOR,
+     .help = PRECHECK_GENERATOR ": the values that the origin would make, on one thread"},
     {.names = {"--import"},
      .kind = ARGS_TEXT,
      .arity = ARGS_EACH,

@@ -1,5 +1,7 @@
+/* plumb api_precision_compare. */
 #include "base/folder.h"
 #include "cli/cli.h"
+#include "msprobe/profiles.h"
 #include "plumb/precision.h"
 
 struct precision_options {
@@ -76,8 +78,8 @@ static const struct args_option arguments[] = {
     {.names = {"--rules"},
      .kind = ARGS_PATH,
      FIELD(rules),
-     .choices = "documented|msprobe",
-     .metavar = "documented|msprobe|FILE",
+     .choices = PRECHECK_PROFILES,
+     .metavar = PRECHECK_PROFILES "|FILE",
      .initial = "documented",
      .help = "standards, levels and CSV dialect; FILE: rules of your own, which start from those "
              "that 'plumb standard' prints"},

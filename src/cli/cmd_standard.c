@@ -1,6 +1,7 @@
 /* plumb standard: the rules that are built in, as text. */
 #define _GNU_SOURCE
 #include "cli/cli.h"
+#include "msprobe/profiles.h"
 #include "plumb/verdict.h"
 #include "verdict/builtin.h"
 #include "verdict/ladder_rules.h"
@@ -17,20 +18,21 @@ static void list_names(struct buf *out, const char *separator)
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
         for (const struct builtin *builtin = tables[i]; builtin->name; builtin++)
             buf_printf(out, "%s%s", builtin->name, separator);
-    buf_printf(out, "%s%s%s", rules_name(RULES_DOCUMENTED), separator, rules_name(RULES_MSPROBE));
+    rules_names(out, precheck_profiles, separator);
 }
 
 static int run_standard(const void *context)
 {
     const struct standard_options *options = context;
     const char *text = options->name ? plumb_standard_text(options->name) : NULL;
-    const struct standard_set *rules = options->name ? rules_builtin(options->name) : NULL;
+    const struct precheck_profile *profile =
+        options->name ? profile_named(precheck_profiles, options->name) : NULL;
     struct buf out = {0};
     int status = CLI_OK;
     if (text) {
         buf_text(&out, text);
-    } else if (rules) {
-        rules_print(&out, rules);
+    } else if (profile) {
+        rules_print(&out, profile->standards);
     } else if (!options->name) {
         list_names(&out, "\n");
         buf_text(&out, "\n");
@@ -50,7 +52,7 @@ static const struct args_option standard_arguments[] = {
      .kind = ARGS_TEXT,
      .arity = ARGS_MAYBE,
      .offset = offsetof(struct standard_options, name),
-     .choices = "xray|torchair|allclose|statistics|checkpoint|documented|msprobe",
+     .choices = "xray|torchair|allclose|statistics|checkpoint|" PRECHECK_PROFILES,
      .help = "the standard to print; none: list the names"},
     {.names = {NULL}},
 };

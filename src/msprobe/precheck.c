@@ -1,7 +1,7 @@
 /* Float outputs as msProbe compares them: numpy's arithmetic in numpy's types, in its order of
  * summation, and its columns. */
+#include "msprobe/judge.h"
 #include "msprobe/numpy_sum.h"
-#include "plumb/metric.h"
 #include "verdict/cells.h"
 #include "verdict/ladder.h"
 #include "verdict/precheck_parts.h"
@@ -221,7 +221,7 @@ static double at_least_something(double limit)
     return limit > 0 ? limit : DBL_TRUE_MIN;
 }
 
-enum plumb_code judge_msprobe_float(const struct judge_pair *pair)
+enum plumb_code msprobe_judge_floats(const struct judge_pair *pair)
 {
     enum check_standard standard =
         standard_route(pair->options->rules, pair->api, pair->device->dtype, pair->fp8_input);

@@ -1,8 +1,10 @@
 /* The origin's recipe for random values: one generator, one or two draws an element, and every
  * rounding where PyTorch 1.13 rounds. */
 #include "exec/values/parts.h"
+#include "msprobe/profile.h"
 
 #include <math.h>
+#include <string.h>
 
 enum { BLOCK = 1024 };
 
@@ -185,8 +187,8 @@ static bool is_drawable(enum plumb_dtype dtype)
     }
 }
 
-enum plumb_code fill_msprobe(const struct case_tensor *t, struct value_draws *draws,
-                             const struct plumb_tensor *out, void *data, struct plumb_error *err)
+static enum plumb_code fill(const struct case_tensor *t, struct value_draws *draws,
+                            const struct plumb_tensor *out, void *data, struct plumb_error *err)
 {
     struct recipe r = {.tensor = t, .draws = draws, .out = out, .data = data, .err = err};
     r.lo0 = t->min;
@@ -205,3 +207,53 @@ enum plumb_code fill_msprobe(const struct case_tensor *t, struct value_draws *dr
         return fill_floats(&r);
     return fill_ints(&r);
 }
+
+/* ---- What else it does with arguments -------------------------------------------------------- */
+
+static enum plumb_code refuse(const struct case_arg *arg, struct plumb_error *err)
+{
+    if (arg->bare)
+        plumb_fail(err, PLUMB_E_FORMAT, "a bare value, without its type, is not accepted");
+    else if (arg->value.kind == PLUMB_ARG_OTHER && arg->numpy)
+        plumb_fail(err, PLUMB_E_UNSUPPORTED, "a numpy array is not accepted");
+    else if (arg->value.kind == PLUMB_ARG_OTHER && !arg->value.text)
+        plumb_fail(err, PLUMB_E_UNSUPPORTED,
+                   "what it was has not been recorded (a dtype or device?)");
+    else
+        return PLUMB_OK;
+    return PLUMB_E_UNSUPPORTED;
+}
+
+static enum plumb_code refuse_list(const struct case_arg *list, struct plumb_error *err)
+{
+    for (size_t i = 0; i < list->n_items; i++) {
+        enum plumb_arg_kind kind = list->items[i].value.kind;
+        if (kind == PLUMB_ARG_NONE || kind == PLUMB_ARG_LIST)
+            return plumb_fail(err, PLUMB_E_UNSUPPORTED, "a list in it, or a null, is not accepted");
+    }
+    return PLUMB_OK;
+}
+
+/* HF32, in which convolutions compute: float32 with 11 bits of mantissa, ties away from zero. */
+static void round_hf32(const char *api, const struct plumb_tensor *tensor, void *data)
+{
+    if (tensor->dtype != PLUMB_F32 || (strcmp(api, "conv1d") != 0 && strcmp(api, "conv2d") != 0))
+        return;
+    uint32_t *bits = data;
+    for (uint64_t i = 0; i < tensor->count; i++)
+        bits[i] = (bits[i] + 0x800u) & 0xFFFFF000u;
+}
+
+const struct value_profile msprobe_values = {
+    .name = "msprobe",
+    .recipe = fill,
+    .seed = 1234,
+    .refuse = refuse,
+    .refuse_list = refuse_list,
+    .finish = round_hf32,
+    .lists_need_no_grad = true,
+    .any_file = true,
+    .files_only = true,
+    .any_classes = true,
+    .unsorted_offsets = true,
+};

@@ -1,16 +1,17 @@
+/* The documented limits and lists, and how a set is asked. */
 #include "verdict/ladder_limits.h"
+#include "verdict/profile.h"
 
 #include <string.h>
-#include <strings.h>
 
-static const char *const absolute_apis[] = {
+const char *const standard_absolute_apis[] = {
     "mul",      "mul_",     "__mul__",    "__imul__",    "__rmul__", "add",        "add_",
     "__add__",  "__iadd__", "__radd__",   "div",         "div_",     "__div__",    "__idiv__",
     "divide",   "divide_",  "leaky_relu", "leaky_relu_", "prelu",    "reciprocal", "reciprocal_",
     "rsqrt",    "rsqrt_",   "square",     "square_",     "sub",      "sub_",       "rsub",
     "__isub__", "__sub__",  NULL};
 
-static const char *const binary_apis[] = {
+const char *const standard_binary_apis[] = {
     "abs",           "abs_",           "absolute",    "absolute_",   "argmin",       "bitwise_and",
     "bitwise_and_",  "broadcast_to",   "ceil",        "ceil_",       "equal",        "fill_",
     "flatten",       "floor",          "floor_",      "gather",      "greater",      "greater_",
@@ -23,41 +24,41 @@ static const char *const binary_apis[] = {
     "topk",          "transpose",      "transpose_",  "tril",        "tril_",        "triu",
     "triu_",         "type_as",        NULL};
 
-static const char *const ulp_apis[] = {
+const char *const standard_ulp_apis[] = {
     "__matmul__", "addbmm",   "addbmm_", "addmm",        "addmm_",   "baddbmm",
     "baddbmm_",   "bilinear", "bmm",     "chain_matmul", "hspmm",    "linear",
     "matmul",     "mm",       "mv",      "smm",          "sspaddmm", NULL};
 
-static const char *const thousandth_apis[] = {"conv1d", "conv2d", NULL};
+const char *const standard_thousandth_apis[] = {"conv1d", "conv2d", NULL};
 
-static const char *const accumulative_apis[] = {"test_api", NULL};
+const char *const standard_accumulative_apis[] = {"test_api", NULL};
 
 const char *const standard_quantized[] = {"npu_rms_norm_dynamic_quant", "npu_dynamic_quant",
                                           "npu_quant_lightning_indexer", NULL};
 
-static const char *const no_apis[] = {NULL};
+const char *const standard_no_apis[] = {NULL};
 
-static const char *const level1_apis[] = {
+const char *const standard_level1_apis[] = {
     "embedding", "npu_fusion_attention_grad", "npu_fusion_attention", "scatter_", "scatter_add_",
     NULL};
 
-static const char *const level2_apis[] = {"addmm",
-                                          "npu_cross_entropy_loss",
-                                          "npu_cross_entropy_loss_backward",
-                                          "GELU",
-                                          "layer_norm",
-                                          "matmul",
-                                          "mm",
-                                          "index",
-                                          "one_hot",
-                                          "sum",
-                                          "npu_rms_norm",
-                                          "npu_rms_norm_backward",
-                                          "nonzero",
-                                          NULL};
+const char *const standard_level2_apis[] = {"addmm",
+                                            "npu_cross_entropy_loss",
+                                            "npu_cross_entropy_loss_backward",
+                                            "GELU",
+                                            "layer_norm",
+                                            "matmul",
+                                            "mm",
+                                            "index",
+                                            "one_hot",
+                                            "sum",
+                                            "npu_rms_norm",
+                                            "npu_rms_norm_backward",
+                                            "nonzero",
+                                            NULL};
 
-static const struct standard_set documented = {
-    .base = RULES_DOCUMENTED,
+const struct standard_set standards_documented = {
+    .profile = &profile_documented,
     .cosine = 0.99,
     .max_abs = 0.001,
     .dual = {0.99, 0.999, 0.9999},
@@ -77,64 +78,25 @@ static const struct standard_set documented = {
     .levels = {{"L0", 10, 2, 2, 2, 2}, {"L1", 5, 1.5, 1.5, 2, 2}, {"L2", 2, 1.2, 1.2, 2, 2}},
     .apis =
         {
-            [STANDARD_BENCHMARK] = no_apis,
-            [STANDARD_BINARY] = binary_apis,
-            [STANDARD_ABSOLUTE] = absolute_apis,
-            [STANDARD_ULP] = ulp_apis,
-            [STANDARD_THOUSANDTH] = thousandth_apis,
-            [STANDARD_ACCUMULATIVE] = accumulative_apis,
+            [STANDARD_BENCHMARK] = standard_no_apis,
+            [STANDARD_BINARY] = standard_binary_apis,
+            [STANDARD_ABSOLUTE] = standard_absolute_apis,
+            [STANDARD_ULP] = standard_ulp_apis,
+            [STANDARD_THOUSANDTH] = standard_thousandth_apis,
+            [STANDARD_ACCUMULATIVE] = standard_accumulative_apis,
         },
-    .level_apis = {no_apis, level1_apis, level2_apis},
+    .level_apis = {standard_no_apis, standard_level1_apis, standard_level2_apis},
 };
 
-static const struct standard_set msprobe = {
-    .base = RULES_MSPROBE,
-    .cosine = 0.99,
-    .max_abs = 0.001,
-    .dual = {0.99, 0.999, 0.9999},
-    .thousandth = 0.999,
-    .ulp_ratio = 1,
-    .quantized = 1,
-    .dropout_gap = 0.1,
-    .dropout_count = 100,
-    .limits =
-        {
-            [TYPE_F8] = {0x1p-20, 0x1p-30, 0x1p-30, 0x1p-20, 0x1p-14, 1, 0, 0.001},
-            [TYPE_F16] = {0x1p-10, 1e-16, 0x1p-16, 0x1p-10, 0x1p-11, 1, 0, 0.001},
-            [TYPE_BF16] = {0x1p-10, 1e-16, 1e-16, 0x1p-8, 0x1p-8, 1, 0, 0.001},
-            [TYPE_F32] = {0x1p-20, 0x1p-30, 0x1p-30, 0x1p-20, 0x1p-14, 32, 64, 0.05},
-            [TYPE_F64] = {0x1p-20, 0x1p-30, 0x1p-30, 0x1p-20, 0x1p-14, 1, 0, 0.001},
-        },
-    .levels = {{"L0", 10, 2, 2, 2, 2}, {"L1", 5, 1.5, 1.5, 2, 2}, {"L2", 2, 1.2, 1.2, 2, 2}},
-    .apis =
-        {
-            [STANDARD_BENCHMARK] = no_apis,
-            [STANDARD_BINARY] = binary_apis,
-            [STANDARD_ABSOLUTE] = absolute_apis,
-            [STANDARD_ULP] = ulp_apis,
-            [STANDARD_THOUSANDTH] = thousandth_apis,
-            [STANDARD_ACCUMULATIVE] = accumulative_apis,
-        },
-    .level_apis = {no_apis, level1_apis, level2_apis},
+const char *const standard_names[STANDARD_COUNT] = {
+    [STANDARD_BENCHMARK] = "benchmark comparison", [STANDARD_BINARY] = "binary consistency",
+    [STANDARD_ABSOLUTE] = "absolute threshold",    [STANDARD_ULP] = "ULP error comparison",
+    [STANDARD_THOUSANDTH] = "dual-1000",           [STANDARD_ACCUMULATIVE] = "accumulative error",
 };
-
-const struct standard_set *standard_builtin(enum check_rules base)
-{
-    return base == RULES_MSPROBE ? &msprobe : &documented;
-}
 
 const char *standard_name(enum check_standard standard)
 {
-    static const char *const names[] = {
-        [STANDARD_BENCHMARK] = "benchmark comparison",
-        [STANDARD_BINARY] = "binary consistency",
-        [STANDARD_ABSOLUTE] = "absolute threshold",
-        [STANDARD_ULP] = "ULP error comparison",
-        [STANDARD_THOUSANDTH] = "dual-1000",
-        [STANDARD_ACCUMULATIVE] = "accumulative error",
-    };
-    _Static_assert(sizeof names / sizeof *names == STANDARD_COUNT, "a name for each standard");
-    return names[standard];
+    return standard_names[standard];
 }
 
 static bool on_list(const char *const *list, const char *api)
@@ -161,10 +123,10 @@ bool standard_adds_gradients(const char *api)
     return on_list(apis, api);
 }
 
-bool standard_chooses(const struct standard_set *set, const char *api)
+bool standard_chooses(const char *api)
 {
     static const char *const apis[] = {"max_pool3d", "sort", "topk", NULL};
-    return set->base == RULES_DOCUMENTED && on_list(apis, api);
+    return on_list(apis, api);
 }
 
 bool standard_rounds_complex(const char *api)
@@ -193,21 +155,16 @@ enum check_standard standard_route(const struct standard_set *set, const char *a
     enum plumb_kind kind = plumb_dtype_info(dtype)->kind;
     if (kind != PLUMB_KIND_FLOAT && kind != PLUMB_KIND_COMPLEX)
         return STANDARD_BINARY;
-    if (set->base == RULES_MSPROBE && kind == PLUMB_KIND_FLOAT)
+    if (set->profile->judge->floats_by_benchmark && kind == PLUMB_KIND_FLOAT)
         return STANDARD_BENCHMARK;
     return standard_of_api(set, api);
-}
-
-int standard_compare_level(enum check_rules base, const char *a, const char *b)
-{
-    return base == RULES_DOCUMENTED ? strcasecmp(a, b) : strcmp(a, b);
 }
 
 const struct standard_level *standard_level_of(const struct standard_set *set, const char *api)
 {
     for (int i = 1; i < STANDARD_LEVELS; i++)
         for (const char *const *name = set->level_apis[i]; *name; name++)
-            if (standard_compare_level(set->base, *name, api) == 0)
+            if (set->profile->judge->compare_level(*name, api) == 0)
                 return &set->levels[i];
     return &set->levels[0];
 }

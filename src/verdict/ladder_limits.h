@@ -1,13 +1,12 @@
 /* Which API is held to which standard, and every limit that a verdict of the pre-check compares a
- * number with. Data only: two rule sets are built in, check/rules.h reads others from files. Pure
- * and thread-safe. */
+ * number with. Data only: each profile (profile.h) has a set built in, ladder_rules.h reads others
+ * from files. Pure and thread-safe. */
 #ifndef VERDICT_LADDER_LIMITS_H
 #define VERDICT_LADDER_LIMITS_H
 
 #include "plumb/dtype.h"
 
-/* How the pre-check goes about it, and the dialect of its files. */
-enum check_rules { RULES_DOCUMENTED, RULES_MSPROBE };
+struct precheck_profile;
 
 enum check_standard {
     STANDARD_BENCHMARK,
@@ -20,6 +19,7 @@ enum check_standard {
 };
 
 /* "benchmark comparison", "binary consistency", "absolute threshold", ... */
+extern const char *const standard_names[STANDARD_COUNT];
 const char *standard_name(enum check_standard standard);
 
 /* Ratios of the benchmark standard (device under test over the other device): each may be at most
@@ -48,12 +48,12 @@ enum { DUAL_100, DUAL_1000, DUAL_10000, DUALS };
 enum { STANDARD_LEVELS = 3 };
 
 struct standard_set {
-    enum check_rules base;
-    double cosine;        /* over */
-    double max_abs;       /* below */
-    double dual[DUALS];   /* shares of elements within 1 %, 0.1 %, 0.01 %: over */
-    double thousandth;    /* documented: over; msprobe: not below */
-    double ulp_ratio;     /* of the shares of two devices: below */
+    const struct precheck_profile *profile; /* how the pre-check goes about it */
+    double cosine;                          /* over */
+    double max_abs;                         /* below */
+    double dual[DUALS];                     /* shares of elements within 1 %, 0.1 %, 0.01 %: over */
+    double thousandth;                      /* over, or not below: the profile says */
+    double ulp_ratio;                       /* of the shares of two devices: below */
     double quantized;     /* integers of quantized outputs may differ by this much */
     double dropout_gap;   /* between the shares of zeros: below */
     double dropout_count; /* fewer elements than this have no share to speak of */
@@ -66,7 +66,16 @@ struct standard_set {
     const char *const *level_apis[STANDARD_LEVELS];
 };
 
-const struct standard_set *standard_builtin(enum check_rules base);
+extern const struct standard_set standards_documented;
+
+/* Its lists. */
+extern const char *const standard_absolute_apis[],
+    *const standard_binary_apis[], *const standard_ulp_apis[],
+                                       *const standard_thousandth_apis[],
+                                           *const standard_accumulative_apis[],
+                                               *const standard_level1_apis[],
+                                                   *const standard_level2_apis[],
+                                                       *const standard_no_apis[];
 
 /* The standard of an API by its bare name; benchmark when on no list. */
 enum check_standard standard_of_api(const struct standard_set *set, const char *api);
@@ -77,7 +86,7 @@ bool standard_adds_gradients(const char *api);
 
 /* APIs of the binary-consistency list that choose among elements: which of 0 and -0 is the larger
  * is anybody's guess under the documented rules. */
-bool standard_chooses(const struct standard_set *set, const char *api);
+bool standard_chooses(const char *api);
 
 /* APIs of the binary-consistency list that round when they are given complex numbers (a square root
  * of squares, a quotient): their results are then not held to equality under the documented
@@ -85,9 +94,9 @@ bool standard_chooses(const struct standard_set *set, const char *api);
 bool standard_rounds_complex(const char *api);
 
 /* The standard of one output. dtype is the device's; PLUMB_DTYPE_COUNT when the output is not a
- * tensor (binary). Documented: 8-bit floats by ULP, 8-bit float inputs by absolute threshold, what
- * is not a float or complex number by binary, the rest by the lists. msprobe: ordinary floats are
- * always held to the benchmark standard, whatever the lists say. */
+ * tensor (binary). 8-bit floats go by ULP, 8-bit float inputs by absolute threshold, what is not a
+ * float or complex number by binary, the rest by the lists, unless the profile holds ordinary
+ * floats to the benchmark standard whatever these say. */
 enum check_standard standard_route(const struct standard_set *set, const char *api,
                                    enum plumb_dtype dtype, bool fp8_input);
 
@@ -96,12 +105,9 @@ extern const char *const standard_quantized[];
 
 bool standard_is_fp8(enum plumb_dtype dtype); /* any 8-bit float, HiFloat8 included */
 
-/* The operator's monitoring level. "GELU" of the list is the class's name: documented rules take it
- * for the API gelu too, msprobe does not. */
+/* The operator's monitoring level. "GELU" of the list is the class's name; whether the API gelu is
+ * meant too is up to the profile (compare_level). */
 const struct standard_level *standard_level_of(const struct standard_set *set, const char *api);
-
-/* How names of level lists are compared under these rules. */
-int standard_compare_level(enum check_rules base, const char *a, const char *b);
 
 /* Complex numbers have the limits of their parts, what is no float those of float32. */
 const struct standard_limits *standard_limits(const struct standard_set *set,

@@ -1,7 +1,9 @@
+/* Writing rule sets. */
 #include "verdict/ladder_rules.h"
 
 #include "base/number.h"
 #include "verdict/ladder_names.h"
+#include "verdict/profile.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -59,7 +61,7 @@ static void print_names(struct buf *out, const char *statement, const char *word
 /* What the base has on a list and the set on none. */
 static void print_dropped(struct buf *out, const struct standard_set *set)
 {
-    const struct standard_set *base = standard_builtin(set->base);
+    const struct standard_set *base = set->profile->standards;
     for (int i = 0; i < STANDARD_LEVELS; i++)
         for (const char *const *name = base->level_apis[i]; *name; name++)
             if (standard_level_of(set, *name) == &set->levels[0])
@@ -76,16 +78,17 @@ void rules_print(struct buf *out, const struct standard_set *set)
                "# Rules of the pre-check: a file that --rules of acc_check and\n"
                "# api_precision_compare takes. Lines that are left out are as in the base.\n"
                "base %s\n",
-               rules_name(set->base));
+               set->profile->name);
     print_numbers(out, set);
     buf_text(out, "\n# The level of an API; all others are L0.\n");
     for (int i = 1; i < STANDARD_LEVELS; i++)
         print_names(out, "level", set->levels[i].name, set->level_apis[i]);
+    const bool by_benchmark = set->profile->judge->floats_by_benchmark;
     buf_text(out,
-             set->base == RULES_MSPROBE
+             by_benchmark
                  ? "\n# All floats are held to the benchmark standard, whatever the API.\n"
                  : "\n# The standard of an API; all others are held to the benchmark standard.\n");
-    for (int i = 0; i < STANDARD_COUNT && set->base != RULES_MSPROBE; i++)
+    for (int i = 0; i < STANDARD_COUNT && !by_benchmark; i++)
         if (rules_standard_word((enum check_standard)i))
             print_names(out, "use", rules_standard_word((enum check_standard)i), set->apis[i]);
     print_dropped(out, set);

@@ -1,22 +1,23 @@
+/* Reading rule sets. */
 #include "verdict/ladder_rules.h"
 
 #include "base/nearest.h"
 #include "verdict/ladder_names.h"
 #include "verdict/lines.h"
+#include "verdict/profile.h"
 
 #include <ctype.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 enum { LIST_MAX = 1024 }; /* names on a list */
 
-static const char *const base_names[] = {
-    [RULES_DOCUMENTED] = "documented", [RULES_MSPROBE] = "msprobe"};
-
 /* A set on its way. */
 struct reading {
+    const struct precheck_profile *const *profiles;
     struct arena *arena;
     struct standard_set *set;
     const char **apis[STANDARD_COUNT]; /* the set's lists, with room for LIST_MAX names */
@@ -24,16 +25,23 @@ struct reading {
     bool begun; /* there was a statement */
 };
 
-const char *rules_name(enum check_rules base)
+void rules_names(struct buf *out, const struct precheck_profile *const *profiles,
+                 const char *separator)
 {
-    return base_names[base];
+    for (size_t i = 0; profiles[i]; i++)
+        buf_printf(out, "%s%s", i ? separator : "", profiles[i]->name);
 }
 
-const struct standard_set *rules_builtin(const char *name)
+/* An error that ends with the names of all profiles. */
+static enum plumb_code fail_with_names(enum plumb_code code, const char *what,
+                                       const struct precheck_profile *const *profiles,
+                                       const char *separator, struct plumb_error *err)
 {
-    if (!name || strcmp(name, base_names[RULES_DOCUMENTED]) == 0)
-        return standard_builtin(RULES_DOCUMENTED);
-    return strcmp(name, base_names[RULES_MSPROBE]) == 0 ? standard_builtin(RULES_MSPROBE) : NULL;
+    struct buf names = {0};
+    rules_names(&names, profiles, separator);
+    code = names.failed ? plumb_no_memory(err) : plumb_fail(err, code, "%s%s", what, names.data);
+    buf_free(&names);
+    return code;
 }
 
 static bool copy_list(struct reading *reading, const char *const *from, const char ***to)
@@ -67,14 +75,17 @@ static bool take_base(struct reading *reading, const struct standard_set *base)
 static enum plumb_code read_base(struct reading *reading, char *const *words, size_t count,
                                  size_t line, struct plumb_error *err)
 {
-    const struct standard_set *base = count == 2 ? rules_builtin(words[1]) : NULL;
-    if (!base)
-        return plumb_fail(err, PLUMB_E_FORMAT, "line %zu: write it as: base documented|msprobe",
-                          line);
+    const struct precheck_profile *base =
+        count == 2 ? profile_named(reading->profiles, words[1]) : NULL;
+    if (!base) {
+        char what[80];
+        snprintf(what, sizeof what, "line %zu: write it as: base ", line);
+        return fail_with_names(PLUMB_E_FORMAT, what, reading->profiles, "|", err);
+    }
     if (reading->begun)
         return plumb_fail(err, PLUMB_E_FORMAT, "line %zu: base has to come before everything else",
                           line);
-    take_base(reading, base); /* the room is there */
+    take_base(reading, base->standards); /* the room is there */
     return PLUMB_OK;
 }
 
@@ -101,7 +112,7 @@ static enum plumb_code read_number(struct reading *reading, char *const *words, 
                           "line %zu: there is no number '%s'; %s%s%s'plumb standard %s' shows all",
                           line, words[1], nearest_is_close(&nearest) ? "did you mean '" : "",
                           nearest_is_close(&nearest) ? nearest.name : "",
-                          nearest_is_close(&nearest) ? "'? " : "", rules_name(reading->set->base));
+                          nearest_is_close(&nearest) ? "'? " : "", reading->set->profile->name);
     char *end;
     const double value = strtod(words[2], &end);
     if (end == words[2] || *end || !(value >= 0 && value <= number.most))
@@ -111,20 +122,14 @@ static enum plumb_code read_number(struct reading *reading, char *const *words, 
     return PLUMB_OK;
 }
 
-static int compare_exact(enum check_rules base, const char *a, const char *b)
-{
-    (void)base;
-    return strcmp(a, b);
-}
-
 /* Takes a name off whatever list it is on. */
-static void take_off(const char **const *lists, size_t n, const char *name, enum check_rules base,
-                     int (*compare)(enum check_rules, const char *, const char *))
+static void take_off(const char **const *lists, size_t n, const char *name,
+                     int (*compare)(const char *, const char *))
 {
     for (size_t i = 0; i < n; i++) {
         const char **kept = lists[i];
         for (const char **from = lists[i]; *from; from++)
-            if (compare(base, *from, name) != 0)
+            if (compare(*from, name) != 0)
                 *kept++ = *from;
         *kept = NULL;
     }
@@ -170,16 +175,16 @@ static enum plumb_code read_use(struct reading *reading, char *const *words, siz
         return plumb_fail(
             err, PLUMB_E_FORMAT,
             "line %zu: write it as: use absolute|binary|ulp|thousandth|benchmark API...", line);
-    if (reading->set->base == RULES_MSPROBE)
+    if (reading->set->profile->judge->floats_by_benchmark)
         return plumb_fail(err, PLUMB_E_FORMAT,
-                          "line %zu: base msprobe holds all floats to the benchmark standard, "
-                          "whatever the API; use needs base documented",
-                          line);
+                          "line %zu: base %s holds all floats to the benchmark standard, "
+                          "whatever the API; use needs base %s",
+                          line, reading->set->profile->name, profile_documented.name);
     enum plumb_code code = PLUMB_OK;
     for (size_t k = 2; k < count && !code; k++) {
         if ((code = check_api(words[k], line, err)))
             break;
-        take_off(reading->apis, STANDARD_COUNT, words[k], reading->set->base, compare_exact);
+        take_off(reading->apis, STANDARD_COUNT, words[k], strcmp);
         if (standard != STANDARD_BENCHMARK)
             code = put_on(reading, reading->apis[standard], words[k], line, err);
     }
@@ -200,8 +205,8 @@ static enum plumb_code read_level(struct reading *reading, char *const *words, s
     for (size_t k = 2; k < count && !code; k++) {
         if ((code = check_api(words[k], line, err)))
             break;
-        take_off(reading->level_apis, STANDARD_LEVELS, words[k], reading->set->base,
-                 standard_compare_level);
+        take_off(reading->level_apis, STANDARD_LEVELS, words[k],
+                 reading->set->profile->judge->compare_level);
         if (level > 0)
             code = put_on(reading, reading->level_apis[level], words[k], line, err);
     }
@@ -230,38 +235,46 @@ static enum plumb_code read_statement(void *context, char *const *words, size_t 
                       line, words[0]);
 }
 
-static enum plumb_code begin(struct reading *reading, struct arena *arena, struct plumb_error *err)
+static enum plumb_code begin(struct reading *reading,
+                             const struct precheck_profile *const *profiles, struct arena *arena,
+                             struct plumb_error *err)
 {
-    *reading = (struct reading){.arena = arena, .set = arena_alloc(arena, sizeof *reading->set)};
-    if (!reading->set || !take_base(reading, standard_builtin(RULES_DOCUMENTED)))
+    *reading = (struct reading){
+        .profiles = profiles, .arena = arena, .set = arena_alloc(arena, sizeof *reading->set)};
+    if (!reading->set || !take_base(reading, profiles[0]->standards))
         return plumb_no_memory(err);
     return PLUMB_OK;
 }
 
-enum plumb_code rules_parse(const char *text, size_t size, struct arena *arena,
-                            const struct standard_set **set, struct plumb_error *err)
+enum plumb_code rules_parse(const struct precheck_profile *const *profiles, const char *text,
+                            size_t size, struct arena *arena, const struct standard_set **set,
+                            struct plumb_error *err)
 {
     struct reading reading;
-    enum plumb_code code = begin(&reading, arena, err);
+    enum plumb_code code = begin(&reading, profiles, arena, err);
     if (!code)
         code = lines_parse(text, size, read_statement, &reading, err);
     *set = code ? NULL : reading.set;
     return code;
 }
 
-enum plumb_code rules_load(const char *name_or_path, struct arena *arena,
-                           const struct standard_set **set, struct plumb_error *err)
+enum plumb_code rules_load(const struct precheck_profile *const *profiles, const char *name_or_path,
+                           struct arena *arena, const struct standard_set **set,
+                           struct plumb_error *err)
 {
-    *set = rules_builtin(name_or_path);
-    if (*set)
+    const struct precheck_profile *named = profile_named(profiles, name_or_path);
+    *set = named ? named->standards : NULL;
+    if (named)
         return PLUMB_OK;
-    if (access(name_or_path, F_OK) != 0)
-        return plumb_fail(err, PLUMB_E_ARG,
-                          "there are no rules '%s' and no file of that name; built in are: "
-                          "documented, msprobe",
-                          name_or_path);
+    if (access(name_or_path, F_OK) != 0) {
+        char what[600];
+        snprintf(
+            what, sizeof what,
+            "there are no rules '%.500s' and no file of that name; built in are: ", name_or_path);
+        return fail_with_names(PLUMB_E_ARG, what, profiles, ", ", err);
+    }
     struct reading reading;
-    enum plumb_code code = begin(&reading, arena, err);
+    enum plumb_code code = begin(&reading, profiles, arena, err);
     if (!code)
         code = lines_parse_file(name_or_path, read_statement, &reading, err);
     if (!code)

@@ -1,6 +1,6 @@
 /* Rule sets of the pre-check as text, a statement a line:
  *
- *     base documented|msprobe              comes first; documented when left out
+ *     base PROFILE                         comes first; that of the first profile when left out
  *     set NAME NUMBER                      decimal or hexadecimal: set float16.small 0x1p-11
  *     use STANDARD API...                  absolute, binary, ulp, thousandth or benchmark
  *     level L0|L1|L2 API...
@@ -14,18 +14,20 @@
 #include "plumb/error.h"
 #include "verdict/ladder_limits.h"
 
-/* The built-in set of that name, or NULL; a NULL name is documented. */
-const struct standard_set *rules_builtin(const char *name);
-const char *rules_name(enum check_rules base); /* "documented", "msprobe" */
+/* The names of profiles, which end with NULL, with a separator between them. */
+void rules_names(struct buf *out, const struct precheck_profile *const *profiles,
+                 const char *separator);
 
-/* A built-in set by its name, else a file. PLUMB_E_ARG when there is neither, PLUMB_E_FORMAT with
+/* The set of one of the profiles by its name, else a file; NULL: that of the first. PLUMB_E_ARG when there is neither, PLUMB_E_FORMAT with
  * file and line for what it cannot mean. The set lives in the arena. */
-enum plumb_code rules_load(const char *name_or_path, struct arena *arena,
-                           const struct standard_set **set, struct plumb_error *err);
+enum plumb_code rules_load(const struct precheck_profile *const *profiles, const char *name_or_path,
+                           struct arena *arena, const struct standard_set **set,
+                           struct plumb_error *err);
 
 /* The same for a text in memory. */
-enum plumb_code rules_parse(const char *text, size_t size, struct arena *arena,
-                            const struct standard_set **set, struct plumb_error *err);
+enum plumb_code rules_parse(const struct precheck_profile *const *profiles, const char *text,
+                            size_t size, struct arena *arena, const struct standard_set **set,
+                            struct plumb_error *err);
 
 /* The whole set as such a text. */
 void rules_print(struct buf *out, const struct standard_set *set);

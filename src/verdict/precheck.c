@@ -1,10 +1,12 @@
+/* One output, by its kind; and the parts of the documented rules that are no more than a line. */
 #include "verdict/precheck.h"
 
 #include "verdict/cells.h"
-#include "verdict/precheck_parts.h"
+#include "verdict/profile.h"
 
 #include <math.h>
 #include <string.h>
+#include <strings.h>
 
 const char *check_status_text(enum check_status status)
 {
@@ -41,7 +43,7 @@ static bool comparable_kinds(const struct plumb_arg *bench, const struct plumb_a
            (bench->kind == PLUMB_ARG_BOOL && device->kind == PLUMB_ARG_INT);
 }
 
-static bool equal_scalars(enum check_rules rules, const struct plumb_arg *bench,
+static bool equal_scalars(const struct precheck_judging *how, const struct plumb_arg *bench,
                           const struct plumb_arg *device)
 {
     switch (device->kind) {
@@ -49,9 +51,7 @@ static bool equal_scalars(enum check_rules rules, const struct plumb_arg *bench,
     case PLUMB_ARG_INT:
         return bench->integer == device->integer;
     case PLUMB_ARG_FLOAT:
-        if (rules == RULES_DOCUMENTED && isnan(bench->number) && isnan(device->number))
-            return true;
-        return bench->number == device->number;
+        return how->equal_floats(bench->number, device->number);
     default:
         return strcmp(bench->text ? bench->text : "", device->text ? device->text : "") == 0;
     }
@@ -61,32 +61,14 @@ static void judge_scalars(const struct judge_options *options, const struct plum
                           const struct plumb_arg *device, struct arena *arena,
                           struct details_row *row)
 {
-    bool equal = equal_scalars(options->rules->base, bench, device);
-    bool documented = options->rules->base == RULES_DOCUMENTED;
+    const struct precheck_judging *how = options->rules->profile->judge;
+    bool equal = equal_scalars(how, bench, device);
     row->bench_dtype = python_class(bench->kind);
     row->device_dtype = python_class(device->kind);
-    if (documented)
-        row->cell[CELL_BINARY] = cell_number(arena, equal ? 0 : 1, PLUMB_F64, options->precision);
-    else if (equal)
-        row->cell[CELL_BINARY] = "0";
+    row->cell[CELL_BINARY] = how->scalar_cell(options, equal, arena);
     set(row, equal ? STATUS_PASS : STATUS_ERROR,
         equal ? "binary consistency: the values are equal"
               : "binary consistency: the values differ");
-}
-
-/* The classes in which msProbe compares. */
-enum type_class { CLASS_NONE, CLASS_FLOAT, CLASS_BOOL, CLASS_INT, CLASS_COMPLEX };
-
-static enum type_class class_of(enum check_rules rules, enum plumb_dtype dtype)
-{
-    enum plumb_kind kind = plumb_dtype_info(dtype)->kind;
-    if (kind == PLUMB_KIND_FLOAT)
-        return CLASS_FLOAT;
-    if (rules == RULES_DOCUMENTED)
-        return kind == PLUMB_KIND_COMPLEX ? CLASS_COMPLEX : CLASS_INT;
-    if (dtype == PLUMB_BOOL || dtype == PLUMB_U8)
-        return CLASS_BOOL;
-    return dtype == PLUMB_I8 || dtype == PLUMB_I32 || dtype == PLUMB_I64 ? CLASS_INT : CLASS_NONE;
 }
 
 static bool equal_shapes(const struct plumb_tensor *a, const struct plumb_tensor *b)
@@ -97,7 +79,7 @@ static bool equal_shapes(const struct plumb_tensor *a, const struct plumb_tensor
 static enum plumb_code judge_tensors(const struct judge_pair *pair)
 {
     const struct plumb_tensor *bench = pair->bench, *device = pair->device;
-    enum check_rules rules = pair->options->rules->base;
+    const struct precheck_judging *how = pair->options->rules->profile->judge;
     struct details_row *row = pair->row;
     row->bench_dtype = cell_dtype(pair->arena, bench->dtype);
     row->device_dtype = cell_dtype(pair->arena, device->dtype);
@@ -105,12 +87,12 @@ static enum plumb_code judge_tensors(const struct judge_pair *pair)
     if (!row->bench_dtype || !row->device_dtype || !row->shape)
         return PLUMB_E_NOMEM;
 
-    enum type_class class = class_of(rules, bench->dtype);
+    enum type_class class = how->class_of(bench->dtype);
     if (!equal_shapes(bench, device)) {
         set(row, STATUS_ERROR,
             arena_printf(pair->arena, "shapes differ: the benchmark's is %s, the device's %s",
                          cell_shape(pair->arena, bench), row->shape));
-    } else if (class == CLASS_NONE || class != class_of(rules, device->dtype)) {
+    } else if (class == CLASS_NONE || class != how->class_of(device->dtype)) {
         set(row, STATUS_ERROR,
             arena_printf(pair->arena,
                          "%s of the benchmark cannot be compared with %s of the device",
@@ -120,7 +102,7 @@ static enum plumb_code judge_tensors(const struct judge_pair *pair)
     } else if (class == CLASS_INT || class == CLASS_BOOL) {
         return judge_integers(pair);
     } else {
-        return rules == RULES_MSPROBE ? judge_msprobe_float(pair) : judge_documented_float(pair);
+        return how->floats(pair);
     }
     return row->message ? PLUMB_OK : PLUMB_E_NOMEM;
 }
@@ -153,14 +135,9 @@ enum plumb_code judge_output(const struct judge_options *options, const char *ap
     row->bench_dtype = row->device_dtype = row->shape = CELL_BLANK;
     for (int i = 0; i < CELL_COUNT; i++)
         row->cell[i] = CELL_BLANK;
-    if (bench->kind == PLUMB_ARG_NONE && device->kind == PLUMB_ARG_TENSOR && !options->gradient &&
-        options->rules->base == RULES_DOCUMENTED) {
-        /* The signs of singular vectors, for instance, are anybody's choice. */
-        set(row, STATUS_SKIP, "the operator does not determine this output");
-    } else if (options->gradient && options->rules->base == RULES_DOCUMENTED &&
-               ((bench->kind == PLUMB_ARG_NONE && is_zero(device)) ||
-                (device->kind == PLUMB_ARG_NONE && is_zero(bench)))) {
-        set(row, STATUS_PASS, "None on one side, zeros on the other: no gradient either way");
+    const struct precheck_judging *how = options->rules->profile->judge;
+    if (how->settle && how->settle(options, bench, device, row)) {
+        /* that was all */
     } else if (!comparable_kinds(bench, device)) {
         set(row, STATUS_ERROR,
             arena_printf(arena, "the benchmark returned %s, the device %s",
@@ -191,17 +168,16 @@ enum plumb_code judge_output(const struct judge_options *options, const char *ap
     return row->message ? PLUMB_OK : PLUMB_E_NOMEM;
 }
 
-enum check_status judge_rows(enum check_rules rules, const struct details_row *rows, size_t n)
+enum check_status judge_rows(const struct precheck_profile *profile, const struct details_row *rows,
+                             size_t n)
 {
     if (!n)
         return STATUS_BLANK;
     enum check_status status = STATUS_PASS;
     for (size_t i = 0; i < n; i++) {
         enum check_status one = rows[i].status;
-        if (one != STATUS_WARNING && one != STATUS_ERROR)
-            continue;
-        if (rules == RULES_MSPROBE || status != STATUS_ERROR)
-            status = one;
+        if (one == STATUS_WARNING || one == STATUS_ERROR)
+            status = profile->judge->combine(status, one);
     }
     return status;
 }
@@ -220,3 +196,56 @@ enum check_status judge_dropout(const struct standard_set *rules, const struct p
     double zeros[2] = {(double)count_zeros(bench->tensor), (double)count_zeros(device->tensor)};
     return fabs(zeros[0] - zeros[1]) / (double)n < rules->dropout_gap ? STATUS_PASS : STATUS_ERROR;
 }
+
+/* ---- The documented rules -------------------------------------------------------------------- */
+
+static bool settle(const struct judge_options *options, const struct plumb_arg *bench,
+                   const struct plumb_arg *device, struct details_row *row)
+{
+    const bool no_bench = bench->kind == PLUMB_ARG_NONE, no_device = device->kind == PLUMB_ARG_NONE;
+    if (!options->gradient && no_bench && device->kind == PLUMB_ARG_TENSOR) {
+        /* The signs of singular vectors, for instance, are anybody's choice. */
+        set(row, STATUS_SKIP, "the operator does not determine this output");
+        return true;
+    }
+    if (options->gradient && ((no_bench && is_zero(device)) || (no_device && is_zero(bench)))) {
+        set(row, STATUS_PASS, "None on one side, zeros on the other: no gradient either way");
+        return true;
+    }
+    return false;
+}
+
+static bool equal_floats(double bench, double device)
+{
+    return bench == device || (isnan(bench) && isnan(device));
+}
+
+static const char *scalar_cell(const struct judge_options *options, bool equal, struct arena *arena)
+{
+    return cell_number(arena, equal ? 0 : 1, PLUMB_F64, options->precision);
+}
+
+static enum type_class class_of(enum plumb_dtype dtype)
+{
+    enum plumb_kind kind = plumb_dtype_info(dtype)->kind;
+    return kind == PLUMB_KIND_FLOAT     ? CLASS_FLOAT
+           : kind == PLUMB_KIND_COMPLEX ? CLASS_COMPLEX
+                                        : CLASS_INT;
+}
+
+/* Any error, else any warning. */
+static enum check_status combine(enum check_status so_far, enum check_status next)
+{
+    return so_far == STATUS_ERROR ? so_far : next;
+}
+
+const struct precheck_judging judging_documented = {
+    .settle = settle,
+    .equal_floats = equal_floats,
+    .scalar_cell = scalar_cell,
+    .class_of = class_of,
+    .floats = judge_documented_float,
+    .quantized = judge_documented_quantized,
+    .combine = combine,
+    .compare_level = strcasecmp,
+};

@@ -56,9 +56,10 @@ enum plumb_code judge_output(const struct judge_options *options, const char *ap
                              const struct plumb_arg *bench, const struct plumb_arg *device,
                              struct arena *arena, struct details_row *row);
 
-/* The API's status from its rows: documented, any error, else any warning; msprobe, the last that
- * is not pass. SKIP rows count as pass; no rows give STATUS_BLANK. */
-enum check_status judge_rows(enum check_rules rules, const struct details_row *rows, size_t n);
+/* The API's status from its rows: how errors and warnings add up is the profile's. SKIP rows count
+ * as pass; no rows give STATUS_BLANK. */
+enum check_status judge_rows(const struct precheck_profile *profile, const struct details_row *rows,
+                             size_t n);
 
 /* dropout: the share of zeros decides; there are no metrics. */
 enum check_status judge_dropout(const struct standard_set *rules, const struct plumb_arg *bench,

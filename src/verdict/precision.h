@@ -2,11 +2,37 @@
 #ifndef VERDICT_PRECISION_H
 #define VERDICT_PRECISION_H
 
-#include "task/precision/read.h"
+#include "base/buf.h"
+#include "base/csv.h"
+#include "verdict/ladder_limits.h"
+#include "verdict/precision_columns.h"
 
 enum verdict { VERDICT_NONE, VERDICT_SKIP, VERDICT_PASS, VERDICT_WARNING, VERDICT_ERROR };
 
 const char *precision_verdict_text(enum verdict verdict); /* "" for VERDICT_NONE */
+
+/* What a cell says. */
+enum value_kind {
+    VALUE_BLANK,   /* nothing there */
+    VALUE_MISSING, /* what pandas takes for "not available"; counts as NaN */
+    VALUE_NUMBER,
+    VALUE_TEXT /* something else */
+};
+
+struct value {
+    enum value_kind kind;
+    double number; /* NaN unless VALUE_NUMBER */
+    bool typed;    /* its column was read as one of numbers, so that it has no text any more */
+    bool whole;    /* and as one of integers */
+};
+
+/* A pair of rows, as they were read. */
+struct metrics {
+    struct value a[COLUMN_COUNT], b[COLUMN_COUNT]; /* the device under test, the other device */
+    const struct csv_cell *cells, *other_cells;    /* COLUMN_COUNT each */
+    bool own_dialect; /* a's file has the titles of the profile that judges */
+    bool no_dtype;    /* a's cell of that name counts as missing */
+};
 
 enum field_kind { FIELD_EMPTY, FIELD_NUMBER, FIELD_TEXT };
 
@@ -34,19 +60,16 @@ struct judged {
     struct field fields[FIELD_COUNT]; /* name, result, standard and message are not among them */
     enum verdict verdict;
     int standard; /* enum check_standard, or -1: none was applied */
-    bool failed;  /* msProbe: the row could not be evaluated */
+    bool failed;  /* the row could not be evaluated */
     struct buf *message;
 };
 
-/* Judges a row. The caller clears judged and sets its message, which is appended to. Texts of
- * fields live as long as the rows. Under the documented rules a cell that is no number is an error
- * of the file, as PLUMB_E_FORMAT. */
-enum plumb_code precision_judge(const struct details_file *npu, const struct details_cells *a,
-                                const struct details_file *gpu, const struct details_cells *b,
-                                const struct route *route, struct judged *judged,
-                                struct plumb_error *err);
+/* Judges a row by the profile of its route. The caller clears judged and sets its message, which is
+ * appended to. Texts of fields live as long as the cells. */
+void precision_judge(const struct metrics *metrics, const struct route *route,
+                     struct judged *judged);
 
-/* msProbe: types that it does not compare. */
-bool precision_is_unsupported(struct csv_cell dtype);
+bool precision_is_blank(struct csv_cell cell); /* absent, empty or white space */
+bool precision_is_text(struct csv_cell cell, const char *text);
 
 #endif

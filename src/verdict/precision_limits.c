@@ -1,4 +1,6 @@
+/* The standards, one function each. */
 #include "verdict/precision_limits.h"
+#include "verdict/profile.h"
 
 #include <math.h>
 #include <string.h>
@@ -87,7 +89,7 @@ static void apply_benchmark(const struct metrics *metrics, const struct route *r
         double limit;
         memcpy(&limit, (const char *)route->level + ratios[i].limit, sizeof limit);
         bool blank =
-            metrics->rules == RULES_DOCUMENTED &&
+            !route->rules->profile->precision->blank_is_zero &&
             (metrics->a[column].kind == VALUE_BLANK || metrics->b[column].kind == VALUE_BLANK);
         if (blank)
             continue; /* the error balance: no standard depends on it */
@@ -114,15 +116,16 @@ static void apply_benchmark(const struct metrics *metrics, const struct route *r
     }
 }
 
-static void apply_binary(const struct metrics *metrics, struct judged *judged)
+static void apply_binary(const struct metrics *metrics, const struct route *route,
+                         struct judged *judged)
 {
     struct value value = metrics->a[COLUMN_BINARY];
-    struct csv_cell cell = metrics->row->cell[COLUMN_BINARY];
+    struct csv_cell cell = metrics->cells[COLUMN_BINARY];
     double rate = number_of(judged, value, COLUMN_BINARY, false);
     if (judged->failed)
         return;
-    /* Copied as it is, unless pandas has made a number of it that is printed as such. */
-    if (metrics->rules == RULES_DOCUMENTED || value.kind == VALUE_MISSING ||
+    /* Copied as it is, unless reading has made a number of it that is printed as such. */
+    if (!route->rules->profile->precision->copies_rate || value.kind == VALUE_MISSING ||
         (value.typed && !value.whole))
         put_number(judged, FIELD_BINARY, rate);
     else
@@ -210,7 +213,8 @@ static void apply_thousandth(const struct metrics *metrics, const struct route *
     if (judged->failed)
         return;
     const double limit = route->rules->thousandth;
-    bool good = metrics->rules == RULES_MSPROBE ? share >= limit : share > limit;
+    bool reached = route->rules->profile->precision->thousandth_reached;
+    bool good = reached ? share >= limit : share > limit;
     put_number(judged, FIELD_DUAL_1000, share);
     put_verdict(judged, FIELD_DUAL_1000_VERDICT, good, true);
     if (!good)
@@ -269,7 +273,7 @@ void precision_apply(const struct metrics *metrics, const struct route *route,
             apply_ulp(metrics, route, judged);
         break;
     case STANDARD_BINARY:
-        apply_binary(metrics, judged);
+        apply_binary(metrics, route, judged);
         break;
     case STANDARD_THOUSANDTH:
         apply_thousandth(metrics, route, judged);

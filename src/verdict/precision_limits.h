@@ -4,18 +4,12 @@
 
 #include "verdict/precision.h"
 
-struct metrics {
-    enum check_rules rules;
-    struct value a[COLUMN_COUNT], b[COLUMN_COUNT]; /* the device under test, the other device */
-    const struct details_cells *row;               /* of a */
-};
-
 /* Whether all cells that decide are there. */
 bool precision_has(const struct metrics *metrics, const struct route *route,
                    enum check_standard standard);
 
-/* Fills the fields, the verdict and the message. Blank cells count as 0 where a standard of msProbe
- * has them so; else the row counts as failed. */
+/* Fills the fields, the verdict and the message. Blank cells count as 0 where the standard has them
+ * so; else the row counts as failed. */
 void precision_apply(const struct metrics *metrics, const struct route *route,
                      enum check_standard standard, struct judged *judged);
 

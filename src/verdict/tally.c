@@ -236,8 +236,7 @@ static enum plumb_code tally_init(struct tally *tally, const struct judge_pair *
     tally->limits = standard_limits(pair->options->rules, device->dtype);
     tally->kernels = kernels_current();
     tally->zero_signs =
-        tally->part == device->dtype && !standard_chooses(pair->options->rules, pair->api) &&
-        !(pair->options->gradient && pair->options->rules->base == RULES_DOCUMENTED);
+        tally->part == device->dtype && !standard_chooses(pair->api) && !pair->options->gradient;
     tally->count = device->count * plumb_dtype_parts(device->dtype);
     if (tally->part == PLUMB_F16 || tally->part == PLUMB_BF16)
         tally->grid = (struct tally_grid){.smallest = ldexp(1, info->emin),

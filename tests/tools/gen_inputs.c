@@ -7,6 +7,7 @@
  * answer to each is a line of JSON: {"args": [...], "kwargs": {...}}, {"grad": ...} or {"error":
  * "..."}. The bytes of tensors go into files of the folder. */
 #include "exec/values/values.h"
+#include "msprobe/profile.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -161,9 +162,9 @@ int main(int argc, char **argv)
     }
     for (int i = 3; i < argc; i++) {
         if (strcmp(argv[i], "msprobe") == 0)
-            tool.options.msprobe = true;
+            tool.options.profile = &msprobe_values;
         if (strcmp(argv[i], "mt") == 0)
-            tool.options.mt = &tool.mt;
+            tool.options.mt = &tool.mt, tool.options.rng = &msprobe_values;
         if (strcmp(argv[i], "real") == 0)
             tool.options.data_dir = case_data_dir(tool.cases);
         if (strncmp(argv[i], "seed=", 5) == 0)

@@ -7,6 +7,7 @@
  * error of one 8-bit float; FP8 is 1 when an input was an 8-bit float. A side is none, bool:1,
  * int:5, float:1.5, str:ab, list:, or FILE.npy@DTYPE, where the type says what the stored bits
  * are (bfloat16 kept as uint16). */
+#include "msprobe/profile.h"
 #include "plumb/run.h"
 #include "verdict/precheck.h"
 #include "verdict/precheck_parts.h"
@@ -76,10 +77,10 @@ static void print_row(const struct details_row *row)
 static enum plumb_code judge(const char *rules, const char *api, bool fp8, char *const *words,
                              struct plumb_error *err)
 {
-    struct judge_options options = {
-        .rules = standard_builtin(strcmp(rules, "msprobe") == 0 ? RULES_MSPROBE : RULES_DOCUMENTED),
-        .precision = 14,
-        .quantized = standard_quantized};
+    struct judge_options options = {.rules = strcmp(rules, "msprobe") == 0 ? &msprobe_standards
+                                                                           : &standards_documented,
+                                    .precision = 14,
+                                    .quantized = standard_quantized};
     struct side side[2];
     struct details_row row = {.name = ""};
     struct arena arena = {0};

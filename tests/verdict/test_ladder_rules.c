@@ -7,6 +7,8 @@
 
 #include <cmocka.h>
 
+#include "msprobe/profile.h"
+#include "msprobe/profiles.h"
 #include "scratch.h"
 #include "verdict/ladder_names.h"
 #include "verdict/ladder_rules.h"
@@ -21,7 +23,7 @@ static const struct standard_set *read_text(const char *text)
 {
     const struct standard_set *set = NULL;
     struct plumb_error err = {0};
-    if (rules_parse(text, strlen(text), &arena, &set, &err))
+    if (rules_parse(precheck_profiles, text, strlen(text), &arena, &set, &err))
         fail_msg("%s", err.message);
     return set;
 }
@@ -29,7 +31,7 @@ static const struct standard_set *read_text(const char *text)
 static void assert_same(const struct standard_set *a, const struct standard_set *b)
 {
     struct rules_number number;
-    assert_int_equal(a->base, b->base);
+    assert_ptr_equal(a->profile, b->profile);
     for (size_t i = 0; rules_number(i, &number); i++)
         assert_memory_equal((const char *)a + number.offset, (const char *)b + number.offset,
                             sizeof(double));
@@ -57,10 +59,10 @@ static void assert_round_trip(const struct standard_set *set)
 static void test_round_trip(void **state)
 {
     (void)state;
-    assert_round_trip(standard_builtin(RULES_DOCUMENTED));
-    assert_round_trip(standard_builtin(RULES_MSPROBE));
-    assert_same(read_text(""), standard_builtin(RULES_DOCUMENTED));
-    assert_same(read_text("base msprobe"), standard_builtin(RULES_MSPROBE));
+    assert_round_trip(&standards_documented);
+    assert_round_trip(&msprobe_standards);
+    assert_same(read_text(""), &standards_documented);
+    assert_same(read_text("base msprobe"), &msprobe_standards);
     assert_round_trip(read_text("set cosine 0.123456789012345678\nset L0.rmse inf\n"
                                 "use benchmark matmul mul\nuse ulp add mine\nlevel L0 gelu\n"
                                 "level L1 mine sum\nset float8.ulp 0x1.8p-3\n"));
@@ -71,7 +73,7 @@ static void test_round_trip(void **state)
 static void test_names(void **state)
 {
     (void)state;
-    struct standard_set set = *standard_builtin(RULES_DOCUMENTED);
+    struct standard_set set = standards_documented;
     struct rules_number number;
     size_t n = 0;
     for (; rules_number(n, &number); n++) {
@@ -111,7 +113,7 @@ static void test_overrides(void **state)
     assert_int_equal(standard_of_api(set, "mm"), STANDARD_ULP);
     assert_true(standard_level_of(set, "matmul")->max_rel == 7);
     assert_string_equal(standard_level_of(set, "embedding")->name, "L0");
-    assert_int_equal(standard_of_api(standard_builtin(RULES_DOCUMENTED), "matmul"), STANDARD_ULP);
+    assert_int_equal(standard_of_api(&standards_documented, "matmul"), STANDARD_ULP);
 }
 
 /* The numbers that a verdict names are those of the file. */
@@ -173,7 +175,7 @@ static void test_verdicts(void **state)
         .precision = 4};
     judge_output(&origin, "softmax", true, &sides[0], &sides[1], &arena, &row);
     assert_string_equal(row.cell[CELL_REL_RATE], "0.0000");
-    const struct judge_options strict = {.rules = standard_builtin(RULES_MSPROBE), .precision = 4};
+    const struct judge_options strict = {.rules = &msprobe_standards, .precision = 4};
     judge_output(&strict, "softmax", true, &sides[0], &sides[1], &arena, &row);
     assert_string_equal(row.cell[CELL_REL_RATE], "0.2500");
 }
@@ -218,8 +220,9 @@ static void test_errors(void **state)
     for (size_t k = 0; k < sizeof bad / sizeof *bad; k++) {
         const struct standard_set *set;
         struct plumb_error err = {0};
-        assert_int_equal(rules_parse(bad[k].text, strlen(bad[k].text), &arena, &set, &err),
-                         PLUMB_E_FORMAT);
+        assert_int_equal(
+            rules_parse(precheck_profiles, bad[k].text, strlen(bad[k].text), &arena, &set, &err),
+            PLUMB_E_FORMAT);
         assert_string_equal(err.message, bad[k].message);
         assert_null(set);
     }
@@ -228,7 +231,8 @@ static void test_errors(void **state)
         buf_printf(&many, "level L1 api_%d\n", k);
     const struct standard_set *set;
     struct plumb_error err = {0};
-    assert_int_equal(rules_parse(many.data, many.size, &arena, &set, &err), PLUMB_E_FORMAT);
+    assert_int_equal(rules_parse(precheck_profiles, many.data, many.size, &arena, &set, &err),
+                     PLUMB_E_FORMAT);
     assert_non_null(strstr(err.message, "more than 1024 names"));
     buf_free(&many);
 }
@@ -241,20 +245,21 @@ static void test_files(void **state)
     struct plumb_error err = {0};
     scratch_make(&scratch);
     const char *path = scratch_write(&scratch, "mine.rules", "set cosine 0.5\nset coarse 1\n", 29);
-    assert_int_equal(rules_load(path, &arena, &set, &err), PLUMB_E_FORMAT);
+    assert_int_equal(rules_load(precheck_profiles, path, &arena, &set, &err), PLUMB_E_FORMAT);
     assert_string_equal(err.file, path);
     assert_memory_equal(err.message, "line 2: there is no number 'coarse'", 35);
     scratch_write(&scratch, "mine.rules", "set cosine 0.5\n", 15);
-    assert_int_equal(rules_load(path, &arena, &set, &err), PLUMB_OK);
+    assert_int_equal(rules_load(precheck_profiles, path, &arena, &set, &err), PLUMB_OK);
     assert_true(set->cosine == 0.5);
-    assert_int_equal(rules_load(NULL, &arena, &set, &err), PLUMB_OK);
-    assert_ptr_equal(set, standard_builtin(RULES_DOCUMENTED));
-    assert_int_equal(rules_load("msprobe", &arena, &set, &err), PLUMB_OK);
-    assert_ptr_equal(set, standard_builtin(RULES_MSPROBE));
-    assert_int_equal(rules_load("no/such", &arena, &set, &err), PLUMB_E_ARG);
+    assert_int_equal(rules_load(precheck_profiles, NULL, &arena, &set, &err), PLUMB_OK);
+    assert_ptr_equal(set, &standards_documented);
+    assert_int_equal(rules_load(precheck_profiles, "msprobe", &arena, &set, &err), PLUMB_OK);
+    assert_ptr_equal(set, &msprobe_standards);
+    assert_int_equal(rules_load(precheck_profiles, "no/such", &arena, &set, &err), PLUMB_E_ARG);
     assert_string_equal(err.message, "there are no rules 'no/such' and no file of that name; built "
                                      "in are: documented, msprobe");
-    assert_int_not_equal(rules_load(scratch.folder, &arena, &set, &err), PLUMB_OK);
+    assert_int_not_equal(rules_load(precheck_profiles, scratch.folder, &arena, &set, &err),
+                         PLUMB_OK);
     scratch_remove(&scratch);
 }
 
@@ -266,12 +271,26 @@ static int release(void **state)
     return 0;
 }
 
+/* What the tables of options say is what there is. */
+static void test_profiles(void **state)
+{
+    (void)state;
+    struct buf names = {0};
+    rules_names(&names, precheck_profiles, "|");
+    assert_string_equal(names.data, PRECHECK_PROFILES);
+    assert_non_null(profile_named(precheck_profiles, PRECHECK_GENERATOR)->values->recipe);
+    assert_ptr_equal(profile_named(precheck_profiles, NULL), &profile_documented);
+    assert_null(profile_named(precheck_profiles, "other"));
+    buf_free(&names);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_round_trip), cmocka_unit_test(test_names),
-        cmocka_unit_test(test_overrides),  cmocka_unit_test(test_verdicts),
-        cmocka_unit_test(test_errors),     cmocka_unit_test(test_files),
+        cmocka_unit_test(test_profiles), cmocka_unit_test(test_round_trip),
+        cmocka_unit_test(test_names),    cmocka_unit_test(test_overrides),
+        cmocka_unit_test(test_verdicts), cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_files),
     };
     return cmocka_run_group_tests(tests, NULL, release);
 }

@@ -1,5 +1,7 @@
 #define _GNU_SOURCE
 #include "msprobe/numpy_sum.h"
+#include "msprobe/profile.h"
+#include "msprobe/profiles.h"
 #include "plumb/metric.h"
 #include "verdict/cells.h"
 #include "verdict/precheck.h"
@@ -26,11 +28,11 @@ static struct plumb_tensor tensor(enum plumb_dtype dtype, int64_t n, const void 
     return t;
 }
 
-static struct details_row judge_args(enum check_rules rules, const char *api,
+static struct details_row judge_args(const struct precheck_profile *rules, const char *api,
                                      const struct plumb_arg *bench, const struct plumb_arg *device)
 {
     struct judge_options options = {
-        .rules = standard_builtin(rules), .precision = 14, .quantized = standard_quantized};
+        .rules = rules->standards, .precision = 14, .quantized = standard_quantized};
     struct details_row row;
     memset(&row, 0x55, sizeof row);
     assert_int_equal(judge_output(&options, api, false, bench, device, &arena, &row), PLUMB_OK);
@@ -40,7 +42,7 @@ static struct details_row judge_args(enum check_rules rules, const char *api,
     return row;
 }
 
-static struct details_row judge_tensor(enum check_rules rules, const char *api,
+static struct details_row judge_tensor(const struct precheck_profile *rules, const char *api,
                                        const struct plumb_tensor *bench,
                                        const struct plumb_tensor *device)
 {
@@ -49,8 +51,9 @@ static struct details_row judge_tensor(enum check_rules rules, const char *api,
     return judge_args(rules, api, &b, &d);
 }
 
-static struct details_row judge(enum check_rules rules, const char *api, enum plumb_dtype bench,
-                                const void *b, enum plumb_dtype device, const void *d, int64_t n)
+static struct details_row judge(const struct precheck_profile *rules, const char *api,
+                                enum plumb_dtype bench, const void *b, enum plumb_dtype device,
+                                const void *d, int64_t n)
 {
     struct plumb_tensor bt = tensor(bench, n, b), dt = tensor(device, n, d);
     return judge_tensor(rules, api, &bt, &dt);
@@ -59,7 +62,7 @@ static struct details_row judge(enum check_rules rules, const char *api, enum pl
 /* float64 against float32, documented. */
 static struct details_row singles(const char *api, const double *b, const float *d, int64_t n)
 {
-    return judge(RULES_DOCUMENTED, api, PLUMB_F64, b, PLUMB_F32, d, n);
+    return judge(&profile_documented, api, PLUMB_F64, b, PLUMB_F32, d, n);
 }
 
 static double number(const struct details_row *row, enum details_cell cell)
@@ -202,7 +205,7 @@ static void test_rounding(void **state)
                         memcpy(d + i * (info->bits / 8), raw, info->bits / 8);
                 }
         }
-        struct details_row row = judge(RULES_DOCUMENTED, "relu", PLUMB_F64, b, types[t], d, n);
+        struct details_row row = judge(&profile_documented, "relu", PLUMB_F64, b, types[t], d, n);
         expect(&row, STATUS_PASS, "0 of");
         assert_string_equal(row.cell[CELL_BALANCE], "0.00000000000000");
     }
@@ -229,7 +232,8 @@ static void test_eight_bits(void **state)
                     d[i] = byte;
             }
         }
-        struct details_row row = judge(RULES_DOCUMENTED, "softmax", PLUMB_F64, b, types[t], d, N);
+        struct details_row row =
+            judge(&profile_documented, "softmax", PLUMB_F64, b, types[t], d, N);
         expect(&row, STATUS_PASS, "proportion of ULP errors over 1: 0 is below 0.001");
         assert_string_equal(row.cell[CELL_ULP_RATE], "0.00000000000000");
         for (int k = 0; k < 2; k++) {
@@ -241,7 +245,7 @@ static void test_eight_bits(void **state)
                 if (value == 12)
                     d[100 * k + 8] = byte;
             }
-            row = judge(RULES_DOCUMENTED, "softmax", PLUMB_F64, b, types[t], d, N);
+            row = judge(&profile_documented, "softmax", PLUMB_F64, b, types[t], d, N);
             expect(&row, k ? STATUS_ERROR : STATUS_PASS,
                    k ? "over 1: 0.001 is not below 0.001" : "over 1: 0.0005 is below 0.001");
         }
@@ -261,7 +265,7 @@ static struct details_row spoiled(enum plumb_dtype device, int n, int off, doubl
         memcpy(&bits, &d[i], 4);
         h[i] = (uint16_t)(bits >> 16);
     }
-    struct details_row row = judge(RULES_DOCUMENTED, "softmax", PLUMB_F64, b, device,
+    struct details_row row = judge(&profile_documented, "softmax", PLUMB_F64, b, device,
                                    device == PLUMB_F32 ? (void *)d : (void *)h, n);
     free(b);
     free(d);
@@ -340,25 +344,25 @@ static void test_integers(void **state)
 {
     (void)state;
     int16_t a[] = {1, -2, 3}, b[] = {1, -2, 4};
-    struct details_row row = judge(RULES_DOCUMENTED, "add", PLUMB_I16, a, PLUMB_I16, b, 3);
+    struct details_row row = judge(&profile_documented, "add", PLUMB_I16, a, PLUMB_I16, b, 3);
     expect(&row, STATUS_ERROR, "1 of 3 values differ");
     assert_string_equal(row.cell[CELL_BINARY], "0.33333333333333");
-    row = judge(RULES_DOCUMENTED, "add", PLUMB_I16, a, PLUMB_I16, a, 3);
+    row = judge(&profile_documented, "add", PLUMB_I16, a, PLUMB_I16, a, 3);
     expect(&row, STATUS_PASS, "0 of 3");
-    row = judge(RULES_MSPROBE, "add", PLUMB_I16, a, PLUMB_I16, a, 3);
+    row = judge(&profile_msprobe, "add", PLUMB_I16, a, PLUMB_I16, a, 3);
     expect(&row, STATUS_ERROR, "cannot be compared");
-    row = judge(RULES_DOCUMENTED, "add", PLUMB_U32, a, PLUMB_U32, a, 1);
+    row = judge(&profile_documented, "add", PLUMB_U32, a, PLUMB_U32, a, 1);
     assert_int_equal(row.status, STATUS_PASS);
-    row = judge(RULES_DOCUMENTED, "add", PLUMB_U16, a, PLUMB_U16, b, 3);
+    row = judge(&profile_documented, "add", PLUMB_U16, a, PLUMB_U16, b, 3);
     assert_int_equal(row.status, STATUS_ERROR);
 
     int64_t big[] = {INT64_MAX, INT64_MIN}, near[] = {INT64_MAX - 1, INT64_MIN};
     for (int rules = 0; rules < 2; rules++) {
-        row = judge((enum check_rules)rules, "add", PLUMB_I64, big, PLUMB_I64, near, 2);
+        row = judge(precheck_profiles[rules], "add", PLUMB_I64, big, PLUMB_I64, near, 2);
         expect(&row, STATUS_ERROR, "1 of 2");
     }
     float f[] = {1, 2, 3};
-    row = judge(RULES_DOCUMENTED, "add", PLUMB_I16, a, PLUMB_F32, f, 3);
+    row = judge(&profile_documented, "add", PLUMB_I16, a, PLUMB_F32, f, 3);
     expect(&row, STATUS_ERROR,
            "torch.int16 of the benchmark cannot be compared with torch.float32");
 }
@@ -368,24 +372,24 @@ static void test_quantized(void **state)
     (void)state;
     int8_t a[] = {127, 5}, far[] = {-128, 5}, near[] = {126, 5};
     struct details_row row;
-    row = judge(RULES_DOCUMENTED, "npu_dynamic_quant", PLUMB_I8, a, PLUMB_I8, far, 2);
+    row = judge(&profile_documented, "npu_dynamic_quant", PLUMB_I8, a, PLUMB_I8, far, 2);
     expect(&row, STATUS_ERROR, "maximum absolute error 255");
-    row = judge(RULES_MSPROBE, "npu_dynamic_quant", PLUMB_I8, a, PLUMB_I8, far, 2);
+    row = judge(&profile_msprobe, "npu_dynamic_quant", PLUMB_I8, a, PLUMB_I8, far, 2);
     expect(&row, STATUS_PASS, "maximum absolute error 1 is at most 1"); /* wraps around */
     assert_string_equal(row.cell[CELL_MAX_ABS], "1");
-    row = judge(RULES_DOCUMENTED, "npu_dynamic_quant", PLUMB_I8, a, PLUMB_I8, near, 2);
+    row = judge(&profile_documented, "npu_dynamic_quant", PLUMB_I8, a, PLUMB_I8, near, 2);
     assert_int_equal(row.status, STATUS_PASS);
-    row = judge(RULES_DOCUMENTED, "add", PLUMB_I8, a, PLUMB_I8, near, 2);
+    row = judge(&profile_documented, "add", PLUMB_I8, a, PLUMB_I8, near, 2);
     assert_int_equal(row.status, STATUS_ERROR);
 
     int64_t wide[] = {INT64_MIN}, zero[] = {0};
-    row = judge(RULES_MSPROBE, "npu_dynamic_quant", PLUMB_I64, zero, PLUMB_I64, wide, 1);
+    row = judge(&profile_msprobe, "npu_dynamic_quant", PLUMB_I64, zero, PLUMB_I64, wide, 1);
     assert_string_equal(row.cell[CELL_MAX_ABS], "-9223372036854775808");
     assert_int_equal(row.status, STATUS_PASS);
-    row = judge(RULES_DOCUMENTED, "npu_dynamic_quant", PLUMB_I64, zero, PLUMB_I64, wide, 1);
+    row = judge(&profile_documented, "npu_dynamic_quant", PLUMB_I64, zero, PLUMB_I64, wide, 1);
     assert_int_equal(row.status, STATUS_ERROR);
     bool yes[] = {true};
-    row = judge(RULES_MSPROBE, "npu_dynamic_quant", PLUMB_BOOL, yes, PLUMB_BOOL, yes, 1);
+    row = judge(&profile_msprobe, "npu_dynamic_quant", PLUMB_BOOL, yes, PLUMB_BOOL, yes, 1);
     expect(&row, STATUS_SKIP, "bool");
 }
 
@@ -394,27 +398,27 @@ static void test_complex_and_double(void **state)
     (void)state;
     double b[] = {1, 2, 3, 4};
     float d[] = {1, 2, 3, 4.5f};
-    struct details_row row = judge(RULES_DOCUMENTED, "mul", PLUMB_C128, b, PLUMB_C64, d, 2);
+    struct details_row row = judge(&profile_documented, "mul", PLUMB_C128, b, PLUMB_C64, d, 2);
     expect(&row, STATUS_ERROR, "dual-1000 0.75");
     assert_string_equal(row.bench_dtype, "torch.complex128");
     assert_string_equal(row.cell[CELL_MAX_ABS], "0.50000000000000");
     assert_string_equal(row.cell[CELL_BINARY], "0.25000000000000");
-    row = judge(RULES_MSPROBE, "mul", PLUMB_C128, b, PLUMB_C64, d, 2);
+    row = judge(&profile_msprobe, "mul", PLUMB_C128, b, PLUMB_C64, d, 2);
     expect(&row, STATUS_ERROR, "cannot be compared");
 
     double e[] = {1, 2, 3, nextafter(4, 5)};
-    row = judge(RULES_DOCUMENTED, "softmax", PLUMB_F64, b, PLUMB_F64, e, 4);
+    row = judge(&profile_documented, "softmax", PLUMB_F64, b, PLUMB_F64, e, 4);
     assert_int_equal(row.status, STATUS_PASS);
     assert_string_equal(row.cell[CELL_ULP_MAX], "1.00000000000000");
-    row = judge(RULES_DOCUMENTED, "relu", PLUMB_F64, b, PLUMB_F64, e, 4);
+    row = judge(&profile_documented, "relu", PLUMB_F64, b, PLUMB_F64, e, 4);
     assert_int_equal(row.status, STATUS_ERROR);
 
     double huge[] = {1e300, -1e300}, same[] = {1e300, -1e300};
-    row = judge(RULES_DOCUMENTED, "softmax", PLUMB_F64, huge, PLUMB_F64, same, 2);
+    row = judge(&profile_documented, "softmax", PLUMB_F64, huge, PLUMB_F64, same, 2);
     expect(&row, STATUS_PASS, "maximum absolute error 0");
     assert_string_equal(row.cell[CELL_COSINE], "1.00000000000000");
     double zero[] = {0, 1}, far[] = {1e300, 1};
-    row = judge(RULES_DOCUMENTED, "softmax", PLUMB_F64, zero, PLUMB_F64, far, 2);
+    row = judge(&profile_documented, "softmax", PLUMB_F64, zero, PLUMB_F64, far, 2);
     expect(&row, STATUS_ERROR, "cosine similarity");
     assert_string_equal(row.cell[CELL_MAX_REL], "0.00000000000000");
     assert_string_equal(row.cell[CELL_MEAN_REL], "0.00000000000000");
@@ -446,9 +450,9 @@ static void test_layouts(void **state)
         turned[k].data = k ? (void *)dt : (void *)bt;
     }
     for (int rules = 0; rules < 2; rules++) {
-        struct details_row x = judge_tensor((enum check_rules)rules, "mm", &plain[0], &plain[1]);
+        struct details_row x = judge_tensor(precheck_profiles[rules], "mm", &plain[0], &plain[1]);
         plumb_cpu_mask(0);
-        struct details_row y = judge_tensor((enum check_rules)rules, "mm", &turned[0], &turned[1]);
+        struct details_row y = judge_tensor(precheck_profiles[rules], "mm", &turned[0], &turned[1]);
         plumb_cpu_mask(~0u);
         assert_string_equal(x.message, y.message);
         assert_string_equal(y.shape, "(70, 50)");
@@ -466,18 +470,18 @@ static void test_shapes(void **state)
     plumb_tensor_init(&a, PLUMB_F32, 2, wide, NULL);
     plumb_tensor_init(&b, PLUMB_F32, 2, tall, NULL);
     a.data = b.data = f;
-    struct details_row row = judge_tensor(RULES_DOCUMENTED, "mm", &a, &b);
+    struct details_row row = judge_tensor(&profile_documented, "mm", &a, &b);
     expect(&row, STATUS_ERROR, "shapes differ: the benchmark's is (2, 3), the device's (3, 2)");
     assert_string_equal(row.shape, "(3, 2)");
     assert_string_equal(row.cell[CELL_MAX_ABS], " ");
     plumb_tensor_init(&a, PLUMB_F32, 2, none, NULL);
     for (int rules = 0; rules < 2; rules++) {
-        row = judge_tensor((enum check_rules)rules, "mm", &a, &a);
+        row = judge_tensor(precheck_profiles[rules], "mm", &a, &a);
         expect(&row, STATUS_SKIP, "no elements");
     }
     plumb_tensor_init(&a, PLUMB_F32, 0, none, NULL);
     a.data = f;
-    row = judge_tensor(RULES_DOCUMENTED, "mm", &a, &a);
+    row = judge_tensor(&profile_documented, "mm", &a, &a);
     assert_string_equal(row.shape, "()");
     assert_int_equal(row.status, STATUS_PASS);
 }
@@ -497,11 +501,11 @@ static void test_plain_values(void **state)
     struct plumb_arg ab = {.kind = PLUMB_ARG_TEXT, .text = "ab"};
     struct plumb_arg cd = {.kind = PLUMB_ARG_TEXT, .text = "cd"};
     for (int r = 0; r < 2; r++) {
-        enum check_rules rules = (enum check_rules)r;
+        const struct precheck_profile *rules = precheck_profiles[r];
         struct details_row row = judge_args(rules, "size", &none, &none);
         expect(&row, STATUS_SKIP, "None");
         row = judge_args(rules, "svd", &none, &values);
-        assert_int_equal(row.status, rules == RULES_MSPROBE ? STATUS_ERROR : STATUS_SKIP);
+        assert_int_equal(row.status, rules == &profile_msprobe ? STATUS_ERROR : STATUS_SKIP);
         row = judge_args(rules, "svd", &values, &none);
         assert_int_equal(row.status, STATUS_ERROR);
         row = judge_args(rules, "size", &yes, &one);
@@ -517,7 +521,7 @@ static void test_plain_values(void **state)
         row = judge_args(rules, "size", &list, &list);
         expect(&row, STATUS_ERROR, "a list cannot be compared");
         row = judge_args(rules, "size", &nan, &nan);
-        assert_int_equal(row.status, rules == RULES_MSPROBE ? STATUS_ERROR : STATUS_PASS);
+        assert_int_equal(row.status, rules == &profile_msprobe ? STATUS_ERROR : STATUS_PASS);
     }
 }
 
@@ -526,12 +530,12 @@ static void test_rows(void **state)
     (void)state;
     struct details_row rows[3] = {
         {.status = STATUS_ERROR}, {.status = STATUS_WARNING}, {.status = STATUS_SKIP}};
-    assert_int_equal(judge_rows(RULES_DOCUMENTED, rows, 3), STATUS_ERROR);
-    assert_int_equal(judge_rows(RULES_MSPROBE, rows, 3), STATUS_WARNING);
-    assert_int_equal(judge_rows(RULES_DOCUMENTED, rows + 1, 2), STATUS_WARNING);
-    assert_int_equal(judge_rows(RULES_DOCUMENTED, rows + 2, 1), STATUS_PASS);
-    assert_int_equal(judge_rows(RULES_MSPROBE, rows + 2, 1), STATUS_PASS);
-    assert_int_equal(judge_rows(RULES_DOCUMENTED, rows, 0), STATUS_BLANK);
+    assert_int_equal(judge_rows(&profile_documented, rows, 3), STATUS_ERROR);
+    assert_int_equal(judge_rows(&profile_msprobe, rows, 3), STATUS_WARNING);
+    assert_int_equal(judge_rows(&profile_documented, rows + 1, 2), STATUS_WARNING);
+    assert_int_equal(judge_rows(&profile_documented, rows + 2, 1), STATUS_PASS);
+    assert_int_equal(judge_rows(&profile_msprobe, rows + 2, 1), STATUS_PASS);
+    assert_int_equal(judge_rows(&profile_documented, rows, 0), STATUS_BLANK);
 }
 
 static void test_dropout(void **state)
@@ -549,18 +553,18 @@ static void test_dropout(void **state)
     struct plumb_arg da = {.kind = PLUMB_ARG_TENSOR, .tensor = &dt};
     for (int i = 0; i < 9; i++)
         d[2 * i] = 1;
-    assert_int_equal(judge_dropout(standard_builtin(RULES_DOCUMENTED), &ba, &da), STATUS_PASS);
+    assert_int_equal(judge_dropout(&standards_documented, &ba, &da), STATUS_PASS);
     d[18] = 1; /* a tenth is too many */
-    assert_int_equal(judge_dropout(standard_builtin(RULES_DOCUMENTED), &ba, &da), STATUS_ERROR);
+    assert_int_equal(judge_dropout(&standards_documented, &ba, &da), STATUS_ERROR);
     struct plumb_tensor few = tensor(PLUMB_F32, N - 1, d), few_b = tensor(PLUMB_F64, N - 1, b);
     da.tensor = &few;
-    assert_int_equal(judge_dropout(standard_builtin(RULES_DOCUMENTED), &ba, &da),
+    assert_int_equal(judge_dropout(&standards_documented, &ba, &da),
                      STATUS_ERROR); /* not even as many elements */
     ba.tensor = &few_b;
-    assert_int_equal(judge_dropout(standard_builtin(RULES_DOCUMENTED), &ba, &da),
+    assert_int_equal(judge_dropout(&standards_documented, &ba, &da),
                      STATUS_PASS); /* too few to say */
-    assert_int_equal(judge_dropout(standard_builtin(RULES_DOCUMENTED), &ba, &none), STATUS_ERROR);
-    assert_int_equal(judge_dropout(standard_builtin(RULES_DOCUMENTED), &none, &none), STATUS_SKIP);
+    assert_int_equal(judge_dropout(&standards_documented, &ba, &none), STATUS_ERROR);
+    assert_int_equal(judge_dropout(&standards_documented, &none, &none), STATUS_SKIP);
 }
 
 /* What numpy 1.24 prints. */
@@ -634,35 +638,28 @@ static void test_standards(void **state)
                  {"mul__", STANDARD_BENCHMARK}};
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         const char *api = known[i].api;
-        assert_int_equal(standard_of_api(standard_builtin(RULES_DOCUMENTED), api),
+        assert_int_equal(standard_of_api(&standards_documented, api), known[i].standard);
+        assert_int_equal(standard_route(&standards_documented, api, PLUMB_F16, false),
                          known[i].standard);
-        assert_int_equal(standard_route(standard_builtin(RULES_DOCUMENTED), api, PLUMB_F16, false),
-                         known[i].standard);
-        assert_int_equal(standard_route(standard_builtin(RULES_MSPROBE), api, PLUMB_F64, false),
+        assert_int_equal(standard_route(&msprobe_standards, api, PLUMB_F64, false),
                          STANDARD_BENCHMARK);
-        assert_int_equal(standard_route(standard_builtin(RULES_MSPROBE), api, PLUMB_C64, false),
+        assert_int_equal(standard_route(&msprobe_standards, api, PLUMB_C64, false),
                          known[i].standard);
         for (int rules = 0; rules < 2; rules++) {
-            enum check_rules r = (enum check_rules)rules;
-            assert_int_equal(standard_route(standard_builtin(r), api, PLUMB_I32, false),
-                             STANDARD_BINARY);
-            assert_int_equal(standard_route(standard_builtin(r), api, PLUMB_DTYPE_COUNT, false),
-                             STANDARD_BINARY);
-            assert_int_equal(standard_route(standard_builtin(r), api, PLUMB_HIF8, false),
-                             STANDARD_ULP);
-            assert_int_equal(standard_route(standard_builtin(r), api, PLUMB_F32, true),
-                             STANDARD_ABSOLUTE);
+            const struct standard_set *r = precheck_profiles[rules]->standards;
+            assert_int_equal(standard_route(r, api, PLUMB_I32, false), STANDARD_BINARY);
+            assert_int_equal(standard_route(r, api, PLUMB_DTYPE_COUNT, false), STANDARD_BINARY);
+            assert_int_equal(standard_route(r, api, PLUMB_HIF8, false), STANDARD_ULP);
+            assert_int_equal(standard_route(r, api, PLUMB_F32, true), STANDARD_ABSOLUTE);
         }
     }
-    assert_string_equal(standard_level_of(standard_builtin(RULES_MSPROBE), "gelu")->name, "L0");
-    assert_string_equal(standard_level_of(standard_builtin(RULES_DOCUMENTED), "gelu")->name, "L2");
-    assert_string_equal(standard_level_of(standard_builtin(RULES_MSPROBE), "GELU")->name, "L2");
-    assert_string_equal(standard_level_of(standard_builtin(RULES_DOCUMENTED), "embedding")->name,
-                        "L1");
-    assert_string_equal(standard_level_of(standard_builtin(RULES_DOCUMENTED), "linear")->name,
-                        "L0");
-    assert_true(standard_limits(standard_builtin(RULES_DOCUMENTED), PLUMB_BF16)->small == 0x1p-8);
-    assert_true(standard_limits(standard_builtin(RULES_MSPROBE), PLUMB_BF16)->small == 0x1p-10);
+    assert_string_equal(standard_level_of(&msprobe_standards, "gelu")->name, "L0");
+    assert_string_equal(standard_level_of(&standards_documented, "gelu")->name, "L2");
+    assert_string_equal(standard_level_of(&msprobe_standards, "GELU")->name, "L2");
+    assert_string_equal(standard_level_of(&standards_documented, "embedding")->name, "L1");
+    assert_string_equal(standard_level_of(&standards_documented, "linear")->name, "L0");
+    assert_true(standard_limits(&standards_documented, PLUMB_BF16)->small == 0x1p-8);
+    assert_true(standard_limits(&msprobe_standards, PLUMB_BF16)->small == 0x1p-10);
 }
 
 static int release(void **state)

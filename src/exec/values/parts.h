@@ -88,10 +88,6 @@ void fill_uniform(const struct fill *fill, const struct encoder *encoder);
 void fill_normal(const struct fill *fill, const struct encoder *encoder);
 void fill_adversarial(const struct fill *fill, const struct encoder *encoder);
 
-/* The origin's recipe. out has dtype, shape and memory; tensor has the limits. */
-enum plumb_code fill_msprobe(const struct case_tensor *tensor, struct value_draws *draws,
-                             const struct plumb_tensor *out, void *data, struct plumb_error *err);
-
 /* ---- Real data ------------------------------------------------------------------------------- */
 
 /* Reads the one tensor of `folder`/`name`, a .pt or .npy file that is really in that folder, into
@@ -106,6 +102,7 @@ enum plumb_code real_data_load(const char *folder, const char *name, uint64_t ma
 struct maker {
     const struct check_case *from;
     const struct generate_options *options;
+    const struct value_profile *profile;
     struct arena *arena;
     struct plumb_error *err;
     uint64_t bytes_left;

@@ -74,11 +74,14 @@ static enum plumb_code fill(struct maker *m, const struct place *at, const struc
     const struct generate_options *options = m->options;
     uint64_t key = value_key(options->seed, m->from->name, at->position);
     bool complex = plumb_dtype_parts(out->dtype) == 2;
-    bool recipe =
-        options->msprobe ? options->inputs == INPUTS_UNIFORM || complex : options->mt && !complex;
+    value_recipe *recipe = m->profile->recipe;
+    if (recipe && options->inputs != INPUTS_UNIFORM && !complex)
+        recipe = NULL;
+    else if (!recipe && options->mt && !complex)
+        recipe = options->rng->recipe;
     if (recipe) {
         struct value_draws draws = {options->mt, key, 0};
-        return fill_msprobe(info, &draws, out, data, m->err);
+        return recipe(info, &draws, out, data, m->err);
     }
     if (!out->count)
         return PLUMB_OK;
@@ -111,7 +114,7 @@ static int compare_i64(const void *a, const void *b)
 /* Where the bags of embedding_bag start: numbers that ascend. */
 static bool are_offsets(const struct maker *m, const struct place *at)
 {
-    return !m->options->msprobe && maker_api_is(m, "embedding_bag") &&
+    return !m->profile->unsorted_offsets && maker_api_is(m, "embedding_bag") &&
            (strcmp(at->position, "forward.input.2") == 0 ||
             strcmp(at->position, "forward.kwargs.offsets") == 0);
 }
@@ -134,7 +137,7 @@ static enum plumb_code generate(struct maker *m, const struct place *at,
     /* Classes that are left out are recorded as negative numbers, often -100. */
     bool classes = plumb_dtype_info(info.dtype)->kind == PLUMB_KIND_INT && info.max.number >= 0;
     if (maker_api_is(m, "cross_entropy") && at->second && info.min.number < 0 &&
-        (classes || m->options->msprobe))
+        (classes || m->profile->any_classes))
         info.min = (struct case_limit){LIMIT_INT, 0, 0};
     void *data;
     enum plumb_code code =
@@ -149,8 +152,7 @@ static enum plumb_code generate(struct maker *m, const struct place *at,
 static enum plumb_code convert(struct maker *m, bool first, struct plumb_tensor *tensor)
 {
     const struct plumb_tensor from = *tensor;
-    /* The origin converts what is loaded by its type alone. */
-    enum plumb_dtype dtype = converted(m, from.dtype, first && !m->options->msprobe);
+    enum plumb_dtype dtype = converted(m, from.dtype, first && !m->profile->any_file);
     if (dtype == from.dtype)
         return PLUMB_OK;
     void *data;
@@ -177,25 +179,17 @@ static enum plumb_code load(struct maker *m, const struct place *at, const struc
     m->bytes_left -= plumb_tensor_bytes(out);
     bool same = out->rank == info->rank &&
                 memcmp(out->shape, info->shape, info->rank * sizeof *info->shape) == 0;
-    if (!same && !m->options->msprobe) {
+    if (!same && !m->profile->any_file) {
         char text[120];
         return plumb_fail(m->err, PLUMB_E_FORMAT,
                           "its data file %.200s holds a tensor of shape %s, not the recorded one",
                           info->data_name, plumb_shape_text(out, text, sizeof text));
     }
-    if (out->dtype != info->dtype && !m->options->msprobe)
+    if (out->dtype != info->dtype && !m->profile->any_file)
         return plumb_fail(m->err, PLUMB_E_FORMAT,
                           "its data file %.200s holds %s, but %s was recorded", info->data_name,
                           plumb_dtype_info(out->dtype)->name, info->dtype_name);
     return convert(m, at->first, out);
-}
-
-/* HF32: float32 with 11 bits of mantissa, ties away from zero. */
-static void round_hf32(const struct plumb_tensor *tensor)
-{
-    uint32_t *bits = (uint32_t *)tensor->data; /* ours, from the arena */
-    for (uint64_t i = 0; i < tensor->count; i++)
-        bits[i] = (bits[i] + 0x800u) & 0xFFFFF000u;
 }
 
 enum plumb_code maker_tensor(struct maker *m, const struct place *at,
@@ -208,16 +202,15 @@ enum plumb_code maker_tensor(struct maker *m, const struct place *at,
     enum plumb_code code;
     if (info->data_name && options->data_dir)
         code = load(m, at, info, tensor);
-    else if (info->data_name && options->msprobe)
+    else if (info->data_name && m->profile->files_only)
         code = plumb_fail(m->err, PLUMB_E_FORMAT,
                           "it has a data file, but dump.json names no folder (dump_data_dir)");
     else
         code = generate(m, at, info, tensor);
     if (code)
         return maker_blame(m->err, at->position, code);
-    if (options->msprobe && tensor->dtype == PLUMB_F32 &&
-        (maker_api_is(m, "conv1d") || maker_api_is(m, "conv2d")))
-        round_hf32(tensor);
+    if (m->profile->finish)
+        m->profile->finish(m->from->api, tensor, (void *)tensor->data); /* ours, from the arena */
     enum plumb_kind kind = plumb_dtype_info(tensor->dtype)->kind;
     bool differentiable = kind == PLUMB_KIND_FLOAT || kind == PLUMB_KIND_COMPLEX;
     *out = (struct plumb_arg){

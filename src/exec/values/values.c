@@ -6,20 +6,7 @@
 
 #include <string.h>
 
-/* Things that stop a call under the origin's rules. */
-static enum plumb_code refuse(struct maker *m, const struct place *at, const struct case_arg *from)
-{
-    if (from->bare)
-        plumb_fail(m->err, PLUMB_E_FORMAT, "a bare value, without its type, is not accepted");
-    else if (from->value.kind == PLUMB_ARG_OTHER && from->numpy)
-        plumb_fail(m->err, PLUMB_E_UNSUPPORTED, "a numpy array is not accepted");
-    else if (from->value.kind == PLUMB_ARG_OTHER && !from->value.text)
-        plumb_fail(m->err, PLUMB_E_UNSUPPORTED,
-                   "what it was has not been recorded (a dtype or device?)");
-    else
-        return PLUMB_OK;
-    return maker_blame(m->err, at->position, PLUMB_E_UNSUPPORTED);
-}
+const struct value_profile values_documented = {.name = "documented"};
 
 static enum plumb_code make_arg(struct maker *m, const struct place *at,
                                 const struct case_arg *from, struct plumb_arg *out);
@@ -47,9 +34,9 @@ static enum plumb_code make_arg(struct maker *m, const struct place *at,
 {
     if (from->tensor)
         return maker_tensor(m, at, from->tensor, out);
-    enum plumb_code code = m->options->msprobe ? refuse(m, at, from) : PLUMB_OK;
+    enum plumb_code code = m->profile->refuse ? m->profile->refuse(from, m->err) : PLUMB_OK;
     if (code)
-        return code;
+        return maker_blame(m->err, at->position, code);
     *out = from->value;
     if (from->named_tuple_or_dict)
         out->kind = PLUMB_ARG_LIST;
@@ -78,21 +65,17 @@ static enum plumb_code make_kwarg(struct maker *m, const struct case_kwarg *from
 {
     const struct case_arg *value = &from->value;
     bool list = !value->tensor && value->value.kind == PLUMB_ARG_LIST;
-    bool origin = m->options->msprobe;
     struct place at = {.position = arena_printf(m->arena, "forward.kwargs.%s", from->name),
-                       .need_grad = !(origin && list)};
+                       .need_grad = !(list && m->profile->lists_need_no_grad)};
     out->name = from->name;
     if (!at.position)
         return plumb_no_memory(m->err);
     if (is_causal_mask(m, from))
         return maker_causal_mask(m, at.position, &out->value);
-    for (size_t i = 0; origin && list && i < value->n_items; i++) {
-        enum plumb_arg_kind kind = value->items[i].value.kind;
-        if (kind == PLUMB_ARG_NONE || kind == PLUMB_ARG_LIST) {
-            plumb_fail(m->err, PLUMB_E_UNSUPPORTED, "a list in it, or a null, is not accepted");
-            return maker_blame(m->err, at.position, PLUMB_E_UNSUPPORTED);
-        }
-    }
+    enum plumb_code code =
+        list && m->profile->refuse_list ? m->profile->refuse_list(value, m->err) : PLUMB_OK;
+    if (code)
+        return maker_blame(m->err, at.position, code);
     return make_arg(m, &at, value, &out->value);
 }
 
@@ -158,11 +141,13 @@ static enum plumb_code make_draws(struct maker *m, struct plumb_call *out)
 
 static enum plumb_code begin(struct maker *m)
 {
+    m->profile = m->options->profile ? m->options->profile : &values_documented;
     m->bytes_left = m->options->memory ? m->options->memory : memory_default() / 3;
     if (m->options->mt && m->options->inputs != INPUTS_UNIFORM)
         return plumb_fail(m->err, PLUMB_E_ARG,
-                          "the generator of msprobe makes uniform values only; leave out --inputs "
-                          "or --rng");
+                          "the generator of %s makes uniform values only; leave out --inputs "
+                          "or --rng",
+                          m->options->rng->name);
     return PLUMB_OK;
 }
 

@@ -59,7 +59,7 @@ static enum plumb_code walk(struct filter *filter, bool *keep, struct plumb_erro
             code = look_up(filter, i, &keep[i], err);
         else if (form_failed(now))
             code = plumb_no_memory(err);
-        else if (now->msprobe)
+        else if (now->by_objects)
             code = plumb_fail_at(err, PLUMB_E_FORMAT, file->places[i].forward,
                                  "%.200s has no input_args or no input_kwargs, or not as they must "
                                  "be, so that -f cannot tell whether it repeats another call",
@@ -68,11 +68,11 @@ static enum plumb_code walk(struct filter *filter, bool *keep, struct plumb_erro
     return code;
 }
 
-enum plumb_code filter_repeats(const struct case_file *file, bool msprobe, bool *keep,
+enum plumb_code filter_repeats(const struct case_file *file, bool by_objects, bool *keep,
                                struct plumb_error *err)
 {
     struct filter filter = {.file = file};
-    filter.now.msprobe = filter.earlier.msprobe = msprobe;
+    filter.now.by_objects = filter.earlier.by_objects = by_objects;
     filter.hashes = calloc(file->count ? file->count : 1, sizeof *filter.hashes);
     struct plumb_file_guard guard;
     plumb_file_guard_enter(&guard, &file->map);

@@ -1,3 +1,4 @@
+/* Calls written down so that equal ones have equal bytes. */
 #include "task/precheck/form.h"
 
 #include "dump/call_parse.h"
@@ -133,7 +134,7 @@ static bool put_object(struct form *f, enum leave leave)
     struct json peek = f->json;
     if (json_next(&peek) != JSON_KEY || !json_is(&peek, "type"))
         leave = leave == LEAVE_LIMITS ? LEAVE_LIMITS : LEAVE_NOTHING;
-    enum leave inside = f->msprobe ? LEAVE_NOTHING : LEAVE_VALUES;
+    enum leave inside = f->by_objects ? LEAVE_NOTHING : LEAVE_VALUES;
     enum json_event event;
     while ((event = json_next(&f->json)) == JSON_KEY) {
         if (is_left_out(&f->json, leave)) {
@@ -196,7 +197,7 @@ static bool put_value(struct form *f, enum json_event event, enum leave leave)
 static bool put_args(struct form *f)
 {
     enum json_event event = json_next(&f->json);
-    if (!f->msprobe)
+    if (!f->by_objects)
         return put_value(f, event, LEAVE_VALUES);
     if (event != JSON_ARRAY)
         return false;
@@ -215,7 +216,7 @@ bool form_call(struct form *f, const struct case_file *file, size_t i)
     bool has_args = false, has_kwargs = false;
     f->text.size = f->n_members = f->depth = 0;
     buf_append(&f->text, place->name, group);
-    buf_append(&f->text, f->msprobe || !place->backward_size ? "\0f" : "\0b", 2);
+    buf_append(&f->text, f->by_objects || !place->backward_size ? "\0f" : "\0b", 2);
 
     json_init(&f->json, file->bytes + place->forward, (size_t)place->forward_size);
     enum json_event event = json_next(&f->json);
@@ -230,16 +231,17 @@ bool form_call(struct form *f, const struct case_file *file, size_t i)
             has_args |= args;
             has_kwargs |= !args;
             buf_append(&f->text, args ? "a" : "k", 1);
-            good =
-                args ? put_args(f)
-                     : put_value(f, json_next(&f->json), f->msprobe ? LEAVE_NOTHING : LEAVE_VALUES);
+            good = args ? put_args(f)
+                        : put_value(f, json_next(&f->json),
+                                    f->by_objects ? LEAVE_NOTHING : LEAVE_VALUES);
         } else {
             good = json_skip(&f->json, JSON_KEY);
         }
         if (!good)
             return false;
     }
-    return event == JSON_OBJECT_END && !form_failed(f) && (!f->msprobe || (has_args && has_kwargs));
+    return event == JSON_OBJECT_END && !form_failed(f) &&
+           (!f->by_objects || (has_args && has_kwargs));
 }
 
 bool form_failed(const struct form *form)

@@ -11,10 +11,10 @@ struct member {
     size_t start, value, end;
 };
 
-/* All zero but msprobe to begin with. May be used again and again. */
+/* All zero but by_objects to begin with. May be used again and again. */
 struct form {
     struct json json;
-    bool msprobe, no_memory;
+    bool by_objects, no_memory;
     struct buf text, sorted;
     struct member *members; /* of the objects that are open */
     size_t n_members, capacity;

@@ -1,3 +1,4 @@
+/* Writing the two tables. */
 #define _GNU_SOURCE
 #include "task/precheck/journal.h"
 
@@ -56,10 +57,10 @@ static enum plumb_code sync_both(struct journal *journal, struct plumb_error *er
 static enum plumb_code write_header(struct journal *journal, struct plumb_error *err)
 {
     struct buf text = {0};
-    rows_details_header(&text, journal->rules);
+    rows_details_header(&text, journal->dialect);
     enum plumb_code code = journal_write(journal->details, journal->details_path, &text, err);
     text.size = 0;
-    rows_result_header(&text, journal->rules);
+    rows_result_header(&text, journal->dialect);
     if (!code)
         code = journal_write(journal->result, journal->result_path, &text, err);
     buf_free(&text);
@@ -99,10 +100,11 @@ static enum plumb_code begin_files(struct journal *journal, struct plumb_error *
 }
 
 /* Takes the first second from now on whose two names are free. */
-enum plumb_code journal_create(struct journal *journal, const char *folder, enum check_rules rules,
-                               struct plumb_error *err)
+enum plumb_code journal_create(struct journal *journal, const char *folder,
+                               const struct precheck_dialect *dialect, struct plumb_error *err)
 {
-    *journal = (struct journal){.result = -1, .details = -1, .rules = rules, .synced = now_ms()};
+    *journal =
+        (struct journal){.result = -1, .details = -1, .dialect = dialect, .synced = now_ms()};
     if (strlen(folder) > sizeof journal->result_path - 64)
         return plumb_fail(err, PLUMB_E_ARG, "the path of the result folder is too long");
     const int flags = O_CREAT | O_EXCL | O_WRONLY | O_APPEND | O_CLOEXEC;
@@ -137,10 +139,10 @@ enum plumb_code journal_add(struct journal *journal, const struct journal_entry 
 {
     struct buf text = {0};
     for (size_t k = 0; k < entry->n_rows; k++)
-        rows_details(&text, journal->rules, &entry->rows[k]);
+        rows_details(&text, journal->dialect, &entry->rows[k]);
     enum plumb_code code = journal_write(journal->details, journal->details_path, &text, err);
     text.size = 0;
-    rows_result(&text, journal->rules, entry);
+    rows_result(&text, journal->dialect, entry);
     if (!code)
         code = journal_write(journal->result, journal->result_path, &text, err);
     buf_free(&text);

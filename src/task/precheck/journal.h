@@ -7,7 +7,7 @@
 #include "base/buf.h"
 #include "base/map.h"
 #include "base/stamp.h"
-#include "verdict/precheck.h"
+#include "verdict/profile.h"
 
 struct journal {
     int result, details; /* file descriptors */
@@ -18,7 +18,7 @@ struct journal {
     struct map done; /* their names as they are written */
     struct arena names;
     uint64_t earlier[STATUS_BLANK + 1][STATUS_BLANK + 1]; /* those, by forward and backward */
-    enum check_rules rules;
+    const struct precheck_dialect *dialect;
 };
 
 /* A finished API. */
@@ -32,8 +32,8 @@ struct journal_entry {
 
 /* Makes the two files in folder, named after the time, with their headers. Never touches files that
  * are there already, and leaves none when it fails. */
-enum plumb_code journal_create(struct journal *journal, const char *folder, enum check_rules rules,
-                               struct plumb_error *err);
+enum plumb_code journal_create(struct journal *journal, const char *folder,
+                               const struct precheck_dialect *dialect, struct plumb_error *err);
 
 /* The names of the calls to check, in order. */
 struct journal_calls {
@@ -43,11 +43,11 @@ struct journal_calls {
 
 /* Goes on with the files of an earlier run of these calls: cuts off a torn last line, details
  * rows of APIs that have no result row, and result rows whose details may have been lost with the
- * power; fills finished and earlier. Files that are not a pair of this rule set or not of these
+ * power; fills finished and earlier. Files that are not a pair of this dialect or not of these
  * calls, or that somebody writes at the moment, are refused and left alone. */
 enum plumb_code journal_resume(struct journal *journal, const char *result_path,
-                               enum check_rules rules, const struct journal_calls *calls,
-                               struct plumb_error *err);
+                               const struct precheck_dialect *dialect,
+                               const struct journal_calls *calls, struct plumb_error *err);
 
 /* Writes all of text. */
 enum plumb_code journal_write(int fd, const char *path, const struct buf *text,

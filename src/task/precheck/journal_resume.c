@@ -1,6 +1,7 @@
 /* Going on where an earlier run stopped. */
 #define _GNU_SOURCE
 #include "base/csv.h"
+#include "msprobe/profiles.h"
 #include "task/precheck/journal.h"
 #include "task/precheck/rows.h"
 
@@ -20,7 +21,7 @@ struct old_file {
     size_t size;       /* of text */
     size_t rows;       /* bytes up to the end of the last whole row */
     size_t keep;       /* bytes that stay */
-    struct buf header; /* as this rule set has it */
+    struct buf header; /* as this dialect has it */
 };
 
 static enum plumb_code fail(const struct old_file *file, const char *why, struct plumb_error *err)
@@ -84,17 +85,34 @@ static void find_rows(struct old_file *file)
 }
 
 /* The file must begin with its header, or end within it: then it starts over. */
-static enum plumb_code check_header(struct old_file *file, const struct buf *other,
-                                    struct plumb_error *err)
+typedef void write_header(struct buf *out, const struct precheck_dialect *dialect);
+
+/* Whether the file begins as some profile has it. */
+static bool is_of_others(const struct old_file *file, write_header *write)
 {
-    if (file->header.failed || other->failed)
+    bool is = false;
+    for (const struct precheck_profile *const *other = precheck_profiles; *other && !is; other++) {
+        struct buf header = {0};
+        write(&header, (*other)->files);
+        is = !header.failed && file->size >= header.size &&
+             memcmp(file->text, header.data, header.size) == 0;
+        buf_free(&header);
+    }
+    return is;
+}
+
+static enum plumb_code check_header(struct old_file *file, write_header *write,
+                                    const struct precheck_dialect *dialect, struct plumb_error *err)
+{
+    write(&file->header, dialect);
+    if (file->header.failed)
         return plumb_no_memory(err);
     const size_t size = file->size < file->header.size ? file->size : file->header.size;
     if (memcmp(file->text, file->header.data, size) == 0) {
         file->keep = size == file->header.size ? size : 0;
         return PLUMB_OK;
     }
-    if (file->size >= other->size && memcmp(file->text, other->data, other->size) == 0)
+    if (is_of_others(file, write))
         return fail(file, "written under other rules; give the same --rules as then", err);
     return fail(file, "its first line is not that of a table of this check", err);
 }
@@ -126,7 +144,7 @@ static enum plumb_code check_name(const struct journal *journal, const struct jo
 {
     const size_t k = journal->finished;
     const struct csv_cell name = csv->cells[0];
-    if (k < calls->count && rows_is_name(name, journal->rules, calls->names[k]))
+    if (k < calls->count && rows_is_name(name, journal->dialect, calls->names[k]))
         return PLUMB_OK;
     const int shown = name.length < 200 ? (int)name.length : 200;
     const unsigned long long line = csv->row_line;
@@ -296,18 +314,9 @@ static enum plumb_code take_up(struct journal *journal, const struct journal_cal
                                struct old_file *result, struct old_file *details,
                                struct plumb_error *err)
 {
-    const enum check_rules rules = journal->rules;
-    const enum check_rules others = rules == RULES_MSPROBE ? RULES_DOCUMENTED : RULES_MSPROBE;
-    struct buf other_result = {0}, other_details = {0};
-    rows_result_header(&result->header, rules);
-    rows_details_header(&details->header, rules);
-    rows_result_header(&other_result, others);
-    rows_details_header(&other_details, others);
-    enum plumb_code code = check_header(result, &other_result, err);
+    enum plumb_code code = check_header(result, rows_result_header, journal->dialect, err);
     if (!code)
-        code = check_header(details, &other_details, err);
-    buf_free(&other_result);
-    buf_free(&other_details);
+        code = check_header(details, rows_details_header, journal->dialect, err);
     if (!code)
         code = choose(journal, calls, result, details, err);
     /* The result first: at no moment has it rows whose details are gone. */
@@ -317,10 +326,10 @@ static enum plumb_code take_up(struct journal *journal, const struct journal_cal
 }
 
 enum plumb_code journal_resume(struct journal *journal, const char *result_path,
-                               enum check_rules rules, const struct journal_calls *calls,
-                               struct plumb_error *err)
+                               const struct precheck_dialect *dialect,
+                               const struct journal_calls *calls, struct plumb_error *err)
 {
-    *journal = (struct journal){.result = -1, .details = -1, .rules = rules};
+    *journal = (struct journal){.result = -1, .details = -1, .dialect = dialect};
     enum plumb_code code = take_names(journal, result_path, err);
     if (code)
         return code;

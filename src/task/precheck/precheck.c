@@ -6,6 +6,7 @@
 #include "base/folder.h"
 #include "base/memory.h"
 #include "base/pool.h"
+#include "msprobe/profiles.h"
 #include "task/precheck/error_data.h"
 #include "task/precheck/filter.h"
 #include "task/precheck/journal.h"
@@ -200,19 +201,37 @@ static void do_slot(void *context, size_t i, unsigned thread)
 
 /* ---- Setting up ------------------------------------------------------------------------------ */
 
+static bool has_one_generator(const struct plumb_precheck_options *options)
+{
+    return options->rng && strcmp(options->rng, "counter") != 0;
+}
+
+static enum plumb_code set_up_rng(struct run *run, struct plumb_error *err)
+{
+    const char *name = run->options->rng;
+    if (!has_one_generator(run->options))
+        return PLUMB_OK;
+    const struct precheck_profile *profile = profile_named(precheck_profiles, name);
+    if (!profile || !profile->values->recipe)
+        return plumb_fail(err, PLUMB_E_ARG, "there is no generator of random values '%s'", name);
+    mt19937_init(&run->mt, profile->values->seed);
+    run->shared.inputs.mt = &run->mt;
+    run->shared.inputs.rng = profile->values;
+    return PLUMB_OK;
+}
+
 static enum plumb_code set_up_rules(struct run *run, struct plumb_error *err)
 {
     const struct plumb_precheck_options *options = run->options;
     check_config_init(&run->config);
     const struct standard_set *rules;
-    enum plumb_code code = rules_load(options->rules, &run->arena, &rules, err);
+    enum plumb_code code = rules_load(precheck_profiles, options->rules, &run->arena, &rules, err);
     if (code)
         return code;
-    const bool msprobe = rules->base == RULES_MSPROBE;
     if (options->config)
         code = check_config_read(&run->config, options->config, &run->arena, err);
     if (!code)
-        code = selector_init(&run->selector, &run->config, msprobe, err);
+        code = selector_init(&run->selector, &run->config, rules->profile->select, err);
     if (code)
         return code;
     const char **quantized =
@@ -229,18 +248,14 @@ static enum plumb_code set_up_rules(struct run *run, struct plumb_error *err)
         .running = &run->running,
         .inputs = {.inputs = (enum input_kind)options->inputs,
                    .seed = options->seed,
-                   .msprobe = msprobe,
+                   .profile = rules->profile->values,
                    .data_dir = case_data_dir(run->file)},
         .judge = {.rules = rules,
                   .precision = run->config.precision,
                   .quantized =
                       run->config.quantization_api_list.count ? quantized : standard_quantized},
     };
-    if (options->msprobe_rng) {
-        mt19937_init(&run->mt, 1234);
-        run->shared.inputs.mt = &run->mt;
-    }
-    return PLUMB_OK;
+    return set_up_rng(run, err);
 }
 
 /* A slot for every call that is to be checked. */
@@ -253,7 +268,7 @@ static enum plumb_code set_up_slots(struct run *run, struct plumb_error *err)
     if (!keep || !run->slots)
         code = plumb_no_memory(err);
     else if (run->options->filter)
-        code = filter_repeats(run->file, run->selector.msprobe, keep, err);
+        code = filter_repeats(run->file, run->selector.how->repeats_by_objects, keep, err);
     for (size_t k = 0; k < n && !code; k++) {
         if (run->options->filter && !keep[k])
             run->summary->repeated++;
@@ -291,7 +306,7 @@ static enum plumb_code resume_journal(struct run *run, struct plumb_error *err)
         names[k] = case_place(run->file, run->slots[k].call)->name;
     const struct journal_calls calls = {names, run->n_slots};
     enum plumb_code code = journal_resume(&run->journal, run->options->resume,
-                                          run->shared.judge.rules->base, &calls, err);
+                                          run->shared.judge.rules->profile->files, &calls, err);
     free(names);
     if (code)
         return code;
@@ -366,7 +381,9 @@ static enum plumb_code open_journal(struct run *run, struct plumb_error *err)
     if (options->resume)
         return resume_journal(run, err);
     enum plumb_code code = folder_make(folder, err);
-    return code ? code : journal_create(&run->journal, folder, run->shared.judge.rules->base, err);
+    return code ? code
+                : journal_create(&run->journal, folder, run->shared.judge.rules->profile->files,
+                                 err);
 }
 
 static enum plumb_code set_up(struct run *run, struct plumb_error *err)
@@ -403,7 +420,7 @@ enum plumb_code plumb_precheck_run(const struct plumb_precheck_options *options,
                       .running = {.fd = -1},
                       .memory = options->memory ? options->memory : memory_default(),
                       .threads = options->threads ? options->threads : pool_default_threads()};
-    if (options->msprobe_rng)
+    if (has_one_generator(options))
         run.threads = 1; /* one generator, consumed in the order of the dump */
     pthread_mutex_init(&run.lock, NULL);
     pthread_cond_init(&run.moved, NULL);

@@ -1,6 +1,5 @@
+/* Which calls are checked. */
 #include "task/precheck/select.h"
-
-#include "msprobe/api_names.h"
 
 #include <string.h>
 
@@ -28,11 +27,11 @@ static enum plumb_code add_name(struct map *map, const char *name, uint64_t valu
 }
 
 static enum plumb_code add_list(struct map *map, const char *list, const struct check_names *names,
-                                bool listed_only, struct plumb_error *err)
+                                bool (*knows)(const char *), struct plumb_error *err)
 {
     enum plumb_code code = PLUMB_OK;
     for (size_t i = 0; i < names->count && !code; i++) {
-        if (listed_only && !api_name_listed_anywhere(names->names[i]))
+        if (knows && !knows(names->names[i]))
             return plumb_fail(err, PLUMB_E_ARG,
                               "%s: \"%.100s\" is no API that can be checked under these rules; "
                               "entries are bare names, such as \"conv2d\" or \"linalg.inv\"",
@@ -43,13 +42,13 @@ static enum plumb_code add_list(struct map *map, const char *list, const struct 
 }
 
 enum plumb_code selector_init(struct selector *selector, const struct check_config *config,
-                              bool msprobe, struct plumb_error *err)
+                              const struct precheck_selecting *how, struct plumb_error *err)
 {
-    *selector = (struct selector){.msprobe = msprobe};
+    *selector = (struct selector){.how = how};
     enum plumb_code code =
-        add_list(&selector->white, "white_list", &config->white_list, msprobe, err);
+        add_list(&selector->white, "white_list", &config->white_list, how->knows, err);
     if (!code)
-        code = add_list(&selector->black, "black_list", &config->black_list, msprobe, err);
+        code = add_list(&selector->black, "black_list", &config->black_list, how->knows, err);
     for (size_t i = 0; i < sizeof always_black / sizeof *always_black && !code; i++)
         code = add_name(&selector->black, always_black[i], ALWAYS_BLACK, err);
     return code;
@@ -116,37 +115,6 @@ static bool has_prefix(const struct parts *parts, const char *prefix)
            memcmp(parts->prefix, prefix, parts->prefix_length) == 0;
 }
 
-/* What msProbe cannot call, or calls without looking at what comes back. */
-static enum select_outcome select_msprobe(const struct parts *parts, const char **reason)
-{
-    static const char *const prefixes[] = {"Functional", "Tensor", "Torch"};
-    if (has_prefix(parts, "VF")) {
-        *reason = "not run: these rules do not execute functions of torch._VF";
-        return SELECT_UNRUN;
-    }
-    if (has_prefix(parts, "Aten")) {
-        *reason = "these rules do not check operators of torch.ops.aten";
-        return SELECT_REFUSED;
-    }
-    if (has_prefix(parts, "NPU")) {
-        *reason = "these rules check operators of torch_npu only where torch_npu is installed";
-        return SELECT_REFUSED;
-    }
-    char api[128];
-    *reason = "not on the list of APIs that these rules check";
-    if (parts->api_length >= sizeof api)
-        return SELECT_REFUSED;
-    memcpy(api, parts->api, parts->api_length);
-    api[parts->api_length] = '\0';
-    for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++) {
-        if (has_prefix(parts, prefixes[i]) && api_name_listed(prefixes[i], api)) {
-            *reason = NULL;
-            return SELECT_RUN;
-        }
-    }
-    return SELECT_REFUSED;
-}
-
 enum select_outcome select_call(const struct selector *selector, const char *name,
                                 const char **reason)
 {
@@ -156,7 +124,7 @@ enum select_outcome select_call(const struct selector *selector, const char *nam
     *reason = NULL;
     if (is_formula(name)) {
         *reason = "the name holds a character that spreadsheets take for the start of a formula";
-        outcome = selector->msprobe ? SELECT_ABORT : SELECT_SKIP;
+        outcome = selector->how->formula;
     } else if (has_prefix(&parts, "Distributed") || has_prefix(&parts, "MindSpeed")) {
         *reason = "calls of Distributed and MindSpeed are not checked: one process alone cannot "
                   "repeat them";
@@ -168,8 +136,9 @@ enum select_outcome select_call(const struct selector *selector, const char *nam
                                          : "on the black_list";
     } else if (selector->white.count && !map_get(&selector->white, parts.api, parts.api_length)) {
         *reason = "not on the white_list";
-    } else if (selector->msprobe) {
-        return select_msprobe(&parts, reason);
+    } else if (selector->how->choose) {
+        return selector->how->choose((struct csv_cell){parts.prefix, parts.prefix_length},
+                                     (struct csv_cell){parts.api, parts.api_length}, reason);
     } else {
         outcome = SELECT_RUN;
     }

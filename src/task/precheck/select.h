@@ -4,26 +4,19 @@
 
 #include "base/map.h"
 #include "task/precheck/config.h"
+#include "verdict/profile.h"
 
 #include <stdbool.h>
 
-enum select_outcome {
-    SELECT_RUN,
-    SELECT_SKIP,    /* not checked: a row that says why */
-    SELECT_REFUSED, /* msprobe only: the same, found out when the inputs are made already */
-    SELECT_UNRUN,   /* msprobe only: counts as passed without being run, inputs made or not */
-    SELECT_ABORT,   /* msprobe only: the run ends here */
-};
-
 struct selector {
-    bool msprobe;
+    const struct precheck_selecting *how;
     struct map white, black;
 };
 
-/* Takes the lists of the configuration, whose texts are borrowed. With msprobe, a name on them that
- * no API of the lists of api_names.h has is an error (PLUMB_E_ARG). */
+/* Takes the lists of the configuration, whose texts are borrowed. A name on them that
+ * how does not know is an error (PLUMB_E_ARG). */
 enum plumb_code selector_init(struct selector *selector, const struct check_config *config,
-                              bool msprobe, struct plumb_error *err);
+                              const struct precheck_selecting *how, struct plumb_error *err);
 void selector_destroy(struct selector *selector); /* also after a failure */
 
 /* The bare name in that of a call ("linalg.inv"), not ended by a NUL; its length, 0 for none. */

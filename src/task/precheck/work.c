@@ -1,3 +1,4 @@
+/* One call, from its entry to the two sides that are compared. */
 #include "task/precheck/work_parts.h"
 
 #include "task/precheck/convert.h"
@@ -70,23 +71,15 @@ static bool has_kwarg(const struct plumb_call *call, const char *name)
     return false;
 }
 
-/* Why the backward of a call is not run, whether or not one was recorded; NULL when it is. */
+/* Why the backward of a call is not run; NULL when it is, or when nobody asks. */
 static const char *backward_refusal(const struct work *w)
 {
-    const char *api = w->from.api;
+    const struct precheck_running *how = w->profile->run;
+    if (!w->from.has_backward && !how->no_backward)
+        return NULL;
     if (has_kwarg(&w->call, "out"))
         return "no backward: the result went into a given tensor (out=)";
-    if (w->msprobe && strcmp(api, "repeat_interleave") == 0)
-        return "no backward of repeat_interleave under these rules";
-    if (w->msprobe && strcmp(api, "masked_select") == 0)
-        return "no backward of masked_select under these rules";
-    return NULL;
-}
-
-/* Under the msprobe rules a tuple has a backward only where one output is known to carry it. */
-static bool tuple_has_backward(const char *api)
-{
-    return strcmp(api, "topk") == 0 || strcmp(api, "npu_fusion_attention") == 0;
+    return how->no_backward ? how->no_backward(w->from.api) : NULL;
 }
 
 static enum plumb_code raise_grads(struct work *w, struct plumb_error *err)
@@ -108,11 +101,11 @@ static enum plumb_code raise_grads(struct work *w, struct plumb_error *err)
 static enum plumb_code give_grads(struct work *w, size_t outputs, bool tuple,
                                   struct plumb_error *err)
 {
-    if (w->msprobe || w->from.has_backward)
-        w->no_backward = backward_refusal(w);
+    const struct precheck_running *how = w->profile->run;
+    w->no_backward = backward_refusal(w);
     if (!w->from.has_backward || w->no_backward || outputs == 0)
         return PLUMB_OK;
-    if (w->msprobe && tuple && !tuple_has_backward(w->from.api)) {
+    if (tuple && how->tuple_has_backward && !how->tuple_has_backward(w->from.api)) {
         w->no_backward = "no backward: several results, and none is known to carry the gradient";
         return PLUMB_OK;
     }
@@ -120,13 +113,12 @@ static enum plumb_code give_grads(struct work *w, size_t outputs, bool tuple,
         generate_grads(&w->from, &w->inputs, &w->scratch, &w->call.grads, &w->call.n_grads, err);
     if (code)
         return code;
-    if (w->msprobe) {
+    if (how->first_gradient) {
         if (!w->call.n_grads || !w->call.grads[0])
             return plumb_fail(err, PLUMB_E_ARG, "the recorded gradient is null");
         if (!work_wants_grad(&w->call))
             return plumb_fail(err, PLUMB_E_ARG, "no argument requires the recorded gradient");
         w->call.n_grads = 1;
-        return raise_grads(w, err);
     }
     bool any = false;
     for (size_t k = 0; k < w->call.n_grads; k++)
@@ -135,6 +127,8 @@ static enum plumb_code give_grads(struct work *w, size_t outputs, bool tuple,
         w->no_backward = "no backward: all recorded gradients are null";
         w->call.n_grads = 0;
     }
+    if (how->widened)
+        return raise_grads(w, err);
     w->raised.grads = w->call.grads;
     w->raised.n_grads = w->call.n_grads;
     return PLUMB_OK;
@@ -170,8 +164,9 @@ static enum plumb_code run_fallback(struct work *w, const struct plumb_error *la
     plumb_result_destroy(&w->bench);
     w->by_fallback = true;
     w->raised.memory = memory_left(w);
-    const enum plumb_code code = w->msprobe ? other->run(other, &w->raised, &w->bench, &why)
-                                            : other->run_raised(other, &w->raised, &w->bench, &why);
+    const enum plumb_code code = w->profile->run->widened
+                                     ? other->run(other, &w->raised, &w->bench, &why)
+                                     : other->run_raised(other, &w->raised, &w->bench, &why);
     if (code)
         return plumb_fail(
             err, code, "%.120s; with PyTorch instead: %.300s%s", lack->message, why.message,
@@ -184,8 +179,8 @@ enum plumb_code work_run_reference(struct work *w, struct plumb_error *err)
     plumb_result_destroy(&w->bench);
     struct plumb_error why = {0};
     w->raised.memory = memory_left(w);
-    const enum plumb_code code =
-        plumb_op_run(&w->raised, w->msprobe ? PLUMB_OWN : PLUMB_RAISED, &w->bench, &why);
+    const enum plumb_code code = plumb_op_run(
+        &w->raised, w->profile->run->widened ? PLUMB_OWN : PLUMB_RAISED, &w->bench, &why);
     if (code == PLUMB_E_UNSUPPORTED && w->shared->fallback)
         return run_fallback(w, &why, err);
     if (code && err)
@@ -233,7 +228,7 @@ static const struct plumb_draws *replay_of(struct work *w, int k)
     return &w->draws[k];
 }
 
-/* The origin's one generator feeds the inputs, then the operator on either side, then the gradient.
+/* The one generator of a run feeds the inputs, then the operator on either side, then the gradient.
  * Forward and backward run together here, so the operator's draws are made in a first run. */
 static enum plumb_code run_in_draw_order(struct work *w, const char **who, struct plumb_error *err)
 {
@@ -279,9 +274,10 @@ static enum plumb_code run_sides(struct work *w, const char **who, struct plumb_
     struct replay *replay = &w->replays[0];
     w->call.draws = w->raised.draws = replay_of(w, 0);
     enum plumb_code code = PLUMB_OK;
+    const bool all_or_nothing = w->profile->run->all_or_nothing;
     size_t outputs = 1;
     bool tuple = false;
-    if (w->msprobe && w->from.has_backward) {
+    if (w->profile->run->tuple_has_backward && w->from.has_backward) {
         *who = "reference: ";
         if ((code = work_run_reference(w, err)))
             return code;
@@ -290,7 +286,7 @@ static enum plumb_code run_sides(struct work *w, const char **who, struct plumb_
     }
     struct plumb_error why = {0};
     *who = "gradient: ";
-    if ((code = give_grads(w, outputs, tuple, &why)) && !w->msprobe && !is_short(w, code))
+    if ((code = give_grads(w, outputs, tuple, &why)) && !all_or_nothing && !is_short(w, code))
         code = forward_only(w, "", &why, &why);
     *err = why;
     if (code)
@@ -299,7 +295,7 @@ static enum plumb_code run_sides(struct work *w, const char **who, struct plumb_
     replay->next = 0;
     if (!w->bench.memory || w->call.n_grads)
         code = work_run_reference(w, err);
-    if (code && code != PLUMB_E_IO && !is_short(w, code) && w->call.n_grads && !w->msprobe) {
+    if (code && code != PLUMB_E_IO && !is_short(w, code) && w->call.n_grads && !all_or_nothing) {
         const struct plumb_error first = *err;
         code = forward_only(w, "", &first, err);
         replay->next = 0;
@@ -356,8 +352,9 @@ static enum plumb_code run_and_compare(struct work *w, struct journal_entry *out
     }
     struct plumb_error why = {0};
     const char *who = "";
+    const struct precheck_comparing *how = w->profile->compare;
     const bool random = op && op->random;
-    const bool dropout = strstr(w->from.api, "dropout") && (!op || random || w->msprobe);
+    const bool dropout = strstr(w->from.api, "dropout") && (!op || random || how->dropout_by_zeros);
     if (random && !dropout)
         return skip_case(w, "the results are random: there is nothing to compare", out, err);
     enum plumb_code code = random && w->shared->inputs.mt ? run_in_draw_order(w, &who, &why)
@@ -368,7 +365,7 @@ static enum plumb_code run_and_compare(struct work *w, struct journal_entry *out
         drop_folder(&why);
         return skip_error(w, who, &why, out, err);
     }
-    if (w->msprobe && w->actual.n_outputs < w->bench.n_outputs)
+    if (how->needs_all_outputs && w->actual.n_outputs < w->bench.n_outputs)
         return skip_case(w, "the device returned fewer results than the reference", out, err);
     code = dropout && w->bench.n_outputs && w->actual.n_outputs ? work_compare_dropout(w, out, err)
                                                                 : work_compare(w, out, err);
@@ -382,8 +379,8 @@ static enum plumb_code prepare(struct work *w, struct plumb_error *why)
         return code;
     see_types(w);
     w->source = w->call.draws;
-    w->call.benchmark_forms = w->msprobe;
-    if (w->msprobe) { /* whose reference gets what was recorded */
+    w->call.benchmark_forms = w->profile->run->benchmark_forms;
+    if (w->profile->run->widened) { /* what was recorded, not what autocast made of it */
         code = convert_raise(&w->call, &w->scratch, &w->raised, why);
         return code ? code
                     : convert_autocast(&w->call, w->from.output_dtype, false, &w->scratch, why);
@@ -398,7 +395,7 @@ static enum plumb_code prepare(struct work *w, struct plumb_error *why)
     return code;
 }
 
-/* The origin's one generator has moved on behind a call that is refused late. */
+/* The one generator of a run has moved on behind a call that is refused late. */
 static void draw_inputs(const struct work_shared *shared, size_t i)
 {
     struct arena arena = {0};
@@ -409,7 +406,7 @@ static void draw_inputs(const struct work_shared *shared, size_t i)
     arena_free(&arena);
 }
 
-/* VF calls: the origin does not run them and calls that a pass. */
+/* Not run, and called a pass. */
 static enum plumb_code unrun_case(struct work *w, const char *why, struct journal_entry *out,
                                   struct plumb_error *err)
 {
@@ -422,8 +419,7 @@ static enum plumb_code unrun_case(struct work *w, const char *why, struct journa
 enum plumb_code work_refuse(const struct work_shared *shared, size_t i, const char *why,
                             struct arena *arena, struct journal_entry *out, struct plumb_error *err)
 {
-    struct work w = {
-        .shared = shared, .arena = arena, .msprobe = shared->judge.rules->base == RULES_MSPROBE};
+    struct work w = {.shared = shared, .arena = arena, .profile = shared->judge.rules->profile};
     w.from.name = case_place(shared->file, i)->name;
     draw_inputs(shared, i);
     return skip_case(&w, why, out, err);
@@ -463,7 +459,7 @@ enum plumb_code work_case(const struct work_shared *shared, size_t i, struct plu
                      .room = room,
                      .inputs = shared->inputs,
                      .arena = arena,
-                     .msprobe = shared->judge.rules->base == RULES_MSPROBE};
+                     .profile = shared->judge.rules->profile};
     /* The operators need several times what their arguments take. */
     w.inputs.memory = room->memory / 3;
     const char *reason = NULL;

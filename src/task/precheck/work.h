@@ -30,8 +30,8 @@ struct work_room {
 
 /* Checks call i on the device. Everything in out lives in the arena. What goes wrong with the call
  * becomes a SKIP row that says so. PLUMB_E_NOMEM: the call needs more memory than this, and can be
- * tried again with all there is. Other errors end the run: no room for error data, and under the
- * msprobe rules a name that stops it. */
+ * tried again with all there is. Other errors end the run: no room for error data, and a name that
+ * stops it where the profile has such. */
 enum plumb_code work_case(const struct work_shared *shared, size_t i, struct plumb_device *device,
                           const struct work_room *room, struct arena *arena,
                           struct journal_entry *out, struct plumb_error *err);

@@ -1,3 +1,4 @@
+/* What both sides of a call gave, row by row. */
 #include "task/precheck/work_parts.h"
 #include "verdict/ties.h"
 
@@ -101,7 +102,7 @@ static enum plumb_code judge_one(struct work *w, const char *direction, size_t k
 {
     struct judge_options options = w->shared->judge;
     options.gradient = strcmp(direction, "backward") == 0;
-    options.complex_input = w->complex_input && !w->msprobe;
+    options.complex_input = w->complex_input;
     struct details_row *row = work_add_row(w, direction, k);
     if (!row)
         return work_no_memory(err);
@@ -109,7 +110,8 @@ static enum plumb_code judge_one(struct work *w, const char *direction, size_t k
     if (judge_output(&options, w->from.api, w->fp8_input, bench, device, w->arena, row))
         return work_no_memory(err);
     row->name = name;
-    if (!options.gradient && !about && !w->msprobe && !judge_dtype(w, k, device, row))
+    if (!options.gradient && !about && !w->profile->compare->outputs_only &&
+        !judge_dtype(w, k, device, row))
         return work_no_memory(err);
     if (w->fault && k == 0 && !options.gradient) {
         row->status = STATUS_ERROR;
@@ -262,7 +264,8 @@ static const char *result_message(const struct work *w, const struct journal_ent
                                   size_t n_forward)
 {
     const enum check_status order[] = {STATUS_ERROR, STATUS_WARNING};
-    if (out->backward == STATUS_SKIP && (w->msprobe || out->forward == STATUS_PASS))
+    if (out->backward == STATUS_SKIP &&
+        (w->profile->compare->skip_speaks || out->forward == STATUS_PASS))
         return message_of(out->rows + n_forward, out->n_rows - n_forward, STATUS_SKIP);
     for (size_t k = 0; k < 2; k++)
         if (out->forward == order[k] || out->backward == order[k])
@@ -307,35 +310,36 @@ static bool settle_ties(struct work *w)
 
 enum plumb_code work_compare(struct work *w, struct journal_entry *out, struct plumb_error *err)
 {
-    const enum check_rules rules = w->shared->judge.rules->base;
-    if (!w->msprobe) {
+    const struct precheck_comparing *how = w->profile->compare;
+    if (!how->outputs_only) {
         leave_out_vectors(w);
         if (!settle_ties(w))
             return work_no_memory(err);
     }
     size_t n_bench = w->bench.n_outputs;
-    if (w->msprobe && strcmp(w->from.api, "npu_fusion_attention") == 0)
-        n_bench = 1;
+    if (how->n_compared)
+        n_bench = how->n_compared(w->from.api, n_bench);
     enum plumb_code code = judge_list(w, "forward", w->bench.outputs, n_bench, w->actual.outputs,
                                       w->actual.n_outputs, err);
-    if (!code && !w->msprobe)
+    if (!code && !how->outputs_only)
         code = judge_surplus(w, err);
-    if (!code && !w->msprobe)
+    if (!code && !how->outputs_only)
         code = judge_written(w, err);
     const size_t n_forward = w->n_rows;
     if (!code && w->no_backward)
         code = work_skip_row(w, "backward", w->no_backward, err);
     else if (!code && w->call.n_grads && work_wants_grad(&w->call))
         code = judge_list(w, "backward", w->bench.grads,
-                          w->msprobe ? w->bench.n_arg_grads : w->bench.n_grads, w->actual.grads,
-                          w->actual.n_grads, err);
+                          how->outputs_only ? w->bench.n_arg_grads : w->bench.n_grads,
+                          w->actual.grads, w->actual.n_grads, err);
     if (code)
         return code;
     out->rows = w->rows;
     out->n_rows = w->n_rows;
-    out->forward = judge_rows(rules, w->rows, n_forward);
-    out->backward = w->no_backward ? STATUS_SKIP
-                                   : judge_rows(rules, w->rows + n_forward, w->n_rows - n_forward);
+    out->forward = judge_rows(w->profile, w->rows, n_forward);
+    out->backward = w->no_backward
+                        ? STATUS_SKIP
+                        : judge_rows(w->profile, w->rows + n_forward, w->n_rows - n_forward);
     out->message = result_message(w, out, n_forward);
     return out->message ? PLUMB_OK : work_no_memory(err);
 }

@@ -241,7 +241,7 @@ static enum plumb_code share_row(struct work *w, const char *direction,
                    : row->status == STATUS_PASS ? "the shares of zeros are alike; values were not "
                                                   "compared, since each side drops others"
                                                 : "the shares of zeros differ";
-    *status = judge_rows(RULES_DOCUMENTED, row, 1);
+    *status = judge_rows(w->profile, row, 1);
     return PLUMB_OK;
 }
 
@@ -263,8 +263,8 @@ static enum plumb_code compare_shares(struct work *w, struct journal_entry *out,
     return code;
 }
 
-/* As the origin does it: no rows. */
-static void compare_msprobe(const struct work *w, struct journal_entry *out)
+/* No rows. */
+static void compare_zeros(const struct work *w, struct journal_entry *out)
 {
     const struct standard_set *rules = w->shared->judge.rules;
     out->forward = judge_dropout(rules, &w->bench.outputs[0], &w->actual.outputs[0]);
@@ -277,8 +277,8 @@ static void compare_msprobe(const struct work *w, struct journal_entry *out)
 enum plumb_code work_compare_dropout(struct work *w, struct journal_entry *out,
                                      struct plumb_error *err)
 {
-    if (w->msprobe) {
-        compare_msprobe(w, out);
+    if (w->profile->compare->dropout_by_zeros) {
+        compare_zeros(w, out);
         return PLUMB_OK;
     }
     return w->by_fallback ? compare_shares(w, out, err) : compare_by_mask(w, out, err);

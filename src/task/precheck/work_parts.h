@@ -23,7 +23,8 @@ struct work {
     struct plumb_call call;   /* as the device gets it */
     struct plumb_call raised; /* as the reference gets it */
     struct plumb_result bench, actual;
-    bool msprobe, fp8_input, complex_input;
+    const struct precheck_profile *profile;
+    bool fp8_input, complex_input;
     bool by_fallback;        /* the reference: plumb cannot run the call itself */
     const char *no_backward; /* why there is none although one was recorded, or NULL */
     const char *note;        /* what is to be said of every row besides, or NULL */

@@ -1,11 +1,13 @@
+/* The rows of the result file, gathered output by output. */
 #include "task/precision/api.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-void api_list_init(struct api_list *list, enum check_rules rules, struct precision_writer *writer)
+void api_list_init(struct api_list *list, const struct precision_profile *profile,
+                   struct precision_writer *writer)
 {
-    *list = (struct api_list){.rules = rules, .writer = writer};
+    *list = (struct api_list){.profile = profile, .writer = writer};
 }
 
 void api_list_free(struct api_list *list)
@@ -50,9 +52,10 @@ static void write_entry(struct api_list *list, const struct api_entry *entry)
                   text_cell("outputs of this type are not compared"));
         return;
     }
-    if (is_same(entry->api, text_cell("topk")) && entry->forward == VERDICT_ERROR &&
-        list->rules == RULES_MSPROBE)
-        message = text_cell("topk may order equal values differently on the two devices");
+    const char *remark =
+        list->profile->remark ? list->profile->remark(entry->api, entry->forward) : NULL;
+    if (remark)
+        message = text_cell(remark);
     write_row(list, entry->name, entry->forward, entry->backward, message);
 }
 
@@ -76,7 +79,7 @@ static enum plumb_code new_entry(struct api_list *list, struct csv_cell name, st
     return PLUMB_OK;
 }
 
-/* The open entry of msProbe: the one before it is written when the name changes. */
+/* The open entry of a list by stretch: the one before it is written when the name changes. */
 static enum plumb_code next_entry(struct api_list *list, const struct output_name *name,
                                   struct api_entry **entry, struct plumb_error *err)
 {
@@ -140,8 +143,8 @@ enum plumb_code api_list_add(struct api_list *list, const struct output_name *na
                              struct plumb_error *err)
 {
     struct api_entry *entry = NULL;
-    enum plumb_code code = list->rules == RULES_MSPROBE ? next_entry(list, name, &entry, err)
-                                                        : find_entry(list, name, &entry, err);
+    enum plumb_code code = list->profile->by_stretch ? next_entry(list, name, &entry, err)
+                                                     : find_entry(list, name, &entry, err);
     if (code)
         return code;
     entry->unsupported = unsupported;
@@ -160,7 +163,7 @@ enum plumb_code api_list_add(struct api_list *list, const struct output_name *na
 enum plumb_code api_list_skip(struct api_list *list, struct csv_cell name,
                               const struct buf *message, struct plumb_error *err)
 {
-    if (list->rules == RULES_MSPROBE) {
+    if (list->profile->by_stretch) {
         write_row(list, name, VERDICT_SKIP, VERDICT_SKIP,
                   (struct csv_cell){message->data, message->size});
         return PLUMB_OK;

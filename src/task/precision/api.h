@@ -2,24 +2,26 @@
 #ifndef PRECISION_API_H
 #define PRECISION_API_H
 
+#include "base/arena.h"
+#include "base/map.h"
 #include "task/precision/name.h"
 #include "task/precision/write.h"
 
 struct api_entry {
     struct csv_cell name, api;
     enum verdict forward, backward;
-    bool unsupported;        /* msProbe: the type of its last output */
+    bool unsupported;        /* the type of its last output */
     struct csv_cell message; /* of the worst output so far */
     enum verdict told;       /* what that output was */
 };
 
-/* Documented: outputs of an API belong together wherever they stand, and rows are written at the
- * end, in the order of the first output. msProbe: an API ends where another begins, and what it
- * could not evaluate is written at once. */
+/* Outputs of an API belong together wherever they stand, and rows are written at the end, in the
+ * order of the first output. By stretch: an API ends where another begins, and what could not be
+ * evaluated is written at once. */
 struct api_list {
-    enum check_rules rules;
+    const struct precision_profile *profile;
     struct precision_writer *writer; /* borrowed; need not be open before the first entry */
-    struct api_entry *entries;       /* msProbe: the one that is still open */
+    struct api_entry *entries;       /* by stretch: the one that is still open */
     size_t count, capacity;
     struct map places;
     struct arena arena;
@@ -27,7 +29,8 @@ struct api_list {
     size_t counts[VERDICT_ERROR + 1]; /* of written rows, by the worse direction */
 };
 
-void api_list_init(struct api_list *list, enum check_rules rules, struct precision_writer *writer);
+void api_list_init(struct api_list *list, const struct precision_profile *profile,
+                   struct precision_writer *writer);
 void api_list_free(struct api_list *list);
 
 enum plumb_code api_list_add(struct api_list *list, const struct output_name *name,

@@ -1,17 +1,20 @@
+/* api_precision_compare: two details files, row by row. */
 #include "plumb/precision.h"
 
+#include "msprobe/profiles.h"
 #include "task/precision/api.h"
 #include "task/precision/name.h"
+#include "task/precision/read.h"
 #include "task/precision/write.h"
 #include "verdict/ladder_rules.h"
-#include "verdict/precision.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 struct comparison {
     const struct standard_set *set;
-    enum check_rules rules; /* its base */
+    const struct precision_profile *profile; /* its base */
     struct details_file npu, gpu;
     struct plumb_file_guard npu_guard, gpu_guard;
     struct precision_writer writer;
@@ -91,6 +94,53 @@ static enum plumb_code stop(const struct details_file *file, struct csv_cell nam
     return PLUMB_E_FORMAT;
 }
 
+/* A cell that is no number is an error of the file, unless its column has a type. */
+static enum plumb_code check_numbers(const struct details_file *file,
+                                     const struct details_cells *row, const struct value *values,
+                                     struct csv_cell name, struct plumb_error *err)
+{
+    for (enum precision_column column = FIRST_METRIC; column <= LAST_METRIC; column++) {
+        struct csv_cell cell = row->cell[column];
+        if (values[column].kind != VALUE_TEXT)
+            continue;
+        char where[32] = "";
+        if (row->line)
+            snprintf(where, sizeof where, "line %llu: ", (unsigned long long)row->line);
+        plumb_fail(err, PLUMB_E_FORMAT, "%s%.*s: %s is \"%.*s\", which is no number", where,
+                   (int)(name.length < 120 ? name.length : 120), name.text,
+                   precision_column_title(column), (int)(cell.length < 60 ? cell.length : 60),
+                   cell.text);
+        plumb_error_in_file(err, file->path);
+        return PLUMB_E_FORMAT;
+    }
+    return PLUMB_OK;
+}
+
+static enum plumb_code judge_row(struct comparison *all, const struct details_cells *a,
+                                 const struct details_cells *b, const struct route *route,
+                                 struct judged *judged, struct plumb_error *err)
+{
+    struct metrics metrics = {
+        .cells = a->cell,
+        .other_cells = b->cell,
+        .own_dialect = all->npu.author == all->npu.profile,
+        .no_dtype = details_is_missing(&all->npu, a->cell[COLUMN_DTYPE]),
+    };
+    for (enum precision_column column = FIRST_METRIC; column <= LAST_METRIC; column++) {
+        metrics.a[column] = details_value(&all->npu, a, column);
+        metrics.b[column] = details_value(&all->gpu, b, column);
+    }
+    enum plumb_code code = PLUMB_OK;
+    struct csv_cell name = a->cell[COLUMN_NAME];
+    if (!all->profile->typed_columns)
+        code = check_numbers(&all->npu, a, metrics.a, name, err);
+    if (!code && !all->profile->typed_columns)
+        code = check_numbers(&all->gpu, b, metrics.b, name, err);
+    if (!code)
+        precision_judge(&metrics, route, judged);
+    return code;
+}
+
 static enum plumb_code compare_row(struct comparison *all, const struct details_cells *a,
                                    struct plumb_error *err)
 {
@@ -108,9 +158,9 @@ static enum plumb_code compare_row(struct comparison *all, const struct details_
     bool twice = mark && mark->found;
     if (mark)
         mark->found = true;
-    /* The origin lets another direction pass, and then shows an API without any status. */
+    /* Where another direction may pass, it shows an API without any status. */
     if (!precision_name(text, &name) ||
-        (name.direction == DIRECTION_OTHER && all->rules == RULES_DOCUMENTED)) {
+        (name.direction == DIRECTION_OTHER && !all->profile->any_direction)) {
         buf_text(&all->message, "not the name of an API's output (TYPE.API.N.DIRECTION.output.I)");
         return skip_row(all, text, &judged, err);
     }
@@ -121,12 +171,12 @@ static enum plumb_code compare_row(struct comparison *all, const struct details_
     }
     if (mark->again)
         return stop(&all->gpu, text, a->line, "is there more than once", err);
-    if (twice && all->rules == RULES_DOCUMENTED)
+    if (twice && !all->profile->typed_columns)
         return stop(&all->npu, text, a->line, "is there twice", err);
     const struct route *route = NULL;
     code = find_route(all, &name, a->cell[COLUMN_DTYPE], &route, err);
     if (!code)
-        code = precision_judge(&all->npu, a, &all->gpu, &b, route, &judged, err);
+        code = judge_row(all, a, &b, route, &judged, err);
     if (code)
         return code;
     all->result->outputs++;
@@ -135,10 +185,9 @@ static enum plumb_code compare_row(struct comparison *all, const struct details_
     if (all->message.failed)
         return plumb_no_memory(err);
     precision_write_details(&all->writer, text, &judged);
-    return api_list_add(&all->apis, &name, judged.verdict,
-                        all->rules == RULES_MSPROBE &&
-                            precision_is_unsupported(a->cell[COLUMN_DTYPE]),
-                        &all->message, err);
+    const bool unsupported =
+        all->profile->unsupported && all->profile->unsupported(a->cell[COLUMN_DTYPE]);
+    return api_list_add(&all->apis, &name, judged.verdict, unsupported, &all->message, err);
 }
 
 static enum plumb_code compare_rows(struct comparison *all, struct plumb_error *err)
@@ -189,16 +238,17 @@ static enum plumb_code left_guards(struct comparison *all, enum plumb_code code,
     return PLUMB_E_IO;
 }
 
-/* Everything but opening the two files, which are open and guarded. A stop of msProbe leaves its
- * error in *stopped and is no failure here. */
+/* Everything but opening the two files, which are open and guarded. A stop that keeps
+ * what came before leaves its error in *stopped and is no failure here. */
 static enum plumb_code compare_files(struct comparison *all, const char *folder,
                                      enum plumb_code *stopped, struct plumb_error *err)
 {
-    enum plumb_code code = precision_writer_open(&all->writer, folder, all->rules, err);
+    enum plumb_code code =
+        precision_writer_open(&all->writer, folder, all->set->profile->files, err);
     if (code)
         return code;
     code = compare_rows(all, err);
-    if (code == PLUMB_E_FORMAT && all->rules == RULES_MSPROBE) {
+    if (code == PLUMB_E_FORMAT && all->profile->stop_keeps) {
         *stopped = code;
         code = PLUMB_OK;
     }
@@ -224,17 +274,18 @@ enum plumb_code plumb_precision_compare(struct plumb_precision_result *result,
     if (!options->npu || !options->gpu || !options->folder)
         return plumb_fail(err, PLUMB_E_ARG, "two files and a folder are needed");
     struct comparison all = {.result = result};
-    enum plumb_code code = rules_load(options->rules, &all.arena, &all.set, err);
+    enum plumb_code code = rules_load(precheck_profiles, options->rules, &all.arena, &all.set, err);
     if (code) {
         arena_free(&all.arena);
         return code;
     }
-    all.rules = all.set->base;
-    api_list_init(&all.apis, all.rules, &all.writer);
+    const struct precheck_profile *profile = all.set->profile;
+    all.profile = profile->precision;
+    api_list_init(&all.apis, all.profile, &all.writer);
     enum plumb_code stopped = PLUMB_OK;
-    code = details_open(&all.npu, options->npu, all.rules, false, err);
+    code = details_open(&all.npu, options->npu, profile, false, err);
     if (!code)
-        code = details_open(&all.gpu, options->gpu, all.rules, true, err);
+        code = details_open(&all.gpu, options->gpu, profile, true, err);
     if (!code) {
         plumb_file_guard_enter(&all.npu_guard, &all.npu.file);
         plumb_file_guard_enter(&all.gpu_guard, &all.gpu.file);

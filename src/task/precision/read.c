@@ -1,5 +1,6 @@
+/* Reading details files, row by row and by name. */
 #include "task/precision/read.h"
-#include "verdict/precision_types.h"
+#include "task/precision/types.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,7 +35,7 @@ static enum plumb_code read_row(struct details_file *file, bool *more, struct pl
             plumb_error_in_file(err, file->path);
             return code;
         }
-        if (!*more || csv->count > 1 || !details_is_blank(csv->cells[0]))
+        if (!*more || csv->count > 1 || !precision_is_blank(csv->cells[0]))
             break;
     }
     for (size_t i = 0; i < csv->count && *more; i++)
@@ -50,7 +51,8 @@ static enum plumb_code take_cells(struct details_file *file, struct details_cell
                                   struct plumb_error *err)
 {
     const struct csv *csv = &file->csv;
-    if (csv->count > file->width || (csv->count < file->width && file->rules == RULES_DOCUMENTED)) {
+    if (csv->count > file->width ||
+        (csv->count < file->width && !file->profile->precision->typed_columns)) {
         char what[160];
         snprintf(what, sizeof what, "%zu cell%s, but the header has %zu; %s", csv->count,
                  csv->count == 1 ? "" : "s", file->width,
@@ -75,8 +77,8 @@ static enum plumb_code read_header(struct details_file *file, struct plumb_error
         return code;
     if (!more)
         return fail_line(file, 1, "the file is empty", err);
-    precision_columns_find(file->csv.cells, file->csv.count, file->rules, file->place,
-                           &file->origin, &missing);
+    precision_columns_find(file->csv.cells, file->csv.count, file->profile, file->place,
+                           &file->author, &missing);
     if (missing.failed)
         code = plumb_no_memory(err);
     else if (missing.size) {
@@ -97,9 +99,9 @@ static enum plumb_code check_name(const struct details_file *file, const struct 
     struct csv_cell name = row->cell[COLUMN_NAME];
     if (name.length > MAX_NAME)
         return fail_line(file, row->line, "an API name of more than 4096 bytes", err);
-    if (file->rules == RULES_MSPROBE)
+    if (file->profile->precision->typed_columns)
         return PLUMB_OK;
-    if (details_is_blank(name))
+    if (precision_is_blank(name))
         return fail_line(file, row->line, "a row without an API name", err);
     if (!details_is_formula(name))
         return PLUMB_OK;
@@ -125,7 +127,7 @@ static enum plumb_code note_name(struct details_file *file, const struct details
         return PLUMB_OK;
     }
     file->marks[*place].again = true;
-    if (file->rules == RULES_MSPROBE)
+    if (file->profile->precision->typed_columns)
         return PLUMB_OK;
     char what[SHOWN_NAME + 80];
     snprintf(what, sizeof what, "%.*s is there twice; which of them counts?",
@@ -197,10 +199,11 @@ static enum plumb_code check_text(const struct details_file *file, struct plumb_
     return PLUMB_E_FORMAT;
 }
 
-enum plumb_code details_open(struct details_file *file, const char *path, enum check_rules rules,
-                             bool by_name, struct plumb_error *err)
+enum plumb_code details_open(struct details_file *file, const char *path,
+                             const struct precheck_profile *profile, bool by_name,
+                             struct plumb_error *err)
 {
-    *file = (struct details_file){.path = path, .rules = rules};
+    *file = (struct details_file){.path = path, .profile = profile};
     enum plumb_code code = plumb_file_map(&file->file, path, 0, UINT64_MAX, err);
     if (code)
         return code;
@@ -208,7 +211,7 @@ enum plumb_code details_open(struct details_file *file, const char *path, enum c
     plumb_file_guard_enter(&guard, &file->file);
     csv_open(&file->csv, file->file.data, (size_t)file->file.size);
     if (!(code = check_text(file, err)) && !(code = read_header(file, err)) &&
-        (by_name || rules == RULES_MSPROBE)) {
+        (by_name || profile->precision->typed_columns)) {
         struct csv after = file->csv;
         code = scan_rows(file, by_name, err);
         file->csv.at = after.at;

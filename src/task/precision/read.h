@@ -22,8 +22,8 @@ struct row_mark {
 
 struct details_file {
     const char *path; /* borrowed */
-    enum check_rules rules;
-    bool origin; /* the metrics have the titles of the origin */
+    const struct precheck_profile *profile;
+    const struct precheck_profile *author; /* whose titles the metrics have */
 
     struct plumb_file file;
     struct csv csv; /* stands before the next row of details_next */
@@ -39,12 +39,13 @@ struct details_file {
 };
 
 /* Maps a file and reads its header; with by_name also all of its names. Errors name the file and
- * the line, here or when the row is read: no CSV text, a column that the rules need is missing
- * (which), a row has another number of cells than the header, a cell is absurdly long; under the
- * documented rules also a name that is there twice, is empty, or would be run as a formula by a
+ * the line, here or when the row is read: no CSV text, a column that the profile needs is missing
+ * (which), a row has another number of cells than the header, a cell is absurdly long; without
+ * typed columns also a name that is there twice, is empty, or would be run as a formula by a
  * spreadsheet. */
-enum plumb_code details_open(struct details_file *file, const char *path, enum check_rules rules,
-                             bool by_name, struct plumb_error *err);
+enum plumb_code details_open(struct details_file *file, const char *path,
+                             const struct precheck_profile *profile, bool by_name,
+                             struct plumb_error *err);
 void details_close(struct details_file *file); /* all zero is fine */
 
 /* The next row in file order. The cells are valid until the next call. */
@@ -57,25 +58,11 @@ enum plumb_code details_find(struct details_file *file, struct csv_cell name,
                              struct details_cells *row, struct row_mark **mark,
                              struct plumb_error *err);
 
-enum value_kind {
-    VALUE_BLANK,   /* nothing there */
-    VALUE_MISSING, /* what pandas takes for "not available"; counts as NaN */
-    VALUE_NUMBER,
-    VALUE_TEXT /* something else */
-};
-
-struct value {
-    enum value_kind kind;
-    double number; /* NaN unless VALUE_NUMBER */
-    bool typed;    /* its column was read as one of numbers, so that it has no text any more */
-    bool whole;    /* and as one of integers */
-};
-
-/* A metric of a row. Under the rules of msProbe with the eyes of pandas. */
+/* A metric of a row, where the profile asks for it with the eyes of pandas. */
 struct value details_value(const struct details_file *file, const struct details_cells *row,
                            enum precision_column column);
 
-bool details_is_blank(struct csv_cell cell); /* absent, empty or white space */
+/* Whether pandas would take it for "not available", where it counts. */
 bool details_is_missing(const struct details_file *file, struct csv_cell cell);
 
 /* A name that a spreadsheet would run: it begins with + - = % @ (or their wide forms), or has one

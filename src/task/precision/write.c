@@ -1,8 +1,9 @@
+/* Writing the two result files. */
 #define _GNU_SOURCE
 #include "task/precision/write.h"
 #include "base/stamp.h"
 #include "report/writer.h"
-#include "verdict/precision_number.h"
+#include "task/precision/number.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -40,33 +41,31 @@ static enum plumb_code begin_file(struct precision_writer *writer, int i, struct
 
 static void end_row(const struct precision_writer *writer, struct sink *sink)
 {
-    sink_text(sink, writer->rules == RULES_MSPROBE ? "\r\n" : "\n");
+    sink_text(sink, writer->dialect->end);
 }
 
 static void write_headers(struct precision_writer *writer)
 {
-    static const char mark[] = "\xef\xbb\xbf";
     for (int i = 0; i < FILE_COUNT; i++) {
         struct sink *sink = writer->files[i].sink;
         size_t columns = i == FILE_DETAILS ? FIELD_COUNT : 4;
-        if (writer->rules == RULES_MSPROBE)
-            sink_text(sink, mark);
+        const char *const *titles =
+            i == FILE_DETAILS ? writer->dialect->fields : writer->dialect->results;
+        sink_text(sink, writer->dialect->mark);
         for (size_t column = 0; column < columns; column++) {
             if (column)
                 sink_char(sink, ',');
-            csv_write_text(sink,
-                           i == FILE_DETAILS
-                               ? precision_field_title(writer->rules, (enum precision_field)column)
-                               : precision_result_title(writer->rules, column));
+            csv_write_text(sink, titles[column]);
         }
         end_row(writer, sink);
     }
 }
 
 enum plumb_code precision_writer_open(struct precision_writer *writer, const char *folder,
-                                      enum check_rules rules, struct plumb_error *err)
+                                      const struct precheck_dialect *dialect,
+                                      struct plumb_error *err)
 {
-    *writer = (struct precision_writer){.rules = rules, .folder = folder};
+    *writer = (struct precision_writer){.dialect = dialect, .folder = folder};
     enum plumb_code code = PLUMB_OK;
     for (int i = 0; i < FILE_COUNT && !code; i++)
         code = begin_file(writer, i, err);
@@ -85,11 +84,9 @@ static void write_cell(struct precision_writer *writer, struct sink *sink, struc
         csv_write_text(sink, writer->text.data);
 }
 
-/* The origin puts a space where there is nothing. */
 static void write_blank(const struct precision_writer *writer, struct sink *sink)
 {
-    if (writer->rules == RULES_MSPROBE)
-        sink_char(sink, ' ');
+    sink_text(sink, writer->dialect->blank);
 }
 
 static void write_verdict(const struct precision_writer *writer, struct sink *sink,
@@ -123,8 +120,7 @@ void precision_write_details(struct precision_writer *writer, struct csv_cell na
     if (judged->standard < 0)
         write_blank(writer, sink);
     else
-        sink_text(sink,
-                  precision_standard_name(writer->rules, (enum check_standard)judged->standard));
+        sink_text(sink, writer->dialect->standards[judged->standard]);
     sink_char(sink, ',');
     if (judged->message->size)
         csv_write_text(sink, judged->message->data);

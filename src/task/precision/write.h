@@ -4,12 +4,12 @@
 
 #include "base/output.h"
 #include "report/sink.h"
-#include "verdict/precision.h"
+#include "verdict/profile.h"
 
 enum precision_file { FILE_DETAILS, FILE_RESULT, FILE_COUNT };
 
 struct precision_writer {
-    enum check_rules rules;
+    const struct precheck_dialect *dialect;
     const char *folder;
     struct buf text; /* a cell that shall end with a NUL */
     struct {
@@ -21,7 +21,8 @@ struct precision_writer {
 
 /* Begins both files, in a folder whose name outlives the writer. */
 enum plumb_code precision_writer_open(struct precision_writer *writer, const char *folder,
-                                      enum check_rules rules, struct plumb_error *err);
+                                      const struct precheck_dialect *dialect,
+                                      struct plumb_error *err);
 
 /* Failures of writing stay until the commit; out of memory too. */
 void precision_write_details(struct precision_writer *writer, struct csv_cell name,

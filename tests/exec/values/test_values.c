@@ -8,6 +8,7 @@
 
 #include "exec/values/parts.h"
 #include "exec/values/values.h"
+#include "msprobe/profile.h"
 #include "plumb/write.h"
 #include "random.h"
 #include "scratch.h"
@@ -118,6 +119,7 @@ static void draws_come_from_the_chosen_generator(void **state)
     mt19937_init(&mine, 1234);
     mt19937_init(&same, 1234);
     f.options.mt = &mine;
+    f.options.rng = &msprobe_values;
     made(&f);
     assert_int_equal(f.call.draws->next(f.call.draws->state), mt19937_next(&same));
     tear_down(&f);
@@ -346,7 +348,7 @@ static void odd_limits_are_refused(void **state)
         for (int msprobe = 0; msprobe < 2; msprobe++) {
             struct fixture f;
             set_up(&f, "add", PLUMB_I32, 5, 5);
-            f.options.msprobe = msprobe;
+            f.options.profile = msprobe ? &msprobe_values : NULL;
             f.info[0].min = bad[i][0];
             f.info[0].max = bad[i][1];
             if (msprobe && i == 4) /* cut to 0 and 0 there */
@@ -374,7 +376,7 @@ static void missing_limits_have_a_default(void **state)
     for (uint64_t i = 0; i < t->count; i++)
         sum += element(t, i);
     assert_true(sum > 300 && sum < 600);
-    f.options.msprobe = true;
+    f.options.profile = &msprobe_values;
     assert_int_equal(run(&f), PLUMB_E_FORMAT);
     f.shape[1] = 0; /* an empty tensor has none and needs none */
     assert_int_equal(made(&f)->count, 0);
@@ -453,7 +455,7 @@ static void complex_points_every_way(void **state)
     }
     for (int i = 0; i < 4; i++)
         assert_true(quadrants[i] >= 300 && quadrants[i] <= 500);
-    f.options.msprobe = true;
+    f.options.profile = &msprobe_values;
     assert_int_equal(run(&f), PLUMB_E_UNSUPPORTED);
     tear_down(&f);
 }
@@ -571,7 +573,7 @@ static void conv_is_rounded_for_msprobe_only(void **state)
     for (int msprobe = 0; msprobe < 2; msprobe++) {
         struct fixture f;
         set_up(&f, "conv2d", PLUMB_F32, 10, 10);
-        f.options.msprobe = msprobe;
+        f.options.profile = msprobe ? &msprobe_values : NULL;
         f.info[0].min = as_float(-1.3);
         f.info[0].max = as_float(1.1);
         const uint32_t *bits = made(&f)->data;
@@ -589,7 +591,7 @@ static void classes_and_histograms_change_type(void **state)
     for (int msprobe = 0; msprobe < 2; msprobe++) {
         struct fixture f;
         set_up(&f, "cross_entropy", PLUMB_I32, 10, 10);
-        f.options.msprobe = msprobe;
+        f.options.profile = msprobe ? &msprobe_values : NULL;
         f.from.n_args = 2;
         f.info[0].dtype = PLUMB_F32;
         f.info[0].min = f.info[1].min = as_int(-100);
@@ -649,7 +651,7 @@ static void odd_arguments_stop_a_call_for_msprobe_only(void **state)
         f.args[0] = odd[i];
         assert_int_equal(run(&f), PLUMB_OK);
         assert_int_equal(f.call.args[0].kind, odd[i].value.kind);
-        f.options.msprobe = true;
+        f.options.profile = &msprobe_values;
         assert_int_equal(run(&f), PLUMB_E_UNSUPPORTED);
         assert_non_null(strstr(f.err.message, "forward.input.0: "));
         tear_down(&f);
@@ -676,7 +678,7 @@ static void lists_keep_their_shape(void **state)
     f.info[0].requires_grad = true;
     assert_int_equal(run(&f), PLUMB_OK);
     assert_true(f.call.kwargs[0].value.items[0].requires_grad);
-    f.options.msprobe = true; /* a null in the list of a keyword */
+    f.options.profile = &msprobe_values; /* a null in the list of a keyword */
     f.info[0].min = f.info[0].max = as_int(1);
     assert_int_equal(run(&f), PLUMB_E_UNSUPPORTED);
     f.kwargs[0].value.n_items = 1;
@@ -693,6 +695,7 @@ static void twister_refuses_other_inputs(void **state)
     mt19937_init(&mt, 1);
     set_up(&f, "add", PLUMB_F32, 2, 2);
     f.options.mt = &mt;
+    f.options.rng = &msprobe_values;
     f.options.inputs = INPUTS_NORMAL;
     assert_int_equal(run(&f), PLUMB_E_ARG);
     tear_down(&f);
@@ -728,7 +731,7 @@ static void data_files_are_read(void **state)
     f.from.api = "add";
     f.shape[0] = 4;
     assert_int_equal(run(&f), PLUMB_E_FORMAT); /* another shape than recorded */
-    f.options.msprobe = true;
+    f.options.profile = &msprobe_values;
     assert_int_equal(made(&f)->count, 4);
     f.options.data_dir = NULL;
     assert_int_equal(run(&f), PLUMB_E_FORMAT);

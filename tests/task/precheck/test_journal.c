@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "msprobe/profile.h"
 #include "scratch.h"
 #include "task/precheck/journal.h"
 #include "task/precheck/rows.h"
@@ -50,12 +51,12 @@ struct piece {
 };
 
 struct files {
-    enum check_rules rules;
+    const struct precheck_dialect *rules;
     struct buf result, details;
     struct piece pieces[2 + 2 * N_ENTRIES];
 };
 
-static void make_files(struct files *files, enum check_rules rules)
+static void make_files(struct files *files, const struct precheck_dialect *rules)
 {
     *files = (struct files){.rules = rules};
     size_t n = 0, before = 0;
@@ -119,7 +120,7 @@ static size_t resume(struct scratch *scratch, const struct files *files, size_t 
     return done;
 }
 
-static const enum check_rules dialects[] = {RULES_DOCUMENTED, RULES_MSPROBE};
+static const struct precheck_dialect *const dialects[] = {&dialect_documented, &msprobe_dialect};
 
 static void test_killed_at_every_byte(void **state)
 {
@@ -165,7 +166,7 @@ static void test_lost_ends(void **state)
     scratch_remove(&scratch);
 }
 
-static void assert_refused(struct scratch *scratch, enum check_rules rules,
+static void assert_refused(struct scratch *scratch, const struct precheck_dialect *rules,
                            const struct buf *result, const struct buf *details, const char *word)
 {
     struct journal journal;
@@ -186,23 +187,23 @@ static void test_what_is_no_pair_is_left_alone(void **state)
     struct scratch scratch;
     scratch_make(&scratch);
     struct files files, origin;
-    make_files(&files, RULES_DOCUMENTED);
-    make_files(&origin, RULES_MSPROBE);
-    assert_refused(&scratch, RULES_MSPROBE, &files.result, &files.details, "--rules");
-    assert_refused(&scratch, RULES_DOCUMENTED, &files.result, &origin.details, "--rules");
-    assert_refused(&scratch, RULES_DOCUMENTED, &files.details, &files.result, "first line");
+    make_files(&files, &dialect_documented);
+    make_files(&origin, &msprobe_dialect);
+    assert_refused(&scratch, &msprobe_dialect, &files.result, &files.details, "--rules");
+    assert_refused(&scratch, &dialect_documented, &files.result, &origin.details, "--rules");
+    assert_refused(&scratch, &dialect_documented, &files.details, &files.result, "first line");
 
     /* Rows of a finished API behind those of one that is not; and in another order. */
     struct buf mixed = {0}, swapped = {0};
     static const struct details_row stranger = {.name = "Torch.sub.0.forward.output.0"};
-    rows_details_header(&mixed, RULES_DOCUMENTED);
-    rows_details(&mixed, RULES_DOCUMENTED, &stranger);
-    rows_details(&mixed, RULES_DOCUMENTED, &add_rows[0]);
-    assert_refused(&scratch, RULES_DOCUMENTED, &files.result, &mixed, "not those");
-    rows_details_header(&swapped, RULES_DOCUMENTED);
-    rows_details(&swapped, RULES_DOCUMENTED, &add_more[0]);
-    rows_details(&swapped, RULES_DOCUMENTED, &add_rows[0]);
-    assert_refused(&scratch, RULES_DOCUMENTED, &files.result, &swapped, "not those");
+    rows_details_header(&mixed, &dialect_documented);
+    rows_details(&mixed, &dialect_documented, &stranger);
+    rows_details(&mixed, &dialect_documented, &add_rows[0]);
+    assert_refused(&scratch, &dialect_documented, &files.result, &mixed, "not those");
+    rows_details_header(&swapped, &dialect_documented);
+    rows_details(&swapped, &dialect_documented, &add_more[0]);
+    rows_details(&swapped, &dialect_documented, &add_rows[0]);
+    assert_refused(&scratch, &dialect_documented, &files.result, &swapped, "not those");
     buf_free(&mixed);
     buf_free(&swapped);
     free_files(&files);
@@ -227,7 +228,7 @@ static void test_other_calls(void **state)
     struct scratch scratch;
     struct files files;
     scratch_make(&scratch);
-    make_files(&files, RULES_DOCUMENTED);
+    make_files(&files, &dialect_documented);
     for (size_t k = 0; k < sizeof others / sizeof *others; k++) {
         struct journal journal;
         struct plumb_error err = {0};
@@ -236,7 +237,7 @@ static void test_other_calls(void **state)
         scratch_write(&scratch, DETAILS, files.details.data, files.details.size);
         snprintf(path, sizeof path, "%s",
                  scratch_write(&scratch, RESULT, files.result.data, files.result.size));
-        assert_int_equal(journal_resume(&journal, path, RULES_DOCUMENTED, &wrong, &err),
+        assert_int_equal(journal_resume(&journal, path, &dialect_documented, &wrong, &err),
                          PLUMB_E_IO);
         assert_non_null(strstr(err.message, others[k].words));
         journal_close(&journal, NULL);
@@ -252,15 +253,15 @@ static void test_formulas(void **state)
 {
     (void)state;
     struct buf text = {0};
-    rows_result(&text, RULES_DOCUMENTED, &entries[N_ENTRIES - 1]);
+    rows_result(&text, &dialect_documented, &entries[N_ENTRIES - 1]);
     assert_string_equal(text.data, "'=1+1.cmd.0,SKIP,SKIP,'-1 is no name\n");
     text.size = 0;
-    rows_details(&text, RULES_DOCUMENTED,
+    rows_details(&text, &dialect_documented,
                  &(struct details_row){.name = "@a,b", .cell[CELL_MAX_ABS] = "-1.5e-07"});
     assert_memory_equal(text.data, "\"'@a,b\", ", 9);
     assert_non_null(strstr(text.data, ",-1.5e-07,"));
     text.size = 0;
-    rows_result(&text, RULES_MSPROBE, &entries[N_ENTRIES - 1]);
+    rows_result(&text, &msprobe_dialect, &entries[N_ENTRIES - 1]);
     assert_string_equal(text.data, "=1+1.cmd.0,SKIP,SKIP,-1 is no name\r\n");
     buf_free(&text);
 }
@@ -272,19 +273,21 @@ static void test_new_files_never_replace_others(void **state)
     scratch_make(&scratch);
     struct journal journals[3];
     for (int k = 0; k < 3; k++)
-        assert_int_equal(journal_create(&journals[k], scratch.folder, RULES_DOCUMENTED, NULL), 0);
+        assert_int_equal(journal_create(&journals[k], scratch.folder, &dialect_documented, NULL),
+                         0);
     assert_int_equal(scratch_count(&scratch), 6);
     struct plumb_error err = {0};
     struct journal again; /* the first is still being written */
     assert_int_equal(
-        journal_resume(&again, journals[0].result_path, RULES_DOCUMENTED, &calls, &err),
+        journal_resume(&again, journals[0].result_path, &dialect_documented, &calls, &err),
         PLUMB_E_IO);
     assert_non_null(strstr(err.message, "another check"));
     journal_close(&again, NULL);
     for (int k = 0; k < 3; k++)
         assert_int_equal(journal_close(&journals[k], NULL), 0);
-    assert_int_equal(journal_create(&again, scratch_path(&scratch, "none"), RULES_DOCUMENTED, &err),
-                     PLUMB_E_IO);
+    assert_int_equal(
+        journal_create(&again, scratch_path(&scratch, "none"), &dialect_documented, &err),
+        PLUMB_E_IO);
     journal_close(&again, NULL);
     scratch_remove(&scratch);
 }

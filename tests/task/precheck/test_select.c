@@ -13,6 +13,8 @@
 
 #include "dump/call.h"
 #include "msprobe/api_names.h"
+#include "msprobe/profile.h"
+#include "msprobe/profiles.h"
 #include "scratch.h"
 
 static struct check_config config_of(const char *json, struct arena *arena)
@@ -234,8 +236,9 @@ static void test_outcomes(void **state)
     struct check_config config;
     struct selector documented, msprobe;
     check_config_init(&config);
-    assert_int_equal(selector_init(&documented, &config, false, NULL), PLUMB_OK);
-    assert_int_equal(selector_init(&msprobe, &config, true, NULL), PLUMB_OK);
+    assert_int_equal(selector_init(&documented, &config, profile_documented.select, NULL),
+                     PLUMB_OK);
+    assert_int_equal(selector_init(&msprobe, &config, profile_msprobe.select, NULL), PLUMB_OK);
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         const char *reason;
         enum select_outcome outcome = select_call(&documented, cases[i].name, &reason);
@@ -266,7 +269,8 @@ static void test_lists(void **state)
                   "\"linalg.inv\"],\"black_list\":[\"mul\",\"add\"]}}",
                   &arena);
     for (int msprobe = 0; msprobe < 2; msprobe++) {
-        assert_int_equal(selector_init(&selector, &config, msprobe, &err), PLUMB_OK);
+        assert_int_equal(
+            selector_init(&selector, &config, precheck_profiles[msprobe]->select, &err), PLUMB_OK);
         assert_int_equal(select_call(&selector, "Torch.relu.0", &reason), SELECT_RUN);
         assert_int_equal(select_call(&selector, "Torch.linalg.inv.0", &reason), SELECT_RUN);
         assert_int_equal(select_call(&selector, "Torch.mul.0", &reason), SELECT_SKIP);
@@ -283,10 +287,10 @@ static void test_lists(void **state)
 
     /* A name that these rules cannot check. */
     config = config_of("{\"acc_check\":{\"black_list\":[\"relu\",\"__getitem__\"]}}", &arena);
-    assert_int_equal(selector_init(&selector, &config, true, &err), PLUMB_E_ARG);
+    assert_int_equal(selector_init(&selector, &config, profile_msprobe.select, &err), PLUMB_E_ARG);
     assert_non_null(strstr(err.message, "black_list: \"__getitem__\""));
     selector_destroy(&selector);
-    assert_int_equal(selector_init(&selector, &config, false, &err), PLUMB_OK);
+    assert_int_equal(selector_init(&selector, &config, profile_documented.select, &err), PLUMB_OK);
     assert_int_equal(select_call(&selector, "Tensor.__getitem__.0", &reason), SELECT_SKIP);
     selector_destroy(&selector);
     arena_free(&arena);
@@ -310,7 +314,7 @@ static void check_results(const char *config_path, const char *result, const cha
         if (check_config_read(&config, path, &arena, &err))
             fail_msg("%s", err.message);
     }
-    assert_int_equal(selector_init(&selector, &config, true, &err), PLUMB_OK);
+    assert_int_equal(selector_init(&selector, &config, profile_msprobe.select, &err), PLUMB_OK);
     snprintf(path, sizeof path, "%s/golden/precheck/e2e/skips/dump.json", data);
     if (case_file_open(path, &file, &err))
         fail_msg("%s", err.message);

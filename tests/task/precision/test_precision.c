@@ -1,8 +1,8 @@
 #define _GNU_SOURCE
 #include "plumb/precision.h"
 #include "task/precision/name.h"
+#include "task/precision/number.h"
 #include "task/precision/read.h"
-#include "verdict/precision_number.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -1,7 +1,7 @@
 /* Numbers in the cells of pre-check results: read as Python reads them, written as it writes them.
  * Independent of the locale. */
-#ifndef VERDICT_PRECISION_NUMBER_H
-#define VERDICT_PRECISION_NUMBER_H
+#ifndef PRECISION_NUMBER_H
+#define PRECISION_NUMBER_H
 
 #include <stdbool.h>
 #include <stddef.h>

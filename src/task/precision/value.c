@@ -1,18 +1,10 @@
 /* What a cell of a details file means. */
+#include "task/precision/number.h"
 #include "task/precision/read.h"
-#include "verdict/precision_number.h"
-#include "verdict/precision_types.h"
+#include "task/precision/types.h"
 
 #include <math.h>
 #include <string.h>
-
-bool details_is_blank(struct csv_cell cell)
-{
-    for (size_t i = 0; i < cell.length; i++)
-        if (cell.text[i] != ' ' && !(cell.text[i] >= '\t' && cell.text[i] <= '\r'))
-            return false;
-    return true;
-}
 
 /* The texts that pandas reads as "not available". */
 static bool is_not_available(struct csv_cell cell)
@@ -30,11 +22,11 @@ static bool is_not_available(struct csv_cell cell)
     return false;
 }
 
-/* Files of plumb leave cells empty that have nothing to say: only those of the origin, which writes
- * a space there, are read with the eyes of pandas. */
+/* Files of plumb leave cells empty that have nothing to say: only those of a profile that writes a
+ * space there are read with the eyes of pandas. */
 static bool by_pandas(const struct details_file *file)
 {
-    return file->rules == RULES_MSPROBE && file->origin;
+    return file->profile->precision->typed_columns && file->author == file->profile;
 }
 
 bool details_is_missing(const struct details_file *file, struct csv_cell cell)
@@ -81,7 +73,7 @@ struct value details_value(const struct details_file *file, const struct details
     struct csv_cell cell = row->cell[column];
     struct value value = {.kind = VALUE_BLANK, .number = NAN};
     if (!by_pandas(file)) {
-        if (details_is_blank(cell))
+        if (precision_is_blank(cell))
             return value;
         value.kind =
             precision_number(cell.text, cell.length, &value.number) ? VALUE_NUMBER : VALUE_TEXT;
@@ -96,7 +88,7 @@ struct value details_value(const struct details_file *file, const struct details
         value.kind = VALUE_NUMBER;
         precision_number_pandas(cell.text, cell.length, &value.number);
         value.whole = !(type & (TYPE_REAL | TYPE_MISSING)) && is_whole(file, metric);
-    } else if (!details_is_blank(cell)) {
+    } else if (!precision_is_blank(cell)) {
         value.kind =
             precision_number(cell.text, cell.length, &value.number) ? VALUE_NUMBER : VALUE_TEXT;
     }

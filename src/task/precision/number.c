@@ -1,4 +1,5 @@
-#include "verdict/precision_number.h"
+/* Numbers of cells, read and written. */
+#include "task/precision/number.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* Which types pandas would give the columns of a details file: for its reader and its values. */
-#ifndef VERDICT_PRECISION_TYPES_H
-#define VERDICT_PRECISION_TYPES_H
+#ifndef PRECISION_TYPES_H
+#define PRECISION_TYPES_H
 
 #include "task/precision/read.h"
 
