@@ -14,6 +14,7 @@
 #ifndef PLUMB_METRIC_H
 #define PLUMB_METRIC_H
 
+#include "plumb/cpu.h"
 #include "plumb/tensor.h"
 
 #ifdef __cplusplus
@@ -155,11 +156,6 @@ struct plumb_metric_name {
 /* The named value, or NULL. The table ends with a row whose name is NULL. */
 const struct plumb_metric_name *plumb_metric_find(const char *name);
 const struct plumb_metric_name *plumb_metric_names(void);
-
-/* SIMD levels. The mask has a bit for each level above plain C; 0 leaves plain C only. It may be
- * set at any time between calls, for the whole process (tests, --cpu-mask, PLUMB_CPU_MASK). */
-void plumb_cpu_mask(unsigned mask);
-const char *plumb_cpu_level(void); /* "c" or "avx2": what the next call will use */
 
 #ifdef __cplusplus
 }

@@ -1,6 +1,7 @@
+/* What the processor can do, and the mask that says how much of it is used. */
 #include "base/cpu.h"
 
-#include "plumb/metric.h"
+#include "plumb/cpu.h"
 
 #include <limits.h>
 #include <stdatomic.h>

@@ -2,7 +2,11 @@
 #ifndef BASE_NUMBER_H
 #define BASE_NUMBER_H
 
-#include "plumb/table.h"
+#include "plumb/style.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 enum { NUMBER_BYTES = 32 }; /* room for any number and its NUL */
 

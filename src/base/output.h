@@ -2,7 +2,9 @@
 #ifndef BASE_OUTPUT_H
 #define BASE_OUTPUT_H
 
-#include "plumb/tensor.h"
+#include "plumb/error.h"
+
+#include <stdbool.h>
 
 struct output {
     char *path, *temp; /* temp is NULL when nothing is on disk under it */
@@ -16,10 +18,6 @@ enum plumb_code output_open(struct output *out, const char *path, struct plumb_e
 
 enum plumb_code output_bytes(struct output *out, const void *bytes, uint64_t size,
                              struct plumb_error *err);
-
-/* Writes the elements in C order, packed, little-endian; strided tensors are gathered in pieces. */
-enum plumb_code output_tensor(struct output *out, const struct plumb_tensor *tensor,
-                              struct plumb_error *err);
 
 /* Appends all that was written to from. */
 enum plumb_code output_copy(struct output *out, const struct output *from, struct plumb_error *err);

@@ -72,7 +72,7 @@ struct args_command {
     const char *name;
     const char *summary; /* one line; NULL: a command that help does not list */
     const char *usage;   /* what follows the name, one form a line */
-    const char *about;   /* paragraphs, separated by an empty line */
+    const char *about;   /* paragraphs, separated by an empty line; {formats} is what plumb reads */
     const struct args_set *sets;
     const struct args_example *examples;
     const char *exits; /* "0 when ...", one code a line; or NULL */

@@ -91,7 +91,7 @@ static void see_also(struct buf *out, const char *program, const struct args_com
         separator = ", ";
     }
     for (; *commands; commands++) {
-        if (!(*commands)->summary || *commands == command)
+        if (!(*commands)->summary || !strcmp((*commands)->name, command->name))
             continue;
         buf_printf(out, "%s\\fB%s\\-%s\\fR(1)", separator, program ? program : command->name,
                    (*commands)->name);

@@ -101,7 +101,7 @@ static const struct args_option arguments[] = {
      .arity = ARGS_TWO,
      FIELD(checkpoints),
      .metavar = "CKPT1 CKPT2",
-     .help = "checkpoints: folders, .pt, .safetensors"},
+     .help = "checkpoints: folders or files"},
     {.names = {"-o", "--output"},
      .kind = ARGS_PATH,
      FIELD(output),

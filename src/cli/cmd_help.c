@@ -2,6 +2,7 @@
 #include "cli/cli.h"
 #include "cli/terminal.h"
 #include "plumb/metric.h"
+#include "plumb/record.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -26,12 +27,30 @@ static int print_and_free(struct buf *text)
     return status;
 }
 
+/* The command with the endings of plumb's formats in place of {formats}; `about` holds the text. */
+static struct args_command filled(const struct args_command *command, struct buf *about)
+{
+    static const char word[] = "{formats}";
+    char endings[512];
+    const char *rest = command->about;
+    for (const char *at; (at = strstr(rest, word)); rest = at + sizeof word - 1) {
+        buf_append(about, rest, (size_t)(at - rest));
+        buf_text(about, plumb_format_endings(endings, sizeof endings));
+    }
+    buf_text(about, rest);
+    struct args_command copy = *command;
+    copy.about = about->failed ? command->about : about->data;
+    return copy;
+}
+
 int cli_help(const struct args_command *command)
 {
     unsigned width = terminal_width(STDOUT_FILENO);
-    struct buf text = {0};
+    struct buf text = {0}, about = {0};
     width = !width ? 80 : width < 60 ? 60 : width > 100 ? 100 : width;
-    args_help(&text, command == &cli_root ? NULL : cli_root.name, command, cli_commands, width);
+    const struct args_command shown = filled(command, &about);
+    args_help(&text, command == &cli_root ? NULL : cli_root.name, &shown, cli_commands, width);
+    buf_free(&about);
     return print_and_free(&text);
 }
 
@@ -68,11 +87,13 @@ static int run_help(const void *context)
 static int run_man(const void *context)
 {
     const struct args_command *command = named(context, &cmd_man);
-    struct buf text = {0};
+    struct buf text = {0}, about = {0};
     if (!command)
         return CLI_UNUSABLE;
-    args_man(&text, command == &cli_root ? NULL : cli_root.name, command, cli_commands,
+    const struct args_command shown = filled(command, &about);
+    args_man(&text, command == &cli_root ? NULL : cli_root.name, &shown, cli_commands,
              PLUMB_VERSION);
+    buf_free(&about);
     return print_and_free(&text);
 }
 

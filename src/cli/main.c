@@ -43,8 +43,8 @@ const struct args_command cli_root = {
     .summary = "tell where two tensor computations stop agreeing",
     .usage = "COMMAND [arguments]\n--version [--verbose]",
     .about = "plumb tells where two tensor computations stop agreeing, how badly, and whose fault "
-             "it is. It reads .npy, .npz, .pt, .pth, .safetensors and HDF5 files, folders of them, "
-             "and dumps of msProbe and TorchAir.",
+             "it is. It reads {formats} files, folders of them, and "
+             "dumps of msProbe and TorchAir.",
     .sets = root_sets,
     .examples = root_examples,
     .size = sizeof(struct root_options),

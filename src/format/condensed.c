@@ -369,8 +369,12 @@ static enum plumb_code refuse(const struct plumb_record *record, const struct pl
                       "condensed: its statistics were kept, its values were not");
 }
 
-const struct format format_condensed = {
-    .name = "condensed", .probe = probe, .list = list, .read = refuse};
+const struct format format_condensed = {.name = "condensed",
+                                        .endings = CONDENSED_ENDING,
+                                        .recorded = true,
+                                        .probe = probe,
+                                        .list = list,
+                                        .read = refuse};
 
 /* -- What belongs to a dump.json ------------------------------------------------------------ */
 

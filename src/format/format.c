@@ -1,22 +1,112 @@
+/* The table of formats, and what all of them have in common: recognising, listing, loading. */
+#define _GNU_SOURCE
 #include "format/format.h"
 
-#include <inttypes.h>
+#include "format/condensed.h"
+
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
-/* In the order of trial. The two kinds of zip file look at the first member to tell themselves
- * apart. */
-static const struct format *const formats[] = {
-    &format_npy, &format_condensed, &format_safetensors, &format_hdf5, &format_npz, &format_pt,
-};
+#define FORMAT_ENTRY(NAME) &format_##NAME,
+static const struct format *const formats[] = {FORMAT_TABLE(FORMAT_ENTRY)};
+enum { FORMATS = sizeof formats / sizeof *formats };
 
 const struct format *format_named(const char *name)
 {
-    for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
+    for (size_t i = 0; i < FORMATS; i++)
         if (strcmp(formats[i]->name, name) == 0)
             return formats[i];
     return NULL;
 }
+
+/* -- Endings ---------------------------------------------------------------------------------- */
+
+/* The next of a list of endings, or NULL; *at moves behind it. */
+static const char *next_ending(const char **at, size_t *length)
+{
+    if (!*at)
+        return NULL;
+    const char *start = *at + strspn(*at, " ");
+    *length = strcspn(start, " ");
+    *at = start + *length;
+    return *length ? start : NULL;
+}
+
+static bool ends_in_one(const char *path, const char *endings)
+{
+    size_t total = strlen(path), length;
+    for (const char *ending; (ending = next_ending(&endings, &length));)
+        if (total >= length && strncasecmp(path + total - length, ending, length) == 0)
+            return true;
+    return false;
+}
+
+bool format_is_promised(const char *path)
+{
+    for (size_t i = 0; i < FORMATS; i++)
+        if (ends_in_one(path, formats[i]->endings))
+            return true;
+    return false;
+}
+
+bool format_is_promised_weights(const char *path)
+{
+    for (size_t i = 0; i < FORMATS; i++)
+        if (!formats[i]->recorded && (ends_in_one(path, formats[i]->endings) ||
+                                      ends_in_one(path, formats[i]->weight_endings)))
+            return true;
+    return false;
+}
+
+const struct format *format_written(const char *path)
+{
+    for (size_t i = 0; i < FORMATS; i++)
+        if (formats[i]->write && ends_in_one(path, formats[i]->endings))
+            return formats[i];
+    return NULL;
+}
+
+static bool is_chosen(const struct format *format, enum format_choice choice)
+{
+    switch (choice) {
+    case FORMAT_WEIGHTS:
+        return format->weights;
+    case FORMAT_WRITTEN:
+        return format->write;
+    default:
+        return !format->recorded;
+    }
+}
+
+const char *format_endings(enum format_choice choice, const char *word, char *text, size_t size)
+{
+    size_t used = 0, length, held_length = 0;
+    const char *held = NULL; /* written when it is known whether it is the last */
+    text[0] = '\0';
+    for (size_t i = 0; i < FORMATS; i++) {
+        const char *at = is_chosen(formats[i], choice) ? formats[i]->endings : NULL;
+        for (const char *ending; (ending = next_ending(&at, &length));) {
+            if (held && used < size)
+                used += (size_t)snprintf(text + used, size - used, "%s%.*s", used ? ", " : "",
+                                         (int)held_length, held);
+            held = ending;
+            held_length = length;
+        }
+    }
+    if (held && used < size)
+        snprintf(text + used, size - used, "%s%s%s%.*s", used ? " " : "", used ? word : "",
+                 used ? " " : "", (int)held_length, held);
+    return text;
+}
+
+const char *plumb_format_endings(char *text, size_t size)
+{
+    return format_endings(FORMAT_ALL, "and", text, size);
+}
+
+/* -- Recognising and listing ------------------------------------------------------------------ */
 
 enum { HEAD_BYTES = 512 };
 
@@ -31,7 +121,7 @@ const struct format *format_probe(const struct plumb_file *file)
     memcpy(head, file->data, n);
     if (plumb_file_guard_leave(&guard))
         return NULL;
-    for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
+    for (size_t i = 0; i < FORMATS; i++)
         if (formats[i]->probe(head, n))
             return formats[i];
     return NULL;
@@ -55,6 +145,38 @@ enum plumb_code format_list(const struct format *format, struct listing *out,
         out->count = before;
         plumb_error_in_file(err, out->path);
     }
+    return code;
+}
+
+static enum plumb_code fail_unknown(const struct plumb_file *file, struct plumb_error *err)
+{
+    char endings[FORMAT_ENDINGS_BYTES];
+    if (!file->size)
+        return plumb_fail(err, PLUMB_E_FORMAT, "the file is empty");
+    return plumb_fail(err, PLUMB_E_FORMAT,
+                      "the content is none that plumb knows; it reads %s files",
+                      plumb_format_endings(endings, sizeof endings));
+}
+
+enum plumb_code format_list_file(struct listing *out, const char *path, struct format_file *found,
+                                 struct plumb_error *err)
+{
+    struct plumb_file file;
+    size_t before = out->count;
+    *found = (struct format_file){0};
+    enum plumb_code code = plumb_file_map(&file, path, 0, UINT64_MAX, err);
+    if (code)
+        return code;
+    *found = (struct format_file){format_probe(&file), file.file_size, file.mtime_ns};
+    out->path = path;
+    code = found->format ? format_list(found->format, out, &file, err) : fail_unknown(&file, err);
+    if (!code && condensed_is_reduced(path))
+        code = condensed_list_reduced(out, before, found->format, &file, err);
+    if (code) {
+        out->count = before;
+        plumb_error_in_file(err, path);
+    }
+    plumb_file_unmap(&file);
     return code;
 }
 

@@ -42,7 +42,7 @@ static const struct plumb_kept *copy_kept(const struct plumb_kept *kept, struct 
     return !copy->crc32 == !kept->crc32 && !sketch == !kept->sketch ? copy : NULL;
 }
 
-/* A copy of what belongs to the run; NULL when out of memory. */
+/* A copy of what belongs to the listing; NULL when out of memory. */
 static const struct plumb_recorded *copy_recorded(const struct plumb_recorded *recorded,
                                                   struct arena *arena)
 {
@@ -83,16 +83,16 @@ static bool is_output(const struct plumb_record *record)
     return strncmp(record->name, "output.", 7) == 0;
 }
 
-static enum plumb_code take_records(struct ge_file *ge, const struct plumb_run *run,
+static enum plumb_code take_records(struct ge_file *ge, const struct listing *listing,
                                     struct arena *arena)
 {
-    size_t count = plumb_run_count(run);
+    size_t count = listing->count;
     ge->inputs = arena_array(arena, count, sizeof *ge->inputs);
     ge->outputs = arena_array(arena, count, sizeof *ge->outputs);
     if (!ge->inputs || !ge->outputs)
         return PLUMB_E_NOMEM;
     for (size_t i = 0; i < count; i++) {
-        const struct plumb_record *record = plumb_run_record(run, i);
+        const struct plumb_record *record = &listing->records[i];
         bool output = is_output(record);
         size_t *index = output ? &ge->output_count : &ge->input_count;
         struct ge_tensor *tensor = output ? &ge->outputs[*index] : &ge->inputs[*index];
@@ -126,19 +126,19 @@ bool ge_is_condensed(const char *path)
 enum plumb_code ge_open_condensed(struct ge_file *ge, const char *path, struct arena *arena,
                                   struct plumb_error *err)
 {
-    struct plumb_run *run;
+    struct arena own = {0};
+    struct listing listing = {.arena = &own};
+    struct format_file found;
     *ge = (struct ge_file){.path = path, .version = "", .op_name = ""};
-    enum plumb_code code = plumb_run_open(&run, path, err);
-    if (code)
-        return code;
-    for (size_t i = 0; i < plumb_run_count(run) && !code; i++)
-        if (!plumb_run_record(run, i)->absent)
+    enum plumb_code code = format_list_file(&listing, path, &found, err);
+    for (size_t i = 0; i < listing.count && !code; i++)
+        if (!listing.records[i].absent)
             code = plumb_fail(err, PLUMB_E_FORMAT,
                               "neither a GE dump file nor what was condensed of one");
-    if (!code && take_records(ge, run, arena))
+    if (!code && take_records(ge, &listing, arena))
         code = plumb_no_memory(err);
     if (code)
         plumb_error_in_file(err, path);
-    plumb_run_free(run);
+    arena_free(&own);
     return code;
 }

@@ -7,7 +7,7 @@
 #define FORMAT_GE_FILE_H
 
 #include "base/arena.h"
-#include "plumb/run.h"
+#include "plumb/record.h"
 
 enum ge_part { GE_INPUT, GE_OUTPUT, GE_BUFFER, GE_SPACE };
 

@@ -1,5 +1,6 @@
 #include "format/h5proc.h"
 #include "format/h5reply.h"
+#include "format/writer.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -83,5 +84,9 @@ static enum plumb_code hdf5_read(const struct plumb_record *record, const struct
     return PLUMB_OK;
 }
 
-const struct format format_hdf5 = {
-    .name = "hdf5", .probe = hdf5_probe, .list = hdf5_list, .read = hdf5_read};
+const struct format format_hdf5 = {.name = "hdf5",
+                                   .endings = ".h5 .hdf5",
+                                   .probe = hdf5_probe,
+                                   .list = hdf5_list,
+                                   .read = hdf5_read,
+                                   .write = hdf5_writer_open};

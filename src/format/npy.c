@@ -332,4 +332,5 @@ static enum plumb_code list(struct listing *out, const struct plumb_file *file,
     return PLUMB_OK;
 }
 
-const struct format format_npy = {.name = "npy", .probe = probe, .list = list};
+const struct format format_npy = {
+    .name = "npy", .endings = ".npy", .unnamed = true, .probe = probe, .list = list};

@@ -1,6 +1,6 @@
 #include "base/buf.h"
-#include "base/output.h"
 #include "plumb/write.h"
+#include "tensor/output.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -69,7 +69,7 @@ static enum plumb_code write_npy(const char *path, const struct plumb_tensor *te
     out.fresh = fresh;
     code = output_bytes(&out, header.data, header.size, err);
     if (!code)
-        code = output_tensor(&out, tensor, err);
+        code = tensor_output(&out, tensor, err);
     if (!code)
         code = output_commit(&out, false, err);
     else

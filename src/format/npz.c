@@ -139,4 +139,5 @@ static enum plumb_code read(const struct plumb_record *record, const struct plum
     return PLUMB_OK;
 }
 
-const struct format format_npz = {.name = "npz", .probe = probe, .list = list, .read = read};
+const struct format format_npz = {
+    .name = "npz", .endings = ".npz", .probe = probe, .list = list, .read = read};

@@ -269,4 +269,10 @@ static enum plumb_code read(const struct plumb_record *record, const struct plum
     return PLUMB_OK;
 }
 
-const struct format format_pt = {.name = "pt", .probe = probe, .list = list, .read = read};
+const struct format format_pt = {.name = "pt",
+                                 .endings = ".pt .pth",
+                                 .weight_endings = ".bin .ckpt",
+                                 .weights = true,
+                                 .probe = probe,
+                                 .list = list,
+                                 .read = read};

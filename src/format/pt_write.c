@@ -1,8 +1,8 @@
 /* One tensor as torch.save writes it: a zip archive, nothing compressed, with a pickle that names
  * the storage, and the storage itself. */
 #include "base/buf.h"
-#include "base/output.h"
 #include "plumb/write.h"
+#include "tensor/output.h"
 
 #include <libdeflate.h>
 #include <stdio.h>
@@ -255,7 +255,7 @@ enum plumb_code plumb_pt_write(const char *path, const struct plumb_tensor *tens
     if (!code)
         code = begin_entry(&archive, "archive/data/0", size, tensor_crc(tensor), err);
     if (!code)
-        code = output_tensor(&archive.out, tensor, err);
+        code = tensor_output(&archive.out, tensor, err);
     if (!code)
         code = add_bytes(&archive, "archive/version", "3\n", 2, err);
     if (!code)

@@ -1,6 +1,7 @@
 #include "base/json.h"
 #include "base/map.h"
 #include "format/format.h"
+#include "format/writer.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -278,4 +279,9 @@ static enum plumb_code list(struct listing *out, const struct plumb_file *file,
     return code;
 }
 
-const struct format format_safetensors = {.name = "safetensors", .probe = probe, .list = list};
+const struct format format_safetensors = {.name = "safetensors",
+                                          .endings = ".safetensors",
+                                          .weights = true,
+                                          .probe = probe,
+                                          .list = list,
+                                          .write = safetensors_writer_open};

@@ -1,8 +1,8 @@
 #include "base/arena.h"
 #include "base/json_put.h"
 #include "base/map.h"
-#include "base/output.h"
 #include "format/writer.h"
+#include "tensor/output.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -72,7 +72,7 @@ static enum plumb_code add(struct plumb_writer *writer, const char *name, int64_
     buf_printf(header, "],\"data_offsets\":[%" PRIu64 ",%" PRIu64 "]}", begin, end);
     if (header->failed)
         return plumb_no_memory(err);
-    return output_tensor(&self->spool, tensor, err);
+    return tensor_output(&self->spool, tensor, err);
 }
 
 static enum plumb_code finish(struct plumb_writer *writer, struct plumb_error *err)

@@ -1,43 +1,23 @@
+/* Writing tensors into a container, whichever its name asks for. */
 #define _GNU_SOURCE
+#include "format/format.h"
 #include "format/writer.h"
 
 #include <stdlib.h>
-#include <string.h>
-#include <strings.h>
-
-typedef enum plumb_code opener(struct plumb_writer **writer, const char *path,
-                               const struct plumb_writer_options *options, struct plumb_error *err);
-
-static opener *opener_of(const char *path)
-{
-    static const struct {
-        const char *ending;
-        opener *open;
-    } endings[] = {
-        {".safetensors", safetensors_writer_open},
-        {".h5", hdf5_writer_open},
-        {".hdf5", hdf5_writer_open},
-    };
-    size_t length = strlen(path);
-    for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
-        size_t n = strlen(endings[i].ending);
-        if (length > n && strcasecmp(path + length - n, endings[i].ending) == 0)
-            return endings[i].open;
-    }
-    return NULL;
-}
 
 enum plumb_code plumb_writer_open(struct plumb_writer **writer, const char *path,
                                   const struct plumb_writer_options *options,
                                   struct plumb_error *err)
 {
     static const struct plumb_writer_options defaults = {.global_rank = -1, .local_rank = -1};
-    opener *open = opener_of(path);
+    const struct format *format = format_written(path);
+    char endings[FORMAT_ENDINGS_BYTES];
     options = options ? options : &defaults;
     char *target = options->keep ? NULL : realpath(path, NULL); /* a link stays a link */
     enum plumb_code code =
-        open ? open(writer, target ? target : path, options, err)
-             : plumb_fail(err, PLUMB_E_ARG, "plumb writes files that end in .safetensors or .h5");
+        format ? format->write(writer, target ? target : path, options, err)
+               : plumb_fail(err, PLUMB_E_ARG, "plumb writes files that end in %s",
+                            format_endings(FORMAT_WRITTEN, "or", endings, sizeof endings));
     free(target);
     if (code)
         plumb_error_in_file(err, path);

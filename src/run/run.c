@@ -1,3 +1,4 @@
+/* Opening a run: which files it is made of, what they are, and what its records are called. */
 #define _GNU_SOURCE
 #include "plumb/run.h"
 
@@ -8,10 +9,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/stat.h>
-
-#define FORMATS_TEXT ".npy, .npz, .pt, .pth, .safetensors and .h5 files"
 
 static const char *base_name(const char *path)
 {
@@ -31,18 +29,6 @@ static bool ends_with(const char *text, const char *ending)
 {
     size_t length = strlen(text), tail = strlen(ending);
     return length > tail && memcmp(text + length - tail, ending, tail) == 0;
-}
-
-/* Does the name alone say that this should be a file plumb reads? */
-static bool has_known_ending(const char *path)
-{
-    static const char *const endings[] = {".npy",         ".npz", ".pt",  ".pth",
-                                          ".safetensors", ".h5",  ".hdf5"};
-    const char *dot = strrchr(base_name(path), '.');
-    for (size_t i = 0; dot && i < sizeof endings / sizeof *endings; i++)
-        if (strcasecmp(dot, endings[i]) == 0)
-            return true;
-    return ends_with(path, CONDENSED_ENDING);
 }
 
 /* The global rank in "globalrank-3_localrank-1.h5", or -1. */
@@ -86,37 +72,18 @@ static enum plumb_code be_like_the_original(struct plumb_run *run, struct source
     return source->relative ? PLUMB_OK : plumb_no_memory(err);
 }
 
-/* Maps, recognises and lists one file; source->format stays NULL when its content is unknown. */
+/* Lists one file; source->format stays NULL when its content is unknown. */
 static enum plumb_code list_file(struct plumb_run *run, struct source *source, const char *path,
                                  struct plumb_error *err)
 {
-    struct plumb_file file;
-    enum plumb_code code = plumb_file_map(&file, path, 0, UINT64_MAX, err);
-    if (code)
-        return code;
+    struct format_file found;
     source->first = run->listing.count;
-    source->size = file.file_size;
-    source->mtime_ns = file.mtime_ns;
-    source->format = source->like = format_probe(&file);
-    run->listing.path = path;
-    if (source->format)
-        code = format_list(source->format, &run->listing, &file, err);
-    else if (!file.size)
-        code = plumb_fail(err, PLUMB_E_FORMAT, "the file is empty");
-    else
-        code = plumb_fail(err, PLUMB_E_FORMAT,
-                          "the content is none that plumb knows; it reads " FORMATS_TEXT);
-    if (!code && condensed_is_reduced(path))
-        code = condensed_list_reduced(&run->listing, source->first, source->format, &file, err);
-    if (code) {
-        run->listing.count = source->first;
-        plumb_error_in_file(err, path);
-    }
+    enum plumb_code code = format_list_file(&run->listing, path, &found, err);
+    source->format = source->like = found.format;
+    source->size = found.size;
+    source->mtime_ns = found.mtime_ns;
     source->count = run->listing.count - source->first;
-    if (!code && source->count)
-        code = be_like_the_original(run, source, err);
-    plumb_file_unmap(&file);
-    return code;
+    return !code && source->count ? be_like_the_original(run, source, err) : code;
 }
 
 /* Files that do not say their rank inside may say it in their name. */
@@ -188,7 +155,7 @@ static enum plumb_code add_entry(struct plumb_run *run, const struct walk_entry 
     if (entry->error) {
         code = add_failed(run, source, path, entry->error);
     } else if ((code = list_file(run, source, path, &why))) {
-        if (code == PLUMB_E_FORMAT && !source->format && !has_known_ending(path)) {
+        if (code == PLUMB_E_FORMAT && !source->format && !format_is_promised(path)) {
             run->ignored++;
             return PLUMB_OK;
         }
@@ -205,7 +172,7 @@ static enum plumb_code add_entry(struct plumb_run *run, const struct walk_entry 
 
 static bool is_container(const struct source *source)
 {
-    return source->like && source->like != &format_npy;
+    return source->like && !source->like->unnamed;
 }
 
 static bool is_rank_dump(const struct source *source)
@@ -265,7 +232,8 @@ static enum plumb_code name_records(struct plumb_run *run)
     for (size_t i = 0; i < run->source_count && !code; i++) {
         const struct source *source = &run->sources[i];
         const char *relative = source->relative;
-        if (source->like == &format_npy || (containers > 1 && is_namesake(run, source))) {
+        if ((source->like && source->like->unnamed) ||
+            (containers > 1 && is_namesake(run, source))) {
             const char *name = arena_copy(&run->arena, relative, stem_length(relative));
             run->listing.records[source->first].name = name;
             code = name ? PLUMB_OK : PLUMB_E_NOMEM;
@@ -282,25 +250,27 @@ static enum plumb_code name_records(struct plumb_run *run)
 static enum plumb_code fail_nothing(const struct plumb_run *run, const struct walk *walk,
                                     struct plumb_error *err)
 {
+    char endings[FORMAT_ENDINGS_BYTES];
+    plumb_format_endings(endings, sizeof endings);
     if (walk->count)
         plumb_fail(err, PLUMB_E_FORMAT,
                    "no tensors in this folder: none of its %zu files (the first is %s) is one that"
-                   " plumb reads; it reads " FORMATS_TEXT,
-                   walk->count, walk->entries[0].path);
+                   " plumb reads; it reads %s files",
+                   walk->count, walk->entries[0].path, endings);
     else if (walk->links_outside)
         plumb_fail(err, PLUMB_E_FORMAT,
                    "nothing but links that lead out of this folder, which plumb does not follow;"
                    " give the folder they lead to");
     else
-        plumb_fail(err, PLUMB_E_FORMAT,
-                   "the folder is empty; plumb reads folders of " FORMATS_TEXT);
+        plumb_fail(err, PLUMB_E_FORMAT, "the folder is empty; plumb reads folders of %s files",
+                   endings);
     plumb_error_in_file(err, run->path);
     return PLUMB_E_FORMAT;
 }
 
 static enum plumb_code open_folder(struct plumb_run *run, struct plumb_error *err)
 {
-    struct walk walk = {.is_expected = has_known_ending, .arena = &run->arena};
+    struct walk walk = {.is_expected = format_is_promised, .arena = &run->arena};
     run->kind = "folder";
     enum plumb_code code = walk_folder(&walk, run->path, err);
     if (code)

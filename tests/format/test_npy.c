@@ -8,6 +8,7 @@
 
 #include "format/format.h"
 #include "format/npy.h"
+#include "plumb/run.h"
 #include "scratch.h"
 
 /* A .npy file of that version around a header text and its elements. */

@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "format/format.h"
+#include "plumb/run.h"
 #include "scratch.h"
 
 static size_t make_file(uint8_t *out, const char *header, const void *data, size_t bytes)

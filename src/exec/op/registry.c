@@ -3,7 +3,7 @@
 #include "exec/op/def.h"
 #include "exec/op/families.h"
 #include "exec/op/library.h"
-#include "plumb/metric.h"
+#include "plumb/cpu.h"
 
 #include <pthread.h>
 #include <stdlib.h>

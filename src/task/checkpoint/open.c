@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "task/checkpoint/checkpoint.h"
 
+#include "format/format.h"
 #include "run/walk.h"
 
 #include <errno.h>
@@ -9,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/stat.h>
 
 enum { MAX_SHARDS = 16384 }; /* files that one checkpoint is cut into */
@@ -156,18 +156,6 @@ enum plumb_code checkpoint_shape(struct checkpoint *ckpt, struct checkpoint_weig
 
 /* -- Files ------------------------------------------------------------------------------------ */
 
-/* Does the name alone say that this is a file with tensors? */
-static bool is_tensor_file(const char *path)
-{
-    static const char *const endings[] = {".pt",  ".pth", ".bin", ".ckpt", ".safetensors",
-                                          ".npy", ".npz", ".h5",  ".hdf5"};
-    const char *slash = strrchr(path, '/'), *dot = strrchr(slash ? slash : path, '.');
-    for (size_t i = 0; dot && i < sizeof endings / sizeof *endings; i++)
-        if (strcasecmp(dot, endings[i]) == 0)
-            return true;
-    return false;
-}
-
 static struct checkpoint_weight *record_weight(struct checkpoint *ckpt, const struct plumb_run *run,
                                                size_t index, const char *where)
 {
@@ -237,7 +225,7 @@ static enum plumb_code find_missing(struct checkpoint *ckpt, const struct walk *
     struct shard shard;
     for (size_t i = 0; i < walk->count && !code; i++) {
         const char *path = walk->entries[i].path;
-        if (!is_tensor_file(path) || !parse_shard(path, &shard))
+        if (!format_is_promised_weights(path) || !parse_shard(path, &shard))
             continue;
         /* Each gap is reported by the file before it, and those at the beginning by the first. */
         unsigned long next = shard.number % shard.count + 1;
@@ -273,7 +261,7 @@ static enum plumb_code open_entry(struct checkpoint *ckpt, const struct walk_ent
                    : PLUMB_OK;
     if (bad == PLUMB_E_NOMEM)
         return plumb_no_memory(err);
-    if (!is_tensor_file(entry->path))
+    if (!format_is_promised_weights(entry->path))
         return PLUMB_OK;
     plumb_error_text(entry->error ? entry->error : &why, text, sizeof text);
     return checkpoint_add_fault(ckpt, entry->path, text) ? plumb_no_memory(err) : PLUMB_OK;
@@ -281,7 +269,7 @@ static enum plumb_code open_entry(struct checkpoint *ckpt, const struct walk_ent
 
 static enum plumb_code open_folder(struct checkpoint *ckpt, struct plumb_error *err)
 {
-    struct walk walk = {.is_expected = is_tensor_file, .arena = &ckpt->arena};
+    struct walk walk = {.is_expected = format_is_promised_weights, .arena = &ckpt->arena};
     enum plumb_code code = walk_folder(&walk, ckpt->path, err);
     for (size_t i = 0; i < walk.count && !code; i++)
         code = open_entry(ckpt, &walk.entries[i], err);
@@ -306,6 +294,7 @@ static enum plumb_code open_any(struct checkpoint *ckpt, struct plumb_error *err
 {
     struct stat st;
     const char *megatron = NULL;
+    char endings[FORMAT_ENDINGS_BYTES];
     if (stat(ckpt->path, &st) != 0)
         return plumb_fail(err, PLUMB_E_IO, "cannot open it: %s", strerror(errno));
     if (!S_ISDIR(st.st_mode))
@@ -318,8 +307,8 @@ static enum plumb_code open_any(struct checkpoint *ckpt, struct plumb_error *err
                           ckpt->faults[0].name, ckpt->faults[0].what);
     if (!code && !ckpt->count)
         return plumb_fail(err, PLUMB_E_FORMAT,
-                          "no tensors here; give a Megatron checkpoint, or "
-                          ".pt, .pth or .safetensors files");
+                          "no tensors here; give a Megatron checkpoint, or %s files",
+                          format_endings(FORMAT_WEIGHTS, "or", endings, sizeof endings));
     return code;
 }
 

@@ -1,3 +1,4 @@
+/* The tensors of one file, whatever it is. */
 #define _GNU_SOURCE
 #include "task/condense/source.h"
 
@@ -5,7 +6,6 @@
 #include "format/ge_debug.h"
 
 #include <string.h>
-#include <strings.h>
 
 enum { HEAD_BYTES = 512 };
 
@@ -13,18 +13,6 @@ static const char *base_name(const char *path)
 {
     const char *slash = strrchr(path, '/');
     return slash ? slash + 1 : path;
-}
-
-/* Does the name alone say that tensors should be in it? */
-static bool promises_tensors(const char *path)
-{
-    static const char *const endings[] = {".npy",         ".npz", ".pt",  ".pth",
-                                          ".safetensors", ".h5",  ".hdf5"};
-    const char *dot = strrchr(base_name(path), '.');
-    for (size_t i = 0; dot && i < sizeof endings / sizeof *endings; i++)
-        if (strcasecmp(dot, endings[i]) == 0)
-            return true;
-    return false;
 }
 
 enum content { CONTENT_OTHER, CONTENT_RUN, CONTENT_GE };
@@ -58,7 +46,8 @@ static enum plumb_code open_run(struct source *source, const char *path, struct 
         return code;
     source->format = plumb_run_kind(source->run);
     source->count = plumb_run_count(source->run);
-    if (!strcmp(source->format, "npy") && source->count == 1) {
+    const struct format *format = format_named(source->format);
+    if (format && format->unnamed && source->count == 1) {
         struct plumb_file file;
         const struct plumb_record *record = plumb_run_record(source->run, 0);
         code = record->error ? PLUMB_OK : plumb_file_map(&file, path, 0, 0, err);
@@ -112,7 +101,7 @@ enum plumb_code source_open(struct source *source, const char *path, bool *ours,
     enum plumb_code code = recognise(path, &content, err);
     if (code)
         return code;
-    if (content == CONTENT_OTHER && !promises_tensors(path))
+    if (content == CONTENT_OTHER && !format_is_promised(path))
         return PLUMB_OK;
     code = content == CONTENT_GE ? open_ge(source, path, err) : open_run(source, path, err);
     *ours = !code && source->count;

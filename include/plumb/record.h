@@ -1,0 +1,99 @@
+/* A tensor in a file: what is known of it without its bytes, and its bytes once they are loaded.
+ *
+ * A record says name, type, shape and where the bytes lie; for a dump also, or only, what the capture
+ * wrote down about the tensor. Records belong to the run that listed them (plumb/run.h). */
+#ifndef PLUMB_RECORD_H
+#define PLUMB_RECORD_H
+
+#include "plumb/file.h"
+#include "plumb/sketch.h"
+#include "plumb/tensor.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A value that a capture wrote down. text is the value as it was written. */
+enum plumb_value_kind { PLUMB_VALUE_NONE, PLUMB_VALUE_NUMBER, PLUMB_VALUE_WORD };
+struct plumb_value {
+    enum plumb_value_kind kind; /* NaN and infinities are numbers; True and False are words */
+    double number;
+    const char *text; /* NULL for NONE */
+};
+
+enum plumb_statistic {
+    PLUMB_STATISTIC_MAX,
+    PLUMB_STATISTIC_MIN,
+    PLUMB_STATISTIC_MEAN,
+    PLUMB_STATISTIC_NORM,
+    PLUMB_STATISTICS
+};
+
+/* What plumb condense keeps of a tensor besides its statistics. */
+struct plumb_kept {
+    uint64_t nan, pos_inf, neg_inf;              /* how many values are not finite */
+    struct plumb_value finite[PLUMB_STATISTICS]; /* of the others, where there are both kinds */
+    enum plumb_dtype dtype;                      /* of the values as they were stored */
+    const char *crc32; /* of the elements in C order and native byte order, 8 hex digits; or NULL */
+    const struct plumb_sketch *sketch; /* or NULL */
+};
+
+/* What a capture wrote down about a tensor, or about an argument that is none. */
+struct plumb_recorded {
+    bool tensor;               /* else value is all there is */
+    const char *api;           /* the call that it belongs to; the same pointer for all of a call */
+    const char *type;          /* "torch.Tensor", "int", ...; NULL for a None */
+    const char *dtype, *shape; /* as written: "torch.float32", "[4, 10]" */
+    const char *value;         /* of what is no tensor, as written */
+    struct plumb_value statistic[PLUMB_STATISTICS];
+    struct plumb_value deviation; /* of the sample; captures do not write it, plumb condense does */
+    bool exact; /* by plumb condense: not rounded to the tensor's type, and there for every type */
+    const struct plumb_kept *kept; /* by plumb condense; or NULL */
+    const char *checksum;          /* or NULL */
+    const char *data_name;         /* of the payload's file, or NULL */
+    const char *parent;            /* the call that this one was made in, or NULL */
+    const char *const *stack;      /* lines, the last one followed by NULL; or NULL */
+};
+
+/* One tensor of a run. All pointers belong to the run. */
+struct plumb_record {
+    const char *name; /* as the run calls it; unique within (step, rank) for well-formed runs */
+    const char *path; /* the file that holds it */
+    int64_t step;     /* -1 when the run does not count steps */
+    int64_t rank;     /* -1 when the run does not know ranks */
+    enum plumb_dtype dtype;
+    bool swap;
+    int8_t requires_grad; /* 1, 0, or -1 when the format does not say */
+    unsigned ndim;
+    const int64_t *shape;
+    const int64_t *stride;           /* in elements; NULL: C order */
+    uint64_t count;                  /* elements */
+    uint64_t offset, bytes;          /* the stored bytes in the file, before any decoding */
+    uint64_t start;                  /* element of the decoded storage where the view begins */
+    uint64_t path_call;              /* 1 + which call of its module it is of; 0: not recorded */
+    const void *detail;              /* the format's own notes on where the bytes are */
+    const struct plumb_error *error; /* why this tensor cannot be read, or NULL */
+
+    const char *key;                       /* what matching compares instead of the name, or NULL */
+    const struct plumb_recorded *recorded; /* NULL for formats that hold nothing but tensors */
+    bool absent; /* there is no payload and never was one: only `recorded`; loading it fails */
+};
+
+/* The bytes of one record, mapped where the format stores them whole, else decoded into memory. */
+struct plumb_payload {
+    struct plumb_tensor tensor;
+    struct plumb_file file; /* the mapping under tensor.data, or all zero */
+    void *owned;            /* the memory under tensor.data, or NULL */
+};
+
+/* Unmaps or frees the bytes; all zero is fine. */
+void plumb_payload_release(struct plumb_payload *payload);
+
+/* The endings of the files that plumb reads, for people: ".npy, .npz, ... and .h5". Returns text,
+ * cut to size bytes with its NUL. Any thread may call it. */
+const char *plumb_format_endings(char *text, size_t size);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
