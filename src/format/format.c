@@ -233,6 +233,33 @@ enum plumb_code listing_fail(struct listing *out, struct plumb_record *record,
     return PLUMB_OK;
 }
 
+static int by_offset(const void *a, const void *b)
+{
+    const struct plumb_record *left = *(const struct plumb_record *const *)a;
+    const struct plumb_record *right = *(const struct plumb_record *const *)b;
+    return (left->offset > right->offset) - (left->offset < right->offset);
+}
+
+enum plumb_code listing_refuse_overlaps(const struct listing *out, size_t first,
+                                        struct plumb_error *err)
+{
+    size_t count = 0;
+    const struct plumb_record **stored = malloc((out->count - first + 1) * sizeof *stored);
+    if (!stored)
+        return plumb_no_memory(err);
+    for (size_t i = first; i < out->count; i++)
+        if (!out->records[i].error && out->records[i].bytes)
+            stored[count++] = &out->records[i];
+    qsort(stored, count, sizeof *stored, by_offset);
+    enum plumb_code code = PLUMB_OK;
+    for (size_t i = 1; i < count && !code; i++)
+        if (stored[i]->offset < stored[i - 1]->offset + stored[i - 1]->bytes)
+            code = plumb_fail_at(err, PLUMB_E_FORMAT, stored[i]->offset,
+                                 "tensors %s and %s overlap", stored[i - 1]->name, stored[i]->name);
+    free(stored);
+    return code;
+}
+
 /* The view that the record describes, over a storage of that many bytes. */
 static enum plumb_code make_view(const struct plumb_record *record, const void *storage,
                                  uint64_t bytes, struct plumb_tensor *tensor,

@@ -20,7 +20,7 @@ struct format {
     const char *endings;        /* of its files, ".pt .pth": such a file that is none is an error */
     const char *weight_endings; /* of checkpoints only: ".bin"; NULL: none */
     bool weights;  /* models are handed on in it: named where a checkpoint is asked for */
-    bool unnamed;  /* one tensor a file, which has no name but that of the file */
+    bool unnamed;  /* one tensor per file, which has no name but that of the file */
     bool recorded; /* its records are statistics: nothing that a user would look for */
 
     /* Does the file start like one? head holds its first n (up to 512) bytes. */
@@ -53,7 +53,8 @@ struct format {
     X(pt)                                                                                          \
     X(condensed)                                                                                   \
     X(safetensors)                                                                                 \
-    X(hdf5)
+    X(hdf5)                                                                                        \
+    X(gguf)
 
 #define FORMAT_DECLARE(NAME) extern const struct format format_##NAME;
 FORMAT_TABLE(FORMAT_DECLARE)
@@ -108,6 +109,11 @@ enum plumb_code listing_set_shape(struct listing *out, struct plumb_record *reco
 /* Marks the record unreadable, with a copy of err. */
 enum plumb_code listing_fail(struct listing *out, struct plumb_record *record,
                              const struct plumb_error *err);
+
+/* PLUMB_E_FORMAT when the stored bytes of two of the records [first, ...) overlap: for formats where
+ * no two tensors share bytes. Records with an error do not count. */
+enum plumb_code listing_refuse_overlaps(const struct listing *out, size_t first,
+                                        struct plumb_error *err);
 
 /* Loads a listed record: maps or decodes, then checks that the view fits. */
 enum plumb_code format_load(const struct format *format, const struct plumb_record *record,

@@ -1,10 +1,10 @@
+/* .safetensors files: a header of JSON, then the bytes of all tensors. */
 #include "base/json.h"
 #include "base/map.h"
 #include "format/format.h"
 #include "format/writer.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* The format's own limit; no model comes near it. */
@@ -23,20 +23,12 @@ static bool probe(const uint8_t *head, size_t n)
     return n > PREFIX && head[PREFIX] == '{' && header_length(head) <= MAX_HEADER;
 }
 
-/* Bytes of one tensor, for the search for overlaps. */
-struct extent {
-    uint64_t begin, end;
-    const char *name;
-};
-
 struct reader {
     struct listing *out;
     struct json json;
     struct plumb_error *err;
     uint64_t data_offset, data_size;
     struct map names;
-    struct extent *extents;
-    size_t extent_count, extent_capacity;
 };
 
 /* What the header says about one tensor. */
@@ -171,23 +163,6 @@ static enum plumb_code check_entry(struct reader *r, struct plumb_record *record
     return PLUMB_OK;
 }
 
-static enum plumb_code remember_extent(struct reader *r, const struct plumb_record *record)
-{
-    if (!record->bytes)
-        return PLUMB_OK;
-    if (r->extent_count == r->extent_capacity) {
-        size_t capacity = r->extent_capacity ? r->extent_capacity * 2 : 64;
-        struct extent *extents = realloc(r->extents, capacity * sizeof *extents);
-        if (!extents)
-            return plumb_no_memory(r->err);
-        r->extents = extents;
-        r->extent_capacity = capacity;
-    }
-    r->extents[r->extent_count++] = (struct extent){
-        .begin = record->offset, .end = record->offset + record->bytes, .name = record->name};
-    return PLUMB_OK;
-}
-
 static enum plumb_code read_tensor(struct reader *r)
 {
     struct entry entry = {.at = PREFIX + r->json.start};
@@ -211,29 +186,12 @@ static enum plumb_code read_tensor(struct reader *r)
     code = check_entry(r, record, &entry, &why);
     if (code == PLUMB_E_NOMEM || (code && listing_fail(r->out, record, &why)))
         return plumb_no_memory(r->err);
-    return code ? PLUMB_OK : remember_extent(r, record);
-}
-
-static int by_begin(const void *a, const void *b)
-{
-    const struct extent *left = a, *right = b;
-    return (left->begin > right->begin) - (left->begin < right->begin);
-}
-
-static enum plumb_code check_overlaps(struct reader *r)
-{
-    if (r->extent_count)
-        qsort(r->extents, r->extent_count, sizeof *r->extents, by_begin);
-    for (size_t i = 1; i < r->extent_count; i++)
-        if (r->extents[i].begin < r->extents[i - 1].end)
-            return plumb_fail_at(r->err, PLUMB_E_FORMAT, r->extents[i].begin,
-                                 "tensors %s and %s overlap", r->extents[i - 1].name,
-                                 r->extents[i].name);
     return PLUMB_OK;
 }
 
 static enum plumb_code read_header(struct reader *r)
 {
+    const size_t first = r->out->count;
     if (json_next(&r->json) != JSON_OBJECT)
         return unexpected(r, "an object");
     enum json_event event;
@@ -248,7 +206,7 @@ static enum plumb_code read_header(struct reader *r)
     }
     if (event != JSON_OBJECT_END || json_next(&r->json) != JSON_END)
         return unexpected(r, "the end of the header");
-    return check_overlaps(r);
+    return listing_refuse_overlaps(r->out, first, r->err);
 }
 
 static enum plumb_code list(struct listing *out, const struct plumb_file *file,
@@ -275,7 +233,6 @@ static enum plumb_code list(struct listing *out, const struct plumb_file *file,
     json_init(&reader.json, file->data + PREFIX, (size_t)length);
     enum plumb_code code = read_header(&reader);
     map_free(&reader.names);
-    free(reader.extents);
     return code;
 }
 
