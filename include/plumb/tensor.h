@@ -46,8 +46,9 @@ void plumb_tensor_to_f64(const struct plumb_tensor *tensor, uint64_t first, size
 void plumb_tensor_gather(const struct plumb_tensor *tensor, uint64_t first, size_t count,
                          void *out);
 
-/* "[2, 3]" into text, cut to size; returns text. */
+/* "[2, 3]" into text, cut to size; returns text. The second writes any shape. */
 const char *plumb_shape_text(const struct plumb_tensor *tensor, char *text, size_t size);
+const char *plumb_dims_text(unsigned rank, const int64_t *shape, char *text, size_t size);
 
 /* True when the shapes are equal once dimensions of size 1 are dropped. */
 bool plumb_shape_equivalent(const struct plumb_tensor *a, const struct plumb_tensor *b);

@@ -34,7 +34,7 @@ enum plumb_code output_open(struct output *out, const char *path, struct plumb_e
         goto out;
     }
     for (int i = 0; i < MAX_TRIES && out->fd < 0; i++) {
-        snprintf(out->temp, room, "%.*s.%s.%ld-%d.tmp", (int)(name - path), path, name,
+        snprintf(out->temp, room, "%.*s.%.200s.%ld-%d.tmp", (int)(name - path), path, name,
                  (long)getpid(), i);
         out->fd = open(out->temp, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
         if (out->fd < 0 && errno != EEXIST)
@@ -116,13 +116,29 @@ bool output_claim(const char *from, const char *to)
 enum plumb_code output_end(struct output *out, bool sync, struct plumb_error *err)
 {
     enum plumb_code code = PLUMB_OK;
-    if (sync && fsync(out->fd) != 0)
+    /* Not every file can be synced. */
+    if (sync && fsync(out->fd) != 0 && errno != EINVAL && errno != ENOTSUP)
         code = fail_errno(out, "write it", err);
     /* A full disk may show only here. */
     if (close(out->fd) != 0 && !code)
         code = fail_errno(out, "write it", err);
     out->fd = -1;
     return code;
+}
+
+bool output_sync_folder(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    char *folder = slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
+    int fd = folder ? open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    /* File systems that cannot sync a folder say EINVAL, and keep its entries in order. */
+    bool good = fd >= 0 && (fsync(fd) == 0 || errno == EINVAL);
+    int why = errno;
+    if (fd >= 0)
+        close(fd);
+    free(folder);
+    errno = why;
+    return good;
 }
 
 enum plumb_code output_commit(struct output *out, bool sync, struct plumb_error *err)

@@ -1,4 +1,7 @@
+/* UTF-8 from strangers: decoding, widths, and what a terminal may get of it. */
 #include "base/utf8.h"
+
+#include <string.h>
 
 struct utf8_char utf8_next(const char *text)
 {
@@ -68,6 +71,35 @@ int utf8_width(struct utf8_char c)
     return WITHIN(wide, c.code) ? 2 : 1;
 }
 
+struct utf8_shown utf8_show(const char *text)
+{
+    const struct utf8_char c = utf8_next(text);
+    const int width = utf8_width(c);
+    if (width < 0)
+        return (struct utf8_shown){"?", 1, 1, c.size};
+    return (struct utf8_shown){text, c.size, (size_t)width, c.size};
+}
+
+void utf8_clean(char *text)
+{
+    char *to = text;
+    for (const char *from = text; *from;) {
+        const struct utf8_shown c = utf8_show(from);
+        memmove(to, c.bytes, c.size);
+        to += c.size;
+        from += c.taken;
+    }
+    *to = '\0';
+}
+
+void utf8_put_clean(struct buf *out, const char *text)
+{
+    for (struct utf8_shown c; *text; text += c.taken) {
+        c = utf8_show(text);
+        buf_append(out, c.bytes, c.size);
+    }
+}
+
 size_t utf8_text_width(const char *text)
 {
     size_t total = 0;
@@ -77,10 +109,9 @@ size_t utf8_text_width(const char *text)
             text++;
             continue;
         }
-        struct utf8_char c = utf8_next(text);
-        int width = utf8_width(c);
-        total += width < 0 ? 1 : (size_t)width;
-        text += c.size;
+        const struct utf8_shown c = utf8_show(text);
+        total += c.columns;
+        text += c.taken;
     }
     return total;
 }

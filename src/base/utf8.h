@@ -2,6 +2,8 @@
 #ifndef BASE_UTF8_H
 #define BASE_UTF8_H
 
+#include "base/buf.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -21,7 +23,21 @@ struct utf8_char utf8_next(const char *text);
  * control characters (escape sequences begin with one), and those that reorder or hide text. */
 int utf8_width(struct utf8_char c);
 
-/* The same for a whole text, with what must not be shown counted as one column. */
+/* The next character as a terminal may get it: itself, or a '?' for what must not get there. */
+struct utf8_shown {
+    const char *bytes;
+    size_t size;
+    size_t columns;
+    size_t taken; /* bytes of the text that it stands for */
+};
+struct utf8_shown utf8_show(const char *text);
+
+/* Whole texts by the same rule: names come from files that strangers wrote, and none may end a line
+ * or begin an escape sequence. The first cleans in place. */
+void utf8_clean(char *text);
+void utf8_put_clean(struct buf *out, const char *text);
+
+/* Columns of a whole text, with what must not be shown counted as one. */
 size_t utf8_text_width(const char *text);
 
 /* True when the bytes of text are all valid. */

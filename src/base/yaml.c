@@ -1,6 +1,6 @@
 #include "base/yaml.h"
 
-#include "plumb/file.h"
+#include "base/mapped.h"
 
 #include <string.h>
 #include <yaml.h>
@@ -159,19 +159,11 @@ enum plumb_code yml_parse(struct yml *root, struct arena *arena, const void *byt
 enum plumb_code yml_read(struct yml *root, struct arena *arena, const char *path,
                          struct plumb_error *err)
 {
-    struct plumb_file file;
-    enum plumb_code code = plumb_file_map(&file, path, 0, UINT64_MAX, err);
+    struct mapped in;
+    enum plumb_code code = mapped_open(&in, path, err);
     if (code)
         return code;
-    struct plumb_file_guard guard;
-    plumb_file_guard_enter(&guard, &file);
-    code = yml_parse(root, arena, file.data, file.size, err);
-    if (plumb_file_guard_leave(&guard) && !code)
-        code = plumb_fail(err, PLUMB_E_IO, "the file became shorter while it was read");
-    plumb_file_unmap(&file);
-    if (code)
-        plumb_error_in_file(err, path);
-    return code;
+    return mapped_close(&in, yml_parse(root, arena, in.file.data, in.file.size, err), err);
 }
 
 bool yml_is_null(const struct yml *value)

@@ -75,16 +75,13 @@ static void clear_bar(struct watcher *watcher)
 static const char *fit(const char *name, size_t columns, char *out, size_t size)
 {
     size_t used = 0, at = 0;
-    while (*name) {
-        const struct utf8_char c = utf8_next(name);
-        const int width = utf8_width(c);
-        const size_t bytes = width < 0 ? 1 : c.size;
-        used += width < 0 ? 1 : (size_t)width;
-        if (used > columns || at + bytes >= size)
+    for (struct utf8_shown c; *name; name += c.taken) {
+        c = utf8_show(name);
+        used += c.columns;
+        if (used > columns || at + c.size >= size)
             break;
-        memcpy(out + at, width < 0 ? "?" : name, bytes);
-        at += bytes;
-        name += c.size;
+        memcpy(out + at, c.bytes, c.size);
+        at += c.size;
     }
     out[at] = '\0';
     return out;

@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "base/folder.h"
 #include "base/map.h"
+#include "base/mapped.h"
 #include "cli/cli.h"
 #include "plumb/run.h"
 #include "plumb/write.h"
@@ -159,7 +160,7 @@ static enum plumb_code write_npy(struct conversion *conversion, size_t index, co
     if (plumb_file_guard_leave(&guard)) {
         if (!code)
             unlink(path.data);
-        code = plumb_fail(err, PLUMB_E_IO, "the file was cut short while it was read");
+        code = mapped_fail_shrank(err);
     }
     plumb_payload_release(&payload);
 out:

@@ -83,20 +83,6 @@ static void say_result(const struct plumb_unittest_diff *diff, FILE *out)
                 diff->names[without[0] ? 0 : 1]);
 }
 
-/* Names come from files: no escape sequence may reach a terminal. */
-static void make_harmless(char *text)
-{
-    char *to = text;
-    for (const char *from = text; *from;) {
-        struct utf8_char c = utf8_next(from);
-        bool shown = utf8_width(c) >= 0;
-        memmove(to, shown ? from : "?", shown ? c.size : 1);
-        to += shown ? c.size : 1;
-        from += c.size;
-    }
-    *to = '\0';
-}
-
 /* "00004-aten, aten.add.Tensor", before the rows are sorted and cut; "" when none failed. */
 static void find_first(const struct plumb_unittest_diff *diff, char *text, size_t size)
 {
@@ -105,7 +91,7 @@ static void find_first(const struct plumb_unittest_diff *diff, char *text, size_
         if (plumb_table_severity(diff->table, row) == PLUMB_FAILED)
             snprintf(text, size, "%s, %s", plumb_table_cell(diff->table, row, 0)->as.text,
                      plumb_table_cell(diff->table, row, 1)->as.text);
-    make_harmless(text);
+    utf8_clean(text);
 }
 
 static int run_diff_check(const void *context)

@@ -69,15 +69,7 @@ static void print_line(const char *prefix, const char *format, va_list arguments
 {
     char text[2048];
     vsnprintf(text, sizeof text, format, arguments);
-    char *to = text;
-    for (const char *from = text; *from;) {
-        struct utf8_char c = utf8_next(from);
-        bool shown = utf8_width(c) >= 0;
-        memmove(to, shown ? from : "?", shown ? c.size : 1);
-        to += shown ? c.size : 1;
-        from += c.size;
-    }
-    *to = '\0';
+    utf8_clean(text);
     fflush(stdout); /* what was said before shall also be seen before */
     fprintf(stderr, "%s%s\n", prefix, text);
 }

@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include "base/json.h"
 #include "base/map.h"
+#include "base/mapped.h"
 #include "dump/call_file.h"
 
 #include <stdlib.h>
@@ -299,7 +300,7 @@ static enum plumb_code find_calls(struct case_file *file, struct plumb_error *er
     plumb_file_guard_enter(&guard, &file->map);
     enum plumb_code code = read_top(&x);
     if (plumb_file_guard_leave(&guard))
-        code = plumb_fail(err, PLUMB_E_IO, "the file became shorter while it was read");
+        code = mapped_fail_shrank(err);
     if (!code)
         code = check_head(&x);
     if (!code)

@@ -1,5 +1,6 @@
 /* One call of a dump.json: its entries as arguments. */
 #include "dump/call_parse.h"
+#include "base/mapped.h"
 
 #include <string.h>
 
@@ -228,7 +229,7 @@ enum plumb_code case_parse(const struct case_file *file, size_t i, struct arena 
         code = parse_backward(&p, out);
     }
     if (plumb_file_guard_leave(&guard))
-        code = plumb_fail(err, PLUMB_E_IO, "the file became shorter while it was read");
+        code = mapped_fail_shrank(err);
     if (code)
         plumb_error_in_file(err, file->path);
     return code;

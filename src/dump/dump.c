@@ -1,8 +1,8 @@
 #include "dump/dump.h"
 
+#include "base/mapped.h"
 #include "dump/python.h"
 #include "dump/reader.h"
-#include "plumb/file.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -276,17 +276,11 @@ enum plumb_code dump_parse(struct dump_tree *tree, const void *bytes, size_t siz
 
 static enum plumb_code read_file(struct dump_tree *tree, struct plumb_error *err)
 {
-    struct plumb_file file;
-    enum plumb_code code = plumb_file_map(&file, tree->path, 0, UINT64_MAX, err);
+    struct mapped in;
+    enum plumb_code code = mapped_open(&in, tree->path, err);
     if (code)
         return code;
-    struct plumb_file_guard guard;
-    plumb_file_guard_enter(&guard, &file);
-    code = dump_parse(tree, file.data, file.size, err);
-    if (plumb_file_guard_leave(&guard))
-        code = plumb_fail(err, PLUMB_E_IO, "the file became shorter while it was read");
-    plumb_file_unmap(&file);
-    return code;
+    return mapped_close(&in, dump_parse(tree, in.file.data, in.file.size, err), err);
 }
 
 enum plumb_code dump_open(struct dump_tree *tree, const char *json_path, struct plumb_error *err)

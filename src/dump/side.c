@@ -1,7 +1,7 @@
 /* The files beside dump.json: where each API was called from, and inside which module. */
+#include "base/mapped.h"
 #include "dump/python.h"
 #include "dump/reader.h"
-#include "plumb/file.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -183,16 +183,15 @@ static enum plumb_code read_side(struct dump_tree *tree, const char *name, read_
         return PLUMB_OK;
 
     struct plumb_error err = {0};
-    struct plumb_file file;
+    struct mapped in;
     char text[1024];
-    if (plumb_file_map(&file, path, 0, UINT64_MAX, &err))
-        return dump_warn(tree, "%s", plumb_error_text(&err, text, sizeof text));
-    struct plumb_file_guard guard;
-    plumb_file_guard_enter(&guard, &file);
-    enum plumb_code code = parse(tree, file.data, file.size, path, entry);
-    if (plumb_file_guard_leave(&guard) && !code)
-        code = dump_warn(tree, "%s: the file became shorter while it was read", path);
-    plumb_file_unmap(&file);
+    enum plumb_code code = PLUMB_OK, bad = mapped_open(&in, path, &err);
+    if (!bad) {
+        code = parse(tree, in.file.data, in.file.size, path, entry);
+        bad = mapped_close(&in, PLUMB_OK, &err);
+    }
+    if (bad && !code)
+        code = dump_warn(tree, "%s", plumb_error_text(&err, text, sizeof text));
     return code;
 }
 

@@ -3,6 +3,7 @@
 
 #include "base/base64.h"
 #include "base/json.h"
+#include "base/mapped.h"
 #include "base/number.h"
 
 #include <inttypes.h>
@@ -263,9 +264,7 @@ static enum plumb_code add_tensor(struct reader *r, const struct fields *fields,
 
     kept->dtype = dtype;
     char shape[1536];
-    struct plumb_tensor tensor;
-    plumb_tensor_init(&tensor, dtype, fields->ndim, fields->shape, &why);
-    plumb_shape_text(&tensor, shape, sizeof shape);
+    plumb_dims_text(fields->ndim, fields->shape, shape, sizeof shape);
     *recorded = (struct plumb_recorded){
         .tensor = true,
         .exact = true,
@@ -382,16 +381,16 @@ enum plumb_code condensed_complete(struct plumb_recorded *recorded, const char *
                                    struct arena *arena, bool *found)
 {
     struct plumb_error ignored;
-    struct plumb_file file;
+    struct mapped in;
     struct listing listing = {.arena = arena};
     *found = false;
     listing.path = arena_printf(arena, "%s" CONDENSED_ENDING, path);
     if (!listing.path)
         return PLUMB_E_NOMEM;
-    if (plumb_file_map(&file, listing.path, 0, UINT64_MAX, &ignored))
+    if (mapped_open(&in, listing.path, &ignored))
         return PLUMB_OK;
-    enum plumb_code code = format_list(&format_condensed, &listing, &file, &ignored);
-    plumb_file_unmap(&file);
+    enum plumb_code code = format_list(&format_condensed, &listing, &in.file, &ignored);
+    code = mapped_close(&in, code, &ignored);
     if (code)
         return code == PLUMB_E_NOMEM ? code : PLUMB_OK;
     const struct plumb_recorded *kept = listing.count == 1 ? listing.records[0].recorded : NULL;

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "format/format.h"
 
+#include "base/mapped.h"
 #include "format/condensed.h"
 
 #include <stdio.h>
@@ -127,11 +128,6 @@ const struct format *format_probe(const struct plumb_file *file)
     return NULL;
 }
 
-static enum plumb_code fail_shrank(struct plumb_error *err)
-{
-    return plumb_fail(err, PLUMB_E_IO, "the file shrank while it was read");
-}
-
 enum plumb_code format_list(const struct format *format, struct listing *out,
                             const struct plumb_file *file, struct plumb_error *err)
 {
@@ -140,7 +136,7 @@ enum plumb_code format_list(const struct format *format, struct listing *out,
     plumb_file_guard_enter(&guard, file);
     enum plumb_code code = format->list(out, file, err);
     if (plumb_file_guard_leave(&guard))
-        code = fail_shrank(err);
+        code = mapped_fail_shrank(err);
     if (code) {
         out->count = before;
         plumb_error_in_file(err, out->path);
@@ -161,22 +157,21 @@ static enum plumb_code fail_unknown(const struct plumb_file *file, struct plumb_
 enum plumb_code format_list_file(struct listing *out, const char *path, struct format_file *found,
                                  struct plumb_error *err)
 {
-    struct plumb_file file;
+    struct mapped in;
     size_t before = out->count;
     *found = (struct format_file){0};
-    enum plumb_code code = plumb_file_map(&file, path, 0, UINT64_MAX, err);
+    enum plumb_code code = mapped_open(&in, path, err);
     if (code)
         return code;
-    *found = (struct format_file){format_probe(&file), file.file_size, file.mtime_ns};
+    const struct format *format = format_probe(&in.file);
+    *found = (struct format_file){format, in.file.file_size, in.file.mtime_ns};
     out->path = path;
-    code = found->format ? format_list(found->format, out, &file, err) : fail_unknown(&file, err);
+    code = format ? format_list(format, out, &in.file, err) : fail_unknown(&in.file, err);
     if (!code && condensed_is_reduced(path))
-        code = condensed_list_reduced(out, before, found->format, &file, err);
-    if (code) {
+        code = condensed_list_reduced(out, before, format, &in.file, err);
+    code = mapped_close(&in, code, err);
+    if (code)
         out->count = before;
-        plumb_error_in_file(err, path);
-    }
-    plumb_file_unmap(&file);
     return code;
 }
 
@@ -316,25 +311,16 @@ static enum plumb_code decode_stored(const struct format *format, const struct p
                                      uint64_t file_size, int64_t mtime_ns,
                                      struct plumb_payload *payload, struct plumb_error *err)
 {
-    struct plumb_file file;
+    struct mapped in;
     uint64_t bytes = 0;
-    enum plumb_code code = plumb_file_map(&file, record->path, 0, UINT64_MAX, err);
+    enum plumb_code code = mapped_open(&in, record->path, err);
     if (code)
         return code;
-    code = check_unchanged(&file, file_size, mtime_ns, err);
-    if (code)
-        goto out;
-
-    struct plumb_file_guard guard;
-    plumb_file_guard_enter(&guard, &file);
-    code = format->read(record, &file, &payload->owned, &bytes, err);
-    if (plumb_file_guard_leave(&guard))
-        code = fail_shrank(err);
+    code = check_unchanged(&in.file, file_size, mtime_ns, err);
     if (!code)
-        code = make_view(record, payload->owned, bytes, &payload->tensor, err);
-out:
-    plumb_file_unmap(&file);
-    return code;
+        code = format->read(record, &in.file, &payload->owned, &bytes, err);
+    code = mapped_close(&in, code, err);
+    return code ? code : make_view(record, payload->owned, bytes, &payload->tensor, err);
 }
 
 enum plumb_code format_load(const struct format *format, const struct plumb_record *record,

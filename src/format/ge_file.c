@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "format/ge_file.h"
 
+#include "base/mapped.h"
 #include "format/bytes.h"
 #include "format/wire.h"
 
@@ -240,19 +241,11 @@ enum plumb_code ge_parse(struct ge_file *ge, const struct plumb_file *file, cons
 enum plumb_code ge_open(struct ge_file *ge, const char *path, struct arena *arena,
                         struct plumb_error *err)
 {
-    struct plumb_file file;
+    struct mapped in;
     if (ge_is_condensed(path))
         return ge_open_condensed(ge, path, arena, err);
-    enum plumb_code code = plumb_file_map(&file, path, 0, UINT64_MAX, err);
+    enum plumb_code code = mapped_open(&in, path, err);
     if (code)
         return code;
-    struct plumb_file_guard guard;
-    plumb_file_guard_enter(&guard, &file);
-    code = ge_parse(ge, &file, path, arena, err);
-    if (plumb_file_guard_leave(&guard))
-        code = plumb_fail(err, PLUMB_E_IO, "the file was cut short while it was being read");
-    if (code)
-        plumb_error_in_file(err, path);
-    plumb_file_unmap(&file);
-    return code;
+    return mapped_close(&in, ge_parse(ge, &in.file, path, arena, err), err);
 }

@@ -54,6 +54,13 @@ struct ge_file {
 /* Does it begin like a GE dump file? head holds the first n bytes of a file of that size. */
 bool ge_probe(const uint8_t *head, size_t n, uint64_t size);
 
+/* The same of a mapped file, which the caller guards. */
+static inline bool ge_probe_file(const struct plumb_file *file)
+{
+    return file->size &&
+           ge_probe(file->data, file->size < 64 ? (size_t)file->size : 64, file->size);
+}
+
 /* Parses bytes that somebody else has mapped (and guards); everything lives in the arena. A tensor
  * whose bytes run past the end gets an error of its own; only a header that cannot be read fails
  * the call. */

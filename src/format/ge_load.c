@@ -1,3 +1,4 @@
+#include "base/mapped.h"
 #include "format/ge_layout.h"
 #include "format/ge_type.h"
 
@@ -202,7 +203,7 @@ static enum plumb_code decode(struct plumb_payload *payload, const struct ge_typ
     if (!order->plain)
         ge_order_copy(order, values, ordered, element);
     if (plumb_file_guard_leave(&guard)) {
-        code = plumb_fail(err, PLUMB_E_IO, "the file was cut short while it was being read");
+        code = mapped_fail_shrank(err);
         goto out;
     }
     code = plumb_tensor_init(tensor, dtype, order->rank, order->shape, err);

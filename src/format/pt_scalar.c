@@ -1,5 +1,6 @@
 #include "format/pt_scalar.h"
 
+#include "base/mapped.h"
 #include "format/pt_walk.h"
 
 #include <string.h>
@@ -58,16 +59,13 @@ static void look_up(struct pt_scalar *scalar, const struct pickle_value *value)
 enum plumb_code pt_read_scalars(const char *path, struct pt_scalar *scalars, size_t count,
                                 struct plumb_error *err)
 {
-    struct plumb_file file;
-    struct plumb_file_guard guard;
+    struct mapped in;
     struct pt_pickle pt = {0};
-    enum plumb_code code = plumb_file_map(&file, path, 0, UINT64_MAX, err);
+    enum plumb_code code = mapped_open(&in, path, err);
     if (code)
         return code;
-    plumb_file_guard_enter(&guard, &file);
-    const struct format *format = format_probe(&file);
-    if (format == &format_pt)
-        code = pt_open(&pt, &file, err);
+    if (format_probe(&in.file) == &format_pt)
+        code = pt_open(&pt, &in.file, err);
     else
         code = plumb_fail(err, PLUMB_E_FORMAT, "this is not what torch.save writes");
     if (!code) {
@@ -75,10 +73,5 @@ enum plumb_code pt_read_scalars(const char *path, struct pt_scalar *scalars, siz
             look_up(&scalars[i], pt.root);
         pt_close(&pt);
     }
-    if (plumb_file_guard_leave(&guard))
-        code = plumb_fail(err, PLUMB_E_IO, "the file shrank while it was read");
-    if (code)
-        plumb_error_in_file(err, path);
-    plumb_file_unmap(&file);
-    return code;
+    return mapped_close(&in, code, err);
 }

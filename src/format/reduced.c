@@ -3,6 +3,7 @@
  * arrays "inputs" and "outputs" with a row [min, max] for each tensor. */
 #include "format/condensed.h"
 
+#include "base/mapped.h"
 #include "base/number.h"
 
 #include <math.h>
@@ -77,7 +78,7 @@ static enum plumb_code read_ranges(const struct plumb_record *record, const stru
     plumb_file_guard_enter(&guard, &payload.file);
     plumb_tensor_to_f64(&payload.tensor, 0, (size_t)payload.tensor.count, values);
     if (plumb_file_guard_leave(&guard))
-        code = plumb_fail(err, PLUMB_E_IO, "the file shrank while it was read");
+        code = mapped_fail_shrank(err);
     plumb_payload_release(&payload);
     return code;
 }

@@ -1,5 +1,6 @@
 /* GE folders: {time}/{device}/{model name}/{model id}/{token}/files, below a rank folder or not. */
 #define _GNU_SOURCE
+#include "base/mapped.h"
 #include "pair/air.h"
 #include "pair/graph_names.h"
 
@@ -111,21 +112,19 @@ struct mapping {
 
 static bool read_mapping(struct mapping *mapping, const struct tree *tree, struct arena *arena)
 {
-    struct plumb_file file;
+    struct mapped in;
     const char *path = arena_printf(arena, "%s/mapping.csv", tree->path);
     if (!path)
         return false;
-    if (plumb_file_map(&file, path, 0, UINT64_MAX, NULL))
+    if (mapped_open(&in, path, NULL))
         return true; /* there is none */
-    struct plumb_file_guard guard;
-    plumb_file_guard_enter(&guard, &file);
-    char *text = arena_copy(arena, (const char *)file.data, (size_t)file.size);
-    plumb_file_guard_leave(&guard);
+    const size_t size = (size_t)in.file.size;
+    char *text = arena_copy(arena, (const char *)in.file.data, size);
+    mapped_close(&in, PLUMB_OK, NULL);
     size_t lines = 1;
-    for (size_t i = 0; text && i < file.size; i++)
+    for (size_t i = 0; text && i < size; i++)
         lines += text[i] == '\n';
     mapping->names = text ? arena_array(arena, lines, sizeof *mapping->names) : NULL;
-    plumb_file_unmap(&file);
     if (!mapping->names)
         return false;
     for (char *line = text, *next; line; line = next) {

@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "pair/fx_inputs.h"
 
+#include "base/mapped.h"
 #include "plumb/run.h"
 
 #include <string.h>
@@ -8,16 +9,14 @@
 /* Text and Python objects, by the header of the .npy file. */
 static bool holds_objects(const char *path)
 {
-    struct plumb_file file;
-    struct plumb_file_guard guard;
+    struct mapped in;
     char head[160] = "";
-    if (plumb_file_map(&file, path, 0, UINT64_MAX, NULL))
+    if (mapped_open(&in, path, NULL))
         return false;
-    plumb_file_guard_enter(&guard, &file);
-    size_t size = file.size < sizeof head - 1 ? (size_t)file.size : sizeof head - 1;
-    memcpy(head, file.data, size);
-    plumb_file_guard_leave(&guard);
-    plumb_file_unmap(&file);
+    size_t size = in.file.size < sizeof head - 1 ? (size_t)in.file.size : sizeof head - 1;
+    if (size)
+        memcpy(head, in.file.data, size);
+    mapped_close(&in, PLUMB_OK, NULL);
     const char *descr = memmem(head, size, "'descr': '", 10);
     if (!descr)
         return false;

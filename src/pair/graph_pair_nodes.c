@@ -1,5 +1,6 @@
 /* The nodes of one FX dump against those of another: their names, but for the time in them. */
 #define _GNU_SOURCE
+#include "base/mapped.h"
 #include "pair/fx_inputs.h"
 
 #include <stdlib.h>
@@ -28,22 +29,16 @@ static struct air_fx_file *find_file(const struct air_fx_list *list, const struc
 
 static bool same_bytes(const char *const paths[2])
 {
-    struct plumb_file files[2];
-    struct plumb_file_guard guards[2];
-    if (plumb_file_map(&files[0], paths[0], 0, UINT64_MAX, NULL))
+    struct mapped in[2];
+    if (mapped_open(&in[0], paths[0], NULL))
         return false;
-    bool same = !plumb_file_map(&files[1], paths[1], 0, UINT64_MAX, NULL);
+    bool same = !mapped_open(&in[1], paths[1], NULL);
     if (same) {
-        plumb_file_guard_enter(&guards[0], &files[0]);
-        plumb_file_guard_enter(&guards[1], &files[1]);
-        same = files[0].size == files[1].size &&
-               memcmp(files[0].data, files[1].data, (size_t)files[0].size) == 0;
-        bool shrank = plumb_file_guard_leave(&guards[1]);
-        same = !plumb_file_guard_leave(&guards[0]) && !shrank && same;
-        plumb_file_unmap(&files[1]);
+        const struct plumb_file *a = &in[0].file, *b = &in[1].file;
+        same = a->size == b->size && (!a->size || !memcmp(a->data, b->data, (size_t)a->size));
+        same = !mapped_close(&in[1], PLUMB_OK, NULL) && same;
     }
-    plumb_file_unmap(&files[0]);
-    return same;
+    return !mapped_close(&in[0], PLUMB_OK, NULL) && same;
 }
 
 static void pair_files(struct pairing *pairing, const char *name, struct air_fx_file *target,

@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "pair/graph_text.h"
 
+#include "base/mapped.h"
 #include "pair/graph_names.h"
 #include "plumb/file.h"
 
@@ -284,20 +285,15 @@ enum plumb_code graph_parse(struct graph *graph, const char *text, size_t size, 
 enum plumb_code graph_open(struct graph *graph, const char *path, struct arena *arena,
                            struct plumb_error *err)
 {
-    struct plumb_file file;
-    enum plumb_code code = plumb_file_map(&file, path, 0, UINT64_MAX, err);
+    struct mapped in;
+    enum plumb_code code = mapped_open(&in, path, err);
     if (code)
         return code;
-    struct plumb_file_guard guard;
-    plumb_file_guard_enter(&guard, &file);
-    code = graph_parse(graph, (const char *)file.data, (size_t)file.size, arena, err);
-    if (plumb_file_guard_leave(&guard) && !code) {
+    bool parsed =
+        !(code = graph_parse(graph, (const char *)in.file.data, (size_t)in.file.size, arena, err));
+    code = mapped_close(&in, code, err);
+    if (code && parsed)
         graph_free(graph);
-        code = plumb_fail(err, PLUMB_E_IO, "the file was cut short while it was being read");
-    }
-    if (code)
-        plumb_error_in_file(err, path);
-    plumb_file_unmap(&file);
     return code;
 }
 

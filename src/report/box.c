@@ -23,10 +23,9 @@ static size_t width_of(const char *text, size_t bytes)
 {
     size_t total = 0;
     for (const char *end = text + bytes; text < end;) {
-        struct utf8_char c = utf8_next(text);
-        int width = utf8_width(c);
-        total += width < 0 ? 1 : (size_t)width;
-        text += c.size;
+        const struct utf8_shown c = utf8_show(text);
+        total += c.columns;
+        text += c.taken;
     }
     return total;
 }
@@ -145,13 +144,11 @@ static size_t fit(const char *text, size_t width, size_t *taken)
     size_t bytes = 0;
     *taken = 0;
     while (text[bytes]) {
-        struct utf8_char c = utf8_next(text + bytes);
-        int columns = utf8_width(c);
-        size_t need = columns < 0 ? 1 : (size_t)columns;
-        if (*taken + need > width)
+        const struct utf8_shown c = utf8_show(text + bytes);
+        if (*taken + c.columns > width)
             break;
-        *taken += need;
-        bytes += c.size;
+        *taken += c.columns;
+        bytes += c.taken;
     }
     return bytes;
 }
@@ -160,12 +157,9 @@ static size_t fit(const char *text, size_t width, size_t *taken)
 static void write_safely(struct sink *sink, const char *text, size_t bytes)
 {
     for (const char *end = text + bytes; text < end;) {
-        struct utf8_char c = utf8_next(text);
-        if (utf8_width(c) < 0)
-            sink_char(sink, '?');
-        else
-            sink_write(sink, text, c.size);
-        text += c.size;
+        const struct utf8_shown c = utf8_show(text);
+        sink_write(sink, c.bytes, c.size);
+        text += c.taken;
     }
 }
 

@@ -1,11 +1,10 @@
 /* Tables to streams and to files. */
 #define _GNU_SOURCE
+#include "base/output.h"
 #include "report/writer.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <libgen.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <strings.h>
 #include <sys/stat.h>
@@ -90,28 +89,6 @@ static enum plumb_code fail_errno(struct plumb_error *err, const char *path, con
     return PLUMB_E_IO;
 }
 
-/* A new empty file ".NAME.tmp-PID-N" beside the final one. Fills name and returns its descriptor,
- * or -1 with errno set. */
-static int create_temporary(const char *folder, const char *base, char *name, size_t size)
-{
-    for (unsigned n = 0; n < 1000; n++) {
-        int length = snprintf(name, size, "%s/.%.200s.tmp-%ld-%u", folder, base, (long)getpid(), n);
-        if (length < 0 || (size_t)length >= size) {
-            errno = ENAMETOOLONG;
-            return -1;
-        }
-        int fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-        if (fd >= 0 || errno != EEXIST)
-            return fd;
-    }
-    return -1;
-}
-
-static bool sync_to_disk(int fd)
-{
-    return fsync(fd) == 0 || errno == EINVAL || errno == ENOTSUP; /* not every file can be synced */
-}
-
 /* What goes into a file; more than one sheet only into a workbook. */
 struct content {
     const struct plumb_sheet *sheets;
@@ -120,39 +97,24 @@ struct content {
     const struct plumb_table_look *look;
 };
 
-/* Writes the content into fd, and closes it. name is where fd is. */
+/* Writes the content into fd, which stays open. name is where fd is. */
 static enum plumb_code write_into(const struct content *content, int fd, const char *name,
                                   struct plumb_error *err)
 {
-    enum plumb_code code;
-    if (content->format == PLUMB_TABLE_XLSX) {
-        code = xlsx_write(content->sheets, content->count, name, err);
-        if (code == PLUMB_OK && !sync_to_disk(fd))
-            code = plumb_fail(err, PLUMB_E_IO, "cannot write: %s", strerror(errno));
-        close(fd);
-        return code;
-    }
-    FILE *out = fdopen(fd, "w");
+    if (content->format == PLUMB_TABLE_XLSX)
+        return xlsx_write(content->sheets, content->count, name, err);
+    int own = dup(fd);
+    FILE *out = own < 0 ? NULL : fdopen(own, "w");
     if (!out) {
-        close(fd);
+        if (own >= 0)
+            close(own);
         return plumb_fail(err, PLUMB_E_NOMEM, "out of memory while writing the table");
     }
-    code = plumb_table_print(content->sheets->table, content->format, content->look, out, err);
-    if (code == PLUMB_OK && !sync_to_disk(fd))
-        code = plumb_fail(err, PLUMB_E_IO, "cannot write: %s", strerror(errno));
+    enum plumb_code code =
+        plumb_table_print(content->sheets->table, content->format, content->look, out, err);
     if (fclose(out) != 0 && code == PLUMB_OK)
         code = plumb_fail(err, PLUMB_E_IO, "cannot write: %s", strerror(errno));
     return code;
-}
-
-/* Best effort: the rename itself survives a crash only when the folder is on disk too. */
-static void sync_folder(const char *folder)
-{
-    int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd >= 0) {
-        fsync(fd);
-        close(fd);
-    }
 }
 
 /* Devices and pipes are written in place: nothing may be renamed over them. */
@@ -168,6 +130,8 @@ static enum plumb_code save_in_place(const struct content *content, const char *
     if (fd < 0)
         return fail_errno(err, path, "open it");
     enum plumb_code code = write_into(content, fd, path, err);
+    if (close(fd) != 0 && code == PLUMB_OK)
+        code = fail_errno(err, path, "write it");
     if (code != PLUMB_OK)
         plumb_error_in_file(err, path);
     return code;
@@ -185,36 +149,24 @@ static enum plumb_code save(const struct content *content, const char *path,
     if (exists && !S_ISREG(old.st_mode))
         return save_in_place(content, path, err);
 
-    char temporary[PATH_MAX + 256];
-    enum plumb_code code = PLUMB_OK;
+    struct output out;
     char *final = exists ? realpath(path, NULL) : strdup(path); /* a link stays a link */
     if (!final)
         return fail_errno(err, path, "find it");
-    char *for_folder = strdup(final), *for_base = strdup(final);
-    if (!for_folder || !for_base) {
-        code = plumb_fail(err, PLUMB_E_NOMEM, "out of memory while writing the table");
-        goto out;
+    enum plumb_code code = output_open(&out, final, err);
+    if (!code) {
+        if (exists)
+            (void)!fchmod(out.fd, old.st_mode & 07777);
+        code = write_into(content, out.fd, out.temp, err);
+        if (code)
+            output_discard(&out);
+        else
+            code = output_commit(&out, true, err);
+        if (!code)
+            (void)output_sync_folder(final); /* best effort */
     }
-    const char *folder = dirname(for_folder);
-    int fd = create_temporary(folder, basename(for_base), temporary, sizeof temporary);
-    if (fd < 0) {
-        code = fail_errno(err, path, "create it");
-        goto out;
-    }
-    if (exists)
-        (void)!fchmod(fd, old.st_mode & 07777);
-    code = write_into(content, fd, temporary, err);
-    if (code == PLUMB_OK && rename(temporary, final) != 0)
-        code = fail_errno(err, path, "rename the finished file to it");
-    if (code == PLUMB_OK)
-        sync_folder(folder);
-    else
-        unlink(temporary);
-out:
     if (code != PLUMB_OK)
         plumb_error_in_file(err, path);
-    free(for_folder);
-    free(for_base);
     free(final);
     return code;
 }

@@ -219,24 +219,17 @@ void dumps_free(struct plumb_run *run)
 static enum plumb_code load_only(const struct plumb_record *record, struct arena *arena,
                                  struct plumb_payload *payload, struct plumb_error *err)
 {
-    struct listing listing = {.arena = arena, .path = record->path};
-    struct plumb_file file;
-    enum plumb_code code = plumb_file_map(&file, record->path, 0, UINT64_MAX, err);
-    if (code)
-        return code;
-    const struct format *format = format_probe(&file);
-    if (format)
-        code = format_list(format, &listing, &file, err);
-    else
-        code = plumb_fail(err, PLUMB_E_FORMAT,
-                          file.size ? "the content is none that plumb knows" : "the file is empty");
-    uint64_t size = file.file_size;
-    int64_t mtime = file.mtime_ns;
-    plumb_file_unmap(&file);
+    struct listing listing = {.arena = arena};
+    struct format_file found;
+    enum plumb_code code = format_list_file(&listing, record->path, &found, err);
+    if (!code && listing.count == 1 && listing.records[0].absent)
+        code = plumb_fail(err, PLUMB_E_UNSUPPORTED, "its range was kept, its values were not");
     if (!code && listing.count != 1)
         code =
             plumb_fail(err, PLUMB_E_FORMAT, "it holds %zu tensors instead of one", listing.count);
-    return code ? code : format_load(format, &listing.records[0], size, mtime, payload, err);
+    return code ? code
+                : format_load(found.format, &listing.records[0], found.size, found.mtime_ns,
+                              payload, err);
 }
 
 enum plumb_code dumps_load(const struct plumb_record *record, struct plumb_payload *payload,

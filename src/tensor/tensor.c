@@ -167,15 +167,19 @@ void plumb_tensor_to_f64(const struct plumb_tensor *tensor, uint64_t first, size
     }
 }
 
-const char *plumb_shape_text(const struct plumb_tensor *tensor, char *text, size_t size)
+const char *plumb_dims_text(unsigned rank, const int64_t *shape, char *text, size_t size)
 {
     size_t used = (size_t)snprintf(text, size, "[");
-    for (unsigned i = 0; i < tensor->rank && used < size; i++)
-        used += (size_t)snprintf(text + used, size - used, "%s%" PRId64, i ? ", " : "",
-                                 tensor->shape[i]);
+    for (unsigned i = 0; i < rank && used < size; i++)
+        used += (size_t)snprintf(text + used, size - used, "%s%" PRId64, i ? ", " : "", shape[i]);
     if (used < size)
         snprintf(text + used, size - used, "]");
     return text;
+}
+
+const char *plumb_shape_text(const struct plumb_tensor *tensor, char *text, size_t size)
+{
+    return plumb_dims_text(tensor->rank, tensor->shape, text, size);
 }
 
 bool plumb_shape_equivalent(const struct plumb_tensor *a, const struct plumb_tensor *b)

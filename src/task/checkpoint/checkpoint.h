@@ -73,7 +73,4 @@ enum plumb_code checkpoint_add_weight(struct checkpoint *ckpt, struct checkpoint
 /* Finds out shape and number of elements of the joined tensor, or sets weight->problem. */
 enum plumb_code checkpoint_shape(struct checkpoint *ckpt, struct checkpoint_weight *weight);
 
-/* "[12, 8]" */
-const char *checkpoint_shape_text(unsigned ndim, const int64_t *shape, char *text, size_t size);
-
 #endif

@@ -45,7 +45,7 @@ static bool put_sizes(struct plumb_table *table, const struct pair *pair)
         if (side[i] && side[i]->problem)
             side[i] = NULL;
         if (side[i])
-            checkpoint_shape_text(side[i]->ndim, side[i]->shape, shape[i], sizeof shape[i]);
+            plumb_dims_text(side[i]->ndim, side[i]->shape, shape[i], sizeof shape[i]);
     }
     if (!side[0] && !side[1])
         return true;
@@ -147,18 +147,6 @@ static bool add_faults(struct plumb_checkpoint_comparison *out, const struct che
     return true;
 }
 
-/* Names come from files that strangers wrote: none may end the line or begin an escape sequence. */
-static void put_clean(struct buf *text, const char *words)
-{
-    for (struct utf8_char c; *words; words += c.size) {
-        c = utf8_next(words);
-        if (utf8_width(c) < 0)
-            buf_text(text, "?");
-        else
-            buf_append(text, words, c.size);
-    }
-}
-
 static const struct pair *worst(const struct pairs *pairs)
 {
     const struct pair *found = NULL;
@@ -194,7 +182,7 @@ static enum plumb_code close_up(struct plumb_checkpoint_comparison *out, const s
     const struct pair *most = worst(pairs);
     if (most) {
         buf_text(&text, "; worst: ");
-        put_clean(&text, pair_name(most));
+        utf8_put_clean(&text, pair_name(most));
         char number[NUMBER_BYTES];
         buf_printf(&text, " (relative distance %s)", number_brief(most->distance, 3, number));
     }

@@ -6,8 +6,6 @@
 #include "run/walk.h"
 
 #include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -87,16 +85,6 @@ enum plumb_code checkpoint_add_weight(struct checkpoint *ckpt, struct checkpoint
     return PLUMB_OK;
 }
 
-const char *checkpoint_shape_text(unsigned ndim, const int64_t *shape, char *text, size_t size)
-{
-    size_t used = 0;
-    for (unsigned i = 0; i < ndim && used < size; i++)
-        used += (size_t)snprintf(text + used, size - used, "%s%" PRId64, i ? ", " : "[", shape[i]);
-    if (used < size)
-        snprintf(text + used, size - used, "%s", ndim ? "]" : "[]");
-    return text;
-}
-
 static const struct plumb_record *record_of(const struct checkpoint_part *part)
 {
     return plumb_run_record(part->run, part->record);
@@ -109,8 +97,8 @@ static enum plumb_code refuse_join(struct checkpoint *ckpt, struct checkpoint_we
     const struct plumb_record *a = record_of(&weight->parts[0]), *b = record_of(part);
     weight->problem = arena_printf(
         &ckpt->arena, "cannot be joined: %s has the shape %s, %s has %s", weight->parts[0].where,
-        checkpoint_shape_text(a->ndim, a->shape, first, sizeof first), part->where,
-        checkpoint_shape_text(b->ndim, b->shape, other, sizeof other));
+        plumb_dims_text(a->ndim, a->shape, first, sizeof first), part->where,
+        plumb_dims_text(b->ndim, b->shape, other, sizeof other));
     return weight->problem ? PLUMB_OK : PLUMB_E_NOMEM;
 }
 

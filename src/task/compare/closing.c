@@ -48,26 +48,13 @@ static void put_count(struct buf *text, const char *gap, size_t count, const cha
     buf_printf(text, "%s%zu %s", gap, count, what);
 }
 
-/* Names come from files that strangers wrote: none may end the line or begin an escape sequence. */
-static void put_clean(struct buf *text, const char *words)
-{
-    while (*words) {
-        struct utf8_char c = utf8_next(words);
-        if (utf8_width(c) < 0)
-            buf_text(text, "?");
-        else
-            buf_append(text, words, c.size);
-        words += c.size;
-    }
-}
-
 static void first_names(struct buf *text, const char *side, const struct plumb_run *run)
 {
     size_t count = plumb_run_count(run);
     buf_printf(text, "  %s has %zu tensor%s", side, count, count == 1 ? "" : "s");
     for (size_t i = 0; i < count && i < 3; i++) {
         buf_text(text, i ? ", " : ": ");
-        put_clean(text, plumb_run_record(run, i)->name);
+        utf8_put_clean(text, plumb_run_record(run, i)->name);
     }
     buf_text(text, count > 3 ? ", ...\n" : "\n");
 }
@@ -110,9 +97,9 @@ static void put_row(struct buf *text, const char *what, const struct comparison 
     if (row == PLUMB_NO_RECORD)
         return;
     buf_text(text, what);
-    put_clean(text, compare_name(comparison, row));
+    utf8_put_clean(text, compare_name(comparison, row));
     buf_text(text, " (");
-    put_clean(text, compare_reason(comparison, row, reason, sizeof reason));
+    utf8_put_clean(text, compare_reason(comparison, row, reason, sizeof reason));
     buf_text(text, ")");
 }
 
@@ -131,9 +118,9 @@ static void advise(struct buf *text, const struct comparison *comparison)
             if (pair->target == PLUMB_NO_RECORD || pair->nearest == PLUMB_NO_RECORD)
                 continue;
             buf_text(text, "  nearest: ");
-            put_clean(text, plumb_run_record(comparison->run[0], pair->target)->name);
+            utf8_put_clean(text, plumb_run_record(comparison->run[0], pair->target)->name);
             buf_text(text, " ~ ");
-            put_clean(text, plumb_run_record(comparison->run[1], pair->nearest)->name);
+            utf8_put_clean(text, plumb_run_record(comparison->run[1], pair->nearest)->name);
             buf_text(text, "\n");
             break;
         }
@@ -177,7 +164,7 @@ enum plumb_code compare_closing(struct plumb_comparison *out, const struct compa
         comparison->rows[out->worst_row].distance != 0) {
         const struct row *row = &comparison->rows[out->worst_row];
         buf_text(&text, "; worst: ");
-        put_clean(&text, compare_name(comparison, out->worst_row));
+        utf8_put_clean(&text, compare_name(comparison, out->worst_row));
         char number[NUMBER_BYTES];
         buf_printf(&text, " (relative distance %s)", number_brief(row->distance, 3, number));
     }

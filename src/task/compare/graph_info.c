@@ -1,6 +1,7 @@
 /* What a GE dump file, or a folder of them, holds. */
 #define _GNU_SOURCE
 #include "base/buf.h"
+#include "base/mapped.h"
 #include "format/ge_debug.h"
 #include "format/ge_file.h"
 #include "pair/graph_tree.h"
@@ -22,15 +23,11 @@ struct lister {
 
 bool plumb_ge_recognise(const char *path)
 {
-    struct plumb_file file;
-    struct plumb_file_guard guard;
-    if (plumb_file_map(&file, path, 0, UINT64_MAX, NULL))
+    struct mapped in;
+    if (mapped_open(&in, path, NULL))
         return false;
-    plumb_file_guard_enter(&guard, &file);
-    bool found = ge_probe(file.data, file.size < 64 ? (size_t)file.size : 64, file.size);
-    found = !plumb_file_guard_leave(&guard) && found;
-    plumb_file_unmap(&file);
-    return found;
+    bool found = ge_probe_file(&in.file);
+    return !mapped_close(&in, PLUMB_OK, NULL) && found;
 }
 
 static void put_dims(struct buf *text, const struct ge_dims *dims)

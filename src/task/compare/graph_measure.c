@@ -3,6 +3,7 @@
 #include "task/compare/graph_measure.h"
 
 #include "base/buf.h"
+#include "base/mapped.h"
 #include "base/pool.h"
 #include "task/compare/graph_statistics.h"
 #include "verdict/decide.h"
@@ -305,7 +306,7 @@ static void measure_row(const struct measurement *measurement, size_t row)
                              : compare_two(measurement, row, payloads, &err);
         for (int i = 1; i >= 0; i--)
             if (plumb_file_guard_leave(&guard[i])) {
-                code = plumb_fail(&err, PLUMB_E_IO, "the file was cut short while it was read");
+                code = mapped_fail_shrank(&err);
                 plumb_error_in_file(&err, sides[i]->path);
             }
     }

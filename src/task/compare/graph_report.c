@@ -251,23 +251,10 @@ static size_t count_rows(struct plumb_comparison *out, const struct measurement 
     return alone;
 }
 
-/* Names come from files that strangers wrote: none may end the line or begin an escape sequence. */
-static void put_clean(struct buf *text, const char *words)
-{
-    while (*words) {
-        struct utf8_char c = utf8_next(words);
-        if (utf8_width(c) < 0)
-            buf_text(text, "?");
-        else
-            buf_append(text, words, c.size);
-        words += c.size;
-    }
-}
-
 /* "Add, token 2, outputs 0" */
 static void put_row(struct buf *text, const struct air_row *row)
 {
-    put_clean(text, row->name);
+    utf8_put_clean(text, row->name);
     if (row->token >= 0)
         buf_printf(text, ", token %" PRId64, row->token);
     char place[64];
@@ -307,7 +294,7 @@ static enum plumb_code make_closing(struct plumb_comparison *out, size_t *alone,
         buf_text(&text, "; first failure: ");
         put_row(&text, &what->rows[first]);
         buf_text(&text, " (");
-        put_clean(&text, measure_reason(what, first));
+        utf8_put_clean(&text, measure_reason(what, first));
         buf_text(&text, ")");
     }
     if (what->kind == LAYOUT_STATISTICS)

@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "task/compare/walk.h"
 
+#include "base/mapped.h"
 #include "base/pool.h"
 
 #include <pthread.h>
@@ -120,7 +121,7 @@ static void *compute(const struct session *session, const struct task *task,
         plumb_no_memory(err);
     for (unsigned i = 0; i < 2 && state; i++)
         if (shrank[i]) {
-            plumb_fail(err, PLUMB_E_IO, "the file was cut short while it was being read");
+            mapped_fail_shrank(err);
             plumb_error_in_file(err, record_of(&walk->items[task->item].side[i])->path);
             walk->release(state);
             state = NULL;

@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "task/condense/file.h"
 
+#include "base/mapped.h"
 #include "base/output.h"
 #include "format/condensed.h"
 #include "task/condense/hold.h"
@@ -41,7 +42,7 @@ static enum plumb_code add_tensor(struct buf *text, const struct source *source,
     enum measure_outcome outcome = measure(&measured, &payload.tensor, keep, somebody_wants, hold);
     *busy = outcome == MEASURE_STOPPED;
     if (plumb_file_guard_leave(&guard))
-        code = plumb_fail(err, PLUMB_E_IO, "the file shrank while it was read");
+        code = mapped_fail_shrank(err);
     else if (outcome == MEASURE_NO_MEMORY)
         code = plumb_no_memory(err);
     else
@@ -63,24 +64,6 @@ static enum plumb_code describe(struct buf *text, const struct source *source,
     return !code && text->failed ? plumb_no_memory(err) : code;
 }
 
-static enum plumb_code sync_folder_of(const char *path, struct plumb_error *err)
-{
-    size_t length = (size_t)(base_name(path) - path);
-    char *folder = length ? strndup(path, length) : strdup(".");
-    if (!folder)
-        return plumb_no_memory(err);
-    int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    free(folder);
-    /* File systems that cannot sync a folder say EINVAL, and keep its entries in order. */
-    bool failed = fd < 0 || (fsync(fd) != 0 && errno != EINVAL);
-    int reason = errno;
-    if (fd >= 0)
-        close(fd);
-    return failed ? plumb_fail(err, PLUMB_E_IO, "cannot write its folder to the disk: %s",
-                               strerror(reason))
-                  : PLUMB_OK;
-}
-
 /* After this the condensed form survives anything. */
 static enum plumb_code write_durably(const char *path, const struct buf *text,
                                      struct plumb_error *err)
@@ -95,7 +78,10 @@ static enum plumb_code write_durably(const char *path, const struct buf *text,
         return code;
     }
     code = output_commit(&output, true, err);
-    return code ? code : sync_folder_of(path, err);
+    if (!code && !output_sync_folder(path))
+        code =
+            plumb_fail(err, PLUMB_E_IO, "cannot write its folder to the disk: %s", strerror(errno));
+    return code;
 }
 
 /* The condensed form is written, then the original is looked at once more, then it is removed. */

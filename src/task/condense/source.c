@@ -2,12 +2,11 @@
 #define _GNU_SOURCE
 #include "task/condense/source.h"
 
+#include "base/mapped.h"
 #include "format/format.h"
 #include "format/ge_debug.h"
 
 #include <string.h>
-
-enum { HEAD_BYTES = 512 };
 
 static const char *base_name(const char *path)
 {
@@ -19,23 +18,17 @@ enum content { CONTENT_OTHER, CONTENT_RUN, CONTENT_GE };
 
 static enum plumb_code recognise(const char *path, enum content *content, struct plumb_error *err)
 {
-    struct plumb_file file;
-    enum plumb_code code = plumb_file_map(&file, path, 0, UINT64_MAX, err);
+    struct mapped in;
+    enum plumb_code code = mapped_open(&in, path, err);
     if (code)
         return code;
+    /* What is in overflow files are no tensors but fields of their own. */
     *content = CONTENT_OTHER;
-    if (format_probe(&file)) {
+    if (format_probe(&in.file))
         *content = CONTENT_RUN;
-    } else if (file.size) {
-        size_t n = file.size < HEAD_BYTES ? (size_t)file.size : HEAD_BYTES;
-        struct plumb_file_guard guard;
-        plumb_file_guard_enter(&guard, &file);
-        /* What is in overflow files are no tensors but fields of their own. */
-        if (ge_probe(file.data, n, file.size) && !ge_debug_is(base_name(path)))
-            *content = CONTENT_GE;
-        plumb_file_guard_leave(&guard);
-    }
-    plumb_file_unmap(&file);
+    else if (ge_probe_file(&in.file) && !ge_debug_is(base_name(path)))
+        *content = CONTENT_GE;
+    mapped_close(&in, PLUMB_OK, NULL);
     return PLUMB_OK;
 }
 

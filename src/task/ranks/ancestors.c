@@ -4,6 +4,7 @@
 
 #include "base/json.h"
 #include "base/map.h"
+#include "base/mapped.h"
 #include "plumb/file.h"
 
 #include <stdio.h>
@@ -35,21 +36,17 @@ static bool read_parent(struct json *json, struct map *parents, struct arena *ar
 
 static bool read_parents(const char *path, struct map *parents, struct arena *arena)
 {
-    struct plumb_file file = {0};
-    struct plumb_file_guard guard;
+    struct mapped in;
     struct json json;
-    if (plumb_file_map(&file, path, 0, UINT64_MAX, NULL))
+    if (mapped_open(&in, path, NULL))
         return false;
-    plumb_file_guard_enter(&guard, &file);
-    json_init(&json, file.data, file.size);
+    json_init(&json, in.file.data, in.file.size);
     bool good = json_next(&json) == JSON_OBJECT;
     enum json_event event = JSON_OBJECT_END;
     while (good && (event = json_next(&json)) == JSON_KEY)
         good = read_parent(&json, parents, arena);
     good &= event == JSON_OBJECT_END;
-    good &= !plumb_file_guard_leave(&guard);
-    plumb_file_unmap(&file);
-    return good;
+    return !mapped_close(&in, PLUMB_OK, NULL) && good;
 }
 
 bool analyze_put_ancestors(struct pretty *out, const char *folder, const char *name,

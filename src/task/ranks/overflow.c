@@ -1,6 +1,7 @@
 /* The first NaN or infinity. */
 #define _GNU_SOURCE
 #include "base/json.h"
+#include "base/mapped.h"
 #include "plumb/file.h"
 #include "task/ranks/analyze.h"
 #include "task/ranks/roles.h"
@@ -214,40 +215,35 @@ static enum plumb_code put_rank(struct overflow *o, struct pretty *out,
     size_t rank = result->found[from]->rank;
     const struct dump_place *place = o->source[rank];
     struct dump_tree tree;
-    struct plumb_file file = {0};
-    struct plumb_file_guard guard;
+    struct mapped in;
     char key[32], label[32];
     snprintf(key, sizeof key, "rank_%lld", (long long)o->ranks[rank].number);
     snprintf(label, sizeof label, "%lld", (long long)o->ranks[rank].number);
     enum plumb_code code = dump_open(&tree, place->json, o->err);
     if (code)
         return code;
-    code = plumb_file_map(&file, place->json, 0, UINT64_MAX, o->err);
+    code = mapped_open(&in, place->json, o->err);
     if (code)
         goto out;
-    plumb_file_guard_enter(&guard, &file);
     pretty_key(out, key);
     pretty_open(out, '[');
     for (size_t i = from; !code && i < to; i++) {
         size_t number = (size_t)(result->found[i] - o->ranks[rank].nodes);
         const struct dump_api *api = number < tree.api_count ? &tree.apis[number] : NULL;
-        if (!api || strcmp(api->name, result->found[i]->name) != 0 || api->offset > file.size ||
-            api->size > file.size - api->offset) {
+        if (!api || strcmp(api->name, result->found[i]->name) != 0 || api->offset > in.file.size ||
+            api->size > in.file.size - api->offset) {
             code = plumb_fail(o->err, PLUMB_E_IO, "the file changed while it was read");
-            plumb_error_in_file(o->err, place->json);
             break;
         }
-        put_node(o, out, &file, &tree, api, place->rank);
+        put_node(o, out, &in.file, &tree, api, place->rank);
         for (size_t k = api->first; k < api->first + api->count; k++)
             if (tree.rows[k].section == DUMP_OUTPUT && is_abnormal(&tree.rows[k], &o->rules) &&
                 !add_row(o->out->table, label, api, &tree.rows[k]))
-                code = PLUMB_E_NOMEM;
+                code = plumb_no_memory(o->err);
     }
     pretty_close(out, ']');
-    if (plumb_file_guard_leave(&guard) && !code)
-        code = plumb_fail(o->err, PLUMB_E_IO, "the file became shorter while it was read");
+    code = mapped_close(&in, code, o->err);
 out:
-    plumb_file_unmap(&file);
     dump_close(&tree);
     return code;
 }

@@ -3,6 +3,7 @@
 
 #include "base/buf.h"
 #include "base/json.h"
+#include "base/mapped.h"
 #include "base/number.h"
 #include "plumb/file.h"
 #include "task/ranks/rows.h"
@@ -341,27 +342,20 @@ enum plumb_code result_read(struct result *result, const char *folder, const str
     struct reading reading = {
         .result = result, .config = config, .arena = arena, .graph = file->graph};
     struct row_reader reader = {.arena = arena, .row = on_row, .context = &reading};
-    struct plumb_file mapped;
-    struct plumb_file_guard guard;
+    struct mapped in;
     result->rank = file->rank;
     if (!result->found)
         result->found = arena_array(arena, config->apis.count, sizeof *result->found);
     const char *path = arena_printf(arena, "%s/%s", folder, file->name);
     if (!path || !result->found)
         return plumb_no_memory(err);
-    enum plumb_code code = plumb_file_map(&mapped, path, 0, UINT64_MAX, err);
+    enum plumb_code code = mapped_open(&in, path, err);
     if (code)
         return code;
-    plumb_file_guard_enter(&guard, &mapped);
-    code = file->xlsx ? xlsx_read(&mapped, &reader, err) : csv_read(&mapped, &reader, err);
-    if (plumb_file_guard_leave(&guard))
-        code = plumb_fail(err, PLUMB_E_IO, "the file shrank while it was read");
+    code = file->xlsx ? xlsx_read(&in.file, &reader, err) : csv_read(&in.file, &reader, err);
     if (!code && !reading.has_header)
         code = plumb_fail(err, PLUMB_E_FORMAT, "it holds no table");
-    plumb_file_unmap(&mapped);
-    if (code)
-        plumb_error_in_file(err, path);
-    return code;
+    return mapped_close(&in, code, err);
 }
 
 static int by_api(const void *left, const void *right)

@@ -1,5 +1,6 @@
 #include "task/unittest/blacklist.h"
 
+#include "base/mapped.h"
 #include "plumb/file.h"
 
 #include <stdlib.h>
@@ -115,19 +116,12 @@ enum plumb_code blacklist_open(struct blacklist *list, bool enabled, const char 
     *list = (struct blacklist){.builtin = enabled && !path};
     if (!enabled || !path)
         return PLUMB_OK;
-    struct plumb_file file;
-    enum plumb_code code = plumb_file_map(&file, path, 0, UINT64_MAX, err);
+    struct mapped in;
+    enum plumb_code code = mapped_open(&in, path, err);
     if (code)
         return code;
-    struct plumb_file_guard guard;
-    plumb_file_guard_enter(&guard, &file);
-    code = file.size ? read_names(list, &file, err) : PLUMB_OK;
-    if (plumb_file_guard_leave(&guard))
-        code = plumb_fail(err, PLUMB_E_IO, "the file became shorter while it was read");
-    if (code)
-        plumb_error_in_file(err, path);
-    plumb_file_unmap(&file);
-    return code;
+    code = in.file.size ? read_names(list, &in.file, err) : PLUMB_OK;
+    return mapped_close(&in, code, err);
 }
 
 void blacklist_close(struct blacklist *list)

@@ -2,6 +2,7 @@
 
 #include "base/json.h"
 #include "base/map.h"
+#include "base/mapped.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -198,7 +199,7 @@ enum plumb_code calls_open(struct calls *calls, const char *path, struct plumb_e
     plumb_file_guard_enter(&guard, &calls->map);
     code = calls_parse(calls, calls->map.data, (size_t)calls->map.size, err);
     if (plumb_file_guard_leave(&guard))
-        code = plumb_fail(err, PLUMB_E_IO, "the file became shorter while it was read");
+        code = mapped_fail_shrank(err);
     if (code)
         plumb_error_in_file(err, path);
     return code;

@@ -2,6 +2,7 @@
 #include "task/unittest/outcome.h"
 
 #include "base/csv.h"
+#include "base/mapped.h"
 #include "plumb/file.h"
 
 #include <ctype.h>
@@ -222,19 +223,12 @@ enum plumb_code outcome_parse(struct outcome_file *file, const void *text, size_
 enum plumb_code outcome_read(struct outcome_file *file, const char *path, struct plumb_error *err)
 {
     *file = (struct outcome_file){0};
-    struct plumb_file map;
-    enum plumb_code code = plumb_file_map(&map, path, 0, UINT64_MAX, err);
+    struct mapped in;
+    enum plumb_code code = mapped_open(&in, path, err);
     if (code)
         return code;
-    struct plumb_file_guard guard;
-    plumb_file_guard_enter(&guard, &map);
-    code = outcome_parse(file, map.data, (size_t)map.size, err);
-    if (plumb_file_guard_leave(&guard))
-        code = plumb_fail(err, PLUMB_E_IO, "the file became shorter while it was read");
-    if (code)
-        plumb_error_in_file(err, path);
-    plumb_file_unmap(&map);
-    return code;
+    code = outcome_parse(file, in.file.data, (size_t)in.file.size, err);
+    return mapped_close(&in, code, err);
 }
 
 void outcome_close(struct outcome_file *file)

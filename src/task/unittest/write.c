@@ -1,5 +1,6 @@
 #define _GNU_SOURCE
 #include "base/map.h"
+#include "base/mapped.h"
 #include "base/output.h"
 #include "plumb/unittest.h"
 #include "task/unittest/blacklist.h"
@@ -154,7 +155,7 @@ enum plumb_code plumb_unittest_write(struct plumb_unittest_result *out, const ch
     plumb_file_guard_enter(&guard, &calls.map);
     code = write_modules(out, &calls, &blacklist, err);
     if (plumb_file_guard_leave(&guard)) {
-        code = plumb_fail(err, PLUMB_E_IO, "the file became shorter while it was read");
+        code = mapped_fail_shrank(err);
         plumb_error_in_file(err, dump);
     }
 out:

@@ -1,0 +1,30 @@
+/* A whole file, mapped and under guard while it is read.
+ *
+ *     struct mapped in;
+ *     enum plumb_code code = mapped_open(&in, path, err);
+ *     if (!code)
+ *         code = mapped_close(&in, parse(in.file.data, in.file.size, err), err);
+ */
+#ifndef BASE_MAPPED_H
+#define BASE_MAPPED_H
+
+#include "plumb/file.h"
+
+struct mapped {
+    struct plumb_file file;
+    struct plumb_file_guard guard;
+    const char *path; /* the caller's */
+};
+
+/* Maps the file and enters its guard. err names the file; on failure there is nothing to close. The
+ * struct must stay where it is until mapped_close. */
+enum plumb_code mapped_open(struct mapped *in, const char *path, struct plumb_error *err);
+
+/* Leaves the guard and unmaps. Returns code, with the file named in err when it is a failure; or
+ * PLUMB_E_IO when the file shrank meanwhile, whatever came of reading it. */
+enum plumb_code mapped_close(struct mapped *in, enum plumb_code code, struct plumb_error *err);
+
+/* What a guard that was hit means. Returns PLUMB_E_IO. */
+enum plumb_code mapped_fail_shrank(struct plumb_error *err);
+
+#endif
