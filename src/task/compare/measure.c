@@ -208,28 +208,36 @@ enum plumb_code compare_measure(struct measured *out, const struct walk_side *si
     return code;
 }
 
+static void add_recorded(struct recorded_account *account, const struct plumb_recorded *recorded)
+{
+    account->deviation = &recorded->deviation;
+    if (!account->statistic) {
+        account->statistic = recorded->statistic;
+        account->exact = recorded->exact;
+    }
+    if (recorded->kept)
+        account->kept = recorded->kept;
+    if (recorded->checksum) {
+        account->checksum = recorded->checksum;
+        account->dtype = recorded->dtype ? run_dtype(recorded->dtype) : PLUMB_DTYPE_COUNT;
+    }
+}
+
 struct recorded_account compare_account(const struct plumb_recorded *recorded,
                                         const struct measured *measured)
 {
-    bool fresh = measured->wanted & MEASURE_STATISTICS;
-    struct recorded_account account = {
-        .statistic = fresh ? measured->statistic : recorded->statistic,
-        .kept = measured->wanted & MEASURE_KEPT ? &measured->kept : NULL,
-        .dtype = PLUMB_DTYPE_COUNT,
-        .exact = fresh ? measured->wanted & MEASURE_EXACT : recorded->exact,
-    };
+    struct recorded_account account = {.dtype = PLUMB_DTYPE_COUNT};
+    if (!recorded || measured->wanted & MEASURE_STATISTICS) {
+        account.statistic = measured->statistic;
+        account.exact = measured->wanted & MEASURE_EXACT;
+    }
+    if (measured->wanted & MEASURE_KEPT)
+        account.kept = &measured->kept;
     if (measured->wanted & (MEASURE_CRC | MEASURE_XOR)) {
         account.checksum = measured->checksum;
         account.dtype = measured->kept.dtype;
     }
-    if (!recorded)
-        return account;
-    account.deviation = &recorded->deviation;
-    if (recorded->kept)
-        account.kept = recorded->kept;
-    if (recorded->checksum) {
-        account.checksum = recorded->checksum;
-        account.dtype = recorded->dtype ? run_dtype(recorded->dtype) : PLUMB_DTYPE_COUNT;
-    }
+    if (recorded)
+        add_recorded(&account, recorded);
     return account;
 }
