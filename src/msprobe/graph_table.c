@@ -1,8 +1,9 @@
 /* The table that msProbe writes in this mode: same columns, same cells. */
 #define _GNU_SOURCE
+#include "msprobe/graph_table.h"
+
 #include "base/buf.h"
 #include "base/number.h"
-#include "task/compare/graph_report.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -90,51 +91,48 @@ static bool set_side(struct plumb_table *table, size_t first, const struct air_s
     return ok;
 }
 
-/* What the origin has to say about a pair it does not measure; nothing about one it does. */
-static const char *reason_of(const struct report *report, size_t row, char *text, size_t size)
+/* What it has to say about a pair that it does not measure; nothing about one that it does. */
+static const char *reason_of(const struct graph_table_row *row, bool own_rules, char *text,
+                             size_t size)
 {
-    const struct measurement *what = report->measurement;
-    const struct air_result *result = &what->results[row];
-    if (!what->options->msprobe_rules)
-        return measure_severity(what, row) == PLUMB_NORMAL ? "" : measure_reason(what, row);
-    if (!result->shown[0].shape || !result->shown[1].shape)
-        return measure_reason(what, row);
+    if (!own_rules)
+        return row->severity == PLUMB_NORMAL ? "" : row->reason;
+    if (!row->shown[0].shape || !row->shown[1].shape)
+        return row->reason;
     const char *words[3];
     size_t count = 0;
     for (int i = 1; i >= 0; i--) {
-        const struct air_shown *shown = &result->shown[i];
+        const struct air_shown *shown = &row->shown[i];
         if (shown->counted && (!isfinite(shown->max) || !isfinite(shown->min)))
             words[count++] =
                 i ? "golden has NaN or infinite values." : "my has NaN or infinite values.";
     }
-    if (result->problem)
-        words[count++] = result->problem;
+    if (row->problem)
+        words[count++] = row->problem;
     text[0] = '\0';
     for (size_t i = 0, used = 0; i < count && used < size; i++)
         used += (size_t)snprintf(text + used, size - used, "%s%s", i ? " " : "", words[i]);
     return text;
 }
 
-static bool add_row(struct plumb_table *table, const struct report *report, size_t number)
+static bool add_row(struct plumb_table *table, const struct graph_table_row *from, bool own_rules)
 {
-    const struct measurement *what = report->measurement;
-    const struct air_row *row = &what->rows[number];
-    const struct air_result *result = &what->results[number];
+    const struct air_row *row = from->row;
     char text[1200];
-    bool ok = plumb_table_add_row(table, measure_severity(what, number)) &&
-              set_side(table, GOLDEN_PATH, &row->golden, &result->shown[1]) &&
-              set_side(table, MY_PATH, &row->target, &result->shown[0]);
+    bool ok = plumb_table_add_row(table, from->severity) &&
+              set_side(table, GOLDEN_PATH, &row->golden, &from->shown[1]) &&
+              set_side(table, MY_PATH, &row->target, &from->shown[0]);
     if (row->token >= 0)
         plumb_table_int(table, TOKEN, row->token);
     if (row->kind == AIR_PAIR)
         plumb_table_int(table, ID, (int64_t)row->id);
     for (size_t i = 0; i < AIR_METRICS && ok; i++)
-        ok = set_number(table, FIRST_METRIC + i, result->metric[i]);
-    const char *reason = reason_of(report, number, text, sizeof text);
+        ok = set_number(table, FIRST_METRIC + i, from->metric[i]);
+    const char *reason = reason_of(from, own_rules, text, sizeof text);
     return ok && (!*reason || plumb_table_text(table, REASON, reason));
 }
 
-/* The origin's order: by what follows the last dot of the target's path, as text. */
+/* Its order: by what follows the last dot of the target's path, as text. */
 struct turn {
     size_t row;
     char *key; /* malloc */
@@ -161,42 +159,44 @@ static int by_key(const void *a, const void *b)
     return order ? order : left->row < right->row ? -1 : left->row > right->row;
 }
 
-static struct turn *order_rows(const struct measurement *what)
+static void free_turns(struct turn *turns, size_t count)
 {
-    struct turn *turns = calloc(what->count + 1, sizeof *turns);
+    for (size_t i = 0; turns && i < count; i++)
+        free(turns[i].key);
+    free(turns);
+}
+
+static struct turn *order_rows(const struct graph_table_row *rows, size_t count, bool own_rules)
+{
+    struct turn *turns = calloc(count + 1, sizeof *turns);
     bool ok = turns != NULL;
-    for (size_t i = 0; i < what->count && ok; i++) {
-        turns[i] = (struct turn){i, make_key(&what->rows[i])};
+    for (size_t i = 0; i < count && ok; i++) {
+        turns[i] = (struct turn){i, make_key(rows[i].row)};
         ok = turns[i].key != NULL;
     }
-    if (ok && what->count && what->options->msprobe_rules)
-        qsort(turns, what->count, sizeof *turns, by_key);
-    if (!ok && turns) {
-        for (size_t i = 0; i < what->count; i++)
-            free(turns[i].key);
-        free(turns);
+    if (!ok) {
+        free_turns(turns, count);
         return NULL;
     }
+    if (count && own_rules)
+        qsort(turns, count, sizeof *turns, by_key);
     return turns;
 }
 
-enum plumb_code report_msprobe_table(struct plumb_table **table, const struct report *report,
-                                     struct plumb_error *err)
+enum plumb_code graph_table_make(struct plumb_table **table, const struct graph_table_row *rows,
+                                 size_t count, bool own_rules, struct plumb_error *err)
 {
-    const struct measurement *what = report->measurement;
     struct plumb_column columns[COLUMNS];
     for (size_t i = 0; i < COLUMNS; i++)
         columns[i] = (struct plumb_column){.title = titles[i], .left = true};
     columns[GOLDEN_PATH].elastic = columns[MY_PATH].elastic = columns[REASON].elastic = true;
-    struct turn *turns = order_rows(what);
+    struct turn *turns = order_rows(rows, count, own_rules);
     struct plumb_table *made = turns ? plumb_table_new(columns, COLUMNS) : NULL;
     bool ok = made != NULL;
-    for (size_t i = 0; i < what->count && ok; i++)
-        if (!what->results[turns[i].row].dropped)
-            ok = add_row(made, report, turns[i].row);
-    for (size_t i = 0; turns && i < what->count; i++)
-        free(turns[i].key);
-    free(turns);
+    for (size_t i = 0; i < count && ok; i++)
+        if (!rows[turns[i].row].dropped)
+            ok = add_row(made, &rows[turns[i].row], own_rules);
+    free_turns(turns, count);
     if (ok) {
         *table = made;
         return PLUMB_OK;

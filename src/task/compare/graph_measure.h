@@ -2,28 +2,9 @@
 #ifndef COMPARE_GRAPH_MEASURE_H
 #define COMPARE_GRAPH_MEASURE_H
 
-#include "pair/graph_pair.h"
+#include "msprobe/graph_table.h"
 #include "plumb/torchair.h"
 #include "task/compare/compare.h"
-
-/* What the origin's table shows of one tensor. */
-struct air_shown {
-    const char *dtype; /* NULL: nothing is known of it */
-    char *shape;       /* malloc */
-    bool counted;      /* max, min and mean are there */
-    double max, min, mean;
-};
-
-enum air_metric {
-    AIR_COSINE,
-    AIR_MAX_REL,
-    AIR_MEAN_REL,
-    AIR_MAX_ABS,
-    AIR_MEAN_ABS,
-    AIR_KL,
-    AIR_REL_EUCLIDEAN,
-    AIR_METRICS
-};
 
 struct air_result {
     bool compared; /* values were compared; else problem or the row says why not */

@@ -312,12 +312,36 @@ static enum plumb_code make_closing(struct plumb_comparison *out, size_t *alone,
     return PLUMB_OK;
 }
 
+/* The origin's table: its columns, and under its rules its order too. */
+static enum plumb_code make_origin_table(struct plumb_table **table, const struct report *report,
+                                         struct plumb_error *err)
+{
+    const struct measurement *what = report->measurement;
+    struct graph_table_row *rows = calloc(what->count + 1, sizeof *rows);
+    if (!rows)
+        return plumb_no_memory(err);
+    for (size_t i = 0; i < what->count; i++) {
+        const struct air_result *result = &what->results[i];
+        rows[i] = (struct graph_table_row){.row = &what->rows[i],
+                                           .shown = result->shown,
+                                           .metric = result->metric,
+                                           .problem = result->problem,
+                                           .reason = measure_reason(what, i),
+                                           .severity = measure_severity(what, i),
+                                           .dropped = result->dropped};
+    }
+    const enum plumb_code code =
+        graph_table_make(table, rows, what->count, what->options->msprobe_rules, err);
+    free(rows);
+    return code;
+}
+
 enum plumb_code report_make(struct plumb_comparison *out, size_t *alone,
                             const struct report *report, struct plumb_error *err)
 {
     *out = (struct plumb_comparison){0};
     enum plumb_code code = report->measurement->options->msprobe_columns
-                               ? report_msprobe_table(&out->table, report, err)
+                               ? make_origin_table(&out->table, report, err)
                                : make_table(&out->table, report, err);
     if (!code)
         code = make_closing(out, alone, report, err);

@@ -16,8 +16,4 @@ struct report {
 enum plumb_code report_make(struct plumb_comparison *out, size_t *alone,
                             const struct report *report, struct plumb_error *err);
 
-/* The origin's table; what it drops and how it sorts is part of its rules. */
-enum plumb_code report_msprobe_table(struct plumb_table **table, const struct report *report,
-                                     struct plumb_error *err);
-
 #endif
