@@ -28,12 +28,12 @@ static void read_all(const char *path, const struct precheck_profile *rules)
 {
     struct details_file rows, names;
     struct plumb_error err = {0};
-    if (details_open(&names, path, rules, true, &err)) {
+    if (details_open(&names, path, precheck_profiles, rules, true, &err)) {
         if (!err.message[0])
             abort();
         return;
     }
-    if (details_open(&rows, path, rules, false, &err))
+    if (details_open(&rows, path, precheck_profiles, rules, false, &err))
         abort();
     for (;;) {
         bool more;

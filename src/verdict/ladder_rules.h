@@ -18,8 +18,9 @@
 void rules_names(struct buf *out, const struct precheck_profile *const *profiles,
                  const char *separator);
 
-/* The set of one of the profiles by its name, else a file; NULL: that of the first. PLUMB_E_ARG when there is neither, PLUMB_E_FORMAT with
- * file and line for what it cannot mean. The set lives in the arena. */
+/* The set of one of the profiles by its name, else a file; NULL: that of the first. PLUMB_E_ARG
+ * when there is neither, PLUMB_E_FORMAT with file and line for what it cannot mean. The set lives
+ * in the arena, or for ever. */
 enum plumb_code rules_load(const struct precheck_profile *const *profiles, const char *name_or_path,
                            struct arena *arena, const struct standard_set **set,
                            struct plumb_error *err);

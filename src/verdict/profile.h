@@ -2,8 +2,8 @@
  * judged how, and the dialect of their files. A command chooses one profile and hands it on; what
  * it comes to is asked here, member by member, never whose profile it is.
  *
- * All members are data or pure functions, so a profile may be used by many threads. Where a function
- * may be NULL, its comment says what that means. */
+ * All members are data or pure functions, so many threads may use a profile. Where a function may
+ * be NULL, its comment says what that means. */
 #ifndef VERDICT_PROFILE_H
 #define VERDICT_PROFILE_H
 

@@ -1,7 +1,6 @@
 /* Going on where an earlier run stopped. */
 #define _GNU_SOURCE
 #include "base/csv.h"
-#include "msprobe/profiles.h"
 #include "task/precheck/journal.h"
 #include "task/precheck/rows.h"
 
@@ -88,12 +87,13 @@ static void find_rows(struct old_file *file)
 typedef void write_header(struct buf *out, const struct precheck_dialect *dialect);
 
 /* Whether the file begins as some profile has it. */
-static bool is_of_others(const struct old_file *file, write_header *write)
+static bool is_of_others(const struct old_file *file, write_header *write,
+                         const struct precheck_profile *const *others)
 {
     bool is = false;
-    for (const struct precheck_profile *const *other = precheck_profiles; *other && !is; other++) {
+    for (; *others && !is; others++) {
         struct buf header = {0};
-        write(&header, (*other)->files);
+        write(&header, (*others)->files);
         is = !header.failed && file->size >= header.size &&
              memcmp(file->text, header.data, header.size) == 0;
         buf_free(&header);
@@ -102,9 +102,9 @@ static bool is_of_others(const struct old_file *file, write_header *write)
 }
 
 static enum plumb_code check_header(struct old_file *file, write_header *write,
-                                    const struct precheck_dialect *dialect, struct plumb_error *err)
+                                    const struct journal *journal, struct plumb_error *err)
 {
-    write(&file->header, dialect);
+    write(&file->header, journal->dialect);
     if (file->header.failed)
         return plumb_no_memory(err);
     const size_t size = file->size < file->header.size ? file->size : file->header.size;
@@ -112,7 +112,7 @@ static enum plumb_code check_header(struct old_file *file, write_header *write,
         file->keep = size == file->header.size ? size : 0;
         return PLUMB_OK;
     }
-    if (is_of_others(file, write))
+    if (is_of_others(file, write, journal->others))
         return fail(file, "written under other rules; give the same --rules as then", err);
     return fail(file, "its first line is not that of a table of this check", err);
 }
@@ -314,9 +314,9 @@ static enum plumb_code take_up(struct journal *journal, const struct journal_cal
                                struct old_file *result, struct old_file *details,
                                struct plumb_error *err)
 {
-    enum plumb_code code = check_header(result, rows_result_header, journal->dialect, err);
+    enum plumb_code code = check_header(result, rows_result_header, journal, err);
     if (!code)
-        code = check_header(details, rows_details_header, journal->dialect, err);
+        code = check_header(details, rows_details_header, journal, err);
     if (!code)
         code = choose(journal, calls, result, details, err);
     /* The result first: at no moment has it rows whose details are gone. */
@@ -326,10 +326,11 @@ static enum plumb_code take_up(struct journal *journal, const struct journal_cal
 }
 
 enum plumb_code journal_resume(struct journal *journal, const char *result_path,
+                               const struct precheck_profile *const *others,
                                const struct precheck_dialect *dialect,
                                const struct journal_calls *calls, struct plumb_error *err)
 {
-    *journal = (struct journal){.result = -1, .details = -1, .dialect = dialect};
+    *journal = (struct journal){.result = -1, .details = -1, .dialect = dialect, .others = others};
     enum plumb_code code = take_names(journal, result_path, err);
     if (code)
         return code;

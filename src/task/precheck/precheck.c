@@ -305,7 +305,7 @@ static enum plumb_code resume_journal(struct run *run, struct plumb_error *err)
     for (size_t k = 0; k < run->n_slots; k++)
         names[k] = case_place(run->file, run->slots[k].call)->name;
     const struct journal_calls calls = {names, run->n_slots};
-    enum plumb_code code = journal_resume(&run->journal, run->options->resume,
+    enum plumb_code code = journal_resume(&run->journal, run->options->resume, precheck_profiles,
                                           run->shared.judge.rules->profile->files, &calls, err);
     free(names);
     if (code)

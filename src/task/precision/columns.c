@@ -1,8 +1,6 @@
 /* Which column of a details file is which. */
 #include "task/precision/columns.h"
 
-#include "msprobe/profiles.h"
-
 #include <string.h>
 #include <strings.h>
 
@@ -24,18 +22,19 @@ static bool is_needed(const struct precheck_profile *profile, int column)
 }
 
 void precision_columns_find(const struct csv_cell *cells, size_t count,
+                            const struct precheck_profile *const *profiles,
                             const struct precheck_profile *profile, int place[COLUMN_COUNT],
                             const struct precheck_profile **author, struct buf *missing)
 {
-    *author = precheck_profiles[0];
+    *author = profiles[0];
     for (int column = 0; column < COLUMN_COUNT; column++) {
         place[column] = -1;
         for (size_t i = 0; i < count && place[column] < 0; i++) {
-            for (const struct precheck_profile *const *p = precheck_profiles; *p; p++) {
+            for (const struct precheck_profile *const *p = profiles; *p; p++) {
                 if (!is_title(cells[i], (*p)->files->columns[column]))
                     continue;
                 place[column] = (int)i;
-                if (is_metric(column) && p != precheck_profiles)
+                if (is_metric(column) && p != profiles)
                     *author = *p;
             }
         }

@@ -283,9 +283,9 @@ enum plumb_code plumb_precision_compare(struct plumb_precision_result *result,
     all.profile = profile->precision;
     api_list_init(&all.apis, all.profile, &all.writer);
     enum plumb_code stopped = PLUMB_OK;
-    code = details_open(&all.npu, options->npu, profile, false, err);
+    code = details_open(&all.npu, options->npu, precheck_profiles, profile, false, err);
     if (!code)
-        code = details_open(&all.gpu, options->gpu, profile, true, err);
+        code = details_open(&all.gpu, options->gpu, precheck_profiles, profile, true, err);
     if (!code) {
         plumb_file_guard_enter(&all.npu_guard, &all.npu.file);
         plumb_file_guard_enter(&all.gpu_guard, &all.gpu.file);

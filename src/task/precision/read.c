@@ -68,7 +68,9 @@ static enum plumb_code take_cells(struct details_file *file, struct details_cell
     return PLUMB_OK;
 }
 
-static enum plumb_code read_header(struct details_file *file, struct plumb_error *err)
+static enum plumb_code read_header(struct details_file *file,
+                                   const struct precheck_profile *const *profiles,
+                                   struct plumb_error *err)
 {
     bool more;
     struct buf missing = {0};
@@ -77,7 +79,7 @@ static enum plumb_code read_header(struct details_file *file, struct plumb_error
         return code;
     if (!more)
         return fail_line(file, 1, "the file is empty", err);
-    precision_columns_find(file->csv.cells, file->csv.count, file->profile, file->place,
+    precision_columns_find(file->csv.cells, file->csv.count, profiles, file->profile, file->place,
                            &file->author, &missing);
     if (missing.failed)
         code = plumb_no_memory(err);
@@ -200,6 +202,7 @@ static enum plumb_code check_text(const struct details_file *file, struct plumb_
 }
 
 enum plumb_code details_open(struct details_file *file, const char *path,
+                             const struct precheck_profile *const *profiles,
                              const struct precheck_profile *profile, bool by_name,
                              struct plumb_error *err)
 {
@@ -210,7 +213,7 @@ enum plumb_code details_open(struct details_file *file, const char *path,
     struct plumb_file_guard guard;
     plumb_file_guard_enter(&guard, &file->file);
     csv_open(&file->csv, file->file.data, (size_t)file->file.size);
-    if (!(code = check_text(file, err)) && !(code = read_header(file, err)) &&
+    if (!(code = check_text(file, err)) && !(code = read_header(file, profiles, err)) &&
         (by_name || profile->precision->typed_columns)) {
         struct csv after = file->csv;
         code = scan_rows(file, by_name, err);

@@ -38,12 +38,14 @@ struct details_file {
     struct arena arena; /* names that are not in the file as they are meant */
 };
 
-/* Maps a file and reads its header; with by_name also all of its names. Errors name the file and
+/* Maps a file and reads its header, which may be in the dialect of any of the profiles (they end
+ * with NULL); with by_name also all of its names. Errors name the file and
  * the line, here or when the row is read: no CSV text, a column that the profile needs is missing
  * (which), a row has another number of cells than the header, a cell is absurdly long; without
  * typed columns also a name that is there twice, is empty, or would be run as a formula by a
  * spreadsheet. */
 enum plumb_code details_open(struct details_file *file, const char *path,
+                             const struct precheck_profile *const *profiles,
                              const struct precheck_profile *profile, bool by_name,
                              struct plumb_error *err);
 void details_close(struct details_file *file); /* all zero is fine */

@@ -253,6 +253,33 @@ static void expect(const struct fault *fault, const char *rules)
         }
 }
 
+static void test_unknown_generator(void **state)
+{
+    (void)state;
+    struct scratch scratch;
+    scratch_make(&scratch);
+    char dump[1024];
+    snprintf(dump, sizeof dump, "%s", scratch_path(&scratch, "dump.json"));
+    put_dump(dump);
+    struct plumb_device *cpu;
+    assert_int_equal(plumb_device_open("cpu", &cpu, NULL), PLUMB_OK);
+    /* No such rules, and rules without a generator of their own. */
+    static const char *const names[] = {"dice", "documented"};
+    for (size_t k = 0; k < 2; k++) {
+        const struct plumb_precheck_options options = {.dump = dump,
+                                                       .folder = scratch.folder,
+                                                       .rng = names[k],
+                                                       .devices = &cpu,
+                                                       .n_devices = 1};
+        struct plumb_precheck_summary summary;
+        struct plumb_error err = {0};
+        assert_int_equal(plumb_precheck_run(&options, &summary, &err), PLUMB_E_ARG);
+        assert_non_null(strstr(err.message, names[k]));
+    }
+    plumb_device_close(cpu);
+    scratch_remove(&scratch);
+}
+
 static void test_no_fault(void **state)
 {
     (void)state;
@@ -283,6 +310,7 @@ int main(void)
         cmocka_unit_test(test_no_fault),
         cmocka_unit_test(test_documented),
         cmocka_unit_test(test_msprobe),
+        cmocka_unit_test(test_unknown_generator),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "msprobe/profile.h"
+#include "msprobe/profiles.h"
 #include "scratch.h"
 #include "task/precheck/journal.h"
 #include "task/precheck/rows.h"
@@ -101,7 +102,8 @@ static size_t resume(struct scratch *scratch, const struct files *files, size_t 
     char path[1024];
     scratch_write(scratch, DETAILS, files->details.data, details);
     snprintf(path, sizeof path, "%s", scratch_write(scratch, RESULT, files->result.data, result));
-    assert_int_equal(journal_resume(&journal, path, files->rules, &calls, &err), PLUMB_OK);
+    assert_int_equal(journal_resume(&journal, path, precheck_profiles, files->rules, &calls, &err),
+                     PLUMB_OK);
     assert_string_equal(journal.stamp, STAMP);
     size_t done = 0, counted = 0;
     for (size_t k = 0; k < N_ENTRIES; k++) {
@@ -174,7 +176,8 @@ static void assert_refused(struct scratch *scratch, const struct precheck_dialec
     char path[1024];
     scratch_write(scratch, DETAILS, details->data, details->size);
     snprintf(path, sizeof path, "%s", scratch_write(scratch, RESULT, result->data, result->size));
-    assert_int_equal(journal_resume(&journal, path, rules, &calls, &err), PLUMB_E_IO);
+    assert_int_equal(journal_resume(&journal, path, precheck_profiles, rules, &calls, &err),
+                     PLUMB_E_IO);
     assert_non_null(strstr(err.message, word));
     journal_close(&journal, NULL);
     assert_file(scratch, RESULT, result);
@@ -237,8 +240,9 @@ static void test_other_calls(void **state)
         scratch_write(&scratch, DETAILS, files.details.data, files.details.size);
         snprintf(path, sizeof path, "%s",
                  scratch_write(&scratch, RESULT, files.result.data, files.result.size));
-        assert_int_equal(journal_resume(&journal, path, &dialect_documented, &wrong, &err),
-                         PLUMB_E_IO);
+        assert_int_equal(
+            journal_resume(&journal, path, precheck_profiles, &dialect_documented, &wrong, &err),
+            PLUMB_E_IO);
         assert_non_null(strstr(err.message, others[k].words));
         journal_close(&journal, NULL);
         assert_file(&scratch, RESULT, &files.result);
@@ -278,9 +282,9 @@ static void test_new_files_never_replace_others(void **state)
     assert_int_equal(scratch_count(&scratch), 6);
     struct plumb_error err = {0};
     struct journal again; /* the first is still being written */
-    assert_int_equal(
-        journal_resume(&again, journals[0].result_path, &dialect_documented, &calls, &err),
-        PLUMB_E_IO);
+    assert_int_equal(journal_resume(&again, journals[0].result_path, precheck_profiles,
+                                    &dialect_documented, &calls, &err),
+                     PLUMB_E_IO);
     assert_non_null(strstr(err.message, "another check"));
     journal_close(&again, NULL);
     for (int k = 0; k < 3; k++)
