@@ -86,19 +86,24 @@ static void find_rows(struct old_file *file)
 /* The file must begin with its header, or end within it: then it starts over. */
 typedef void write_header(struct buf *out, const struct precheck_dialect *dialect);
 
-/* Whether the file begins as some profile has it. */
-static bool is_of_others(const struct old_file *file, write_header *write,
-                         const struct precheck_profile *const *others)
+/* Says what is wrong with a file that does not begin as it should. */
+static enum plumb_code refuse_header(const struct old_file *file, write_header *write,
+                                     const struct precheck_profile *const *others,
+                                     struct plumb_error *err)
 {
-    bool is = false;
-    for (; *others && !is; others++) {
+    for (; *others; others++) {
         struct buf header = {0};
         write(&header, (*others)->files);
-        is = !header.failed && file->size >= header.size &&
-             memcmp(file->text, header.data, header.size) == 0;
+        const bool failed = header.failed;
+        const bool theirs = !failed && file->size >= header.size &&
+                            memcmp(file->text, header.data, header.size) == 0;
         buf_free(&header);
+        if (failed)
+            return plumb_no_memory(err);
+        if (theirs)
+            return fail(file, "written under other rules; give the same --rules as then", err);
     }
-    return is;
+    return fail(file, "its first line is not that of a table of this check", err);
 }
 
 static enum plumb_code check_header(struct old_file *file, write_header *write,
@@ -112,9 +117,7 @@ static enum plumb_code check_header(struct old_file *file, write_header *write,
         file->keep = size == file->header.size ? size : 0;
         return PLUMB_OK;
     }
-    if (is_of_others(file, write, journal->others))
-        return fail(file, "written under other rules; give the same --rules as then", err);
-    return fail(file, "its first line is not that of a table of this check", err);
+    return refuse_header(file, write, journal->others, err);
 }
 
 /* "Torch.cat.0.forward.output.1" is a row of "Torch.cat.0". */
