@@ -75,6 +75,11 @@ static double share(uint64_t part, const struct plumb_metrics *m)
     X(kl, "KL Divergence", PLUMB_G_KL, false, m->kl)                                               \
     X(bits_differ, "Bits Differ", PLUMB_G_BITS, true, (double)m->bits_differ)
 
+#define KNOWN_GROUP(NAME, TITLE, GROUP, COUNT, VALUE)                                              \
+    _Static_assert(((GROUP) & ~(PLUMB_G_ALL | PLUMB_G_PRECHECK)) == 0,                             \
+                   "a group that update.c knows");
+METRICS(KNOWN_GROUP)
+
 static uint64_t side_count(const struct plumb_metrics *m, enum plumb_class class, bool target)
 {
     uint64_t n = 0;

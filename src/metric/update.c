@@ -1,3 +1,5 @@
+/* Adding pairs of values to a state, block by block, on two paths: straight from memory for few
+ * groups of one type, and the general one for everything. */
 #include "metric/state.h"
 
 #include "metric/crc.h"
@@ -86,6 +88,8 @@ struct block {
     uint16_t place[PLUMB_METRIC_BLOCK]; /* where a kept pair stood, once others were taken out */
     bool moved;                         /* place is in use */
     bool wide;                          /* d is more exact than t - g */
+    bool plain;                         /* no rule changes errors */
+    struct error_lanes error;
     size_t n;
 };
 
@@ -151,7 +155,7 @@ static void note_max(struct plumb_metric_state *state, double max, const double 
         }
 }
 
-static void add_absolute(struct plumb_metric_state *state, const struct block *block)
+static void add_absolute(struct plumb_metric_state *state, struct block *block)
 {
     struct absolute_lanes lanes = {0};
     for (int l = 0; l < LANES; l++)
@@ -165,8 +169,10 @@ static void add_absolute(struct plumb_metric_state *state, const struct block *b
         state->abs_over[k] += count8(lanes.over[k]);
 }
 
-static void add_ulp(struct plumb_metric_state *state, const struct block *block)
+static void add_ulp(struct plumb_metric_state *state, struct block *block)
 {
+    if (!state->has_ulp)
+        return;
     struct ulp_lanes lanes = {0};
     state->kernels.ulp_tally(block->u, block->n, state->ulp.threshold, &lanes);
     exact_add(&state->ulp_sum, sum8(lanes.sum));
@@ -174,6 +180,107 @@ static void add_ulp(struct plumb_metric_state *state, const struct block *block)
         if (lanes.max[l] > state->max_ulp)
             state->max_ulp = lanes.max[l];
     state->ulp_over += count8(lanes.over);
+}
+
+static void add_relative_errors(struct plumb_metric_state *state, struct block *block)
+{
+    struct relative_lanes lanes = {0};
+    state->kernels.relative_tally(block->r, block->n, &lanes);
+    add_relative(state, &lanes);
+}
+
+static void add_ratios(struct plumb_metric_state *state, struct block *block)
+{
+    struct ratio_lanes lanes = {0};
+    state->kernels.ratio_tally(block->r, block->n, &lanes);
+    exact_add(&state->rel_sum, sum8(lanes.sum));
+    state->below_1e2 += count8(lanes.below_1e2);
+    state->below_1e4 += count8(lanes.below_1e4);
+}
+
+static void add_closeness(struct plumb_metric_state *state, struct block *block)
+{
+    struct close_lanes lanes = {0};
+    struct close_limits limits = {state->spec.rtol, state->spec.atol, state->spec.gt};
+    state->kernels.close(block->d, block->g, block->n, &limits, &lanes);
+    add_close(state, &lanes);
+}
+
+static void add_small(struct plumb_metric_state *state, struct block *block)
+{
+    struct small_lanes lanes = {0};
+    state->kernels.small(block->d, block->g, block->n, state->small, state->small_atol, &lanes);
+    state->small_count += count8(lanes.small);
+    state->small_errors += count8(lanes.errors);
+}
+
+static void add_kl(struct plumb_metric_state *state, struct block *block)
+{
+    const struct error_lanes *error = &block->error;
+    double largest = sqrt(fmax(sum4(error->tt), sum4(error->gg))); /* no value is larger */
+    const double *near = block->plain && max4(error->max) <= KL_NEAR ? block->d : NULL;
+    kl_block(&state->kl, &state->kernels, block->t, block->g, near, block->n, largest);
+}
+
+static void add_histogram(struct plumb_metric_state *state, struct block *block)
+{
+    const struct kernels *k = &state->kernels;
+    k->histogram(block->d, block->n, state->histogram[0].bin);
+    k->histogram(block->r, block->n, state->histogram[1].bin);
+    if (state->has_ulp)
+        k->histogram(block->u, block->n, state->histogram[2].bin);
+}
+
+/* The loops of the general path over finite pairs, one for each group. */
+#define GENERAL_LOOPS(X)                                                                           \
+    X(PLUMB_G_RELATIVE, add_relative_errors)                                                       \
+    X(PLUMB_G_RATIOS, add_ratios)                                                                  \
+    X(PLUMB_G_CLOSE, add_closeness)                                                                \
+    X(PLUMB_G_ABSOLUTE, add_absolute)                                                              \
+    X(PLUMB_G_SMALL, add_small)                                                                    \
+    X(PLUMB_G_KL, add_kl)                                                                          \
+    X(PLUMB_G_ULP, add_ulp)                                                                        \
+    X(PLUMB_G_HISTOGRAM, add_histogram)
+
+#define LOOP_ENTRY(GROUP, LOOP) {GROUP, LOOP},
+#define LOOP_GROUP(GROUP, LOOP) | (GROUP)
+
+static const struct {
+    unsigned group;
+    void (*loop)(struct plumb_metric_state *, struct block *);
+} general_loops[] = {GENERAL_LOOPS(LOOP_ENTRY)};
+
+enum {
+    FINITE_GROUPS = 0 GENERAL_LOOPS(LOOP_GROUP),
+    VALUE_GROUPS = PLUMB_G_ERROR | PLUMB_G_STATS | PLUMB_G_PRECHECK, /* by general_block itself */
+    STORED_GROUPS = PLUMB_G_CRC | PLUMB_G_BITS, /* by plumb_metric_update, for both paths */
+};
+_Static_assert((FINITE_GROUPS | VALUE_GROUPS | STORED_GROUPS) == (PLUMB_G_ALL | PLUMB_G_PRECHECK),
+               "every group needs a loop in the general path");
+
+/* The sums that all groups build on. False when no pair is left. */
+static bool general_errors(struct plumb_metric_state *state, struct block *block)
+{
+    const struct kernels *k = &state->kernels;
+    block->error = (struct error_lanes){0};
+    k->error(block->t, block->g, block->d, block->n, &block->error);
+    if (state->spec.groups & PLUMB_G_STATS) {
+        stats_values(&state->stats[0], k, block->t, block->n);
+        stats_values(&state->stats[1], k, block->g, block->n);
+    }
+    if (!finite_block(&block->error)) {
+        keep_finite(state, block);
+        block->error = (struct error_lanes){0};
+        k->error(block->t, block->g, block->d, block->n, &block->error);
+    }
+    state->classes[PLUMB_FINITE][PLUMB_FINITE] += block->n;
+    if (!block->n)
+        return false;
+    if (ordinary_block(&block->error))
+        add_error_sums(&state->sums, &block->error);
+    else
+        add_scaled(state, block, !(sum4(block->error.tt) + sum4(block->error.gg) < 1));
+    return true;
 }
 
 /* All groups, for a block of values in block->t and block->g (and block->d when wide). */
@@ -187,82 +294,28 @@ static void general_block(struct plumb_metric_state *state, struct block *block,
         precheck_block(&state->precheck, block->t, block->g, block->n);
     if (!block->wide)
         k->difference(block->t, block->g, block->n, block->d);
-
-    struct error_lanes error = {0};
-    k->error(block->t, block->g, block->d, block->n, &error);
-    if (groups & PLUMB_G_STATS) {
-        stats_values(&state->stats[0], k, block->t, block->n);
-        stats_values(&state->stats[1], k, block->g, block->n);
-    }
-    if (!finite_block(&error)) {
-        keep_finite(state, block);
-        error = (struct error_lanes){0};
-        k->error(block->t, block->g, block->d, block->n, &error);
-    }
-    size_t n = block->n;
-    state->classes[PLUMB_FINITE][PLUMB_FINITE] += n;
-    if (!n)
+    if (!general_errors(state, block))
         return;
-    if (ordinary_block(&error))
-        add_error_sums(&state->sums, &error);
-    else
-        add_scaled(state, block, !(sum4(error.tt) + sum4(error.gg) < 1));
 
-    bool plain = state->rule.which == PLUMB_REL_PLAIN;
+    size_t n = block->n;
+    block->plain = state->rule.which == PLUMB_REL_PLAIN;
     bool needs_r = groups & (PLUMB_G_RELATIVE | PLUMB_G_RATIOS | PLUMB_G_HISTOGRAM);
-    if (!plain)
+    if (!block->plain)
         rule_relative(&state->rule, block->t, block->g, n, block->d, block->r);
     else if (needs_r)
         k->relative(block->d, block->g, n, block->r);
-    if (!plain) { /* the rule may have masked errors */
-        error = (struct error_lanes){0};
-        k->error(block->t, block->g, block->d, n, &error);
+    if (!block->plain) { /* the rule may have masked errors */
+        block->error = (struct error_lanes){0};
+        k->error(block->t, block->g, block->d, n, &block->error);
     }
-    note_max(state, max4(error.max), block->d, n, base, block->moved ? block->place : NULL);
-
-    if (groups & PLUMB_G_RELATIVE) {
-        struct relative_lanes lanes = {0};
-        k->relative_tally(block->r, n, &lanes);
-        add_relative(state, &lanes);
-    }
-    if (groups & PLUMB_G_RATIOS) {
-        struct ratio_lanes lanes = {0};
-        k->ratio_tally(block->r, n, &lanes);
-        exact_add(&state->rel_sum, sum8(lanes.sum));
-        state->below_1e2 += count8(lanes.below_1e2);
-        state->below_1e4 += count8(lanes.below_1e4);
-    }
-    if (groups & PLUMB_G_CLOSE) {
-        struct close_lanes lanes = {0};
-        struct close_limits limits = {state->spec.rtol, state->spec.atol, state->spec.gt};
-        k->close(block->d, block->g, n, &limits, &lanes);
-        add_close(state, &lanes);
-    }
-    if (groups & PLUMB_G_ABSOLUTE)
-        add_absolute(state, block);
-    if (groups & PLUMB_G_SMALL) {
-        struct small_lanes lanes = {0};
-        k->small(block->d, block->g, n, state->small, state->small_atol, &lanes);
-        state->small_count += count8(lanes.small);
-        state->small_errors += count8(lanes.errors);
-    }
-    if (groups & PLUMB_G_KL) {
-        double largest = sqrt(fmax(sum4(error.tt), sum4(error.gg))); /* no value is larger */
-        const double *near = plain && max4(error.max) <= KL_NEAR ? block->d : NULL;
-        kl_block(&state->kl, k, block->t, block->g, near, n, largest);
-    }
+    note_max(state, max4(block->error.max), block->d, n, base, block->moved ? block->place : NULL);
     if (groups & (PLUMB_G_ULP | PLUMB_G_HISTOGRAM) && state->has_ulp) {
         k->ulps(block->d, block->g, n, &state->ulp, block->u);
         rule_ulps(&state->rule, block->d, block->g, n, block->u);
-        if (groups & PLUMB_G_ULP)
-            add_ulp(state, block);
     }
-    if (groups & PLUMB_G_HISTOGRAM) {
-        k->histogram(block->d, n, state->histogram[0].bin);
-        k->histogram(block->r, n, state->histogram[1].bin);
-        if (state->has_ulp)
-            k->histogram(block->u, n, state->histogram[2].bin);
-    }
+    for (size_t i = 0; i < sizeof general_loops / sizeof *general_loops; i++)
+        if (groups & general_loops[i].group)
+            general_loops[i].loop(state, block);
 }
 
 static bool is_int64(enum plumb_dtype dtype)
@@ -302,50 +355,83 @@ static void exact_differences(const struct plumb_metric_state *state, const void
     block->wide = true;
 }
 
+/* A block on its way through the direct path. */
+struct direct {
+    const void *t, *g;
+    size_t n;
+    uint64_t base;
+    struct error_lanes error;
+    struct relative_lanes relative; /* where its group is wanted */
+};
+
+static void direct_relative(struct plumb_metric_state *state, const struct direct *direct)
+{
+    add_relative(state, &direct->relative);
+}
+
+static void direct_close(struct plumb_metric_state *state, const struct direct *direct)
+{
+    struct close_lanes lanes = {0};
+    struct close_limits limits = {state->spec.rtol, state->spec.atol, state->spec.gt};
+    state->kernels.pair_close[state->direct](direct->t, direct->g, direct->n, &limits, &lanes);
+    add_close(state, &lanes);
+}
+
+/* What needs the values as float64: where the largest error is, and the divergence. */
+static void direct_wide(struct plumb_metric_state *state, const struct direct *direct)
+{
+    const struct kernels *k = &state->kernels;
+    const struct error_lanes *error = &direct->error;
+    const double max = max4(error->max);
+    const size_t n = direct->n;
+    double wide[3][PLUMB_METRIC_BLOCK];
+    k->load[state->direct](direct->t, n, wide[0]);
+    k->load[state->direct](direct->g, n, wide[1]);
+    k->difference(wide[0], wide[1], n, wide[2]);
+    note_max(state, max, wide[2], n, direct->base, NULL);
+    if (state->spec.groups & PLUMB_G_KL) {
+        double size = sqrt(fmax(sum4(error->tt), sum4(error->gg)));
+        kl_block(&state->kl, k, wide[0], wide[1], max <= KL_NEAR ? wide[2] : NULL, n, size);
+    }
+}
+
+/* The loops of the direct path. A group that has none here goes the general way. */
+#define DIRECT_LOOPS(X)                                                                            \
+    X(PLUMB_G_RELATIVE, direct_relative)                                                           \
+    X(PLUMB_G_CLOSE, direct_close)                                                                 \
+    X(PLUMB_G_KL, direct_wide)
+
+static const struct {
+    unsigned group;
+    void (*loop)(struct plumb_metric_state *, const struct direct *);
+} direct_loops[] = {DIRECT_LOOPS(LOOP_ENTRY)};
+enum { DIRECT_GROUPS = PLUMB_G_ERROR | STORED_GROUPS DIRECT_LOOPS(LOOP_GROUP) };
+
 /* Blocks of one type that need few groups go through the combined kernels, straight from memory. */
 static bool direct_block(struct plumb_metric_state *state, const void *t, const void *g, size_t n,
                          uint64_t base)
 {
     const struct kernels *k = &state->kernels;
-    unsigned groups = state->spec.groups & ~(unsigned)(PLUMB_G_CRC | PLUMB_G_BITS);
+    unsigned groups = state->spec.groups;
     int type = state->direct;
-    if (type < 0 || state->rule.which != PLUMB_REL_PLAIN ||
-        groups & ~(unsigned)(PLUMB_G_ERROR | PLUMB_G_RELATIVE | PLUMB_G_CLOSE | PLUMB_G_KL))
+    if (type < 0 || state->rule.which != PLUMB_REL_PLAIN || groups & ~(unsigned)DIRECT_GROUPS)
         return false;
 
-    struct error_lanes error = {0};
-    struct relative_lanes relative = {0};
+    struct direct direct = {.t = t, .g = g, .n = n, .base = base};
     if (groups & PLUMB_G_RELATIVE)
-        k->pair_relative[type](t, g, n, &error, &relative);
+        k->pair_relative[type](t, g, n, &direct.error, &direct.relative);
     else
-        k->pair_error[type](t, g, n, &error);
-    if (!finite_block(&error) || (type == KERNEL_F64 && !ordinary_block(&error)))
+        k->pair_error[type](t, g, n, &direct.error);
+    if (!finite_block(&direct.error) || (type == KERNEL_F64 && !ordinary_block(&direct.error)))
         return false;
 
     state->classes[PLUMB_FINITE][PLUMB_FINITE] += n;
-    add_error_sums(&state->sums, &error);
-    if (groups & PLUMB_G_RELATIVE)
-        add_relative(state, &relative);
-    if (groups & PLUMB_G_CLOSE) {
-        struct close_lanes lanes = {0};
-        struct close_limits limits = {state->spec.rtol, state->spec.atol, state->spec.gt};
-        k->pair_close[type](t, g, n, &limits, &lanes);
-        add_close(state, &lanes);
-    }
-    double max = max4(error.max);
-    bool largest = is_largest(state, max, base);
-    if (largest || groups & PLUMB_G_KL) {
-        double wide[3][PLUMB_METRIC_BLOCK];
-        k->load[type](t, n, wide[0]);
-        k->load[type](g, n, wide[1]);
-        k->difference(wide[0], wide[1], n, wide[2]);
-        if (largest)
-            note_max(state, max, wide[2], n, base, NULL);
-        if (groups & PLUMB_G_KL) {
-            double size = sqrt(fmax(sum4(error.tt), sum4(error.gg)));
-            kl_block(&state->kl, k, wide[0], wide[1], max <= KL_NEAR ? wide[2] : NULL, n, size);
-        }
-    }
+    add_error_sums(&state->sums, &direct.error);
+    if (!(groups & PLUMB_G_KL) && is_largest(state, max4(direct.error.max), base))
+        direct_wide(state, &direct);
+    for (size_t i = 0; i < sizeof direct_loops / sizeof *direct_loops; i++)
+        if (groups & direct_loops[i].group)
+            direct_loops[i].loop(state, &direct);
     return true;
 }
 

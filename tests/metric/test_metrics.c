@@ -192,6 +192,39 @@ static void test_groups(void **state)
         }
 }
 
+/* A metric without a loop would stay what it was at the beginning: each must take two values, whether
+ * its group is computed alone or with all others. */
+static void test_every_metric_moves(void **state)
+{
+    (void)state;
+    static const enum plumb_dtype types[] = {PLUMB_F32, PLUMB_I32, PLUMB_F16, PLUMB_F64};
+    enum { PAIRS = 2 * sizeof types / sizeof *types };
+    struct pair pairs[PAIRS];
+    uint64_t seed = 11;
+    for (size_t i = 0; i < PAIRS; i++)
+        pair_make(&pairs[i], types[i / 2], types[i / 2], i % 2 ? 2000 : 4, DENSE, i % 2 ? 40 : 0,
+                  &seed);
+    for (const struct plumb_metric_name *row = plumb_metric_names(); row->name; row++)
+        for (int alone = 0; alone < 2; alone++) {
+            bool moved = false;
+            double first = NAN;
+            for (size_t i = 0; i < PAIRS; i++) {
+                struct plumb_metric_spec spec;
+                spec_all(&spec);
+                if (alone)
+                    spec.groups = row->group | PLUMB_G_ERROR;
+                const struct plumb_metrics metrics = metrics_of(&pairs[i], &spec);
+                const double value = row->value(&metrics);
+                moved = moved || (!isnan(first) && !isnan(value) && value != first);
+                first = isnan(first) ? value : first;
+            }
+            if (!moved)
+                fail_msg("%s is always %g%s", row->name, first, alone ? ", alone" : "");
+        }
+    for (size_t i = 0; i < PAIRS; i++)
+        pair_free(&pairs[i]);
+}
+
 static void test_defaults(void **state)
 {
     (void)state;
@@ -426,12 +459,19 @@ static void test_scales(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_equal_types),    cmocka_unit_test(test_layouts),
-        cmocka_unit_test(test_mixed_types),    cmocka_unit_test(test_int64),
-        cmocka_unit_test(test_empty),          cmocka_unit_test(test_counts_differ),
-        cmocka_unit_test(test_groups),         cmocka_unit_test(test_defaults),
-        cmocka_unit_test(test_classes),        cmocka_unit_test(test_classes_directly),
-        cmocka_unit_test(test_nothing_finite), cmocka_unit_test(test_scales),
+        cmocka_unit_test(test_equal_types),
+        cmocka_unit_test(test_layouts),
+        cmocka_unit_test(test_mixed_types),
+        cmocka_unit_test(test_int64),
+        cmocka_unit_test(test_empty),
+        cmocka_unit_test(test_counts_differ),
+        cmocka_unit_test(test_groups),
+        cmocka_unit_test(test_every_metric_moves),
+        cmocka_unit_test(test_defaults),
+        cmocka_unit_test(test_classes),
+        cmocka_unit_test(test_classes_directly),
+        cmocka_unit_test(test_nothing_finite),
+        cmocka_unit_test(test_scales),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

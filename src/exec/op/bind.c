@@ -1,3 +1,4 @@
+/* Reading signatures, and fitting the arguments of a call to them. */
 #include "exec/op/bind.h"
 
 #include <ctype.h>
@@ -25,6 +26,25 @@ static const char *skip_blanks(const char *s)
     return s;
 }
 
+/* From the type of an item to that of a list; false when there are no lists of it. */
+static bool list_type(enum param_type *type)
+{
+    switch (*type) {
+    case PARAM_TENSOR:
+        *type = PARAM_TENSORS;
+        return true;
+    case PARAM_INT:
+        *type = PARAM_INTS;
+        return true;
+    case PARAM_FLOAT:
+    case PARAM_BOOL:
+        *type = PARAM_FLOATS;
+        return true;
+    default:
+        return false;
+    }
+}
+
 static const char *read_type(const char *s, struct op_param *param)
 {
     size_t length = strspn(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ");
@@ -39,9 +59,8 @@ static const char *read_type(const char *s, struct op_param *param)
     param->none_items = s[0] == '?' && s[1] == '[';
     s += param->none_items;
     if (*s == '[') {
-        param->type = param->type == PARAM_TENSOR ? PARAM_TENSORS
-                      : param->type == PARAM_INT  ? PARAM_INTS
-                                                  : PARAM_FLOATS;
+        if (!list_type(&param->type))
+            return NULL;
         char *end;
         param->expand = (unsigned)strtoul(s + 1, &end, 10);
         if (*end != ']')
@@ -422,8 +441,8 @@ bool op_bind(struct op *o, const char *schema)
         if (!serves(s, o->call->prefix ? o->call->prefix : ""))
             continue;
         if (!read_signature(s, signature))
-            return op_fail(o, PLUMB_E_UNSUPPORTED, "%s: malformed signature in the table",
-                           o->call->name) != NULL;
+            return op_fail(o, PLUMB_E_UNSUPPORTED, "%s: malformed signature in the table: %.*s",
+                           o->call->name, (int)strcspn(s, "\n"), s) != NULL;
         memset(bound, 0, OP_MAX_PARAMS * sizeof *bound);
         if (bind_signature(o, signature, bound, &why)) {
             o->signature = signature;

@@ -11,7 +11,8 @@
  *     int bool float str dtype                 float also takes an int, int also a bool
  *     int[]     a list of ints, or one int     int[2]   the same; one int stands for two
  *     int[]...  the rest of the positional arguments, or one list
- *     float[]   a list of numbers              any      whatever it is
+ *     float[]   a list of numbers              bool[3]  the same, for flags
+ *     any       whatever it is
  *
  * A type that ends in ? takes None. Parameters after * are given by name only. A parameter may
  * have several names: int dim|axis. A default is None, True, False, a number, 'text', or [1, 1].

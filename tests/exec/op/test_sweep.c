@@ -175,8 +175,37 @@ static void test_random(void **state)
     free(calls);
 }
 
+/* An argument that no form takes has every form read: an unknown word for a type, or any other slip
+ * in a table, shows here. */
+static void test_signatures(void **state)
+{
+    (void)state;
+    static const char *const prefixes[] = {"",     "Functional", "Tensor", "Torch",
+                                           "Aten", "NPU",        "VF"};
+    const struct plumb_kwarg odd = {.name = "nonsense", .value = {.kind = PLUMB_ARG_NONE}};
+    const struct plumb_op *op;
+    size_t read = 0;
+    for (size_t i = 0; (op = plumb_op_at(i)); i++) {
+        char name[CALLS_NAME];
+        snprintf(name, sizeof name, "%.*s", (int)strcspn(op->names, " "), op->names);
+        for (size_t p = 0; p < sizeof prefixes / sizeof *prefixes; p++) {
+            struct plumb_call call = {
+                .prefix = prefixes[p], .name = name, .kwargs = &odd, .n_kwargs = 1};
+            struct plumb_result result;
+            struct plumb_error err = {0};
+            const enum plumb_code code = plumb_op_run(&call, PLUMB_OWN, &result, &err);
+            assert_int_not_equal(code, PLUMB_OK);
+            if (strstr(err.message, "malformed"))
+                fail_msg("%s", err.message);
+            read += strstr(err.message, "nonsense") || strstr(err.message, "missing");
+        }
+    }
+    assert_true(read > 500);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_sweep), cmocka_unit_test(test_random)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_signatures),
+                                       cmocka_unit_test(test_sweep), cmocka_unit_test(test_random)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
