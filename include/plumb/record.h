@@ -1,7 +1,7 @@
 /* A tensor in a file: what is known of it without its bytes, and its bytes once they are loaded.
  *
- * A record says name, type, shape and where the bytes lie; for a dump also, or only, what the capture
- * wrote down about the tensor. Records belong to the run that listed them (plumb/run.h). */
+ * A record says name, type, shape and where the bytes lie; for a dump also, or only, what the
+ * capture wrote down about the tensor. Records belong to the run that listed them (plumb/run.h). */
 #ifndef PLUMB_RECORD_H
 #define PLUMB_RECORD_H
 

@@ -37,7 +37,7 @@ size_t plumb_run_ignored(const struct plumb_run *run);
 const char *plumb_run_warning(const struct plumb_run *run, size_t index);
 
 /* Loads record `index`. On success the caller releases the payload; on failure there is nothing to
- * release. Touch mapped bytes only between plumb_file_guard_enter and plumb_file_guard_leave (file.h). */
+ * release. Touch mapped bytes only under a guard (plumb_file_guard_enter, file.h). */
 enum plumb_code plumb_run_load(const struct plumb_run *run, size_t index,
                                struct plumb_payload *payload, struct plumb_error *err);
 

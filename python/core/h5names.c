@@ -1,3 +1,4 @@
+/* Which names may still go into an H5 file: well-formed, and neither taken nor a group. */
 #include "h5names.h"
 
 #include <inttypes.h>

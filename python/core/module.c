@@ -1,3 +1,4 @@
+/* The module plumb._core: its start, and the parts that add their names to it. */
 #include "core.h"
 
 static struct PyModuleDef definition = {

@@ -1,3 +1,4 @@
+/* The thread that writes files, the room that waiting tensors may take, and kept failures. */
 #define _GNU_SOURCE
 #include "queue.h"
 

@@ -1,3 +1,4 @@
+/* Memory that is freed all at once. */
 #include "base/arena.h"
 
 #include <stdarg.h>

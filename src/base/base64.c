@@ -1,3 +1,4 @@
+/* Bytes as base64 text, and back. */
 #include "base/base64.h"
 
 #include <string.h>

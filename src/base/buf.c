@@ -1,3 +1,4 @@
+/* A growing byte buffer. */
 #include "base/buf.h"
 
 #include <stdarg.h>

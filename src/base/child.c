@@ -1,3 +1,4 @@
+/* Programs that plumb starts, and how long it waits for them. */
 #define _GNU_SOURCE
 #include "base/child.h"
 

@@ -1,3 +1,4 @@
+/* CSV text, row by row. */
 #include "base/csv.h"
 
 #include <stdlib.h>

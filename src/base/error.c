@@ -1,3 +1,4 @@
+/* Filling errors, and showing them. */
 #include "plumb/error.h"
 
 #include <inttypes.h>

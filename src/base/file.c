@@ -1,3 +1,4 @@
+/* Mapped files, and the guard against files that shrink. */
 #define _GNU_SOURCE
 #include "plumb/file.h"
 

@@ -1,3 +1,4 @@
+/* Folders that results go to. */
 #define _GNU_SOURCE
 #include "base/folder.h"
 

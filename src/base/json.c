@@ -1,3 +1,4 @@
+/* The JSON pull parser. */
 #include "base/json.h"
 
 #include <string.h>

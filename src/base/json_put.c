@@ -1,3 +1,4 @@
+/* Writing JSON. */
 #include "base/json_put.h"
 #include "base/utf8.h"
 

@@ -1,3 +1,4 @@
+/* A hash map from strings to numbers, with open addressing. */
 #include "base/map.h"
 
 #include <stdlib.h>

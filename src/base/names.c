@@ -1,3 +1,4 @@
+/* Names that stand for other names. */
 #include "base/names.h"
 
 #include "base/yaml.h"

@@ -1,3 +1,4 @@
+/* The nearest of several names. */
 #define _GNU_SOURCE
 #include "base/nearest.h"
 

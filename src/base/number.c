@@ -1,3 +1,4 @@
+/* Numbers as text. */
 #include "base/number.h"
 #include "base/shortest.h"
 

@@ -30,8 +30,8 @@ enum plumb_code output_end(struct output *out, bool sync, struct plumb_error *er
  * any case, and removes the temporary file on failure. */
 enum plumb_code output_commit(struct output *out, bool sync, struct plumb_error *err);
 
-/* Puts the folder of path on the disk: only then does the name of a file survive a crash. False with
- * errno set. */
+/* Puts the folder of path on the disk: only then does the name of a file survive a crash. False
+ * with errno set. */
 bool output_sync_folder(const char *path);
 
 /* Gives a file another name, which nobody may have: false with errno EEXIST when it is taken. */

@@ -1,3 +1,4 @@
+/* Finding the parts of plumb that lie outside the program and the library. */
 #define _GNU_SOURCE
 #include "base/part.h"
 

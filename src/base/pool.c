@@ -1,3 +1,4 @@
+/* The thread pool. */
 #define _GNU_SOURCE
 #include "base/pool.h"
 

@@ -1,3 +1,4 @@
+/* The time in the names of result files. */
 #define _GNU_SOURCE
 #include "base/stamp.h"
 

@@ -1,3 +1,4 @@
+/* YAML files as trees. */
 #include "base/yaml.h"
 
 #include "base/mapped.h"

@@ -1,3 +1,4 @@
+/* Parsing a command line by the table of its command, as argparse would. */
 #define _GNU_SOURCE
 #include "cli/args.h"
 

@@ -1,3 +1,4 @@
+/* The bash completion script, made from the tables of all commands. */
 #define _GNU_SOURCE
 #include "cli/args.h"
 

@@ -1,3 +1,4 @@
+/* The help of a command, wrapped to the width of the terminal. */
 #define _GNU_SOURCE
 #include "cli/args.h"
 

@@ -1,3 +1,4 @@
+/* Man pages from the table of options. */
 #define _GNU_SOURCE
 #include "cli/args.h"
 

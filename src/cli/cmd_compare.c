@@ -1,3 +1,4 @@
+/* compare: which kind of comparison two paths want, and where its tables go. */
 #define _GNU_SOURCE
 #include "base/folder.h"
 #include "base/pool.h"

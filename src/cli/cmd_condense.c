@@ -1,3 +1,4 @@
+/* condense: the tensors of a dump replaced by their statistics, once or until a signal. */
 #define _GNU_SOURCE
 #include "cli/cli.h"
 #include "cli/progress.h"

@@ -1,3 +1,4 @@
+/* plumb config_check: the weights of two checkpoints. */
 #define _GNU_SOURCE
 #include "cli/cli.h"
 #include "cli/progress.h"

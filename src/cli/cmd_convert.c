@@ -1,8 +1,10 @@
+/* plumb convert: a run as one file, or as a folder of arrays. */
 #define _GNU_SOURCE
 #include "base/folder.h"
 #include "base/map.h"
 #include "base/mapped.h"
 #include "cli/cli.h"
+#include "format/format.h"
 #include "plumb/run.h"
 #include "plumb/write.h"
 
@@ -226,7 +228,7 @@ static enum plumb_code add_to_container(struct conversion *conversion, struct pl
 
 static enum plumb_code to_container(struct conversion *conversion, struct plumb_error *err)
 {
-    bool hdf5 = cli_ends_with(conversion->destination, ".h5");
+    bool hdf5 = format_written(conversion->destination) == &format_hdf5;
     struct plumb_writer_options options = {.global_rank = conversion->rank,
                                            .local_rank = conversion->rank,
                                            .keep = !conversion->force};
@@ -264,12 +266,12 @@ static int run_convert(const void *context)
         .destination = options->destination, .force = options->force, .rank = -1};
     struct plumb_run *run = NULL;
     struct plumb_error err;
-    bool container = cli_ends_with(options->destination, ".safetensors") ||
-                     cli_ends_with(options->destination, ".h5");
+    char endings[FORMAT_ENDINGS_BYTES];
+    const struct format *container = format_written(options->destination);
     if (!*options->destination || (!container && !is_folder_name(options->destination)))
-        return cli_usage(&cmd_convert,
-                         "'%s' ends neither in .safetensors nor .h5, nor is it a folder",
-                         options->destination);
+        return cli_usage(&cmd_convert, "'%s' does not end in %s, nor is it a folder",
+                         options->destination,
+                         format_endings(FORMAT_WRITTEN, "or", endings, sizeof endings));
     int status = CLI_UNUSABLE;
     enum plumb_code code = plumb_run_open(&run, options->source, &err);
     if (code)

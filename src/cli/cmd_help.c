@@ -1,3 +1,4 @@
+/* plumb help, and what is made of the same table at build time. */
 #define _GNU_SOURCE
 #include "cli/cli.h"
 #include "cli/terminal.h"

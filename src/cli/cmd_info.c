@@ -1,3 +1,4 @@
+/* info: what a path is, and a list of its tensors without reading their values. */
 #define _GNU_SOURCE
 #include "cli/cli.h"
 #include "plumb/run.h"

@@ -1,3 +1,4 @@
+/* jprof: unit tests made of recorded operators. */
 #include "cli/cli.h"
 #include "plumb/unittest.h"
 

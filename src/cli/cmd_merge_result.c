@@ -1,3 +1,4 @@
+/* merge_result: the results of several ranks side by side, a sheet for each column. */
 #define _GNU_SOURCE
 #include "base/folder.h"
 #include "cli/cli.h"

@@ -1,3 +1,4 @@
+/* numeric_check: a graph before and after a compiler pass, run and compared. */
 #define _GNU_SOURCE
 #include "cli/cli.h"
 #include "plumb/passcheck.h"

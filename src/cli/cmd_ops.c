@@ -1,3 +1,4 @@
+/* ops: a list of plumb's own operators, or all that is known of one. */
 #define _GNU_SOURCE
 #include "cli/cli.h"
 #include "plumb/op.h"

@@ -1,3 +1,4 @@
+/* overflow_check: the first operator of a step that makes NaN or infinity. */
 #define _GNU_SOURCE
 #include "base/folder.h"
 #include "cli/cli.h"

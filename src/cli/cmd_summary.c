@@ -1,3 +1,4 @@
+/* summary: range, mean and deviation of every tensor of a run. */
 #define _GNU_SOURCE
 #include "cli/cli.h"
 #include "cli/progress.h"

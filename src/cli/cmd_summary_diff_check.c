@@ -1,3 +1,4 @@
+/* plumb summary_diff_check: the unit tests of two devices side by side. */
 #include "base/utf8.h"
 #include "cli/cli.h"
 #include "plumb/unittest.h"

@@ -1,3 +1,4 @@
+/* compare -da: the first node that differs, its files, and a line for each that was found. */
 #define _GNU_SOURCE
 #include "cli/diff_analyze.h"
 #include "base/folder.h"

@@ -1,3 +1,4 @@
+/* compare --rules msprobe: dump trees place by place, each to its table. */
 #define _GNU_SOURCE
 #include "cli/general.h"
 

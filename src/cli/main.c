@@ -1,3 +1,4 @@
+/* The program: which command is meant, and what holds for all of them. */
 #define _GNU_SOURCE
 #include "cli/cli.h"
 #include "plumb/metric.h"

@@ -1,3 +1,4 @@
+/* The nearest of a list of candidates, for "did you mean". */
 #include "cli/args.h"
 
 #include "base/nearest.h"

@@ -1,3 +1,4 @@
+/* Notes of the library as messages, line by line. */
 #include "cli/notes.h"
 
 #include "cli/cli.h"

@@ -1,3 +1,4 @@
+/* What commands have in common when they print. */
 #define _GNU_SOURCE
 #include "base/utf8.h"
 #include "cli/cli.h"

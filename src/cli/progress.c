@@ -1,3 +1,4 @@
+/* Drawing and erasing the progress bar. */
 #define _GNU_SOURCE
 #include "cli/progress.h"
 

@@ -1,3 +1,4 @@
+/* Which ranks two runs have between them. */
 #include "cli/ranks.h"
 
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* Result files named after the time: written hidden, then given a name that was free. */
 #define _GNU_SOURCE
 #include "cli/result.h"
 

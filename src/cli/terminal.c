@@ -1,3 +1,4 @@
+/* How wide a terminal is, and whether it shows colours. */
 #define _GNU_SOURCE
 #include "cli/terminal.h"
 

@@ -1,3 +1,4 @@
+/* compare --mode torchair: a table for each rank and graph, shown or saved. */
 #define _GNU_SOURCE
 #include "cli/torchair.h"
 

@@ -1,3 +1,4 @@
+/* Reading a dump.json. */
 #include "dump/dump.h"
 
 #include "base/mapped.h"

@@ -1,3 +1,4 @@
+/* Finding the dump.json of each rank below a path. */
 #define _GNU_SOURCE
 #include "dump/dump.h"
 

@@ -1,3 +1,4 @@
+/* JSON values in the words of Python: str, repr, and its numbers. */
 #include "dump/python.h"
 
 #include <math.h>

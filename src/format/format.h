@@ -72,8 +72,8 @@ bool format_is_promised_weights(const char *path);
 /* The format that the name asks for and that plumb writes, or NULL. */
 const struct format *format_written(const char *path);
 
-/* The endings that people are told, ".pt, .pth or .safetensors": of all formats, of those models are
- * handed on in, or of those plumb writes. `word` goes before the last. Returns text. */
+/* The endings that people are told, ".pt, .pth or .safetensors": of all formats, of those models
+ * are handed on in, or of those plumb writes. `word` goes before the last. Returns text. */
 enum format_choice { FORMAT_ALL, FORMAT_WEIGHTS, FORMAT_WRITTEN };
 const char *format_endings(enum format_choice choice, const char *word, char *text, size_t size);
 enum { FORMAT_ENDINGS_BYTES = 256 };
@@ -92,8 +92,8 @@ struct format_file {
     int64_t mtime_ns;
 };
 
-/* Maps a file, recognises it and lists it; path lives as long as the arena. What a script reduced to
- * ranges is listed as the tensors it is about. err names the file. */
+/* Maps a file, recognises it and lists it; path lives as long as the arena. What a script reduced
+ * to ranges is listed as the tensors it is about. err names the file. */
 enum plumb_code format_list_file(struct listing *out, const char *path, struct format_file *found,
                                  struct plumb_error *err);
 
@@ -110,8 +110,8 @@ enum plumb_code listing_set_shape(struct listing *out, struct plumb_record *reco
 enum plumb_code listing_fail(struct listing *out, struct plumb_record *record,
                              const struct plumb_error *err);
 
-/* PLUMB_E_FORMAT when the stored bytes of two of the records [first, ...) overlap: for formats where
- * no two tensors share bytes. Records with an error do not count. */
+/* PLUMB_E_FORMAT when the stored bytes of two of the records [first, ...) overlap: for formats
+ * where no two tensors share bytes. Records with an error do not count. */
 enum plumb_code listing_refuse_overlaps(const struct listing *out, size_t first,
                                         struct plumb_error *err);
 

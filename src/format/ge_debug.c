@@ -1,3 +1,4 @@
+/* What Opdebug files say: which task overflowed. */
 #include "format/ge_debug.h"
 
 #include "format/bytes.h"

@@ -1,3 +1,4 @@
+/* The header of a GE dump file. */
 #define _GNU_SOURCE
 #include "format/ge_file.h"
 

@@ -1,3 +1,4 @@
+/* Undoing the layouts in which devices keep tensors. */
 #include "format/ge_layout.h"
 
 #include <string.h>

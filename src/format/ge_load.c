@@ -1,3 +1,4 @@
+/* The values of a tensor of a GE dump file. */
 #include "base/mapped.h"
 #include "format/ge_layout.h"
 #include "format/ge_type.h"

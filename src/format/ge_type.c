@@ -1,3 +1,4 @@
+/* The element types of GE dumps. */
 #include "format/ge_type.h"
 
 #include <stddef.h>

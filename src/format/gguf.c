@@ -1,9 +1,9 @@
 /* GGUF files, versions 2 and 3: the models of llama.cpp.
  *
- *     magic | version | counts | key-value pairs | tensor infos | padding | the bytes of all tensors
+ *     magic | version | counts | key-value pairs | tensor infos | padding | bytes of all tensors
  *
- * Key-value pairs are stepped over, but for the alignment. Quantised tensors are listed and cannot be
- * compared. */
+ * Key-value pairs are stepped over, but for the alignment. Quantised tensors are listed and
+ * cannot be compared. */
 #include "base/map.h"
 #include "format/bytes.h"
 #include "format/format.h"

@@ -1,3 +1,4 @@
+/* Chunks of HDF5 datasets, inflated and put in place. */
 #include "format/h5reply.h"
 
 #include <libdeflate.h>

@@ -1,3 +1,4 @@
+/* Running plumb-h5. */
 #define _GNU_SOURCE
 #include "format/h5proc.h"
 

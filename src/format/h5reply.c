@@ -1,3 +1,4 @@
+/* What plumb-h5 says about a file, turned into records. */
 #include "format/h5reply.h"
 
 #include <inttypes.h>

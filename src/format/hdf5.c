@@ -1,3 +1,4 @@
+/* HDF5 files, as plumb-h5 describes them. */
 #include "format/h5proc.h"
 #include "format/h5reply.h"
 #include "format/writer.h"

@@ -1,3 +1,4 @@
+/* Writing HDF5 files through plumb-h5. */
 #define _GNU_SOURCE
 #include "base/output.h"
 #include "format/h5proc.h"

@@ -1,3 +1,4 @@
+/* .npy files, and the header that members of .npz archives have too. */
 #include "format/npy.h"
 
 #include "format/format.h"

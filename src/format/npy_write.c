@@ -1,3 +1,4 @@
+/* Writing .npy files. */
 #include "base/buf.h"
 #include "plumb/write.h"
 #include "tensor/output.h"

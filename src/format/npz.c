@@ -1,3 +1,4 @@
+/* .npz archives. */
 #include "format/format.h"
 #include "format/npy.h"
 #include "format/zip.h"

@@ -1,3 +1,4 @@
+/* Pickles as plain values, with nothing executed. */
 #include "format/pickle.h"
 
 #include "format/pickle_danger.h"

@@ -1,3 +1,4 @@
+/* Globals that have no business in a file of tensors. */
 #include "format/pickle_danger.h"
 
 #include <stddef.h>

@@ -1,3 +1,4 @@
+/* The stack and the memo of the pickle machine. */
 #include "format/pickle_machine.h"
 
 #include <stdlib.h>

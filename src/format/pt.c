@@ -1,3 +1,4 @@
+/* Archives of torch.save. */
 #include "format/format.h"
 #include "format/pt_walk.h"
 

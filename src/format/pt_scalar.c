@@ -1,3 +1,4 @@
+/* Single integers of what torch.save wrote. */
 #include "format/pt_scalar.h"
 
 #include "base/mapped.h"

@@ -1,3 +1,4 @@
+/* The calls by which torch rebuilds tensors. */
 #include "format/pt_tensor.h"
 
 #include <string.h>

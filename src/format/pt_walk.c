@@ -1,3 +1,4 @@
+/* From the values of a pickle to records. */
 #include "format/pt_walk.h"
 
 #include "format/pt_tensor.h"

@@ -1,3 +1,4 @@
+/* Writing .safetensors files. */
 #include "base/arena.h"
 #include "base/json_put.h"
 #include "base/map.h"

@@ -1,3 +1,4 @@
+/* The wire format of protobuf. */
 #include "format/wire.h"
 
 #include "format/bytes.h"

@@ -1,3 +1,4 @@
+/* Members of a ZIP archive. */
 #include "format/zip.h"
 
 #include "format/bytes.h"

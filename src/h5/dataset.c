@@ -1,3 +1,4 @@
+/* One dataset: its shape, type and attributes, and where its bytes or chunks lie. */
 #define _GNU_SOURCE
 #include "h5/dataset.h"
 

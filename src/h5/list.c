@@ -1,3 +1,4 @@
+/* `list`: every dataset of a file, in the order of creation where the file kept it. */
 #define _GNU_SOURCE
 #include "h5/dataset.h"
 #include "h5/seen.h"

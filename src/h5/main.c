@@ -1,3 +1,4 @@
+/* plumb-h5: its commands, the limits that it sets itself, and what they all share. */
 #define _POSIX_C_SOURCE 200809L
 #include "h5/h5.h"
 

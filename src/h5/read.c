@@ -1,3 +1,4 @@
+/* `read`: the elements of one dataset, which only libhdf5 can decode. */
 #include "h5/h5.h"
 
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* A hash set of the groups that were visited. */
 #include "h5/seen.h"
 
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* A dataspace cut into pieces, along whole chunks where possible. */
 #include "h5/h5.h"
 
 /* Rows that fit into limit bytes. Whole chunks where possible, and up to 16 times the limit for

@@ -1,3 +1,4 @@
+/* Types of HDF5 as those of plumb, with h5py's bool and complex numbers, and the way back. */
 #include "h5/h5.h"
 
 #include <stdlib.h>

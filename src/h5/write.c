@@ -1,3 +1,4 @@
+/* `write`: tensors from stdin into a file that stays whole from one sync to the next. */
 #define _GNU_SOURCE
 #include "h5/h5.h"
 

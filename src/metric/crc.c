@@ -1,3 +1,4 @@
+/* CRC-32 of bytes that arrive in pieces. */
 #include "metric/crc.h"
 
 /* Polynomials modulo the CRC-32 polynomial, bit-reflected: bit 31 is x^0. */

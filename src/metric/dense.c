@@ -1,3 +1,4 @@
+/* Blocks of a tensor, dense and in native byte order. */
 #include "metric/dense.h"
 
 const void *dense_block(const struct plumb_tensor *tensor, uint64_t first, size_t n,

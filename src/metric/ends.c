@@ -1,3 +1,4 @@
+/* The least and the greatest of 64-bit integers. */
 #include "metric/ends.h"
 
 #include <inttypes.h>

@@ -1,3 +1,4 @@
+/* Exact sums of float64 values. */
 #include "metric/exact.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* From the sums of a state to metrics. */
 #include "metric/state.h"
 
 #include <float.h>

@@ -1,3 +1,4 @@
+/* What is kept of a tensor in place of its values. */
 #include "metric/kept.h"
 
 #include "metric/crc.h"

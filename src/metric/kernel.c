@@ -1,3 +1,4 @@
+/* Choosing kernels by what the processor can do. */
 #include "metric/kernel.h"
 
 #include "base/cpu.h"

@@ -1,3 +1,4 @@
+/* Kullback-Leibler divergence in one pass. */
 #include "metric/kl.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* The masked metrics of the operator pre-check. */
 #include "metric/precheck.h"
 
 #include <math.h>

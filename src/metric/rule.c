@@ -1,3 +1,4 @@
+/* The ways there are to say how far a target value is from a golden one. */
 #include "metric/rule.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* Sketches of tensors, and the distance of two. */
 #include "metric/sketch.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* Beginning and merging metric states. */
 #include "metric/state.h"
 
 #include "metric/dense.h"

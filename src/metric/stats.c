@@ -1,3 +1,4 @@
+/* Statistics of one side, mergeable. */
 #include "metric/stats.h"
 
 #include "metric/dense.h"

@@ -1,3 +1,4 @@
+/* Looking an API up in msProbe's lists. */
 #include "msprobe/api_names.h"
 
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* The general comparison of two dump trees: its steps, one after the other. */
 #define _GNU_SOURCE
 #include "msprobe/compare.h"
 

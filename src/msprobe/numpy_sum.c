@@ -1,3 +1,4 @@
+/* Pairwise sums in blocks, as numpy adds. */
 #include "msprobe/numpy_sum.h"
 
 #include <math.h>

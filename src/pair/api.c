@@ -1,3 +1,4 @@
+/* Reading a mapping of APIs, and renaming rows by it. */
 #define _GNU_SOURCE
 #include "pair/api.h"
 

@@ -1,3 +1,4 @@
+/* Which FX file belongs to which input of a GE file. */
 #define _GNU_SOURCE
 #include "pair/fx_inputs.h"
 

@@ -1,3 +1,4 @@
+/* Finding the texts of graphs, and putting the data of both sides to them. */
 #define _GNU_SOURCE
 #include "pair/graph_groups.h"
 

@@ -1,3 +1,4 @@
+/* Names of GE files, FX files, rank folders and graph texts, taken apart. */
 #define _GNU_SOURCE
 #include "pair/graph_names.h"
 

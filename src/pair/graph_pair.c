@@ -1,3 +1,4 @@
+/* Rows of a token: its operators in their order, fused ones split into their parts. */
 #define _GNU_SOURCE
 #include "pair/graph_pair.h"
 

@@ -1,3 +1,4 @@
+/* Reading dynamo_original_graph_*.txt. */
 #define _GNU_SOURCE
 #include "pair/graph_text.h"
 

@@ -1,3 +1,4 @@
+/* Listing a folder tree by its names, without being led out of it. */
 #define _GNU_SOURCE
 #include "pair/graph_tree.h"
 

@@ -1,3 +1,4 @@
+/* Cutting a tensor's name into module path, class, call and role. */
 #include "pair/name.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* The stages of pairing two runs: by mappings, by equal names, by likeness. */
 #include "base/map.h"
 #include "pair/name.h"
 #include "pair/near.h"

@@ -1,3 +1,4 @@
+/* Buffered writing to a stream. */
 #include "report/sink.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* Tables in memory: filled row by row, sorted and cut. */
 #define _GNU_SOURCE
 #include "plumb/table.h"
 #include "base/arena.h"

@@ -1,3 +1,4 @@
+/* From the rows of a dump.json to records. */
 #define _GNU_SOURCE
 #include "run/record.h"
 

@@ -1,3 +1,4 @@
+/* The files of a folder tree, in natural order. */
 #define _GNU_SOURCE
 #include "run/walk.h"
 

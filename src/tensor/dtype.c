@@ -1,3 +1,4 @@
+/* The table of element types, and conversions to float64. */
 #include "plumb/dtype.h"
 
 #include <assert.h>

@@ -1,3 +1,4 @@
+/* Tensors as strided views. */
 #include "plumb/tensor.h"
 
 #include <inttypes.h>

@@ -1,3 +1,4 @@
+/* Numbers, types and shapes as the cells of the pre-check show them. */
 #include "verdict/cells.h"
 
 #include "base/number.h"

@@ -1,3 +1,4 @@
+/* The steps of the pre-check's verdict: cosine, largest error, dual ratios. */
 #include "verdict/ladder.h"
 
 #include "base/number.h"

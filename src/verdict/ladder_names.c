@@ -1,3 +1,4 @@
+/* Names for the numbers of a rule set, made of groups, types and members. */
 #include "verdict/ladder_names.h"
 
 #include <math.h>

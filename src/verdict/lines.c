@@ -1,3 +1,4 @@
+/* Splitting rule texts into lines and words. */
 #include "verdict/lines.h"
 
 #include "plumb/file.h"

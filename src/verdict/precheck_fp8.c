@@ -1,3 +1,4 @@
+/* ULP errors of 8-bit floats, by a precision that tapers off. */
 #include "verdict/precheck_parts.h"
 
 #include <math.h>

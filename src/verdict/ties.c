@@ -1,3 +1,4 @@
+/* Settling ties: the reference takes the device's choice among equal elements. */
 #include "verdict/ties.h"
 
 #include <math.h>

@@ -192,8 +192,8 @@ static void test_groups(void **state)
         }
 }
 
-/* A metric without a loop would stay what it was at the beginning: each must take two values, whether
- * its group is computed alone or with all others. */
+/* A metric without a loop would stay what it was at the beginning: each must take two values,
+ * whether its group is computed alone or with all others. */
 static void test_every_metric_moves(void **state)
 {
     (void)state;

@@ -1,3 +1,4 @@
+/* The device that is always there: plumb's own operators. */
 #define _POSIX_C_SOURCE 200809L
 #include "exec/device/cpu.h"
 

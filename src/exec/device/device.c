@@ -1,3 +1,4 @@
+/* Opening a device by its name. */
 #include "plumb/device.h"
 
 #include "exec/device/cpu.h"

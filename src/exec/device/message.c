@@ -1,3 +1,4 @@
+/* What a worker is told: settings and calls as JSON, tensors beside them in shared memory. */
 #define _POSIX_C_SOURCE 200809L
 #include "exec/device/message.h"
 

@@ -1,3 +1,4 @@
+/* Starting a worker, talking to it against a deadline, and finding out how it ended. */
 #define _GNU_SOURCE
 #include "exec/device/process.h"
 

@@ -1,3 +1,4 @@
+/* Growing, mapping and giving back the memory that a worker shares. */
 #define _GNU_SOURCE
 #include "exec/device/shared.h"
 

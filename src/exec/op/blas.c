@@ -1,3 +1,4 @@
+/* Looking for an OpenBLAS that can be used safely from several threads. */
 #include "exec/op/blas.h"
 
 #include <dlfcn.h>

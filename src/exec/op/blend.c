@@ -1,3 +1,4 @@
+/* Weights of linear, cubic, area and smoothed resampling, and the sums made with them. */
 #include "exec/op/blend.h"
 
 #include <string.h>

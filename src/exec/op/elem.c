@@ -1,3 +1,4 @@
+/* Elementwise operators at work: broadcasting, rounding, and gradients summed back. */
 #include "exec/op/elem.h"
 
 #include "exec/op/sum.h"

@@ -1,3 +1,4 @@
+/* LU and Cholesky factors of one matrix, and solving by substitution. */
 #include "exec/op/factor.h"
 
 static void swap_rows(int64_t n, real *a, real *b)

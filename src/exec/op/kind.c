@@ -1,3 +1,4 @@
+/* What a message calls each kind of argument. */
 #include "plumb/op.h"
 
 const char *plumb_arg_kind_text(enum plumb_arg_kind kind)

@@ -1,3 +1,4 @@
+/* Checked shapes and indices, elements picked by a map of places, and written by one. */
 #include "exec/op/place.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* Windows of pooling, from the arguments of the call: sliding, or shared out evenly. */
 #include "exec/op/pool.h"
 
 #include <string.h>

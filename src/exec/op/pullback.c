@@ -1,3 +1,4 @@
+/* A stretch of the tape, walked back at once: gradients as results of an operator. */
 #include "exec/op/pullback.h"
 
 #include "exec/op/elem.h"

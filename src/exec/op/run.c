@@ -1,3 +1,4 @@
+/* One call from its arguments to its result: forward, back along the tape, and stored. */
 #include "exec/op/run.h"
 
 #include "exec/op/bind.h"

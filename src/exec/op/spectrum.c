@@ -1,3 +1,4 @@
+/* Jacobi's rotations: singular values, symmetric eigenvalues, and their gradients. */
 #include "exec/op/spectrum.h"
 
 #include "exec/op/linalg.h"

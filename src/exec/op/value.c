@@ -1,3 +1,4 @@
+/* The values that operators compute with: made, put on the tape, and rounded to their types. */
 #define _GNU_SOURCE
 #include "exec/op/op.h"
 

@@ -1,3 +1,4 @@
+/* Elements under sliding windows as columns, and columns added back, line by line. */
 #include "exec/op/window.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* Older names of Megatron's weights made new, and what they say of layers and cuts. */
 #define _GNU_SOURCE
 #include "task/checkpoint/names.h"
 

@@ -1,3 +1,4 @@
+/* Matching the weights of two checkpoints, and comparing each pair. */
 #define _GNU_SOURCE
 #include "task/checkpoint/pairs.h"
 

@@ -1,3 +1,4 @@
+/* Finding and opening the mp_rank folders of a Megatron checkpoint. */
 #define _GNU_SOURCE
 #include "task/checkpoint/parts.h"
 

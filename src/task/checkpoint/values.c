@@ -1,3 +1,4 @@
+/* Two weights compared piece by piece, joined from their parts on the way. */
 #include "task/checkpoint/values.h"
 
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* Tables and closing lines of TorchAir comparisons. */
 #define _GNU_SOURCE
 #include "task/compare/graph_report.h"
 

@@ -1,3 +1,4 @@
+/* Which columns a comparison has: by its kind, and by the options. */
 #include "task/compare/layout.h"
 
 #include <string.h>

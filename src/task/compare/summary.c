@@ -1,3 +1,4 @@
+/* The table of plumb summary: a row a tensor, computed or recorded. */
 #define _GNU_SOURCE
 #include "metric/stats.h"
 #include "task/compare/walk.h"

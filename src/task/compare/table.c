@@ -1,3 +1,4 @@
+/* The cells of a comparison's table, and the reason that a row gives. */
 #include "task/compare/compare.h"
 
 #include "base/buf.h"

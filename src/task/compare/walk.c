@@ -1,3 +1,4 @@
+/* Going through the payloads of many records on several threads. */
 #define _GNU_SOURCE
 #include "task/compare/walk.h"
 

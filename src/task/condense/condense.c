@@ -1,3 +1,4 @@
+/* Condensing a folder: what has changed, what has settled, one pass or many. */
 #define _GNU_SOURCE
 #include "plumb/condense.h"
 

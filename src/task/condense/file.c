@@ -1,3 +1,4 @@
+/* Condensing one file. */
 #define _GNU_SOURCE
 #include "task/condense/file.h"
 

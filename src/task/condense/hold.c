@@ -1,3 +1,4 @@
+/* Holding a file by a lease, or, where there are none, by looking for its writers. */
 #define _GNU_SOURCE
 #include "task/condense/hold.h"
 

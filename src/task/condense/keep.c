@@ -1,3 +1,4 @@
+/* The words for what is to be kept. */
 #include "plumb/condense.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* One pass over a tensor that can be stopped. */
 #include "task/condense/measure.h"
 
 #include "metric/kept.h"

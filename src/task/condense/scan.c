@@ -1,3 +1,4 @@
+/* Listing the files that may be condensed, and sweeping up after a plumb that was killed. */
 #define _GNU_SOURCE
 #include "task/condense/scan.h"
 

@@ -1,3 +1,4 @@
+/* Writing the text of a condensed file. */
 #include "task/condense/text.h"
 
 #include "base/base64.h"

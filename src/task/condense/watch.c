@@ -1,3 +1,4 @@
+/* Waiting for changes with inotify, or by sleeping. */
 #define _GNU_SOURCE
 #include "task/condense/watch.h"
 

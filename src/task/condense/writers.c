@@ -1,3 +1,4 @@
+/* Looking through /proc for writers: descriptors, and shared mappings. */
 #define _GNU_SOURCE
 #include "task/condense/writers.h"
 

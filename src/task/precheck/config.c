@@ -1,3 +1,4 @@
+/* Reading the settings of the pre-check from JSON or YAML. */
 #include "task/precheck/config.h"
 
 #include "base/json.h"

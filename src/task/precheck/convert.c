@@ -1,3 +1,4 @@
+/* Calls in other types: raised as the origin does it, as under autocast, without dropout. */
 #include "task/precheck/convert.h"
 
 #include "verdict/ladder_limits.h"

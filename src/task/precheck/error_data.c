@@ -1,3 +1,4 @@
+/* Saving the tensors of a failed call as .pt files. */
 #define _GNU_SOURCE
 #include "task/precheck/error_data.h"
 

@@ -1,3 +1,4 @@
+/* Notes on keys and list entries that fit nothing, with the nearest that would. */
 #include "task/precheck/list_notes.h"
 
 #include "base/map.h"

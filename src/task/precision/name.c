@@ -1,3 +1,4 @@
+/* Taking the name of an output apart. */
 #include "task/precision/name.h"
 
 #include <string.h>

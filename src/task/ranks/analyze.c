@@ -1,3 +1,4 @@
+/* Notes, stacks and result files of the two analyses. */
 #define _GNU_SOURCE
 #include "task/ranks/analyze.h"
 

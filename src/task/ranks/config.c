@@ -1,3 +1,4 @@
+/* Reading the configuration of merge_result. */
 #include "task/ranks/config.h"
 
 #include "base/yaml.h"

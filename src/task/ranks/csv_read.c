@@ -1,3 +1,4 @@
+/* A CSV result as rows for the merge. */
 #include "base/csv.h"
 #include "task/ranks/rows.h"
 

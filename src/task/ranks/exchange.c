@@ -1,3 +1,4 @@
+/* Tying the communication nodes of ranks together, and laying the exchanges out in layers. */
 #include "task/ranks/exchange.h"
 
 #include "base/buf.h"

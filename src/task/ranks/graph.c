@@ -1,3 +1,4 @@
+/* The search for the first bad node: before, along and after communication. */
 #include "task/ranks/graph.h"
 
 #include "task/ranks/exchange.h"

@@ -1,3 +1,4 @@
+/* Writing indented JSON, and laying recorded values out anew. */
 #include "task/ranks/pretty.h"
 
 #include "base/json.h"

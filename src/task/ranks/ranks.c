@@ -1,3 +1,4 @@
+/* Finding the newest result of each rank and graph by the names of files. */
 #define _GNU_SOURCE
 #include "task/ranks/ranks.h"
 

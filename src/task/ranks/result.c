@@ -1,3 +1,4 @@
+/* The result of one rank: what of its table is merged. */
 #define _GNU_SOURCE
 #include "task/ranks/result.h"
 

@@ -1,3 +1,4 @@
+/* Roles and peers of communication calls, read from their recorded arguments. */
 #include "task/ranks/roles.h"
 
 #include <ctype.h>

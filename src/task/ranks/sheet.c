@@ -1,3 +1,4 @@
+/* Rows of a worksheet, from the events of its XML. */
 #include "task/ranks/sheet.h"
 
 #include "base/buf.h"

@@ -1,3 +1,4 @@
+/* A workbook as rows: its zip archive, its list of sheets, and its shared texts. */
 #include "base/buf.h"
 #include "format/zip.h"
 #include "task/ranks/sheet.h"

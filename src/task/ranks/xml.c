@@ -1,3 +1,4 @@
+/* Feeding libexpat in pieces, and refusing what no workbook has. */
 #include "task/ranks/xml.h"
 
 #include <expat.h>

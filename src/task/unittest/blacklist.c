@@ -1,3 +1,4 @@
+/* Operators of which no unit tests are made. */
 #include "task/unittest/blacklist.h"
 
 #include "base/mapped.h"

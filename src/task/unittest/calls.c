@@ -1,3 +1,4 @@
+/* The recorded operators of a dump.json. */
 #include "task/unittest/calls.h"
 
 #include "base/json.h"

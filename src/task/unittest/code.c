@@ -1,3 +1,4 @@
+/* Python expressions for recorded arguments; what cannot be made again is refused. */
 #include "task/unittest/code.h"
 
 #include "base/number.h"

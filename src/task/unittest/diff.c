@@ -1,3 +1,4 @@
+/* The results of two devices joined by test, and the verdict on each pair. */
 #define _GNU_SOURCE
 #include "plumb/unittest.h"
 #include "task/unittest/outcome.h"

@@ -1,3 +1,4 @@
+/* Making the folder of tests safe: known files of earlier calls go, strangers are refused. */
 #define _GNU_SOURCE
 #include "task/unittest/folder.h"
 #include "task/unittest/module.h"

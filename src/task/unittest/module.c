@@ -1,3 +1,4 @@
+/* Writing the tests of one operator as Python. */
 #include "task/unittest/module.h"
 
 #include "base/map.h"

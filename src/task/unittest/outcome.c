@@ -1,3 +1,4 @@
+/* Reading a CSV file of the generated unit tests. */
 #define _GNU_SOURCE
 #include "task/unittest/outcome.h"
 

@@ -1,3 +1,4 @@
+/* Writing the unit tests of a dump. */
 #define _GNU_SOURCE
 #include "base/map.h"
 #include "base/mapped.h"
