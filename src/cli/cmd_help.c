@@ -1,4 +1,4 @@
-/* plumb help, and what is made of the same table at build time. */
+/* plumb help, and what is made of the same table: man pages and bash completion. */
 #define _GNU_SOURCE
 #include "cli/cli.h"
 #include "cli/terminal.h"
@@ -7,8 +7,6 @@
 
 #include <string.h>
 #include <unistd.h>
-
-/* Help, and what is made of the same table at build time: man pages and bash completion. */
 
 struct help_options {
     struct cli_common common;
