@@ -70,7 +70,7 @@ static void test_statistics(void **state)
     expect(&judgement.verdict, PLUMB_FAILED, "Max NaN against 1024: NaN on one side only");
     judge_max(standard, NAN, NAN, &judgement);
     expect(&judgement.verdict, PLUMB_SUSPICIOUS,
-           "not judged: NaN or infinite on both sides, which tells nothing");
+           "not judged: NaN or infinite on both sides, which says nothing about the rest");
     assert_true(judgement.verdict.unjudged);
     plumb_standard_free(standard);
 }
