@@ -26,9 +26,9 @@ enum plumb_code plumb_file_map(struct plumb_file *file, const char *path, uint64
 void plumb_file_unmap(struct plumb_file *file); /* all zero is fine */
 
 /* While a guard is entered, a page of the file that is gone (the file was cut short behind our
- * back) reads as zeros instead of killing the process; plumb_file_guard_leave then returns true, and
- * whatever was computed meanwhile is worthless. Guards nest, and belong to the thread that entered
- * them. */
+ * back) reads as zeros instead of killing the process; plumb_file_guard_leave then returns true,
+ * and whatever was computed meanwhile is worthless. Guards nest, and belong to the thread that
+ * entered them. */
 struct plumb_file_guard {
     const struct plumb_file *file;
     bool hit;

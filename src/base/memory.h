@@ -5,7 +5,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Bytes that the machine has, or fewer where a control group (a container, a batch job) allows less. */
+/* Bytes that the machine has, or fewer where a control group (a container, a batch job) allows
+ * less. */
 uint64_t memory_total(void);
 
 /* What plumb takes unless it is told: three quarters of that. */

@@ -288,7 +288,8 @@ static void judge_without_statistics(const struct recorded_evidence *evidence,
     if (compare_checksums(evidence, sums) != CHECKSUMS_UNKNOWN)
         recorded_judge_checksums(sums[0], sums[1], out);
     else if (nothing_finite(evidence))
-        verdict_leave(&out->verdict, "NaN or infinite on both sides, which says nothing about the rest");
+        verdict_leave(&out->verdict,
+                      "NaN or infinite on both sides, which says nothing about the rest");
     else
         out->problem = sums[0] && sums[1]
                            ? "the types differ, so that checksums cannot be compared"
