@@ -194,6 +194,7 @@ static void test_signatures(void **state)
             struct plumb_result result;
             struct plumb_error err = {0};
             const enum plumb_code code = plumb_op_run(&call, PLUMB_OWN, &result, &err);
+            plumb_result_destroy(&result);
             assert_int_not_equal(code, PLUMB_OK);
             if (strstr(err.message, "malformed"))
                 fail_msg("%s", err.message);
