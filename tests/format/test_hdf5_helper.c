@@ -17,7 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
-static char folder[] = "plumb-test-XXXXXX";
+static char folder[] = "/tmp/plumb-test-XXXXXX";
 static char script[64], target[64];
 static char *real_helper; /* as told by the environment, or NULL */
 

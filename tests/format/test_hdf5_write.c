@@ -11,7 +11,7 @@
 
 #include <unistd.h>
 
-static char folder[] = "plumb-test-XXXXXX";
+static char folder[] = "/tmp/plumb-test-XXXXXX";
 static char path[64];
 
 static int make_folder(void **state)

@@ -257,7 +257,7 @@ static void test_override(void **state)
     plumb_standard_free(standard);
 }
 
-static char path[] = "standard-XXXXXX";
+static char path[] = "/tmp/standard-XXXXXX";
 
 static int make_file(void **state)
 {
