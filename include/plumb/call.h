@@ -48,6 +48,16 @@ struct plumb_draws {
     void *state;
 };
 
+/* Computing a call as if with errors, to see what they do to its results. */
+struct plumb_noise {
+    double relative; /* every floating-point input, and every result on the way to an output, is
+                        multiplied by 1 + r, r uniform in [-relative, relative]; 0: none */
+    uint64_t seed;   /* of the r */
+    enum plumb_dtype
+        store;           /* results on the way are rounded to this type; PLUMB_DTYPE_COUNT: not */
+    unsigned input_bits; /* inputs keep that many significant bits; 0: all */
+};
+
 struct plumb_call {
     const char *prefix; /* "Functional", "Tensor", "Torch", "Aten", "NPU", "VF" */
     const char *name;   /* "layer_norm", "linalg.norm" */
@@ -59,6 +69,7 @@ struct plumb_call {
                                                 an output has none. No grads: forward only */
     size_t n_grads;
     const struct plumb_draws *draws; /* NULL: from a fixed seed */
+    const struct plumb_noise *noise; /* NULL: as exactly as can be */
     size_t memory; /* what it may take, in bytes; 0: three quarters of what this process may */
     bool benchmark_forms; /* fused operators as their benchmark functions compute them, where those
                              depart from the documentation (attention's scale and bands, an

@@ -33,6 +33,8 @@ struct plumb_result {
     struct plumb_arg *written; /* as grads: tensors that the call changed and does not return, such
                                   as running statistics; NULL when there are none */
     const char *note;          /* what is to be known of how it was computed, or NULL */
+    int64_t terms, grad_terms; /* how many numbers the longest sum on the way to an output, or to a
+                                  gradient, adds up; at least 1 */
 };
 
 /* Runs a call. PLUMB_E_UNSUPPORTED: no such operator, or not with these arguments; PLUMB_E_ARG:

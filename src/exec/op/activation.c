@@ -61,23 +61,23 @@ ELEM_UNARY(leaky_relu,  x > 0 ? x : x * p[0],             x > 0 ? g : g * p[0]);
 ELEM_UNARY(threshold,   x <= p[0] ? p[1] : x,             x <= p[0] ? R(0) : g);
 ELEM_UNARY(hardtanh,    x > p[1] ? p[1] : x < p[0] ? (p[0] < p[1] ? p[0] : p[1]) : x,
            x <= p[0] || x >= p[1] ? R(0) : g);
-ELEM_UNARY(elu,         real_elu(x, p),                   g * real_elu_slope(x, p));
-ELEM_UNARY(hardswish,   x < -3 ? R(0) * x : x > 3 ? x : x * (x + R(3)) / R(6),
+ELEM_UNARY_AS(USUAL_MINUS_ONE, elu,         real_elu(x, p),                   g * real_elu_slope(x, p));
+ELEM_UNARY_AS(USUAL_TIMES_X, hardswish,   x < -3 ? R(0) * x : x > 3 ? x : x * (x + R(3)) / R(6),
            x < -3 ? R(0) : x < 3 ? g * (x / R(3) + R(0.5)) : g);
 ELEM_UNARY(hardsigmoid, x < -3 ? R(0) : x > 3 ? R(1) : (x + R(3)) / R(6),
            x > -3 && x < 3 ? g / R(6) : R(0));
 ELEM_UNARY(hardshrink,  OUTSIDE || isnan(x) ? x : R(0),   OUTSIDE || isnan(x) ? g : R(0));
 ELEM_UNARY(softshrink,  x > p[0] ? x - p[0] : x < -p[0] ? x + p[0] : R(0) * x,
            OUTSIDE || isnan(x) ? g : R(0));
-ELEM_UNARY(tanhshrink,  real_tanhshrink(x),               g * tanh(x) * tanh(x));
+ELEM_UNARY_AS(USUAL_FROM_X, tanhshrink,  real_tanhshrink(x),               g * tanh(x) * tanh(x));
 ELEM_UNARY(softsign,    x / (R(1) + fabs(x)),
            g / ((R(1) + fabs(x)) * (R(1) + fabs(x))));
 /* p: beta, threshold. */
 ELEM_UNARY(softplus,    x * p[0] > p[1] ? x : real_softplus(x * p[0]) / p[0],
            x * p[0] > p[1] ? g : g * fast_sigmoid(x * p[0]));
-ELEM_UNARY(gelu_tanh,   x * fast_sigmoid(GELU_2U),
+ELEM_UNARY_AS(USUAL_HALF_X, gelu_tanh,   x * fast_sigmoid(GELU_2U),
            g * (fast_sigmoid(GELU_2U) + x * GELU_2DU * real_sigmoid_slope(GELU_2U)));
-ELEM_UNARY(mish,        real_mish(x),                     g * real_mish_slope(x));
+ELEM_UNARY_AS(USUAL_TIMES_X, mish,        real_mish(x),                     g * real_mish_slope(x));
 
 ELEM_BINARY(prelu, a > 0 ? a : a * b, a > 0 ? g : g * b, a > 0 ? R(0) : g * a);
 

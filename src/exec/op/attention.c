@@ -64,7 +64,7 @@ static real row_max(const real *x, int64_t n)
 
 /* NaN anywhere makes the sum NaN, and with it the row. A row of nothing but -inf is one of
  * zeros. */
-static void softmax_row(int64_t n, real *x)
+static void softmax_row(struct op *o, int64_t n, real *x)
 {
     const real most = row_max(x, n);
     if (most == -R(INFINITY)) {
@@ -74,19 +74,22 @@ static void softmax_row(int64_t n, real *x)
     }
     for (int64_t j = 0; j < n; j++)
         x[j] = fast_exp(x[j] - most);
-    const real sum = real_sum(x, n, 1);
+    op_between(o, x, n);
+    const real sum = op_between_one(o, real_sum(x, n, 1));
     for (int64_t j = 0; j < n; j++)
         x[j] /= sum;
 }
 
 /* p (count x t) becomes the weights of the block. */
-static void weigh(const struct heads *h, const struct block *b, real *p)
+static void weigh(struct op *o, const struct heads *h, const struct block *b, real *p)
 {
     gemm(false, true, b->count, h->t, h->d, h->scale, b->q, h->d, b->k, h->d, 0, p, h->t);
+    op_between(o, p, b->count * h->t);
     for (int64_t i = 0; i < b->count; i++) {
         mask_row(h, b->mask + i * h->mask_step[2], b->first + i, p + i * h->t);
-        softmax_row(h->t, p + i * h->t);
+        softmax_row(o, h->t, p + i * h->t);
     }
+    op_between(o, p, b->count * h->t);
 }
 
 static struct block block_at(const struct heads *h, const struct val *q, const struct val *k,
@@ -119,16 +122,18 @@ static void backward(struct op *o, struct val *out)
         for (int64_t first = 0; first < h->s; first += h->rows) {
             const struct block b = block_at(h, q, k, v, head, first);
             const real *g = out->grad + (head * h->s + first) * h->e;
-            weigh(h, &b, p);
+            weigh(o, h, &b, p);
             if (dv)
                 gemm(true, false, h->t, h->e, b.count, 1, p, h->t, g, h->e, 1, dv + (b.v - v->f),
                      h->e);
             gemm(false, true, b.count, h->t, h->e, 1, g, h->e, b.v, h->e, 0, dp, h->t);
+            op_between(o, dp, b.count * h->t);
             for (int64_t i = 0; i < b.count; i++) {
-                const real dot = real_dot(p + i * h->t, dp + i * h->t, h->t);
+                const real dot = op_between_one(o, real_dot(p + i * h->t, dp + i * h->t, h->t));
                 for (int64_t j = i * h->t; j < (i + 1) * h->t; j++)
                     dp[j] = p[j] * (dp[j] - dot);
             }
+            op_between(o, dp, b.count * h->t);
             if (dq)
                 gemm(false, false, b.count, h->d, h->t, h->scale, dp, h->t, b.k, h->d, 1,
                      dq + (b.q - q->f), h->d);
@@ -247,7 +252,7 @@ struct val *v_attention(struct op *o, struct val *q, struct val *k, struct val *
     for (int64_t head = 0; head < h->batch * h->n; head++)
         for (int64_t first = 0; first < h->s; first += h->rows) {
             const struct block b = block_at(h, q, k, v, head, first);
-            weigh(h, &b, p);
+            weigh(o, h, &b, p);
             gemm(false, false, b.count, h->e, h->t, 1, p, h->t, b.v, h->e, 0,
                  y->f + (head * h->s + first) * h->e, h->e);
         }

@@ -73,7 +73,7 @@ struct val *v_cast(struct op *o, struct val *x, enum plumb_dtype dtype)
         struct val *same = val_alias(o, x, x->rank, x->shape);
         if (same)
             same->dtype = dtype;
-        return val_node(o, same, cast_backward, x, NULL, NULL, NULL);
+        return val_moved(o, same, cast_backward, x, NULL, NULL, NULL);
     }
     struct val *y = val_like(o, x, dtype);
     if (!y)
@@ -86,7 +86,7 @@ struct val *v_cast(struct op *o, struct val *x, enum plumb_dtype dtype)
         else
             y->i[k] = int_wrap(dtype, x->f ? truncate(x->f[k]) : x->i[k]);
     }
-    return val_node(o, y, cast_backward, x, NULL, NULL, NULL);
+    return val_moved(o, y, cast_backward, x, NULL, NULL, NULL);
 }
 
 struct val *v_float(struct op *o, struct val *x)

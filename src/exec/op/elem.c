@@ -12,12 +12,53 @@ struct unary_saved {
     real p[ELEM_PARAMS];
 };
 
+/* ys as they become in steps, each of which may be disturbed. */
+static void usual_steps(struct op *o, enum elem_usual usual, const real *xs, real *ys, int64_t n)
+{
+    for (int64_t k = 0; k < n; k++) {
+        const real x = xs[k], y = ys[k], factor = x != 0 && isfinite(x) ? y / x : 1;
+        ys[k] = usual == USUAL_TIMES_X  ? factor
+                : usual == USUAL_HALF_X ? R(2) * factor - R(1)
+                : usual == USUAL_FROM_X ? x - y
+                                        : y + R(1);
+    }
+    op_between(o, ys, n);
+    for (int64_t k = 0; usual == USUAL_HALF_X && k < n; k++)
+        ys[k] += R(1);
+    if (usual == USUAL_HALF_X)
+        op_between(o, ys, n);
+    for (int64_t k = 0; k < n; k++) {
+        const real x = xs[k], y = ys[k];
+        ys[k] = usual == USUAL_TIMES_X  ? x * y
+                : usual == USUAL_HALF_X ? R(0.5) * x * y
+                : usual == USUAL_FROM_X ? x - y
+                                        : y - R(1);
+    }
+}
+
+/* The gradient with slopes that are differences. */
+static void usual_slopes(struct op *o, const struct unary_saved *s, const struct val *x,
+                         const struct val *out, real *gx)
+{
+    real *ones = op_alloc(o, x->count, sizeof *ones), *slope = op_alloc(o, x->count, sizeof *slope);
+    for (int64_t k = 0; ones && k < x->count; k++)
+        ones[k] = 1;
+    if (!ones || !slope)
+        return;
+    s->fn->slope(x->f, out->f, ones, slope, x->count, s->p);
+    usual_steps(o, USUAL_MINUS_ONE, x->f, slope, x->count);
+    for (int64_t k = 0; k < x->count; k++)
+        gx[k] += out->grad[k] * slope[k];
+}
+
 static void unary_backward(struct op *o, struct val *out)
 {
     struct val *x = out->in[0];
     const struct unary_saved *s = out->saved;
     real *gx = val_grad(o, x);
-    if (gx)
+    if (gx && o->call->noise && s->fn->usual != USUAL_ONE)
+        usual_slopes(o, s, x, out, gx);
+    else if (gx)
         s->fn->slope(x->f, out->f, out->grad, gx, x->count, s->p);
 }
 
@@ -47,6 +88,8 @@ struct val *elem_unary(struct op *o, struct val *x, const struct elem_unary *fn,
     if (n_params)
         memcpy(s->p, p, n_params * sizeof *p);
     fn->value(x->f, out->f, x->count, s->p);
+    if (o->call->noise && fn->usual > USUAL_SLOPE)
+        usual_steps(o, fn->usual, x->f, out->f, x->count);
     return val_node(o, out, unary_backward, x, NULL, NULL, s);
 }
 

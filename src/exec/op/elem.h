@@ -13,18 +13,35 @@
 
 enum { ELEM_PARAMS = 6 };
 
+/* How devices usually compute a function that is one formula here: which step they round, and what
+ * may cancel then. Only calls with noise ask. */
+enum elem_usual {
+    USUAL_ONE,       /* in one step */
+    USUAL_SLOPE,     /* the value in one step; the slope is a difference of numbers around 1 */
+    USUAL_TIMES_X,   /* x times something */
+    USUAL_HALF_X,    /* x / 2 times (1 + something) */
+    USUAL_MINUS_ONE, /* something - 1 */
+    USUAL_FROM_X,    /* x - something */
+};
+
 struct elem_unary {
     void (*value)(const real *restrict xs, real *restrict ys, int64_t n, const real *p);
     void (*slope)(const real *restrict xs, const real *restrict ys, const real *restrict gs,
                   real *restrict out, int64_t n, const real *p);
     /* For operators that keep integers as they are; NULL: integers are raised to float. */
     void (*integers)(const int64_t *restrict xs, int64_t *restrict ys, int64_t n);
+    enum elem_usual usual;
 };
 
 /* Defines `static const struct elem_unary name_fn`. formula: of x and p; derivative: of g, x, y
  * and p. */
-#define ELEM_UNARY(name, formula, derivative) ELEM_UNARY_INT(name, formula, derivative, NULL)
+#define ELEM_UNARY(name, formula, derivative)                                                      \
+    ELEM_UNARY_ALL(name, formula, derivative, NULL, USUAL_ONE)
 #define ELEM_UNARY_INT(name, formula, derivative, integer_loop)                                    \
+    ELEM_UNARY_ALL(name, formula, derivative, integer_loop, USUAL_ONE)
+#define ELEM_UNARY_AS(usual, name, formula, derivative)                                            \
+    ELEM_UNARY_ALL(name, formula, derivative, NULL, usual)
+#define ELEM_UNARY_ALL(name, formula, derivative, integer_loop, usual)                             \
     static void name##_value(const real *restrict xs, real *restrict ys, int64_t n, const real *p) \
     {                                                                                              \
         (void)p;                                                                                   \
@@ -44,7 +61,7 @@ struct elem_unary {
             out[k] += (derivative);                                                                \
         }                                                                                          \
     }                                                                                              \
-    static const struct elem_unary name##_fn = {name##_value, name##_slope, integer_loop}
+    static const struct elem_unary name##_fn = {name##_value, name##_slope, integer_loop, usual}
 
 /* fn of every element of x; p: up to ELEM_PARAMS parameters, copied, or NULL. */
 struct val *elem_unary(struct op *o, struct val *x, const struct elem_unary *fn, const real *p,

@@ -85,7 +85,7 @@ static struct val *renormed(struct op *o, struct val *weight, const struct val *
         for (int64_t j = 0; j < width; j++)
             row[j] = weight->f[index->i[k] * width + j] * (limit / (norm + REAL_C(1e-7)));
     }
-    return val_node(o, out, same_backward, weight, NULL, NULL, NULL);
+    return val_moved(o, out, same_backward, weight, NULL, NULL, NULL);
 }
 
 static void run_renorm(struct op *o)
@@ -138,7 +138,7 @@ static void run_embedding(struct op *o)
     struct val *out = val_new(o, weight->dtype, index->rank + 1, shape);
     for (int64_t k = 0; out && k < index->count && width; k++)
         memcpy(out->f + k * width, weight->f + index->i[k] * width, (size_t)width * sizeof *out->f);
-    op_return(o, val_node(o, out, embedding_backward, weight, NULL, NULL, r));
+    op_return(o, val_moved(o, out, embedding_backward, weight, NULL, NULL, r));
 }
 
 static void run_embedding_dense_backward(struct op *o)

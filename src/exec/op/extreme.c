@@ -130,7 +130,7 @@ static struct val *extreme_dim(struct op *o, struct val *x, unsigned dim, bool k
     }
     if (index)
         *index = at;
-    return val_node(o, out, extreme_back, x, NULL, NULL, place);
+    return val_moved(o, out, extreme_back, x, NULL, NULL, place);
 }
 
 struct val *v_max_dim(struct op *o, struct val *x, unsigned dim, bool keepdim, struct val **index)
@@ -178,7 +178,7 @@ struct val *v_share(struct op *o, struct val *out, struct val *x, struct span3 s
     if (!s)
         return NULL;
     *s = (struct share){span, nan_too, out};
-    return val_node(o, out, share_back, x, NULL, NULL, s);
+    return val_moved(o, out, share_back, x, NULL, NULL, s);
 }
 
 struct values {

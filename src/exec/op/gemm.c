@@ -20,6 +20,7 @@ static void scale(int64_t m, int64_t n, real beta, real *c, int64_t ldc)
 void gemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, real alpha, const real *a, int64_t lda,
           const real *b, int64_t ldb, real beta, real *c, int64_t ldc)
 {
+    op_terms(k);
     if (beta != 1)
         scale(m, n, beta, c, ldc);
     if (m > 0 && alpha != 0)
@@ -109,6 +110,7 @@ static void vector(const struct blas *blas, bool ta, int64_t rows, int64_t colum
 void gemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, real alpha, const real *a, int64_t lda,
           const real *b, int64_t ldb, real beta, real *c, int64_t ldc)
 {
+    op_terms(k);
     if (m <= 0 || n <= 0)
         return;
     if (k <= 0 || alpha == 0) {

@@ -92,7 +92,7 @@ static void ignored_backward(struct op *o, struct val *out)
 /* x, with a gradient of zeros for what beta = 0 took out of the sum. */
 static struct val *with_ignored(struct op *o, struct val *x, struct val *ignored)
 {
-    return x ? val_node(o, val_alias(o, x, x->rank, x->shape), ignored_backward, x, ignored, NULL,
+    return x ? val_moved(o, val_alias(o, x, x->rank, x->shape), ignored_backward, x, ignored, NULL,
                         NULL)
              : NULL;
 }

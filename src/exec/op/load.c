@@ -1,5 +1,6 @@
 /* Tensors of the call into values, and values into tensors of the result. */
 #include "exec/op/bind.h"
+#include "exec/op/noise.h"
 #include "exec/op/run.h"
 
 #include <stdint.h>
@@ -56,7 +57,7 @@ static struct val *load_tensor(struct op *o, const struct plumb_tensor *t)
         plumb_dtype_info(t->dtype)->bits < 8)
         return op_fail(o, PLUMB_E_UNSUPPORTED, "%s: plumb does not compute with %s", o->call->name,
                        plumb_dtype_info(t->dtype)->name);
-    if (is_real_array(t) && t->count) {
+    if (is_real_array(t) && t->count && !o->call->noise) {
         struct val view = {.dtype = t->dtype, .count = (int64_t)t->count};
         memcpy(&view.f, &t->data, sizeof view.f); /* values are never written to */
         return val_alias(o, &view, t->rank, t->shape);
@@ -112,6 +113,8 @@ struct val *op_load(struct op *o, const struct plumb_arg *tensor)
     struct op_leaf *leaf = &o->leaves[k];
     if (!leaf->val) {
         leaf->val = load_tensor(o, tensor->tensor);
+        if (leaf->val && leaf->val->f && o->call->noise)
+            noise_input(o, leaf->val->f, leaf->val->count);
         if (leaf->val)
             leaf->val->needs_grad = o->call->n_grads && tensor->requires_grad && leaf->val->f;
     }

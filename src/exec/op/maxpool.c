@@ -52,7 +52,7 @@ static struct val *v_max_pool(struct op *o, struct pool *p, struct val *x, unsig
             y->f[k] = x->f[b * p->in_count + at];
         }
     }
-    return val_node(o, y, max_backward, x, NULL, NULL, s);
+    return val_moved(o, y, max_backward, x, NULL, NULL, s);
 }
 
 static void return_max(struct op *o, struct pool *p, struct val *x, unsigned nd, bool indices)
@@ -160,7 +160,7 @@ static void run_unpool(struct op *o)
             }
             y->f[b * s->out_count + index->i[k]] = x->f[k];
         }
-    op_return(o, val_node(o, y, unpool_backward, x, NULL, NULL, s));
+    op_return(o, val_moved(o, y, unpool_backward, x, NULL, NULL, s));
 }
 
 /* ---- The backward operators by name ---------------------------------------------------------- */
@@ -207,7 +207,7 @@ static void run_backward(struct op *o)
     for (int64_t b = 0; b < s->planes; b++)
         for (int64_t k = b * s->out_count; k < (b + 1) * s->out_count; k++)
             y->f[b * s->in_count + index->i[k]] += g->f[k];
-    op_return(o, val_node(o, y, placed_backward, g, NULL, NULL, s));
+    op_return(o, val_moved(o, y, placed_backward, g, NULL, NULL, s));
 }
 
 #define MAX                                                                                        \

@@ -29,7 +29,7 @@ struct val *v_map(struct op *o, struct val *x, unsigned rank, const int64_t *sha
         else
             y->i[k] = x->i[map[k]];
     }
-    return val_node(o, y, map_backward, x, NULL, NULL, map);
+    return val_moved(o, y, map_backward, x, NULL, NULL, map);
 }
 
 /* ---- Strided views --------------------------------------------------------------------------- */
@@ -82,6 +82,8 @@ static void strided_backward(struct op *o, struct val *out)
     real *to = val_grad(o, out->in[0]);
     if (!to || out->count == 0)
         return;
+    if (out->in[0]->count)
+        op_terms(out->count / out->in[0]->count);
     const int64_t n = s->shape[s->rank - 1], step = s->stride[s->rank - 1];
     int64_t at[OP_RANK] = {0}, place = s->offset;
     const real *from = out->grad;
@@ -116,7 +118,7 @@ struct val *v_strided(struct op *o, struct val *x, unsigned rank, const int64_t 
             to += n;
         } while (next_row(s, at, &place));
     }
-    return val_node(o, y, strided_backward, x, NULL, NULL, s);
+    return val_moved(o, y, strided_backward, x, NULL, NULL, s);
 }
 
 static void dense_strides(const struct val *x, int64_t *stride)
@@ -183,7 +185,7 @@ struct val *v_reshape(struct op *o, struct val *x, unsigned rank, const int64_t 
     struct val *y = val_alias(o, x, rank, shape);
     if (y)
         y->weak = x->weak;
-    return val_node(o, y, same_order_backward, x, NULL, NULL, NULL);
+    return val_moved(o, y, same_order_backward, x, NULL, NULL, NULL);
 }
 
 struct val *v_permute(struct op *o, struct val *x, const unsigned *dims)
@@ -331,5 +333,5 @@ struct val *v_cat(struct op *o, struct val *const *xs, size_t n, unsigned dim)
         }
         start += length;
     }
-    return val_node(o, y, cat_backward, grows, NULL, NULL, cat);
+    return val_moved(o, y, cat_backward, grows, NULL, NULL, cat);
 }

@@ -4,6 +4,7 @@
 #include "exec/op/sum.h"
 
 struct work {
+    struct op *o;
     struct norm norm;
     const real *weight, *bias;
     int64_t run;                    /* elements that share a weight */
@@ -13,7 +14,7 @@ struct work {
 };
 
 /* Two passes; what the mean was off by is put right afterwards. Leaves x - mean in away. */
-static void row_statistics(const struct norm *norm, const struct row *row, real *away)
+static void row_statistics(struct op *o, const struct norm *norm, const struct row *row, real *away)
 {
     const int64_t n = row->n;
     const real *x = row->in[0];
@@ -22,16 +23,18 @@ static void row_statistics(const struct norm *norm, const struct row *row, real 
         for (int64_t k = 0; k < n; k++)
             away[k] = x[k] - mean;
     } else {
-        const real mean = real_sum(x, n, 1) / (real)n;
+        const real mean = op_between_one(o, real_sum(x, n, 1) / (real)n);
         for (int64_t k = 0; k < n; k++)
             away[k] = x[k] - mean;
-        const real off = real_sum(away, n, 1) / (real)n;
+        const real off = o->call->noise ? 0 : real_sum(away, n, 1) / (real)n;
         for (int64_t k = 0; k < n; k++)
             away[k] -= off;
         norm->mean[row->at] = mean + off;
     }
+    op_between(o, away, n);
     if (!norm->given)
-        norm->rstd[row->at] = 1 / sqrt(real_dot(away, away, n) / (real)n + norm->eps);
+        norm->rstd[row->at] = op_between_one(
+            o, 1 / sqrt(op_between_one(o, real_dot(away, away, n) / (real)n) + norm->eps));
 }
 
 static void forward_row(const struct row *row, void *context)
@@ -39,14 +42,17 @@ static void forward_row(const struct row *row, void *context)
     const struct work *w = context;
     const struct norm_layout *layout = &w->norm.layout;
     real *y = row->out[0];
-    row_statistics(&w->norm, row, w->a);
+    row_statistics(w->o, &w->norm, row, w->a);
     const real rstd = w->norm.rstd[row->at];
     const int64_t base = row->at % layout->period * layout->per_row;
     if (w->run == 1) {
         for (int64_t k = 0; k < row->n; k++)
             y[k] = w->a[k] * rstd;
+        op_between(w->o, y, row->n);
         for (int64_t k = 0; w->weight && k < row->n; k++)
             y[k] *= w->weight[base + k];
+        if (w->weight && w->bias)
+            op_between(w->o, y, row->n);
         for (int64_t k = 0; w->bias && k < row->n; k++)
             y[k] += w->bias[base + k];
         return;
@@ -100,6 +106,7 @@ static void backward_row(const struct row *row, void *context)
     const real mean = norm->centred ? norm->mean[row->at] : 0, rstd = norm->rstd[row->at];
     for (int64_t k = 0; k < n; k++)
         w->a[k] = (x[k] - mean) * rstd;
+    op_between(w->o, w->a, n);
     weight_gradients(w, g, w->a, base, n);
     if (!row->out[0])
         return;
@@ -113,10 +120,11 @@ static void backward_row(const struct row *row, void *context)
         for (int64_t j = 0; j < norm->layout.per_row; j++)
             for (int64_t k = j * w->run; k < (j + 1) * w->run; k++)
                 w->b[k] = g[k] * w->weight[base + j];
+    op_between(w->o, w->b, n);
     real level = 0, slope = 0;
     if (!norm->given) {
-        level = norm->centred ? real_sum(w->b, n, 1) / (real)n : 0;
-        slope = real_dot(w->b, w->a, n) / (real)n;
+        level = norm->centred ? op_between_one(w->o, real_sum(w->b, n, 1) / (real)n) : 0;
+        slope = op_between_one(w->o, real_dot(w->b, w->a, n) / (real)n);
     }
     for (int64_t k = 0; k < n; k++)
         row->out[0][k] += rstd * (w->b[k] - level - w->a[k] * slope);
@@ -136,7 +144,7 @@ static bool work_begin(struct op *o, struct work *w, const struct norm *norm)
 bool norm_forward(struct op *o, const struct norm *norm, const real *x, const real *weight,
                   const real *bias, real *y)
 {
-    struct work w = {.weight = weight, .bias = bias};
+    struct work w = {.o = o, .weight = weight, .bias = bias};
     const struct norm_layout *l = &norm->layout;
     return work_begin(o, &w, norm) &&
            each_channel(o, l->batch, l->rows, l->place,
@@ -146,7 +154,7 @@ bool norm_forward(struct op *o, const struct norm *norm, const real *x, const re
 bool norm_gradient(struct op *o, const struct norm *norm, const real *x, const real *weight,
                    const real *grad, struct norm_grads to)
 {
-    struct work w = {.weight = weight};
+    struct work w = {.o = o, .weight = weight};
     const struct norm_layout *l = &norm->layout;
     const int64_t weights = l->period * l->per_row;
     if (!work_begin(o, &w, norm))
@@ -159,6 +167,8 @@ bool norm_gradient(struct op *o, const struct norm *norm, const real *x, const r
         w.bias_sum = op_alloc(o, weights, sizeof(real));
         w.bias_lost = op_alloc(o, weights, sizeof(real));
     }
+    if (to.weight || to.bias)
+        op_terms(l->period ? l->rows / l->period * w.run : 1);
     if (!each_channel(o, l->batch, l->rows, l->place, &(struct row){.in = {x, grad}, .out = {to.x}},
                       backward_row, &w))
         return false;

@@ -56,6 +56,8 @@ struct val {
     op_backward *backward; /* NULL for inputs */
     struct val *in[4];
     const void *saved;   /* the backward's own, from op_alloc() */
+    uint64_t disturbed;  /* what its elements were multiplied by; see noise.c. 0: nothing */
+    bool moved;          /* elements of its inputs, none computed */
     struct val *earlier; /* the tape */
 };
 
@@ -83,6 +85,7 @@ struct op {
     struct plumb_result *result;
     struct val **outputs; /* parallel to result->outputs; NULL where that is no tensor */
     size_t max_outputs;
+    uint64_t disturbances; /* so far; see noise.c */
 };
 
 /* A call about to run. err is filled on failure. */
@@ -108,6 +111,24 @@ struct val *val_alias(struct op *o, const struct val *x, unsigned rank, const in
  * the backward. Returns out. Integer and bool values never get gradients. */
 struct val *val_node(struct op *o, struct val *out, op_backward *backward, struct val *a,
                      struct val *b, struct val *c, const void *saved);
+
+/* The same for a value whose elements are elements of its inputs, or constants: nothing is rounded on
+ * the way to it. */
+struct val *val_moved(struct op *o, struct val *out, op_backward *backward, struct val *a,
+                      struct val *b, struct val *c, const void *saved);
+
+/* What an operator that computes by hand has in hand between two steps, where a device may round:
+ * disturbed or rounded if the call asks for it (plumb_noise), otherwise left as it is. */
+void op_between(struct op *o, real *x, int64_t n);
+static inline real op_between_one(struct op *o, real x)
+{
+    if (o->call->noise)
+        op_between(o, &x, 1);
+    return x;
+}
+
+/* n numbers are added up. gemm(), real_sum() and their kind say so themselves. */
+void op_terms(int64_t n);
 
 /* The gradient buffer of x to add to, or NULL when x needs none (or memory ran out). */
 real *val_grad(struct op *o, struct val *x);

@@ -220,7 +220,7 @@ struct val *v_place(struct op *o, struct val *x, struct val *source, const int64
         else
             out->i[map[k]] = source->i[k];
     }
-    return val_node(o, out, place_backward, x, source, NULL, map);
+    return val_moved(o, out, place_backward, x, source, NULL, map);
 }
 
 struct val *v_place_add(struct op *o, struct val *x, struct val *source, const int64_t *map)

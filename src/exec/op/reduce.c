@@ -26,7 +26,7 @@ static void sum_back(struct op *o, struct val *out)
     }
 }
 
-static void sum_floats(const real *x, struct span3 span, real divisor, real *out)
+static void sum_floats(struct op *o, const real *x, struct span3 span, real divisor, real *out)
 {
     for (int64_t k = 0; k < span.outer; k++) {
         const real *from = x + k * span.length * span.inner;
@@ -35,6 +35,8 @@ static void sum_floats(const real *x, struct span3 span, real divisor, real *out
             *to = real_sum(from, span.length, 1);
         else
             sum_rows(from, span.length, span.inner, span.inner, to);
+        if (divisor != 1)
+            op_between(o, to, span.inner);
         for (int64_t c = 0; c < span.inner; c++)
             to[c] /= divisor;
     }
@@ -64,7 +66,7 @@ static struct val *sum_span(struct op *o, struct val *x, struct span3 span, real
         sum_ints(x->i, span, out->i);
         return out;
     }
-    sum_floats(x->f, span, divisor, out->f);
+    sum_floats(o, x->f, span, divisor, out->f);
     struct sum_saved *saved = op_alloc(o, 1, sizeof *saved);
     if (!saved)
         return NULL;

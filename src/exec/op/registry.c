@@ -235,7 +235,10 @@ static enum plumb_code run_op(const struct plumb_call *call, enum plumb_precisio
     plain.prefix = s.prefix;
     plain.name = s.name;
     plumb_cpu_mask(mask); /* this library has a copy of that state */
-    op_call_fn *const run = copy_for(precision, call_holds_f64(call));
+    /* What errors do can be seen with larger ones: they need no binary128. */
+    const bool wide = call_holds_f64(call);
+    op_call_fn *const run =
+        copy_for(precision, call->noise ? precision == PLUMB_OWN && wide : wide);
     return run(e->family, e->def, &plain, precision == PLUMB_RAISED, arena, out, err);
 }
 

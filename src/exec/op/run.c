@@ -3,6 +3,7 @@
 
 #include "exec/op/bind.h"
 #include "exec/op/families.h"
+#include "exec/op/noise.h"
 
 #include <string.h>
 
@@ -101,6 +102,8 @@ static void start_grad(struct op *o, size_t k)
     struct val *grad = op_load_plain(o, given);
     if (!grad)
         return;
+    if (grad->f && o->call->noise)
+        noise_input(o, grad->f, grad->count);
     if (!grad->f) {
         op_fail(o, PLUMB_E_ARG, "%s: the gradient of output %zu is of type %s", o->call->name, k,
                 plumb_dtype_info(grad->dtype)->name);
@@ -125,8 +128,11 @@ static void walk_back(struct op *o)
     for (size_t k = 0; k < o->call->n_grads; k++)
         start_grad(o, k);
     for (struct val *x = o->tape; x && !o->failed; x = x->earlier)
-        if (x->grad)
+        if (x->grad) {
+            if (!x->moved)
+                op_between(o, x->grad, x->count);
             x->backward(o, x);
+        }
 }
 
 bool op_execute(struct op *o, size_t family, size_t def)
@@ -134,11 +140,14 @@ bool op_execute(struct op *o, size_t family, size_t def)
     const struct op_def *d = &op_family(family)[def];
     if (!op_find_leaves(o) || !op_bind(o, d->schema))
         return false;
+    noise_take_terms();
     d->run(o);
+    o->result->terms = noise_take_terms();
     if (!o->failed && o->result->n_outputs == 0 && !o->result->tuple)
         op_fail(o, PLUMB_E_UNSUPPORTED, "%s: no result", o->call->name);
     if (!o->failed && o->call->n_grads)
         walk_back(o);
+    o->result->grad_terms = noise_take_terms();
     return !o->failed;
 }
 
@@ -185,6 +194,9 @@ static void store_written(struct op *o)
 bool op_finish(struct op *o)
 {
     struct plumb_result *result = o->result;
+    for (size_t k = 0; k < result->n_outputs && !o->failed; k++)
+        if (o->outputs[k] && o->outputs[k]->f)
+            noise_take_back(o, o->outputs[k]);
     for (size_t k = 0; k < result->n_outputs && !o->failed; k++)
         if (o->outputs[k])
             result->outputs[k].tensor = op_store(o, o->outputs[k], o->outputs[k]->f);

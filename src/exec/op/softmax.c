@@ -26,7 +26,7 @@ static real row_max(const real *x, int64_t n)
 /* NaN anywhere makes the sum, and so the whole row, NaN; the maximum need not look for it. */
 static void softmax_row(const struct row *row, void *context)
 {
-    (void)context;
+    struct op *o = context;
     const int64_t n = row->n;
     const real *x = row->in[0];
     real *y = row->out[0];
@@ -35,14 +35,15 @@ static void softmax_row(const struct row *row, void *context)
     const real most = row_max(x, n);
     for (int64_t k = 0; k < n; k++)
         y[k] = fast_exp(x[k] - most);
-    const real sum = real_sum(y, n, 1);
+    op_between(o, y, n);
+    const real sum = op_between_one(o, real_sum(y, n, 1));
     for (int64_t k = 0; k < n; k++)
         y[k] /= sum;
 }
 
 static void log_softmax_row(const struct row *row, void *context)
 {
-    (void)context;
+    struct op *o = context;
     const int64_t n = row->n;
     const real *x = row->in[0];
     real *y = row->out[0];
@@ -51,23 +52,39 @@ static void log_softmax_row(const struct row *row, void *context)
     const real most = row_max(x, n);
     for (int64_t k = 0; k < n; k++)
         y[k] = fast_exp(x[k] - most);
-    const real shift = log(real_sum(y, n, 1));
+    op_between(o, y, n);
+    const real shift = op_between_one(o, log(op_between_one(o, real_sum(y, n, 1))));
     for (int64_t k = 0; k < n; k++)
-        y[k] = x[k] - most - shift;
+        y[k] = x[k] - most;
+    op_between(o, y, n);
+    for (int64_t k = 0; k < n; k++)
+        y[k] -= shift;
 }
 
 /* gx = y (g - sum(g y)). As the sum of y is 1, all of g may be shifted; by that of the largest
  * y, the terms that would cancel in a row with a clear winner vanish. */
+struct softmax_back {
+    struct op *o;
+    real *shifted; /* a row */
+};
+
 static void softmax_back_row(const struct row *row, void *context)
 {
+    const struct softmax_back *b = context;
     const real *y = row->in[0], *g = row->in[1];
-    real *shifted = context;
+    real *shifted = b->shifted;
     int64_t most = 0;
     for (int64_t k = 1; k < row->n; k++)
         most = y[k] > y[most] ? k : most;
     for (int64_t k = 0; k < row->n; k++)
         shifted[k] = g[k] - g[most];
-    const real sum = real_dot(shifted, y, row->n);
+    const real sum = op_between_one(b->o, real_dot(shifted, y, row->n));
+    if (b->o->call->noise) { /* a device has no reason to shift, and rounds what cancels */
+        const real whole = op_between_one(b->o, sum + g[most]);
+        for (int64_t k = 0; k < row->n; k++)
+            row->out[0][k] += y[k] * op_between_one(b->o, g[k] - whole);
+        return;
+    }
     for (int64_t k = 0; k < row->n; k++)
         row->out[0][k] += y[k] * (shifted[k] - sum);
 }
@@ -75,27 +92,27 @@ static void softmax_back_row(const struct row *row, void *context)
 /* gx = g - exp(y) sum(g) */
 static void log_softmax_back_row(const struct row *row, void *context)
 {
-    (void)context;
+    struct op *o = context;
     const real *y = row->in[0], *g = row->in[1];
-    const real sum = real_sum(g, row->n, 1);
+    const real sum = op_between_one(o, real_sum(g, row->n, 1));
     for (int64_t k = 0; k < row->n; k++)
-        row->out[0][k] += g[k] - fast_exp(y[k]) * sum;
+        row->out[0][k] += g[k] - op_between_one(o, fast_exp(y[k]) * sum);
 }
 
 static void softmax_back(struct op *o, struct val *out)
 {
     struct row rows = {.in = {out->f, out->grad}, .out = {val_grad(o, out->in[0])}};
     const struct span3 *span = out->saved;
-    real *shifted = op_alloc(o, span->length, sizeof *shifted);
-    if (rows.out[0] && shifted)
-        each_row(o, *span, &rows, softmax_back_row, shifted);
+    struct softmax_back b = {o, op_alloc(o, span->length, sizeof *b.shifted)};
+    if (rows.out[0] && b.shifted)
+        each_row(o, *span, &rows, softmax_back_row, &b);
 }
 
 static void log_softmax_back(struct op *o, struct val *out)
 {
     struct row rows = {.in = {out->f, out->grad}, .out = {val_grad(o, out->in[0])}};
     if (rows.out[0])
-        each_row(o, *(const struct span3 *)out->saved, &rows, log_softmax_back_row, NULL);
+        each_row(o, *(const struct span3 *)out->saved, &rows, log_softmax_back_row, o);
 }
 
 static struct val *by_rows(struct op *o, struct val *x, unsigned dim, row_fn *forward,
@@ -105,7 +122,7 @@ static struct val *by_rows(struct op *o, struct val *x, unsigned dim, row_fn *fo
     struct val *out = x ? val_like(o, x, x->dtype) : NULL;
     const struct span3 *span = out ? span_keep(o, val_span(x, dim)) : NULL;
     if (!span || !each_row(o, *span, &(struct row){.in = {x->f}, .out = {out->f}, .fresh = true},
-                           forward, NULL))
+                           forward, o))
         return NULL;
     return val_node(o, out, backward, x, NULL, NULL, span);
 }

@@ -94,7 +94,7 @@ static void run_unfold(struct op *o)
     if (!y)
         return;
     gather_all(s, x->f, y->f);
-    op_return(o, val_node(o, y, unfold_backward, x, NULL, NULL, s));
+    op_return(o, val_moved(o, y, unfold_backward, x, NULL, NULL, s));
 }
 
 /* [N, C * kernel, windows] to [N, C, H, W] */

@@ -54,6 +54,7 @@ struct tally tally_of(const real *x, int64_t n, int64_t stride)
 
 real real_dot(const real *a, const real *b, int64_t n)
 {
+    op_terms(n);
     double sum[LANES] = {0}, lost[LANES] = {0};
     double x[LANES] = {0}, x_rest[LANES] = {0}, y[LANES] = {0}, y_rest[LANES] = {0};
     for (int64_t at = 0; at < n; at += LANES) {
@@ -136,6 +137,7 @@ struct tally tally_of(const real *x, int64_t n, int64_t stride)
 
 real real_dot(const real *a, const real *b, int64_t n)
 {
+    op_terms(n);
     real sum[LANES] = {0}, lost[LANES] = {0}, product[LANES];
     int64_t at = 0;
     for (; at + LANES <= n; at += LANES) {
@@ -164,12 +166,14 @@ static void sum_tile(const real *x, int64_t rows, int n, int64_t stride, real *o
 
 real real_sum(const real *x, int64_t n, int64_t stride)
 {
+    op_terms(n);
     const struct tally t = tally_of(x, n, stride);
     return tally_value(t.sum, t.lost);
 }
 
 void sum_rows(const real *x, int64_t rows, int64_t columns, int64_t stride, real *out)
 {
+    op_terms(rows);
     for (int64_t c = 0; c < columns; c += TILE)
         sum_tile(x + c, rows, columns - c < TILE ? (int)(columns - c) : TILE, stride, out + c);
 }

@@ -41,7 +41,7 @@ ELEM_UNARY(acos,  acos(x),  -g / sqrt((R(1) - x) * (R(1) + x)));
 ELEM_UNARY(atan,  atan(x),  g / (R(1) + x * x));
 ELEM_UNARY(sinh,  sinh(x),  g * cosh(x));
 ELEM_UNARY(cosh,  cosh(x),  g * sinh(x));
-ELEM_UNARY(tanh,  fast_tanh(x),  g * TANH_SLOPE);
+ELEM_UNARY_AS(USUAL_SLOPE, tanh, fast_tanh(x),  g * TANH_SLOPE);
 ELEM_UNARY(asinh, asinh(x), g / hypot(R(1), x));
 ELEM_UNARY(acosh, acosh(x), g / (sqrt(x - R(1)) * sqrt(x + R(1))));
 ELEM_UNARY(atanh, atanh(x), g / ((R(1) - x) * (R(1) + x)));
@@ -50,11 +50,11 @@ ELEM_UNARY(rad2deg, x * RADIAN, g * RADIAN);
 
 /* ---- Around the logistic function; activations with parameters are in activation.c ----------- */
 
-ELEM_UNARY(sigmoid,    fast_sigmoid(x),       g * SIGMOID_SLOPE);
+ELEM_UNARY_AS(USUAL_SLOPE, sigmoid,    fast_sigmoid(x),       g * SIGMOID_SLOPE);
 ELEM_UNARY(logsigmoid, -real_softplus(-x),    g * fast_sigmoid(-x));
 ELEM_UNARY(softplus,   real_softplus(x),      g * fast_sigmoid(x));
-ELEM_UNARY(silu,       x * fast_sigmoid(x),   g * (fast_sigmoid(x) + x * real_sigmoid_slope(x)));
-ELEM_UNARY(gelu,       x * real_normal_below(x),
+ELEM_UNARY_AS(USUAL_TIMES_X, silu,       x * fast_sigmoid(x),   g * (fast_sigmoid(x) + x * real_sigmoid_slope(x)));
+ELEM_UNARY_AS(USUAL_HALF_X, gelu,       x * real_normal_below(x),
            g * (real_normal_below(x) + x * real_normal_density(x)));
 
 /* ---- Signs and integers ---------------------------------------------------------------------- */

@@ -124,8 +124,22 @@ struct val *val_alias(struct op *o, const struct val *x, unsigned rank, const in
 struct val *val_node(struct op *o, struct val *out, op_backward *backward, struct val *a,
                      struct val *b, struct val *c, const void *saved)
 {
+    if (out && out->f && o->call->noise && !o->failed) {
+        op_between(o, out->f, out->count);
+        out->disturbed = o->disturbances;
+    }
+    out = val_moved(o, out, backward, a, b, c, saved);
+    if (out)
+        out->moved = false;
+    return out;
+}
+
+struct val *val_moved(struct op *o, struct val *out, op_backward *backward, struct val *a,
+                      struct val *b, struct val *c, const void *saved)
+{
     if (!out || o->failed)
         return NULL;
+    out->moved = true;
     bool wanted = (a && a->needs_grad) || (b && b->needs_grad) || (c && c->needs_grad);
     if (!wanted || !out->f)
         return out;

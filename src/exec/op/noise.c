@@ -1,0 +1,88 @@
+/* Errors made on purpose: inputs and results on the way are multiplied by numbers close to 1, or
+ * rounded to fewer bits, so that one can see what a device's rounding may do to the outputs. */
+#include "exec/op/noise.h"
+
+/* Which of all numbers of a call: the disturbance, and the element within it. */
+static uint64_t mix(uint64_t x)
+{
+    x ^= x >> 30;
+    x *= UINT64_C(0xBF58476D1CE4E5B9);
+    x ^= x >> 27;
+    x *= UINT64_C(0x94D049BB133111EB);
+    return x ^ x >> 31;
+}
+
+/* Uniform in [-1, 1). */
+static double draw(uint64_t key, int64_t k)
+{
+    return (double)(int64_t)mix(key + (uint64_t)k * UINT64_C(0x9E3779B97F4A7C15)) * 0x1p-63;
+}
+
+static uint64_t key_of(const struct op *o, uint64_t disturbance)
+{
+    return mix(o->call->noise->seed * UINT64_C(0xD1342543DE82EF95) + disturbance);
+}
+
+static void round_bits(real *x, int64_t n, unsigned bits)
+{
+    const double split = (double)(UINT64_C(1) << (53 - bits)) + 1;
+    for (int64_t k = 0; k < n; k++) {
+        const double v = (double)x[k], c = v * split, rounded = c - (c - v);
+        if (isfinite(rounded))
+            x[k] = (real)rounded;
+    }
+}
+
+static void disturb(struct op *o, real *x, int64_t n)
+{
+    const double relative = o->call->noise->relative;
+    const uint64_t key = key_of(o, ++o->disturbances);
+    for (int64_t k = 0; relative != 0 && k < n; k++)
+        x[k] *= (real)(1 + relative * draw(key, k));
+}
+
+void op_between(struct op *o, real *x, int64_t n)
+{
+    const struct plumb_noise *noise = o->call->noise;
+    if (!noise)
+        return;
+    disturb(o, x, n);
+    for (int64_t k = 0; noise->store != PLUMB_DTYPE_COUNT && k < n; k++)
+        x[k] = (real)plumb_round_to(noise->store, (double)x[k]);
+}
+
+void noise_input(struct op *o, real *x, int64_t n)
+{
+    const unsigned bits = o->call->noise->input_bits;
+    if (bits && bits < 53)
+        round_bits(x, n, bits);
+    disturb(o, x, n);
+}
+
+void noise_take_back(const struct op *o, struct val *x)
+{
+    const struct plumb_noise *noise = o->call->noise;
+    if (!noise || noise->relative == 0 || !x->disturbed)
+        return;
+    const uint64_t key = key_of(o, x->disturbed);
+    for (int64_t k = 0; k < x->count; k++)
+        x->f[k] /= (real)(1 + noise->relative * draw(key, k));
+    x->disturbed = 0;
+}
+
+/* ---- How long sums are ----------------------------------------------------------------------- */
+
+static _Thread_local int64_t longest = 1;
+
+void op_terms(int64_t n)
+{
+    if (n > longest)
+        longest = n;
+}
+
+int64_t noise_take_terms(void)
+{
+    const int64_t n = longest;
+    longest = 1;
+    return n;
+}
