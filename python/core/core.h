@@ -24,6 +24,7 @@ int core_add_runs(PyObject *module);
 int core_add_json(PyObject *module);
 int core_add_writer(PyObject *module);
 int core_add_guard(PyObject *module);
+int core_add_expected(PyObject *module);
 
 /* -- Failures and arguments (support.c) -------------------------------------------------------- */
 
@@ -80,6 +81,13 @@ struct plumb_call;
 /* Python's values as the arguments of a call; args is a sequence, kwargs a dict of str, and both
  * must outlive the call. False with an exception set. */
 bool core_read_call(struct arena *arena, PyObject *args, PyObject *kwargs, struct plumb_call *call);
+
+/* A sequence of Tensor and None as the gradients of a call's outputs; None: there are none. */
+bool core_read_grads(struct arena *arena, PyObject *grads, struct plumb_call *call);
+
+/* One value as an argument. */
+struct plumb_arg;
+bool core_read_value(struct arena *arena, PyObject *value, struct plumb_arg *arg);
 
 /* -- Tables (table.c) -------------------------------------------------------------------------- */
 

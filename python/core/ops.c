@@ -158,6 +158,11 @@ static bool read_kwargs(struct arena *arena, PyObject *dict, struct plumb_call *
     return good;
 }
 
+bool core_read_value(struct arena *arena, PyObject *value, struct plumb_arg *arg)
+{
+    return read_value(arena, value, arg);
+}
+
 bool core_read_call(struct arena *arena, PyObject *args, PyObject *kwargs, struct plumb_call *call)
 {
     struct plumb_arg list;
@@ -168,7 +173,7 @@ bool core_read_call(struct arena *arena, PyObject *args, PyObject *kwargs, struc
     return true;
 }
 
-static bool read_grads(struct arena *arena, PyObject *grads, struct plumb_call *call)
+bool core_read_grads(struct arena *arena, PyObject *grads, struct plumb_call *call)
 {
     if (grads == Py_None)
         return true;
@@ -315,7 +320,7 @@ static PyObject *run_op(PyObject *module, PyObject *arguments, PyObject *keyword
         goto out;
     }
     if (!read_list(&arena, args, &list) || !read_kwargs(&arena, kwargs, &call) ||
-        !read_grads(&arena, grads, &call))
+        !core_read_grads(&arena, grads, &call))
         goto out;
     call.args = list.items;
     call.n_args = list.n_items;

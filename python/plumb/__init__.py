@@ -28,6 +28,7 @@ _WHERE = {
     "assert_close": "_compare.notebook",
     "compare": "_compare.notebook",
     "summary": "_compare.notebook",
+    "judge": "_verdict.judge",
 }
 
 

@@ -57,6 +57,15 @@ def run_op(prefix: Optional[str], name: str, args: Sequence[Value], kwargs: Dict
     its outputs, whether they are a tuple, and, when grads of the outputs were given, the gradients
     of the tensors in args then kwargs. Result tensors own their memory."""
 
+def judge_call(prefix: Optional[str], name: str, args: Sequence[Value], kwargs: Dict[str, Value],
+               grads: Optional[Sequence[Optional[Tensor]]], outputs: Sequence[Value],
+               got_grads: Sequence[Value], *, seed: int = 0, runs: int = 0,
+               arithmetic: Optional[str] = None, written: Sequence[Value] = (),
+               ) -> List[Tuple[str, int, Dict[str, Any]]]:
+    """Holds the results of a call against what right arithmetic shows: ("output" | "gradient" |
+    "written", its number, the opinion) for each of outputs, got_grads (one for each tensor of the
+    arguments; None: not looked at) and written (likewise)."""
+
 # -- Comparison ------------------------------------------------------------------------------------
 
 def compare(target: Tensor, golden: Tensor, metrics: Optional[Sequence[str]] = None, *,

@@ -1,0 +1,82 @@
+/* What a right implementation would show: the error that right arithmetic leaves in the results of
+ * one call, and how a given result compares with it (docs/VERDICTS.md).
+ *
+ * An object belongs to one thread; different objects may be used at the same time. Numbers are the
+ * same for any number of threads on one machine. */
+#ifndef PLUMB_EXPECTED_H
+#define PLUMB_EXPECTED_H
+
+#include "plumb/op.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Changes whenever the same result could get another verdict. */
+#define PLUMB_EXPECTED_VERSION 1
+
+enum plumb_word {
+    PLUMB_WORD_SAME,       /* the correctly rounded reference, bit for bit */
+    PLUMB_WORD_ROUNDING,   /* what right arithmetic in this type shows */
+    PLUMB_WORD_TIE,        /* decisions that fell the other way within what rounding allows */
+    PLUMB_WORD_INHERITED,  /* off because the inputs were; the call itself is rounding */
+    PLUMB_WORD_CHEAPER,    /* a named arithmetic explains it, and right arithmetic does not */
+    PLUMB_WORD_FAULT,      /* none of these */
+    PLUMB_WORD_NOT_JUDGED, /* why says why */
+    PLUMB_WORDS
+};
+
+/* "same", "rounding", "tie", "inherited", "cheaper arithmetic", "fault", "not judged". */
+const char *plumb_word_text(enum plumb_word word);
+
+struct plumb_opinion {
+    enum plumb_word word;
+    bool allowed;         /* cheaper arithmetic that the caller allows */
+    double worst, limit;  /* the largest excess over rounding to the type, in standard deviations of
+                             right arithmetic, and what is expected of the largest of so many */
+    uint64_t at;          /* which element that is, in C order */
+    double got, expected; /* its two values */
+    double differing;     /* share of the elements that are not the correctly rounded reference */
+    char arithmetic[64];  /* what explains it: "TF32 inputs"; empty when none does */
+    char pattern[200];    /* what a fault looks like: "scaled by 1.01"; empty when there is none */
+    char why[640];        /* the verdict in one sentence, with its numbers */
+};
+
+struct plumb_expected_options {
+    uint64_t seed;          /* of the perturbations */
+    unsigned runs;          /* of the perturbed reference; 0: as many as seem right, 2 to 8 */
+    const char *arithmetic; /* what is allowed, as words separated by commas ("tf32,bf16-store");
+                               NULL: nothing. plumb_arithmetic_check says whether the words are
+                               right */
+    size_t memory;          /* bytes it may take; 0: no limit of its own */
+};
+
+/* PLUMB_E_ARG when a word of the list is not known; the message names those that are. */
+enum plumb_code plumb_arithmetic_check(const char *list, struct plumb_error *err);
+
+struct plumb_expected;
+
+/* Prepares the verdicts about one call. reference: what plumb_op_run(PLUMB_RAISED) gave for it, or
+ * NULL, then it is run. Both must outlive the object. PLUMB_E_UNSUPPORTED when plumb does not have
+ * the operator. *out is to be freed, and NULL on failure. */
+enum plumb_code plumb_expected_new(const struct plumb_call *call,
+                                   const struct plumb_result *reference,
+                                   const struct plumb_expected_options *options,
+                                   struct plumb_expected **out, struct plumb_error *err);
+void plumb_expected_free(struct plumb_expected *expected);
+
+/* The reference in use: valid until the object is freed. */
+const struct plumb_result *plumb_expected_reference(const struct plumb_expected *expected);
+
+enum plumb_expected_part { PLUMB_PART_OUTPUT, PLUMB_PART_GRADIENT, PLUMB_PART_WRITTEN };
+
+/* What is to be said about output, gradient or written argument number k. got may be any argument; a
+ * NULL one counts as missing. Fails only when memory runs out. */
+enum plumb_code plumb_expected_judge(struct plumb_expected *expected, enum plumb_expected_part part,
+                                     size_t k, const struct plumb_arg *got,
+                                     struct plumb_opinion *opinion, struct plumb_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,1 @@
+"""What a right implementation would have shown."""

@@ -1,0 +1,164 @@
+"""plumb.judge: a result against what right arithmetic shows for the same call (docs/VERDICTS.md)."""
+
+import sys
+from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple, Union
+
+from plumb import _core, tensors
+
+# Worst last: the verdict on a whole call is that of its worst part.
+ORDER = ("same", "not judged", "rounding", "tie", "inherited", "cheaper arithmetic", "fault")
+
+_PREFIXES = (("torch.nn.functional.", "Functional"), ("torch._C._nn.", "Functional"),
+             ("torch.Tensor.", "Tensor"), ("torch.ops.aten.", "Aten"), ("aten::", "Aten"),
+             ("aten.", "Aten"), ("torch.", "Torch"), ("F.", "Functional"))
+
+
+class Opinion:
+    """What is to be said of one result, or of all results of a call (`parts`).
+
+    `verdict` is a word of ORDER, `why` a sentence with the numbers that decided. An opinion is true
+    unless it is a fault."""
+
+    def __init__(self, name: str, fields: Dict[str, Any], parts: Sequence["Opinion"] = ()) -> None:
+        self.name = name
+        self.verdict: str = fields["verdict"]
+        self.why: str = fields["why"]
+        self.worst: float = fields["worst"]
+        self.limit: float = fields["limit"]
+        self.at: int = fields["at"]
+        self.got: float = fields["got"]
+        self.expected: float = fields["expected"]
+        self.differing: float = fields["differing"]
+        self.arithmetic: str = fields["arithmetic"]
+        self.allowed: bool = fields["allowed"]
+        self.pattern: str = fields["pattern"]
+        self.version: int = fields["version"]
+        self.parts = list(parts)
+
+    def __bool__(self) -> bool:
+        return self.verdict != "fault"
+
+    def __str__(self) -> str:
+        lines = [f"{part.name}: {part.verdict}: {part.why}" for part in self.parts]
+        return "\n".join(lines) if lines else f"{self.name}: {self.verdict}: {self.why}"
+
+    def __repr__(self) -> str:
+        return f"<Opinion {self.verdict}: {self.why}>"
+
+    def as_dict(self) -> Dict[str, Any]:
+        fields = {key: value for key, value in vars(self).items() if key != "parts"}
+        return {**fields, "parts": [part.as_dict() for part in self.parts]}
+
+
+def _name_of(op: Any) -> Tuple[Optional[str], str]:
+    """The prefix and the name of an operator: "layer_norm", "torch.nn.functional.gelu", torch.add,
+    torch.ops.aten.add.Tensor, a method of Tensor."""
+    if isinstance(op, str):
+        for start, prefix in _PREFIXES:
+            if op.startswith(start):
+                return prefix, op[len(start):]
+        return None, op
+    text = str(op)
+    if type(op).__module__ == "torch._ops":  # aten.add.Tensor
+        return _name_of(text)
+    name = getattr(op, "__name__", None)
+    if not name:
+        raise TypeError(f"op must be the name of an operator, or a function of PyTorch, not {op!r}")
+    module = getattr(op, "__module__", None) or ""
+    if module == "torch.nn.functional":
+        return "Functional", name
+    if type(op).__name__ in ("method_descriptor", "wrapper_descriptor"):
+        return "Tensor", name
+    return None, name
+
+
+def _core_value(value: Any) -> Any:
+    if tensors.is_tensor(value):
+        return tensors.view(value)
+    torch = sys.modules.get("torch")
+    if torch is not None:
+        if isinstance(value, torch.dtype):
+            return _core.DType(str(value))
+        if isinstance(value, torch.device):
+            return _core.Device(str(value))
+        if isinstance(value, (torch.layout, torch.memory_format)):
+            return None
+    if isinstance(value, (list, tuple)):
+        return [_core_value(item) for item in value]
+    return value
+
+
+def _listed(value: Any) -> List[Any]:
+    if value is None:
+        return []
+    return list(value) if isinstance(value, (list, tuple)) else [value]
+
+
+def _wanting(value: Any) -> Any:
+    """The same view, as a tensor that gets a gradient where it can have one."""
+    if isinstance(value, list):
+        return [_wanting(item) for item in value]
+    if isinstance(value, _core.Tensor) and str(value.dtype).split(".")[-1].startswith(
+            ("float", "bfloat")):
+        return _core.Tensor(value.pointer, value.dtype, value.shape, value.stride, True, value)
+    return value
+
+
+def _leaves(value: Any) -> Iterable[Any]:
+    if isinstance(value, list):
+        for item in value:
+            yield from _leaves(item)
+    elif isinstance(value, _core.Tensor):
+        yield value
+
+
+def _placed(grads: Sequence[Any], leaves: Sequence[Any]) -> List[Any]:
+    """Gradients beside the tensors that they belong to: one for each tensor, or one for each that
+    can have one."""
+    if len(grads) == len(leaves):
+        return list(grads)
+    able = [k for k, leaf in enumerate(leaves) if leaf.requires_grad]
+    if len(grads) != len(able):
+        raise ValueError(f"{len(grads)} gradients for {len(leaves)} tensors, of which {len(able)} can "
+                         "have one; give one for each, None where there is none")
+    placed: List[Any] = [None] * len(leaves)
+    for at, grad in zip(able, grads):
+        placed[at] = grad
+    return placed
+
+
+def judge(got: Any, op: Any, inputs: Any = (), kwargs: Optional[Dict[str, Any]] = None, *,
+          grad_outputs: Any = None, got_grads: Any = None, arithmetic: Union[str, Sequence[str]] = "",
+          seed: int = 0, runs: int = 0) -> Opinion:
+    """Whether `got` is what a right implementation of `op` shows for these inputs.
+
+    op: its name ("layer_norm", "torch.nn.functional.gelu", "aten::mm") or the function of PyTorch.
+    inputs: its positional arguments (a tensor by itself is the only one); kwargs: those by name.
+    got: what an implementation returned, a tensor or several. Gradients are judged too where
+    grad_outputs (of the outputs) and got_grads (of the tensors among the arguments, in their order)
+    are given. arithmetic: which cheaper arithmetic is allowed ("tf32,bf16-store").
+
+    plumb computes the call in higher precision, and again with errors of the size that right
+    arithmetic makes. Raises plumb.Error when it does not have the operator."""
+    prefix, name = _name_of(op)
+    args = [_core_value(value) for value in _listed(inputs)]
+    named = {key: _core_value(value) for key, value in (kwargs or {}).items()}
+    outputs = [_core_value(value) for value in _listed(got)] if got is not None else []
+    grads = None
+    placed: List[Any] = []
+    if grad_outputs is not None:
+        args = [_wanting(value) for value in args]
+        named = {key: _wanting(value) for key, value in named.items()}
+        grads = [_core_value(value) for value in _listed(grad_outputs)]
+        leaves = [leaf for value in [*args, *named.values()] for leaf in _leaves(value)]
+        placed = _placed([_core_value(value) for value in _listed(got_grads)], leaves)
+    elif got_grads is not None:
+        raise ValueError("got_grads needs grad_outputs, the gradients of the outputs")
+    allowed = arithmetic if isinstance(arithmetic, str) else ",".join(arithmetic)
+    rows = _core.judge_call(prefix, name, args, named, grads, outputs, placed, seed=seed, runs=runs,
+                            arithmetic=allowed or None)
+    parts = [Opinion(f"{kind} {number}", fields) for kind, number, fields in rows]
+    if not parts:
+        raise ValueError("nothing to judge: give got, or got_grads with grad_outputs")
+    worst = max(parts, key=lambda part: ORDER.index(part.verdict))
+    return Opinion(f"{name} {worst.name}", {**vars(worst), "version": worst.version}, parts)

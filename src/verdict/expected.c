@@ -1,0 +1,255 @@
+/* The error that right arithmetic leaves in the results of a call: measured by computing it again
+ * with errors made on purpose, and in the arithmetic of the type. */
+#include "verdict/expected_parts.h"
+
+#include "verdict/change.h"
+#include "verdict/spell.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- The object ------------------------------------------------------------------------------ */
+
+const struct plumb_tensor *expected_tensor_of(const struct plumb_result *result,
+                                              enum plumb_expected_part part, size_t k)
+{
+    const struct plumb_arg *list = part == PLUMB_PART_OUTPUT     ? result->outputs
+                                   : part == PLUMB_PART_GRADIENT ? result->grads
+                                                                 : result->written;
+    const size_t n = part == PLUMB_PART_OUTPUT ? result->n_outputs : result->n_grads;
+    return list && k < n && list[k].kind == PLUMB_ARG_TENSOR ? list[k].tensor : NULL;
+}
+
+static bool make_parts(struct plumb_expected *e)
+{
+    const struct plumb_result *r = e->reference;
+    e->n_parts[PLUMB_PART_OUTPUT] = r->n_outputs;
+    e->n_parts[PLUMB_PART_GRADIENT] = r->n_grads;
+    e->n_parts[PLUMB_PART_WRITTEN] = r->written ? r->n_grads : 0;
+    for (unsigned p = 0; p < EXPECTED_PARTS; p++) {
+        e->parts[p] = arena_array(&e->arena, e->n_parts[p] + 1, sizeof **e->parts);
+        if (!e->parts[p])
+            return false;
+        for (size_t k = 0; k < e->n_parts[p]; k++)
+            e->parts[p][k].reference = expected_tensor_of(r, (enum plumb_expected_part)p, k);
+    }
+    return true;
+}
+
+static void see_wide(void *context, const struct plumb_tensor *tensor)
+{
+    bool *wide = context;
+    *wide |= tensor->dtype == PLUMB_F64 || tensor->dtype == PLUMB_C128;
+}
+
+enum plumb_code plumb_expected_new(const struct plumb_call *call,
+                                   const struct plumb_result *reference,
+                                   const struct plumb_expected_options *options,
+                                   struct plumb_expected **out, struct plumb_error *err)
+{
+    *out = NULL;
+    struct plumb_expected *e = calloc(1, sizeof *e);
+    if (!e)
+        return plumb_no_memory(err);
+    e->call = *call;
+    if (options)
+        e->options = *options;
+    if (e->options.memory)
+        e->call.memory = e->options.memory;
+    e->reference = reference;
+    e->op = plumb_op_find(call->prefix, call->name);
+    enum plumb_code code = PLUMB_OK;
+    if (!e->op)
+        code = plumb_fail(err, PLUMB_E_UNSUPPORTED, "plumb has no operator '%s'", call->name);
+    if (!code && !reference) {
+        code = plumb_op_run(&e->call, PLUMB_RAISED, &e->own_reference, err);
+        e->reference = &e->own_reference;
+    }
+    call_tensors(call, see_wide, &e->wide);
+    if (!code && !make_parts(e))
+        code = plumb_no_memory(err);
+    if (code)
+        plumb_expected_free(e);
+    else
+        *out = e;
+    return code;
+}
+
+void plumb_expected_free(struct plumb_expected *expected)
+{
+    if (!expected)
+        return;
+    plumb_result_destroy(&expected->own_reference);
+    arena_free(&expected->arena);
+    free(expected);
+}
+
+const struct plumb_result *plumb_expected_reference(const struct plumb_expected *expected)
+{
+    return expected->reference;
+}
+
+/* ---- Runs ------------------------------------------------------------------------------------ */
+
+enum plumb_code expected_run(const struct plumb_expected *e, const struct plumb_noise *noise,
+                             struct plumb_result *out, struct plumb_error *err)
+{
+    struct plumb_call call = e->call;
+    call.noise = noise;
+    return plumb_op_run(&call, PLUMB_RAISED, out, err);
+}
+
+/* Adds the squared differences of a run from the reference to sums[], times factor. */
+static void add_squares(const struct plumb_tensor *y, const struct plumb_tensor *run, double factor,
+                        double *sums)
+{
+    enum { PIECE = 512 };
+    double a[2 * PIECE], b[2 * PIECE];
+    const unsigned parts = plumb_dtype_parts(y->dtype);
+    for (uint64_t first = 0; first < y->count; first += PIECE) {
+        const size_t n = y->count - first < PIECE ? (size_t)(y->count - first) : PIECE;
+        plumb_tensor_to_f64(y, first, n, a);
+        plumb_tensor_to_f64(run, first, n, b);
+        for (size_t k = 0; k < n * parts; k++) {
+            const double change = a[k] - b[k];
+            if (isfinite(change))
+                sums[first * parts + k] += change * change * factor;
+        }
+    }
+}
+
+static bool is_real(const struct plumb_tensor *t)
+{
+    const enum plumb_kind kind = t ? plumb_dtype_info(t->dtype)->kind : PLUMB_KIND_BOOL;
+    return kind == PLUMB_KIND_FLOAT || kind == PLUMB_KIND_COMPLEX;
+}
+
+/* The same for all tensors of the result; own: into the other array. */
+static enum plumb_code add_run(struct plumb_expected *e, const struct plumb_result *run,
+                               double factor, bool own, struct plumb_error *err)
+{
+    for (unsigned p = 0; p < EXPECTED_PARTS; p++)
+        for (size_t k = 0; k < e->n_parts[p]; k++) {
+            struct expected_tensor *t = &e->parts[p][k];
+            const struct plumb_tensor *y = t->reference,
+                                      *b = expected_tensor_of(run, (enum plumb_expected_part)p, k);
+            if (!is_real(y) || !is_real(b) || y->count != b->count ||
+                plumb_dtype_parts(y->dtype) != plumb_dtype_parts(b->dtype))
+                continue;
+            double **sums = own ? &t->own : &t->noise;
+            if (!*sums)
+                *sums = arena_array(&e->arena, (size_t)y->count * plumb_dtype_parts(y->dtype) + 1,
+                                    sizeof **sums);
+            if (!*sums)
+                return plumb_no_memory(err);
+            add_squares(y, b, factor, *sums);
+        }
+    return PLUMB_OK;
+}
+
+/* ---- plumb's own run in the arithmetic of the type ------------------------------------------- */
+
+static bool widen_tensor(struct arena *arena, const struct plumb_tensor *from,
+                         const struct plumb_tensor **to)
+{
+    const struct plumb_dtype_info *info = plumb_dtype_info(from->dtype);
+    *to = from;
+    if (info->kind != PLUMB_KIND_FLOAT || info->bits >= 32)
+        return true;
+    struct plumb_tensor *tensor = arena_alloc(arena, sizeof *tensor);
+    float *values = arena_array(arena, (size_t)from->count + 1, sizeof *values);
+    if (!tensor || !values)
+        return false;
+    for (uint64_t k = 0; k < from->count; k++) {
+        double x;
+        plumb_tensor_to_f64(from, k, 1, &x);
+        values[k] = (float)x;
+    }
+    plumb_tensor_init(tensor, PLUMB_F32, from->rank, from->shape, NULL);
+    tensor->data = values;
+    *to = tensor;
+    return true;
+}
+
+/* 16-bit and 8-bit numbers as float32: no right implementation computes in less. */
+static bool widen_arg(void *context, const char *name, const struct plumb_arg *from,
+                      struct plumb_arg *to)
+{
+    (void)name;
+    *to = *from;
+    if (from->kind == PLUMB_ARG_TENSOR)
+        return widen_tensor(context, from->tensor, &to->tensor);
+    if (from->kind == PLUMB_ARG_DTYPE && plumb_dtype_info(from->dtype)->kind == PLUMB_KIND_FLOAT &&
+        plumb_dtype_info(from->dtype)->bits < 32)
+        to->dtype = PLUMB_F32;
+    return true;
+}
+
+static enum plumb_code own_run(struct plumb_expected *e, struct plumb_error *err)
+{
+    struct arena arena = {0};
+    struct plumb_call call = e->call;
+    struct plumb_result run = {0};
+    struct plumb_error why;
+    bool fine = change_call(&arena, widen_arg, &arena, &call);
+    const struct plumb_tensor **grads = arena_array(&arena, call.n_grads + 1, sizeof *grads);
+    fine = fine && grads;
+    for (size_t k = 0; fine && k < call.n_grads; k++)
+        if (e->call.grads[k])
+            fine = widen_tensor(&arena, e->call.grads[k], &grads[k]);
+    call.grads = grads;
+    enum plumb_code code = fine ? PLUMB_OK : plumb_no_memory(err);
+    /* An operator may refuse this form of the call: then there is less to go by, and no error. */
+    if (!code && !plumb_op_run(&call, PLUMB_OWN, &run, &why))
+        code = add_run(e, &run, 1, true, err);
+    plumb_result_destroy(&run);
+    arena_free(&arena);
+    return code;
+}
+
+/* ---- Measuring ------------------------------------------------------------------------------- */
+
+static uint64_t numbers(const struct plumb_result *r)
+{
+    uint64_t n = 0;
+    for (unsigned p = 0; p < EXPECTED_PARTS; p++)
+        for (size_t k = 0; k < r->n_outputs + r->n_grads; k++) {
+            const struct plumb_tensor *t = expected_tensor_of(r, (enum plumb_expected_part)p, k);
+            n += t ? t->count : 0;
+        }
+    return n;
+}
+
+/* Few numbers cost nothing, and say little about each other. */
+static unsigned runs_for(const struct plumb_expected *e)
+{
+    if (e->options.runs)
+        return e->options.runs < 2 ? 2 : e->options.runs;
+    const uint64_t n = numbers(e->reference);
+    return n <= 4096 ? 8 : n <= 65536 ? 4 : 2;
+}
+
+enum plumb_code expected_measure(struct plumb_expected *e, struct plumb_error *err)
+{
+    if (e->runs)
+        return PLUMB_OK;
+    e->runs = runs_for(e);
+    /* Errors of float64 would drown in its own rounding: larger ones show the same. */
+    const double relative = e->wide ? 0x1p-26 : 0x1p-24;
+    for (unsigned p = 0; p < EXPECTED_PARTS; p++)
+        e->terms[p] = 1;
+    enum plumb_code code = PLUMB_OK;
+    for (unsigned r = 0; r < e->runs && !code; r++) {
+        const struct plumb_noise noise = {
+            .relative = relative, .seed = e->options.seed + r + 1, .store = PLUMB_DTYPE_COUNT};
+        struct plumb_result run = {0};
+        code = expected_run(e, &noise, &run, err);
+        if (!code)
+            code = add_run(e, &run, 1 / (relative * relative * e->runs), false, err);
+        e->terms[PLUMB_PART_OUTPUT] = e->terms[PLUMB_PART_WRITTEN] = run.terms;
+        e->terms[PLUMB_PART_GRADIENT] = run.grad_terms > run.terms ? run.grad_terms : run.terms;
+        plumb_result_destroy(&run);
+    }
+    return code ? code : own_run(e, err);
+}

@@ -1,0 +1,404 @@
+/* Which cheaper arithmetic explains a result that right arithmetic does not: hypotheses from the
+ * most to the least precise, each with its own reference or its own noise. */
+#include "verdict/expected_parts.h"
+
+#include "verdict/spell.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- Names ----------------------------------------------------------------------------------- */
+
+static const struct {
+    const char *word; /* as users allow it */
+    const char *text; /* as a verdict says it */
+} names[] = {
+    {"truncation", "results are truncated"},
+    {"flush", "numbers below the smallest normal one are flushed to zero"},
+    {"function", "a function of a few units in the last place"},
+    {"f32-result", "the result was rounded to float32"},
+    {"f16-result", "the result was rounded to float16"},
+    {"bf16-result", "the result was rounded to bfloat16"},
+    {"f32-input", "inputs of 24 bits (float32)"},
+    {"tf32", "inputs of 11 bits (TF32 or float16)"},
+    {"bf16-input", "inputs of 8 bits (bfloat16)"},
+    {"f16-accumulator", "a sum kept in 11 bits (float16)"},
+    {"bf16-accumulator", "a sum kept in 8 bits (bfloat16)"},
+    {"f16-store", "results on the way rounded to float16"},
+    {"bf16-store", "results on the way rounded to bfloat16"},
+    {"f8-store", "results on the way rounded to 8 bits"},
+};
+enum { NAMES = sizeof names / sizeof *names };
+
+static const char *text_of(const char *word)
+{
+    for (size_t k = 0; k < NAMES; k++)
+        if (strcmp(names[k].word, word) == 0)
+            return names[k].text;
+    return word;
+}
+
+bool arithmetic_allowed(const char *list, const char *found)
+{
+    for (size_t k = 0; list && k < NAMES; k++) {
+        if (strcmp(names[k].text, found) != 0)
+            continue;
+        const size_t length = strlen(names[k].word);
+        for (const char *at = list; *at; at += strcspn(at, ","), at += *at == ',')
+            if (strcspn(at, ",") == length && strncmp(at, names[k].word, length) == 0)
+                return true;
+    }
+    return false;
+}
+
+enum plumb_code plumb_arithmetic_check(const char *list, struct plumb_error *err)
+{
+    for (const char *at = list; at && *at; at += strcspn(at, ","), at += *at == ',') {
+        const size_t length = strcspn(at, ",");
+        bool known = false;
+        for (size_t k = 0; k < NAMES; k++)
+            known |= strlen(names[k].word) == length && strncmp(at, names[k].word, length) == 0;
+        if (!known)
+            return plumb_fail(err, PLUMB_E_ARG,
+                              "'%.*s' is no arithmetic that plumb knows; there are truncation, "
+                              "flush, function, f32-result, f16-result, bf16-result, f32-input, "
+                              "tf32, bf16-input, f16-accumulator, bf16-accumulator, f16-store, "
+                              "bf16-store and f8-store",
+                              (int)length, at);
+    }
+    return PLUMB_OK;
+}
+
+/* ---- The search ------------------------------------------------------------------------------ */
+
+struct search {
+    struct plumb_expected *e;
+    enum plumb_expected_part part;
+    size_t k;
+    const struct sample *s;
+    double limit;
+    double *y, *sigma; /* of the hypothesis */
+    unsigned widest;   /* significant bits of the widest floating input */
+    const char *found;
+};
+
+static void see_bits(void *context, const struct plumb_tensor *tensor)
+{
+    unsigned *bits = context;
+    const struct plumb_dtype_info *info = plumb_dtype_info(tensor->dtype);
+    if (info->kind == PLUMB_KIND_FLOAT && (unsigned)info->precision + 1 > *bits)
+        *bits = (unsigned)info->precision + 1;
+}
+
+/* ---- Results themselves ---------------------------------------------------------------------- */
+
+/* Every error leads toward zero, and none is a whole unit but for noise. */
+static bool is_truncated(struct search *q)
+{
+    const struct sample *s = q->s;
+    uint64_t wrong = 0, short_by = 0, inexact = 0;
+    double units = 0;
+    for (uint64_t i = 0; i < s->n; i++) {
+        if (s->out[i] || s->y[i] == 0)
+            continue;
+        const double unit = s->ulp[i], e = (s->got[i] - s->y[i]) * (s->y[i] < 0 ? -1 : 1) / unit;
+        const double slack = 3 * s->sigma[i] / unit;
+        if (e > slack || e < -1 - slack)
+            wrong++;
+        inexact += e != 0;
+        short_by += e < -0.5;
+        units += e;
+    }
+    /* Right results would have none short by more than half a unit. */
+    return s->counted >= 16 && wrong == 0 && short_by * 8 > inexact && inexact >= 8 &&
+           -units > 0.3 * (double)inexact && -units < 0.7 * (double)inexact;
+}
+
+/* Where noise exceeds a unit: half a unit toward zero on average, and no scale that does the same.
+ * e = a unit sign(y) + b y: numbers within a binade tell the two apart. */
+static bool is_truncated_on_average(struct search *q)
+{
+    const struct sample *s = q->s;
+    double aa = 0, ab = 0, bb = 0, ae = 0, be = 0, ee = 0;
+    uint64_t n = 0;
+    for (uint64_t i = 0; i < s->n; i++) {
+        if (s->out[i] || s->y[i] == 0)
+            continue;
+        const double weight = 1 / (s->ulp[i] * s->ulp[i] / 12 + s->sigma[i] * s->sigma[i]);
+        const double x = s->y[i] < 0 ? -s->ulp[i] : s->ulp[i], y = s->y[i], e = s->got[i] - y;
+        aa += weight * x * x;
+        ab += weight * x * y;
+        bb += weight * y * y;
+        ae += weight * x * e;
+        be += weight * y * e;
+        ee += weight * e * e;
+        n++;
+    }
+    const double determinant = aa * bb - ab * ab;
+    if (n < SYSTEM_LEAST || !(determinant > 1e-6 * aa * bb))
+        return false;
+    const double a = (ae * bb - be * ab) / determinant;
+    const double b = (be * aa - ae * ab) / determinant;
+    const double rest = fmax(ee - a * ae - b * be, 0) / (double)(n - 2);
+    const double error = sqrt(rest * bb / determinant);
+    return a < -0.25 && a > -0.75 && error > 0 && -a / error > 8;
+}
+
+/* Only numbers that are not normal are wrong, and they are zero. */
+static bool is_flushed(struct search *q)
+{
+    const struct sample *s = q->s;
+    const enum plumb_dtype narrow = s->dtype == PLUMB_BF16 ? PLUMB_F32 : s->dtype;
+    const double least = ldexp(1, plumb_dtype_info(narrow)->emin);
+    uint64_t flushed = 0;
+    for (uint64_t i = 0; i < s->n; i++) {
+        if (s->out[i])
+            continue;
+        const double over = fabs(s->got[i] - s->y[i]) - s->ulp[i] / 2;
+        if (!(over > q->limit * s->sigma[i]))
+            continue;
+        if (s->got[i] != 0 || fabs(s->y[i]) >= least)
+            return false;
+        flushed++;
+    }
+    return flushed > 0;
+}
+
+/* All results are numbers of the narrower type, and as close as that allows. */
+static bool is_rounded_to(struct search *q, enum plumb_dtype narrow)
+{
+    const struct sample *s = q->s;
+    for (uint64_t i = 0; i < s->n; i++) {
+        if (s->out[i])
+            continue;
+        if (plumb_round_to(narrow, s->got[i]) != s->got[i])
+            return false;
+        const double over = fabs(s->got[i] - s->y[i]) - sample_ulp(narrow, s->y[i]) / 2;
+        if (over > q->limit * s->sigma[i])
+            return false;
+    }
+    return s->counted > 1;
+}
+
+/* One function of each number, computed less well: off by a few units everywhere. */
+static bool is_function(struct search *q)
+{
+    enum { UNITS = 16 };
+    const struct sample *s = q->s;
+    if (s->terms > 1 || s->u * 4 < ldexp(1, -plumb_dtype_info(s->dtype)->precision) ||
+        plumb_dtype_info(s->dtype)->bits < 32)
+        return false;
+    for (uint64_t i = 0; i < s->n; i++)
+        if (!s->out[i] && fabs(s->got[i] - s->y[i]) > UNITS * fmax(s->ulp[i], s->sigma[i]))
+            return false;
+    return !system_find(s, s->y, s->sigma, true).found;
+}
+
+/* ---- With a reference of their own ----------------------------------------------------------- */
+
+static enum plumb_code run_hypothesis(struct search *q, const struct plumb_noise *noise, bool *ran,
+                                      struct plumb_error *err)
+{
+    struct plumb_result run = {0};
+    const enum plumb_code code = expected_run(q->e, noise, &run, err);
+    const struct plumb_tensor *t = code ? NULL : expected_tensor_of(&run, q->part, q->k);
+    *ran = t && t->count * plumb_dtype_parts(t->dtype) == q->s->n;
+    if (*ran)
+        plumb_tensor_to_f64(t, 0, (size_t)t->count, q->y);
+    plumb_result_destroy(&run);
+    return code == PLUMB_E_NOMEM ? code : PLUMB_OK;
+}
+
+/* Whether right arithmetic on inputs of so many bits shows this. */
+static enum plumb_code try_inputs(struct search *q, unsigned bits, const char *word,
+                                  struct plumb_error *err)
+{
+    if (q->found || q->widest <= bits)
+        return PLUMB_OK;
+    const struct plumb_noise noise = {.store = PLUMB_DTYPE_COUNT, .input_bits = bits};
+    bool ran;
+    const enum plumb_code code = run_hypothesis(q, &noise, &ran, err);
+    if (!code && ran && sample_excess(q->s, q->y, q->s->sigma, q->limit).worst <= q->limit &&
+        !system_find(q->s, q->y, q->s->sigma, false).found)
+        q->found = word;
+    return code;
+}
+
+/* ---- With a noise of their own --------------------------------------------------------------- */
+
+/* The share of the squares of d, as a matrix of rows, that its largest singular value has, beside
+ * what noise would have there. Missing terms of a sum are a matrix of low rank. */
+static double low_rank(const struct sample *s, const double *y, double *left, double *right)
+{
+    if (s->rows < 16 || s->row < 16)
+        return 0;
+    double all = 0, top = 0;
+    for (uint64_t c = 0; c < s->row; c++)
+        right[c] = c % 3 ? 1 : -0.5;
+    for (int pass = 0; pass < 4; pass++) {
+        double norm = 0;
+        for (uint64_t c = 0; c < s->row; c++)
+            norm += right[c] * right[c];
+        norm = norm > 0 ? 1 / sqrt(norm) : 0;
+        all = top = 0;
+        for (uint64_t r = 0; r < s->rows; r++) {
+            left[r] = 0;
+            for (uint64_t c = 0; c < s->row; c++) {
+                const uint64_t i = r * s->row + c;
+                const double d = s->out[i] ? 0 : s->got[i] - y[i];
+                left[r] += d * right[c] * norm;
+                all += d * d;
+            }
+            top += left[r] * left[r];
+        }
+        for (uint64_t c = 0; c < s->row; c++)
+            right[c] = 0;
+        for (uint64_t r = 0; r < s->rows; r++)
+            for (uint64_t c = 0; c < s->row; c++) {
+                const uint64_t i = r * s->row + c;
+                right[c] += s->out[i] ? 0 : (s->got[i] - y[i]) * left[r];
+            }
+    }
+    const double noise = 1 / sqrt((double)s->rows) + 1 / sqrt((double)s->row);
+    return all > 0 ? top / all / (noise * noise) : 0;
+}
+
+/* Whether the errors are that noise: within its limit, not much less than it, of one size
+ * everywhere, and with nothing that goes together. */
+static bool is_noise(struct search *q, const double *sigma)
+{
+    const struct sample *s = q->s;
+    double squares = 0, worst = 0;
+    for (uint64_t i = 0; i < s->n; i++) {
+        if (s->out[i])
+            continue;
+        const double d = fabs(s->got[i] - s->y[i]);
+        const double sd = sqrt(sigma[i] * sigma[i] + s->ulp[i] * s->ulp[i] / 12);
+        const double t = sd > 0 ? d / sd : d > 0 ? INFINITY : 0;
+        squares += t * t;
+        worst = fmax(worst, t);
+    }
+    const double size = sqrt(squares / (double)(s->counted ? s->counted : 1));
+    if (sample_excess(s, s->y, sigma, q->limit).worst > q->limit || size < 0.1 ||
+        worst > 1.5 * q->limit * size)
+        return false;
+    if (system_find(s, s->y, sigma, true).found)
+        return false;
+    double *left = arena_array(s->arena, (size_t)s->rows + 1, sizeof *left);
+    double *right = arena_array(s->arena, (size_t)s->row + 1, sizeof *right);
+    return left && right && low_rank(s, s->y, left, right) < 2.5;
+}
+
+/* Perturbations of 2^-bits in inputs, or in each of the terms. */
+static void try_bits(struct search *q, unsigned bits, bool accumulator, const char *word)
+{
+    const struct expected_tensor *t = &q->e->parts[q->part][q->k];
+    if (q->found || !t->noise || (accumulator ? q->s->terms < 8 : q->widest <= bits))
+        return;
+    double *noise = arena_array(q->s->arena, (size_t)q->s->n + 1, sizeof *noise);
+    if (!noise)
+        return;
+    sample_smooth(q->s, t->noise, q->e->runs, noise);
+    const double grown = ldexp(accumulator ? (double)q->s->terms : 1, -2 * (int)bits);
+    for (uint64_t i = 0; i < q->s->n; i++)
+        q->sigma[i] = sqrt(q->s->sigma[i] * q->s->sigma[i] + grown * noise[i]);
+    if (is_noise(q, q->sigma))
+        q->found = word;
+}
+
+static enum plumb_code try_store(struct search *q, enum plumb_dtype dtype, const char *word,
+                                 struct plumb_error *err)
+{
+    if (q->found)
+        return PLUMB_OK;
+    const struct plumb_noise noise = {.store = dtype};
+    bool ran;
+    const enum plumb_code code = run_hypothesis(q, &noise, &ran, err);
+    double *squares = arena_array(q->s->arena, (size_t)q->s->n + 1, sizeof *squares);
+    if (code || !ran || !squares)
+        return code;
+    for (uint64_t i = 0; i < q->s->n; i++) {
+        const double d = q->y[i] - q->s->y[i];
+        squares[i] = isfinite(d) ? d * d : 0;
+    }
+    sample_smooth(q->s, squares, 1, q->sigma);
+    for (uint64_t i = 0; i < q->s->n; i++)
+        q->sigma[i] = sqrt(q->s->sigma[i] * q->s->sigma[i] + q->sigma[i]);
+    if (is_noise(q, q->sigma))
+        q->found = word;
+    return code;
+}
+
+/* ---- All of them ----------------------------------------------------------------------------- */
+
+static void try_results(struct search *q)
+{
+    const enum plumb_dtype dtype = q->s->dtype;
+    if (is_truncated(q))
+        q->found = "truncation";
+    else if (is_flushed(q))
+        q->found = "flush";
+    else if (dtype == PLUMB_F64 && is_rounded_to(q, PLUMB_F32))
+        q->found = "f32-result";
+    else if ((dtype == PLUMB_F64 || dtype == PLUMB_F32) && is_rounded_to(q, PLUMB_F16))
+        q->found = "f16-result";
+    else if ((dtype == PLUMB_F64 || dtype == PLUMB_F32) && is_rounded_to(q, PLUMB_BF16))
+        q->found = "bf16-result";
+    else if (is_function(q))
+        q->found = "function";
+}
+
+static enum plumb_code try_all(struct search *q, struct plumb_error *err)
+{
+    const enum plumb_dtype dtype = q->s->dtype;
+    enum plumb_code code = PLUMB_OK;
+    if (q->s->u == 0x1p-53)
+        code = try_inputs(q, 24, "f32-input", err);
+    if (!code)
+        code = try_inputs(q, 11, "tf32", err);
+    if (!code)
+        code = try_inputs(q, 8, "bf16-input", err);
+    if (code)
+        return code;
+    if (q->s->u == 0x1p-53)
+        try_bits(q, 24, false, "f32-input");
+    try_bits(q, 11, false, "tf32");
+    try_bits(q, 11, true, "f16-accumulator");
+    if (dtype != PLUMB_BF16)
+        code = try_store(q, PLUMB_F16, "f16-store", err);
+    try_bits(q, 8, false, "bf16-input");
+    if (!code && dtype != PLUMB_F16)
+        code = try_store(q, PLUMB_BF16, "bf16-store", err);
+    try_bits(q, 8, true, "bf16-accumulator");
+    return code;
+}
+
+enum plumb_code arithmetic_find(struct plumb_expected *e, enum plumb_expected_part part, size_t k,
+                                const struct sample *s, bool even, bool *found,
+                                struct plumb_opinion *opinion, struct plumb_error *err)
+{
+    struct search q = {.e = e,
+                       .part = part,
+                       .k = k,
+                       .s = s,
+                       .limit = opinion->limit,
+                       .y = arena_array(s->arena, (size_t)s->n + 1, sizeof(double)),
+                       .sigma = arena_array(s->arena, (size_t)s->n + 1, sizeof(double))};
+    if (!q.y || !q.sigma)
+        return plumb_no_memory(err);
+    call_tensors(&e->call, see_bits, &q.widest);
+    enum plumb_code code = PLUMB_OK;
+    if (even) {
+        if (is_truncated(&q) || is_truncated_on_average(&q))
+            q.found = "truncation";
+    } else {
+        try_results(&q);
+        if (!q.found)
+            code = try_all(&q, err);
+    }
+    *found = q.found != NULL;
+    snprintf(opinion->arithmetic, sizeof opinion->arithmetic, "%s",
+             q.found ? text_of(q.found) : "");
+    return code;
+}

@@ -1,0 +1,294 @@
+/* From numbers to a word. */
+#include "verdict/expected_parts.h"
+
+#include "base/buf.h"
+#include "verdict/spell.h"
+#include "verdict/ties.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+const char *plumb_word_text(enum plumb_word word)
+{
+    static const char *const texts[] = {
+        "same", "rounding", "tie", "inherited", "cheaper arithmetic", "fault", "not judged"};
+    _Static_assert(sizeof texts / sizeof *texts == PLUMB_WORDS, "a text for each word");
+    return word < PLUMB_WORDS ? texts[word] : "";
+}
+
+static void say(struct plumb_opinion *o, enum plumb_word word, const char *why)
+{
+    o->word = word;
+    snprintf(o->why, sizeof o->why, "%s", why);
+}
+
+/* ---- What is no floating-point tensor -------------------------------------------------------- */
+
+static enum plumb_code judge_other(const struct plumb_arg *reference, const struct plumb_arg *got,
+                                   struct plumb_opinion *o)
+{
+    if (reference->kind != got->kind)
+        say(o, PLUMB_WORD_FAULT, "a result of another kind than the reference's");
+    else if (got->kind == PLUMB_ARG_NONE)
+        say(o, PLUMB_WORD_NOT_JUDGED, "no result, as in the reference");
+    else if ((got->kind == PLUMB_ARG_INT || got->kind == PLUMB_ARG_BOOL) &&
+             got->integer == reference->integer)
+        say(o, PLUMB_WORD_SAME, "the same number");
+    else if (got->kind == PLUMB_ARG_INT || got->kind == PLUMB_ARG_BOOL)
+        say(o, PLUMB_WORD_FAULT, "another number than the reference's");
+    else
+        say(o, PLUMB_WORD_NOT_JUDGED, "neither a tensor nor a whole number");
+    return PLUMB_OK;
+}
+
+/* Bit for bit, as float64 where that holds them, and as stored where it does not. */
+static void judge_integers(const struct plumb_tensor *y, const struct plumb_tensor *got,
+                           struct plumb_opinion *o)
+{
+    const size_t size = plumb_dtype_info(got->dtype)->bits / 8;
+    uint64_t differing = 0;
+    for (uint64_t i = 0; i < got->count; i++) {
+        unsigned char a[16] = {0}, b[16] = {0};
+        double x, z;
+        plumb_tensor_gather(y, i, 1, a);
+        plumb_tensor_gather(got, i, 1, b);
+        plumb_tensor_to_f64(y, i, 1, &x);
+        plumb_tensor_to_f64(got, i, 1, &z);
+        const bool same = x == z && (y->dtype != got->dtype || memcmp(a, b, size) == 0);
+        if (!same && !differing++) {
+            o->at = i;
+            o->got = z;
+            o->expected = x;
+        }
+    }
+    o->differing = got->count ? (double)differing / (double)got->count : 0;
+    if (!differing) {
+        say(o, PLUMB_WORD_SAME, "all numbers are the reference's");
+        return;
+    }
+    o->worst = INFINITY;
+    o->word = PLUMB_WORD_FAULT;
+    snprintf(o->why, sizeof o->why,
+             "%llu of %llu whole numbers differ, the first at element %llu: %.17g instead of %.17g",
+             (unsigned long long)differing, (unsigned long long)got->count,
+             (unsigned long long)o->at, o->got, o->expected);
+}
+
+/* ---- NaN and infinities ---------------------------------------------------------------------- */
+
+/* Whether the type's largest number is so near that rounding may go beyond it. */
+static bool near_overflow(const struct sample *s, uint64_t i)
+{
+    const double most = plumb_dtype_info(s->dtype)->max_finite;
+    return fabs(s->y[i]) > most - s->ulp[i] / 2 - 8 * s->sigma[i];
+}
+
+/* What the type makes of the reference. */
+static double as_stored(const struct sample *s, uint64_t i)
+{
+    return plumb_round_to(s->dtype, s->y[i]);
+}
+
+/* The first element where one side only is not finite, or the infinities are others. */
+static bool find_special(const struct sample *s, uint64_t *at, uint64_t *n)
+{
+    *n = 0;
+    for (uint64_t i = 0; i < s->n; i++) {
+        const double y = s->y[i], got = s->got[i];
+        if (isfinite(y) && isfinite(got))
+            continue;
+        const double stored = as_stored(s, i);
+        const bool same =
+            (isnan(y) && isnan(got)) || got == y || got == stored || (isnan(stored) && isnan(got));
+        const bool near =
+            !isnan(y) && near_overflow(s, i) && (isnan(got) || signbit(y) == signbit(got));
+        if (!same && !near && !(*n)++)
+            *at = i;
+    }
+    return *n > 0;
+}
+
+static void say_special(const struct sample *s, const struct plumb_tensor *got, uint64_t at,
+                        uint64_t n, struct plumb_opinion *o)
+{
+    struct buf place = {0};
+    spell_place(&place, got, at);
+    o->word = PLUMB_WORD_FAULT;
+    o->worst = INFINITY;
+    o->at = at;
+    o->got = s->got[at];
+    o->expected = s->y[at];
+    snprintf(o->pattern, sizeof o->pattern, "%s where the reference has %s",
+             isnan(o->got)   ? "NaN"
+             : isinf(o->got) ? "an infinity"
+                             : "a number",
+             isnan(o->expected)   ? "NaN"
+             : isinf(o->expected) ? "an infinity"
+                                  : "a number");
+    snprintf(o->why, sizeof o->why, "%s, %llu of %llu, the first at %.*s: %.9g instead of %.9g",
+             o->pattern, (unsigned long long)n, (unsigned long long)s->n, (int)place.size,
+             place.data ? place.data : "", o->got, o->expected);
+    buf_free(&place);
+}
+
+/* ---- Floating-point tensors ------------------------------------------------------------------ */
+
+static uint64_t count_differing(const struct sample *s)
+{
+    uint64_t n = 0;
+    for (uint64_t i = 0; i < s->n; i++)
+        n += !s->out[i] && s->got[i] != as_stored(s, i);
+    return n;
+}
+
+static void say_where(const struct plumb_tensor *got, struct plumb_opinion *o, char *text,
+                      size_t size)
+{
+    struct buf place = {0};
+    spell_place(&place, got, o->at);
+    snprintf(text, size, "worst at %.*s: %.9g instead of %.9g", (int)place.size,
+             place.data ? place.data : "", o->got, o->expected);
+    buf_free(&place);
+}
+
+static void say_numbers(const struct plumb_tensor *got, struct plumb_opinion *o, const char *lead)
+{
+    char where[200];
+    say_where(got, o, where, sizeof where);
+    snprintf(
+        o->why, sizeof o->why,
+        "%s; %.3g %% of the elements are not the correctly rounded ones, the largest excess is "
+        "%.3g sigma (limit %.3g), %s",
+        lead, 100 * o->differing, o->worst, o->limit, where);
+}
+
+static enum plumb_code judge_sample(struct plumb_expected *e, enum plumb_expected_part part,
+                                    size_t k, const struct plumb_tensor *got,
+                                    const struct sample *s, struct plumb_opinion *o,
+                                    struct plumb_error *err)
+{
+    const uint64_t differing = count_differing(s);
+    uint64_t special = 0, n_special;
+    o->limit = sample_limit(s->counted);
+    o->differing = s->counted ? (double)differing / (double)s->counted : 0;
+    if (find_special(s, &special, &n_special)) {
+        say_special(s, got, special, n_special, o);
+        return PLUMB_OK;
+    }
+    if (!differing) {
+        say(o, PLUMB_WORD_SAME, "the correctly rounded reference, bit for bit");
+        return PLUMB_OK;
+    }
+    const struct excess x = sample_excess(s, s->y, s->sigma, o->limit);
+    o->worst = x.worst;
+    o->at = x.at;
+    o->got = s->got[x.at];
+    o->expected = s->y[x.at];
+    const struct system_part system = system_find(s, s->y, s->sigma, false);
+    const bool even = x.worst <= o->limit && !system.found;
+    bool found = false;
+    const enum plumb_code code = arithmetic_find(e, part, k, s, even, &found, o, err);
+    if (code)
+        return code;
+    if (found) {
+        o->word = PLUMB_WORD_CHEAPER;
+        o->allowed = arithmetic_allowed(e->options.arithmetic, o->arithmetic);
+        say_numbers(got, o, o->arithmetic);
+        return PLUMB_OK;
+    }
+    if (even) {
+        o->word = PLUMB_WORD_ROUNDING;
+        say_numbers(got, o, "what right arithmetic shows");
+        return PLUMB_OK;
+    }
+    o->word = PLUMB_WORD_FAULT;
+    if (pattern_find(e, got, s, o, err))
+        return err ? err->code : PLUMB_E_NOMEM;
+    if (!o->pattern[0] && system.found)
+        snprintf(o->pattern, sizeof o->pattern, "%s", system.text);
+    say_numbers(got, o, o->pattern[0] ? o->pattern : "no simple pattern");
+    return PLUMB_OK;
+}
+
+static bool same_shape(const struct plumb_tensor *a, const struct plumb_tensor *b)
+{
+    bool same = a->rank == b->rank;
+    for (unsigned d = 0; same && d < a->rank; d++)
+        same = a->shape[d] == b->shape[d];
+    return same;
+}
+
+static bool is_whole(const struct plumb_tensor *t)
+{
+    const enum plumb_kind kind = plumb_dtype_info(t->dtype)->kind;
+    return kind != PLUMB_KIND_FLOAT && kind != PLUMB_KIND_COMPLEX;
+}
+
+static enum plumb_code judge_tensor(struct plumb_expected *e, enum plumb_expected_part part,
+                                    size_t k, const struct plumb_tensor *y,
+                                    const struct plumb_tensor *got, struct plumb_opinion *o,
+                                    struct plumb_error *err)
+{
+    if (!same_shape(y, got)) {
+        char a[160], b[160];
+        o->word = PLUMB_WORD_FAULT;
+        o->worst = INFINITY;
+        snprintf(o->pattern, sizeof o->pattern, "another shape");
+        snprintf(o->why, sizeof o->why, "a result of shape %s instead of %s",
+                 plumb_shape_text(got, a, sizeof a), plumb_shape_text(y, b, sizeof b));
+        return PLUMB_OK;
+    }
+    if (is_whole(y) != is_whole(got) ||
+        plumb_dtype_parts(y->dtype) != plumb_dtype_parts(got->dtype)) {
+        say(o, PLUMB_WORD_FAULT, "a result of another kind of numbers than the reference's");
+        return PLUMB_OK;
+    }
+    if (plumb_dtype_info(got->dtype)->bits < 8) {
+        say(o, PLUMB_WORD_NOT_JUDGED, "packed 4-bit numbers are not judged");
+        return PLUMB_OK;
+    }
+    if (is_whole(y)) {
+        judge_integers(y, got, o);
+        return PLUMB_OK;
+    }
+    if (!y->count) {
+        say(o, PLUMB_WORD_NOT_JUDGED, "an empty tensor");
+        return PLUMB_OK;
+    }
+    struct arena arena = {0};
+    struct sample s;
+    enum plumb_code code = expected_measure(e, err);
+    if (!code)
+        code = sample_load(e, part, k, got, &arena, &s, err);
+    if (!code)
+        code = judge_sample(e, part, k, got, &s, o, err);
+    arena_free(&arena);
+    return code;
+}
+
+enum plumb_code plumb_expected_judge(struct plumb_expected *expected, enum plumb_expected_part part,
+                                     size_t k, const struct plumb_arg *got,
+                                     struct plumb_opinion *opinion, struct plumb_error *err)
+{
+    static const struct plumb_arg nothing = {.kind = PLUMB_ARG_NONE};
+    const struct plumb_result *r = expected->reference;
+    const struct plumb_arg *list = part == PLUMB_PART_OUTPUT     ? r->outputs
+                                   : part == PLUMB_PART_GRADIENT ? r->grads
+                                                                 : r->written;
+    const struct plumb_arg *y = k < expected->n_parts[part] ? &list[k] : &nothing;
+    *opinion = (struct plumb_opinion){0};
+    if (!got)
+        got = &nothing;
+    if (expected->op->random) {
+        say(opinion, PLUMB_WORD_NOT_JUDGED, "the results are random");
+        return PLUMB_OK;
+    }
+    if (y->kind == PLUMB_ARG_NONE && got->kind != PLUMB_ARG_NONE) {
+        say(opinion, PLUMB_WORD_NOT_JUDGED, "plumb's operator does not determine this result");
+        return PLUMB_OK;
+    }
+    if (y->kind != PLUMB_ARG_TENSOR || got->kind != PLUMB_ARG_TENSOR)
+        return judge_other(y, got, opinion);
+    return judge_tensor(expected, part, k, y->tensor, got->tensor, opinion, err);
+}

@@ -1,0 +1,114 @@
+/* What the files expected*.c share: a call with its noise, and one result held against it. */
+#ifndef VERDICT_EXPECTED_PARTS_H
+#define VERDICT_EXPECTED_PARTS_H
+
+#include "base/arena.h"
+#include "plumb/expected.h"
+
+/* One tensor of the reference, and what errors did to it. */
+struct expected_tensor {
+    const struct plumb_tensor *reference; /* NULL: no tensor */
+    double *noise; /* mean square change for perturbations in [-1, 1]: times u^2 it is P^2 */
+    double *own;   /* squared error of plumb's own run in the arithmetic of the type */
+};
+
+enum { EXPECTED_PARTS = PLUMB_PART_WRITTEN + 1 };
+
+struct plumb_expected {
+    struct arena arena;
+    struct plumb_call call;
+    const struct plumb_result *reference;
+    struct plumb_result own_reference; /* where the caller had none */
+    struct plumb_expected_options options;
+    struct expected_tensor *parts[EXPECTED_PARTS];
+    size_t n_parts[EXPECTED_PARTS];
+    int64_t terms[EXPECTED_PARTS]; /* in the longest sum */
+    unsigned runs;                 /* that the noise was measured with */
+    bool wide;                     /* float64 among the arguments */
+    const struct plumb_op *op;
+};
+
+/* The reference's tensor, or one of a run of the same call; NULL when it is none. */
+const struct plumb_tensor *expected_tensor_of(const struct plumb_result *result,
+                                              enum plumb_expected_part part, size_t k);
+
+/* Measures the noise, once. */
+enum plumb_code expected_measure(struct plumb_expected *e, struct plumb_error *err);
+
+/* Runs the call with errors of that kind. */
+enum plumb_code expected_run(const struct plumb_expected *e, const struct plumb_noise *noise,
+                             struct plumb_result *out, struct plumb_error *err);
+
+/* ---- One result against its reference -------------------------------------------------------- */
+
+/* Numbers, C order; complex ones by parts. Only where both sides are finite, the others are left
+ * out. */
+struct sample {
+    struct arena *arena;
+    enum plumb_dtype dtype; /* of what was got */
+    double u;               /* half the spacing of the arithmetic around 1 */
+    int64_t terms;
+    uint64_t n;   /* all numbers */
+    uint64_t row; /* numbers in a row (the last dimension) */
+    uint64_t rows;
+    double *y, *got;
+    double *sigma; /* of right arithmetic */
+    double *ulp;   /* spacing of the type at y */
+    bool *out;     /* of no account: not finite on both sides */
+    uint64_t counted;
+};
+
+/* The spacing of a float type at y. */
+double sample_ulp(enum plumb_dtype dtype, double y);
+
+/* Loads both sides and the noise. PLUMB_E_NOMEM. */
+enum plumb_code sample_load(struct plumb_expected *e, enum plumb_expected_part part, size_t k,
+                            const struct plumb_tensor *got, struct arena *arena, struct sample *s,
+                            struct plumb_error *err);
+
+/* Mean squares of few runs are noisy: each is drawn toward what its row has, absolutely or relative
+ * to y, whichever is less. weight: how many runs it is the mean of. */
+void sample_smooth(const struct sample *s, const double *squares, unsigned weight, double *out);
+
+/* The largest excess over rounding, in units of sigma. */
+struct excess {
+    double worst;
+    uint64_t at;
+    uint64_t beyond; /* elements above the limit */
+};
+struct excess sample_excess(const struct sample *s, const double *y, const double *sigma,
+                            double limit);
+
+/* What the largest of n should stay below. */
+double sample_limit(uint64_t n);
+
+/* ---- Errors that go together ----------------------------------------------------------------- */
+
+enum { SYSTEM_LEAST = 200 }; /* elements */
+
+struct system_part {
+    bool found;
+    double size;    /* of the coefficient: 0.01 for a scale of 1.01 */
+    double z;       /* its significance, in standard deviations */
+    char text[120]; /* "a scale of 1.01 (32 sigma)" */
+};
+
+/* A scale, an offset, scales of rows or offsets of columns that are significant and larger than what
+ * right arithmetic may have. strict: any that is significant. */
+struct system_part system_find(const struct sample *s, const double *y, const double *sigma,
+                               bool strict);
+
+/* ---- Explanations ---------------------------------------------------------------------------- */
+
+/* Fills arithmetic and returns true when a named one explains the result. */
+enum plumb_code arithmetic_find(struct plumb_expected *e, enum plumb_expected_part part, size_t k,
+                                const struct sample *s, bool even, bool *found,
+                                struct plumb_opinion *opinion, struct plumb_error *err);
+bool arithmetic_allowed(const char *list, const char *found);
+
+/* What a fault looks like, into opinion->pattern. */
+enum plumb_code pattern_find(const struct plumb_expected *e, const struct plumb_tensor *got,
+                             const struct sample *s, struct plumb_opinion *opinion,
+                             struct plumb_error *err);
+
+#endif

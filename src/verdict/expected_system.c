@@ -1,0 +1,211 @@
+/* Errors that go together: each may be small, but right arithmetic errs in no direction. The
+ * difference from the correctly rounded reference is held against a scale, an offset, and those of
+ * rows and columns. */
+#include "verdict/expected_parts.h"
+
+#include <math.h>
+#include <stdio.h>
+
+/* A normal deviate above this has p < 1e-9, a few hypotheses counted. */
+static const double SIGNIFICANT = 6.5;
+/* Where the question is which of two explanations is better, less will do. */
+static const double SIGNIFICANT_STRICT = 5.5, SIGNIFICANT_AMONG_FEW = 2.8;
+
+/* Weighted sums for a regression of d on one regressor. */
+struct fit {
+    double dx, xx;
+};
+
+static double fit_slope(const struct fit *f)
+{
+    return f->xx > 0 ? f->dx / f->xx : 0;
+}
+
+static double fit_z(const struct fit *f)
+{
+    return f->xx > 0 ? f->dx / sqrt(f->xx) : 0;
+}
+
+struct system_work {
+    const struct sample *s;
+    const double *y, *sigma;
+    double mean_y2, mean_sigma2; /* over what counts */
+};
+
+static double difference(const struct sample *s, const double *y, uint64_t i)
+{
+    return s->got[i] - plumb_round_to(s->dtype, y[i]);
+}
+
+/* Overflow to an infinity, or to NaN, is no number to go by. */
+static bool usable(const struct sample *s, const double *y, uint64_t i, double *d)
+{
+    if (s->out[i] || !isfinite(y[i]))
+        return false;
+    *d = difference(s, y, i);
+    return isfinite(*d);
+}
+
+static void add(struct fit *f, double weight, double d, double x)
+{
+    f->dx += weight * d * x;
+    f->xx += weight * x * x;
+}
+
+/* How sure a sum of errors is, by their own spread around their mean. Elements of a row may err together
+ * for one reason, the row's own: then rows count, not elements. */
+struct spread {
+    double sum, squares; /* of weight * d * x */
+    uint64_t n;
+    double rows_squares, rows_cross,
+        rows_n2; /* of a row's sum, that times its length, its length */
+    uint64_t rows;
+};
+
+static void spread_row(struct spread *p, double sum, double squares, uint64_t n)
+{
+    p->sum += sum;
+    p->squares += squares;
+    p->n += n;
+    p->rows_squares += sum * sum;
+    p->rows_cross += sum * (double)n;
+    p->rows_n2 += (double)n * (double)n;
+    p->rows += n > 0;
+}
+
+static double spread_z(const struct spread *p)
+{
+    if (p->n < 2)
+        return 0;
+    const double mean = p->sum / (double)p->n;
+    double variance = p->squares - (double)p->n * mean * mean;
+    if (p->rows >= 8) {
+        const double of_rows =
+            p->rows_squares - 2 * mean * p->rows_cross + mean * mean * p->rows_n2;
+        variance = fmax(variance, of_rows * (double)p->rows / (double)(p->rows - 1));
+    }
+    return variance > 0 ? p->sum / sqrt(variance) : p->sum > 0 ? INFINITY : -INFINITY;
+}
+
+static struct system_part report(const char *what, double size, double shown, double z)
+{
+    struct system_part part = {.found = true, .size = size, .z = z};
+    snprintf(part.text, sizeof part.text, "%s %.6g (%.0f sigma)", what, shown, fabs(z));
+    return part;
+}
+
+static void measure(struct system_work *w, struct fit *scale, struct fit *offset,
+                    struct spread *of_scale, struct spread *of_offset)
+{
+    const struct sample *s = w->s;
+    for (uint64_t first = 0; s->row && first < s->n; first += s->row) {
+        double by_y = 0, by_y2 = 0, by_one = 0, by_one2 = 0;
+        uint64_t n = 0;
+        for (uint64_t i = first; i < first + s->row && i < s->n; i++) {
+            double d;
+            if (!usable(s, w->y, i, &d))
+                continue;
+            const double weight = 1 / (s->ulp[i] * s->ulp[i] / 12 + w->sigma[i] * w->sigma[i]);
+            const double one = weight * d, both = one * w->y[i];
+            add(scale, weight, d, w->y[i]);
+            add(offset, weight, d, 1);
+            by_y += both;
+            by_y2 += both * both;
+            by_one += one;
+            by_one2 += one * one;
+            w->mean_y2 += w->y[i] * w->y[i];
+            w->mean_sigma2 += w->sigma[i] * w->sigma[i];
+            n++;
+        }
+        spread_row(of_scale, by_y, by_y2, n);
+        spread_row(of_offset, by_one, by_one2, n);
+    }
+    if (of_scale->n) {
+        w->mean_y2 /= (double)of_scale->n;
+        w->mean_sigma2 /= (double)of_scale->n;
+    }
+}
+
+/* The row whose scale is the largest beside what its noise allows. */
+static struct system_part rows_find(const struct system_work *w)
+{
+    const struct sample *s = w->s;
+    struct system_part worst = {0};
+    const double limit = SIGNIFICANT + sqrt(2 * log((double)(s->rows ? s->rows : 1)));
+    for (uint64_t r = 0; s->row >= 16 && r < s->rows; r++) {
+        struct fit f = {0};
+        double y2 = 0, sigma2 = 0;
+        for (uint64_t i = r * s->row; i < (r + 1) * s->row; i++) {
+            double d;
+            if (!usable(s, w->y, i, &d))
+                continue;
+            add(&f, 1 / (s->ulp[i] * s->ulp[i] / 12 + w->sigma[i] * w->sigma[i]), d, w->y[i]);
+            y2 += w->y[i] * w->y[i];
+            sigma2 += w->sigma[i] * w->sigma[i];
+        }
+        const double b = fit_slope(&f), z = fit_z(&f);
+        if (fabs(z) > limit && b * b * y2 > 9 * sigma2 && fabs(z) > fabs(worst.z)) {
+            worst = report("row scaled by", b, 1 + b, z);
+            snprintf(worst.text, sizeof worst.text, "row %llu is scaled by %.6g (%.0f sigma)",
+                     (unsigned long long)r, 1 + b, fabs(z));
+        }
+    }
+    return worst;
+}
+
+/* The same for an offset of a column: a bias that is wrong or missing. */
+static struct system_part columns_find(const struct system_work *w)
+{
+    const struct sample *s = w->s;
+    struct system_part worst = {0};
+    const double limit = SIGNIFICANT + sqrt(2 * log((double)(s->row ? s->row : 1)));
+    for (uint64_t c = 0; s->rows >= 16 && c < s->row; c++) {
+        struct fit f = {0};
+        double sigma2 = 0;
+        uint64_t n = 0;
+        for (uint64_t i = c; i < s->n; i += s->row) {
+            double d;
+            if (!usable(s, w->y, i, &d))
+                continue;
+            add(&f, 1 / (s->ulp[i] * s->ulp[i] / 12 + w->sigma[i] * w->sigma[i]), d, 1);
+            sigma2 += w->sigma[i] * w->sigma[i];
+            n++;
+        }
+        const double a = fit_slope(&f), z = fit_z(&f);
+        if (fabs(z) > limit && a * a * (double)n > 9 * sigma2 && fabs(z) > fabs(worst.z)) {
+            worst = report("column is off by", a, a, z);
+            snprintf(worst.text, sizeof worst.text, "column %llu is off by %.3g (%.0f sigma)",
+                     (unsigned long long)c, a, fabs(z));
+        }
+    }
+    return worst;
+}
+
+struct system_part system_find(const struct sample *s, const double *y, const double *sigma,
+                               bool strict)
+{
+    struct system_part none = {0};
+    const bool few = s->counted < SYSTEM_LEAST;
+    if (s->counted < 2 || (few && !strict))
+        return none;
+    struct system_work w = {.s = s, .y = y, .sigma = sigma};
+    struct fit scale = {0}, offset = {0};
+    struct spread of_scale = {0}, of_offset = {0};
+    measure(&w, &scale, &offset, &of_scale, &of_offset);
+    const double b = fit_slope(&scale), a = fit_slope(&offset);
+    const double z_scale = spread_z(&of_scale), z_offset = spread_z(&of_offset);
+    const double enough = few ? SIGNIFICANT_AMONG_FEW : strict ? SIGNIFICANT_STRICT : SIGNIFICANT;
+    const double floor2 = strict ? 0 : 4 * w.mean_sigma2;
+    const bool is_scale =
+        fabs(z_scale) > enough && fabs(b) > 4 * s->u && b * b * w.mean_y2 > floor2;
+    const bool is_offset =
+        fabs(z_offset) > enough && a * a > floor2 && a * a > 16 * s->u * s->u * w.mean_y2;
+    if (is_scale && (!is_offset || fabs(z_scale) >= fabs(z_offset)))
+        return report("everything is scaled by", b, 1 + b, z_scale);
+    if (is_offset)
+        return report("everything is off by", a, a, z_offset);
+    if (strict)
+        return none;
+    const struct system_part row = rows_find(&w);
+    return row.found ? row : columns_find(&w);
+}
