@@ -48,14 +48,20 @@ struct plumb_draws {
     void *state;
 };
 
+enum plumb_stored {
+    PLUMB_STORED_ALL,
+    PLUMB_STORED_SINGLE, /* single numbers: the sum, mean or scale of a row */
+    PLUMB_STORED_ARRAYS, /* all but these */
+};
+
 /* Computing a call as if with errors, to see what they do to its results. */
 struct plumb_noise {
     double relative; /* every floating-point input, and every result on the way to an output, is
                         multiplied by 1 + r, r uniform in [-relative, relative]; 0: none */
     uint64_t seed;   /* of the r */
-    enum plumb_dtype
-        store;           /* results on the way are rounded to this type; PLUMB_DTYPE_COUNT: not */
-    unsigned input_bits; /* inputs keep that many significant bits; 0: all */
+    enum plumb_dtype store;   /* to which results on the way are rounded; PLUMB_DTYPE_COUNT: none */
+    enum plumb_stored stored; /* which of them */
+    unsigned input_bits;      /* inputs keep that many significant bits; 0: all */
 };
 
 struct plumb_call {

@@ -48,6 +48,16 @@ void plumb_result_destroy(struct plumb_result *result);
  * why it is not there: nothing can be run then, and plumb_op_find and plumb_op_at find nothing. */
 enum plumb_code plumb_op_ready(struct plumb_error *err);
 
+/* What the results of an operator are, for the error that is expected of them. */
+enum plumb_op_class {
+    PLUMB_OP_EXACT, /* elements of its inputs, decisions about them, whole numbers: no rounding */
+    PLUMB_OP_ELEMENTWISE, /* a function of single elements */
+    PLUMB_OP_LINEAR,      /* weighted sums of one input */
+    PLUMB_OP_BILINEAR,    /* sums of products of two inputs */
+    PLUMB_OP_COMPOSITE,   /* several of these */
+    PLUMB_OP_RANDOM,
+};
+
 struct plumb_op {
     const char *names;  /* separated by blanks, the usual one first */
     const char *schema; /* one signature a line: "add(Tensor input, Operand other, *, number
@@ -56,7 +66,8 @@ struct plumb_op {
     const char *about;  /* one line: the formula or a remark; may be NULL */
     const char *types;  /* what it takes: "floats", "floats, integers, bool" or "integers, bool" */
     bool backward;      /* has a gradient */
-    bool random;        /* results are random: run, but not comparable value by value */
+    enum plumb_op_class results;
+    bool random; /* results are random: run, but not comparable value by value */
 };
 
 /* The operator behind a name; prefix may be NULL (any). NULL when plumb has none. */

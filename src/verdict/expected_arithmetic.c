@@ -2,6 +2,7 @@
  * most to the least precise, each with its own reference or its own noise. */
 #include "verdict/expected_parts.h"
 
+#include "verdict/change.h"
 #include "verdict/spell.h"
 
 #include <math.h>
@@ -17,6 +18,7 @@ static const struct {
     {"truncation", "results are truncated"},
     {"flush", "numbers below the smallest normal one are flushed to zero"},
     {"function", "a function of a few units in the last place"},
+    {"number", "numbers among the arguments were rounded to the type"},
     {"f32-result", "the result was rounded to float32"},
     {"f16-result", "the result was rounded to float16"},
     {"bf16-result", "the result was rounded to bfloat16"},
@@ -60,12 +62,13 @@ enum plumb_code plumb_arithmetic_check(const char *list, struct plumb_error *err
         for (size_t k = 0; k < NAMES; k++)
             known |= strlen(names[k].word) == length && strncmp(at, names[k].word, length) == 0;
         if (!known)
-            return plumb_fail(err, PLUMB_E_ARG,
-                              "'%.*s' is no arithmetic that plumb knows; there are truncation, "
-                              "flush, function, f32-result, f16-result, bf16-result, f32-input, "
-                              "tf32, bf16-input, f16-accumulator, bf16-accumulator, f16-store, "
-                              "bf16-store and f8-store",
-                              (int)length, at);
+            return plumb_fail(
+                err, PLUMB_E_ARG,
+                "'%.*s' is no arithmetic that plumb knows; there are truncation, "
+                "flush, function, number, f32-result, f16-result, bf16-result, f32-input, "
+                "tf32, bf16-input, f16-accumulator, bf16-accumulator, f16-store, "
+                "bf16-store and f8-store",
+                (int)length, at);
     }
     return PLUMB_OK;
 }
@@ -80,6 +83,8 @@ struct search {
     double limit;
     double *y, *sigma; /* of the hypothesis */
     unsigned widest;   /* significant bits of the widest floating input */
+    bool product;      /* sums of products of two inputs */
+    bool rounded;      /* numbers among the arguments that the type does not hold */
     const char *found;
 };
 
@@ -97,6 +102,8 @@ static void see_bits(void *context, const struct plumb_tensor *tensor)
 static bool is_truncated(struct search *q)
 {
     const struct sample *s = q->s;
+    if (s->dtype == PLUMB_F64) /* the reference is rounded itself */
+        return false;
     uint64_t wrong = 0, short_by = 0, inexact = 0;
     double units = 0;
     for (uint64_t i = 0; i < s->n; i++) {
@@ -104,7 +111,7 @@ static bool is_truncated(struct search *q)
             continue;
         const double unit = s->ulp[i], e = (s->got[i] - s->y[i]) * (s->y[i] < 0 ? -1 : 1) / unit;
         const double slack = 3 * s->sigma[i] / unit;
-        if (e > slack || e < -1 - slack)
+        if (slack > 0.25 || e > slack || e < -1 - slack)
             wrong++;
         inexact += e != 0;
         short_by += e < -0.5;
@@ -225,6 +232,39 @@ static enum plumb_code try_inputs(struct search *q, unsigned bits, const char *w
     return code;
 }
 
+/* Numbers among the arguments (an exponent, a slope, an epsilon), rounded to the type. */
+static bool round_number(void *context, const char *name, const struct plumb_arg *from,
+                         struct plumb_arg *to)
+{
+    (void)name;
+    struct search *q = context;
+    *to = *from;
+    if (from->kind == PLUMB_ARG_FLOAT) {
+        to->number = plumb_round_to(q->s->dtype, from->number);
+        q->rounded |= to->number != from->number && isfinite(to->number);
+    }
+    return true;
+}
+
+static enum plumb_code try_numbers(struct search *q, struct plumb_error *err)
+{
+    struct plumb_call call = q->e->call;
+    struct plumb_result run = {0};
+    struct plumb_error why;
+    if (!change_call(q->s->arena, round_number, q, &call))
+        return plumb_no_memory(err);
+    if (!q->rounded || plumb_op_run(&call, PLUMB_RAISED, &run, &why))
+        return PLUMB_OK;
+    const struct plumb_tensor *t = expected_tensor_of(&run, q->part, q->k);
+    if (t && t->count * plumb_dtype_parts(t->dtype) == q->s->n) {
+        plumb_tensor_to_f64(t, 0, (size_t)t->count, q->y);
+        if (sample_excess(q->s, q->y, q->s->sigma, q->limit).worst <= q->limit)
+            q->found = "number";
+    }
+    plumb_result_destroy(&run);
+    return PLUMB_OK;
+}
+
 /* ---- With a noise of their own --------------------------------------------------------------- */
 
 /* The share of the squares of d, as a matrix of rows, that its largest singular value has, beside
@@ -264,9 +304,38 @@ static double low_rank(const struct sample *s, const double *y, double *left, do
     return all > 0 ? top / all / (noise * noise) : 0;
 }
 
-/* Whether the errors are that noise: within its limit, not much less than it, of one size
- * everywhere, and with nothing that goes together. */
-static bool is_noise(struct search *q, const double *sigma)
+/* How many of some elements are not the correctly rounded ones, and how many should not be. */
+struct share {
+    double got, expected;
+};
+
+static void share_add(struct share *share, const struct sample *s, const double *sigma, uint64_t i)
+{
+    if (s->out[i])
+        return;
+    share->got += s->got[i] != plumb_round_to(s->dtype, s->y[i]);
+    share->expected += fmin(1, 0.8 * sigma[i] / s->ulp[i]);
+}
+
+/* Such noise is everywhere: no row, and not the whole, has much less of it than it should. */
+static bool is_everywhere(const struct sample *s, const double *sigma)
+{
+    struct share all = {0};
+    uint64_t bare = 0;
+    for (uint64_t r = 0; r < s->rows; r++) {
+        struct share row = {0};
+        for (uint64_t i = r * s->row; i < (r + 1) * s->row; i++)
+            share_add(&row, s, sigma, i);
+        bare += row.expected >= 3 && row.got < 0.2 * row.expected;
+        all.got += row.got;
+        all.expected += row.expected;
+    }
+    return all.got >= 0.3 * all.expected && bare <= 1 + s->rows / 20;
+}
+
+/* Whether the errors are that noise: within its limit, everywhere, of about one size, and with nothing
+ * that goes together, neither beside the reference nor beside what such arithmetic gave plumb. */
+static bool is_noise(struct search *q, const double *sigma, const double *simulated)
 {
     const struct sample *s = q->s;
     double squares = 0, worst = 0;
@@ -280,11 +349,14 @@ static bool is_noise(struct search *q, const double *sigma)
         worst = fmax(worst, t);
     }
     const double size = sqrt(squares / (double)(s->counted ? s->counted : 1));
-    if (sample_excess(s, s->y, sigma, q->limit).worst > q->limit || size < 0.1 ||
-        worst > 1.5 * q->limit * size)
+    if (sample_excess(s, s->y, sigma, q->limit).worst > q->limit ||
+        worst > (q->product ? 3 : 5) * q->limit * size || !is_everywhere(s, sigma))
         return false;
-    if (system_find(s, s->y, sigma, true).found)
+    if (system_find(s, s->y, sigma, true).found &&
+        (!simulated || system_find(s, simulated, sigma, true).found))
         return false;
+    if (!q->product) /* a row's mean that is off has rank one, and is the row's own */
+        return true;
     double *left = arena_array(s->arena, (size_t)s->rows + 1, sizeof *left);
     double *right = arena_array(s->arena, (size_t)s->row + 1, sizeof *right);
     return left && right && low_rank(s, s->y, left, right) < 2.5;
@@ -303,8 +375,28 @@ static void try_bits(struct search *q, unsigned bits, bool accumulator, const ch
     const double grown = ldexp(accumulator ? (double)q->s->terms : 1, -2 * (int)bits);
     for (uint64_t i = 0; i < q->s->n; i++)
         q->sigma[i] = sqrt(q->s->sigma[i] * q->s->sigma[i] + grown * noise[i]);
-    if (is_noise(q, q->sigma))
+    if (is_noise(q, q->sigma, NULL))
         q->found = word;
+}
+
+/* Results on the way rounded to a type. First exactly as plumb would do it, which leaves no more than
+ * right arithmetic's noise; then as noise of that size, since others round at other steps. */
+static enum plumb_code try_stored(struct search *q, enum plumb_dtype dtype, const char *word,
+                                  struct plumb_error *err)
+{
+    static const enum plumb_stored kinds[] = {PLUMB_STORED_SINGLE, PLUMB_STORED_ARRAYS,
+                                              PLUMB_STORED_ALL};
+    bool ran = false;
+    for (size_t k = 0; !q->found && k < sizeof kinds / sizeof *kinds; k++) {
+        const struct plumb_noise noise = {.store = dtype, .stored = kinds[k]};
+        const enum plumb_code code = run_hypothesis(q, &noise, &ran, err);
+        if (code || !ran)
+            return code;
+        if (sample_excess(q->s, q->y, q->s->sigma, q->limit).worst <= q->limit &&
+            !system_find(q->s, q->y, q->s->sigma, false).found)
+            q->found = word;
+    }
+    return PLUMB_OK;
 }
 
 static enum plumb_code try_store(struct search *q, enum plumb_dtype dtype, const char *word,
@@ -312,11 +404,9 @@ static enum plumb_code try_store(struct search *q, enum plumb_dtype dtype, const
 {
     if (q->found)
         return PLUMB_OK;
-    const struct plumb_noise noise = {.store = dtype};
-    bool ran;
-    const enum plumb_code code = run_hypothesis(q, &noise, &ran, err);
+    const enum plumb_code code = try_stored(q, dtype, word, err);
     double *squares = arena_array(q->s->arena, (size_t)q->s->n + 1, sizeof *squares);
-    if (code || !ran || !squares)
+    if (code || q->found || !squares)
         return code;
     for (uint64_t i = 0; i < q->s->n; i++) {
         const double d = q->y[i] - q->s->y[i];
@@ -325,9 +415,9 @@ static enum plumb_code try_store(struct search *q, enum plumb_dtype dtype, const
     sample_smooth(q->s, squares, 1, q->sigma);
     for (uint64_t i = 0; i < q->s->n; i++)
         q->sigma[i] = sqrt(q->s->sigma[i] * q->s->sigma[i] + q->sigma[i]);
-    if (is_noise(q, q->sigma))
+    if (is_noise(q, q->sigma, q->y))
         q->found = word;
-    return code;
+    return PLUMB_OK;
 }
 
 /* ---- All of them ----------------------------------------------------------------------------- */
@@ -349,11 +439,17 @@ static void try_results(struct search *q)
         q->found = "function";
 }
 
+/* Nobody computes results of one 16-bit type in the other. */
+static bool fits_type(const struct search *q, enum plumb_dtype narrow)
+{
+    const struct plumb_dtype_info *info = plumb_dtype_info(q->s->dtype);
+    return info->bits > 16 || q->s->dtype == narrow;
+}
+
 static enum plumb_code try_all(struct search *q, struct plumb_error *err)
 {
-    const enum plumb_dtype dtype = q->s->dtype;
-    enum plumb_code code = PLUMB_OK;
-    if (q->s->u == 0x1p-53)
+    enum plumb_code code = try_numbers(q, err);
+    if (!code && q->s->u == 0x1p-53)
         code = try_inputs(q, 24, "f32-input", err);
     if (!code)
         code = try_inputs(q, 11, "tf32", err);
@@ -364,13 +460,15 @@ static enum plumb_code try_all(struct search *q, struct plumb_error *err)
     if (q->s->u == 0x1p-53)
         try_bits(q, 24, false, "f32-input");
     try_bits(q, 11, false, "tf32");
-    try_bits(q, 11, true, "f16-accumulator");
-    if (dtype != PLUMB_BF16)
+    if (fits_type(q, PLUMB_F16))
         code = try_store(q, PLUMB_F16, "f16-store", err);
+    if (fits_type(q, PLUMB_F16))
+        try_bits(q, 11, true, "f16-accumulator");
     try_bits(q, 8, false, "bf16-input");
-    if (!code && dtype != PLUMB_F16)
+    if (!code && fits_type(q, PLUMB_BF16))
         code = try_store(q, PLUMB_BF16, "bf16-store", err);
-    try_bits(q, 8, true, "bf16-accumulator");
+    if (fits_type(q, PLUMB_BF16))
+        try_bits(q, 8, true, "bf16-accumulator");
     return code;
 }
 
@@ -383,6 +481,7 @@ enum plumb_code arithmetic_find(struct plumb_expected *e, enum plumb_expected_pa
                        .k = k,
                        .s = s,
                        .limit = opinion->limit,
+                       .product = e->op->results == PLUMB_OP_BILINEAR,
                        .y = arena_array(s->arena, (size_t)s->n + 1, sizeof(double)),
                        .sigma = arena_array(s->arena, (size_t)s->n + 1, sizeof(double))};
     if (!q.y || !q.sigma)

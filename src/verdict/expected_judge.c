@@ -185,7 +185,9 @@ static enum plumb_code judge_sample(struct plumb_expected *e, enum plumb_expecte
     o->at = x.at;
     o->got = s->got[x.at];
     o->expected = s->y[x.at];
-    const struct system_part system = system_find(s, s->y, s->sigma, false);
+    const bool exact = e->op->results == PLUMB_OP_EXACT && part != PLUMB_PART_GRADIENT;
+    const struct system_part system =
+        exact ? (struct system_part){0} : system_find(s, s->y, s->sigma, false);
     const bool even = x.worst <= o->limit && !system.found;
     bool found = false;
     const enum plumb_code code = arithmetic_find(e, part, k, s, even, &found, o, err);
@@ -258,7 +260,8 @@ static enum plumb_code judge_tensor(struct plumb_expected *e, enum plumb_expecte
     }
     struct arena arena = {0};
     struct sample s;
-    enum plumb_code code = expected_measure(e, err);
+    const bool exact = e->op->results == PLUMB_OP_EXACT && part != PLUMB_PART_GRADIENT;
+    enum plumb_code code = exact ? PLUMB_OK : expected_measure(e, err);
     if (!code)
         code = sample_load(e, part, k, got, &arena, &s, err);
     if (!code)

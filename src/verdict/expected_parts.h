@@ -52,9 +52,11 @@ struct sample {
     uint64_t row; /* numbers in a row (the last dimension) */
     uint64_t rows;
     double *y, *got;
-    double *sigma; /* of right arithmetic */
-    double *ulp;   /* spacing of the type at y */
-    bool *out;     /* of no account: not finite on both sides */
+    double *sigma;   /* of right arithmetic */
+    double *ulp;     /* spacing of the type at y */
+    uint64_t *order; /* of an elementwise operator: elements by the size of their input; or NULL */
+    double *key;     /* these inputs */
+    bool *out;       /* of no account: not finite on both sides */
     uint64_t counted;
 };
 

@@ -2,8 +2,10 @@
  * arithmetic has at each. */
 #include "verdict/expected_parts.h"
 
-#include <float.h>
+#include "verdict/spell.h"
+
 #include <math.h>
+#include <stdlib.h>
 
 double sample_ulp(enum plumb_dtype dtype, double y)
 {
@@ -33,33 +35,114 @@ static void set_rows(struct sample *s, const struct plumb_tensor *got)
     s->rows = s->row ? s->n / s->row : 0;
 }
 
+/* Mean squares over what is alike. */
+struct mean {
+    double sum, relative;
+    uint64_t n, n_relative;
+};
+
+static void mean_add(struct mean *m, const struct sample *s, const double *squares, uint64_t i)
+{
+    if (s->out[i])
+        return;
+    m->sum += squares[i];
+    m->n++;
+    if (s->y[i] != 0) {
+        m->relative += squares[i] / (s->y[i] * s->y[i]);
+        m->n_relative++;
+    }
+}
+
+/* Absolutely, or relative to y, whichever is less. */
+static double mean_at(const struct mean *m, const struct sample *s, uint64_t i)
+{
+    const double sum = m->n ? m->sum / (double)m->n : 0;
+    const double by_size =
+        m->n_relative ? m->relative / (double)m->n_relative * s->y[i] * s->y[i] : INFINITY;
+    return by_size < sum ? by_size : sum;
+}
+
+/* The end of a group of elements, in order, with so many different inputs: equal ones err alike. */
+static uint64_t group_end(const struct sample *s, uint64_t first, unsigned different)
+{
+    uint64_t at = first + 1;
+    for (unsigned seen = 1; at < s->n; at++) {
+        seen += s->key[s->order[at]] != s->key[s->order[at - 1]];
+        if (seen > different)
+            break;
+    }
+    /* What is left behind would be a small group of its own. */
+    return s->n - at < different ? s->n : at;
+}
+
 void sample_smooth(const struct sample *s, const double *squares, unsigned weight, double *out)
 {
     enum { TOGETHER = 32 };
     const double own = weight < TOGETHER ? weight : TOGETHER;
-    for (uint64_t first = 0; first < s->n; first += s->row) {
-        const uint64_t end = first + s->row < s->n ? first + s->row : s->n;
-        double sum = 0, relative = 0;
-        uint64_t n = 0, n_relative = 0;
+    for (uint64_t first = 0, end; first < s->n; first = end) {
+        end = s->order ? group_end(s, first, TOGETHER) : first + s->row;
+        end = end < s->n ? end : s->n;
+        struct mean m = {0};
+        for (uint64_t i = first; i < end; i++)
+            mean_add(&m, s, squares, s->order ? s->order[i] : i);
         for (uint64_t i = first; i < end; i++) {
-            if (s->out[i])
-                continue;
-            sum += squares[i];
-            n++;
-            if (s->y[i] != 0) {
-                relative += squares[i] / (s->y[i] * s->y[i]);
-                n_relative++;
-            }
-        }
-        sum = n ? sum / (double)n : 0;
-        relative = n_relative ? relative / (double)n_relative : INFINITY;
-        for (uint64_t i = first; i < end; i++) {
-            const double by_size = relative * s->y[i] * s->y[i];
-            const double usual = by_size < sum || isnan(by_size) ? by_size : sum;
-            out[i] =
-                (own * squares[i] + (TOGETHER - own) * (isnan(usual) ? sum : usual)) / TOGETHER;
+            const uint64_t at = s->order ? s->order[i] : i;
+            out[at] = (own * squares[at] + (TOGETHER - own) * mean_at(&m, s, at)) / TOGETHER;
         }
     }
+}
+
+/* The first floating-point input with as many elements as the result. */
+struct alike {
+    uint64_t count;
+    const struct plumb_tensor *found;
+};
+
+static void find_alike(void *context, const struct plumb_tensor *tensor)
+{
+    struct alike *a = context;
+    if (!a->found && tensor->count == a->count &&
+        plumb_dtype_info(tensor->dtype)->kind == PLUMB_KIND_FLOAT)
+        a->found = tensor;
+}
+
+struct keyed {
+    double key;
+    uint64_t at;
+};
+
+static int by_key(const void *a, const void *b)
+{
+    const struct keyed *x = a, *y = b;
+    if (x->key != y->key)
+        return x->key < y->key ? -1 : 1;
+    return x->at < y->at ? -1 : x->at > y->at;
+}
+
+/* Functions of single elements have the same noise where their input is the same. */
+static bool set_order(struct sample *s, const struct plumb_call *call)
+{
+    struct alike a = {.count = s->n};
+    if (s->terms > 1)
+        return true;
+    call_tensors(call, find_alike, &a);
+    if (!a.found)
+        return true;
+    struct keyed *keyed = arena_array(s->arena, (size_t)s->n, sizeof *keyed);
+    double *x = arena_array(s->arena, (size_t)s->n, sizeof *x);
+    s->order = arena_array(s->arena, (size_t)s->n, sizeof *s->order);
+    if (!keyed || !x || !s->order)
+        return false;
+    plumb_tensor_to_f64(a.found, 0, (size_t)s->n, x);
+    for (uint64_t i = 0; i < s->n; i++) {
+        x[i] = isnan(x[i]) ? INFINITY : x[i];
+        keyed[i] = (struct keyed){x[i], i};
+    }
+    qsort(keyed, (size_t)s->n, sizeof *keyed, by_key);
+    for (uint64_t i = 0; i < s->n; i++)
+        s->order[i] = keyed[i].at;
+    s->key = x;
+    return true;
 }
 
 static void set_sigma(struct sample *s, const struct expected_tensor *t, unsigned runs,
@@ -87,7 +170,6 @@ enum plumb_code sample_load(struct plumb_expected *e, enum plumb_expected_part p
                             struct plumb_error *err)
 {
     const struct expected_tensor *t = &e->parts[part][k];
-    const struct plumb_dtype_info *info = plumb_dtype_info(got->dtype);
     const bool wide = got->dtype == PLUMB_F64 || got->dtype == PLUMB_C128;
     *s = (struct sample){.arena = arena,
                          .dtype = got->dtype == PLUMB_C64    ? PLUMB_F32
@@ -96,7 +178,6 @@ enum plumb_code sample_load(struct plumb_expected *e, enum plumb_expected_part p
                          .u = wide ? 0x1p-53 : 0x1p-24,
                          .terms = e->terms[part],
                          .n = got->count * plumb_dtype_parts(got->dtype)};
-    (void)info;
     set_rows(s, got);
     const size_t n = (size_t)s->n + 1;
     s->y = arena_array(arena, n, sizeof(double));
@@ -114,6 +195,10 @@ enum plumb_code sample_load(struct plumb_expected *e, enum plumb_expected_part p
         s->counted += !s->out[i];
         s->ulp[i] = sample_ulp(s->dtype, s->y[i]);
     }
+    if (e->op->results == PLUMB_OP_EXACT && part != PLUMB_PART_GRADIENT)
+        return PLUMB_OK; /* nothing is rounded on the way: sigma stays 0 */
+    if (!set_order(s, &e->call))
+        return plumb_no_memory(err);
     set_sigma(s, t, e->runs, scratch);
     return PLUMB_OK;
 }

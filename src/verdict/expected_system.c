@@ -32,17 +32,18 @@ struct system_work {
     double mean_y2, mean_sigma2; /* over what counts */
 };
 
-static double difference(const struct sample *s, const double *y, uint64_t i)
-{
-    return s->got[i] - plumb_round_to(s->dtype, y[i]);
-}
-
-/* Overflow to an infinity, or to NaN, is no number to go by. */
+/* The difference from the correctly rounded reference. Results of a narrow type show it only where a
+ * number lies close to the middle between two of the type; where noise is enough to carry it across,
+ * it says nothing, and grids of numbers may lie there all on one side.
+ * Overflow to an infinity, or to NaN, is no number to go by. */
 static bool usable(const struct sample *s, const double *y, uint64_t i, double *d)
 {
     if (s->out[i] || !isfinite(y[i]))
         return false;
-    *d = difference(s, y, i);
+    *d = s->got[i] - plumb_round_to(s->dtype, y[i]);
+    const double over = fabs(s->got[i] - y[i]) - s->ulp[i] / 2;
+    if (plumb_dtype_info(s->dtype)->bits < 32 && over <= 3 * s->sigma[i])
+        *d = 0;
     return isfinite(*d);
 }
 
@@ -94,14 +95,18 @@ static struct system_part report(const char *what, double size, double shown, do
     return part;
 }
 
+/* Elements that may err for one reason lie together: those of a row, or, where an operator works on
+ * single elements, those with nearly the same input. */
 static void measure(struct system_work *w, struct fit *scale, struct fit *offset,
                     struct spread *of_scale, struct spread *of_offset)
 {
     const struct sample *s = w->s;
-    for (uint64_t first = 0; s->row && first < s->n; first += s->row) {
+    const uint64_t length = s->order ? 64 : s->row;
+    for (uint64_t first = 0; length && first < s->n; first += length) {
         double by_y = 0, by_y2 = 0, by_one = 0, by_one2 = 0;
         uint64_t n = 0;
-        for (uint64_t i = first; i < first + s->row && i < s->n; i++) {
+        for (uint64_t at = first; at < first + length && at < s->n; at++) {
+            const uint64_t i = s->order ? s->order[at] : at;
             double d;
             if (!usable(s, w->y, i, &d))
                 continue;

@@ -10,6 +10,7 @@ struct op;
 enum op_flag {
     OP_NO_GRAD = 1, /* results have no gradient */
     OP_RANDOM = 2,  /* results are random */
+    OP_EXACT = 4,   /* results are elements of the inputs, or follow from them without rounding */
 };
 
 struct op_def {

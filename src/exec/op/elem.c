@@ -22,7 +22,7 @@ static void usual_steps(struct op *o, enum elem_usual usual, const real *xs, rea
                 : usual == USUAL_FROM_X ? x - y
                                         : y + R(1);
     }
-    op_between(o, ys, n);
+    (usual == USUAL_HALF_X ? op_between_function : op_between)(o, ys, n);
     for (int64_t k = 0; usual == USUAL_HALF_X && k < n; k++)
         ys[k] += R(1);
     if (usual == USUAL_HALF_X)

@@ -419,7 +419,7 @@ const struct op_def op_embedding[] = {
      "max_norm=None, float norm_type=2.0, bool scale_grad_by_freq=False, bool sparse=False)\n"
      "embedding(Tensor weight, Tensor input|indices, int padding_idx=-1, bool "
      "scale_grad_by_freq=False, bool sparse=False)",
-     run_embedding, 0, "weight[input]; the row padding_idx gets no gradient"},
+     run_embedding, OP_EXACT, "weight[input]; the row padding_idx gets no gradient"},
     {"embedding_renorm_",
      "embedding_renorm_(Tensor weight|self, Tensor input|indices, float max_norm, float norm_type)",
      run_renorm, 0, NULL},

@@ -1,78 +1,79 @@
-/* The operator families: one table op_<family> each, in the file of that name. */
+/* The operator families: one table op_<family> each, in the file of that name, and what the results of
+ * most of its operators are (enum plumb_op_class); rows that are something else say so. */
 #ifndef OP_FAMILIES_H
 #define OP_FAMILIES_H
 
 #define OP_FAMILIES(X)                                                                             \
-    X(unary)                                                                                       \
-    X(special)                                                                                     \
-    X(activation)                                                                                  \
-    X(binary)                                                                                      \
-    X(compare)                                                                                     \
-    X(divide)                                                                                      \
-    X(pairwise)                                                                                    \
-    X(predicate)                                                                                   \
-    X(gamma)                                                                                       \
-    X(bessel)                                                                                      \
-    X(foreach)                                                                                     \
-    X(ternary)                                                                                     \
-    X(bits)                                                                                        \
-    X(extreme)                                                                                     \
-    X(moments)                                                                                     \
-    X(vector_norm)                                                                                 \
-    X(distance)                                                                                    \
-    X(quantile)                                                                                    \
-    X(histogram)                                                                                   \
-    X(unique)                                                                                      \
-    X(batch_norm)                                                                                  \
-    X(reduce)                                                                                      \
-    X(order)                                                                                       \
-    X(cumulative)                                                                                  \
-    X(norm)                                                                                        \
-    X(softmax)                                                                                     \
-    X(linear)                                                                                      \
-    X(product)                                                                                     \
-    X(einsum)                                                                                      \
-    X(linalg)                                                                                      \
-    X(triangular)                                                                                  \
-    X(matexp)                                                                                      \
-    X(lu)                                                                                          \
-    X(orthogonal)                                                                                  \
-    X(spectral)                                                                                    \
-    X(conv)                                                                                        \
-    X(maxpool)                                                                                     \
-    X(avgpool)                                                                                     \
-    X(spread)                                                                                      \
-    X(attention)                                                                                   \
-    X(multihead)                                                                                   \
-    X(recurrent)                                                                                   \
-    X(shape)                                                                                       \
-    X(join)                                                                                        \
-    X(part)                                                                                        \
-    X(arrange)                                                                                     \
-    X(gather)                                                                                      \
-    X(scatter)                                                                                     \
-    X(embedding)                                                                                   \
-    X(signal)                                                                                      \
-    X(convert)                                                                                     \
-    X(pad)                                                                                         \
-    X(sample)                                                                                      \
-    X(patch)                                                                                       \
-    X(index)                                                                                       \
-    X(create)                                                                                      \
-    X(resample)                                                                                    \
-    X(loss)                                                                                        \
-    X(loss_class)                                                                                  \
-    X(loss_ctc)                                                                                    \
-    X(fused)                                                                                       \
-    X(fused_attention)                                                                             \
-    X(fused_grad)                                                                                  \
-    X(fused_norm)                                                                                  \
-    X(fused_move)                                                                                  \
-    X(fused_quant)                                                                                 \
-    X(fused_moe)                                                                                   \
-    X(fused_misc)                                                                                  \
-    X(optim)                                                                                       \
-    X(dropout)                                                                                     \
-    X(random)
+    X(unary, ELEMENTWISE)                                                                          \
+    X(special, ELEMENTWISE)                                                                        \
+    X(activation, ELEMENTWISE)                                                                     \
+    X(binary, ELEMENTWISE)                                                                         \
+    X(compare, EXACT)                                                                              \
+    X(divide, ELEMENTWISE)                                                                         \
+    X(pairwise, ELEMENTWISE)                                                                       \
+    X(predicate, EXACT)                                                                            \
+    X(gamma, ELEMENTWISE)                                                                          \
+    X(bessel, ELEMENTWISE)                                                                         \
+    X(foreach, ELEMENTWISE)                                                                        \
+    X(ternary, ELEMENTWISE)                                                                        \
+    X(bits, EXACT)                                                                                 \
+    X(extreme, EXACT)                                                                              \
+    X(moments, COMPOSITE)                                                                          \
+    X(vector_norm, COMPOSITE)                                                                      \
+    X(distance, COMPOSITE)                                                                         \
+    X(quantile, COMPOSITE)                                                                         \
+    X(histogram, COMPOSITE)                                                                        \
+    X(unique, EXACT)                                                                               \
+    X(batch_norm, COMPOSITE)                                                                       \
+    X(reduce, COMPOSITE)                                                                           \
+    X(order, EXACT)                                                                                \
+    X(cumulative, LINEAR)                                                                          \
+    X(norm, COMPOSITE)                                                                             \
+    X(softmax, COMPOSITE)                                                                          \
+    X(linear, BILINEAR)                                                                            \
+    X(product, BILINEAR)                                                                           \
+    X(einsum, BILINEAR)                                                                            \
+    X(linalg, COMPOSITE)                                                                           \
+    X(triangular, COMPOSITE)                                                                       \
+    X(matexp, COMPOSITE)                                                                           \
+    X(lu, COMPOSITE)                                                                               \
+    X(orthogonal, COMPOSITE)                                                                       \
+    X(spectral, COMPOSITE)                                                                         \
+    X(conv, BILINEAR)                                                                              \
+    X(maxpool, EXACT)                                                                              \
+    X(avgpool, LINEAR)                                                                             \
+    X(spread, LINEAR)                                                                              \
+    X(attention, COMPOSITE)                                                                        \
+    X(multihead, COMPOSITE)                                                                        \
+    X(recurrent, COMPOSITE)                                                                        \
+    X(shape, EXACT)                                                                                \
+    X(join, EXACT)                                                                                 \
+    X(part, EXACT)                                                                                 \
+    X(arrange, EXACT)                                                                              \
+    X(gather, EXACT)                                                                               \
+    X(scatter, COMPOSITE)                                                                          \
+    X(embedding, COMPOSITE)                                                                        \
+    X(signal, COMPOSITE)                                                                           \
+    X(convert, EXACT)                                                                              \
+    X(pad, EXACT)                                                                                  \
+    X(sample, COMPOSITE)                                                                           \
+    X(patch, EXACT)                                                                                \
+    X(index, COMPOSITE)                                                                            \
+    X(create, COMPOSITE)                                                                           \
+    X(resample, LINEAR)                                                                            \
+    X(loss, COMPOSITE)                                                                             \
+    X(loss_class, COMPOSITE)                                                                       \
+    X(loss_ctc, COMPOSITE)                                                                         \
+    X(fused, COMPOSITE)                                                                            \
+    X(fused_attention, COMPOSITE)                                                                  \
+    X(fused_grad, COMPOSITE)                                                                       \
+    X(fused_norm, COMPOSITE)                                                                       \
+    X(fused_move, COMPOSITE)                                                                       \
+    X(fused_quant, COMPOSITE)                                                                      \
+    X(fused_moe, COMPOSITE)                                                                        \
+    X(fused_misc, COMPOSITE)                                                                       \
+    X(optim, COMPOSITE)                                                                            \
+    X(dropout, COMPOSITE)                                                                          \
+    X(random, RANDOM)
 
 #endif

@@ -4,6 +4,7 @@
 #include "exec/op/rows.h"
 
 struct moments {
+    struct op *o;
     struct span3 span;
     real freedom; /* degrees of it: what the squares are divided by */
     bool root;    /* the standard deviation */
@@ -17,10 +18,11 @@ static void moment_row(const struct row *row, void *context)
 {
     const struct moments *m = context;
     const int64_t n = row->n;
-    const real mean = real_sum(row->in[0], n, 1) / (real)n;
+    const real mean = op_between_one(m->o, real_sum(row->in[0], n, 1) / (real)n);
     for (int64_t k = 0; k < n; k++)
         m->scratch[k] = row->in[0][k] - mean;
-    const real off = real_sum(m->scratch, n, 1);
+    op_between(m->o, m->scratch, n);
+    const real off = m->o->call->noise ? 0 : real_sum(m->scratch, n, 1);
     const real squares = real_dot(m->scratch, m->scratch, n) - (n ? off * (off / (real)n) : 0);
     const real variance = (squares > 0 || isnan(squares) ? squares : 0) / m->freedom;
     m->mean[row->at] = mean;
@@ -60,7 +62,8 @@ static struct val *moment(struct op *o, struct val *x, uint64_t dims, bool keepd
     if (!out || !m)
         return NULL;
     double freedom = (double)fold.span.length - correction;
-    *m = (struct moments){.span = fold.span,
+    *m = (struct moments){.o = o,
+                          .span = fold.span,
                           .freedom = freedom > 0 ? (real)freedom : 0,
                           .root = root,
                           .value = out->f,

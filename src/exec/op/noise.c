@@ -33,22 +33,43 @@ static void round_bits(real *x, int64_t n, unsigned bits)
     }
 }
 
-static void disturb(struct op *o, real *x, int64_t n)
+static void disturb(struct op *o, real *x, int64_t n, double factor)
 {
-    const double relative = o->call->noise->relative;
+    const double relative = factor * o->call->noise->relative;
     const uint64_t key = key_of(o, ++o->disturbances);
     for (int64_t k = 0; relative != 0 && k < n; k++)
         x[k] *= (real)(1 + relative * draw(key, k));
 }
 
-void op_between(struct op *o, real *x, int64_t n)
+static void between(struct op *o, real *x, int64_t n, enum plumb_stored not_if)
 {
     const struct plumb_noise *noise = o->call->noise;
-    if (!noise)
+    disturb(o, x, n, 1);
+    if (noise->store == PLUMB_DTYPE_COUNT || noise->stored == not_if)
         return;
-    disturb(o, x, n);
-    for (int64_t k = 0; noise->store != PLUMB_DTYPE_COUNT && k < n; k++)
+    for (int64_t k = 0; k < n; k++)
         x[k] = (real)plumb_round_to(noise->store, (double)x[k]);
+}
+
+void op_between(struct op *o, real *x, int64_t n)
+{
+    if (o->call->noise)
+        between(o, x, n, PLUMB_STORED_SINGLE);
+}
+
+real op_between_one(struct op *o, real x)
+{
+    if (o->call->noise)
+        between(o, &x, 1, PLUMB_STORED_ARRAYS);
+    return x;
+}
+
+/* Devices approximate erf and tanh to a few units in the last place. */
+void op_between_function(struct op *o, real *x, int64_t n)
+{
+    if (o->call->noise)
+        disturb(o, x, n, 4);
+    op_between(o, x, n);
 }
 
 void noise_input(struct op *o, real *x, int64_t n)
@@ -56,7 +77,7 @@ void noise_input(struct op *o, real *x, int64_t n)
     const unsigned bits = o->call->noise->input_bits;
     if (bits && bits < 53)
         round_bits(x, n, bits);
-    disturb(o, x, n);
+    disturb(o, x, n, 1);
 }
 
 void noise_take_back(const struct op *o, struct val *x)

@@ -120,12 +120,8 @@ struct val *val_moved(struct op *o, struct val *out, op_backward *backward, stru
 /* What an operator that computes by hand has in hand between two steps, where a device may round:
  * disturbed or rounded if the call asks for it (plumb_noise), otherwise left as it is. */
 void op_between(struct op *o, real *x, int64_t n);
-static inline real op_between_one(struct op *o, real x)
-{
-    if (o->call->noise)
-        op_between(o, &x, 1);
-    return x;
-}
+void op_between_function(struct op *o, real *x, int64_t n); /* of a function such as erf */
+real op_between_one(struct op *o, real x);                  /* the sum, mean or scale of a row */
 
 /* n numbers are added up. gemm(), real_sum() and their kind say so themselves. */
 void op_terms(int64_t n);

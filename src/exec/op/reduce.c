@@ -325,6 +325,7 @@ static void run_any(struct op *o)
 /* ---- Log-sum-exp ----------------------------------------------------------------------------- */
 
 struct lse {
+    struct op *o;
     real *out;
     real *terms; /* one row */
 };
@@ -339,7 +340,9 @@ static void lse_row(const struct row *row, void *context)
         most = 0;
     for (int64_t k = 0; k < row->n; k++)
         s->terms[k] = exp(row->in[0][k] - most);
-    s->out[row->at] = log(real_sum(s->terms, row->n, 1)) + most;
+    op_between(s->o, s->terms, row->n);
+    const real sum = op_between_one(s->o, real_sum(s->terms, row->n, 1));
+    s->out[row->at] = op_between_one(s->o, log(sum)) + most;
 }
 
 static void lse_back_row(const struct row *row, void *context)
@@ -364,7 +367,7 @@ static void run_logsumexp(struct op *o)
     if (!fold_begin(o, x, arg_mask(o, "dim", x), arg_bool(o, "keepdim"), &fold))
         return;
     struct val *out = fold_new(o, &fold, x->dtype);
-    struct lse s = {out ? out->f : NULL, op_alloc(o, fold.span.length, sizeof(real))};
+    struct lse s = {o, out ? out->f : NULL, op_alloc(o, fold.span.length, sizeof(real))};
     if (!out || !s.terms)
         return;
     each_row(o, fold.span, &(struct row){.in = {fold.x->f}}, lse_row, &s);

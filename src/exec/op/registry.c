@@ -39,10 +39,24 @@ static int by_name(const void *a, const void *b)
 
 static const char *family_name(size_t family)
 {
-#define NAME(name) #name,
+#define NAME(name, class) #name,
     static const char *const names[] = {OP_FAMILIES(NAME)};
 #undef NAME
     return names[family];
+}
+
+/* Gradients add up what forward operators only move. */
+static enum plumb_op_class class_of(size_t family, const struct op_def *d)
+{
+#define CLASS(name, class) PLUMB_OP_##class,
+    static const enum plumb_op_class classes[] = {OP_FAMILIES(CLASS)};
+#undef CLASS
+    if (d->flags & OP_RANDOM)
+        return PLUMB_OP_RANDOM;
+    if (d->flags & OP_EXACT)
+        return PLUMB_OP_EXACT;
+    return classes[family] == PLUMB_OP_EXACT && strstr(d->names, "backward") ? PLUMB_OP_COMPOSITE
+                                                                             : classes[family];
 }
 
 static const char *family_types(const char *family)
@@ -93,7 +107,8 @@ static void make_index(void)
                                   .about = table[d].about,
                                   .types = family_types(family_name(f)),
                                   .backward = !(table[d].flags & OP_NO_GRAD),
-                                  .random = (table[d].flags & OP_RANDOM) != 0};
+                                  .random = (table[d].flags & OP_RANDOM) != 0,
+                                  .results = class_of(f, &table[d])};
             add_names(&table[d], f, d, index_.n_ops++);
         }
     qsort(index_.entries, index_.n_entries, sizeof *index_.entries, by_name);

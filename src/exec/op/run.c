@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#define DECLARE(name) extern const struct op_def op_##name[];
+#define DECLARE(name, class) extern const struct op_def op_##name[];
 OP_FAMILIES(DECLARE)
 #undef DECLARE
 
@@ -16,7 +16,7 @@ op_family_fn op_family;
 
 const struct op_def *op_family(size_t family)
 {
-#define ENTRY(name) op_##name,
+#define ENTRY(name, class) op_##name,
     static const struct op_def *const families[] = {OP_FAMILIES(ENTRY)};
 #undef ENTRY
     return family < sizeof families / sizeof *families ? families[family] : NULL;

@@ -40,6 +40,8 @@
 #define op_alloc OP_SYM(op_alloc)
 #define op_begin OP_SYM(op_begin)
 #define op_between OP_SYM(op_between)
+#define op_between_one OP_SYM(op_between_one)
+#define op_between_function OP_SYM(op_between_function)
 #define op_bind OP_SYM(op_bind)
 #define op_execute OP_SYM(op_execute)
 #define op_fail OP_SYM(op_fail)

@@ -266,12 +266,14 @@ static void run_where(struct op *o)
 
 const struct op_def op_ternary[] = {
     {"clamp clamp_ clip clip_", "clamp(Operand input|self, Operand? min=None, Operand? max=None)",
-     run_clamp, 0, "input limited to [min, max]"},
-    {"clamp_min clamp_min_", "clamp_min(Operand input|self, Operand min)", run_clamp, 0, NULL},
-    {"clamp_max clamp_max_", "clamp_max(Operand input|self, Operand max)", run_clamp, 0, NULL},
+     run_clamp, OP_EXACT, "input limited to [min, max]"},
+    {"clamp_min clamp_min_", "clamp_min(Operand input|self, Operand min)", run_clamp, OP_EXACT,
+     NULL},
+    {"clamp_max clamp_max_", "clamp_max(Operand input|self, Operand max)", run_clamp, OP_EXACT,
+     NULL},
     {"nan_to_num nan_to_num_",
      "nan_to_num(Tensor input|self, number nan=0, number? posinf=None, number? neginf=None)",
-     run_nan_to_num, 0, "infinities become the largest numbers of the type unless given"},
+     run_nan_to_num, OP_EXACT, "infinities become the largest numbers of the type unless given"},
     {"addcmul addcmul_",
      "addcmul(Tensor input|self, Tensor tensor1, Tensor tensor2, *, number value=1)\n"
      "addcmul(Tensor input|self, number value, Tensor tensor1, Tensor tensor2)",
@@ -286,6 +288,6 @@ const struct op_def op_ternary[] = {
      "Tensor.where(Operand input|self, Tensor condition, Operand other)\n"
      "where(Tensor condition, Operand input|self, Operand other)\n"
      "where(Tensor condition)",
-     run_where, 0, "input where condition holds, else other"},
+     run_where, OP_EXACT, "input where condition holds, else other"},
     {0},
 };
