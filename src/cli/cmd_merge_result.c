@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "base/folder.h"
 #include "cli/cli.h"
+#include "cli/profiles.h"
 #include "cli/result.h"
 #include "plumb/merge.h"
 
@@ -137,12 +138,12 @@ static const struct args_option arguments[] = {
     {.names = {"--rules"},
      .kind = ARGS_CHOICE,
      FIELD(rules),
-     .choices = "documented|msprobe",
+     .choices = PROFILE_NAMES,
      .help = "accepted for scripts; changes nothing"},
     {.names = {"--columns"},
      .kind = ARGS_CHOICE,
      FIELD(columns),
-     .choices = "msprobe",
+     .choices = PROFILE_OTHER,
      .help = "accepted for scripts; changes nothing"},
     {.names = {NULL}},
 };

@@ -1,4 +1,4 @@
-/* compare --rules msprobe: dump trees place by place, each to its table. */
+/* compare under the rules of a profile: dump trees place by place, each to its table. */
 #define _GNU_SOURCE
 #include "cli/general.h"
 

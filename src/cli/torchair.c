@@ -4,29 +4,32 @@
 
 #include "cli/progress.h"
 #include "cli/result.h"
+#include "verdict/profiles.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-/* compare_result[_graphG][_rankR]_TIME.csv, or msprobe_cmp_report[_rankR]_TIME.csv. */
+/* compare_result[_graphG][_rankR]_TIME.csv, or STEM[_rankR]_TIME.csv of columns that have one. */
 static enum plumb_code save(char **path, const struct plumb_torchair_part *part,
                             const struct torchair_request *request, struct plumb_error *err)
 {
     struct result_name name = {.folder = request->folder,
                                .ending = request->xlsx ? ".xlsx" : ".csv"};
+    const struct graph_columns *columns =
+        request->options.columns ? request->options.columns->graph_columns : NULL;
     char rank[32] = "", graph[32] = "", stem[96];
     if (part->rank >= 0)
         snprintf(rank, sizeof rank, "_rank%" PRId64, part->rank);
     if (part->graph >= 0)
         snprintf(graph, sizeof graph, "_graph%" PRId64, part->graph);
-    if (request->options.msprobe_columns) /* whose names have the time in UTC */
-        snprintf(stem, sizeof stem, "msprobe_cmp_report%s", rank);
+    if (columns)
+        snprintf(stem, sizeof stem, "%s%s", columns->stem, rank);
     else
         snprintf(stem, sizeof stem, "compare_result%s%s", graph, rank);
     name.stem = stem;
-    name.utc = request->options.msprobe_columns;
+    name.utc = columns && columns->utc;
     return result_save(path, &name, part->comparison.table, request->view, err);
 }
 

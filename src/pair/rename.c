@@ -1,4 +1,4 @@
-/* Mapping files of the origin: names of cells or modules, and names of rows. */
+/* Mapping files: names of cells or modules, and names of rows. */
 #define _GNU_SOURCE
 #include "base/names.h"
 #include "pair/api.h"

@@ -1,12 +1,12 @@
 /* api_precision_compare: two details files, row by row. */
 #include "plumb/precision.h"
 
-#include "msprobe/profiles.h"
 #include "task/precision/api.h"
 #include "task/precision/name.h"
 #include "task/precision/read.h"
 #include "task/precision/write.h"
 #include "verdict/ladder_rules.h"
+#include "verdict/profiles.h"
 
 #include <stdio.h>
 #include <stdlib.h>
