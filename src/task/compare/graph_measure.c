@@ -2,7 +2,6 @@
 #define _GNU_SOURCE
 #include "task/compare/graph_measure.h"
 
-#include "base/buf.h"
 #include "base/mapped.h"
 #include "base/pool.h"
 #include "task/compare/graph_statistics.h"
@@ -113,27 +112,6 @@ static enum plumb_code load_side(const struct measurement *measurement, const st
     return code;
 }
 
-static char *histogram_text(const struct plumb_histogram *histogram)
-{
-    struct buf text = {0};
-    buf_text(&text, "");
-    for (int bin = 0; bin < PLUMB_HISTOGRAM_BINS; bin++) {
-        unsigned long long n = histogram->bin[bin];
-        const char *gap = text.size ? " " : "";
-        if (!n)
-            continue;
-        if (bin == 0)
-            buf_printf(&text, "0:%llu", n);
-        else if (bin == PLUMB_HISTOGRAM_BINS - 1)
-            buf_printf(&text, "%snot finite:%llu", gap, n);
-        else
-            buf_printf(&text, "%s2^%d:%llu", gap, bin - 97, n);
-    }
-    if (text.failed)
-        buf_free(&text);
-    return text.data;
-}
-
 /* As float32, which is how tables show what was measured. */
 static double single(double value)
 {
@@ -179,7 +157,7 @@ static void take_metrics(const struct measurement *measurement, size_t row,
     const struct plumb_histogram *histograms[] = {&metrics->abs_histogram, &metrics->rel_histogram,
                                                   &metrics->ulp_histogram};
     for (int k = 0; k < 3 && measurement->spec.groups & PLUMB_G_HISTOGRAM; k++)
-        result->histogram[k] = histogram_text(histograms[k]);
+        result->histogram[k] = compare_histogram(histograms[k]);
 }
 
 /* Does the payload have the shape of the tensor, be it the one it had before the layout was? */
