@@ -5,6 +5,7 @@
 #include "cli/cli.h"
 #include "cli/diff_analyze.h"
 #include "cli/general.h"
+#include "cli/notes.h"
 #include "cli/profiles.h"
 #include "cli/progress.h"
 #include "cli/ranks.h"
@@ -146,18 +147,6 @@ out:
     return code;
 }
 
-/* The closing lines go where people look: not into a stream that a program reads. */
-static void print_closing(const char *closing, bool to_stderr)
-{
-    FILE *out = to_stderr ? stderr : stdout;
-    if (!closing)
-        return;
-    for (const char *c = closing; *c; c++)
-        fputc((unsigned char)*c < 0x20 && *c != '\n' ? '?' : *c, out);
-    if (*closing && closing[strlen(closing) - 1] != '\n')
-        fputc('\n', out);
-}
-
 /* A file of a rank has it in its name. */
 static enum plumb_code save(char **path, const struct plumb_table *table,
                             const struct compare_options *options, const int64_t *rank,
@@ -193,6 +182,7 @@ static enum plumb_code deliver(const struct plumb_comparison *comparison,
     } else if (!options->quiet) {
         code = cli_show(comparison->table, view, err);
     }
+    /* People's lines do not go into a stream that a program reads. */
     bool to_stderr = !to_file && cli_is_machine_format(view->format);
     if (!code)
         code = result_mapping(comparison->mapping, options->output,
@@ -201,7 +191,7 @@ static enum plumb_code deliver(const struct plumb_comparison *comparison,
                                              : stdout,
                               err);
     if (!options->quiet) /* what was found counts, wherever the table went */
-        print_closing(comparison->closing, to_stderr);
+        notes_close(comparison->closing, to_stderr ? stderr : stdout);
     free(made);
     return code;
 }

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "cli/torchair.h"
 
+#include "cli/notes.h"
 #include "cli/progress.h"
 #include "cli/result.h"
 #include "verdict/profiles.h"
@@ -33,12 +34,6 @@ static enum plumb_code save(char **path, const struct plumb_torchair_part *part,
     return result_save(path, &name, part->comparison.table, request->view, err);
 }
 
-static void print_closing(const char *closing, FILE *out)
-{
-    for (const char *c = closing; *c; c++)
-        fputc((unsigned char)*c < 0x20 && *c != '\n' ? '?' : *c, out);
-}
-
 static enum plumb_code deliver(const struct plumb_torchair_part *part, bool to_file,
                                const struct torchair_request *request, struct plumb_error *err)
 {
@@ -58,7 +53,7 @@ static enum plumb_code deliver(const struct plumb_torchair_part *part, bool to_f
         if (!code && to_file)
             cli_say_written(table, path);
         bool machine = !to_file && cli_is_machine_format(view->format);
-        print_closing(part->comparison.closing, machine ? stderr : stdout);
+        notes_close(part->comparison.closing, machine ? stderr : stdout);
     }
     free(made);
     return code;
