@@ -23,36 +23,35 @@ static real row_max(const real *x, int64_t n)
     return most;
 }
 
-/* NaN anywhere makes the sum, and so the whole row, NaN; the maximum need not look for it. */
+/* y = exp(x - *most), the largest of a row that is not empty; returns its sum. NaN anywhere makes
+ * the sum, and so the whole row, NaN; the maximum need not look for it. */
+static real exp_row(const struct row *row, real *most)
+{
+    const real *x = row->in[0];
+    real *y = row->out[0];
+    const real top = row_max(x, row->n); /* y may not be taken for it */
+    for (int64_t k = 0; k < row->n; k++)
+        y[k] = fast_exp(x[k] - top);
+    *most = top;
+    return real_sum(y, row->n, 1);
+}
+
 static void softmax_row(const struct row *row, void *context)
 {
     (void)context;
-    const int64_t n = row->n;
-    const real *x = row->in[0];
-    real *y = row->out[0];
-    if (n == 0)
-        return;
-    const real most = row_max(x, n);
-    for (int64_t k = 0; k < n; k++)
-        y[k] = fast_exp(x[k] - most);
-    const real sum = real_sum(y, n, 1);
-    for (int64_t k = 0; k < n; k++)
+    real most, *y = row->out[0];
+    const real sum = row->n ? exp_row(row, &most) : 1;
+    for (int64_t k = 0; k < row->n; k++)
         y[k] /= sum;
 }
 
 static void log_softmax_row(const struct row *row, void *context)
 {
     (void)context;
-    const int64_t n = row->n;
     const real *x = row->in[0];
-    real *y = row->out[0];
-    if (n == 0)
-        return;
-    const real most = row_max(x, n);
-    for (int64_t k = 0; k < n; k++)
-        y[k] = fast_exp(x[k] - most);
-    const real shift = log(real_sum(y, n, 1));
-    for (int64_t k = 0; k < n; k++)
+    real most = 0, *y = row->out[0];
+    const real shift = row->n ? log(exp_row(row, &most)) : 0;
+    for (int64_t k = 0; k < row->n; k++)
         y[k] = x[k] - most - shift;
 }
 
