@@ -1,7 +1,7 @@
 /* The general comparison of two dump trees (dump.json or debug.json), with rules and a table of its
  * own: which rows pair, which are left out, what the cells say, and what counts as an error. It
- * reproduces the tool that writes such dumps, columns, words and number formats included; what plumb
- * makes of the same trees is plumb_compare. */
+ * reproduces the tool that writes such dumps, columns, words and number formats included; what
+ * plumb makes of the same trees is plumb_compare. */
 #ifndef PLUMB_GENERAL_H
 #define PLUMB_GENERAL_H
 

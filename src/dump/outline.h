@@ -1,5 +1,5 @@
-/* The outline of a dump.json: one object, fields of it, and "data", an object of entries. One reader
- * for all who want something of its entries; nothing inside them is looked at here. */
+/* The outline of a dump.json: one object, fields of it, and "data", an object of entries. One
+ * reader for all who want something of its entries; nothing inside them is looked at here. */
 #ifndef DUMP_OUTLINE_H
 #define DUMP_OUTLINE_H
 
@@ -9,7 +9,7 @@
 /* What is done on the way. What a function returns but PLUMB_OK ends the walk. */
 struct outline {
     struct json *json;
-    /* The key of a field was read, and its value is to be read or skipped. NULL: all are skipped. */
+    /* The key of a field was read, and its value is to be read or skipped. NULL: skip all. */
     enum plumb_code (*field)(void *context);
     /* The value of "data" begins with event, which may be JSON_ERROR. An object's entries follow;
      * anything else is skipped. Where a file has several, the last one counts. */
@@ -19,8 +19,8 @@ struct outline {
     void *context;
 };
 
-/* Walks all of the text. PLUMB_E_FORMAT with json->error set: it is damaged there. PLUMB_E_UNSUPPORTED:
- * it is well-formed so far, but no object. */
+/* Walks all of the text. PLUMB_E_FORMAT with json->error set: it is damaged there.
+ * PLUMB_E_UNSUPPORTED: it is well-formed so far, but no object. */
 enum plumb_code outline_read(const struct outline *outline);
 
 /* Skips the value of the key that was just read. PLUMB_E_FORMAT when that is damaged. */

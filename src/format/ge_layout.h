@@ -29,8 +29,10 @@ enum plumb_code ge_order_find(struct ge_order *order, const struct ge_tensor *te
 /* Elements of the result. */
 uint64_t ge_order_count(const struct ge_order *order);
 
-/* -- What a reading is made of: each adds the axes of (N, C, H, W) and the like, false where the
- * shapes are none of that format. s is the shape on the device, o the original one. ------------- */
+/* -- What a reading is made of ----------------------------------------------------------------- */
+
+/* Each adds the axes of (N, C, H, W) and the like, false where the shapes are none of that format.
+ * s is the shape on the device, o the original one. */
 
 /* (.., C1, No, Ni, C0) -> (H, N, C), H being all leading dimensions of the original together. */
 bool ge_undo_nz(struct ge_order *order, const struct ge_dims *s, const struct ge_dims *o);

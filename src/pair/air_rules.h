@@ -1,6 +1,6 @@
 /* How dumps of graphs are read and paired, where that can be done in more than one way. All zero is
- * plumb's own: everything has a row, and what is what follows from names. Whoever wants it otherwise
- * fills this in; nobody asks who that was. All members are data or pure functions. */
+ * plumb's own: everything has a row, and what is what follows from names. Whoever wants it
+ * otherwise fills this in; nobody asks who that was. All members are data or pure functions. */
 #ifndef PAIR_AIR_RULES_H
 #define PAIR_AIR_RULES_H
 

@@ -1,5 +1,5 @@
-/* Which tensor of one side belongs to which of the other. Nothing is left out, unless the rules want
- * it so: what has no partner is a row that says so. */
+/* Which tensor of one side belongs to which of the other. Nothing is left out, unless the rules
+ * want it so: what has no partner is a row that says so. */
 #ifndef PAIR_GRAPH_PAIR_H
 #define PAIR_GRAPH_PAIR_H
 

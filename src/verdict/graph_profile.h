@@ -54,9 +54,9 @@ struct graph_profile {
     struct air_rules rules;
     enum plumb_relative_rule relative; /* PLUMB_REL_PLAIN: as the standard says */
     bool real_parts;                   /* are all that is compared of complex numbers */
-    /* Drops metrics (NaN) that a pair has not, or the pair itself: true. shown has the statistics of
-     * both sides; same_count says whether they have as many elements, count is the target's. NULL:
-     * shapes and kinds of both sides have to fit. */
+    /* Drops metrics (NaN) that a pair has not, or the pair itself: true. shown has the statistics
+     * of both sides; same_count says whether they have as many elements, count is the target's.
+     * NULL: shapes and kinds of both sides have to fit. */
     bool (*settle)(double metric[AIR_METRICS], const struct air_shown shown[2], bool same_count,
                    uint64_t count);
 };

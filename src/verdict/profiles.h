@@ -1,6 +1,6 @@
 /* Profiles: everything that can be done otherwise than plumb does it, job by job. A command chooses
- * one and hands it to its task, which asks for what it comes to, never whose profile it is. NULL, for
- * the whole or for a job, means plumb's own way; so does a member that is zero, unless it says
+ * one and hands it to its task, which asks for what it comes to, never whose profile it is. NULL,
+ * for the whole or for a job, means plumb's own way; so does a member that is zero, unless it says
  * otherwise. All members are data or pure functions, so many threads may use a profile. */
 #ifndef VERDICT_PROFILES_H
 #define VERDICT_PROFILES_H

@@ -81,8 +81,8 @@ static void put_peer(struct pretty *out, const char *key, const char *text)
         pretty_string(out, text ? text : "None");
 }
 
-/* The row whose P2POp columns a pair shows on the golden side: its partner's, or the one that stands
- * at the same place of the file. */
+/* The row whose P2POp columns a pair shows on the golden side: its partner's, or the one that
+ * stands at the same place of the file. */
 static const struct dump_row *golden_p2p(const struct diff *diff, size_t pair)
 {
     const struct general *general = &diff->general;
