@@ -1,6 +1,7 @@
-#include "msprobe/profiles.h"
 #include "task/precheck/filter.h"
 #include "task/precheck/select.h"
+#include "verdict/profile.h"
+#include "verdict/profiles.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,9 +1,10 @@
 /* Details files of the pre-check, under every profile: whatever is in them, every cell can be
  * asked for, and every row is found again by its name. */
 #define _GNU_SOURCE
-#include "msprobe/profiles.h"
 #include "task/precision/name.h"
 #include "task/precision/read.h"
+#include "verdict/profile.h"
+#include "verdict/profiles.h"
 
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,20 +1,20 @@
 #include "format/ge_file.h"
 #include "format/ge_layout.h"
 #include "format/ge_type.h"
+#include "msprobe/graph.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 /* Orders the tensor's elements, when a buffer of the size that is promised is at hand. */
-static void reorder(const struct ge_tensor *tensor, bool origin)
+static void reorder(const struct ge_tensor *tensor, const struct ge_reading *reading)
 {
     enum { MOST = 1 << 16 };
     static uint8_t from[MOST], to[MOST];
     struct ge_order order;
     struct plumb_error err;
-    struct ge_reading reading = {origin};
     uint64_t stored = 1;
-    if (ge_order_find(&order, tensor, &reading, &err)) {
+    if (ge_order_find(&order, tensor, reading, &err)) {
         if (!err.message[0])
             abort();
         return;
@@ -37,8 +37,8 @@ static void check(const struct ge_tensor *tensors, size_t count, uint64_t size)
             abort();
         if (tensor->index != i)
             abort();
-        reorder(tensor, false);
-        reorder(tensor, true);
+        reorder(tensor, &(struct ge_reading){0});
+        reorder(tensor, &msprobe_ge_reading);
     }
 }
 

@@ -1,5 +1,6 @@
-#include "msprobe/profiles.h"
 #include "verdict/ladder_rules.h"
+#include "verdict/profile.h"
+#include "verdict/profiles.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -9,6 +9,7 @@
 #ifndef PLUMB_CHECKPOINT_H
 #define PLUMB_CHECKPOINT_H
 
+#include "plumb/profile.h"
 #include "plumb/progress.h"
 #include "plumb/table.h"
 
@@ -20,13 +21,14 @@ struct plumb_checkpoint_options {
     /* A weight passes when its cosine is not below the one, and |a-b| is not above that share of
      * |b|. NaN: as the built-in standard `checkpoint` says (plumb_standard_text). */
     double min_cosine, max_distance;
-    bool origin_rules; /* parts are joined, numbered and chosen as msProbe does, faults included */
-    unsigned threads;  /* 0: as many as there are processors */
+    const struct plumb_profile
+        *rules;                  /* how parts are joined, numbered and chosen; NULL: plumb's */
+    unsigned threads;            /* 0: as many as there are processors */
     plumb_progress_fn *progress; /* NULL: none */
     void *progress_context;
 };
 
-/* The limits of the standard (cosine 0.99, distance 0.01), no origin rules. */
+/* The limits of the standard (cosine 0.99, distance 0.01), and plumb's own rules. */
 void plumb_checkpoint_options_init(struct plumb_checkpoint_options *options);
 
 struct plumb_checkpoint_comparison {

@@ -4,7 +4,8 @@
 #ifndef PLUMB_RANKS_H
 #define PLUMB_RANKS_H
 
-#include "plumb/msprobe.h"
+#include "plumb/general.h"
+#include "plumb/profile.h"
 #include "plumb/table.h"
 
 #ifdef __cplusplus
@@ -19,8 +20,8 @@ enum plumb_phase {
 };
 
 struct plumb_analyze_options {
-    bool origin_rules;  /* reproduce msProbe, where it would look elsewhere than plumb */
-    const char *folder; /* for compare_result files; NULL: none are written */
+    const struct plumb_profile *rules; /* where to look, and for what; NULL: plumb's own */
+    const char *folder;                /* for compare_result files; NULL: none are written */
     const struct plumb_general_options *pairing; /* of rows of the two sides; NULL: equal names */
 };
 
@@ -31,7 +32,7 @@ struct plumb_analysis {
     size_t found;              /* nodes */
     size_t ranks, nodes;       /* that were looked at */
     size_t incomplete;         /* ranks of which some or all could not be read, or tells nothing */
-    char *report;              /* JSON, as the origin writes it; NULL when nothing was found */
+    char *report;              /* JSON; NULL when nothing was found */
     char *notes;               /* what was odd about the files, a line each; NULL: nothing */
     char *written;             /* paths of files that were written, a line each; NULL: none */
 };

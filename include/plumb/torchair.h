@@ -5,17 +5,17 @@
 #define PLUMB_TORCHAIR_H
 
 #include "plumb/compare.h"
+#include "plumb/profile.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
 struct plumb_torchair_options {
-    /* Pair, order, drop and measure as msProbe does, its quirks included where it does not give up.
-     * Without: nothing is dropped, and what has no partner or cannot be read is a row that says
-     * so. */
-    bool msprobe_rules;
-    bool msprobe_columns; /* its table; else the columns of PLUMB_COLUMNS_TORCHAIR */
+    /* Whose rules say what is paired, ordered, dropped and measured how. NULL: nothing is dropped,
+     * and what has no partner or cannot be read is a row that says so. */
+    const struct plumb_profile *rules;
+    const struct plumb_profile *columns; /* whose table; NULL: that of PLUMB_COLUMNS_TORCHAIR */
 
     const char *standard;        /* name or file; NULL: "torchair" */
     const char *const *settings; /* assignments for plumb_standard_override, in order */

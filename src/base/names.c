@@ -36,9 +36,10 @@ bool names_add(struct names *names, const char *from, const char *to)
 }
 
 /* A second document of the file counts as more of the first. */
-static enum plumb_code add_document(struct names *names, const struct yml *document,
+static enum plumb_code add_document(void *context, const struct yml *document,
                                     struct plumb_error *err)
 {
+    struct names *names = context;
     static const char wanted[] = "only lines of the form NAME: NAME are understood here";
     if (yml_is_null(document))
         return PLUMB_OK;
@@ -53,23 +54,14 @@ static enum plumb_code add_document(struct names *names, const struct yml *docum
     return PLUMB_OK;
 }
 
-static enum plumb_code add_documents(struct names *names, const struct yml *root,
-                                     struct plumb_error *err)
-{
-    enum plumb_code code = PLUMB_OK;
-    for (size_t i = 0; i < root->count && !code; i++)
-        code = add_document(names, &root->items[i], err);
-    return code;
-}
-
 enum plumb_code names_parse(struct names *names, const void *bytes, size_t size,
                             struct plumb_error *err)
 {
     struct yml root;
     *names = (struct names){0};
     enum plumb_code code = yml_parse(&root, &names->arena, bytes, size, err);
-    if (!code)
-        code = add_documents(names, &root, err);
+    for (size_t i = 0; !code && i < root.count; i++)
+        code = add_document(names, &root.items[i], err);
     if (code)
         names_free(names);
     return code;
@@ -77,14 +69,8 @@ enum plumb_code names_parse(struct names *names, const void *bytes, size_t size,
 
 enum plumb_code names_read(struct names *names, const char *path, struct plumb_error *err)
 {
-    struct yml root;
     *names = (struct names){0};
-    enum plumb_code code = yml_read(&root, &names->arena, path, err);
-    if (!code) {
-        code = add_documents(names, &root, err);
-        if (code)
-            plumb_error_in_file(err, path);
-    }
+    enum plumb_code code = yml_each(&names->arena, path, add_document, names, err);
     if (code)
         names_free(names);
     return code;

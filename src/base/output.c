@@ -175,3 +175,17 @@ void output_discard(struct output *out)
     free(out->path);
     *out = (struct output){0};
 }
+
+enum plumb_code output_whole(const char *path, const void *bytes, uint64_t size, bool sync,
+                             struct plumb_error *err)
+{
+    struct output out;
+    enum plumb_code code = output_open(&out, path, err);
+    if (code)
+        return code;
+    code = output_bytes(&out, bytes, size, err);
+    if (!code)
+        return output_commit(&out, sync, err);
+    output_discard(&out);
+    return code;
+}

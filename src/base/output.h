@@ -30,6 +30,10 @@ enum plumb_code output_end(struct output *out, bool sync, struct plumb_error *er
  * any case, and removes the temporary file on failure. */
 enum plumb_code output_commit(struct output *out, bool sync, struct plumb_error *err);
 
+/* All of these in one: a file of these bytes, whole or not at all. */
+enum plumb_code output_whole(const char *path, const void *bytes, uint64_t size, bool sync,
+                             struct plumb_error *err);
+
 /* Puts the folder of path on the disk: only then does the name of a file survive a crash. False
  * with errno set. */
 bool output_sync_folder(const char *path);

@@ -167,6 +167,22 @@ enum plumb_code yml_read(struct yml *root, struct arena *arena, const char *path
     return mapped_close(&in, yml_parse(root, arena, in.file.data, in.file.size, err), err);
 }
 
+enum plumb_code yml_each(struct arena *arena, const char *path,
+                         enum plumb_code (*read)(void *context, const struct yml *document,
+                                                 struct plumb_error *err),
+                         void *context, struct plumb_error *err)
+{
+    struct yml root = {0};
+    enum plumb_code code = yml_read(&root, arena, path, err);
+    if (code)
+        return code;
+    for (size_t i = 0; i < root.count && !code; i++)
+        code = read(context, &root.items[i], err);
+    if (code)
+        plumb_error_in_file(err, path);
+    return code;
+}
+
 bool yml_is_null(const struct yml *value)
 {
     return value->kind == YML_TEXT && !value->quoted &&

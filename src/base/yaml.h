@@ -31,6 +31,13 @@ enum plumb_code yml_parse(struct yml *root, struct arena *arena, const void *byt
 enum plumb_code yml_read(struct yml *root, struct arena *arena, const char *path,
                          struct plumb_error *err);
 
+/* Reads a file and hands its documents to a function one by one, until it refuses one. Errors name
+ * the file. */
+enum plumb_code yml_each(struct arena *arena, const char *path,
+                         enum plumb_code (*read)(void *context, const struct yml *document,
+                                                 struct plumb_error *err),
+                         void *context, struct plumb_error *err);
+
 /* Nothing, ~ or null. */
 bool yml_is_null(const struct yml *value);
 

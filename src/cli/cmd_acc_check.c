@@ -3,8 +3,8 @@
 #include "base/memory.h"
 #include "base/utf8.h"
 #include "cli/cli.h"
+#include "cli/profiles.h"
 #include "cli/terminal.h"
-#include "msprobe/profiles.h"
 #include "plumb/precheck.h"
 
 #include <limits.h>
@@ -291,7 +291,7 @@ static int check(const struct args_command *command, const struct check_options 
         return cli_usage(command, "--memory takes a size such as 512M or 16G, not '%s'",
                          options->memory);
     if (options->rng == 1 && options->inputs > 0)
-        return cli_usage(command, "--rng " PRECHECK_GENERATOR " makes uniform values only");
+        return cli_usage(command, "--rng " PROFILE_OTHER " makes uniform values only");
     struct plumb_device *devices[64];
     struct plumb_error err = {0};
     struct plumb_precheck_summary summary = {0};
@@ -320,7 +320,7 @@ static int check(const struct args_command *command, const struct check_options 
         .config = options->config,
         .rules = options->rules,
         .inputs = (enum plumb_precheck_inputs)(options->inputs < 0 ? 0 : options->inputs),
-        .rng = options->rng == 1 ? PRECHECK_GENERATOR : NULL,
+        .rng = options->rng == 1 ? PROFILE_OTHER : NULL,
         .seed = options->seed == ARGS_UNSET ? 1234 : (uint64_t)options->seed,
         .filter = options->filter,
         .save_error_data = options->save_error_data,
@@ -430,15 +430,15 @@ static const struct args_option arguments[] = {
     {.names = {"--rules"},
      .kind = ARGS_PATH,
      FIELD(rules),
-     .choices = PRECHECK_PROFILES,
-     .metavar = PRECHECK_PROFILES "|FILE",
+     .choices = PROFILE_NAMES,
+     .metavar = PROFILE_NAMES "|FILE",
      .help = "whose verdicts, columns and files (default: documented); FILE: rules of your own, "
              "which start from those that 'plumb standard' prints"},
     {.names = {"--rng"},
      .kind = ARGS_CHOICE,
      FIELD(rng),
-     .choices = "counter|" PRECHECK_GENERATOR,
-     .help = PRECHECK_GENERATOR ": the values that the origin would make, on one thread"},
+     .choices = "counter|" PROFILE_OTHER,
+     .help = PROFILE_OTHER ": the values that the origin would make, on one thread"},
     {.names = {"--import"},
      .kind = ARGS_TEXT,
      .arity = ARGS_EACH,

@@ -1,7 +1,7 @@
 /* plumb api_precision_compare. */
 #include "base/folder.h"
 #include "cli/cli.h"
-#include "msprobe/profiles.h"
+#include "cli/profiles.h"
 #include "plumb/precision.h"
 
 struct precision_options {
@@ -78,8 +78,8 @@ static const struct args_option arguments[] = {
     {.names = {"--rules"},
      .kind = ARGS_PATH,
      FIELD(rules),
-     .choices = PRECHECK_PROFILES,
-     .metavar = PRECHECK_PROFILES "|FILE",
+     .choices = PROFILE_NAMES,
+     .metavar = PROFILE_NAMES "|FILE",
      .initial = "documented",
      .help = "standards, levels and CSV dialect; FILE: rules of your own, which start from those "
              "that 'plumb standard' prints"},
@@ -113,7 +113,8 @@ const struct args_command cmd_api_precision_compare = {
         "touched.\n\n"
         "Either file may have English or Chinese headers. Where the cells of an API's own standard "
         "are missing, the benchmark standard decides and the row says so; a row without metrics "
-        "stays what acc_check said. With --rules msprobe the files are those of msProbe.",
+        "stays what acc_check said. With --rules " PROFILE_OTHER
+        " the files are those of " PROFILE_OTHER_TOOL ".",
     .sets = sets,
     .examples = examples,
     .exits = "0 when no API is in error (warnings and skipped ones included)\n"

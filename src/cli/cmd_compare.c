@@ -5,6 +5,8 @@
 #include "cli/cli.h"
 #include "cli/diff_analyze.h"
 #include "cli/general.h"
+#include "cli/notes.h"
+#include "cli/profiles.h"
 #include "cli/progress.h"
 #include "cli/ranks.h"
 #include "cli/result.h"
@@ -18,7 +20,6 @@
 #include <unistd.h>
 
 enum only { ONLY_FAIL, ONLY_SUSPICIOUS };
-enum rules { RULES_DOCUMENTED, RULES_MSPROBE };
 enum mode { MODE_AUTO, MODE_TORCHAIR };
 
 struct compare_options {
@@ -37,13 +38,13 @@ struct compare_options {
 /* Which words are which, once the options have had their say. */
 struct sides {
     const char *target, *golden, *result;
-    bool origin_form; /* paths given as options: a result file is expected */
+    bool as_options; /* paths given as options: a result file is expected */
 };
 
 static int find_sides(struct sides *sides, const struct compare_options *options)
 {
     size_t used = 0;
-    sides->origin_form = options->target && options->golden;
+    sides->as_options = options->target && options->golden;
     sides->target = options->target ? options->target : options->words[used++];
     sides->golden = options->golden ? options->golden : options->words[used++];
     sides->result = options->words[used++];
@@ -59,9 +60,15 @@ static int find_sides(struct sides *sides, const struct compare_options *options
     return CLI_OK;
 }
 
+/* Behind plumb's own columns come those of a profile. */
+static const struct plumb_profile *other_columns(const struct compare_options *options)
+{
+    return profile_chosen(options->columns - PLUMB_COLUMNS_TORCHAIR);
+}
+
 static bool goes_to_file(const struct compare_options *options, const struct sides *sides)
 {
-    return sides->result || options->output || options->xlsx || sides->origin_form;
+    return sides->result || options->output || options->xlsx || sides->as_options;
 }
 
 /* Assignments for the standard: the options that are short for one, then --set in order. */
@@ -118,8 +125,8 @@ static enum plumb_code compare(struct plumb_comparison *comparison,
                   .api_map = options->api_map,
                   .layer_map = options->layer_map,
                   .rank = rank},
-        .columns = options->columns > PLUMB_COLUMNS_TORCHAIR ? PLUMB_COLUMNS_AUTO
-                                                             : (enum plumb_columns)options->columns,
+        .columns =
+            other_columns(options) ? PLUMB_COLUMNS_AUTO : (enum plumb_columns)options->columns,
         .standard = options->standard,
         .settings = list,
         .settings_count = count,
@@ -138,18 +145,6 @@ static enum plumb_code compare(struct plumb_comparison *comparison,
 out:
     arena_free(&arena);
     return code;
-}
-
-/* The closing lines go where people look: not into a stream that a program reads. */
-static void print_closing(const char *closing, bool to_stderr)
-{
-    FILE *out = to_stderr ? stderr : stdout;
-    if (!closing)
-        return;
-    for (const char *c = closing; *c; c++)
-        fputc((unsigned char)*c < 0x20 && *c != '\n' ? '?' : *c, out);
-    if (*closing && closing[strlen(closing) - 1] != '\n')
-        fputc('\n', out);
 }
 
 /* A file of a rank has it in its name. */
@@ -187,6 +182,7 @@ static enum plumb_code deliver(const struct plumb_comparison *comparison,
     } else if (!options->quiet) {
         code = cli_show(comparison->table, view, err);
     }
+    /* People's lines do not go into a stream that a program reads. */
     bool to_stderr = !to_file && cli_is_machine_format(view->format);
     if (!code)
         code = result_mapping(comparison->mapping, options->output,
@@ -195,12 +191,12 @@ static enum plumb_code deliver(const struct plumb_comparison *comparison,
                                              : stdout,
                               err);
     if (!options->quiet) /* what was found counts, wherever the table went */
-        print_closing(comparison->closing, to_stderr);
+        notes_close(comparison->closing, to_stderr ? stderr : stdout);
     free(made);
     return code;
 }
 
-/* Dump trees under the origin's rules. */
+/* Dump trees under the rules of a profile. */
 static int compare_general(const struct compare_options *options, const struct sides *sides,
                            const struct plumb_general_places *places)
 {
@@ -269,16 +265,18 @@ static enum plumb_code open_runs(struct plumb_run *runs[2], const struct sides *
     return PLUMB_OK;
 }
 
-/* What only the comparison of one step under the origin's rules can do. */
+/* What only the comparison of one step under the rules of a profile can do. */
 static enum plumb_code check_dump_options(const struct compare_options *options,
                                           struct plumb_error *err)
 {
-    if (options->rules == RULES_MSPROBE)
+    if (profile_chosen(options->rules))
         return plumb_fail(err, PLUMB_E_ARG,
-                          "--rules msprobe compares one step at a time; name two step folders");
-    if (options->columns > PLUMB_COLUMNS_TORCHAIR)
+                          "--rules " PROFILE_OTHER
+                          " compares one step at a time; name two step folders");
+    if (other_columns(options))
         return plumb_fail(err, PLUMB_E_ARG,
-                          "--columns msprobe goes with --rules msprobe on dump.json trees");
+                          "--columns " PROFILE_OTHER " goes with --rules " PROFILE_OTHER
+                          " on dump.json trees");
     return PLUMB_OK;
 }
 
@@ -319,7 +317,7 @@ static int analyze_differences(const struct compare_options *options, const stru
         .target = sides->target,
         .golden = sides->golden,
         .folder = options->output,
-        .origin_rules = options->rules == RULES_MSPROBE,
+        .rules = profile_chosen(options->rules),
         .quiet = options->quiet,
         .pairing = {.fuzzy = options->fuzzy,
                     .cell_map = options->cell_map,
@@ -344,7 +342,7 @@ static int refuse_idle(const struct idle_option *list, size_t count, const char 
     return CLI_OK;
 }
 
-static int refuse_for_origin(const struct compare_options *options)
+static int refuse_for_profile(const struct compare_options *options)
 {
     const struct idle_option idle[] = {
         {options->match != PLUMB_PAIR_AUTO, "--match"},
@@ -359,7 +357,7 @@ static int refuse_for_origin(const struct compare_options *options)
         {options->equal_nan >= 0, "--equal_nan"},
     };
     return refuse_idle(idle, sizeof idle / sizeof *idle,
-                       "on dump.json trees under --rules msprobe");
+                       "on dump.json trees under --rules " PROFILE_OTHER);
 }
 
 static int refuse_for_graphs(const struct compare_options *options)
@@ -390,8 +388,8 @@ static int compare_torchair(const struct compare_options *options, const struct 
         .xlsx = options->xlsx,
         .quiet = options->quiet,
         .only = options->only < 0 ? -1 : (int)least[options->only],
-        .options = {.msprobe_rules = options->rules == RULES_MSPROBE,
-                    .msprobe_columns = options->columns > PLUMB_COLUMNS_TORCHAIR,
+        .options = {.rules = profile_chosen(options->rules),
+                    .columns = other_columns(options),
                     .standard = options->standard,
                     .metrics = options->metrics,
                     .wide = options->view.wide},
@@ -437,11 +435,11 @@ static int run_compare(const void *context)
         int refused = refuse_for_graphs(options);
         return refused ? refused : compare_torchair(options, &sides);
     }
-    if (!code && options->rules == RULES_MSPROBE) {
+    if (!code && profile_chosen(options->rules)) {
         struct plumb_general_places places;
         code = plumb_general_find(&places, sides.target, sides.golden, &err);
         if (!code) {
-            status = refuse_for_origin(options);
+            status = refuse_for_profile(options);
             if (!status)
                 status = compare_general(options, &sides, &places);
             plumb_general_places_free(&places);
@@ -552,9 +550,9 @@ static const struct args_option verdict_options[] = {
     {.names = {"--rules"},
      .kind = ARGS_CHOICE,
      FIELD(rules),
-     .choices = "documented|msprobe",
+     .choices = PROFILE_NAMES,
      .initial = "documented",
-     .help = "msprobe: judge as msProbe does, quirks included"},
+     .help = PROFILE_OTHER ": judge as " PROFILE_OTHER_TOOL " does, quirks included"},
     {.names = {"--standard"},
      .kind = ARGS_PATH,
      FIELD(standard),
@@ -599,7 +597,7 @@ static const struct args_option table_options[] = {
     {.names = {"--columns"},
      .kind = ARGS_CHOICE,
      FIELD(columns),
-     .choices = "auto|xray|torchair|msprobe",
+     .choices = "auto|xray|torchair|" PROFILE_OTHER,
      .initial = "auto",
      .help = "auto: xray when every tensor has a step"},
     {.names = {"--metrics"},

@@ -1,6 +1,7 @@
 /* plumb config_check: the weights of two checkpoints. */
 #define _GNU_SOURCE
 #include "cli/cli.h"
+#include "cli/profiles.h"
 #include "cli/progress.h"
 #include "plumb/checkpoint.h"
 
@@ -69,7 +70,7 @@ static int run_config_check(const void *context)
     if (options->checkpoints.count != 2)
         return cli_usage(&cmd_config_check, "which checkpoints? give -c CKPT1 CKPT2");
     plumb_checkpoint_options_init(&how);
-    how.origin_rules = options->rules == 1;
+    how.rules = profile_chosen(options->rules);
     how.min_cosine = options->min_cos;
     how.max_distance = options->max_distance;
     how.threads = cli_threads(&options->view.common);
@@ -129,13 +130,13 @@ static const struct args_option verdict_options[] = {
     {.names = {"--rules"},
      .kind = ARGS_CHOICE,
      FIELD(rules),
-     .choices = "documented|msprobe",
+     .choices = PROFILE_NAMES,
      .initial = "documented",
-     .help = "msprobe: join and number parts as msProbe does"},
+     .help = PROFILE_OTHER ": join and number parts as " PROFILE_OTHER_TOOL " does"},
     {.names = {"--columns"},
      .kind = ARGS_CHOICE,
      FIELD(columns),
-     .choices = "msprobe",
+     .choices = PROFILE_OTHER,
      .help = "accepted for scripts; changes nothing"},
     {.names = {NULL}},
 };

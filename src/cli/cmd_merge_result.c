@@ -2,6 +2,8 @@
 #define _GNU_SOURCE
 #include "base/folder.h"
 #include "cli/cli.h"
+#include "cli/notes.h"
+#include "cli/profiles.h"
 #include "cli/result.h"
 #include "plumb/merge.h"
 
@@ -82,14 +84,6 @@ static enum plumb_code save_xlsx(const struct plumb_merge *merged, const char *f
     return code;
 }
 
-static void say_notes(char *notes)
-{
-    for (char *end; notes && (end = strchr(notes, '\n')); notes = end + 1) {
-        *end = '\0';
-        cli_message("%s", notes);
-    }
-}
-
 static int run_merge_result(const void *context)
 {
     const struct merge_result_options *options = context;
@@ -99,7 +93,7 @@ static int run_merge_result(const void *context)
         return cli_usage(&cmd_merge_result, "%s is missing", options->input ? "-o DIR" : "-i DIR");
     enum plumb_code code = plumb_merge_results(&merged, options->input, options->config, &err);
     if (!code) {
-        say_notes(merged.notes);
+        notes_say(merged.notes);
         code = folder_make(options->output, &err);
     }
     if (!code)
@@ -137,12 +131,12 @@ static const struct args_option arguments[] = {
     {.names = {"--rules"},
      .kind = ARGS_CHOICE,
      FIELD(rules),
-     .choices = "documented|msprobe",
+     .choices = PROFILE_NAMES,
      .help = "accepted for scripts; changes nothing"},
     {.names = {"--columns"},
      .kind = ARGS_CHOICE,
      FIELD(columns),
-     .choices = "msprobe",
+     .choices = PROFILE_OTHER,
      .help = "accepted for scripts; changes nothing"},
     {.names = {NULL}},
 };

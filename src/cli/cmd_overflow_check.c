@@ -3,11 +3,10 @@
 #include "base/folder.h"
 #include "cli/cli.h"
 #include "cli/notes.h"
+#include "cli/profiles.h"
 #include "plumb/ranks.h"
 
 #include <stdlib.h>
-
-enum rules { RULES_DOCUMENTED, RULES_MSPROBE };
 
 struct overflow_options {
     struct cli_view view;
@@ -72,7 +71,7 @@ static int run_overflow_check(const void *context)
         return cli_usage(&cmd_overflow_check, "-i STEP is missing");
     if (options->input && options->word)
         return cli_usage(&cmd_overflow_check, "unexpected argument '%s'", options->word);
-    struct plumb_analyze_options how = {.origin_rules = options->rules == RULES_MSPROBE};
+    struct plumb_analyze_options how = {.rules = profile_chosen(options->rules)};
     enum plumb_code code = plumb_overflow_check(&analysis, input, &how, &err);
     if (code) {
         cli_report(&err);
@@ -109,9 +108,9 @@ static const struct args_option overflow_arguments[] = {
     {.names = {"--rules"},
      .kind = ARGS_CHOICE,
      FIELD(rules),
-     .choices = "documented|msprobe",
+     .choices = PROFILE_NAMES,
      .initial = "documented",
-     .help = "msprobe: search as msProbe does, quirks included"},
+     .help = PROFILE_OTHER ": search as " PROFILE_OTHER_TOOL " does, quirks included"},
     {.names = {NULL}},
 };
 
@@ -123,7 +122,7 @@ static const struct args_set overflow_sets[] = {{"Arguments", overflow_arguments
 static const struct args_example overflow_examples[] = {
     {"plumb overflow_check -i dump/step0 -o out", "all ranks of a step"},
     {"plumb overflow_check dump/step0/rank0/dump.json", "one rank alone"},
-    {"plumb overflow_check -i dump/step0 --rules msprobe", "as msprobe searches"},
+    {"plumb overflow_check -i dump/step0 --rules " PROFILE_OTHER, "as " PROFILE_OTHER " searches"},
     {NULL, NULL},
 };
 
@@ -136,8 +135,8 @@ const struct args_command cmd_overflow_check = {
         "numbers and make NaN or infinity: first those before any communication, then along the "
         "operators that exchange tensors between ranks, then those after the last of them. Shows "
         "the first, and writes its inputs, outputs, modules and stack to a file.\n\n"
-        "The recorded Max and Min decide, in lists inside lists too; --rules msprobe looks at "
-        "direct arguments only. Torch.empty and Torch.fill are never blamed.",
+        "The recorded Max and Min decide, in lists inside lists too; --rules " PROFILE_OTHER
+        " looks at direct arguments only. Torch.empty and Torch.fill are never blamed.",
     .sets = overflow_sets,
     .examples = overflow_examples,
     .exits = "0 when no operator makes a NaN or infinity\n"

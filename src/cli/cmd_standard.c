@@ -1,10 +1,12 @@
 /* plumb standard: the rules that are built in, as text. */
 #define _GNU_SOURCE
 #include "cli/cli.h"
-#include "msprobe/profiles.h"
+#include "cli/profiles.h"
 #include "plumb/verdict.h"
 #include "verdict/builtin.h"
 #include "verdict/ladder_rules.h"
+#include "verdict/profile.h"
+#include "verdict/profiles.h"
 
 struct standard_options {
     struct cli_common common;
@@ -52,7 +54,7 @@ static const struct args_option standard_arguments[] = {
      .kind = ARGS_TEXT,
      .arity = ARGS_MAYBE,
      .offset = offsetof(struct standard_options, name),
-     .choices = "xray|torchair|allclose|statistics|checkpoint|" PRECHECK_PROFILES,
+     .choices = "xray|torchair|allclose|statistics|checkpoint|" PROFILE_NAMES,
      .help = "the standard to print; none: list the names"},
     {.names = {NULL}},
 };
@@ -75,7 +77,7 @@ const struct args_command cmd_standard = {
     .about = "Prints the text of a standard: the rules by which `plumb compare` separates pass "
              "from fail, as a file that --standard takes. statistics judges what was written down "
              "where there are no values (--stat_limit), checkpoint the weights of config_check "
-             "(--min_cos, --max_distance). documented and msprobe are those of the "
+             "(--min_cos, --max_distance). documented and " PROFILE_OTHER " are those of the "
              "pre-check, as a file that --rules of acc_check and api_precision_compare takes.",
     .sets = standard_sets,
     .examples = standard_examples,

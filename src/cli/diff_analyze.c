@@ -71,7 +71,7 @@ int diff_analyze_run(const struct diff_request *request)
     struct plumb_analysis analysis = {0};
     struct plumb_error err;
     struct plumb_analyze_options options = {
-        .origin_rules = request->origin_rules, .folder = folder, .pairing = &request->pairing};
+        .rules = request->rules, .folder = folder, .pairing = &request->pairing};
     enum plumb_code code = folder_make(folder, &err);
     if (!code)
         code = plumb_diff_analyze(&analysis, request->target, request->golden, &options, &err);

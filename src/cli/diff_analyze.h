@@ -6,8 +6,9 @@
 
 struct diff_request {
     const char *target, *golden;
-    const char *folder; /* for the files; NULL: the current one */
-    bool origin_rules, quiet;
+    const char *folder;                /* for the files; NULL: the current one */
+    const struct plumb_profile *rules; /* NULL: plumb's own */
+    bool quiet;
     struct plumb_general_options pairing;
 };
 

@@ -1,7 +1,8 @@
-/* compare --rules msprobe: dump trees place by place, each to its table. */
+/* compare under the rules of a profile: dump trees place by place, each to its table. */
 #define _GNU_SOURCE
 #include "cli/general.h"
 
+#include "cli/notes.h"
 #include "cli/progress.h"
 #include "cli/result.h"
 
@@ -9,15 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-static void say_notes(const char *notes)
-{
-    for (const char *line = notes; line && *line;) {
-        size_t length = strcspn(line, "\n");
-        cli_message("%.*s", (int)length, line);
-        line += length + (line[length] == '\n');
-    }
-}
 
 static void say_counts(const struct plumb_general *general, FILE *out)
 {
@@ -85,7 +77,7 @@ static enum plumb_code compare_place(const struct plumb_general_place *place, bo
     progress_end(&progress);
     if (code)
         return code;
-    say_notes(general.notes);
+    notes_say(general.notes);
     *bad |= general.errors || general.notes;
     if (general.rows)
         code = deliver(&general, place, to_file, request, err);

@@ -1,9 +1,9 @@
-/* plumb compare --rules msprobe, for two dump trees. */
+/* plumb compare of two dump trees under the rules of a profile. */
 #ifndef CLI_GENERAL_H
 #define CLI_GENERAL_H
 
 #include "cli/cli.h"
-#include "plumb/msprobe.h"
+#include "plumb/general.h"
 
 struct general_request {
     const struct cli_view *view;

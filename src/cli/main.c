@@ -1,6 +1,7 @@
 /* The program: which command is meant, and what holds for all of them. */
 #define _GNU_SOURCE
 #include "cli/cli.h"
+#include "cli/profiles.h"
 #include "plumb/metric.h"
 
 #include <libdeflate.h>
@@ -45,7 +46,7 @@ const struct args_command cli_root = {
     .usage = "COMMAND [arguments]\n--version [--verbose]",
     .about = "plumb tells where two tensor computations stop agreeing, how badly, and whose fault "
              "it is. It reads {formats} files, folders of them, and "
-             "dumps of msProbe and TorchAir.",
+             "dumps of " PROFILE_OTHER_TOOL " and TorchAir.",
     .sets = root_sets,
     .examples = root_examples,
     .size = sizeof(struct root_options),

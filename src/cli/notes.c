@@ -13,3 +13,13 @@ void notes_say(const char *notes)
         line += length + (line[length] == '\n');
     }
 }
+
+void notes_close(const char *closing, FILE *out)
+{
+    if (!closing || !*closing)
+        return;
+    for (const char *c = closing; *c; c++)
+        fputc((unsigned char)*c < 0x20 && *c != '\n' ? '?' : *c, out);
+    if (closing[strlen(closing) - 1] != '\n')
+        fputc('\n', out);
+}

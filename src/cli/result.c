@@ -77,17 +77,9 @@ enum plumb_code result_mapping(const char *mapping, const char *folder, FILE *ou
         return PLUMB_OK;
     const struct result_name name = {.folder = folder, .stem = "data_mapping", .ending = ".yaml"};
     char *hidden = NULL, *path = NULL;
-    struct output file;
     enum plumb_code code = result_hidden(&hidden, &name, err);
     if (!code)
-        code = output_open(&file, hidden, err);
-    if (!code) {
-        code = output_bytes(&file, mapping, strlen(mapping), err);
-        if (code)
-            output_discard(&file);
-        else
-            code = output_commit(&file, true, err);
-    }
+        code = output_whole(hidden, mapping, strlen(mapping), true, err);
     if (!code) {
         code = result_claim(&path, &name, hidden, err);
         if (code)

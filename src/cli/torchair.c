@@ -2,38 +2,36 @@
 #define _GNU_SOURCE
 #include "cli/torchair.h"
 
+#include "cli/notes.h"
 #include "cli/progress.h"
 #include "cli/result.h"
+#include "verdict/profiles.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-/* compare_result[_graphG][_rankR]_TIME.csv, or msprobe_cmp_report[_rankR]_TIME.csv. */
+/* compare_result[_graphG][_rankR]_TIME.csv, or STEM[_rankR]_TIME.csv of columns that have one. */
 static enum plumb_code save(char **path, const struct plumb_torchair_part *part,
                             const struct torchair_request *request, struct plumb_error *err)
 {
     struct result_name name = {.folder = request->folder,
                                .ending = request->xlsx ? ".xlsx" : ".csv"};
+    const struct graph_columns *columns =
+        request->options.columns ? request->options.columns->graph_columns : NULL;
     char rank[32] = "", graph[32] = "", stem[96];
     if (part->rank >= 0)
         snprintf(rank, sizeof rank, "_rank%" PRId64, part->rank);
     if (part->graph >= 0)
         snprintf(graph, sizeof graph, "_graph%" PRId64, part->graph);
-    if (request->options.msprobe_columns) /* whose names have the time in UTC */
-        snprintf(stem, sizeof stem, "msprobe_cmp_report%s", rank);
+    if (columns)
+        snprintf(stem, sizeof stem, "%s%s", columns->stem, rank);
     else
         snprintf(stem, sizeof stem, "compare_result%s%s", graph, rank);
     name.stem = stem;
-    name.utc = request->options.msprobe_columns;
+    name.utc = columns && columns->utc;
     return result_save(path, &name, part->comparison.table, request->view, err);
-}
-
-static void print_closing(const char *closing, FILE *out)
-{
-    for (const char *c = closing; *c; c++)
-        fputc((unsigned char)*c < 0x20 && *c != '\n' ? '?' : *c, out);
 }
 
 static enum plumb_code deliver(const struct plumb_torchair_part *part, bool to_file,
@@ -55,7 +53,7 @@ static enum plumb_code deliver(const struct plumb_torchair_part *part, bool to_f
         if (!code && to_file)
             cli_say_written(table, path);
         bool machine = !to_file && cli_is_machine_format(view->format);
-        print_closing(part->comparison.closing, machine ? stderr : stdout);
+        notes_close(part->comparison.closing, machine ? stderr : stdout);
     }
     free(made);
     return code;

@@ -1,10 +1,10 @@
 /* Opening a dump.json: one pass over the bytes that checks the syntax of all of it and notes where
  * each call is. Nothing inside the entries is looked at. */
 #define _GNU_SOURCE
-#include "base/json.h"
 #include "base/map.h"
 #include "base/mapped.h"
 #include "dump/call_file.h"
+#include "dump/outline.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -28,11 +28,6 @@ struct indexer {
     char framework_text[64];
     bool has_data, has_payloads, operators; /* "level": "aten" */
 };
-
-static enum plumb_code damaged(const struct indexer *x)
-{
-    return json_fail(&x->json, 0, x->err);
-}
 
 /* What Python takes for true. */
 static bool is_true(struct json *json, enum json_event event)
@@ -68,7 +63,7 @@ static enum plumb_code read_framework(struct indexer *x)
     enum json_event event = json_next(&x->json);
     x->framework = FRAMEWORK_MISSING;
     if (event != JSON_STRING)
-        return json_skip(&x->json, event) ? PLUMB_OK : damaged(x);
+        return json_skip(&x->json, event) ? PLUMB_OK : PLUMB_E_FORMAT;
     size_t length =
         x->json.length < sizeof x->framework_text ? x->json.length : sizeof x->framework_text - 1;
     memcpy(x->framework_text, x->json.text, length);
@@ -153,8 +148,9 @@ static const char *operator_call(struct indexer *x, struct json json, const char
 
 /* One entry of "data". Of entries with the same name the last counts, in the place of the first, as
  * it is for everybody who reads JSON into a dictionary. */
-static enum plumb_code read_entry(struct indexer *x)
+static enum plumb_code on_entry(void *context)
 {
+    struct indexer *x = context;
     uint64_t at = x->json.start;
     size_t length;
     const char *key = key_text(x, &length);
@@ -162,7 +158,7 @@ static enum plumb_code read_entry(struct indexer *x)
         return plumb_no_memory(x->err);
     /* Modules are recorded beside the APIs at level mix. */
     if (memmem(key, length, "Module", 6) || ends_in(key, length, "parameters_grad"))
-        return json_skip(&x->json, JSON_KEY) ? PLUMB_OK : damaged(x);
+        return outline_skip(&x->json);
     bool operator= length> 5 && memcmp(key + length - 5, "-aten", 5) == 0;
     bool forward = operator|| ends_in(key, length, "forward");
     int shown = length < 100 ? (int)length : 100;
@@ -187,7 +183,7 @@ static enum plumb_code read_entry(struct indexer *x)
     enum json_event event = json_next(&x->json);
     uint64_t start = x->json.start;
     if (!json_skip(&x->json, event))
-        return damaged(x);
+        return PLUMB_E_FORMAT;
     uint64_t size = (uint64_t)(x->json.next - x->json.begin) - start;
     if (!forward) {
         slot->place.backward = start;
@@ -201,57 +197,45 @@ static enum plumb_code read_entry(struct indexer *x)
     return PLUMB_OK;
 }
 
-static enum plumb_code read_data(struct indexer *x)
+static enum plumb_code on_data(void *context, enum json_event event)
 {
+    struct indexer *x = context;
     map_free(&x->names); /* of an earlier "data" */
     x->names = (struct map){0};
     x->count = x->forwards = 0;
-    enum json_event event = json_next(&x->json);
     x->has_data = event == JSON_OBJECT;
-    if (event == JSON_NULL)
+    if (x->has_data || event == JSON_NULL || event == JSON_ERROR)
         return PLUMB_OK;
-    if (event != JSON_OBJECT)
-        return x->json.error ? damaged(x)
-                             : plumb_fail_at(x->err, PLUMB_E_FORMAT, x->json.start,
-                                             "\"data\" must be an object of API calls");
-    while ((event = json_next(&x->json)) == JSON_KEY) {
-        enum plumb_code code = read_entry(x);
-        if (code)
-            return code;
-    }
-    return event == JSON_OBJECT_END ? PLUMB_OK : damaged(x);
+    return plumb_fail_at(x->err, PLUMB_E_FORMAT, x->json.start,
+                         "\"data\" must be an object of API calls");
 }
 
-static enum plumb_code read_top(struct indexer *x)
+static enum plumb_code on_field(void *context)
 {
-    enum json_event event = json_next(&x->json);
-    if (event != JSON_OBJECT)
-        return x->json.error ? damaged(x)
-                             : plumb_fail_at(x->err, PLUMB_E_FORMAT, x->json.start,
-                                             "not a dump.json: it holds no JSON object");
-    while ((event = json_next(&x->json)) == JSON_KEY) {
-        enum plumb_code code = PLUMB_OK;
-        if (json_is(&x->json, "data")) {
-            code = read_data(x);
-        } else if (json_is(&x->json, "framework")) {
-            code = read_framework(x);
-        } else if (json_is(&x->json, "level")) {
-            event = json_next(&x->json);
-            x->operators = event == JSON_STRING && json_is(&x->json, "aten");
-            code = json_skip(&x->json, event) ? PLUMB_OK : damaged(x);
-        } else if (json_is(&x->json, "dump_data_dir")) {
-            event = json_next(&x->json);
-            x->has_payloads = is_true(&x->json, event);
-            code = json_skip(&x->json, event) ? PLUMB_OK : damaged(x);
-        } else if (!json_skip(&x->json, JSON_KEY)) {
-            code = damaged(x);
-        }
-        if (code)
-            return code;
+    struct indexer *x = context;
+    enum json_event event;
+    if (json_is(&x->json, "framework"))
+        return read_framework(x);
+    if (json_is(&x->json, "level")) {
+        event = json_next(&x->json);
+        x->operators = event == JSON_STRING && json_is(&x->json, "aten");
+    } else if (json_is(&x->json, "dump_data_dir")) {
+        event = json_next(&x->json);
+        x->has_payloads = is_true(&x->json, event);
+    } else {
+        return outline_skip(&x->json);
     }
-    if (event != JSON_OBJECT_END || json_next(&x->json) != JSON_END)
-        return damaged(x);
-    return PLUMB_OK;
+    return json_skip(&x->json, event) ? PLUMB_OK : PLUMB_E_FORMAT;
+}
+
+static enum plumb_code read_outline(struct indexer *x)
+{
+    enum plumb_code code = outline_read(&(struct outline){
+        .json = &x->json, .field = on_field, .data = on_data, .entry = on_entry, .context = x});
+    if (code == PLUMB_E_UNSUPPORTED)
+        return plumb_fail_at(x->err, PLUMB_E_FORMAT, x->json.start,
+                             "not a dump.json: it holds no JSON object");
+    return code && x->json.error ? json_fail(&x->json, 0, x->err) : code;
 }
 
 static enum plumb_code check_head(const struct indexer *x)
@@ -298,7 +282,7 @@ static enum plumb_code find_calls(struct case_file *file, struct plumb_error *er
     json_init(&x.json, file->bytes, file->size);
     struct plumb_file_guard guard;
     plumb_file_guard_enter(&guard, &file->map);
-    enum plumb_code code = read_top(&x);
+    enum plumb_code code = read_outline(&x);
     if (plumb_file_guard_leave(&guard))
         code = mapped_fail_shrank(err);
     if (!code)

@@ -2,6 +2,7 @@
 #include "dump/dump.h"
 
 #include "base/mapped.h"
+#include "dump/outline.h"
 #include "dump/python.h"
 #include "dump/reader.h"
 
@@ -150,8 +151,10 @@ static enum plumb_code read_entry(struct reader *r, const struct dump_api *api)
     return code ? code : json_skip(&r->json, event) ? PLUMB_OK : PLUMB_E_FORMAT;
 }
 
-static enum plumb_code read_api(struct reader *r)
+/* One API, or a place of debug.json. */
+static enum plumb_code on_entry(void *context)
 {
+    struct reader *r = context;
     struct dump_tree *tree = r->tree;
     r->path.size = 0;
     python_string(&r->json, &r->path);
@@ -160,7 +163,7 @@ static enum plumb_code read_api(struct reader *r)
     if (r->path.size > DUMP_MAX_NAME / 2 || !r->path.size) {
         enum plumb_code code = dump_warn(tree, "%.60s...: not a name of an API, left out",
                                          r->path.data ? r->path.data : "");
-        return code ? code : json_skip(&r->json, JSON_KEY) ? PLUMB_OK : PLUMB_E_FORMAT;
+        return code ? code : outline_skip(&r->json);
     }
 
     struct dump_api *apis = dump_grow(tree->apis, tree->api_count, &r->api_capacity, sizeof *apis);
@@ -185,19 +188,6 @@ static enum plumb_code read_api(struct reader *r)
     return code;
 }
 
-static enum plumb_code read_data(struct reader *r)
-{
-    enum json_event event = json_next(&r->json);
-    if (event != JSON_OBJECT)
-        return json_skip(&r->json, event) ? PLUMB_E_UNSUPPORTED : PLUMB_E_FORMAT;
-    while ((event = json_next(&r->json)) == JSON_KEY) {
-        enum plumb_code code = read_api(r);
-        if (code)
-            return code;
-    }
-    return event == JSON_OBJECT_END ? PLUMB_OK : PLUMB_E_FORMAT;
-}
-
 static enum plumb_code read_head(struct reader *r, const char **out)
 {
     enum json_event event = json_next(&r->json);
@@ -210,50 +200,49 @@ static enum plumb_code read_head(struct reader *r, const char **out)
     return *out ? PLUMB_OK : PLUMB_E_NOMEM;
 }
 
-/* Reads the file's one object. PLUMB_E_FORMAT: json.error says where it is damaged;
- * PLUMB_E_UNSUPPORTED: it is no dump. *found: the data began. */
-static enum plumb_code read_object(struct reader *r, bool *found)
+static enum plumb_code on_field(void *context)
 {
-    struct dump_tree *tree = r->tree;
-    enum json_event event = json_next(&r->json);
-    if (event != JSON_OBJECT)
-        return event <= JSON_END ? PLUMB_E_FORMAT : PLUMB_E_UNSUPPORTED;
-    while ((event = json_next(&r->json)) == JSON_KEY) {
-        enum plumb_code code = PLUMB_OK;
-        if (json_is(&r->json, "data")) {
-            *found = true;
-            code = read_data(r);
-        } else if (json_is(&r->json, "task")) {
-            code = read_head(r, &tree->task_text);
-        } else if (json_is(&r->json, "level")) {
-            code = read_head(r, &tree->level);
-        } else if (json_is(&r->json, "framework")) {
-            code = read_head(r, &tree->framework);
-        } else if (!json_skip(&r->json, JSON_KEY)) {
-            code = PLUMB_E_FORMAT;
-        }
-        if (code)
-            return code;
-    }
-    if (event != JSON_OBJECT_END || json_next(&r->json) != JSON_END)
-        return PLUMB_E_FORMAT;
-    return *found ? PLUMB_OK : PLUMB_E_UNSUPPORTED;
+    struct reader *r = context;
+    if (json_is(&r->json, "task"))
+        return read_head(r, &r->tree->task_text);
+    if (json_is(&r->json, "level"))
+        return read_head(r, &r->tree->level);
+    if (json_is(&r->json, "framework"))
+        return read_head(r, &r->tree->framework);
+    return outline_skip(&r->json);
+}
+
+static enum plumb_code on_data(void *context, enum json_event event)
+{
+    struct reader *r = context;
+    r->has_data = true;
+    if (event == JSON_OBJECT)
+        return PLUMB_OK;
+    return json_skip(&r->json, event) ? PLUMB_E_UNSUPPORTED : PLUMB_E_FORMAT;
+}
+
+/* Reads the file's one object. PLUMB_E_FORMAT: json.error says where it is damaged;
+ * PLUMB_E_UNSUPPORTED: it is no dump. */
+static enum plumb_code read_object(struct reader *r)
+{
+    enum plumb_code code = outline_read(&(struct outline){
+        .json = &r->json, .field = on_field, .data = on_data, .entry = on_entry, .context = r});
+    return !code && !r->has_data ? PLUMB_E_UNSUPPORTED : code;
 }
 
 enum plumb_code dump_parse(struct dump_tree *tree, const void *bytes, size_t size,
                            struct plumb_error *err)
 {
     struct reader r = {.tree = tree};
-    bool found = false;
     r.name_limit = size > SIZE_MAX / 128 ? SIZE_MAX : size * 64 + (1 << 20);
     json_init(&r.json, bytes, size);
-    enum plumb_code code = read_object(&r, &found);
+    enum plumb_code code = read_object(&r);
     tree->task = tree->task_text && strcmp(tree->task_text, "tensor") == 0 ? DUMP_TENSOR
                  : r.checksums                                             ? DUMP_MD5
                                                                            : DUMP_STATISTICS;
     if (!tree->framework)
         tree->framework = "pytorch";
-    if (code == PLUMB_E_FORMAT && !found) {
+    if (code == PLUMB_E_FORMAT && !r.has_data) {
         json_fail(&r.json, 0, err);
     } else if (code == PLUMB_E_FORMAT) { /* what came before the damage is good */
         struct plumb_error damage = {0};

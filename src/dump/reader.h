@@ -22,6 +22,7 @@ struct reader {
     unsigned depth;
     bool flat;      /* lists add no index to names */
     bool checksums; /* some leaf has one */
+    bool has_data;  /* the object of entries began */
 };
 
 /* Rows of the value that begins with event, at r->path. */

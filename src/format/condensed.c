@@ -76,8 +76,7 @@ static enum plumb_code read_real(struct reader *r, double *value, struct plumb_e
     return PLUMB_OK;
 }
 
-/* The text is the one Python has for the number. */
-static enum plumb_code set_value(struct arena *arena, struct plumb_value *value, double number)
+bool condensed_number(struct arena *arena, struct plumb_value *value, double number)
 {
     char text[NUMBER_BYTES];
     if (isnan(number))
@@ -87,7 +86,7 @@ static enum plumb_code set_value(struct arena *arena, struct plumb_value *value,
     *value = (struct plumb_value){.kind = PLUMB_VALUE_NUMBER,
                                   .number = number,
                                   .text = arena_copy(arena, text, strlen(text))};
-    return value->text ? PLUMB_OK : PLUMB_E_NOMEM;
+    return value->text;
 }
 
 static bool is_integer(const struct json *json)
@@ -103,7 +102,7 @@ static enum plumb_code read_value(struct reader *r, struct plumb_value *value,
 {
     double number = 0;
     enum plumb_code code = read_real(r, &number, err);
-    if (!code && set_value(r->out->arena, value, number))
+    if (!code && !condensed_number(r->out->arena, value, number))
         code = plumb_no_memory(err);
     /* An integer that float64 does not hold keeps its digits. */
     if (!code && isfinite(number) && fabs(number) >= 0x1p53 && is_integer(&r->json)) {

@@ -21,6 +21,9 @@ struct condensed_note {
 enum plumb_code condensed_complete(struct plumb_recorded *recorded, const char *path,
                                    struct arena *arena, bool *found);
 
+/* A number, with the text that Python has for it. False when out of memory. */
+bool condensed_number(struct arena *arena, struct plumb_value *value, double number);
+
 /* Does the name say that a script left it: NAME_min_max.npy or NAME_min_max.npz? */
 bool condensed_is_reduced(const char *path);
 

@@ -85,9 +85,15 @@ enum plumb_code ge_open_condensed(struct ge_file *ge, const char *path, struct a
                                   struct plumb_error *err);
 bool ge_is_condensed(const char *path);
 
-/* How a tensor is to be read. */
+struct ge_order;
+
+/* How tensors are read; all zero: as this room does it. The functions are pure. */
 struct ge_reading {
-    bool origin; /* layouts are undone as the origin does it: only for 2, 3 and 4 dimensions, ... */
+    /* Undoes a format, false: it is not to be undone. What is not is taken as it lies, and what is
+     * keeps the shape that it gets. NULL: all formats that plumb knows are, others are refused. */
+    bool (*undo)(struct ge_order *order, const struct ge_tensor *tensor, int32_t format);
+    /* Another name for the type of its values, or NULL. NULL: the type that they have. */
+    const char *(*shown)(const struct ge_tensor *tensor);
 };
 
 /* The values of a tensor in the order of the original shape: mapped where they lie that way in the
@@ -96,8 +102,7 @@ enum plumb_code ge_load(const struct ge_file *ge, const struct ge_tensor *tensor
                         const struct ge_reading *reading, struct plumb_payload *payload,
                         struct plumb_error *err);
 
-/* Its name to people, "float16", "int4", "DT_STRING"; under the origin's reading what that widens
- * it to. */
+/* The name of its type to people: "float16", "int4", "DT_STRING". */
 const char *ge_dtype_shown(const struct ge_tensor *tensor, const struct ge_reading *reading);
 
 const char *ge_format_name(int32_t format); /* "FRACTAL_NZ", or "unknown" */

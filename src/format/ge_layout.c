@@ -34,8 +34,7 @@ static void cut_axis(struct ge_axis *axis, uint64_t size)
         axis->size = size;
 }
 
-/* (.., C1, No, Ni, C0) -> (H, N, C), H being all leading dimensions of the original together. */
-static bool undo_nz(struct ge_order *order, const struct ge_dims *s, const struct ge_dims *o)
+bool ge_undo_nz(struct ge_order *order, const struct ge_dims *s, const struct ge_dims *o)
 {
     if (s->rank < 4 || o->rank < 1)
         return false;
@@ -56,8 +55,7 @@ static bool undo_nz(struct ge_order *order, const struct ge_dims *s, const struc
     return true;
 }
 
-/* (N, C1, H, W, C0) -> (N, C, H, W) */
-static bool undo_5hd(struct ge_order *order, const struct ge_dims *s)
+bool ge_undo_5hd(struct ge_order *order, const struct ge_dims *s)
 {
     if (s->rank != 5)
         return false;
@@ -69,8 +67,7 @@ static bool undo_5hd(struct ge_order *order, const struct ge_dims *s)
     return true;
 }
 
-/* (C1*H*W, No, Ni, C0) -> (N, C, H, W) */
-static bool undo_fractal_z(struct ge_order *order, const struct ge_dims *s, const struct ge_dims *o)
+bool ge_undo_fractal_z(struct ge_order *order, const struct ge_dims *s, const struct ge_dims *o)
 {
     if (s->rank != 4 || o->rank != 4)
         return false;
@@ -87,9 +84,7 @@ static bool undo_fractal_z(struct ge_order *order, const struct ge_dims *s, cons
     return true;
 }
 
-/* Four dimensions in another order: from[i] is the place in s of dimension i of (N, C, H, W). */
-static bool undo_permutation(struct ge_order *order, const struct ge_dims *s,
-                             const unsigned from[4])
+bool ge_undo_permutation(struct ge_order *order, const struct ge_dims *s, const unsigned from[4])
 {
     if (s->rank != 4)
         return false;
@@ -98,8 +93,7 @@ static bool undo_permutation(struct ge_order *order, const struct ge_dims *s,
     return true;
 }
 
-/* (N, D, C1, H, W, C0) -> (N, C, D, H, W) */
-static bool undo_ndc1hwc0(struct ge_order *order, const struct ge_dims *s)
+bool ge_undo_ndc1hwc0(struct ge_order *order, const struct ge_dims *s)
 {
     if (s->rank != 6)
         return false;
@@ -113,9 +107,7 @@ static bool undo_ndc1hwc0(struct ge_order *order, const struct ge_dims *s)
     return true;
 }
 
-/* Cuts what padding added. As the origin does it: the first dimension that differs decides whether
- * anything is cut at all. */
-static void cut_to(struct ge_order *order, const uint64_t *size, unsigned rank)
+void ge_order_cut(struct ge_order *order, const uint64_t *size, unsigned rank)
 {
     unsigned longest = order->axes > rank ? order->axes : rank;
     unsigned long_here = 0;
@@ -140,7 +132,7 @@ static void cut_to(struct ge_order *order, const uint64_t *size, unsigned rank)
     }
 }
 
-static const unsigned NHWC[4] = {0, 3, 1, 2}, HWCN[4] = {3, 2, 0, 1};
+const unsigned ge_nhwc[4] = {0, 3, 1, 2}, ge_hwcn[4] = {3, 2, 0, 1};
 
 /* The original shape in the order (N, C, H, W); it is kept in the order of the format. */
 static void cut_permuted(struct ge_order *order, const struct ge_dims *o, const unsigned from[4])
@@ -150,37 +142,7 @@ static void cut_permuted(struct ge_order *order, const struct ge_dims *o, const 
         return;
     for (unsigned i = 0; i < 4; i++)
         size[i] = o->dim[from[i]];
-    cut_to(order, size, 4);
-}
-
-static int32_t target_format(int32_t format, unsigned rank)
-{
-    return rank == 4 ? GE_NCHW : rank == 2 || rank == 3 ? GE_ND : format;
-}
-
-/* The origin's own choice of what to undo. */
-static bool undo_as_origin(struct ge_order *order, const struct ge_tensor *tensor, int32_t format)
-{
-    const struct ge_dims *s = &tensor->shape, *o = &tensor->original;
-    int32_t target = target_format(format, o->rank);
-    bool to_nchw = target == GE_NCHW, done = false;
-    if (format == target)
-        return false;
-    if (format == GE_FRACTAL_NZ)
-        return undo_nz(order, s, o);
-    if (format == GE_NC1HWC0 && to_nchw)
-        done = undo_5hd(order, s);
-    else if (format == GE_FRACTAL_Z && to_nchw && tensor->sub_format < 2)
-        done = undo_fractal_z(order, s, o);
-    else if (format == GE_NHWC && to_nchw)
-        done = undo_permutation(order, s, NHWC);
-    else if (format == GE_HWCN && to_nchw)
-        done = undo_permutation(order, s, HWCN);
-    else if (format == GE_NDC1HWC0 && target == GE_ND)
-        done = undo_ndc1hwc0(order, s);
-    if (done && o->rank)
-        cut_to(order, o->dim, o->rank);
-    return done;
+    ge_order_cut(order, size, 4);
 }
 
 /* Formats that cut dimensions into blocks: taken as they lie, values would meet the wrong
@@ -202,25 +164,25 @@ static bool undo_all(struct ge_order *order, const struct ge_tensor *tensor, int
     if (!o->rank)
         return false;
     if (format == GE_FRACTAL_NZ)
-        return undo_nz(order, s, o);
+        return ge_undo_nz(order, s, o);
     if (format == GE_NHWC && o->rank == 4) {
-        done = undo_permutation(order, s, NHWC);
-        cut_permuted(order, o, NHWC);
+        done = ge_undo_permutation(order, s, ge_nhwc);
+        cut_permuted(order, o, ge_nhwc);
         return done;
     }
     if (format == GE_HWCN && o->rank == 4) {
-        done = undo_permutation(order, s, HWCN);
-        cut_permuted(order, o, HWCN);
+        done = ge_undo_permutation(order, s, ge_hwcn);
+        cut_permuted(order, o, ge_hwcn);
         return done;
     }
     if (format == GE_NC1HWC0 && o->rank == 4)
-        done = undo_5hd(order, s);
+        done = ge_undo_5hd(order, s);
     else if (format == GE_FRACTAL_Z && tensor->sub_format < 2)
-        done = undo_fractal_z(order, s, o);
+        done = ge_undo_fractal_z(order, s, o);
     else if (format == GE_NDC1HWC0 && (o->rank == 5 || o->rank == 3 || o->rank == 2))
-        done = undo_ndc1hwc0(order, s);
+        done = ge_undo_ndc1hwc0(order, s);
     if (done)
-        cut_to(order, o->dim, o->rank);
+        ge_order_cut(order, o->dim, o->rank);
     return done;
 }
 
@@ -252,11 +214,10 @@ enum plumb_code ge_order_find(struct ge_order *order, const struct ge_tensor *te
     /* Nothing to undo in nothing, and no dimension of zero to divide by. */
     if (elements == 0)
         return take_plain(order, s, err);
-    bool done =
-        reading->origin ? undo_as_origin(order, tensor, format) : undo_all(order, tensor, format);
+    bool done = (reading->undo ? reading->undo : undo_all)(order, tensor, format);
     if (!done) {
         *order = (struct ge_order){0};
-        if (!reading->origin && is_blocked(format) && o->rank)
+        if (!reading->undo && is_blocked(format) && o->rank)
             return plumb_fail(err, PLUMB_E_UNSUPPORTED,
                               "the format %s of %u dimensions (originally %u) cannot be undone",
                               ge_format_name(tensor->format), s->rank, o->rank);
@@ -266,7 +227,7 @@ enum plumb_code ge_order_find(struct ge_order *order, const struct ge_tensor *te
     for (unsigned i = 0; i < order->axes; i++)
         order->shape[i] = (int64_t)order->axis[i].size;
     /* Only the order of values matters, but people look for the shape they know. */
-    if (!reading->origin && ge_order_count(order) == product(o->dim, o->rank) &&
+    if (!reading->undo && ge_order_count(order) == product(o->dim, o->rank) &&
         tensor->format != GE_NHWC && tensor->format != GE_HWCN) {
         order->rank = o->rank;
         for (unsigned i = 0; i < o->rank; i++)

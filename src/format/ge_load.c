@@ -63,23 +63,14 @@ const char *ge_format_name(int32_t format)
     return known ? format_names[format] : "unknown";
 }
 
-static bool is_empty(const struct ge_tensor *tensor)
-{
-    for (unsigned i = 0; i < tensor->shape.rank; i++)
-        if (!tensor->shape.dim[i])
-            return true;
-    return false;
-}
-
 const char *ge_dtype_shown(const struct ge_tensor *tensor, const struct ge_reading *reading)
 {
     const struct ge_type *type = ge_type_find(tensor->type);
     if (!type)
         return "unknown";
-    if (reading->origin && is_empty(tensor))
-        return "float64";
-    if (reading->origin && type->origin_shown)
-        return type->origin_shown;
+    const char *other = reading->shown ? reading->shown(tensor) : NULL;
+    if (other)
+        return other;
     if (type->storage == GE_NO_VALUE)
         return type->name;
     return plumb_dtype_info(type->dtype)->name;

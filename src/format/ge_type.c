@@ -5,29 +5,25 @@
 
 #define SAME(name, dtype)                                                                          \
     {                                                                                              \
-        name, GE_AS_IS, dtype, NULL                                                                \
-    }
-#define WIDENED(name, dtype, shown)                                                                \
-    {                                                                                              \
-        name, GE_AS_IS, dtype, shown                                                               \
+        name, GE_AS_IS, dtype                                                                      \
     }
 #define NOTHING(name)                                                                              \
     {                                                                                              \
-        name, GE_NO_VALUE, PLUMB_U8, NULL                                                          \
+        name, GE_NO_VALUE, PLUMB_U8                                                                \
     }
 
 /* By number. The quantised types are compared as the integers they are stored in. */
 static const struct ge_type types[] = {
-    [0] = {"UNDEFINED", GE_BYTES, PLUMB_I8, NULL},
+    [0] = {"UNDEFINED", GE_BYTES, PLUMB_I8},
     [1] = SAME("FLOAT", PLUMB_F32),
     [2] = SAME("FLOAT16", PLUMB_F16),
     [3] = SAME("INT8", PLUMB_I8),
     [4] = SAME("UINT8", PLUMB_U8),
     [5] = SAME("INT16", PLUMB_I16),
-    [6] = WIDENED("UINT16", PLUMB_U16, "int32"),
+    [6] = SAME("UINT16", PLUMB_U16),
     [7] = SAME("INT32", PLUMB_I32),
     [8] = SAME("INT64", PLUMB_I64),
-    [9] = WIDENED("UINT32", PLUMB_U32, "int64"),
+    [9] = SAME("UINT32", PLUMB_U32),
     [10] = SAME("UINT64", PLUMB_U64),
     [11] = SAME("BOOL", PLUMB_BOOL),
     [12] = SAME("DOUBLE", PLUMB_F64),
@@ -45,20 +41,20 @@ static const struct ge_type types[] = {
     [24] = NOTHING("STRING_REF"),
     [25] = NOTHING("DUAL"),
     [26] = NOTHING("VARIANT"),
-    [27] = WIDENED("BF16", PLUMB_BF16, "float32"),
+    [27] = SAME("BF16", PLUMB_BF16),
     [28] = SAME("INT4", PLUMB_I4),
-    [29] = {"UINT1", GE_BITS, PLUMB_U8, NULL},
-    [30] = {"INT2", GE_PAIRS, PLUMB_I8, NULL},
-    [31] = {"UINT2", GE_PAIRS, PLUMB_U8, NULL},
-    [32] = {"COMPLEX32", GE_HALVES, PLUMB_C64, NULL},
-    [33] = WIDENED("HIFLOAT8", PLUMB_HIF8, "float64"),
-    [34] = WIDENED("FLOAT8_E5M2", PLUMB_F8_E5M2, "float64"),
-    [35] = WIDENED("FLOAT8_E4M3FN", PLUMB_F8_E4M3FN, "float64"),
+    [29] = {"UINT1", GE_BITS, PLUMB_U8},
+    [30] = {"INT2", GE_PAIRS, PLUMB_I8},
+    [31] = {"UINT2", GE_PAIRS, PLUMB_U8},
+    [32] = {"COMPLEX32", GE_HALVES, PLUMB_C64},
+    [33] = SAME("HIFLOAT8", PLUMB_HIF8),
+    [34] = SAME("FLOAT8_E5M2", PLUMB_F8_E5M2),
+    [35] = SAME("FLOAT8_E4M3FN", PLUMB_F8_E4M3FN),
     [36] = SAME("FLOAT8_E8M0", PLUMB_F8_E8M0),
     [37] = NOTHING("FLOAT6_E3M2"),
     [38] = NOTHING("FLOAT6_E2M3"),
     [39] = SAME("FLOAT4_E2M1", PLUMB_F4_E2M1),
-    [40] = {"FLOAT4_E1M2", GE_E1M2, PLUMB_F32, NULL},
+    [40] = {"FLOAT4_E1M2", GE_E1M2, PLUMB_F32},
     [41] = NOTHING("HIFLOAT4"),
 };
 

@@ -18,8 +18,7 @@ enum ge_storage {
 struct ge_type {
     const char *name; /* "FLOAT16" */
     enum ge_storage storage;
-    enum plumb_dtype dtype;   /* of the values once decoded */
-    const char *origin_shown; /* what the origin turns it into; NULL: the name of dtype */
+    enum plumb_dtype dtype; /* of the values once decoded */
 };
 
 /* The row of a type, or NULL for a number that nobody knows. */

@@ -12,19 +12,6 @@
 
 enum { MAX_ROWS = 1 << 16 };
 
-static bool set_value(struct arena *arena, struct plumb_value *value, double number)
-{
-    char text[NUMBER_BYTES];
-    if (isnan(number))
-        snprintf(text, sizeof text, "nan");
-    else
-        number_exact(number, true, text);
-    *value = (struct plumb_value){.kind = PLUMB_VALUE_NUMBER,
-                                  .number = number,
-                                  .text = arena_copy(arena, text, strlen(text))};
-    return value->text;
-}
-
 /* Makes the record one of a tensor of which nothing but type and range is known. */
 static bool set_range(struct listing *out, struct plumb_record *record, enum plumb_dtype dtype,
                       const char *format, const double range[2])
@@ -48,8 +35,8 @@ static bool set_range(struct listing *out, struct plumb_record *record, enum plu
                                     .detail = note,
                                     .recorded = recorded,
                                     .absent = true};
-    return set_value(out->arena, &recorded->statistic[PLUMB_STATISTIC_MIN], range[0]) &&
-           set_value(out->arena, &recorded->statistic[PLUMB_STATISTIC_MAX], range[1]);
+    return condensed_number(out->arena, &recorded->statistic[PLUMB_STATISTIC_MIN], range[0]) &&
+           condensed_number(out->arena, &recorded->statistic[PLUMB_STATISTIC_MAX], range[1]);
 }
 
 /* [min, max], or n rows of it, or nothing at all. */

@@ -5,7 +5,7 @@
 #include "base/arena.h"
 #include "base/map.h"
 #include "dump/dump.h"
-#include "plumb/msprobe.h"
+#include "plumb/general.h"
 
 enum { GENERAL_VALUES = 8 }; /* metrics or differences of a row, at most */
 

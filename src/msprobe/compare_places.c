@@ -2,7 +2,7 @@
 #define _GNU_SOURCE
 #include "base/arena.h"
 #include "dump/dump.h"
-#include "plumb/msprobe.h"
+#include "plumb/general.h"
 
 #include <dirent.h>
 #include <stdlib.h>

@@ -1,9 +1,10 @@
 /* The table that msProbe writes in this mode: same columns, same cells. */
 #define _GNU_SOURCE
-#include "msprobe/graph_table.h"
+#include "msprobe/graph.h"
 
 #include "base/buf.h"
 #include "base/number.h"
+#include "plumb/table.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -183,8 +184,8 @@ static struct turn *order_rows(const struct graph_table_row *rows, size_t count,
     return turns;
 }
 
-enum plumb_code graph_table_make(struct plumb_table **table, const struct graph_table_row *rows,
-                                 size_t count, bool own_rules, struct plumb_error *err)
+static enum plumb_code make(struct plumb_table **table, const struct graph_table_row *rows,
+                            size_t count, bool own_rules, struct plumb_error *err)
 {
     struct plumb_column columns[COLUMNS];
     for (size_t i = 0; i < COLUMNS; i++)
@@ -204,3 +205,10 @@ enum plumb_code graph_table_make(struct plumb_table **table, const struct graph_
     plumb_table_free(made);
     return plumb_no_memory(err);
 }
+
+const struct graph_columns msprobe_graph_columns = {
+    .groups = PLUMB_G_RELATIVE | PLUMB_G_RATIOS | PLUMB_G_ABSOLUTE | PLUMB_G_KL | PLUMB_G_STATS,
+    .stem = "msprobe_cmp_report",
+    .utc = true,
+    .make = make,
+};

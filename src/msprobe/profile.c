@@ -2,7 +2,6 @@
  * them it compares. The larger parts are in files of their own. */
 #include "msprobe/profile.h"
 #include "msprobe/api_names.h"
-#include "msprobe/profiles.h"
 
 #include <string.h>
 
@@ -92,6 +91,3 @@ const struct precheck_profile profile_msprobe = {
     .files = &msprobe_dialect,
     .precision = &msprobe_precision,
 };
-
-const struct precheck_profile *const precheck_profiles[] = {&profile_documented, &profile_msprobe,
-                                                            NULL};

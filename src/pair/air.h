@@ -7,12 +7,13 @@
 
 #include "base/map.h"
 #include "format/ge_file.h"
+#include "pair/air_rules.h"
 #include "pair/graph_tree.h"
 
 /* A GE file and the operator it is of. */
 struct air_op {
     const char *name;   /* of the operator */
-    const char *key;    /* the same as files spell it; with origin, the name itself */
+    const char *key;    /* the same as files spell it, or the name itself where names are literal */
     const char *type;   /* "AutomaticBufferFusionOp" */
     const char *path;   /* in full */
     const char *file;   /* the last part of path */
@@ -85,12 +86,14 @@ struct air_dump {
     size_t count;
 };
 
-/* Finds groups, tokens and files below a folder. With origin, as the origin does. Everything lives
- * in the arena but the maps: free with air_dump_free, also after failure. */
-enum plumb_code air_read_ge(struct air_dump *dump, const struct tree *tree, bool origin,
-                            struct arena *arena, struct plumb_error *err);
+/* Finds groups, tokens and files below a folder. Everything lives in the arena but the maps: free
+ * with air_dump_free, also after failure. */
+enum plumb_code air_read_ge(struct air_dump *dump, const struct tree *tree,
+                            const struct air_rules *rules, struct arena *arena,
+                            struct plumb_error *err);
 enum plumb_code air_read_fx(struct air_dump *dump, const struct tree *tree, bool ranked,
-                            bool origin, struct arena *arena, struct plumb_error *err);
+                            const struct air_rules *rules, struct arena *arena,
+                            struct plumb_error *err);
 void air_dump_free(struct air_dump *dump);
 
 struct air_token *air_find_token(const struct air_group *group, int64_t id);

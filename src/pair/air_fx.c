@@ -12,7 +12,8 @@ enum { MAX_TOKEN_DIGITS = 11 };
 struct finder {
     struct air_dump *dump;
     struct arena *arena;
-    bool ranked, origin;
+    bool ranked;
+    const struct air_rules *rules;
     bool failed;
     size_t capacity;
 };
@@ -132,8 +133,8 @@ static void set_aside_older(struct air_token *token, struct air_fx_list *list)
 }
 
 /* Adds the files of a folder to the token. */
-static bool fill_token(struct air_token *token, const struct tree *tree, bool origin,
-                       struct arena *arena)
+static bool fill_token(struct air_token *token, const struct tree *tree,
+                       const struct air_rules *rules, struct arena *arena)
 {
     token->nodes = arena_array(arena, tree->file_count, sizeof *token->nodes);
     token->odd = arena_array(arena, tree->file_count + 1, sizeof *token->odd);
@@ -144,7 +145,7 @@ static bool fill_token(struct air_token *token, const struct tree *tree, bool or
     }
     for (size_t i = 0; i < tree->file_count && ok; i++)
         ok = add_file(token, &tree->files[i], arena);
-    for (size_t i = 0; i < token->node_count && ok && !origin; i++)
+    for (size_t i = 0; i < token->node_count && ok && !rules->all_files; i++)
         for (int k = 0; k < 2; k++) {
             struct air_fx_list *list = &token->nodes[i].list[k];
             if (list->count)
@@ -154,12 +155,12 @@ static bool fill_token(struct air_token *token, const struct tree *tree, bool or
     return ok;
 }
 
-static bool add_token(struct air_group *group, int64_t id, const struct tree *tree, bool origin,
-                      struct arena *arena)
+static bool add_token(struct air_group *group, int64_t id, const struct tree *tree,
+                      const struct air_rules *rules, struct arena *arena)
 {
     struct air_token *token = &group->tokens[group->token_count];
     *token = (struct air_token){.id = id};
-    bool ok = fill_token(token, tree, origin, arena);
+    bool ok = fill_token(token, tree, rules, arena);
     if (token->node_count || token->odd_count)
         group->token_count++;
     else
@@ -189,7 +190,7 @@ static bool take_direct(struct finder *finder, const char *name, const struct tr
     struct air_group *group = add_group(finder, name, count);
     for (size_t i = 0; i < count && group; i++)
         if (!add_token(group, number_of(tokens[i]->name, strlen(tokens[i]->name)), tokens[i],
-                       finder->origin, finder->arena))
+                       finder->rules, finder->arena))
             return false;
     return group != NULL;
 }
@@ -247,9 +248,9 @@ static bool take_nested(struct finder *finder, const struct tree **tokens, size_
         least = tokens[i]->folder_count < least ? tokens[i]->folder_count : least;
         most = tokens[i]->folder_count > most ? tokens[i]->folder_count : most;
     }
-    size_t graphs = finder->origin ? least : most;
+    size_t graphs = finder->rules->in_place ? least : most;
     const char **names = NULL;
-    if (!finder->origin && (count == 1 || share_names(tokens, count))) {
+    if (!finder->rules->in_place && (count == 1 || share_names(tokens, count))) {
         names = list_names(tokens, count, &graphs, finder->arena);
         if (!names)
             return false;
@@ -261,7 +262,7 @@ static bool take_nested(struct finder *finder, const struct tree **tokens, size_
             const struct tree *folder = names ? find_folder(tokens[i], names[k])
                                         : k < tokens[i]->folder_count ? &tokens[i]->folders[k]
                                                                       : NULL;
-            if (folder && !add_token(group, id, folder, finder->origin, finder->arena))
+            if (folder && !add_token(group, id, folder, finder->rules, finder->arena))
                 return false;
         }
         if (!group)
@@ -282,7 +283,7 @@ static bool take_set(struct finder *finder, const struct tree *tree)
         nested = nested || tokens[i]->folder_count;
     }
     qsort(tokens, count, sizeof *tokens, by_value);
-    if (finder->origin)
+    if (finder->rules->in_place)
         nested = !finder->ranked;
     return nested ? take_nested(finder, tokens, count)
                   : take_direct(finder, tree->name, tokens, count);
@@ -307,17 +308,18 @@ static void find_sets(struct finder *finder, const struct tree *tree)
 }
 
 enum plumb_code air_read_fx(struct air_dump *dump, const struct tree *tree, bool ranked,
-                            bool origin, struct arena *arena, struct plumb_error *err)
+                            const struct air_rules *rules, struct arena *arena,
+                            struct plumb_error *err)
 {
-    struct finder finder = {.dump = dump, .arena = arena, .ranked = ranked, .origin = origin};
+    struct finder finder = {.dump = dump, .arena = arena, .ranked = ranked, .rules = rules};
     *dump = (struct air_dump){.fx = true, .root = tree->path};
     find_sets(&finder, tree);
-    if (!origin && dump->count && dump->groups[0].name)
+    if (!rules->in_place && dump->count && dump->groups[0].name)
         qsort(dump->groups, dump->count, sizeof *dump->groups, by_name);
     if (!dump->count && !finder.failed && tree->file_count) {
         /* A folder of nothing but files is one token. */
         struct air_group *group = add_group(&finder, tree->name, 1);
-        finder.failed = !group || !add_token(group, 0, tree, origin, arena);
+        finder.failed = !group || !add_token(group, 0, tree, rules, arena);
     }
     return finder.failed ? plumb_no_memory(err) : PLUMB_OK;
 }

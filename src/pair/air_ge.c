@@ -11,7 +11,7 @@
 /* A folder without folders in it, and where its files belong. */
 struct leaf {
     const struct tree *tree;
-    int64_t group, token; /* group: model id; to the origin also device */
+    int64_t group, token; /* group: model id, or device */
     const char *name;     /* of the model */
     int64_t device;
 };
@@ -19,7 +19,8 @@ struct leaf {
 struct leaves {
     struct leaf *items;
     size_t count, capacity;
-    bool several_devices, origin;
+    bool several_devices;
+    const struct air_rules *rules;
     bool failed;
 };
 
@@ -37,11 +38,11 @@ static void find_leaves(struct leaves *leaves, const struct tree *tree,
     bool leaf = !tree->folder_count;
     ancestors[depth] = tree;
     for (size_t i = 0; i < tree->folder_count; i++)
-        if (leaves->origin || !ge_name_parse(tree->folders[i].name, false, &parts))
+        if (leaves->rules->leaves || !ge_name_parse(tree->folders[i].name, &parts))
             find_leaves(leaves, &tree->folders[i], ancestors, depth + 1);
     /* Dump files make a token, whatever else lies beside them. */
-    for (size_t i = 0; i < tree->file_count && !leaf && !leaves->origin; i++)
-        leaf = ge_name_parse(tree->files[i].name, false, &parts);
+    for (size_t i = 0; i < tree->file_count && !leaf && !leaves->rules->leaves; i++)
+        leaf = ge_name_parse(tree->files[i].name, &parts);
     if (!leaf)
         return;
     if (leaves->count == leaves->capacity) {
@@ -53,7 +54,7 @@ static void find_leaves(struct leaves *leaves, const struct tree *tree,
         leaves->items = items;
         leaves->capacity = capacity;
     }
-    size_t up = leaves->several_devices && leaves->origin ? 3 : 1;
+    size_t up = leaves->several_devices && leaves->rules->in_place ? 3 : 1;
     leaves->items[leaves->count++] =
         (struct leaf){.tree = tree,
                       .group = depth >= up ? number_or_zero(ancestors[depth - up]->name) : 0,
@@ -98,9 +99,9 @@ static int by_model(const void *a, const void *b)
     return order ? order : strcmp(left->tree->path, right->tree->path);
 }
 
-static bool is_same_group(const struct leaf *a, const struct leaf *b, bool origin)
+static bool is_same_group(const struct leaf *a, const struct leaf *b, const struct air_rules *rules)
 {
-    return origin ? a->group == b->group : compare_models(a, b) == 0;
+    return rules->in_place ? a->group == b->group : compare_models(a, b) == 0;
 }
 
 /* Lines "hash,original name" of mapping.csv; keys and values live in the arena. */
@@ -145,14 +146,14 @@ static bool read_mapping(struct mapping *mapping, const struct tree *tree, struc
     return true;
 }
 
-static bool is_skipped(const char *name, bool origin)
+static bool is_skipped(const char *name, const struct air_rules *rules)
 {
     static const char *const endings[] = {".txt", ".npy", ".bin"};
     const char *dot = strrchr(name, '.');
     for (size_t i = 0; dot && dot != name && i < sizeof endings / sizeof *endings; i++)
         if (strcmp(dot, endings[i]) == 0)
             return true;
-    return !origin && strcmp(name, "mapping.csv") == 0;
+    return !rules->literal && strcmp(name, "mapping.csv") == 0;
 }
 
 static uint64_t file_size(const char *path)
@@ -198,24 +199,25 @@ static uint64_t time_of(const struct ge_name *parts)
 }
 
 static bool add_file(struct air_token *token, const struct tree_file *file,
-                     const struct mapping *mapping, bool origin, struct arena *arena)
+                     const struct mapping *mapping, const struct air_rules *rules,
+                     struct arena *arena)
 {
     struct ge_name parts;
     const char *name = file->name;
-    if (is_skipped(name, origin))
+    if (is_skipped(name, rules))
         return true;
     if (file->problem)
         return add_odd(token, file, file->problem);
     const uint64_t *mapped = map_get(&mapping->map, name, strlen(name));
     if (mapped)
         name = mapping->names[*mapped];
-    if (!ge_name_parse(name, origin, &parts))
+    if (!(rules->parse_name ? rules->parse_name : ge_name_parse)(name, &parts))
         return add_odd(token, file,
                        "its name is not that of a GE dump file, and mapping.csv does not give it "
                        "another");
     struct air_op *op = &token->ops[token->op_count];
     char *key = arena_copy(arena, parts.op, parts.op_length);
-    if (key && !origin)
+    if (key && !rules->literal)
         ge_name_spell(key);
     *op = (struct air_op){.name = arena_copy(arena, parts.op, parts.op_length),
                           .key = key,
@@ -230,13 +232,13 @@ static bool add_file(struct air_token *token, const struct tree_file *file,
 static void add_odd_folder(struct air_token *token, const struct tree *folder)
 {
     struct ge_name parts;
-    if (ge_name_parse(folder->name, false, &parts))
+    if (ge_name_parse(folder->name, &parts))
         add_odd(token, &(struct tree_file){.path = folder->path},
                 "a folder, where its name is that of a GE dump file");
 }
 
 static bool fill_token(struct air_token *token, const struct leaf *leaves, size_t count,
-                       bool origin, struct arena *arena)
+                       const struct air_rules *rules, struct arena *arena)
 {
     size_t files = 0;
     bool ok = true;
@@ -255,9 +257,9 @@ static bool fill_token(struct air_token *token, const struct leaf *leaves, size_
             add_odd(token, &(struct tree_file){.path = tree->path}, tree->problem);
         for (size_t k = 0; k < tree->folder_count; k++)
             add_odd_folder(token, &tree->folders[k]);
-        ok = origin || read_mapping(&mapping, tree, arena);
+        ok = rules->literal || read_mapping(&mapping, tree, arena);
         for (size_t k = 0; k < tree->file_count && ok; k++)
-            ok = add_file(token, &tree->files[k], &mapping, origin, arena);
+            ok = add_file(token, &tree->files[k], &mapping, rules, arena);
         map_free(&mapping.map);
     }
     return ok;
@@ -270,7 +272,7 @@ static int by_token(const void *a, const void *b)
 }
 
 static bool fill_group(struct air_group *group, const struct leaf *leaves, size_t count,
-                       bool origin, struct arena *arena)
+                       const struct air_rules *rules, struct arena *arena)
 {
     group->name = leaves[0].name;
     group->device = leaves[0].device;
@@ -280,11 +282,10 @@ static bool fill_group(struct air_group *group, const struct leaf *leaves, size_
             continue;
         struct air_token *token = &group->tokens[group->token_count++];
         token->id = leaves[i].token;
-        if (!fill_token(token, leaves, count, origin, arena))
+        if (!fill_token(token, leaves, count, rules, arena))
             return false;
     }
-    /* The origin takes tokens in the order of their names. */
-    if (group->tokens && !origin)
+    if (group->tokens && !rules->in_place)
         qsort(group->tokens, group->token_count, sizeof *group->tokens, by_token);
     return group->tokens != NULL;
 }
@@ -297,27 +298,29 @@ static bool is_empty(const struct air_group *group)
     return true;
 }
 
-enum plumb_code air_read_ge(struct air_dump *dump, const struct tree *tree, bool origin,
-                            struct arena *arena, struct plumb_error *err)
+enum plumb_code air_read_ge(struct air_dump *dump, const struct tree *tree,
+                            const struct air_rules *rules, struct arena *arena,
+                            struct plumb_error *err)
 {
     const struct tree *ancestors[80]; /* more than tree_read goes down */
-    struct leaves leaves = {.several_devices = has_several_devices(tree), .origin = origin};
+    struct leaves leaves = {.several_devices = has_several_devices(tree), .rules = rules};
     *dump = (struct air_dump){.root = tree->path};
     find_leaves(&leaves, tree, ancestors, 0);
     bool ok = !leaves.failed;
     if (ok) {
-        qsort(leaves.items, leaves.count, sizeof *leaves.items, origin ? by_group : by_model);
+        qsort(leaves.items, leaves.count, sizeof *leaves.items,
+              rules->in_place ? by_group : by_model);
         dump->groups = arena_array(arena, leaves.count, sizeof *dump->groups);
         ok = dump->groups != NULL;
     }
     for (size_t first = 0, end; first < leaves.count && ok; first = end) {
         for (end = first;
-             end < leaves.count && is_same_group(&leaves.items[first], &leaves.items[end], origin);)
+             end < leaves.count && is_same_group(&leaves.items[first], &leaves.items[end], rules);)
             end++;
-        ok = fill_group(&dump->groups[dump->count++], leaves.items + first, end - first, origin,
+        ok = fill_group(&dump->groups[dump->count++], leaves.items + first, end - first, rules,
                         arena);
         /* A folder of something else, or of nothing, is no graph. */
-        if (ok && !origin && is_empty(&dump->groups[dump->count - 1]))
+        if (ok && !rules->in_place && is_empty(&dump->groups[dump->count - 1]))
             dump->count--; /* an empty map holds nothing */
     }
     free(leaves.items);

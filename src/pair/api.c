@@ -96,9 +96,10 @@ static enum plumb_code read_entry(struct api_rules *rules, const struct yml *ent
     return code;
 }
 
-static enum plumb_code read_document(struct api_rules *rules, const struct yml *document,
+static enum plumb_code read_document(void *context, const struct yml *document,
                                      struct plumb_error *err)
 {
+    struct api_rules *rules = context;
     enum plumb_code code = PLUMB_OK;
     if (yml_is_null(document))
         return PLUMB_OK;
@@ -120,17 +121,10 @@ static enum plumb_code read_document(struct api_rules *rules, const struct yml *
 
 enum plumb_code api_read(struct api_rules *rules, const char *file, struct plumb_error *err)
 {
-    struct yml root = {0};
     *rules = (struct api_rules){0};
     if (!*file)
         return PLUMB_OK;
-    enum plumb_code code = yml_read(&root, &rules->arena, file, err);
-    if (!code) {
-        for (size_t i = 0; i < root.count && !code; i++)
-            code = read_document(rules, &root.items[i], err);
-        if (code)
-            plumb_error_in_file(err, file);
-    }
+    enum plumb_code code = yml_each(&rules->arena, file, read_document, rules, err);
     if (code)
         api_free(rules);
     return code;

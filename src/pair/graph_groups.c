@@ -58,19 +58,20 @@ static int by_id_and_time(const void *a, const void *b)
     return order ? order : strcmp(left->path, right->path);
 }
 
-enum plumb_code graphs_read(struct graph_files *files, bool origin, struct arena *arena,
-                            struct plumb_error *err)
+enum plumb_code graphs_read(struct graph_files *files, const struct air_rules *rules,
+                            struct arena *arena, struct plumb_error *err)
 {
     if (files->failed)
         return plumb_no_memory(err);
     if (files->count)
-        qsort(files->items, files->count, sizeof *files->items, origin ? by_id : by_id_and_time);
+        qsort(files->items, files->count, sizeof *files->items,
+              rules->in_place ? by_id : by_id_and_time);
     for (size_t i = 0; i < files->count; i++) {
         struct graph_file *file = &files->items[i];
         struct plumb_error why;
         char text[900];
         enum plumb_code code = graph_open(&file->graph, file->path, arena, &why);
-        if (!code && !origin && !graph_spell_as_files(&file->graph, arena))
+        if (!code && !rules->literal && !graph_spell_as_files(&file->graph, arena))
             return plumb_no_memory(err);
         if (!code)
             continue;
@@ -205,8 +206,8 @@ static void drop_outdated(struct graph_sets *sets, struct buf *notes)
 }
 
 enum plumb_code groups_match(struct graph_sets *sets, const struct graph_files *files,
-                             const struct air_dump dumps[2], bool origin, struct buf *notes,
-                             struct arena *arena, struct plumb_error *err)
+                             const struct air_dump dumps[2], const struct air_rules *rules,
+                             struct buf *notes, struct arena *arena, struct plumb_error *err)
 {
     size_t most = files->count + dumps[0].count + dumps[1].count;
     *sets = (struct graph_sets){.items = arena_array(arena, most + 1, sizeof *sets->items)};
@@ -214,7 +215,7 @@ enum plumb_code groups_match(struct graph_sets *sets, const struct graph_files *
         return plumb_no_memory(err);
     for (size_t i = 0; i < files->count; i++) {
         const struct graph_file *file = &files->items[i];
-        const char *name = file->graph.name && !origin
+        const char *name = file->graph.name && !rules->in_place
                                ? file->graph.name
                                : arena_printf(arena, "graph_%" PRIu64, file->id);
         if (!name)
@@ -224,12 +225,12 @@ enum plumb_code groups_match(struct graph_sets *sets, const struct graph_files *
         set->id = (int64_t)file->id;
     }
     for (int side = 0; side < 2; side++) {
-        if (origin)
+        if (rules->in_place)
             put_by_position(sets, &dumps[side], side);
         else
             match_side(sets, &dumps[side], side, notes, arena);
     }
-    if (!origin)
+    if (!rules->in_place)
         drop_outdated(sets, notes);
     return notes->failed ? plumb_no_memory(err) : PLUMB_OK;
 }

@@ -28,10 +28,10 @@ struct graph_files {
 /* Collects the texts below a folder: all of them, or with rank >= 0 those of that rank. */
 void graphs_find(struct graph_files *files, const struct tree *tree, int64_t rank);
 
-/* Orders them by their number, and reads them; without origin, their operators are found by the
- * names that files have. PLUMB_E_NOMEM is the only error. */
-enum plumb_code graphs_read(struct graph_files *files, bool origin, struct arena *arena,
-                            struct plumb_error *err);
+/* Orders them by their number, and reads them; their operators are found by the names that files
+ * have, unless names are literal. PLUMB_E_NOMEM is the only error. */
+enum plumb_code graphs_read(struct graph_files *files, const struct air_rules *rules,
+                            struct arena *arena, struct plumb_error *err);
 void graphs_free(struct graph_files *files);
 
 /* One graph; whatever is NULL was not found. */
@@ -47,10 +47,10 @@ struct graph_sets {
     size_t count;
 };
 
-/* Puts together what is of one graph, in the order of the texts; what has no text comes last. With
- * origin, as the origin does: by position. Notes say where names did not help. */
+/* Puts together what is of one graph, in the order of the texts; what has no text comes last.
+ * Notes say where names did not help. */
 enum plumb_code groups_match(struct graph_sets *sets, const struct graph_files *files,
-                             const struct air_dump dumps[2], bool origin, struct buf *notes,
-                             struct arena *arena, struct plumb_error *err);
+                             const struct air_dump dumps[2], const struct air_rules *rules,
+                             struct buf *notes, struct arena *arena, struct plumb_error *err);
 
 #endif

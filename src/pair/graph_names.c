@@ -53,30 +53,24 @@ static bool is_timestamp(const struct field *field)
     return field->length >= MIN_TIMESTAMP && is_number(field);
 }
 
-bool ge_name_parse(const char *name, bool origin, struct ge_name *parts)
+bool ge_name_parse(const char *name, struct ge_name *parts)
 {
     struct field tail[8]; /* the last field first */
     size_t count = split_tail(name, tail, 8);
     const char *dot = strchr(name, '.');
-    size_t skip = 0, numbers = 3; /* fields behind the timestamp; fields behind the name */
-    if (origin) {
-        if (count < 5)
-            return false;
-    } else {
-        if (count < 4)
-            return false;
-        bool ffts = count >= 8 && !is_timestamp(&tail[0]) && is_timestamp(&tail[4]);
-        for (size_t i = 0; i < 4; i++)
-            ffts = ffts && is_number(&tail[i]);
-        skip = ffts ? 4 : 0;
-        if (!is_timestamp(&tail[skip]) || !is_number(&tail[skip + 1]))
-            return false;
-        /* Older files have no stream id. */
-        bool stream = count - skip >= 5 && is_number(&tail[skip + 2]);
-        numbers = skip + (stream ? 3 : 2);
-        if (count < numbers + 2)
-            return false;
-    }
+    if (count < 4)
+        return false;
+    bool ffts = count >= 8 && !is_timestamp(&tail[0]) && is_timestamp(&tail[4]);
+    for (size_t i = 0; i < 4; i++)
+        ffts = ffts && is_number(&tail[i]);
+    size_t skip = ffts ? 4 : 0; /* fields behind the timestamp */
+    if (!is_timestamp(&tail[skip]) || !is_number(&tail[skip + 1]))
+        return false;
+    /* Older files have no stream id. */
+    bool stream = count - skip >= 5 && is_number(&tail[skip + 2]);
+    size_t numbers = skip + (stream ? 3 : 2); /* fields behind the name */
+    if (count < numbers + 2)
+        return false;
     const struct field *behind = &tail[numbers - 1];
     parts->type_length = (size_t)(dot - name);
     parts->op = dot + 1;

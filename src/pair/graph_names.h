@@ -16,9 +16,8 @@ struct ge_name {
 };
 
 /* Takes a GE file name apart: with and without stream id, with the four fields that FFTS+ adds.
- * With origin, as the origin does: the operator is all but the first and the last three fields.
  * False when the name is none. */
-bool ge_name_parse(const char *name, bool origin, struct ge_name *parts);
+bool ge_name_parse(const char *name, struct ge_name *parts);
 
 /* "add-aten.add.Tensor.INPUT.0.2.20250301120000000274.npy" */
 struct fx_name {

@@ -72,17 +72,6 @@ void pair_loosely(struct pairing *pairing, const char *name, struct air_side tar
         row->loose = true;
 }
 
-/* Files this short are operators without tensors to the origin. */
-static bool is_nothing_to_origin(const char *path)
-{
-    struct plumb_file file;
-    if (plumb_file_map(&file, path, 0, UINT64_MAX, NULL))
-        return false;
-    bool nothing = file.size > 0 && file.size <= 8;
-    plumb_file_unmap(&file);
-    return nothing;
-}
-
 const struct ge_file *pair_open(struct pairing *pairing, struct air_op *op, bool is_target)
 {
     struct plumb_error err;
@@ -94,7 +83,7 @@ const struct ge_file *pair_open(struct pairing *pairing, struct air_op *op, bool
         return NULL;
     }
     enum plumb_code code = ge_open(ge, op->path, pairing->arena, &err);
-    if (!code || (pairing->origin && is_nothing_to_origin(op->path))) {
+    if (!code || (pairing->rules->is_nothing && pairing->rules->is_nothing(op->path))) {
         op->ge = ge;
         return ge;
     }
@@ -108,33 +97,6 @@ const struct ge_file *pair_open(struct pairing *pairing, struct air_op *op, bool
     pair_lone(pairing, AIR_BROKEN, op->name, is_target ? side : none, is_target ? none : side,
               arena_printf(pairing->arena, "%s", plumb_error_text(&err, text, sizeof text)));
     return NULL;
-}
-
-static bool is_dumped(const struct pairing *pairing, const char *name, size_t length)
-{
-    return air_find_op(pairing->target, name, length) ||
-           (pairing->golden->op_count && air_find_op(pairing->golden, name, length));
-}
-
-static void split_as_origin(struct pairing *pairing, const char *name, struct pair_parts *parts)
-{
-    size_t left = strlen(name);
-    while (left) {
-        const struct graph_op *found = NULL;
-        size_t length = left;
-        for (; length && !found; length--) {
-            found = graph_find(pairing->graph, name, length);
-            /* A dumped operator that the graph does not know: what follows cannot be told apart. */
-            if (!found && length < left && is_dumped(pairing, name, length))
-                return;
-        }
-        if (!found)
-            return;
-        length++;
-        parts->ops[parts->count++] = found;
-        name += length;
-        left -= length;
-    }
 }
 
 /* What of the name is left must be operators, too: of several ways the one with the longest first.
@@ -159,7 +121,7 @@ static void split_whole(struct pairing *pairing, const char *name, struct pair_p
                 reach[i] = length;
     }
     for (size_t i = 0; i < size && reach[i]; i += reach[i])
-        parts->ops[parts->count++] = graph_find(pairing->graph, name + i, reach[i]);
+        pair_add_part(parts, graph_find(pairing->graph, name + i, reach[i]));
 }
 
 struct pair_parts pair_split(struct pairing *pairing, const struct air_op *op)
@@ -172,11 +134,9 @@ struct pair_parts pair_split(struct pairing *pairing, const struct air_op *op)
     }
     const struct graph_op *itself = graph_find(pairing->graph, op->name, strlen(op->name));
     if (itself)
-        parts.ops[parts.count++] = itself;
-    else if (pairing->origin)
-        split_as_origin(pairing, op->key, &parts);
+        pair_add_part(&parts, itself);
     else
-        split_whole(pairing, op->key, &parts);
+        (pairing->rules->split ? pairing->rules->split : split_whole)(pairing, op->key, &parts);
     return parts;
 }
 
@@ -230,7 +190,6 @@ static int by_turn(const void *a, const void *b)
     return left->place < right->place ? -1 : left->place > right->place;
 }
 
-/* The origin goes by the graph, strangers first; plumb by the time of execution. */
 static struct turn *order_ops(const struct pairing *pairing)
 {
     const struct air_token *token = pairing->target;
@@ -239,14 +198,14 @@ static struct turn *order_ops(const struct pairing *pairing)
         struct air_op *op = &token->ops[i];
         const struct graph_op *known = graph_find(pairing->graph, op->name, strlen(op->name));
         int64_t place = known ? (int64_t)(known - pairing->graph->ops) : -1;
-        turns[i] = (struct turn){op, pairing->origin ? place : (int64_t)op->time, i};
+        turns[i] = (struct turn){op, pairing->rules->graph_order ? place : (int64_t)op->time, i};
     }
     if (turns && token->op_count)
         qsort(turns, token->op_count, sizeof *turns, by_turn);
     return turns;
 }
 
-/* Rows of plumb's own rules only: files that are about no operator, or about one twice. */
+/* Files that are about no operator, or about one twice. */
 static bool is_set_aside(struct pairing *pairing, const struct air_op *op, bool is_target)
 {
     const char *why = NULL;
@@ -257,11 +216,11 @@ static bool is_set_aside(struct pairing *pairing, const struct air_op *op, bool 
         why = "the device reported an overflow here; 'plumb info' on this file shows where";
         kind = AIR_MISSING;
     }
-    if (why && !pairing->origin) {
+    if (why && !pairing->rules->pairs_only) {
         struct air_side side = side_ge(op, NULL), none = side_none();
         pair_lone(pairing, kind, op->name, is_target ? side : none, is_target ? none : side, why);
     }
-    return why && (op->doubled || !pairing->origin);
+    return why && (op->doubled || !pairing->rules->pairs_only);
 }
 
 static void add_odd_files(struct pairing *pairing, const struct air_token *token, bool is_target)
@@ -297,6 +256,8 @@ static void add_unused(struct pairing *pairing)
 static void pair_ops(struct pairing *pairing, bool golden_is_fx)
 {
     struct turn *turns = order_ops(pairing);
+    void (*pair_ge)(struct pairing *, struct air_op *) =
+        pairing->rules->pair_ge ? pairing->rules->pair_ge : pair_with_ge;
     pairing->failed = pairing->failed || !turns;
     for (size_t i = 0; turns && i < pairing->target->op_count && !pairing->failed; i++) {
         if (is_set_aside(pairing, turns[i].op, true))
@@ -304,7 +265,7 @@ static void pair_ops(struct pairing *pairing, bool golden_is_fx)
         if (golden_is_fx)
             pair_with_fx(pairing, turns[i].op);
         else
-            pair_with_ge(pairing, turns[i].op);
+            pair_ge(pairing, turns[i].op);
     }
 }
 
@@ -314,7 +275,7 @@ enum plumb_code pair_token(struct pairing *pairing, const bool fx[2], struct plu
         pair_nodes(pairing);
     else
         pair_ops(pairing, fx[1]);
-    if (!pairing->failed && !pairing->origin) {
+    if (!pairing->failed && !pairing->rules->pairs_only) {
         add_odd_files(pairing, pairing->target, true);
         add_odd_files(pairing, pairing->golden, false);
         if (!fx[0])

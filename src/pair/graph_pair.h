@@ -1,7 +1,5 @@
-/* Which tensor of one side belongs to which of the other.
- *
- * Under plumb's own rules nothing is left out: what has no partner is a row that says so. Under the
- * origin's rules the pairs are those the origin makes, in its order. */
+/* Which tensor of one side belongs to which of the other. Nothing is left out, unless the rules
+ * want it so: what has no partner is a row that says so. */
 #ifndef PAIR_GRAPH_PAIR_H
 #define PAIR_GRAPH_PAIR_H
 
@@ -13,7 +11,7 @@ struct air_side {
     const struct air_op *op;
     const struct ge_tensor *tensor; /* of op; NULL: the file as a whole */
     const char *path;               /* of an FX file, or of any other */
-    bool assumed;                   /* the origin takes it for an empty tensor */
+    bool assumed;                   /* nothing is there, and that counts as an empty tensor */
 };
 
 enum air_kind {
@@ -41,7 +39,7 @@ struct air_rows {
 
 struct pairing {
     const struct graph *graph;
-    bool origin;
+    const struct air_rules *rules;
     struct arena *arena;
     struct air_rows *rows;
     struct air_token *target, *golden;
@@ -73,6 +71,12 @@ struct pair_parts {
     size_t count;
 };
 struct pair_parts pair_split(struct pairing *pairing, const struct air_op *op);
+
+/* Appends an operator; parts has room for one for each letter of the name. */
+static inline void pair_add_part(struct pair_parts *parts, const struct graph_op *op)
+{
+    parts->ops[parts->count++] = op;
+}
 
 /* Which inputs of its parts a fused operator stores: those from outside, every one of them or each
  * source once, whichever are as many as the file has places. Writes their numbers to kept and

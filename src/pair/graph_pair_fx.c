@@ -39,15 +39,6 @@ static void pair_inputs(struct pairing *pairing, struct air_op *op, const struct
                       : "an argument of the FX node that is no tensor; GE has no input for it");
 }
 
-/* Pairs by position, as far as both go. */
-static void pair_zip(struct pairing *pairing, struct air_op *op, const struct ge_file *ge,
-                     bool outputs, const struct air_fx_list *list)
-{
-    for (size_t i = 0; i < list->count && tensor_at(ge, outputs, i); i++)
-        pair_two(pairing, op->name, side_ge(op, tensor_at(ge, outputs, i)),
-                 side_file(list->files[i].path));
-}
-
 /* Is an earlier name of the same operator one of the same node? */
 static bool is_repeated(const struct graph_op *graph_op, size_t which)
 {
@@ -177,40 +168,6 @@ static void pair_single(struct pairing *pairing, struct air_op *op, const struct
         say_unnamed(pairing, op);
 }
 
-/* Only the rows of the last name remain, but all have taken numbers. */
-static void pair_single_as_origin(struct pairing *pairing, struct air_op *op,
-                                  const struct graph_op *graph_op)
-{
-    size_t start = pairing->rows->count;
-    for (size_t i = 0; i < graph_op->fx_count; i++) {
-        struct air_node *node = air_find_node(pairing->golden, graph_op->fx[i].key);
-        const struct ge_file *ge = node ? pair_open(pairing, op, true) : NULL;
-        if (node && !ge)
-            return;
-        if (!node)
-            continue;
-        pairing->rows->count = start;
-        pair_zip(pairing, op, ge, false, &node->list[0]);
-        pair_zip(pairing, op, ge, true, &node->list[1]);
-    }
-}
-
-static void pair_fused_as_origin(struct pairing *pairing, struct air_op *op,
-                                 const struct pair_parts *parts)
-{
-    for (int outputs = 0; outputs < 2; outputs++) {
-        const struct graph_op *graph_op = parts->ops[outputs ? parts->count - 1 : 0];
-        for (size_t i = 0; i < graph_op->fx_count; i++) {
-            struct air_node *node = air_find_node(pairing->golden, graph_op->fx[i].key);
-            const struct ge_file *ge = node ? pair_open(pairing, op, true) : NULL;
-            if (node && !ge)
-                return;
-            if (node)
-                pair_zip(pairing, op, ge, outputs, &node->list[outputs]);
-        }
-    }
-}
-
 static void pair_fused(struct pairing *pairing, struct air_op *op, const struct pair_parts *parts)
 {
     const struct graph_op *last = parts->ops[parts->count - 1];
@@ -257,20 +214,18 @@ void pair_with_fx(struct pairing *pairing, struct air_op *op)
     struct pair_parts parts = pair_split(pairing, op);
     if (pairing->failed)
         return;
-    if (parts.count == 1 && pairing->origin)
-        pair_single_as_origin(pairing, op, parts.ops[0]);
+    if (parts.count && pairing->rules->pair_fx)
+        pairing->rules->pair_fx(pairing, op, &parts);
     else if (parts.count == 1 && is_unclear(op, parts.ops[0]))
         pair_lone(pairing, AIR_ALONE, op->name, side_ge(op, NULL), side_none(),
                   "several operators of the graph have this name in files");
     else if (parts.count == 1)
         pair_single(pairing, op, parts.ops[0]);
-    else if (parts.count > 1 && pairing->origin)
-        pair_fused_as_origin(pairing, op, &parts);
     else if (parts.count > 1)
         pair_fused(pairing, op, &parts);
     else if (strstr(op->type, "Cast") || strstr(op->type, "TransData"))
         pair_with_itself(pairing, op);
-    else if (!pairing->origin)
+    else if (!pairing->rules->pairs_only)
         pair_lone(pairing, AIR_ALONE, op->name, side_ge(op, NULL), side_none(),
                   "the graph text has no operator of this name");
 }

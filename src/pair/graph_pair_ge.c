@@ -4,8 +4,6 @@
 
 #include <string.h>
 
-#define FUSION_TYPE "AutomaticBufferFusionOp"
-
 /* The golden tensors that belong to the inputs or outputs of a target file. */
 struct partners {
     struct air_side *sides;
@@ -36,8 +34,6 @@ static void pair_up(struct pairing *pairing, struct air_op *op, const struct ge_
                     size_t count, const struct partners *partners)
 {
     size_t longest = count > partners->count ? count : partners->count;
-    if (pairing->origin)
-        longest = count < partners->count ? count : partners->count;
     for (size_t i = 0; i < longest; i++) {
         struct air_side target = i < count ? side_ge(op, &tensors[i]) : side_none();
         struct air_side golden = i < partners->count ? partners->sides[i] : side_none();
@@ -65,19 +61,15 @@ static void add_inputs(struct pairing *pairing, const struct pair_parts *parts,
 {
     size_t number = 0;
     for (size_t i = 0; i < part->input_count; i++) {
-        if (!pairing->origin && pair_is_control(part->sources[i]))
+        if (pair_is_control(part->sources[i]))
             continue;
         size_t place = number++;
         bool there = ge && place < ge->input_count;
-        if (ge && !there && pairing->origin)
-            return;
         if (pair_is_part(parts, part->inputs[i]))
             continue;
         inputs->sources[inputs->count] = part->sources[i];
         if (there)
             add(inputs, side_ge(golden, &ge->inputs[place]), NULL);
-        else if (pairing->origin)
-            add(inputs, (struct air_side){.assumed = true}, NULL);
         else
             add(inputs, side_none(),
                 arena_printf(pairing->arena,
@@ -131,24 +123,21 @@ static void pair_fused(struct pairing *pairing, struct air_op *op, const struct 
         if (golden)
             golden->used = true;
         add_inputs(pairing, parts, parts->ops[i], golden, ge, &inputs);
-        if (ge || !pairing->origin) {
-            last = golden;
-            last_ge = ge;
-        }
+        last = golden;
+        last_ge = ge;
     }
     const struct ge_file *ge = pairing->failed ? NULL : pair_open(pairing, op, true);
     if (!ge || !make_room(pairing, &outputs, last_ge ? last_ge->output_count : ge->output_count))
         return;
     for (size_t i = 0; last_ge && i < last_ge->output_count; i++)
         add(&outputs, side_ge(last, &last_ge->outputs[i]), NULL);
-    for (size_t i = 0; !last_ge && !pairing->origin && i < ge->output_count; i++)
+    for (size_t i = 0; !last_ge && i < ge->output_count; i++)
         add(&outputs, side_none(),
             arena_printf(pairing->arena,
                          "the golden run has no readable file of %s, the last operator of this "
                          "fusion",
                          parts->ops[parts->count - 1]->name));
-    if (!pairing->origin)
-        choose_inputs(pairing, &inputs, ge->input_count);
+    choose_inputs(pairing, &inputs, ge->input_count);
     if (pairing->failed)
         return;
     pair_up(pairing, op, ge->inputs, ge->input_count, &inputs);
@@ -178,17 +167,16 @@ static void pair_plain(struct pairing *pairing, struct air_op *op, struct air_op
 void pair_with_ge(struct pairing *pairing, struct air_op *op)
 {
     struct air_op *golden = golden_of(pairing, op->key);
-    bool fused = strncmp(op->file, FUSION_TYPE, sizeof FUSION_TYPE - 1) == 0;
     struct pair_parts parts = {0};
-    if (pairing->origin ? fused : !golden)
+    if (!golden)
         parts = pair_split(pairing, op);
     if (pairing->failed)
         return;
-    if (pairing->origin ? fused : parts.count > 1)
+    if (parts.count > 1)
         pair_fused(pairing, op, &parts);
     else if (golden)
         pair_plain(pairing, op, golden);
-    else if (!pairing->origin)
+    else
         pair_lone(pairing, AIR_ALONE, op->name, side_ge(op, NULL), side_none(),
                   "the golden run has no file of this operator");
 }

@@ -43,9 +43,10 @@ static enum plumb_code read_class(struct layer_rules *rules, const char *class,
     return PLUMB_OK;
 }
 
-static enum plumb_code read_document(struct layer_rules *rules, const struct yml *document,
+static enum plumb_code read_document(void *context, const struct yml *document,
                                      struct plumb_error *err)
 {
+    struct layer_rules *rules = context;
     enum plumb_code code = PLUMB_OK;
     if (yml_is_null(document))
         return PLUMB_OK;
@@ -58,17 +59,10 @@ static enum plumb_code read_document(struct layer_rules *rules, const struct yml
 
 enum plumb_code layer_read(struct layer_rules *rules, const char *file, struct plumb_error *err)
 {
-    struct yml root = {0};
     *rules = (struct layer_rules){0};
     if (!*file)
         return PLUMB_OK;
-    enum plumb_code code = yml_read(&root, &rules->arena, file, err);
-    if (!code) {
-        for (size_t i = 0; i < root.count && !code; i++)
-            code = read_document(rules, &root.items[i], err);
-        if (code)
-            plumb_error_in_file(err, file);
-    }
+    enum plumb_code code = yml_each(&rules->arena, file, read_document, rules, err);
     if (code)
         layer_free(rules);
     return code;

@@ -204,32 +204,18 @@ static enum plumb_code read_lines(struct mapping *mapping, struct matcher *match
     return code;
 }
 
-/* Pairs what the lines name: in each step and rank, the k-th of a name with the k-th. */
-static bool apply(struct mapping *mapping, struct matcher *matcher)
+/* Of the target's, that of the golden record that a line gives it. */
+static const char *mapped_name(const struct matcher *matcher, int which, size_t i,
+                               const void *context)
 {
-    struct match_key *keys[2];
-    for (int which = TARGET; which <= GOLDEN; which++) {
-        const struct match_side *side = &matcher->side[which];
-        keys[which] = arena_array(&matcher->arena, side->count, sizeof *keys[which]);
-        if (!keys[which])
-            return false;
-        for (size_t i = 0; i < side->count; i++) {
-            const char *name = side->records[i]->name;
-            if (!map_get(&mapping->lines[which], name, strlen(name)))
-                continue;
-            if (which == TARGET)
-                name = matcher->side[GOLDEN]
-                           .records[*map_get(&mapping->goldens, name, strlen(name))]
-                           ->name;
-            const char *place = match_place(matcher, side->records[i]);
-            const char *key = place ? arena_printf(&matcher->arena, "%s%s", name, place) : NULL;
-            if (!key)
-                return false;
-            keys[which][i] = (struct match_key){key, strlen(key)};
-        }
-    }
-    return match_by_keys(matcher, keys[TARGET], keys[GOLDEN], MATCH_IN_ORDER, PLUMB_BY_MAP, NULL,
-                         NULL);
+    const struct mapping *mapping = context;
+    const char *name = matcher->side[which].records[i]->name;
+    if (!map_get(&mapping->lines[which], name, strlen(name)))
+        return NULL;
+    if (which == GOLDEN)
+        return name;
+    const uint64_t *golden = map_get(&mapping->goldens, name, strlen(name));
+    return matcher->side[GOLDEN].records[*golden]->name;
 }
 
 enum plumb_code match_map_file(struct matcher *matcher, const char *path, struct plumb_error *err)
@@ -241,7 +227,7 @@ enum plumb_code match_map_file(struct matcher *matcher, const char *path, struct
         goto out;
     }
     code = read_lines(&mapping, matcher, path, err);
-    if (code == PLUMB_OK && !apply(&mapping, matcher))
+    if (code == PLUMB_OK && !match_by_names(matcher, mapped_name, &mapping, PLUMB_BY_MAP))
         code = out_of_memory(err);
 out:
     if (code != PLUMB_OK)

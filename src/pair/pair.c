@@ -136,7 +136,8 @@ const char *match_name(const struct matcher *matcher, int which, size_t i)
     return record->key && matcher->dumps ? record->key : record->name;
 }
 
-static bool match_exact(struct matcher *matcher)
+bool match_by_names(struct matcher *matcher, match_namer *name_of, const void *context,
+                    enum plumb_pair_how how)
 {
     struct match_key *keys[2];
     for (int which = TARGET; which <= GOLDEN; which++) {
@@ -145,7 +146,9 @@ static bool match_exact(struct matcher *matcher)
         if (!keys[which])
             return false;
         for (size_t i = 0; i < side->count; i++) {
-            const char *name = match_name(matcher, which, i);
+            const char *name = name_of(matcher, which, i, context);
+            if (!name)
+                continue;
             if (matcher->by_step || matcher->by_rank) {
                 const char *place = match_place(matcher, side->records[i]);
                 name = place ? arena_printf(&matcher->arena, "%s%s", name, place) : NULL;
@@ -155,8 +158,18 @@ static bool match_exact(struct matcher *matcher)
             keys[which][i] = (struct match_key){name, strlen(name)};
         }
     }
-    return match_by_keys(matcher, keys[TARGET], keys[GOLDEN], MATCH_IN_ORDER, PLUMB_BY_NAME, NULL,
-                         NULL);
+    return match_by_keys(matcher, keys[TARGET], keys[GOLDEN], MATCH_IN_ORDER, how, NULL, NULL);
+}
+
+static const char *own_name(const struct matcher *matcher, int which, size_t i, const void *context)
+{
+    (void)context;
+    return match_name(matcher, which, i);
+}
+
+static bool match_exact(struct matcher *matcher)
+{
+    return match_by_names(matcher, own_name, NULL, PLUMB_BY_NAME);
 }
 
 static size_t count_free(const struct match_side *side)

@@ -48,6 +48,15 @@ bool match_by_keys(struct matcher *matcher, const struct match_key *target,
                    const struct match_key *golden, enum match_policy policy,
                    enum plumb_pair_how how, match_filter *filter, const void *context);
 
+/* What record i of a side goes by; NULL: it does not take part. */
+typedef const char *match_namer(const struct matcher *matcher, int which, size_t i,
+                                const void *context);
+
+/* Pairs free records: in each step and rank, the k-th of a name with the k-th. False when out of
+ * memory. */
+bool match_by_names(struct matcher *matcher, match_namer *name, const void *context,
+                    enum plumb_pair_how how);
+
 /* A run that was converted has its steps and ranks in the names, "rank1/2/name": where one side has
  * all of them so, and the other counts steps or ranks, they are taken from there. False when out of
  * memory. */

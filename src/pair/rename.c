@@ -1,4 +1,4 @@
-/* Mapping files of the origin: names of cells or modules, and names of rows. */
+/* Mapping files: names of cells or modules, and names of rows. */
 #define _GNU_SOURCE
 #include "base/names.h"
 #include "pair/api.h"
@@ -85,41 +85,29 @@ enum plumb_code match_apis(struct matcher *matcher, const char *file, struct plu
     return done ? PLUMB_OK : plumb_no_memory(err);
 }
 
-/* Pairs by the file; golden rows are known by their names (keys: 0) or what matching compares. */
-static bool pair_mapped(struct matcher *matcher, const struct names *map, bool by_key)
+struct data_map {
+    struct names names;
+    bool by_key; /* rows are known by what matching compares; else by their names */
+};
+
+static const char *mapped_name(const struct matcher *matcher, int which, size_t i,
+                               const void *context)
 {
-    struct match_key *keys[2];
-    for (int which = TARGET; which <= GOLDEN; which++) {
-        const struct match_side *side = &matcher->side[which];
-        keys[which] = arena_array(&matcher->arena, side->count, sizeof *keys[which]);
-        if (!keys[which])
-            return false;
-        for (size_t i = 0; i < side->count; i++) {
-            const struct plumb_record *record = side->records[i];
-            const char *name = by_key && record->key ? record->key : record->name;
-            if (which == TARGET) {
-                name = names_find(map, name);
-                if (!name)
-                    continue;
-            }
-            const char *place = match_place(matcher, record);
-            const char *key = place ? arena_printf(&matcher->arena, "%s%s", name, place) : NULL;
-            if (!key)
-                return false;
-            keys[which][i] = (struct match_key){key, strlen(key)};
-        }
-    }
-    return match_by_keys(matcher, keys[TARGET], keys[GOLDEN], MATCH_IN_ORDER, PLUMB_BY_MAP, NULL,
-                         NULL);
+    const struct data_map *map = context;
+    const struct plumb_record *record = matcher->side[which].records[i];
+    const char *name = map->by_key && record->key ? record->key : record->name;
+    return which == TARGET ? names_find(&map->names, name) : name;
 }
 
 enum plumb_code match_data_map(struct matcher *matcher, const char *file, struct plumb_error *err)
 {
-    struct names map;
-    enum plumb_code code = names_read(&map, file, err);
+    struct data_map map = {.by_key = false};
+    enum plumb_code code = names_read(&map.names, file, err);
     if (code)
         return code;
-    bool done = pair_mapped(matcher, &map, false) && pair_mapped(matcher, &map, true);
-    names_free(&map);
+    bool done = match_by_names(matcher, mapped_name, &map, PLUMB_BY_MAP);
+    map.by_key = true;
+    done = done && match_by_names(matcher, mapped_name, &map, PLUMB_BY_MAP);
+    names_free(&map.names);
     return done ? PLUMB_OK : plumb_no_memory(err);
 }

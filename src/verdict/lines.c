@@ -1,7 +1,7 @@
 /* Splitting rule texts into lines and words. */
 #include "verdict/lines.h"
 
-#include "plumb/file.h"
+#include "base/mapped.h"
 
 #include <string.h>
 
@@ -58,22 +58,13 @@ enum plumb_code lines_parse(const char *text, size_t size, lines_statement state
 enum plumb_code lines_parse_file(const char *path, lines_statement statement, void *context,
                                  struct plumb_error *err)
 {
-    struct plumb_file file = {0};
-    enum plumb_code code = plumb_file_map(&file, path, 0, UINT64_MAX, err);
+    struct mapped in;
+    enum plumb_code code = mapped_open(&in, path, err);
     if (code)
         return code;
-    if (file.size > FILE_MAX_BYTES) {
-        code = plumb_fail(err, PLUMB_E_FORMAT, "larger than a text of rules can be");
-    } else {
-        struct plumb_file_guard guard;
-        plumb_file_guard_enter(&guard, &file);
-        const char *text = file.size > 0 ? (const char *)file.data : "";
-        code = lines_parse(text, (size_t)file.size, statement, context, err);
-        if (plumb_file_guard_leave(&guard))
-            code = plumb_fail(err, PLUMB_E_IO, "the file was cut short while it was read");
-    }
-    if (code)
-        plumb_error_in_file(err, path);
-    plumb_file_unmap(&file);
-    return code;
+    const char *text = in.file.size > 0 ? (const char *)in.file.data : "";
+    code = in.file.size > FILE_MAX_BYTES
+               ? plumb_fail(err, PLUMB_E_FORMAT, "larger than a text of rules can be")
+               : lines_parse(text, (size_t)in.file.size, statement, context, err);
+    return mapped_close(&in, code, err);
 }

@@ -10,6 +10,7 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/map.h"
+#include "base/output.h"
 #include "base/pool.h"
 #include "plumb/file.h"
 #include "random.h"
@@ -374,6 +375,39 @@ static void test_guard(void **state)
     scratch_remove(&scratch);
 }
 
+static size_t count_files(const char *folder)
+{
+    size_t count = 0;
+    DIR *dir = opendir(folder);
+    assert_non_null(dir);
+    while (readdir(dir))
+        count++;
+    closedir(dir);
+    return count - 2; /* . and .. */
+}
+
+/* Whole or not at all, and nothing beside it. */
+static void test_output_whole(void **state)
+{
+    (void)state;
+    struct scratch scratch;
+    struct plumb_error err = {0};
+    struct plumb_file file;
+    scratch_make(&scratch);
+    const char *path = scratch_path(&scratch, "whole");
+    assert_int_equal(output_whole(path, "first", 5, true, &err), PLUMB_OK);
+    assert_int_equal(output_whole(path, "second", 6, false, &err), PLUMB_OK);
+    assert_int_equal(plumb_file_map(&file, path, 0, UINT64_MAX, &err), PLUMB_OK);
+    assert_int_equal(file.size, 6);
+    assert_memory_equal(file.data, "second", 6);
+    plumb_file_unmap(&file);
+    path = scratch_path(&scratch, "whole/file");
+    assert_int_equal(output_whole(path, "x", 1, false, &err), PLUMB_E_IO);
+    assert_string_equal(err.file, path);
+    assert_int_equal(count_files(scratch.folder), 1);
+    scratch_remove(&scratch);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -382,7 +416,7 @@ int main(void)
         cmocka_unit_test(test_map),       cmocka_unit_test(test_map_collisions),
         cmocka_unit_test(test_map_bytes), cmocka_unit_test(test_pool),
         cmocka_unit_test(test_errors),    cmocka_unit_test(test_file),
-        cmocka_unit_test(test_guard),
+        cmocka_unit_test(test_guard),     cmocka_unit_test(test_output_whole),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

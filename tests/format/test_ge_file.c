@@ -11,11 +11,12 @@
 #include "scratch.h"
 
 #include "format/ge_make.h"
+#include "msprobe/graph.h"
 
 #include <math.h>
 
 static struct scratch scratch;
-static const struct ge_reading documented = {.origin = false}, origin = {.origin = true};
+static const struct ge_reading documented = {0};
 
 static int set_up(void **state)
 {
@@ -119,7 +120,7 @@ static void each_type(void **state)
             assert_true(values[k] == cases[i].values[k]);
         struct ge_tensor tensor = {.type = (int32_t)cases[i].type};
         assert_string_equal(ge_dtype_shown(&tensor, &documented), cases[i].shown);
-        assert_string_equal(ge_dtype_shown(&tensor, &origin), cases[i].origin_shown);
+        assert_string_equal(ge_dtype_shown(&tensor, &msprobe_ge_reading), cases[i].origin_shown);
     }
 }
 
@@ -160,7 +161,7 @@ static void padding_and_lies(void **state)
     assert_int_equal(code, PLUMB_OK);
     uint64_t none[] = {0, 4};
     struct ge_tensor empty = {.type = 1, .shape = {2, none}};
-    assert_string_equal(ge_dtype_shown(&empty, &origin), "float64");
+    assert_string_equal(ge_dtype_shown(&empty, &msprobe_ge_reading), "float64");
     assert_string_equal(ge_dtype_shown(&empty, &documented), "float32");
 }
 

@@ -7,12 +7,14 @@
 
 #include <cmocka.h>
 
+#include "cli/profiles.h"
 #include "msprobe/profile.h"
-#include "msprobe/profiles.h"
 #include "scratch.h"
 #include "verdict/ladder_names.h"
 #include "verdict/ladder_rules.h"
 #include "verdict/precheck.h"
+#include "verdict/profile.h"
+#include "verdict/profiles.h"
 
 #include <math.h>
 #include <string.h>
@@ -277,8 +279,17 @@ static void test_profiles(void **state)
     (void)state;
     struct buf names = {0};
     rules_names(&names, precheck_profiles, "|");
-    assert_string_equal(names.data, PRECHECK_PROFILES);
-    assert_non_null(profile_named(precheck_profiles, PRECHECK_GENERATOR)->values->recipe);
+    assert_string_equal(names.data, PROFILE_NAMES);
+    for (size_t i = 0; all_profiles[i]; i++) {
+        assert_ptr_equal(all_profiles[i]->precheck, precheck_profiles[i]);
+        assert_string_equal(all_profiles[i]->name, precheck_profiles[i]->name);
+        assert_ptr_equal(plumb_profile_find(all_profiles[i]->name), all_profiles[i]);
+    }
+    assert_ptr_equal(profile_chosen(1), plumb_profile_find(PROFILE_OTHER));
+    assert_null(profile_chosen(0));
+    assert_null(profile_chosen(-1));
+    assert_null(plumb_profile_find("other"));
+    assert_non_null(profile_named(precheck_profiles, PROFILE_OTHER)->values->recipe);
     assert_ptr_equal(profile_named(precheck_profiles, NULL), &profile_documented);
     assert_null(profile_named(precheck_profiles, "other"));
     buf_free(&names);

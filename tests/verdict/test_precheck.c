@@ -1,11 +1,12 @@
 #define _GNU_SOURCE
 #include "msprobe/numpy_sum.h"
 #include "msprobe/profile.h"
-#include "msprobe/profiles.h"
 #include "plumb/metric.h"
 #include "verdict/cells.h"
 #include "verdict/precheck.h"
 #include "verdict/precheck_parts.h"
+#include "verdict/profile.h"
+#include "verdict/profiles.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

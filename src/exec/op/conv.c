@@ -87,6 +87,18 @@ static int64_t weight_place(const struct tile *t)
     return t->group * c->out_channels * c->in_channels * c->w.kernel_count;
 }
 
+/* columns(in) of a tile, a row of *ld elements for each weight: in itself where a window is one
+ * element. */
+static const real *unfold(const struct tile *t, const real *in, real *columns, int64_t *ld)
+{
+    const struct conv *c = t->c;
+    *ld = c->pointwise ? c->w.in_count : t->count;
+    if (c->pointwise)
+        return in + in_place(t) + t->first;
+    window_gather(&c->w, in + in_place(t), c->in_channels, t->first, t->count, columns);
+    return columns;
+}
+
 /* out += weight * columns(in) */
 static void apply(const struct conv *c, const real *in, const real *weight, real *out,
                   real *columns)
@@ -94,14 +106,8 @@ static void apply(const struct conv *c, const real *in, const real *weight, real
     const int64_t rows = c->in_channels * c->w.kernel_count;
     struct tile t;
     for (bool more = tile_begin(c, &t); more; more = tile_next(&t)) {
-        const real *from = columns;
-        int64_t ld = t.count;
-        if (c->pointwise) {
-            from = in + in_place(&t) + t.first;
-            ld = c->w.in_count;
-        } else {
-            window_gather(&c->w, in + in_place(&t), c->in_channels, t.first, t.count, columns);
-        }
+        int64_t ld;
+        const real *from = unfold(&t, in, columns, &ld);
         gemm(false, false, c->out_channels, t.count, rows, 1, weight + weight_place(&t), rows, from,
              ld, 1, out + out_place(&t), c->w.out_count);
     }
@@ -133,14 +139,8 @@ static void weigh(const struct conv *c, const real *in, const real *out, real *w
     const int64_t rows = c->in_channels * c->w.kernel_count;
     struct tile t;
     for (bool more = tile_begin(c, &t); more; more = tile_next(&t)) {
-        const real *from = columns;
-        int64_t ld = t.count;
-        if (c->pointwise) {
-            from = in + in_place(&t) + t.first;
-            ld = c->w.in_count;
-        } else {
-            window_gather(&c->w, in + in_place(&t), c->in_channels, t.first, t.count, columns);
-        }
+        int64_t ld;
+        const real *from = unfold(&t, in, columns, &ld);
         gemm(false, true, c->out_channels, rows, t.count, 1, out + out_place(&t), c->w.out_count,
              from, ld, 1, weight + weight_place(&t), rows);
     }

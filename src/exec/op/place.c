@@ -207,12 +207,8 @@ static void place_add_backward(struct op *o, struct val *out)
 
 struct val *v_place(struct op *o, struct val *x, struct val *source, const int64_t *map)
 {
-    if (!x || !source || !map)
-        return NULL;
-    struct val *out = copy_of(o, x);
-    if (!out)
-        return NULL;
-    for (int64_t k = 0; k < source->count; k++) {
+    struct val *out = x && source && map ? copy_of(o, x) : NULL;
+    for (int64_t k = 0; out && k < source->count; k++) {
         if (map[k] < 0)
             continue;
         if (out->f)
@@ -220,17 +216,13 @@ struct val *v_place(struct op *o, struct val *x, struct val *source, const int64
         else
             out->i[map[k]] = source->i[k];
     }
-    return val_moved(o, out, place_backward, x, source, NULL, map);
+    return out ? val_moved(o, out, place_backward, x, source, NULL, map) : NULL;
 }
 
 struct val *v_place_add(struct op *o, struct val *x, struct val *source, const int64_t *map)
 {
-    if (!x || !source || !map)
-        return NULL;
-    struct val *out = copy_of(o, x);
-    if (!out)
-        return NULL;
-    for (int64_t k = 0; k < source->count; k++) {
+    struct val *out = x && source && map ? copy_of(o, x) : NULL;
+    for (int64_t k = 0; out && k < source->count; k++) {
         if (map[k] < 0)
             continue;
         if (out->f) {
@@ -240,5 +232,5 @@ struct val *v_place_add(struct op *o, struct val *x, struct val *source, const i
             out->i[map[k]] = int_wrap(x->dtype, (int64_t)sum);
         }
     }
-    return val_node(o, out, place_add_backward, x, source, NULL, map);
+    return out ? val_node(o, out, place_add_backward, x, source, NULL, map) : NULL;
 }

@@ -23,41 +23,38 @@ static real row_max(const real *x, int64_t n)
     return most;
 }
 
-/* NaN anywhere makes the sum, and so the whole row, NaN; the maximum need not look for it. */
-static void softmax_row(const struct row *row, void *context)
+/* y = exp(x - *most), the largest of a row that is not empty; returns its sum. NaN anywhere makes
+ * the sum, and so the whole row, NaN; the maximum need not look for it. */
+static real exp_row(struct op *o, const struct row *row, real *most)
 {
-    struct op *o = context;
-    const int64_t n = row->n;
     const real *x = row->in[0];
     real *y = row->out[0];
-    if (n == 0)
-        return;
-    const real most = row_max(x, n);
-    for (int64_t k = 0; k < n; k++)
-        y[k] = fast_exp(x[k] - most);
-    op_between(o, y, n);
-    const real sum = op_between_one(o, real_sum(y, n, 1));
-    for (int64_t k = 0; k < n; k++)
+    const real top = row_max(x, row->n); /* y may not be taken for it */
+    for (int64_t k = 0; k < row->n; k++)
+        y[k] = fast_exp(x[k] - top);
+    op_between(o, y, row->n);
+    *most = top;
+    return op_between_one(o, real_sum(y, row->n, 1));
+}
+
+static void softmax_row(const struct row *row, void *context)
+{
+    real most, *y = row->out[0];
+    const real sum = row->n ? exp_row(context, row, &most) : 1;
+    for (int64_t k = 0; k < row->n; k++)
         y[k] /= sum;
 }
 
 static void log_softmax_row(const struct row *row, void *context)
 {
     struct op *o = context;
-    const int64_t n = row->n;
     const real *x = row->in[0];
-    real *y = row->out[0];
-    if (n == 0)
-        return;
-    const real most = row_max(x, n);
-    for (int64_t k = 0; k < n; k++)
-        y[k] = fast_exp(x[k] - most);
-    op_between(o, y, n);
-    const real shift = op_between_one(o, log(op_between_one(o, real_sum(y, n, 1))));
-    for (int64_t k = 0; k < n; k++)
+    real most = 0, *y = row->out[0];
+    const real shift = row->n ? op_between_one(o, log(exp_row(o, row, &most))) : 0;
+    for (int64_t k = 0; k < row->n; k++)
         y[k] = x[k] - most;
-    op_between(o, y, n);
-    for (int64_t k = 0; k < n; k++)
+    op_between(o, y, row->n);
+    for (int64_t k = 0; k < row->n; k++)
         y[k] -= shift;
 }
 

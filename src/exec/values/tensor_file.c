@@ -3,6 +3,8 @@
 #define _GNU_SOURCE
 #include "exec/values/tensor_file.h"
 
+#include "base/mapped.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -65,7 +67,7 @@ enum plumb_code tensor_file_copy(const struct tensor_file *file, struct arena *a
     plumb_file_guard_enter(&guard, &file->payload.file);
     plumb_tensor_gather(t, 0, (size_t)t->count, *data);
     if (plumb_file_guard_leave(&guard))
-        return plumb_fail(err, PLUMB_E_IO, "the file became shorter while it was read");
+        return mapped_fail_shrank(err);
     if (t->swap)
         swap_bytes(*data, bytes,
                    plumb_dtype_info(t->dtype)->bits / 8u / plumb_dtype_parts(t->dtype));

@@ -5,6 +5,7 @@
 #include "base/arena.h"
 #include "base/map.h"
 #include "plumb/run.h"
+#include "verdict/profiles.h"
 
 /* How the parts of a weight make one tensor. */
 enum checkpoint_join {
@@ -40,7 +41,7 @@ struct checkpoint_fault {
 struct checkpoint {
     struct arena arena;
     const char *path;
-    bool origin_rules;
+    const struct checkpoint_profile *rules;
     struct plumb_run **runs;
     size_t run_count, run_capacity;
     struct checkpoint_weight **weights;
@@ -51,8 +52,8 @@ struct checkpoint {
 };
 
 /* Opens whatever path is. checkpoint_close is needed only on success. */
-enum plumb_code checkpoint_open(struct checkpoint *ckpt, const char *path, bool origin_rules,
-                                struct plumb_error *err);
+enum plumb_code checkpoint_open(struct checkpoint *ckpt, const char *path,
+                                const struct checkpoint_profile *rules, struct plumb_error *err);
 void checkpoint_close(struct checkpoint *ckpt);
 
 /* The Megatron checkpoint in folder, which has parts mp_rank_*. */

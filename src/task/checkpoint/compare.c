@@ -34,7 +34,7 @@ void plumb_checkpoint_options_init(struct plumb_checkpoint_options *options)
 /* What weights are judged by. */
 struct judge {
     struct plumb_standard *standard;
-    bool origin_rules;
+    const struct checkpoint_profile *rules;
 };
 
 static bool put_sizes(struct plumb_table *table, const struct pair *pair)
@@ -63,15 +63,15 @@ static bool put_sizes(struct plumb_table *table, const struct pair *pair)
     return true;
 }
 
-/* Weights without elements agree, but not by the origin's rules. */
+/* Weights without elements agree, unless the rules judge nothing, too. */
 static void judge_values(const struct pair *pair, const struct judge *judge,
                          struct plumb_verdict *verdict)
 {
     const struct weight_evidence evidence = {
         .cosine = pair->cosine, .has_cosine = pair->has_cosine, .distance = pair->distance};
-    if (pair->side[0]->elements || judge->origin_rules)
+    if (pair->side[0]->elements || judge->rules->judges_nothing)
         weight_judge(judge->standard, &evidence, verdict);
-    if (verdict->severity == PLUMB_NORMAL && !judge->origin_rules)
+    if (verdict->severity == PLUMB_NORMAL && !judge->rules->any_kind)
         weight_judge_integers(pair->kinds, pair->integers, pair->distance, verdict);
 }
 
@@ -217,17 +217,20 @@ enum plumb_code plumb_checkpoint_compare(struct plumb_checkpoint_comparison *out
                                          const struct plumb_checkpoint_options *options,
                                          struct plumb_error *err)
 {
+    static const struct checkpoint_profile usual = {0};
+    const struct checkpoint_profile *rules =
+        options->rules && options->rules->checkpoint ? options->rules->checkpoint : &usual;
     struct pairs pairs = {0};
     *out = (struct plumb_checkpoint_comparison){0};
-    enum plumb_code code = checkpoint_open(&pairs.ckpt[0], first, options->origin_rules, err);
+    enum plumb_code code = checkpoint_open(&pairs.ckpt[0], first, rules, err);
     if (code)
         return code;
-    code = checkpoint_open(&pairs.ckpt[1], second, options->origin_rules, err);
+    code = checkpoint_open(&pairs.ckpt[1], second, rules, err);
     if (code) {
         checkpoint_close(&pairs.ckpt[0]);
         return code;
     }
-    struct judge judge = {.origin_rules = options->origin_rules};
+    struct judge judge = {.rules = rules};
     code = standard_load_task(&judge.standard, "checkpoint", err);
     if (!code) {
         weight_set_limits(judge.standard, options->min_cosine, options->max_distance);

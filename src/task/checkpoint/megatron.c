@@ -55,7 +55,7 @@ static const char *core_name(struct model *model, const char *name, const struct
 {
     const char *core = names_to_core(&model->ckpt->arena, name);
     bool taken = core && core != name && map_get(own, core, strlen(core));
-    return taken && !model->ckpt->origin_rules ? name : core;
+    return taken && !model->ckpt->rules->renames_all ? name : core;
 }
 
 static enum plumb_code name_record(struct model *model, struct part *part, size_t i,
@@ -67,7 +67,7 @@ static enum plumb_code name_record(struct model *model, struct part *part, size_
         return PLUMB_E_NOMEM;
     if (part->chunks[i] >= model->chunks)
         model->chunks = part->chunks[i] + 1;
-    if (names_expert(part->names[i], model->ckpt->origin_rules, &index) &&
+    if (names_expert(part->names[i], model->ckpt->rules, &index) &&
         index.value >= model->most_experts)
         model->most_experts = index.value + 1;
     return PLUMB_OK;
@@ -143,9 +143,8 @@ static enum plumb_code count_layers(struct model *model, const struct part *part
     return PLUMB_OK;
 }
 
-/* As the origin has it: every chunk is as large as the first stage's largest, whatever its
- * prefix. */
-static int64_t origin_layers(const struct model *model)
+/* As many as the largest chunk of the first stage has, whatever its prefix. */
+static int64_t even_layers(const struct model *model)
 {
     int64_t most = 0;
     for (size_t p = 0; p < model->parts.sizes.pp && !most; p++)
@@ -168,7 +167,7 @@ static enum plumb_code number_layers(struct model *model)
     for (size_t i = 0; i < model->parts.count; i++)
         if (model->parts.list[i].run)
             known[model->parts.list[i].pp] = true;
-    int64_t even = model->ckpt->origin_rules ? origin_layers(model) : 0;
+    int64_t even = model->ckpt->rules->even_chunks ? even_layers(model) : 0;
     for (size_t i = 0; i < model->prefixes; i++) {
         struct layers *layers = &model->layers[i];
         int64_t most = 0, next = 0;
@@ -201,9 +200,9 @@ static const char *whole_name(struct model *model, const char *name, size_t chun
         name = names_renumber(&model->ckpt->arena, name, &index, index.value + before);
     }
     int64_t experts = sizes->experts ? sizes->experts / (int64_t)sizes->ep : model->most_experts;
-    if (model->ckpt->origin_rules && !sizes->experts)
+    if (model->ckpt->rules->plain_experts && !sizes->experts)
         return name;
-    if (name && names_expert(name, model->ckpt->origin_rules, &index))
+    if (name && names_expert(name, model->ckpt->rules, &index))
         name = names_renumber(&model->ckpt->arena, name, &index,
                               index.value + (int64_t)part->ep * experts);
     return name;
@@ -308,7 +307,7 @@ static enum plumb_code check_complete(struct model *model, const struct stage *s
                                       struct checkpoint_weight *weight)
 {
     size_t tp = model->parts.sizes.tp;
-    if (weight->count == tp || model->ckpt->origin_rules)
+    if (weight->count == tp || model->ckpt->rules->joins_some)
         return PLUMB_OK;
     size_t lacking = 0, next = 0;
     for (size_t t = 0; t < tp; t++) {
@@ -330,7 +329,7 @@ static enum plumb_code finish_weight(struct model *model, const struct stage *st
                                      struct checkpoint_weight *weight, size_t chunk)
 {
     bool gated = model->parts.sizes.gated;
-    weight->join = names_join(weight->name, gated, model->ckpt->origin_rules);
+    weight->join = names_join(weight->name, gated, model->ckpt->rules);
     weight->name = whole_name(model, weight->name, chunk, stage->parts);
     if (!weight->name)
         return PLUMB_E_NOMEM;

@@ -76,16 +76,17 @@ static bool contains_any(const char *name, const char *const *parts, size_t coun
     return false;
 }
 
-enum checkpoint_join names_join(const char *name, bool gated, bool origin_rules)
+enum checkpoint_join names_join(const char *name, bool gated,
+                                const struct checkpoint_profile *rules)
 {
     static const char *const rows[] = {"linear_qkv", "linear_fc1", "word_embeddings.weight",
                                        "output_layer.weight"};
     static const char *const columns[] = {"linear_fc2.weight", "linear_proj.weight"};
     /* The norm that is fused with a layer is whole in every part. */
-    if (!origin_rules && strstr(name, ".layer_norm_"))
+    if (!rules->plain_cuts && strstr(name, ".layer_norm_"))
         return CKPT_WHOLE;
     if (contains_any(name, rows, sizeof rows / sizeof *rows))
-        return gated && !origin_rules && strstr(name, "linear_fc1") ? CKPT_GATED : CKPT_AXIS0;
+        return gated && !rules->plain_cuts && strstr(name, "linear_fc1") ? CKPT_GATED : CKPT_AXIS0;
     if (contains_any(name, columns, sizeof columns / sizeof *columns))
         return CKPT_AXIS1;
     return CKPT_WHOLE;
@@ -118,14 +119,15 @@ bool names_layer(const char *name, struct names_index *index)
     return find_index(name, "layers.", ".", index);
 }
 
-bool names_expert(const char *name, bool origin_rules, struct names_index *index)
+bool names_expert(const char *name, const struct checkpoint_profile *rules,
+                  struct names_index *index)
 {
     /* Grouped layers count their experts at the end: experts.linear_fc1.weight3. */
     static const char *const grouped[] = {"experts.linear_fc1.weight", "experts.linear_fc1.bias",
                                           "experts.linear_fc2.weight", "experts.linear_fc2.bias"};
     if (find_index(name, "experts.", ".", index))
         return true;
-    for (size_t i = 0; !origin_rules && i < sizeof grouped / sizeof *grouped; i++)
+    for (size_t i = 0; !rules->plain_experts && i < sizeof grouped / sizeof *grouped; i++)
         if (find_index(name, grouped[i], "", index) && !name[index->at + index->length])
             return true;
     return false;

@@ -13,7 +13,8 @@ const char *names_to_core(struct arena *arena, const char *name);
 const char *names_alias(struct arena *arena, const char *name);
 
 /* How tensor parallel ranks cut the weight; CKPT_WHOLE: each has all of it. */
-enum checkpoint_join names_join(const char *name, bool gated, bool origin_rules);
+enum checkpoint_join names_join(const char *name, bool gated,
+                                const struct checkpoint_profile *rules);
 
 /* The number in "...layers.N." or "...experts.N.": digits [at, at+length) of the name. */
 struct names_index {
@@ -22,7 +23,8 @@ struct names_index {
 };
 
 bool names_layer(const char *name, struct names_index *index);
-bool names_expert(const char *name, bool origin_rules, struct names_index *index);
+bool names_expert(const char *name, const struct checkpoint_profile *rules,
+                  struct names_index *index);
 
 /* The name with another number at that place; NULL when out of memory. */
 const char *names_renumber(struct arena *arena, const char *name, const struct names_index *index,

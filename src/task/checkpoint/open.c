@@ -69,8 +69,8 @@ enum plumb_code checkpoint_add_weight(struct checkpoint *ckpt, struct checkpoint
     if (added) {
         *place = ckpt->count;
         ckpt->weights[ckpt->count++] = weight;
-    } else if (ckpt->origin_rules) {
-        ckpt->weights[*place] = weight; /* there, the last one wins */
+    } else if (ckpt->rules->last_wins) {
+        ckpt->weights[*place] = weight;
     } else {
         struct checkpoint_weight *last = ckpt->weights[*place];
         /* One that can be compared is better than one that cannot. */
@@ -300,10 +300,10 @@ static enum plumb_code open_any(struct checkpoint *ckpt, struct plumb_error *err
     return code;
 }
 
-enum plumb_code checkpoint_open(struct checkpoint *ckpt, const char *path, bool origin_rules,
-                                struct plumb_error *err)
+enum plumb_code checkpoint_open(struct checkpoint *ckpt, const char *path,
+                                const struct checkpoint_profile *rules, struct plumb_error *err)
 {
-    *ckpt = (struct checkpoint){.origin_rules = origin_rules};
+    *ckpt = (struct checkpoint){.rules = rules};
     size_t length = strlen(path);
     while (length > 1 && path[length - 1] == '/')
         length--;

@@ -24,7 +24,7 @@ static uint64_t *find(const struct checkpoint *ckpt, const char *name)
 /* What the names of the second checkpoint's weights would be in layers of the other kind. */
 static enum plumb_code collect_aliases(struct checkpoint *ckpt, struct map *aliases)
 {
-    for (size_t i = 0; i < ckpt->count && !ckpt->origin_rules; i++) {
+    for (size_t i = 0; i < ckpt->count && !ckpt->rules->no_aliases; i++) {
         const char *alias = names_alias(&ckpt->arena, ckpt->weights[i]->name);
         if (!alias)
             continue;
@@ -42,7 +42,7 @@ static uint64_t *find_partner(struct pairs *pairs, const char *name, const struc
 {
     struct checkpoint *first = &pairs->ckpt[0], *second = &pairs->ckpt[1];
     uint64_t *place = find(second, name);
-    if (place || first->origin_rules)
+    if (place || first->rules->no_aliases)
         return place;
     const char *alias = names_alias(&first->arena, name);
     if (alias && !find(first, alias) && (place = find(second, alias)))
@@ -94,15 +94,16 @@ static bool same_shape(const struct checkpoint_weight *a, const struct checkpoin
 }
 
 /* numpy's answers: whatever is not finite makes NaN of the cosine, and of the distance too, but for
- * an infinity that meets a number. By plumb's own rules masks of infinities may be the same on both
- * sides, and the finite values decide. */
-static void take_nonfinite(struct pair *pair, const struct plumb_metrics *metrics, bool origin)
+ * an infinity that meets a number. But masks of infinities may be the same on both sides; then the
+ * finite values decide, unless the rules are against it. */
+static void take_nonfinite(struct pair *pair, const struct plumb_metrics *metrics,
+                           const struct checkpoint_profile *rules)
 {
     uint64_t finite = metrics->classes[PLUMB_FINITE][PLUMB_FINITE], spoiled = 0;
     if (finite == metrics->count)
         return;
     bool nan = metrics->classes[PLUMB_NAN][PLUMB_NAN];
-    if (!origin && !nan && !metrics->nonfinite_mismatch) {
+    if (!rules->no_infinities && !nan && !metrics->nonfinite_mismatch) {
         if (!finite) {
             pair->l2 = pair->distance = 0;
             pair->cosine = 1;
@@ -118,13 +119,14 @@ static void take_nonfinite(struct pair *pair, const struct plumb_metrics *metric
     pair->has_cosine = true;
 }
 
-static enum plumb_code compare_values(struct pair *pair, bool origin, struct plumb_error *err)
+static enum plumb_code compare_values(struct pair *pair, const struct checkpoint_profile *rules,
+                                      struct plumb_error *err)
 {
     struct plumb_metric_spec spec;
     struct plumb_metrics metrics;
     plumb_metric_spec_init(&spec);
     enum plumb_code code =
-        values_compare(pair->side[0], pair->side[1], &spec, origin, &metrics, err);
+        values_compare(pair->side[0], pair->side[1], &spec, rules, &metrics, err);
     if (code)
         return code;
     pair->l2 = metrics.euclidean;
@@ -134,16 +136,17 @@ static enum plumb_code compare_values(struct pair *pair, bool origin, struct plu
     /* The cosine is 0 where a side is zero, but not only there. */
     bool zero[2] = {false, false};
     for (int i = 0; i < 2 && !code && pair->cosine == 0; i++)
-        code = values_are_zero(pair->side[i], origin, &zero[i], err);
+        code = values_are_zero(pair->side[i], rules, &zero[i], err);
     if (zero[0] != zero[1])
         pair->has_cosine = false;
-    take_nonfinite(pair, &metrics, origin);
+    take_nonfinite(pair, &metrics, rules);
     return code;
 }
 
 /* Copies of a weight in several parts must be close to the first. */
 static enum plumb_code compare_copies(struct pair *pair, const struct checkpoint_weight *weight,
-                                      bool origin, struct plumb_error *err)
+                                      const struct checkpoint_profile *rules,
+                                      struct plumb_error *err)
 {
     struct plumb_metric_spec spec;
     struct plumb_metrics metrics;
@@ -157,7 +160,7 @@ static enum plumb_code compare_copies(struct pair *pair, const struct checkpoint
             continue;
         bool same = same_shape(weight, copy);
         if (same) {
-            enum plumb_code code = values_compare(weight, copy, &spec, origin, &metrics, err);
+            enum plumb_code code = values_compare(weight, copy, &spec, rules, &metrics, err);
             if (code)
                 return code;
             same = metrics.close == metrics.count;
@@ -184,7 +187,7 @@ static void compare_kinds(struct pair *pair)
     pair->kinds = a != b;
 }
 
-static void compare_pair(struct pair *pair, bool origin)
+static void compare_pair(struct pair *pair, const struct checkpoint_profile *rules)
 {
     for (int i = 0; i < 2; i++) {
         if (pair->side[i]->problem) {
@@ -196,11 +199,11 @@ static void compare_pair(struct pair *pair, bool origin)
     enum plumb_code code = PLUMB_OK;
     compare_kinds(pair);
     if (same_shape(pair->side[0], pair->side[1]))
-        code = compare_values(pair, origin, &pair->error);
+        code = compare_values(pair, rules, &pair->error);
     else
         pair->state = PAIR_SHAPES;
     for (int i = 0; i < 2 && !code; i++)
-        code = compare_copies(pair, pair->side[i], origin, &pair->error);
+        code = compare_copies(pair, pair->side[i], rules, &pair->error);
     if (code)
         pair->state = PAIR_UNREADABLE;
 }
@@ -225,7 +228,7 @@ static void work_on(void *context, size_t i, unsigned thread)
     (void)thread;
     if (pair->state == PAIR_ALONE)
         return;
-    compare_pair(pair, work->options->origin_rules);
+    compare_pair(pair, work->pairs->ckpt[0].rules);
     pthread_mutex_lock(&work->lock);
     work->done += size * sizeof(float);
     if (work->options->progress)

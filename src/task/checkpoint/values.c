@@ -202,12 +202,13 @@ static enum plumb_code shrank(const struct checkpoint_weight *weight, struct plu
 }
 
 enum plumb_code values_compare(const struct checkpoint_weight *a, const struct checkpoint_weight *b,
-                               const struct plumb_metric_spec *spec, bool origin,
-                               struct plumb_metrics *out, struct plumb_error *err)
+                               const struct plumb_metric_spec *spec,
+                               const struct checkpoint_profile *rules, struct plumb_metrics *out,
+                               struct plumb_error *err)
 {
     struct side left, right;
     /* A copy in float32 is as good as it can be. */
-    bool wide = !origin && is_wide(a) && is_wide(b);
+    bool wide = !rules->as_float32 && is_wide(a) && is_wide(b);
     enum plumb_code code = side_open(&left, a, wide, err);
     if (code)
         return code;
@@ -244,7 +245,8 @@ out:
     return code;
 }
 
-enum plumb_code values_are_zero(const struct checkpoint_weight *weight, bool origin, bool *zero,
+enum plumb_code values_are_zero(const struct checkpoint_weight *weight,
+                                const struct checkpoint_profile *rules, bool *zero,
                                 struct plumb_error *err)
 {
     struct side side;
@@ -261,7 +263,7 @@ enum plumb_code values_are_zero(const struct checkpoint_weight *weight, bool ori
             size_t n = rest < PLUMB_METRIC_BLOCK ? (size_t)rest : PLUMB_METRIC_BLOCK;
             plumb_tensor_to_f64(tensor, at, n, wide);
             for (size_t k = 0; k < n && *zero; k++)
-                *zero = (origin ? (double)(float)wide[k] : wide[k]) == 0;
+                *zero = (rules->as_float32 ? (double)(float)wide[k] : wide[k]) == 0;
         }
     }
     if (side_leave(&side))

@@ -66,8 +66,7 @@ static void release(void *state)
     plumb_metric_free(state);
 }
 
-/* "0:12 2^-20:3 not finite:1": the count of each bin that has any, by its power of two. */
-static char *histogram_text(const struct plumb_histogram *histogram)
+char *compare_histogram(const struct plumb_histogram *histogram)
 {
     struct buf text = {0};
     buf_text(&text, "");
@@ -116,9 +115,9 @@ static void finish(void *context, size_t item, const struct plumb_payload *paylo
     row->crc[0] = metrics.target_crc;
     row->crc[1] = metrics.golden_crc;
     if (comparison->spec.groups & PLUMB_G_HISTOGRAM) {
-        row->histogram[0] = histogram_text(&metrics.abs_histogram);
-        row->histogram[1] = histogram_text(&metrics.rel_histogram);
-        row->histogram[2] = histogram_text(&metrics.ulp_histogram);
+        row->histogram[0] = compare_histogram(&metrics.abs_histogram);
+        row->histogram[1] = compare_histogram(&metrics.rel_histogram);
+        row->histogram[2] = compare_histogram(&metrics.ulp_histogram);
         for (int k = 0; k < 3; k++)
             if (!row->histogram[k])
                 row->compared = false; /* without a problem: out of memory */

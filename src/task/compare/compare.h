@@ -64,6 +64,10 @@ enum plumb_code compare_recorded(struct comparison *comparison, struct plumb_err
 /* 'f', 'i' or 'b' or 'c': floats, integers, bool, complex; '?' is unknown. */
 char compare_kind(const struct plumb_record *record);
 
+/* "0:12 2^-20:3 not finite:1": the count of each bin that has any, by its power of two. malloc;
+ * NULL when out of memory. */
+char *compare_histogram(const struct plumb_histogram *histogram);
+
 /* Its cell, absolute or relative. False when out of memory. */
 bool compare_set_difference(struct plumb_table *table, size_t column,
                             const struct recorded_difference *difference, bool relative);

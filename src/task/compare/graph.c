@@ -6,6 +6,7 @@
 #include "pair/graph_groups.h"
 #include "pair/graph_names.h"
 #include "task/compare/graph_report.h"
+#include "verdict/profiles.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -13,6 +14,7 @@
 
 struct session {
     const struct plumb_torchair_options *options;
+    const struct graph_profile *profile;
     struct plumb_torchair *out;
     struct compare_standards standards;
     struct arena arena; /* of both trees */
@@ -85,7 +87,10 @@ static enum plumb_code finish_part(struct session *session, struct rank *rank, i
     struct measurement measurement = {.rows = rows->items,
                                       .count = rows->count,
                                       .options = session->options,
+                                      .profile = session->profile,
                                       .standards = &session->standards};
+    if (session->options->columns)
+        measurement.columns = session->options->columns->graph_columns;
     enum plumb_code code = measure_prepare(&measurement, err);
     if (!code)
         code = measure_rows(&measurement, err);
@@ -125,21 +130,19 @@ static enum plumb_code pair_group(struct session *session, struct rank *rank,
                                   const struct air_group *golden, struct air_rows *rows,
                                   struct plumb_error *err)
 {
-    struct pairing pairing = {.graph = graph,
-                              .origin = session->options->msprobe_rules,
-                              .arena = &rank->arena,
-                              .rows = rows};
+    struct pairing pairing = {
+        .graph = graph, .rules = &session->profile->rules, .arena = &rank->arena, .rows = rows};
     enum plumb_code code = PLUMB_OK;
     for (size_t i = 0; i < target->token_count && !code; i++) {
         pairing.target = &target->tokens[i];
         pairing.golden = air_find_token(golden, pairing.target->id);
         if (pairing.golden)
             code = pair_token(&pairing, session->fx, err);
-        else if (!pairing.origin)
+        else if (!pairing.rules->pairs_only)
             add_lone_token(rank, &pairing, pairing.target->id, true);
     }
     pairing.target = NULL;
-    for (size_t i = 0; i < golden->token_count && !code && !pairing.origin; i++) {
+    for (size_t i = 0; i < golden->token_count && !code && !pairing.rules->pairs_only; i++) {
         pairing.golden = &golden->tokens[i];
         if (!air_find_token(target, pairing.golden->id))
             add_lone_token(rank, &pairing, pairing.golden->id, false);
@@ -152,7 +155,7 @@ static void add_lone_row(struct session *session, struct rank *rank, struct air_
                          const char *name, const char *why)
 {
     struct pairing pairing = {
-        .origin = session->options->msprobe_rules, .arena = &rank->arena, .rows = rows};
+        .rules = &session->profile->rules, .arena = &rank->arena, .rows = rows};
     pair_lone(&pairing, AIR_MISSING, name, side_none(), side_none(), why);
 }
 
@@ -163,7 +166,7 @@ static void note_text(struct session *session, struct rank *rank, const struct g
     char text[100];
     if (file->problem)
         add_lone_row(session, rank, rows, "graph text", file->problem);
-    else if (file->graph.cut && !session->options->msprobe_rules)
+    else if (file->graph.cut && !session->profile->rules.pairs_only)
         add_lone_row(session, rank, rows, "graph text",
                      "it ends inside an operator: what was behind it is not compared");
     if (file->graph.odd_lines) {
@@ -208,13 +211,13 @@ static enum plumb_code compare_graph(struct session *session, struct rank *rank,
 static enum plumb_code read_dumps(struct session *session, struct rank *rank,
                                   struct plumb_error *err)
 {
-    bool origin = session->options->msprobe_rules;
+    const struct air_rules *rules = &session->profile->rules;
     enum plumb_code code = PLUMB_OK;
     for (int i = 0; i < 2 && !code; i++)
         code = session->fx[i]
-                   ? air_read_fx(&rank->dumps[i], rank->trees[i], rank->number >= 0, origin,
+                   ? air_read_fx(&rank->dumps[i], rank->trees[i], rank->number >= 0, rules,
                                  &rank->arena, err)
-                   : air_read_ge(&rank->dumps[i], rank->trees[i], origin, &rank->arena, err);
+                   : air_read_ge(&rank->dumps[i], rank->trees[i], rules, &rank->arena, err);
     return code;
 }
 
@@ -225,13 +228,12 @@ static enum plumb_code compare_rank(struct session *session, struct rank *rank,
     struct buf notes = {0};
     buf_text(&notes, "");
     graphs_find(&rank->graphs, &session->trees[0], rank->number);
-    enum plumb_code code =
-        graphs_read(&rank->graphs, session->options->msprobe_rules, &rank->arena, err);
+    enum plumb_code code = graphs_read(&rank->graphs, &session->profile->rules, &rank->arena, err);
     if (!code)
         code = read_dumps(session, rank, err);
     if (!code)
-        code = groups_match(&sets, &rank->graphs, rank->dumps, session->options->msprobe_rules,
-                            &notes, &rank->arena, err);
+        code = groups_match(&sets, &rank->graphs, rank->dumps, &session->profile->rules, &notes,
+                            &rank->arena, err);
     for (size_t i = 0; i < sets.count && !code; i++)
         code =
             compare_graph(session, rank, &sets.items[i], sets.count > 1, i ? "" : notes.data, err);
@@ -329,7 +331,7 @@ static enum plumb_code compare_ranks(struct session *session, struct plumb_error
                                       find_rank(&session->trees[1], ranks[i])}};
         if (rank.trees[0] && rank.trees[1])
             code = compare_rank(session, &rank, err);
-        else if (!session->options->msprobe_rules)
+        else if (!session->profile->rules.pairs_only)
             code = lone_rank(session, ranks[i], rank.trees[0] != NULL, err);
     }
     free(ranks);
@@ -342,11 +344,11 @@ static enum plumb_code compare_all(struct session *session, struct plumb_error *
     size_t ranks[2];
     for (int i = 0; i < 2; i++)
         ranks[i] = count_ranks(&session->trees[i], &only[i]);
-    if (session->options->msprobe_rules ? ranks[0] > 0 : ranks[0] && ranks[1])
+    if (session->profile->rules.by_target ? ranks[0] > 0 : ranks[0] && ranks[1])
         return compare_ranks(session, err);
     struct rank rank = {.number = -1, .trees = {&session->trees[0], &session->trees[1]}};
     /* One side says which rank it is, the other does not: they are still the same thing. */
-    for (int i = 0; i < 2 && !session->options->msprobe_rules; i++) {
+    for (int i = 0; i < 2 && !session->profile->rules.by_target; i++) {
         if (ranks[i] > 1)
             return plumb_fail(err, PLUMB_E_ARG,
                               "the %s run has %zu ranks and the %s run has none: name the folder "
@@ -362,15 +364,15 @@ static enum plumb_code recognise_sides(struct session *session, const char *targ
                                        struct plumb_error *err)
 {
     const struct tree *trees = session->trees;
-    bool origin = session->options->msprobe_rules, text = has_graph(&trees[0]);
-    session->fx[1] = origin ? !has_graph(&trees[1]) : air_has_fx(&trees[1], false);
-    session->fx[0] = !origin && !text && air_has_fx(&trees[0], false);
+    bool by_target = session->profile->rules.by_target, text = has_graph(&trees[0]);
+    session->fx[1] = by_target ? !has_graph(&trees[1]) : air_has_fx(&trees[1], false);
+    session->fx[0] = !by_target && !text && air_has_fx(&trees[0], false);
     if (session->fx[0] && !session->fx[1])
         return plumb_fail(err, PLUMB_E_ARG,
                           "%s is an FX dump, and the golden side is not: the two are swapped. The "
                           "GE dump is TARGET, which is judged, the FX dump GOLDEN",
                           target);
-    if (text || session->fx[0] || !(session->fx[1] || origin))
+    if (text || session->fx[0] || !(session->fx[1] || by_target))
         return PLUMB_OK;
     plumb_fail(
         err, PLUMB_E_FORMAT,
@@ -385,7 +387,10 @@ enum plumb_code plumb_torchair_compare(struct plumb_torchair *out, const char *t
                                        const struct plumb_torchair_options *options,
                                        struct plumb_error *err)
 {
-    struct session session = {.options = options, .out = out};
+    static const struct graph_profile usual = {0};
+    const struct plumb_profile *rules = options->rules;
+    struct session session = {
+        .options = options, .profile = rules && rules->graph ? rules->graph : &usual, .out = out};
     const char *paths[2] = {target, golden};
     *out = (struct plumb_torchair){0};
     enum plumb_code code = compare_load_standards(

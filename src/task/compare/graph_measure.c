@@ -2,7 +2,6 @@
 #define _GNU_SOURCE
 #include "task/compare/graph_measure.h"
 
-#include "base/buf.h"
 #include "base/mapped.h"
 #include "base/pool.h"
 #include "task/compare/graph_statistics.h"
@@ -50,13 +49,10 @@ enum plumb_code measure_prepare(struct measurement *measurement, struct plumb_er
     plumb_standard_spec(measurement->standards->values, spec);
     if (plumb_standard_jump(measurement->standards->values) > 0)
         spec->groups |= PLUMB_G_RELATIVE;
-    if (options->msprobe_columns)
-        spec->groups |=
-            PLUMB_G_RELATIVE | PLUMB_G_RATIOS | PLUMB_G_ABSOLUTE | PLUMB_G_KL | PLUMB_G_STATS;
-    else
-        spec->groups |= measurement->layout.groups;
-    if (options->msprobe_rules)
-        spec->relative = PLUMB_REL_TORCHAIR;
+    spec->groups |=
+        measurement->columns ? measurement->columns->groups : measurement->layout.groups;
+    if (measurement->profile->relative)
+        spec->relative = measurement->profile->relative;
     return PLUMB_OK;
 }
 
@@ -78,7 +74,7 @@ static enum plumb_code load_fx(const char *path, struct plumb_payload *payload,
     return code;
 }
 
-/* The real parts of a complex tensor: all that the origin looks at. */
+/* The real parts of a complex tensor. */
 static void take_real(struct plumb_tensor *tensor)
 {
     if (plumb_dtype_parts(tensor->dtype) == 1)
@@ -93,7 +89,9 @@ static enum plumb_code load_side(const struct measurement *measurement, const st
                                  struct plumb_payload *payload, const char **dtype,
                                  struct plumb_error *err)
 {
-    struct ge_reading reading = {.origin = measurement->options->msprobe_rules};
+    static const struct ge_reading usual = {0};
+    const struct graph_profile *profile = measurement->profile;
+    const struct ge_reading *reading = profile->rules.reading ? profile->rules.reading : &usual;
     enum plumb_code code;
     *dtype = NULL;
     if (side->assumed) {
@@ -102,40 +100,19 @@ static enum plumb_code load_side(const struct measurement *measurement, const st
         return plumb_tensor_init(&payload->tensor, PLUMB_F32, 1, (const int64_t[]){0}, err);
     }
     if (side->tensor) {
-        *dtype = ge_dtype_shown(side->tensor, &reading);
-        code = ge_load(side->op->ge, side->tensor, &reading, payload, err);
+        *dtype = ge_dtype_shown(side->tensor, reading);
+        code = ge_load(side->op->ge, side->tensor, reading, payload, err);
     } else {
         code = load_fx(side->path, payload, err);
         if (!code)
             *dtype = plumb_dtype_info(payload->tensor.dtype)->name;
     }
-    if (!code && reading.origin)
+    if (!code && profile->real_parts)
         take_real(&payload->tensor);
     return code;
 }
 
-static char *histogram_text(const struct plumb_histogram *histogram)
-{
-    struct buf text = {0};
-    buf_text(&text, "");
-    for (int bin = 0; bin < PLUMB_HISTOGRAM_BINS; bin++) {
-        unsigned long long n = histogram->bin[bin];
-        const char *gap = text.size ? " " : "";
-        if (!n)
-            continue;
-        if (bin == 0)
-            buf_printf(&text, "0:%llu", n);
-        else if (bin == PLUMB_HISTOGRAM_BINS - 1)
-            buf_printf(&text, "%snot finite:%llu", gap, n);
-        else
-            buf_printf(&text, "%s2^%d:%llu", gap, bin - 97, n);
-    }
-    if (text.failed)
-        buf_free(&text);
-    return text.data;
-}
-
-/* As float32, which is what the origin makes of everything. */
+/* As float32, which is how tables show what was measured. */
 static double single(double value)
 {
     return (double)(float)value;
@@ -147,27 +124,6 @@ static void show_stats(struct air_shown *shown, const struct plumb_stats *stats)
     shown->max = single(stats->max);
     shown->min = single(stats->min);
     shown->mean = single(stats->mean);
-}
-
-static bool is_finite(const struct air_shown *shown)
-{
-    return !shown->counted || (isfinite(shown->max) && isfinite(shown->min));
-}
-
-static bool is_int8(const struct air_shown *shown)
-{
-    return shown->dtype && strcmp(shown->dtype, "int8") == 0;
-}
-
-/* Only two finite vectors of the same length have metrics to the origin. */
-static void judge_as_origin(struct air_result *result, bool same_count, uint64_t count)
-{
-    struct air_shown *target = &result->shown[0], *golden = &result->shown[1];
-    bool finite = is_finite(target) && is_finite(golden);
-    if (!same_count || !finite || !count)
-        for (int i = 0; i < AIR_METRICS; i++)
-            result->metric[i] = NAN;
-    result->dropped = (!same_count && finite) || is_int8(target) != is_int8(golden);
 }
 
 static void take_metrics(const struct measurement *measurement, size_t row,
@@ -201,7 +157,7 @@ static void take_metrics(const struct measurement *measurement, size_t row,
     const struct plumb_histogram *histograms[] = {&metrics->abs_histogram, &metrics->rel_histogram,
                                                   &metrics->ulp_histogram};
     for (int k = 0; k < 3 && measurement->spec.groups & PLUMB_G_HISTOGRAM; k++)
-        result->histogram[k] = histogram_text(histograms[k]);
+        result->histogram[k] = compare_histogram(histograms[k]);
 }
 
 /* Does the payload have the shape of the tensor, be it the one it had before the layout was? */
@@ -257,7 +213,7 @@ static enum plumb_code compare_two(const struct measurement *measurement, size_t
             return code;
         take_metrics(measurement, row, &metrics);
     }
-    bool stats_shown = options->msprobe_columns || options->msprobe_rules;
+    bool stats_shown = measurement->columns || measurement->profile->settle;
     for (int i = 0; i < 2 && (stats_shown || options->wide); i++) {
         struct plumb_stats stats;
         result->shown[i].shape =
@@ -272,9 +228,10 @@ static enum plumb_code compare_two(const struct measurement *measurement, size_t
             plumb_tensor_stats(&payloads[i].tensor, &stats);
         show_stats(&result->shown[i], &stats);
     }
-    if (!options->msprobe_rules)
+    if (!measurement->profile->settle)
         return check_likeness(&measurement->rows[row], target, golden, err);
-    judge_as_origin(result, same_count, target->count);
+    result->dropped =
+        measurement->profile->settle(result->metric, result->shown, same_count, target->count);
     if (!same_count)
         return plumb_fail(err, PLUMB_E_ARG, "the shapes differ: target %s, golden %s",
                           plumb_shape_text(target, text[0], sizeof text[0]),

@@ -2,14 +2,14 @@
 #ifndef COMPARE_GRAPH_MEASURE_H
 #define COMPARE_GRAPH_MEASURE_H
 
-#include "msprobe/graph_table.h"
 #include "plumb/torchair.h"
 #include "task/compare/compare.h"
+#include "verdict/graph_profile.h"
 
 struct air_result {
     bool compared; /* values were compared; else problem or the row says why not */
     bool alone;    /* values were compared, but need not agree, and do not */
-    bool dropped;  /* the origin leaves this row out */
+    bool dropped;  /* the table leaves this row out */
     bool integers;
     struct plumb_verdict verdict;
     double distance, max_rel;
@@ -27,6 +27,8 @@ struct measurement {
     const struct air_row *rows;
     size_t count;
     const struct plumb_torchair_options *options;
+    const struct graph_profile *profile; /* how it is done */
+    const struct graph_columns *columns; /* another table; NULL: that of the layout */
     const struct compare_standards *standards;
     enum layout_kind kind; /* what most rows are compared by */
     struct layout layout;

@@ -314,9 +314,9 @@ static enum plumb_code make_closing(struct plumb_comparison *out, size_t *alone,
     return PLUMB_OK;
 }
 
-/* The origin's table: its columns, and under its rules its order too. */
-static enum plumb_code make_origin_table(struct plumb_table **table, const struct report *report,
-                                         struct plumb_error *err)
+/* A table with columns of its own. */
+static enum plumb_code make_other_table(struct plumb_table **table, const struct report *report,
+                                        struct plumb_error *err)
 {
     const struct measurement *what = report->measurement;
     struct graph_table_row *rows = calloc(what->count + 1, sizeof *rows);
@@ -332,8 +332,8 @@ static enum plumb_code make_origin_table(struct plumb_table **table, const struc
                                            .severity = measure_severity(what, i),
                                            .dropped = result->dropped};
     }
-    const enum plumb_code code =
-        graph_table_make(table, rows, what->count, what->options->msprobe_rules, err);
+    const bool own_rules = what->options->columns == what->options->rules;
+    const enum plumb_code code = what->columns->make(table, rows, what->count, own_rules, err);
     free(rows);
     return code;
 }
@@ -342,9 +342,8 @@ enum plumb_code report_make(struct plumb_comparison *out, size_t *alone,
                             const struct report *report, struct plumb_error *err)
 {
     *out = (struct plumb_comparison){0};
-    enum plumb_code code = report->measurement->options->msprobe_columns
-                               ? make_origin_table(&out->table, report, err)
-                               : make_table(&out->table, report, err);
+    enum plumb_code code = report->measurement->columns ? make_other_table(&out->table, report, err)
+                                                        : make_table(&out->table, report, err);
     if (!code)
         code = make_closing(out, alone, report, err);
     if (code)

@@ -16,16 +16,6 @@ struct session {
     bool sketch; /* somebody wants one */
 };
 
-static enum plumb_code accept(void *context, size_t item, const struct plumb_payload *payloads,
-                              struct plumb_error *err)
-{
-    (void)context;
-    (void)item;
-    (void)payloads;
-    (void)err;
-    return PLUMB_OK;
-}
-
 static void *part(void *context, const struct plumb_payload *payloads, uint64_t first,
                   uint64_t count)
 {
@@ -198,7 +188,6 @@ enum plumb_code compare_measure(struct measured *out, const struct walk_side *si
                         .progress = options->progress,
                         .progress_context = options->progress_context,
                         .context = &session,
-                        .accept = accept,
                         .part = part,
                         .merge = merge,
                         .release = release,

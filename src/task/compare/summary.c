@@ -20,16 +20,6 @@ struct summary {
     struct result *results;
 };
 
-static enum plumb_code accept(void *context, size_t item, const struct plumb_payload *payloads,
-                              struct plumb_error *err)
-{
-    (void)context;
-    (void)item;
-    (void)payloads;
-    (void)err;
-    return PLUMB_OK;
-}
-
 static void *part(void *context, const struct plumb_payload *payloads, uint64_t first,
                   uint64_t count)
 {
@@ -232,7 +222,6 @@ enum plumb_code plumb_summary(struct plumb_table **table, size_t *unreadable,
                         .progress = options->progress,
                         .progress_context = options->progress_context,
                         .context = &summary,
-                        .accept = accept,
                         .part = part,
                         .merge = merge,
                         .release = free,

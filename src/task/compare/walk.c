@@ -79,7 +79,7 @@ static bool open_item(const struct session *session, size_t number, struct progr
     for (unsigned i = 0; i < what->sides && !code; i++)
         code = plumb_run_load(what->side[i].run, what->side[i].record, &opened->payload[i],
                               &opened->error);
-    if (!code)
+    if (!code && walk->accept)
         code = walk->accept(walk->context, number, opened->payload, &opened->error);
     return code == PLUMB_OK;
 }

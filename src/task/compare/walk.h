@@ -26,7 +26,7 @@ struct walk {
     void *context;
 
     /* Called once an item's payloads are there, before its parts. Refusing (with err) ends the
-     * item. */
+     * item. NULL: none is refused. */
     enum plumb_code (*accept)(void *context, size_t item, const struct plumb_payload *payloads,
                               struct plumb_error *err);
 

@@ -69,16 +69,7 @@ static enum plumb_code describe(struct buf *text, const struct source *source,
 static enum plumb_code write_durably(const char *path, const struct buf *text,
                                      struct plumb_error *err)
 {
-    struct output output;
-    enum plumb_code code = output_open(&output, path, err);
-    if (code)
-        return code;
-    code = output_bytes(&output, text->data, text->size, err);
-    if (code) {
-        output_discard(&output);
-        return code;
-    }
-    code = output_commit(&output, true, err);
+    enum plumb_code code = output_whole(path, text->data, text->size, true, err);
     if (!code && !output_sync_folder(path))
         code =
             plumb_fail(err, PLUMB_E_IO, "cannot write its folder to the disk: %s", strerror(errno));

@@ -3,9 +3,9 @@
 #include "task/guard/guard.h"
 
 #include "base/json.h"
+#include "base/mapped.h"
 #include "exec/values/values.h"
 #include "plumb/device.h"
-#include "plumb/file.h"
 #include "verdict/outputs.h"
 
 #include <inttypes.h>
@@ -58,14 +58,12 @@ static bool read_fact(struct json *json, struct arena *arena, struct facts *out)
 static enum plumb_code read_facts(const char *path, struct arena *arena, struct facts *out,
                                   struct plumb_error *err)
 {
-    struct plumb_file file;
-    enum plumb_code code = plumb_file_map(&file, path, 0, UINT64_MAX, err);
+    struct mapped in;
+    enum plumb_code code = mapped_open(&in, path, err);
     if (code)
         return code;
-    struct plumb_file_guard guard;
-    plumb_file_guard_enter(&guard, &file);
     struct json json;
-    json_init(&json, file.data, file.size);
+    json_init(&json, in.file.data, in.file.size);
     bool found = false;
     *out = (struct facts){.rtol = NAN, .atol = NAN, .error = "", .message = "", .label = ""};
     for (enum json_event e; (e = json_next(&json)) > JSON_END;) {
@@ -86,12 +84,7 @@ static enum plumb_code read_facts(const char *path, struct arena *arena, struct 
         code = plumb_fail(err, PLUMB_E_FORMAT,
                           "no failure of the precision check: it has no \"precision_check\" with "
                           "rtol and atol; for other dumps use plumb acc_check");
-    if (plumb_file_guard_leave(&guard))
-        code = plumb_fail(err, PLUMB_E_IO, "the file became shorter while it was read");
-    plumb_file_unmap(&file);
-    if (code)
-        plumb_error_in_file(err, path);
-    return code;
+    return mapped_close(&in, code, err);
 }
 
 /* Call number i of a dump with the values that were saved. */

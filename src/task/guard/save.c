@@ -4,12 +4,12 @@
 #define _GNU_SOURCE
 #include "base/folder.h"
 #include "base/json_put.h"
+#include "base/output.h"
 #include "task/guard/guard.h"
 
 #include "plumb/write.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -136,23 +136,14 @@ static void save_head(struct saver *s)
                        " \"dump_data_dir\": \"dump_tensor_data\",\n");
 }
 
-/* Under a temporary name first, so that a file of that name is whole. */
 static void save_file(struct saver *s, const char *name)
 {
-    char path[1024], unfinished[1032];
+    char path[1024];
     snprintf(path, sizeof path, "%s/%s", s->folder, name);
-    snprintf(unfinished, sizeof unfinished, "%s.tmp", path);
     if (s->json.failed && !s->code)
         s->code = plumb_no_memory(s->err);
-    FILE *file = s->code ? NULL : fopen(unfinished, "w");
-    if (!s->code) {
-        const bool fine = file && fwrite(s->json.data, 1, s->json.size, file) == s->json.size;
-        const bool closed = file && fclose(file) == 0;
-        if (!fine || !closed || rename(unfinished, path)) {
-            s->code = plumb_fail(s->err, PLUMB_E_IO, "cannot be written: %s", strerror(errno));
-            plumb_error_in_file(s->err, path);
-        }
-    }
+    if (!s->code)
+        s->code = output_whole(path, s->json.data, s->json.size, false, s->err);
     buf_free(&s->json);
     s->json = (struct buf){0};
 }

@@ -1,8 +1,8 @@
 /* A graph file, from its bytes to names, nodes and outputs. */
 #include "task/passcheck/parse.h"
 
+#include "base/mapped.h"
 #include "base/nearest.h"
-#include "plumb/file.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -235,21 +235,17 @@ enum plumb_code plumb_passcheck_graph_parse(struct plumb_passcheck_graph **out, 
 enum plumb_code plumb_passcheck_graph_open(struct plumb_passcheck_graph **out, const char *path,
                                            struct plumb_error *err)
 {
-    struct plumb_file file = {0};
-    struct plumb_file_guard guard;
+    struct mapped in;
     *out = NULL;
-    enum plumb_code code = plumb_file_map(&file, path, 0, UINT64_MAX, err);
+    enum plumb_code code = mapped_open(&in, path, err);
     if (code)
         return code;
-    plumb_file_guard_enter(&guard, &file);
-    code = plumb_passcheck_graph_parse(out, file.data, (size_t)file.size, path, err);
-    if (plumb_file_guard_leave(&guard)) {
+    code = plumb_passcheck_graph_parse(out, in.file.data, (size_t)in.file.size, path, err);
+    code = mapped_close(&in, code, err);
+    if (code) {
         plumb_passcheck_graph_free(*out);
         *out = NULL;
-        code = plumb_fail(err, PLUMB_E_IO, "the file became shorter while it was read");
-        plumb_error_in_file(err, path);
     }
-    plumb_file_unmap(&file);
     return code;
 }
 

@@ -3,8 +3,8 @@
 
 #include "base/json.h"
 #include "base/map.h"
+#include "base/mapped.h"
 #include "base/yaml.h"
-#include "plumb/file.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -262,20 +262,13 @@ static bool ends_in(const char *path, const char *ending)
 enum plumb_code check_config_read(struct check_config *config, const char *path,
                                   struct arena *arena, struct plumb_error *err)
 {
-    struct plumb_file file;
-    struct plumb_file_guard guard;
+    struct mapped in;
     check_config_init(config);
-    enum plumb_code code = plumb_file_map(&file, path, 0, UINT64_MAX, err);
+    enum plumb_code code = mapped_open(&in, path, err);
     if (code)
         return code;
-    plumb_file_guard_enter(&guard, &file);
     code = ends_in(path, ".yaml") || ends_in(path, ".yml")
-               ? check_config_yaml(config, file.data, (size_t)file.size, arena, err)
-               : check_config_json(config, file.data, (size_t)file.size, arena, err);
-    if (plumb_file_guard_leave(&guard))
-        code = plumb_fail(err, PLUMB_E_IO, "the file became shorter while it was read");
-    plumb_file_unmap(&file);
-    if (code)
-        plumb_error_in_file(err, path);
-    return code;
+               ? check_config_yaml(config, in.file.data, (size_t)in.file.size, arena, err)
+               : check_config_json(config, in.file.data, (size_t)in.file.size, arena, err);
+    return mapped_close(&in, code, err);
 }

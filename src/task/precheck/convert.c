@@ -1,4 +1,4 @@
-/* Calls in other types: raised as the origin does it, as under autocast, without dropout. */
+/* Calls in other types: raised for a benchmark, as under autocast, without dropout. */
 #include "task/precheck/convert.h"
 
 #include "verdict/ladder_limits.h"

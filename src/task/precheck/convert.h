@@ -5,7 +5,7 @@
 #include "base/arena.h"
 #include "plumb/op.h"
 
-/* How the origin raises a call for its benchmark: float16 and bfloat16 become float32, float32
+/* A call raised for a benchmark: float16 and bfloat16 become float32, float32
  * becomes float64; where types are mixed everything becomes float32; conv1d and conv2d in float32
  * and type_as stay as they are; 8-bit floats become float32. The gradients are raised by their own
  * type. */

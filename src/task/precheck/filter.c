@@ -3,6 +3,7 @@
 #include "task/precheck/filter.h"
 
 #include "base/map.h"
+#include "base/mapped.h"
 #include "dump/call_file.h"
 #include "task/precheck/form.h"
 
@@ -78,7 +79,7 @@ enum plumb_code filter_repeats(const struct case_file *file, bool by_objects, bo
     plumb_file_guard_enter(&guard, &file->map);
     enum plumb_code code = filter.hashes ? walk(&filter, keep, err) : plumb_no_memory(err);
     if (plumb_file_guard_leave(&guard))
-        code = plumb_fail(err, PLUMB_E_IO, "the file became shorter while it was read");
+        code = mapped_fail_shrank(err);
     if (code)
         plumb_error_in_file(err, file->path);
     map_free(&filter.seen);

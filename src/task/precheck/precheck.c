@@ -6,13 +6,13 @@
 #include "base/folder.h"
 #include "base/memory.h"
 #include "base/pool.h"
-#include "msprobe/profiles.h"
 #include "task/precheck/error_data.h"
 #include "task/precheck/filter.h"
 #include "task/precheck/journal.h"
 #include "task/precheck/list_notes.h"
 #include "task/precheck/work.h"
 #include "verdict/ladder_rules.h"
+#include "verdict/profiles.h"
 
 #include <errno.h>
 #include <pthread.h>

@@ -1,12 +1,13 @@
 /* api_precision_compare: two details files, row by row. */
 #include "plumb/precision.h"
 
-#include "msprobe/profiles.h"
+#include "base/mapped.h"
 #include "task/precision/api.h"
 #include "task/precision/name.h"
 #include "task/precision/read.h"
 #include "task/precision/write.h"
 #include "verdict/ladder_rules.h"
+#include "verdict/profiles.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -233,7 +234,7 @@ static enum plumb_code left_guards(struct comparison *all, enum plumb_code code,
         cut = &all->npu;
     if (!cut)
         return code;
-    plumb_fail(err, PLUMB_E_IO, "the file was cut short while it was read");
+    mapped_fail_shrank(err);
     plumb_error_in_file(err, cut->path);
     return PLUMB_E_IO;
 }

@@ -1,5 +1,7 @@
 /* Reading details files, row by row and by name. */
 #include "task/precision/read.h"
+
+#include "base/mapped.h"
 #include "task/precision/types.h"
 
 #include <stdio.h>
@@ -222,7 +224,7 @@ enum plumb_code details_open(struct details_file *file, const char *path,
         file->next = 0;
     }
     if (plumb_file_guard_leave(&guard)) {
-        code = plumb_fail(err, PLUMB_E_IO, "the file was cut short while it was read");
+        code = mapped_fail_shrank(err);
         plumb_error_in_file(err, path);
     }
     if (code)

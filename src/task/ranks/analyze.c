@@ -34,20 +34,6 @@ void analyze_note_warnings(struct buf *notes, const char *rank, const struct dum
         analyze_note(notes, rank, "%s", tree->warnings[i]);
 }
 
-enum plumb_code analyze_write(const char *path, const struct buf *text, struct plumb_error *err)
-{
-    struct output out = {0};
-    enum plumb_code code = output_open(&out, path, err);
-    if (code)
-        return code;
-    code = output_bytes(&out, text->data, text->size, err);
-    if (code)
-        output_discard(&out);
-    else
-        code = output_commit(&out, false, err);
-    return code;
-}
-
 enum plumb_code plumb_analysis_save(const struct plumb_analysis *analysis, const char *folder,
                                     const char *prefix, char **path, struct plumb_error *err)
 {
@@ -65,8 +51,8 @@ enum plumb_code plumb_analysis_save(const struct plumb_analysis *analysis, const
             return plumb_no_memory(err);
         }
     } while (access(*path, F_OK) == 0);
-    struct buf text = {.data = analysis->report, .size = strlen(analysis->report)};
-    enum plumb_code code = analyze_write(*path, &text, err);
+    enum plumb_code code =
+        output_whole(*path, analysis->report, strlen(analysis->report), false, err);
     if (code) {
         free(*path);
         *path = NULL;

@@ -15,9 +15,6 @@ void analyze_note(struct buf *notes, const char *rank, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 void analyze_note_warnings(struct buf *notes, const char *rank, const struct dump_tree *tree);
 
-/* Writes whole or not at all. */
-enum plumb_code analyze_write(const char *path, const struct buf *text, struct plumb_error *err);
-
 /* The ancestors of a node, the outermost first, then the node itself, as a list. False when
  * construct.json is missing or damaged: the list is then as long as what could be read. */
 bool analyze_put_ancestors(struct pretty *out, const char *folder, const char *name,

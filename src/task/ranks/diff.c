@@ -10,7 +10,7 @@
 struct analysis {
     struct plumb_analysis *out;
     const struct plumb_analyze_options *options;
-    struct graph_rules rules;
+    const struct ranks_rules *rules;
     struct arena arena;
     struct plumb_general_place *places; /* those that could be compared */
     struct graph_rank *ranks;
@@ -29,7 +29,7 @@ static bool is_ignored(const char *name)
 static enum plumb_code describe(struct analysis *a, struct graph_rank *rank,
                                 const struct diff *diff)
 {
-    struct roles roles = {.arena = &a->arena, .rules = &a->rules};
+    struct roles roles = {.arena = &a->arena, .rules = a->rules};
     struct diff_api api = {0};
     enum plumb_code code = PLUMB_OK;
     char words[256];
@@ -44,7 +44,7 @@ static enum plumb_code describe(struct analysis *a, struct graph_rank *rank,
             break;
         node->ignored = is_ignored(api.api->name);
         node->bad = diff_find(diff, &api, &from, words, sizeof words);
-        node->bad_input = !a->rules.origin && diff_in_input(diff, &api);
+        node->bad_input = !a->rules->numbers_only && diff_in_input(diff, &api);
         node->tainted = node->bad || node->bad_input;
         node->name = arena_copy(&a->arena, api.api->name, strlen(api.api->name));
         code = node->name ? PLUMB_OK : PLUMB_E_NOMEM;
@@ -66,7 +66,7 @@ static enum plumb_code compare_rank(struct analysis *a, const struct plumb_gener
 {
     struct diff diff;
     char *path = NULL;
-    enum plumb_code code = diff_open(&diff, place, a->options, a->err);
+    enum plumb_code code = diff_open(&diff, place, a->options, a->rules, a->err);
     if (code)
         return code;
     struct graph_rank *rank = &a->ranks[a->count];
@@ -149,7 +149,7 @@ static enum plumb_code put_rank(struct analysis *a, struct pretty *out,
     struct diff_api api = {0};
     char key[32];
     size_t number = 0;
-    enum plumb_code code = diff_open(&diff, &a->places[rank], a->options, a->err);
+    enum plumb_code code = diff_open(&diff, &a->places[rank], a->options, a->rules, a->err);
     if (code)
         return code;
     snprintf(key, sizeof key, "rank_%lld", (long long)a->ranks[rank].number);
@@ -233,12 +233,12 @@ static enum plumb_code analyze(struct analysis *a, const char *target, const cha
     struct graph_result result;
     size_t count = 0;
     enum plumb_code code = plumb_general_find(&places, target, golden, a->err);
-    if (code == PLUMB_E_ARG && !a->rules.origin)
+    if (code == PLUMB_E_ARG && !a->rules->same_ranks)
         code = pair_by_name(a, target, golden, &named, &count);
     if (!code)
         code = compare_ranks(a, named ? named : places.places, named ? count : places.count);
     if (!code) {
-        code = graph_search(&result, a->ranks, a->count, &a->rules, &a->arena);
+        code = graph_search(&result, a->ranks, a->count, a->rules, &a->arena);
         if (code)
             plumb_fail(a->err, code, "out of memory");
     }
@@ -272,9 +272,11 @@ enum plumb_code plumb_diff_analyze(struct plumb_analysis *out, const char *targe
         {.title = "Difference", .left = true},
     };
     static const struct plumb_analyze_options usual = {0};
+    static const struct ranks_rules own = {.all_ties = true};
     *out = (struct plumb_analysis){0};
     struct analysis a = {.out = out, .options = options ? options : &usual, .err = err};
-    a.rules = (struct graph_rules){.origin = a.options->origin_rules, .differences = true};
+    const struct plumb_profile *profile = a.options->rules;
+    a.rules = profile && profile->ranks ? &profile->ranks->differences : &own;
     out->table = plumb_table_new(columns, sizeof columns / sizeof columns[0]);
     enum plumb_code code =
         out->table ? analyze(&a, target_path, golden_path) : plumb_no_memory(err);

@@ -9,7 +9,7 @@
 struct diff {
     struct general general;
     bool checksums; /* compared, instead of statistics */
-    bool origin;
+    const struct ranks_rules *rules;
     bool stacks; /* there is a stack.json */
 };
 
@@ -20,7 +20,8 @@ struct diff_api {
 };
 
 enum plumb_code diff_open(struct diff *diff, const struct plumb_general_place *place,
-                          const struct plumb_analyze_options *options, struct plumb_error *err);
+                          const struct plumb_analyze_options *options,
+                          const struct ranks_rules *rules, struct plumb_error *err);
 void diff_close(struct diff *diff);
 
 /* The next API after `at`; false at the end. Start with all zero. */

@@ -81,12 +81,12 @@ static void put_peer(struct pretty *out, const char *key, const char *text)
         pretty_string(out, text ? text : "None");
 }
 
-/* The row whose P2POp columns a pair shows on the golden side: its partner's, but the origin takes
- * the row that stands at the same place of the file. */
+/* The row whose P2POp columns a pair shows on the golden side: its partner's, or the one that
+ * stands at the same place of the file. */
 static const struct dump_row *golden_p2p(const struct diff *diff, size_t pair)
 {
     const struct general *general = &diff->general;
-    if (diff->origin)
+    if (diff->rules->p2p_by_place)
         return pair < general->golden.row_count ? &general->golden.rows[pair] : NULL;
     size_t golden = general->pairs[pair].golden;
     return golden == GENERAL_NONE ? NULL : &general->golden.rows[golden];

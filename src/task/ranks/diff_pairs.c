@@ -16,10 +16,11 @@ static const char *const relative_names[DUMP_STATISTICS_COUNT] = {
     "MaxRelativeErr", "MinRelativeErr", "MeanRelativeErr", "NormRelativeErr"};
 
 enum plumb_code diff_open(struct diff *diff, const struct plumb_general_place *place,
-                          const struct plumb_analyze_options *options, struct plumb_error *err)
+                          const struct plumb_analyze_options *options,
+                          const struct ranks_rules *rules, struct plumb_error *err)
 {
     static const struct plumb_general_options by_name = {0};
-    *diff = (struct diff){.origin = options->origin_rules};
+    *diff = (struct diff){.rules = rules};
     struct general *general = &diff->general;
     general->options = options->pairing ? options->pairing : &by_name;
     enum plumb_code code = dump_open(&general->target, place->target, err);
@@ -101,13 +102,13 @@ static double magnitude(const struct dump_row *row)
     return fmax(fabs(max), fabs(min));
 }
 
-/* Words are no number above the limit, and the origin lets them pass. But NaN and infinity on one
- * side only are a difference, and so is something large where there should be a zero. */
+/* Words are no number above the limit. But NaN and infinity on one side only are a difference, and
+ * so is something large where there should be a zero. */
 static bool word_differs(const struct diff *diff, const struct general_pair *pair, size_t statistic)
 {
     const char *word = pair->value[GENERAL_RELATIVE + statistic].word;
     const struct dump_row *target = &diff->general.target.rows[pair->target];
-    if (diff->origin || pair->golden == GENERAL_NONE || strcmp(word, "0") == 0 ||
+    if (diff->rules->numbers_only || pair->golden == GENERAL_NONE || strcmp(word, "0") == 0 ||
         strcmp(word, "N/A") == 0)
         return false;
     const struct dump_row *golden = &diff->general.golden.rows[pair->golden];
@@ -155,7 +156,7 @@ static bool pair_differs(const struct diff *diff, const struct general_pair *pai
     if (statistics_differ(diff, pair, words, size))
         return true;
     snprintf(words, size, "shape %s, golden %s", target->shape, golden->shape);
-    return !diff->origin && strcmp(target->shape, golden->shape) != 0;
+    return !diff->rules->numbers_only && strcmp(target->shape, golden->shape) != 0;
 }
 
 bool diff_find(const struct diff *diff, const struct diff_api *api, size_t *from, char *words,

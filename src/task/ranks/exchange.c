@@ -22,7 +22,7 @@ struct builder {
     struct exchange *exchange;
     const struct graph_rank *ranks;
     size_t count;
-    const struct graph_rules *rules;
+    const struct ranks_rules *rules;
     struct arena *arena;
     struct kind **kinds; /* of each rank */
     size_t *kind_counts;
@@ -61,13 +61,13 @@ static const char *plain(const char *op, size_t *length)
 }
 
 static bool op_fits(const struct kind *kind, const char *wanted, size_t length,
-                    const struct graph_rules *rules)
+                    const struct ranks_rules *rules)
 {
-    if (rules->origin && rules->differences) /* there a name need only begin alike */
+    if (rules->begin_alike)
         return kind->op_length >= length && memcmp(kind->op, wanted, length) == 0;
     const char *op = kind->op;
     size_t op_length = kind->op_length;
-    if (!rules->origin) {
+    if (!rules->exact_names) {
         op = plain(op, &op_length);
         wanted = plain(wanted, &length);
     }
@@ -108,7 +108,7 @@ static enum plumb_code connect(struct builder *b, size_t mine, size_t theirs)
         b->edge_capacity = more;
     }
     x->edges[x->edge_count++] = (struct exchange_edge){mine, theirs};
-    if (b->rules->origin)
+    if (b->rules->own_layers)
         x->members[theirs].node->layer = x->members[mine].node->layer;
     return PLUMB_OK;
 }
@@ -156,8 +156,7 @@ static enum plumb_code connect_rank(struct builder *b, size_t rank)
     for (size_t i = x->first[rank]; i < x->first[rank + 1]; i++) {
         const struct kind *kind = &b->kinds[rank][x->members[i].kind];
         struct graph_node *node = x->members[i].node;
-        if (b->rules->origin && b->rules->differences && i > x->first[rank] &&
-            node->layer <= x->members[i - 1].node->layer)
+        if (b->rules->growing && i > x->first[rank] && node->layer <= x->members[i - 1].node->layer)
             node->layer = x->members[i - 1].node->layer + 1;
         size_t targets = kind->peer_count ? kind->peer_count : b->count - rank - 1;
         for (size_t t = 0; t < targets; t++) {
@@ -314,7 +313,7 @@ static enum plumb_code lay_out(struct builder *b)
 }
 
 enum plumb_code exchange_build(struct exchange *exchange, const struct graph_rank *ranks,
-                               size_t count, const struct graph_rules *rules, struct arena *arena)
+                               size_t count, const struct ranks_rules *rules, struct arena *arena)
 {
     struct builder b = {exchange, ranks, count, rules, arena, NULL, NULL, 0};
     *exchange = (struct exchange){0};
@@ -325,7 +324,7 @@ enum plumb_code exchange_build(struct exchange *exchange, const struct graph_ran
         code = sort_kinds(&b, r);
     for (size_t r = 0; !code && r + 1 < count; r++)
         code = connect_rank(&b, r);
-    if (!code && !rules->origin)
+    if (!code && !rules->own_layers)
         code = lay_out(&b);
     return code;
 }

@@ -26,6 +26,6 @@ struct exchange {
 
 /* Ties the chains together and gives every member's node its layer. */
 enum plumb_code exchange_build(struct exchange *exchange, const struct graph_rank *ranks,
-                               size_t count, const struct graph_rules *rules, struct arena *arena);
+                               size_t count, const struct ranks_rules *rules, struct arena *arena);
 
 #endif

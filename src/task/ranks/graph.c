@@ -46,7 +46,7 @@ struct search {
     struct graph_result *result;
     struct graph_rank *ranks;
     size_t count, nodes;
-    const struct graph_rules *rules;
+    const struct ranks_rules *rules;
     struct arena *arena;
     struct exchange exchange;
     bool *kept;         /* members that are still there after pruning */
@@ -200,8 +200,7 @@ static void gather(struct search *s, size_t member)
 }
 
 /* What the group at hand has to say: what its members hold, then they themselves. The input of a
- * receiver tells nothing, that of any other member can explain what all of them made. The origin
- * looks for NaN and infinity only in what such members hold. */
+ * receiver tells nothing, that of any other member can explain what all of them made. */
 static void judge(struct search *s)
 {
     bool poisoned = false;
@@ -209,7 +208,7 @@ static void judge(struct search *s)
         struct graph_node *end = s->exchange.members[s->group[i]].node;
         bool poison = end->role != GRAPH_TARGET && end->bad_input;
         poisoned |= poison;
-        if (s->rules->origin && !s->rules->differences && !poison)
+        if (s->rules->poisoned_only && !poison)
             continue;
         for (struct graph_node *node = first_held(s, s->group[i]); node < end; node++) {
             node->layer = end->layer;
@@ -242,13 +241,13 @@ static void keep_earliest(struct search *s)
     const struct graph_node *best = result->found[0];
     for (size_t i = 1; i < result->count; i++) {
         int order = compare_places(result->found[i], best);
-        if (order < 0 || (!order && !s->rules->origin && result->found[i]->rank < best->rank))
+        if (order < 0 || (!order && !s->rules->first_found && result->found[i]->rank < best->rank))
             best = result->found[i];
     }
     size_t kept = 0;
     for (size_t i = 0; i < result->count; i++) {
         if (result->found[i] == best ||
-            (s->rules->differences && !compare_places(result->found[i], best)))
+            (s->rules->all_ties && !compare_places(result->found[i], best)))
             result->found[kept++] = result->found[i];
     }
     result->count = kept;
@@ -289,8 +288,8 @@ static size_t take_turn(const struct search *s, const struct turn *turns, size_t
     return EXCHANGE_NONE;
 }
 
-/* The origin takes the next node of every rank at a time, until that gives something. For NaN and
- * infinity it then looks only at the group of the first rank's, and forgets the others. */
+/* Takes the next node of every rank at a time, until that gives something. Where only the group of
+ * the first rank's counts, the others are forgotten. */
 static enum plumb_code search_rounds(struct search *s)
 {
     const struct exchange *x = &s->exchange;
@@ -313,8 +312,7 @@ static enum plumb_code search_rounds(struct search *s)
             more |= heads[r] != EXCHANGE_NONE;
         }
         for (size_t r = 0; r < s->count; r++) {
-            if (heads[r] == EXCHANGE_NONE || s->seen[heads[r]] ||
-                (looked && !s->rules->differences))
+            if (heads[r] == EXCHANGE_NONE || s->seen[heads[r]] || (looked && s->rules->first_group))
                 continue;
             looked = true;
             gather(s, heads[r]);
@@ -331,7 +329,7 @@ static enum plumb_code search_during(struct search *s)
         code = prune(s);
     if (code)
         return code;
-    if (s->rules->origin) {
+    if (s->rules->rounds) {
         code = search_rounds(s);
     } else {
         s->strict = true;
@@ -347,7 +345,7 @@ static enum plumb_code search_during(struct search *s)
 }
 
 enum plumb_code graph_search(struct graph_result *result, struct graph_rank *ranks, size_t count,
-                             const struct graph_rules *rules, struct arena *arena)
+                             const struct ranks_rules *rules, struct arena *arena)
 {
     struct search s = {.result = result, .ranks = ranks, .count = count, .rules = rules};
     s.arena = arena;

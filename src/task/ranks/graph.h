@@ -14,6 +14,7 @@
 
 #include "base/arena.h"
 #include "plumb/error.h"
+#include "verdict/profiles.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -43,12 +44,6 @@ struct graph_rank {
     size_t count;
 };
 
-/* Where the origin's searches go their own ways. */
-struct graph_rules {
-    bool origin;      /* reproduce the origin's layers and order of search */
-    bool differences; /* the search for differences: all held nodes count, all ties are reported */
-};
-
 enum graph_phase { GRAPH_CLEAN, GRAPH_BEFORE, GRAPH_DURING, GRAPH_AFTER };
 
 struct graph_result {
@@ -59,7 +54,7 @@ struct graph_result {
 
 /* Results and work space come from the arena. PLUMB_E_NOMEM is the only failure. */
 enum plumb_code graph_search(struct graph_result *result, struct graph_rank *ranks, size_t count,
-                             const struct graph_rules *rules, struct arena *arena);
+                             const struct ranks_rules *rules, struct arena *arena);
 
 /* True for the names of operators that exchange tensors between ranks. */
 bool graph_is_communication(const char *name);

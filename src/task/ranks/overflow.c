@@ -15,7 +15,7 @@
 struct overflow {
     struct plumb_analysis *out;
     struct dump_places places;
-    struct graph_rules rules;
+    const struct ranks_rules *rules;
     struct arena arena;
     struct graph_rank *ranks;   /* those that could be read */
     struct dump_place **source; /* where each of them came from */
@@ -33,17 +33,16 @@ static bool is_abnormal_value(const struct dump_value *value)
             !strcasecmp(value->text, "-inf"));
 }
 
-/* The origin looks at the direct elements of an argument list only. */
-static bool is_abnormal(const struct dump_row *row, const struct graph_rules *rules)
+static bool is_abnormal(const struct dump_row *row, const struct ranks_rules *rules)
 {
-    if (!row->tensor || (rules->origin && (row->depth != 1 || row->p2p_op || row->p2p_peer)))
+    if (!row->tensor || (rules->direct_only && (row->depth != 1 || row->p2p_op || row->p2p_peer)))
         return false;
     return is_abnormal_value(&row->statistic[DUMP_MAX]) ||
            is_abnormal_value(&row->statistic[DUMP_MIN]);
 }
 
 static bool has_abnormal(const struct dump_tree *tree, const struct dump_api *api,
-                         enum dump_section section, const struct graph_rules *rules)
+                         enum dump_section section, const struct ranks_rules *rules)
 {
     for (size_t i = api->first; i < api->first + api->count; i++)
         if (tree->rows[i].section == section && is_abnormal(&tree->rows[i], rules))
@@ -76,7 +75,7 @@ static const char *blindness(const struct dump_tree *tree)
 static enum plumb_code describe(struct overflow *o, struct graph_rank *rank,
                                 const struct dump_tree *tree)
 {
-    struct roles roles = {.arena = &o->arena, .rules = &o->rules};
+    struct roles roles = {.arena = &o->arena, .rules = o->rules};
     enum plumb_code code = PLUMB_OK;
     rank->nodes = arena_array(&o->arena, tree->api_count, sizeof *rank->nodes);
     if (!rank->nodes)
@@ -87,8 +86,8 @@ static enum plumb_code describe(struct overflow *o, struct graph_rank *rank,
         code = roles_describe(&roles, node, tree, api, rank->number);
         if (code)
             break;
-        bool input = has_abnormal(tree, api, DUMP_INPUT, &o->rules);
-        bool output = has_abnormal(tree, api, DUMP_OUTPUT, &o->rules);
+        bool input = has_abnormal(tree, api, DUMP_INPUT, o->rules);
+        bool output = has_abnormal(tree, api, DUMP_OUTPUT, o->rules);
         node->ignored = is_ignored(api->name);
         node->bad = output && !input;
         node->bad_input = input;
@@ -237,7 +236,7 @@ static enum plumb_code put_rank(struct overflow *o, struct pretty *out,
         }
         put_node(o, out, &in.file, &tree, api, place->rank);
         for (size_t k = api->first; k < api->first + api->count; k++)
-            if (tree.rows[k].section == DUMP_OUTPUT && is_abnormal(&tree.rows[k], &o->rules) &&
+            if (tree.rows[k].section == DUMP_OUTPUT && is_abnormal(&tree.rows[k], o->rules) &&
                 !add_row(o->out->table, label, api, &tree.rows[k]))
                 code = plumb_no_memory(o->err);
     }
@@ -279,8 +278,11 @@ enum plumb_code plumb_overflow_check(struct plumb_analysis *out, const char *pat
         {.title = "Max"},
         {.title = "Min"},
     };
+    static const struct ranks_rules own = {0};
     *out = (struct plumb_analysis){0};
-    struct overflow o = {.out = out, .rules.origin = options && options->origin_rules, .err = err};
+    struct overflow o = {.out = out, .rules = &own, .err = err};
+    if (options && options->rules && options->rules->ranks)
+        o.rules = &options->rules->ranks->overflow;
     struct graph_result result;
     enum plumb_code code = dump_find(&o.places, path, err);
     if (code)
@@ -288,7 +290,7 @@ enum plumb_code plumb_overflow_check(struct plumb_analysis *out, const char *pat
     out->table = plumb_table_new(columns, sizeof columns / sizeof columns[0]);
     code = out->table ? read_ranks(&o) : PLUMB_E_NOMEM;
     if (!code)
-        code = graph_search(&result, o.ranks, o.count, &o.rules, &o.arena);
+        code = graph_search(&result, o.ranks, o.count, o.rules, &o.arena);
     if (!code) {
         out->phase = (enum plumb_phase)result.phase;
         out->found = result.count;

@@ -103,17 +103,17 @@ static void read_call(struct roles *roles, struct call *call, const struct dump_
                       const struct dump_api *api)
 {
     const char *group = group_of(tree, api);
-    bool origin = roles->rules->origin;
+    bool plain = roles->rules->plain_roles;
     for (size_t i = api->first; i < api->first + api->count; i++) {
         const struct dump_row *row = &tree->rows[i];
         enum key key = key_of(row);
         int64_t number;
-        if (row->p2p_peer && row->section == DUMP_INPUT && !origin &&
+        if (row->p2p_peer && row->section == DUMP_INPUT && !plain &&
             number_of(row->p2p_peer, &number))
             add_number(roles, number);
         if (key == KEY_OTHER || !number_of(row->value, &number))
             continue;
-        if (!origin && (key == KEY_GROUP_SRC || key == KEY_GROUP_DST)) {
+        if (!plain && (key == KEY_GROUP_SRC || key == KEY_GROUP_DST)) {
             number = rank_in_group(group, number);
             key = key == KEY_GROUP_SRC ? KEY_SRC : KEY_DST;
         }
@@ -133,7 +133,7 @@ static void read_call(struct roles *roles, struct call *call, const struct dump_
 static void add_peers(struct roles *roles, const struct call *call, const struct dump_tree *tree,
                       const struct dump_api *api)
 {
-    bool origin = roles->rules->origin;
+    bool plain = roles->rules->plain_roles;
     if (call->has_src)
         add_number(roles, call->src);
     if (call->has_dst)
@@ -145,16 +145,16 @@ static void add_peers(struct roles *roles, const struct call *call, const struct
         int64_t number;
         if (key == KEY_POSITION && !call->has_src && !call->has_dst &&
             strcmp(row->type, "int") == 0 && number_of(row->value, &number) &&
-            (origin || (directed && number == call->first)))
+            (plain || (directed && number == call->first)))
             add_number(roles, number);
     }
-    /* A send goes to one rank, not to its whole group, whatever the origin thinks. */
-    if (!origin && is_point_to_point(call) && roles->numbers.size)
+    /* A send goes to one rank, not to its whole group. */
+    if (!plain && is_point_to_point(call) && roles->numbers.size)
         return;
     for (size_t i = api->first; i < api->first + api->count; i++) {
         const struct dump_row *row = &tree->rows[i];
         if (row->section == DUMP_INPUT && row->depth == 1 && row->group_ranks &&
-            (!origin || key_of(row) == KEY_GROUP))
+            (!plain || key_of(row) == KEY_GROUP))
             add_list(roles, row->group_ranks);
     }
 }
@@ -171,8 +171,8 @@ static enum graph_role role_of(const struct call *call, int64_t rank)
     return (role == GRAPH_SOURCE) == (call->first == rank) ? GRAPH_SOURCE : GRAPH_TARGET;
 }
 
-/* The origin's search for differences looks at names and texts: whoever names a source is a target,
- * whoever names a destination is a source, and rank 0 is nobody's peer. */
+/* By names and texts alone: whoever names a source is a target, whoever names a destination is a
+ * source, and rank 0 is nobody's peer. */
 static enum graph_role read_texts(struct roles *roles, const struct dump_tree *tree,
                                   const struct dump_api *api)
 {
@@ -246,7 +246,7 @@ enum plumb_code roles_describe(struct roles *roles, struct graph_node *node,
     if (!node->communication)
         return PLUMB_OK;
     roles->numbers.size = 0;
-    if (roles->rules->origin && roles->rules->differences) {
+    if (roles->rules->text_roles) {
         node->role = read_texts(roles, tree, api);
     } else {
         struct call call = {0};

@@ -9,7 +9,7 @@
 
 struct roles {
     struct arena *arena; /* lists of peers come from here */
-    const struct graph_rules *rules;
+    const struct ranks_rules *rules;
     struct buf numbers; /* peers of the node at hand */
     struct map lists;   /* those that are already in the arena; most nodes share a few */
 };

@@ -1,9 +1,9 @@
 /* The recorded operators of a dump.json. */
 #include "task/unittest/calls.h"
 
-#include "base/json.h"
 #include "base/map.h"
 #include "base/mapped.h"
+#include "dump/outline.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -18,11 +18,6 @@ struct indexer {
     bool has_data;
     struct plumb_error *err;
 };
-
-static enum plumb_code damaged(const struct indexer *x)
-{
-    return json_fail(&x->json, 0, x->err);
-}
 
 /* The last key or string, decoded, or as it is written when it means half of a character. */
 static const char *take_text(struct indexer *x, size_t *length)
@@ -49,10 +44,10 @@ static enum plumb_code read_entry(struct indexer *x, struct call *call, bool *us
         if (op && event == JSON_STRING && !(call->op = take_text(x, &call->op_length)))
             return plumb_no_memory(x->err);
         if (!json_skip(&x->json, event))
-            return damaged(x);
+            return PLUMB_E_FORMAT;
     }
     *usable = call->op && call->op_length && call->op_length <= MAX_NAME && arguments;
-    return event == JSON_OBJECT_END ? PLUMB_OK : damaged(x);
+    return event == JSON_OBJECT_END ? PLUMB_OK : PLUMB_E_FORMAT;
 }
 
 static enum plumb_code add_call(struct indexer *x, const struct call *call)
@@ -79,55 +74,48 @@ static enum plumb_code add_call(struct indexer *x, const struct call *call)
     return PLUMB_OK;
 }
 
-static enum plumb_code read_data(struct indexer *x)
+static enum plumb_code on_entry(void *context)
 {
+    struct indexer *x = context;
+    struct call call = {.name = NULL};
+    call.name = take_text(x, &call.name_length);
+    if (!call.name)
+        return plumb_no_memory(x->err);
     enum json_event event = json_next(&x->json);
-    if (event != JSON_OBJECT)
-        return json_skip(&x->json, event) ? PLUMB_OK : damaged(x);
-    x->has_data = true;
-    while ((event = json_next(&x->json)) == JSON_KEY) {
-        struct call call = {0};
-        call.name = take_text(x, &call.name_length);
-        if (!call.name)
-            return plumb_no_memory(x->err);
-        event = json_next(&x->json);
-        call.start = x->json.start;
-        bool usable = false;
-        enum plumb_code code = PLUMB_OK;
-        if (event == JSON_OBJECT)
-            code = read_entry(x, &call, &usable);
-        else if (!json_skip(&x->json, event))
-            code = damaged(x);
-        call.size = (size_t)((uint64_t)(x->json.next - x->json.begin) - call.start);
-        x->entries++;
-        if (code)
-            return code;
-        if (!usable || call.name_length > MAX_NAME)
-            x->calls->unusable++;
-        else if ((code = add_call(x, &call)))
-            return code;
-    }
-    return event == JSON_OBJECT_END ? PLUMB_OK : damaged(x);
+    call.start = x->json.start;
+    bool usable = false;
+    enum plumb_code code = event == JSON_OBJECT         ? read_entry(x, &call, &usable)
+                           : json_skip(&x->json, event) ? PLUMB_OK
+                                                        : PLUMB_E_FORMAT;
+    call.size = (size_t)((uint64_t)(x->json.next - x->json.begin) - call.start);
+    x->entries++;
+    if (code)
+        return code;
+    if (usable && call.name_length <= MAX_NAME)
+        return add_call(x, &call);
+    x->calls->unusable++;
+    return PLUMB_OK;
 }
 
-static enum plumb_code read_top(struct indexer *x)
+static enum plumb_code on_data(void *context, enum json_event event)
 {
-    enum json_event event = json_next(&x->json);
-    if (event != JSON_OBJECT)
-        return x->json.error ? damaged(x)
-                             : plumb_fail_at(x->err, PLUMB_E_FORMAT, x->json.start,
-                                             "not a dump.json: it holds no JSON object");
-    while ((event = json_next(&x->json)) == JSON_KEY) {
-        enum plumb_code code = PLUMB_OK;
-        if (json_is(&x->json, "data"))
-            code = read_data(x);
-        else if (!json_skip(&x->json, JSON_KEY))
-            code = damaged(x);
-        if (code)
-            return code;
-    }
-    if (event != JSON_OBJECT_END || json_next(&x->json) != JSON_END)
-        return damaged(x);
+    struct indexer *x = context;
+    map_free(&x->names); /* of an earlier "data" */
+    x->names = (struct map){0};
+    x->calls->count = x->calls->unusable = x->entries = 0;
+    x->has_data = event == JSON_OBJECT;
+    return PLUMB_OK;
+}
+
+static enum plumb_code read_calls(struct indexer *x)
+{
+    enum plumb_code code = outline_read(
+        &(struct outline){.json = &x->json, .data = on_data, .entry = on_entry, .context = x});
+    if (code == PLUMB_E_UNSUPPORTED)
+        return plumb_fail_at(x->err, PLUMB_E_FORMAT, x->json.start,
+                             "not a dump.json: it holds no JSON object");
+    if (code)
+        return x->json.error ? json_fail(&x->json, 0, x->err) : code;
     if (!x->has_data)
         return plumb_fail(x->err, PLUMB_E_FORMAT, "not a dump.json: there is no object \"data\"");
     if (!x->calls->count && x->entries)
@@ -182,7 +170,7 @@ enum plumb_code calls_parse(struct calls *calls, const void *bytes, size_t size,
     *calls = (struct calls){.map = map, .bytes = bytes};
     struct indexer x = {.calls = calls, .err = err};
     json_init(&x.json, bytes, size);
-    enum plumb_code code = read_top(&x);
+    enum plumb_code code = read_calls(&x);
     if (!code)
         code = group_calls(&x);
     map_free(&x.names);

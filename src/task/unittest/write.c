@@ -22,15 +22,7 @@ static enum plumb_code write_file(const char *folder, const char *name, const st
     char *path = NULL;
     if (text->failed || asprintf(&path, "%s/%s", folder, name) < 0)
         return plumb_no_memory(err);
-    struct output out;
-    enum plumb_code code = output_open(&out, path, err);
-    if (!code) {
-        code = output_bytes(&out, text->data, text->size, err);
-        if (code)
-            output_discard(&out);
-        else
-            code = output_commit(&out, false, err);
-    }
+    enum plumb_code code = output_whole(path, text->data, text->size, false, err);
     free(path);
     return code;
 }

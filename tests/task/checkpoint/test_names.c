@@ -6,9 +6,12 @@
 
 #include <cmocka.h>
 
+#include "msprobe/profile.h"
 #include "task/checkpoint/names.h"
 
 #include <string.h>
+
+static const struct checkpoint_profile usual = {0};
 
 static void to_core(void **state)
 {
@@ -39,18 +42,19 @@ static void to_core(void **state)
 static void joins(void **state)
 {
     (void)state;
-    assert_int_equal(names_join("a.linear_qkv.bias", false, false), CKPT_AXIS0);
-    assert_int_equal(names_join("a.linear_fc1.weight", false, false), CKPT_AXIS0);
-    assert_int_equal(names_join("a.linear_fc1.weight", true, false), CKPT_GATED);
-    assert_int_equal(names_join("a.linear_fc1.weight", true, true), CKPT_AXIS0);
-    assert_int_equal(names_join("a.linear_qkv.bias", true, false), CKPT_AXIS0);
-    assert_int_equal(names_join("a.linear_fc2.weight", true, false), CKPT_AXIS1);
-    assert_int_equal(names_join("a.linear_fc2.bias", true, false), CKPT_WHOLE);
-    assert_int_equal(names_join("a.linear_proj.weight", false, false), CKPT_AXIS1);
-    assert_int_equal(names_join("embedding.word_embeddings.weight", false, false), CKPT_AXIS0);
-    assert_int_equal(names_join("embedding.position_embeddings.weight", false, false), CKPT_WHOLE);
-    assert_int_equal(names_join("a.linear_fc1.layer_norm_weight", false, false), CKPT_WHOLE);
-    assert_int_equal(names_join("a.linear_fc1.layer_norm_weight", false, true), CKPT_AXIS0);
+    assert_int_equal(names_join("a.linear_qkv.bias", false, &usual), CKPT_AXIS0);
+    assert_int_equal(names_join("a.linear_fc1.weight", false, &usual), CKPT_AXIS0);
+    assert_int_equal(names_join("a.linear_fc1.weight", true, &usual), CKPT_GATED);
+    assert_int_equal(names_join("a.linear_fc1.weight", true, &msprobe_checkpoint), CKPT_AXIS0);
+    assert_int_equal(names_join("a.linear_qkv.bias", true, &usual), CKPT_AXIS0);
+    assert_int_equal(names_join("a.linear_fc2.weight", true, &usual), CKPT_AXIS1);
+    assert_int_equal(names_join("a.linear_fc2.bias", true, &usual), CKPT_WHOLE);
+    assert_int_equal(names_join("a.linear_proj.weight", false, &usual), CKPT_AXIS1);
+    assert_int_equal(names_join("embedding.word_embeddings.weight", false, &usual), CKPT_AXIS0);
+    assert_int_equal(names_join("embedding.position_embeddings.weight", false, &usual), CKPT_WHOLE);
+    assert_int_equal(names_join("a.linear_fc1.layer_norm_weight", false, &usual), CKPT_WHOLE);
+    assert_int_equal(names_join("a.linear_fc1.layer_norm_weight", false, &msprobe_checkpoint),
+                     CKPT_AXIS0);
 }
 
 static void numbers(void **state)
@@ -64,7 +68,7 @@ static void numbers(void **state)
     assert_string_equal(names_renumber(&arena, name, &index, 112),
                         "decoder.layers.112.mlp.experts.local_experts.3.linear_fc1.weight");
     assert_ptr_equal(names_renumber(&arena, name, &index, 12), name);
-    assert_true(names_expert(name, false, &index));
+    assert_true(names_expert(name, &usual, &index));
     assert_int_equal(index.value, 3);
     assert_string_equal(names_renumber(&arena, name, &index, 7),
                         "decoder.layers.12.mlp.experts.local_experts.7.linear_fc1.weight");
@@ -75,10 +79,10 @@ static void numbers(void **state)
     assert_int_equal(index.value, 4);
 
     name = "decoder.layers.0.mlp.experts.linear_fc2.weight11";
-    assert_true(names_expert(name, false, &index));
+    assert_true(names_expert(name, &usual, &index));
     assert_int_equal(index.value, 11);
-    assert_false(names_expert(name, true, &index));
-    assert_false(names_expert("decoder.layers.0.mlp.experts.linear_fc2.weight", false, &index));
+    assert_false(names_expert(name, &msprobe_checkpoint, &index));
+    assert_false(names_expert("decoder.layers.0.mlp.experts.linear_fc2.weight", &usual, &index));
     arena_free(&arena);
 }
 

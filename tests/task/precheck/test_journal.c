@@ -8,10 +8,11 @@
 #include <cmocka.h>
 
 #include "msprobe/profile.h"
-#include "msprobe/profiles.h"
 #include "scratch.h"
 #include "task/precheck/journal.h"
 #include "task/precheck/rows.h"
+#include "verdict/profile.h"
+#include "verdict/profiles.h"
 
 #define STAMP "20260101120000"
 #define RESULT "accuracy_checking_result_" STAMP ".csv"

@@ -14,8 +14,9 @@
 #include "dump/call.h"
 #include "msprobe/api_names.h"
 #include "msprobe/profile.h"
-#include "msprobe/profiles.h"
 #include "scratch.h"
+#include "verdict/profile.h"
+#include "verdict/profiles.h"
 
 static struct check_config config_of(const char *json, struct arena *arena)
 {

@@ -6,14 +6,15 @@
 
 #include <cmocka.h>
 
+#include "msprobe/profile.h"
 #include "task/ranks/exchange.h"
 
 #include <string.h>
 
 enum { MOST = 16 };
 
-static const struct graph_rules usual = {0}, origin = {.origin = true};
-static const struct graph_rules differences = {.differences = true};
+static const struct ranks_rules usual = {0}, differences = {.all_ties = true};
+static const struct ranks_rules *const origin = &msprobe_ranks.overflow;
 
 static struct graph_node compute(const char *name, bool bad)
 {
@@ -57,7 +58,7 @@ static void add(struct world *w, size_t rank, struct graph_node node)
         w->count = rank + 1;
 }
 
-static void search(struct world *w, const struct graph_rules *rules)
+static void search(struct world *w, const struct ranks_rules *rules)
 {
     assert_int_equal(graph_search(&w->result, w->ranks, w->count, rules, &w->arena), PLUMB_OK);
 }
@@ -146,7 +147,7 @@ static void test_send_and_receive(void **state)
 {
     (void)state;
     static const int64_t zero = 0, one = 1;
-    const struct graph_rules *rules[] = {&usual, &origin};
+    const struct ranks_rules *rules[] = {&usual, origin};
     for (size_t i = 0; i < 2; i++) {
         struct world w = {0};
         add(&w, 0, all("Distributed.all_reduce.0.forward", false, false));
@@ -176,7 +177,7 @@ static void test_broadcast(void **state)
 {
     (void)state;
     static const int64_t everybody[] = {0, 1, 2};
-    const struct graph_rules *rules[] = {&usual, &origin};
+    const struct ranks_rules *rules[] = {&usual, origin};
     for (size_t i = 0; i < 2; i++) {
         struct world w = {0};
         for (size_t r = 0; r < 3; r++) {
@@ -194,7 +195,7 @@ static void test_broadcast(void **state)
     }
 }
 
-static size_t edges_of(struct world *w, const struct graph_rules *rules)
+static size_t edges_of(struct world *w, const struct ranks_rules *rules)
 {
     struct exchange x;
     assert_int_equal(exchange_build(&x, w->ranks, w->count, rules, &w->arena), PLUMB_OK);
@@ -217,7 +218,7 @@ static void test_groups(void **state)
     assert_int_equal(edges_of(&w, &usual), 3);
     assert_int_equal(w.nodes[0][1].layer, 1);
     assert_int_equal(w.nodes[3][1].layer, 1);
-    assert_int_equal(edges_of(&w, &origin), 3);
+    assert_int_equal(edges_of(&w, origin), 3);
     arena_free(&w.arena);
 }
 
@@ -247,7 +248,7 @@ static void test_mixed_receive(void **state)
     add(&w, 0, with(all("Distributed.send.0.forward", false, false), GRAPH_SOURCE, &one, 1));
     add(&w, 1, with(all("Distributed.irecv.0.forward", false, false), GRAPH_TARGET, &zero, 1));
     assert_int_equal(edges_of(&w, &usual), 1);
-    assert_int_equal(edges_of(&w, &origin), 0);
+    assert_int_equal(edges_of(&w, origin), 0);
     arena_free(&w.arena);
 }
 
@@ -290,7 +291,7 @@ static void test_layers(void **state)
     assert_int_equal(w.nodes[1][2].layer, 2);
     assert_int_equal(w.nodes[2][0].layer, 2);
     assert_int_equal(w.nodes[2][1].layer, 3);
-    search(&w, &origin);
+    search(&w, origin);
     assert_int_equal(w.nodes[2][0].layer, 2);
     assert_int_equal(w.nodes[2][1].layer, 1);
     arena_free(&w.arena);
@@ -343,7 +344,7 @@ static void test_forgotten(void **state)
             add(&w, r,
                 with(all("Distributed.all_reduce.0.forward", true, true), GRAPH_LINK, alone, 2));
         add(&w, 2, with(all("Distributed.all_gather.0.forward", false, true), GRAPH_LINK, NULL, 0));
-        search(&w, i ? &origin : &usual);
+        search(&w, i ? origin : &usual);
         assert_int_equal(w.result.count, i ? 0 : 1);
         if (!i)
             expect(&w, 0, 2, "Distributed.all_gather.0.forward");

@@ -187,6 +187,8 @@ static void test_errors(void **state)
     check_error("{\"data\": {\"Torch.add.0.forward\": {\"input_args\": []}, \"a\": 1}}",
                 "none of its 2 entries is an operator with its arguments; record with "
                 "plumb.begin_dump(X_DEBUG=0x102)");
+    check_error("{\"data\": {\"1-aten\": {\"op\": \"aten.f\", \"input_args\": []}}, \"data\": {}}",
+                "nothing was recorded: \"data\" is empty"); /* of several the last counts */
     struct calls calls = {0};
     struct plumb_error err = {0};
     const char *cut = "{\"data\": {\"1-aten\": {\"op\": \"aten.f\", \"input_args\": [";

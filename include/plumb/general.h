@@ -1,10 +1,9 @@
-/* Two dump trees (dump.json or debug.json) compared by the rules that msProbe's general mode has:
- * which rows pair, which are left out, what the cells say, and what counts as an error.
- *
- * The table is the origin's: its columns, its words, its number formats. plumb's own rules are
- * those of plumb_compare. */
-#ifndef PLUMB_MSPROBE_H
-#define PLUMB_MSPROBE_H
+/* The general comparison of two dump trees (dump.json or debug.json), with rules and a table of its
+ * own: which rows pair, which are left out, what the cells say, and what counts as an error. It
+ * reproduces the tool that writes such dumps, columns, words and number formats included; what
+ * plumb makes of the same trees is plumb_compare. */
+#ifndef PLUMB_GENERAL_H
+#define PLUMB_GENERAL_H
 
 #include "plumb/progress.h"
 #include "plumb/table.h"
