@@ -5,6 +5,7 @@
 #include "plumb/verdict.h"
 #include "verdict/builtin.h"
 #include "verdict/ladder_rules.h"
+#include "verdict/standard_names.h"
 
 struct standard_options {
     struct cli_common common;
@@ -52,7 +53,7 @@ static const struct args_option standard_arguments[] = {
      .kind = ARGS_TEXT,
      .arity = ARGS_MAYBE,
      .offset = offsetof(struct standard_options, name),
-     .choices = "xray|torchair|allclose|statistics|checkpoint|" PRECHECK_PROFILES,
+     .choices = STANDARD_CHOICES "|" PRECHECK_PROFILES,
      .help = "the standard to print; none: list the names"},
     {.names = {NULL}},
 };
