@@ -66,6 +66,6 @@ install: all
 	meson install -C $(BUILD) --no-rebuild
 
 clean:
-	rm -rf $(BUILD) build-asan build-fuzz build-arm64 build-long dist
+	rm -rf $(BUILD) build-asan build-fuzz build-arm64 build-compilers build-long dist
 
 .PHONY: all demo test test-c test-long test-programs bench fuzz lint deb wheel install clean

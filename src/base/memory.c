@@ -3,6 +3,7 @@
 #include "base/memory.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <limits.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -10,15 +11,23 @@
 #include <string.h>
 #include <unistd.h>
 
+/* The number that a text begins with; `none` when it begins with none that fits. */
+static uint64_t leading_number(const char *text, uint64_t none)
+{
+    errno = 0;
+    const unsigned long long number = strtoull(text, NULL, 10);
+    return isdigit((unsigned char)*text) && !errno ? number : none;
+}
+
 /* The number in a file of one line; UINT64_MAX when there is none ("max", no such file). */
 static uint64_t read_number(const char *path)
 {
+    char line[64] = "";
     FILE *file = fopen(path, "re");
-    unsigned long long number;
-    const bool read = file && fscanf(file, "%llu", &number) == 1;
+    const bool read = file && fgets(line, sizeof line, file);
     if (file)
         fclose(file);
-    return read ? number : UINT64_MAX;
+    return read ? leading_number(line, UINT64_MAX) : UINT64_MAX;
 }
 
 /* The least limit of the group and those above it. Inside a container the path may be that of the
@@ -106,11 +115,13 @@ uint64_t memory_default(void)
 
 uint64_t memory_kills(void)
 {
+    static const char key[] = "oom_kill ";
     FILE *file = fopen("/proc/vmstat", "re");
     char line[128];
-    unsigned long long kills = 0;
-    while (file && fgets(line, sizeof line, file) && sscanf(line, "oom_kill %llu", &kills) != 1)
-        ;
+    uint64_t kills = 0;
+    while (file && fgets(line, sizeof line, file))
+        if (strncmp(line, key, sizeof key - 1) == 0)
+            kills = leading_number(line + sizeof key - 1, 0);
     if (file)
         fclose(file);
     return kills;

@@ -12,6 +12,7 @@
 #include "cli/result.h"
 #include "cli/torchair.h"
 #include "plumb/compare.h"
+#include "verdict/standard_names.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -557,7 +558,7 @@ static const struct args_option verdict_options[] = {
      .kind = ARGS_PATH,
      FIELD(standard),
      .metavar = "NAME|FILE",
-     .help = "rules: xray, torchair, allclose, or a file"},
+     .help = "rules: " STANDARD_LIST ", or a file"},
     {.names = {"--set"},
      .kind = ARGS_TEXT,
      .arity = ARGS_EACH,

@@ -7,6 +7,7 @@
 #include "verdict/ladder_rules.h"
 #include "verdict/profile.h"
 #include "verdict/profiles.h"
+#include "verdict/standard_names.h"
 
 struct standard_options {
     struct cli_common common;
@@ -54,7 +55,7 @@ static const struct args_option standard_arguments[] = {
      .kind = ARGS_TEXT,
      .arity = ARGS_MAYBE,
      .offset = offsetof(struct standard_options, name),
-     .choices = "xray|torchair|allclose|statistics|checkpoint|" PROFILE_NAMES,
+     .choices = STANDARD_CHOICES "|" PROFILE_NAMES,
      .help = "the standard to print; none: list the names"},
     {.names = {NULL}},
 };

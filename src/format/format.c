@@ -196,6 +196,14 @@ struct plumb_record *listing_add(struct listing *out, const char *name, size_t l
     return record;
 }
 
+struct plumb_record *listing_add_unnamed(struct listing *out)
+{
+    const char *slash = strrchr(out->path, '/');
+    const char *name = slash ? slash + 1 : out->path;
+    const char *dot = strrchr(name, '.');
+    return listing_add(out, name, dot && dot != name ? (size_t)(dot - name) : strlen(name));
+}
+
 enum plumb_code listing_set_shape(struct listing *out, struct plumb_record *record,
                                   enum plumb_dtype dtype, unsigned ndim, const int64_t *shape,
                                   struct plumb_error *err)

@@ -101,6 +101,9 @@ enum plumb_code format_list_file(struct listing *out, const char *path, struct f
  * nothing else. Returns NULL when out of memory. */
 struct plumb_record *listing_add(struct listing *out, const char *name, size_t length);
 
+/* The same for a tensor that has no name in the file: that of "dir/x.y.npy" is called "x.y". */
+struct plumb_record *listing_add_unnamed(struct listing *out);
+
 /* Sets dtype and shape after checking them as plumb_tensor_init does. */
 enum plumb_code listing_set_shape(struct listing *out, struct plumb_record *record,
                                   enum plumb_dtype dtype, unsigned ndim, const int64_t *shape,

@@ -290,15 +290,6 @@ void npy_fortran_strides(unsigned ndim, const int64_t *shape, int64_t *stride)
     }
 }
 
-/* "dir/x.y.npy" is called "x.y". */
-static struct slice stem(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    const char *name = slash ? slash + 1 : path;
-    const char *dot = strrchr(name, '.');
-    return (struct slice){name, dot && dot != name ? (size_t)(dot - name) : strlen(name)};
-}
-
 static enum plumb_code list(struct listing *out, const struct plumb_file *file,
                             struct plumb_error *err)
 {
@@ -307,8 +298,7 @@ static enum plumb_code list(struct listing *out, const struct plumb_file *file,
     if (code)
         return code;
 
-    struct slice name = stem(out->path);
-    struct plumb_record *record = listing_add(out, name.text, name.length);
+    struct plumb_record *record = listing_add_unnamed(out);
     if (!record)
         return plumb_no_memory(err);
     code = listing_set_shape(out, record, header.dtype, header.ndim, header.shape, err);

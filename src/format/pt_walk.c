@@ -126,16 +126,6 @@ static enum plumb_code place(struct walk *w, struct plumb_record *record,
     return PLUMB_OK;
 }
 
-/* "model" of "runs/model.pt", for a tensor that has no key. */
-static const char *stem(const char *path, size_t *length)
-{
-    const char *slash = strrchr(path, '/');
-    const char *base = slash ? slash + 1 : path;
-    const char *dot = strrchr(base, '.');
-    *length = dot && dot != base ? (size_t)(dot - base) : strlen(base);
-    return base;
-}
-
 static enum plumb_code add_tensor(struct walk *w, const struct pickle_value *value)
 {
     struct pt_tensor tensor;
@@ -148,9 +138,8 @@ static enum plumb_code add_tensor(struct walk *w, const struct pickle_value *val
     enum plumb_code code = spend(w, value, COST_PER_RECORD + w->length + 16 * rank);
     if (code)
         return code;
-    size_t length = w->length;
-    const char *name = length ? w->name : stem(w->out->path, &length);
-    struct plumb_record *record = listing_add(w->out, name, length);
+    struct plumb_record *record =
+        w->length ? listing_add(w->out, w->name, w->length) : listing_add_unnamed(w->out);
     if (!record)
         return no_memory(w);
     if (!bad) {

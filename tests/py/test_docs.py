@@ -199,6 +199,28 @@ class Docs(unittest.TestCase):
         for command in re.findall(r"^  (\w+) {3,}", listed.partition("Commands:")[2].partition("Options:")[0], re.M):
             self.assertIn(f"`{command}`", glossary)
 
+    def test_names(self) -> None:
+        """What was added is written down: endings, metrics and standards that the program knows."""
+        def said(*arguments: str) -> str:
+            return subprocess.run([str(BUILD / "plumb"), *arguments], text=True, stdout=subprocess.PIPE, check=True).stdout
+
+        def text(name: str) -> str:
+            return " ".join((ROOT / "docs" / name).read_text("utf-8").split())
+
+        endings = re.findall(r"\.\w+", said("--help").partition("It reads")[2].partition("files")[0])
+        metrics = re.findall(r"^  (\w+) {3,}", said("help", "metrics"), re.M)
+        self.assertGreaterEqual(len(endings), 8)
+        self.assertGreaterEqual(len(metrics), 40)
+        for page, names in (("FORMATS.md", endings), ("METRICS.md", metrics)):
+            for name in names:
+                self.assertIn(f"`{name}`", text(page))
+        table = (ROOT / "src/format/format.h").read_text("utf-8").partition("#define FORMAT_TABLE")[2].partition("#define")[0]
+        targets = (ROOT / "fuzz/meson.build").read_text("utf-8")
+        for name in re.findall(r"X\((\w+)\)", table.partition("\n")[2]):
+            self.assertIn("targets += {'" + name, targets, "every format has a fuzz target")
+        for name in said("standard").split():
+            self.assertRegex(text("COMPARE.md") + text("PRECHECK.md"), f"[`/ ]{name}`")
+
 
 if __name__ == "__main__":
     unittest.main()

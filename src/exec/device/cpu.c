@@ -18,14 +18,16 @@ static void cpu_close(struct plumb_device *device)
     free(device);
 }
 
-struct plumb_device *cpu_device_new(const char *name)
+enum plumb_code cpu_device_open(const char *name, const struct plumb_device_options *options,
+                                struct plumb_device **out, struct plumb_error *err)
 {
+    (void)options;
     struct plumb_device *device = calloc(1, sizeof *device);
     char *copy = strdup(name);
     if (!device || !copy) {
         free(device);
         free(copy);
-        return NULL;
+        return plumb_no_memory(err);
     }
     *device = (struct plumb_device){.api_version = PLUMB_DEVICE_API,
                                     .name = copy,
@@ -33,5 +35,6 @@ struct plumb_device *cpu_device_new(const char *name)
                                     .run = cpu_run,
                                     .close = cpu_close,
                                     .native = true};
-    return device;
+    *out = device;
+    return PLUMB_OK;
 }

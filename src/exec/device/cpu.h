@@ -4,6 +4,8 @@
 
 #include "plumb/device.h"
 
-struct plumb_device *cpu_device_new(const char *name); /* NULL when out of memory */
+/* name is what the device will be called; there are no options. */
+enum plumb_code cpu_device_open(const char *name, const struct plumb_device_options *options,
+                                struct plumb_device **out, struct plumb_error *err);
 
 #endif

@@ -178,9 +178,9 @@ static void write_moved(struct op *o, const char *name, const struct norm *norm,
         return;
     for (int64_t row = 0; row < l->rows; row++)
         now->f[row % l->period] += mean ? norm->mean[row] : row_variance(norm, x, row);
-    const real samples = (real)(l->rows / l->period);
+    const int64_t samples = l->rows / l->period; /* whole ones: rows are samples of channels */
     for (int64_t k = 0; k < now->count; k++)
-        now->f[k] = (1 - momentum) * running->f[k] + momentum * now->f[k] / samples;
+        now->f[k] = (1 - momentum) * running->f[k] + momentum * now->f[k] / (real)samples;
     op_write(o, name, now);
 }
 
