@@ -57,14 +57,14 @@ static bool is_vast_nothing(const struct plumb_tensor *t)
     uint64_t rows = 1; /* fits: plumb_tensor_init has seen to it */
     for (unsigned d = 0; d < t->rank; d++)
         rows *= t->shape[d] ? (uint64_t)t->shape[d] : 1;
-    return !t->count && rows > UINT64_C(1) << 31;
+    return !t->count && rows > UINT64_C(1) << 30;
 }
 
 static struct val *load_tensor(struct op *o, const struct plumb_tensor *t)
 {
     if (is_vast_nothing(t))
         return op_fail(o, PLUMB_E_UNSUPPORTED,
-                       "%s: a tensor without elements, with more than 2^31 in its other dimensions",
+                       "%s: a tensor without elements, with more than 2^30 in its other dimensions",
                        o->call->name);
     if (plumb_dtype_info(t->dtype)->kind == PLUMB_KIND_COMPLEX ||
         plumb_dtype_info(t->dtype)->bits < 8)
