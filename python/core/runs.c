@@ -5,6 +5,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 static bool find_mode(const char *name, enum plumb_pair_mode *mode)
 {
@@ -151,6 +152,74 @@ static PyObject *summarise_run(PyObject *module, PyObject *value)
     return code ? core_raise(&err) : core_table_new(table);
 }
 
+/* The one tensor of a file, in memory of its own. Of a view that repeats its elements no more than
+ * the file holds. */
+static enum plumb_code load_one(const char *path, struct plumb_tensor *out, void **bytes,
+                                struct plumb_error *err)
+{
+    struct plumb_run *run = NULL;
+    struct plumb_payload payload = {0};
+    struct plumb_file_guard guard;
+    struct stat info;
+    enum plumb_code code = plumb_run_open(&run, path, err);
+    if (code)
+        return code;
+    if (plumb_run_count(run) != 1)
+        code = plumb_fail(err, PLUMB_E_FORMAT, "holds no single tensor");
+    if (!code)
+        code = plumb_run_load(run, 0, &payload, err);
+    if (code)
+        goto out;
+    const struct plumb_tensor *tensor = &payload.tensor;
+    const uint64_t size = plumb_tensor_bytes(tensor);
+    if (tensor->swap || stat(path, &info) || size > (uint64_t)info.st_size)
+        code = plumb_fail(err, PLUMB_E_UNSUPPORTED, "holds no tensor as it would be saved");
+    if (!code)
+        code = plumb_tensor_init(out, tensor->dtype, tensor->rank, tensor->shape, err);
+    if (!code && !(*bytes = malloc(size ? (size_t)size : 1)))
+        code = plumb_fail(err, PLUMB_E_NOMEM, "out of memory");
+    if (!code) {
+        plumb_file_guard_enter(&guard, &payload.file);
+        plumb_tensor_gather(tensor, 0, (size_t)tensor->count, *bytes);
+        if (plumb_file_guard_leave(&guard))
+            code = plumb_fail(err, PLUMB_E_IO, "was cut short while it was read");
+        out->data = *bytes;
+    }
+    plumb_payload_release(&payload);
+out:
+    plumb_run_free(run);
+    return code;
+}
+
+static void free_bytes(PyObject *capsule)
+{
+    free(PyCapsule_GetPointer(capsule, NULL));
+}
+
+static PyObject *load_tensor(PyObject *module, PyObject *value)
+{
+    (void)module;
+    char *path = core_path(value);
+    if (!path)
+        return NULL;
+    struct plumb_tensor tensor;
+    struct plumb_error err;
+    void *bytes = NULL;
+    enum plumb_code code;
+    Py_BEGIN_ALLOW_THREADS;
+    code = load_one(path, &tensor, &bytes, &err);
+    if (code)
+        plumb_error_in_file(&err, path);
+    Py_END_ALLOW_THREADS;
+    free(path);
+    PyObject *owner = code ? NULL : PyCapsule_New(bytes, NULL, free_bytes);
+    PyObject *object = owner ? core_tensor_new(&tensor, false, owner) : NULL;
+    if (!owner)
+        free(bytes);
+    Py_XDECREF(owner);
+    return code ? core_raise(&err) : object;
+}
+
 int core_add_runs(PyObject *module)
 {
     static PyMethodDef methods[] = {
@@ -158,6 +227,7 @@ int core_add_runs(PyObject *module)
          "compare_runs(target, golden, standard=None, settings=(), metrics=None, match=None, "
          "wide=False): (table, closing lines, counts)."},
         {"summarise_run", summarise_run, METH_O, "summarise_run(path): one row per tensor."},
+        {"load_tensor", load_tensor, METH_O, "load_tensor(path): the one tensor of a file."},
         {0},
     };
     return PyModule_AddFunctions(module, methods);

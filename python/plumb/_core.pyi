@@ -109,6 +109,8 @@ def compare_runs(target: str, golden: str, standard: Optional[str] = None, setti
     """What `plumb compare` does: the table, the closing lines, and the counts compared, passed,
     suspicious, failed, unjudged, unmatched, unreadable."""
 def summarise_run(path: str) -> Table: ...
+def load_tensor(path: str) -> Tensor:
+    """The one tensor of a file of any format, dense, in memory of its own. Nothing in the file is run."""
 
 # -- Writing ---------------------------------------------------------------------------------------
 

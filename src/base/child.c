@@ -27,10 +27,9 @@ int child_start(pid_t *pid, const struct child *child)
     sigfillset(&all);
     posix_spawnattr_setsigmask(&attributes, &none);
     posix_spawnattr_setsigdefault(&attributes, &all);
-    posix_spawnattr_setpgroup(&attributes, 0);
-    const int group = child->own_group ? POSIX_SPAWN_SETPGROUP : 0;
+    const int session = child->own_session ? POSIX_SPAWN_SETSID : 0;
     posix_spawnattr_setflags(&attributes,
-                             (short)(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | group));
+                             (short)(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | session));
     for (int i = 0; i < child->n_given && !error; i++)
         error = child->given[i] >= 0
                     ? posix_spawn_file_actions_adddup2(&actions, child->given[i], i)

@@ -9,7 +9,7 @@
 struct child {
     const char *file; /* with search: a name to look for in PATH */
     bool search;
-    bool own_group;               /* the Ctrl-C of a terminal does not reach it */
+    bool own_session;             /* a terminal's Ctrl-C does not reach it, nor it the terminal */
     const char *const *arguments; /* file first, NULL last */
     char *const *environment;     /* NULL: ours */
     const int *given; /* its descriptors 0, 1, ...; -1: /dev/null. None of them below n_given */

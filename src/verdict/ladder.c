@@ -20,14 +20,19 @@ enum cosine_case cosine_case(uint64_t count, bool device_zero, bool bench_zero, 
     return isnan(cosine) ? COSINE_NAN : COSINE_GIVEN;
 }
 
-/* What to say before the deciding rule. */
-static const char *note(enum cosine_case which)
+/* What to say before the deciding rule; NULL: out of memory. */
+static const char *note(const struct ladder *ladder, struct arena *arena)
 {
-    switch (which) {
+    switch (ladder->which) {
     case COSINE_ONE_ELEMENT:
         return "a single element has no cosine similarity; ";
     case COSINE_BOTH_ZERO:
-        return "both sides are zero, so there is no cosine similarity; ";
+        return ladder->most > 0
+                   ? arena_printf(arena,
+                                  "no value of either side is above %.6g, so there is no cosine "
+                                  "similarity; ",
+                                  ladder->most)
+                   : "both sides are zero, so there is no cosine similarity; ";
     case COSINE_NAN:
         return "the cosine similarity is NaN, as there are NaN or infinite values; ";
     default:
@@ -45,18 +50,25 @@ static bool set_dual(const struct ladder *ladder, struct arena *arena, struct de
 {
     row->status = status;
     char number[NUMBER_BYTES];
-    row->message =
-        arena_printf(arena, "%s%s %s is %s %g", note(ladder->which), dual_name[dual],
-                     number_brief(ladder->dual[dual], 6, number),
-                     passes(ladder, dual) ? "above" : "not above", ladder->rules->dual[dual]);
+    const char *first = note(ladder, arena);
+    row->message = first ? arena_printf(arena, "%s%s %s is %s %g", first, dual_name[dual],
+                                        number_brief(ladder->dual[dual], 6, number),
+                                        passes(ladder, dual) ? "above" : "not above",
+                                        ladder->rules->dual[dual])
+                         : NULL;
     return row->message;
 }
 
 static bool set_cosine(const struct ladder *ladder, struct arena *arena, struct details_row *row)
 {
     char number[NUMBER_BYTES];
+    const bool device = ladder->which == COSINE_DEVICE_ZERO;
     row->status = STATUS_ERROR;
-    if (ladder->which == COSINE_DEVICE_ZERO)
+    if ((device || ladder->which == COSINE_BENCH_ZERO) && ladder->most > 0)
+        row->message = arena_printf(arena, "no value of the %s is above %.6g, those of the %s are",
+                                    device ? "device" : "benchmark", ladder->most,
+                                    device ? "benchmark" : "device");
+    else if (device)
         row->message = "the device's values are all zero, those of the benchmark are not";
     else if (ladder->which == COSINE_BENCH_ZERO)
         row->message = "the benchmark's values are all zero, those of the device are not";
@@ -76,9 +88,11 @@ bool ladder_climb(const struct ladder *ladder, struct arena *arena, struct detai
 
     if (ladder->max_abs < ladder->rules->max_abs) {
         *end = STEP_MAX_ABS;
+        const char *first = note(ladder, arena);
         row->status = STATUS_PASS;
-        row->message = arena_printf(arena, "%smaximum absolute error %.6g is below %g",
-                                    note(ladder->which), ladder->max_abs, ladder->rules->max_abs);
+        row->message = first ? arena_printf(arena, "%smaximum absolute error %.6g is below %g",
+                                            first, ladder->max_abs, ladder->rules->max_abs)
+                             : NULL;
         return row->message;
     }
 

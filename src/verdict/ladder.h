@@ -25,6 +25,7 @@ struct ladder {
     bool half; /* float16, bfloat16 and narrower: dual-100 and dual-1000 decide */
     enum cosine_case which;
     double cosine, max_abs;
+    double most; /* no value is above it of the sides that count as zero, where that is known */
     double dual[DUALS]; /* shares of elements with a relative error below the limit */
 };
 

@@ -117,11 +117,16 @@ enum plumb_code judge_documented_float(const struct judge_pair *pair)
         .max_abs = !unlike             ? metrics.max_abs
                    : tally->unlike_nan ? NAN
                                        : INFINITY,
+        .most = fmax(tally->device_most, tally->bench_most),
     };
-    /* What should cancel out leaves a few units of the last place of 1. */
-    if (ladder.which == COSINE_BENCH_ZERO &&
-        ladder.max_abs <= ldexp(64, -(int)plumb_dtype_info(tally->part)->precision))
+    /* What should cancel out leaves a few units of the last place of 1. And where one side is just
+     * above what is as good as zero, and the other just below, they are still the same. */
+    const double allowed = ldexp(64, -(int)plumb_dtype_info(tally->part)->precision);
+    if ((ladder.which == COSINE_BENCH_ZERO && ladder.max_abs <= allowed) ||
+        (ladder.which == COSINE_DEVICE_ZERO && ladder.max_abs <= tally->zero / 64)) {
         ladder.which = COSINE_BOTH_ZERO;
+        ladder.most += ladder.max_abs;
+    }
     for (int i = 0; i < DUALS; i++)
         ladder.dual[i] = share(tally->under[i] - tally->unlike, tally->count);
     fill_cells(pair, tally, &metrics, &ladder);

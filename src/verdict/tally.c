@@ -120,14 +120,13 @@ static void compare_rounded(struct tally *tally, size_t n)
     tally->below += sum_counts(lanes.below, LANES);
 }
 
-static bool has_big(const struct tally *tally, const double *x, size_t n)
+static void see_sizes(double zero, const double *x, size_t n, bool *big, double *most)
 {
-    /* Of float64 that is a unit in the last place of 1, and what should cancel out leaves some. */
-    const double zero = tally->part == PLUMB_F64 ? 64 * COSINE_ZERO : COSINE_ZERO;
-    for (size_t i = 0; i < n; i++)
-        if (fabs(x[i]) > zero)
-            return true;
-    return false;
+    for (size_t i = 0; i < n && !*big; i++) {
+        *big = fabs(x[i]) > zero;
+        *most = fabs(x[i]) > *most ? fabs(x[i]) : *most;
+    }
+    *most = *big ? 0 : *most;
 }
 
 struct block_sums {
@@ -233,6 +232,8 @@ static enum plumb_code tally_init(struct tally *tally, const struct judge_pair *
     tally->part = part_type(device->dtype);
     const struct plumb_dtype_info *info = plumb_dtype_info(tally->part);
     tally->eps = eps_of(tally->part);
+    /* Of float64 that is a unit in the last place of 1, and what should cancel out leaves some. */
+    tally->zero = tally->part == PLUMB_F64 ? 64 * COSINE_ZERO : COSINE_ZERO;
     tally->limits = standard_limits(pair->options->rules, device->dtype);
     tally->kernels = kernels_current();
     tally->zero_signs =
@@ -269,8 +270,8 @@ static void tally_all(struct tally *tally, const struct judge_pair *pair)
             set_aside(tally, n);
             take_differences(tally, n, &sums);
         }
-        tally->device_big = tally->device_big || has_big(tally, tally->d, n);
-        tally->bench_big = tally->bench_big || has_big(tally, tally->b, n);
+        see_sizes(tally->zero, tally->d, n, &tally->device_big, &tally->device_most);
+        see_sizes(tally->zero, tally->b, n, &tally->bench_big, &tally->bench_most);
 
         struct plumb_tensor view[2];
         int64_t shape = (int64_t)n;

@@ -26,10 +26,12 @@ struct tally {
     bool zero_signs; /* -0 is not 0 */
     struct plumb_metric_state *engine;
 
-    uint64_t count;             /* numbers */
-    uint64_t equal, unlike;     /* not finite: the same on both sides, or not */
-    bool unlike_nan;            /* a NaN was among the unlike */
-    bool device_big, bench_big; /* has values that are not as good as zero */
+    uint64_t count;                 /* numbers */
+    uint64_t equal, unlike;         /* not finite: the same on both sides, or not */
+    bool unlike_nan;                /* a NaN was among the unlike */
+    double zero;                    /* values up to this are as good as zero */
+    bool device_big, bench_big;     /* has others */
+    double device_most, bench_most; /* largest size of a side that has none */
     uint64_t under[DUALS], differ, above, below;
     uint64_t small, small_errors, absolute_errors, normal, normal_errors;
     struct exact squares, rel;

@@ -9,6 +9,7 @@ import resource
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 from pathlib import Path
 from typing import Any, Dict, List, Tuple
@@ -145,6 +146,33 @@ class BadInput(Folder):
         with open(next(out.glob("*result*")), newline="", encoding="utf-8") as file:
             self.assertEqual([row[0] for row in csv.reader(file)][1:], names)
         self.assertTrue(all(len(path.name) < 256 for path in out.glob("ut_error_data*/*")))
+
+    def test_names_of_error_data(self) -> None:
+        """What fails is saved under names of the dump: they lead nowhere, and are fit for a terminal."""
+        (self.folder / "strict").write_text("base documented\nset cosine 1\nset max_abs 0\n")
+        odd = "_../../k\x1b[31m\n"
+        call = forward(tensor([30]), tensor([30]), **{odd: tensor([2])})
+        names = ["Torch.add.1", "Torch.add.\n\x1b[31m2", "Torch.add.3/../../x"]
+        dump = self.dump({name + ".forward": call for name in names})
+        out = self.out("out")
+        done = check(dump, "-o", out, "-save_error_data", "--rules", self.folder / "strict", cwd=out)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        saved, = out.glob("ut_error_data*")
+        files = [path.name for path in saved.iterdir()]
+        self.assertIn("Torch.add._" + "_[31m2.forward.input.0.pt", files)
+        self.assertIn("Torch.add.1.forward.kwargs._.._.._k_[31m_.0.pt", files)
+        self.assertTrue(all(name.isprintable() for name in files), files)
+        self.assertEqual({path.name for path in self.folder.iterdir()}, {"out", "dump.json", "strict"})
+
+        # A link of that name is not followed, whoever made it.
+        other, mine = self.out("other"), self.out("mine")
+        now = int(time.time())
+        for second in range(now, now + 60):
+            stamp = time.strftime("%Y%m%d%H%M%S", time.localtime(second))
+            (other / f"ut_error_data{stamp}").symlink_to(mine)
+        done = check(dump, "-o", other, "-save_error_data", "--rules", self.folder / "strict", cwd=other)
+        self.assertIn("it is a link, or a file", done.stderr)
+        self.assertEqual(list(mine.iterdir()), [])
 
     def test_names_that_are_formulas(self) -> None:
         names = ["=cmd|' /C calc'!A0.x.0", "+1.x.0", "-2+3.x.0", "@sum.x.0", "Torch.exp.0", "'=quoted.x.0"]

@@ -225,6 +225,16 @@ class Resumed(Folder):
         self.refused(self.resume(), self.result.name, "No such file")
         self.assertEqual(list(self.results.iterdir()), [])
 
+    def test_details_behind_a_link(self) -> None:
+        """Who made the folder chose where it leads; the user named the result only."""
+        mine = self.folder / "mine.csv"
+        mine.write_bytes(self.bytes[1])
+        self.details.unlink()
+        self.details.symlink_to(mine)
+        self.result.write_bytes(self.bytes[0].splitlines(True)[0])
+        self.refused(self.resume(), self.details.name, "symbolic links")
+        self.assertEqual(mine.read_bytes(), self.bytes[1])
+
     def test_details_of_another_run(self) -> None:
         other = self.out("other")
         check(make.save(self.folder / "other.json", {"Torch.exp.900.forward": forward(tensor([3])),

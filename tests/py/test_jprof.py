@@ -322,6 +322,7 @@ class Hostile(Case):
             data[f"o{i}"] = {"op": f"aten.{word}", "input_args": [1]}
         data["f"] = {"op": "aten.from_file.default", "input_args": [marker],
                      "input_kwargs": {"shared": True}}
+        data["s"] = {"op": "aten.save", "input_args": [[1], marker]}
         data["i"] = {"op": "__import__.os.system", "input_args": [f"touch {marker}"]}
         data["c"] = {"op": "aten.__class__.__init__", "input_args": []}
         data["big"] = {"op": "aten.ones.default", "input_args": [[10 ** 12, 10 ** 6]]}
@@ -338,9 +339,59 @@ class Hostile(Case):
         self.assertFalse(os.path.exists(marker))
         self.assertIn("skipped", text)
         rows = self.rows("a.csv")
-        self.assertEqual(len(rows), len(data) - 1)
+        self.assertEqual(len(rows), len(data) - 2)
         self.assertEqual({name for name, row in rows.items() if row["is_pass"] == "pass"},
                          {"stride"})
+
+    def test_operators_that_name_files(self) -> None:
+        """Whoever registered them: `-p mine` stands for a package that PyTorch loads by itself."""
+        with open(os.path.join(self.folder, "mine.py"), "w") as file:
+            file.write("import torch\n"
+                       "library = torch.library.Library('image', 'DEF')\n"
+                       "library.define('write_file(str filename, Tensor data) -> ()')\n"
+                       "library.define('plain(Tensor data, str mode) -> Tensor')\n"
+                       "library.impl('write_file', lambda name, data: open(name, 'w').close(), 'CPU')\n"
+                       "library.impl('plain', lambda data, mode: data + 1, 'CPU')\n")
+        marker = os.path.join(self.folder, "ran")
+        tensor = {"type": "torch.Tensor", "dtype": "torch.float32", "shape": [2], "Max": 1, "Min": 0}
+        self.write({"file": {"op": "image.write_file", "input_args": [marker, tensor]},
+                    "overload": {"op": "image.write_file.default", "input_args": [marker, tensor]},
+                    "profile": {"op": "profiler._record_function_enter", "input_args": [marker]},
+                    "raise": {"op": "prim.RaiseException", "input_args": [marker]},
+                    "plain": {"op": "image.plain", "input_args": [tensor, "some"]}})
+        self.jprof()
+        self.pytest("a.csv", "-p", "mine")
+        self.assertFalse(os.path.exists(marker))
+        self.assertEqual({name: row["is_pass"] for name, row in self.rows("a.csv").items()},
+                         {"file": "skip", "overload": "skip", "profile": "skip", "raise": "skip", "plain": "pass"})
+
+    def test_terminals(self) -> None:
+        """Names reach the terminal and the table, and what they would make a terminal do does not."""
+        odd = "x\x1b]0;title\x07\x9b31m\u202e\u2028"
+        tensor = {"type": "torch.Tensor", "dtype": "torch.float32", "shape": [2], "Max": 1, "Min": 0}
+        self.write({odd: {"op": "aten.relu.default" + odd, "input_args": [tensor]},
+                    "b" + odd: {"op": "aten.relu.default", "input_args": [{"type": odd, "value": odd}]},
+                    "c" + odd: {"op": "aten.relu.default", "input_args": [tensor]}})
+        self.jprof()
+        with open(os.path.join(self.folder, "wrong.py"), "w") as file:
+            file.write(FAULT)
+        text = self.pytest("a.csv", "-rs", "-p", "wrong", wanted=1) + self.read("a.csv")
+        self.assertIn(r"cx\x1b]0;title\x07\x9b31m\u202e\u2028", text)
+        self.assertEqual([c for c in text if not c.isprintable() and c not in "\r\n"], [])
+
+    def test_links_in_the_cache(self) -> None:
+        """pytest writes its cache into the folder of the tests, through links that it finds there."""
+        victim, cache = os.path.join(self.folder, "mine"), os.path.join(self.folder, "proc_1/pytests/.pytest_cache")
+        os.makedirs(os.path.join(cache, "v", "cache"))
+        with open(victim, "w") as file:
+            file.write("precious")
+        os.symlink(victim, os.path.join(cache, "v", "cache", "nodeids"))
+        os.symlink(self.folder, os.path.join(cache, "d"))
+        self.jprof("--blacklist")
+        self.assertFalse(os.path.exists(cache))
+        self.run_in(sys.executable, "-m", "pytest", "-q", "proc_1/pytests", "--device", "cpu")
+        self.assertEqual(self.read("mine"), "precious")
+        self.assertTrue(os.path.exists(os.path.join(cache, "v", "cache", "nodeids")))
 
     def kept(self, name: str, words: bytes, data: bytes = bytes(8)) -> None:
         """A file of the dump as torch.save lays it out, with a pickle of our own."""
@@ -390,6 +441,11 @@ class Hostile(Case):
             "far": tensor.replace(b"I0\n(I2", b"I9999999\n(I2") + b".",
             "long": tensor.replace(b"(I2\nt(I1", b"(I2000000000\nt(I1") + b".",
             "negative": tensor.replace(b"(I2\nt(I1", b"(I2\nt(I-1") + b".",
+            "set": tensor + b"NV__class__\nN\x93.",
+            "defaults": b"ctorch._utils\n_rebuild_tensor_v2\n(N}V__defaults__\n)sTb0" + tensor + b".",
+            "remembers": tensor + b"r\xff\xff\xff\x7f.",  # 16 GiB, were it followed
+            "bytes": tensor + b"0\x96\xff\xff\xff\xff\x03\0\0\0.",
+            "says much": tensor + b"(0" * (1 << 16) + b".",
         }
         data: Dict[str, Any] = {}
         for name, words in {**hostile, "good": tensor + b"."}.items():
@@ -397,12 +453,17 @@ class Hostile(Case):
             data[name] = {"op": "aten.relu.default", "input_args": [
                 {"type": "torch.Tensor", "dtype": "torch.float32", "shape": [2], "Max": 1, "Min": 0,
                  "data_name": f"{name}.pt"}]}
+        data["link"] = json.loads(json.dumps(data["good"]).replace("good.pt", "link.pt"))
+        data["pipe"] = json.loads(json.dumps(data["good"]).replace("good.pt", "pipe.pt"))
+        os.symlink("good.pt", os.path.join(self.folder, "proc_1", "dump", "link.pt"))
+        os.mkfifo(os.path.join(self.folder, "proc_1", "dump", "pipe.pt"))
         self.write(data)
         self.jprof()
         self.pytest("a.csv")
         self.assertFalse(os.path.exists(marker))
         rows = self.rows("a.csv")
         self.assertEqual({name for name, row in rows.items() if row["is_pass"] == "pass"}, {"good"})
+        self.assertEqual({row["is_pass"] for row in rows.values()}, {"pass", "skip"})
 
     def test_files_of_every_type(self) -> None:
         """What torch.save writes comes back: types, views, parameters, empty and 0-d tensors."""

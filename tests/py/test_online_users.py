@@ -7,7 +7,7 @@ import sys
 import threading
 import unittest
 from pathlib import Path
-from typing import Any, Iterator, List
+from typing import Any, Iterator, List, Tuple
 
 BUILD = Path(os.environ["PLUMB_BUILD"])
 sys.path.insert(0, str(BUILD / "python"))
@@ -256,6 +256,27 @@ class Faults(OnlineCheck):
         self.assertIn("no such operator: no_such_operator, neg.no_such_overload", self.said)
 
 
+class Script(torch.nn.Module):
+    """TorchScript that runs when it is loaded, and writes a file."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__()
+        self.path = path
+
+    @torch.jit.export
+    def __getstate__(self) -> Tuple[str, bool]:
+        return self.path, self.training
+
+    @torch.jit.export
+    def __setstate__(self, state: Tuple[str, bool]) -> None:
+        self.path = state[0]
+        self.training = state[1]
+        torch.ops.aten.save("text of somebody else", self.path)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x
+
+
 class Replays(OnlineCheck):
     def test_failures_of_strangers(self) -> None:
         class Evil:
@@ -275,7 +296,7 @@ class Replays(OnlineCheck):
             dump.write_text(text.replace(tensor.name, name))
             with self.assertRaisesRegex(ValueError, "no tensor of this failure"):
                 guard.replay(saved)
-        for op in ("aten::from_file", "load_library::x", "aten::neg.no_such"):
+        for op in ("aten::from_file", "aten::save", "load_library::x", "aten::neg.no_such"):
             dump.write_text(text.replace("aten::neg", op))
             with self.assertRaises((ValueError, AttributeError)):
                 guard.replay(saved)
@@ -283,7 +304,13 @@ class Replays(OnlineCheck):
         torch.save(Evil(), tensor)
         with self.assertRaises(Exception):
             guard.replay(saved)
+        torch.jit.script(Script(os.path.join(folder, "executed"))).save(str(tensor))
+        with self.assertRaises(Exception):
+            guard.replay(saved)
         self.assertFalse((Path(folder) / "executed").exists())
+        torch.save(torch.zeros(1).expand(1 << 40), tensor)  # 4 TiB out of a kilobyte
+        with self.assertRaises(plumb.Error):
+            guard.replay(saved)
         tensor.write_bytes(plain)
         self.assertTrue(guard.replay(saved)["passed"])
 

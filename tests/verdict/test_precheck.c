@@ -326,6 +326,40 @@ static void test_undefined_cosine(void **state)
     assert_string_equal(row.cell[CELL_COSINE], " ");
 }
 
+/* What is as good as zero is not called zero. */
+static void test_nearly_zero(void **state)
+{
+    (void)state;
+    double zero[] = {0, 0, 0}, tiny[] = {1e-16, 0, -2e-16}, some[] = {0, 1e-4, 0};
+    float fzero[] = {0, 0, 0}, ftiny[] = {-1e-16f, 0, 2e-16f}, fsome[] = {0, 1e-4f, 0};
+    struct details_row row = singles("softmax", tiny, ftiny, 3);
+    expect(&row, STATUS_PASS, "no value of either side is above 2e-16, so there is no cosine");
+    assert_string_equal(row.cell[CELL_COSINE], " ");
+    row = singles("softmax", tiny, fzero, 3);
+    expect(&row, STATUS_PASS, "no value of either side is above 2e-16");
+    row = singles("softmax", zero, ftiny, 3);
+    expect(&row, STATUS_PASS, "no value of either side is above 2e-16");
+    row = singles("softmax", some, ftiny, 3);
+    expect(&row, STATUS_ERROR, "no value of the device is above 2e-16, those of the benchmark are");
+    row = singles("softmax", tiny, fsome, 3);
+    expect(&row, STATUS_ERROR, "no value of the benchmark is above 2e-16, those of the device are");
+    float noise[] = {0, 1e-6f, 0}; /* up to 64 units in the last place of 1 */
+    row = singles("softmax", zero, noise, 3);
+    expect(&row, STATUS_PASS, "no value of either side is above 1e-06");
+
+    /* One side just above the limit and the other just below it. */
+    double above[] = {0x1.00001p-52, -0x1p-53, 0x1p-60};
+    float below[] = {0x1p-52f, -0x1p-53f, 0x1p-60f};
+    row = singles("softmax", above, below, 3);
+    expect(&row, STATUS_PASS, "no value of either side is above 2.2204");
+    float over[] = {0x1.00001p-52f, -0x1p-53f, 0x1p-60f};
+    double under[] = {0x1p-52, -0x1p-53, 0x1p-60};
+    row = singles("softmax", under, over, 3);
+    expect(&row, STATUS_PASS, "no value of either side is above 2.2204");
+    row = singles("softmax", above, fzero, 3);
+    expect(&row, STATUS_ERROR, "the device's values are all zero");
+}
+
 static void test_small_values(void **state)
 {
     (void)state;
@@ -681,6 +715,7 @@ int main(void)
         cmocka_unit_test(test_eight_bits),
         cmocka_unit_test(test_ladder),
         cmocka_unit_test(test_undefined_cosine),
+        cmocka_unit_test(test_nearly_zero),
         cmocka_unit_test(test_small_values),
         cmocka_unit_test(test_integers),
         cmocka_unit_test(test_quantized),

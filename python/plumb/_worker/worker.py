@@ -21,7 +21,7 @@ import struct
 import sys
 import warnings
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Optional, Set, Tuple
 
 MEMORY, CONTROL, LIFE = 3, 4, 5
 VERSION = 1
@@ -127,10 +127,18 @@ NO_METHODS = {"__setstate__", "__reduce__", "__reduce_ex__", "__new__", "__init_
               "__init_subclass__", "__torch_function__", "__torch_dispatch__", "share_memory_"}
 
 
+def registered() -> Set[str]:
+    """Names of all operators: "aten::add"."""
+    return {schema.name for schema in torch._C._jit_get_all_schemas()}
+
+
 class Names:
-    def __init__(self, device: Any, modules: List[Any]) -> None:
+    """`brought` are the operators that the user's modules registered."""
+
+    def __init__(self, device: Any, modules: List[Any], brought: Set[str] = frozenset()) -> None:
         self.device = device
         self.modules = modules
+        self.brought = brought
         self.formulas: Any = None
         self.note: Optional[str] = None  # of what was found last
 
@@ -158,10 +166,11 @@ class Names:
         function = getattr(owner, name, None)
         if not callable(function) or isinstance(function, type):
             return None
-        home = getattr(function, "__module__", None)
+        home = getattr(function, "__module__", None) or ""
         if home in PYTHON_PARTS or home in [module.__name__ for module in self.modules]:
             return function
-        return function if type(function) is type(torch.add) else None
+        built_in = type(function) is type(torch.add) and home.partition(".")[0] == "torch"
+        return function if built_in and home != "torch._C" else None  # where the tools of PyTorch are
 
     def functional(self, name: str) -> Optional[Callable[..., Any]]:
         return self.operator(torch.nn.functional, name)
@@ -206,7 +215,7 @@ class Names:
             found = getattr(found, overload) if overload else found
         except (AttributeError, RuntimeError):
             return None
-        return found if type(found).__module__ == "torch._ops" else None
+        return found if is_operator(found) else None
 
     def aten(self, name: str) -> Optional[Callable[..., Any]]:
         word = name.partition(".")[0]
@@ -220,8 +229,8 @@ class Names:
         """The user's operator, else the device's own, else the formula in the types of the call."""
         own = self.own("npu", name) or self.own("NPU", name)
         if own is None and "torch_npu" in sys.modules and self.device.type == "npu":
-            own = getattr(sys.modules["torch_npu"], name, None) or self.packet("npu", name)
-        if callable(own) and not isinstance(own, type):
+            own = self.of_npu(name) or self.packet("npu", name)
+        if own is not None:
             return own
         if self.formulas is None:
             self.formulas = load_file(Path(__file__).with_name("worker_npu.py"), "worker_npu")
@@ -230,12 +239,20 @@ class Names:
             self.note = f"{self.device} has no {name}: plumb's formula of it ran there"
         return formula
 
+    @staticmethod
+    def of_npu(name: str) -> Optional[Callable[..., Any]]:
+        """Operators are in torch_npu beside much that is none, and that it imported."""
+        found = vars(sys.modules["torch_npu"]).get(name)
+        home = getattr(found, "__module__", None) or ""
+        written = isinstance(found, type(told)) and name.startswith("npu_") and home.startswith("torch_npu")
+        return found if written or is_operator(found) else None
+
     def own(self, prefix: str, name: str) -> Optional[Callable[..., Any]]:
         """What the user's modules brought: PREFIX.NAME is a function of a module of that name, of
         a class or module in one, of any of them, or an operator that one registered. What a module
         imported from elsewhere is not its own: through torch alone the whole of Python is in reach."""
         words = [prefix, *name.split(".")]
-        if not self.modules or any(not word.isidentifier() or word.startswith("__") for word in words[1:]):
+        if not self.modules or any(not word.isidentifier() or word.startswith("__") for word in words):
             return None
         for module in self.modules:
             starts: List[Any] = [module] if module.__name__.rpartition(".")[2] == prefix else []
@@ -250,7 +267,12 @@ class Names:
                 else:
                     if callable(owner) and not isinstance(owner, (type, type(sys))):
                         return owner
-        return self.packet(prefix, name) if prefix not in ("aten", "prim") else None
+        return self.packet(prefix, name) if f"{prefix}::{words[1]}" in self.brought else None
+
+
+def is_operator(thing: Any) -> bool:
+    """One of torch.ops, of all its kinds of arguments or of one."""
+    return type(thing).__module__ == "torch._ops" and type(thing).__name__.startswith("OpOverload")
 
 
 def is_of(module: Any, thing: Any) -> bool:
@@ -260,7 +282,7 @@ def is_of(module: Any, thing: Any) -> bool:
     if isinstance(thing, type(sys)):
         return thing.__name__.startswith(name + ".")
     if isinstance(thing, torch.jit.ScriptFunction):
-        return True
+        return thing.qualified_name.startswith(f"__torch__.{name}.")
     home = vars(thing).get("__module__") if isinstance(thing, type) else getattr(thing, "__module__", None)
     return isinstance(home, str) and (home == name or home.startswith(name + "."))
 
@@ -421,6 +443,22 @@ def stored(value: Any) -> Any:
     return value if value.layout == torch.strided else value.to_dense()
 
 
+@contextlib.contextmanager
+def looking_into(folder: str) -> Iterator[None]:
+    sys.path.append(folder)
+    try:
+        yield
+    finally:
+        sys.path.remove(folder)
+
+
+def is_installed(module: str) -> bool:
+    try:
+        return importlib.util.find_spec(module) is not None
+    except ValueError:  # it is imported, by something unusual
+        return True
+
+
 class Worker:
     def __init__(self, channel: Channel, setup: Dict[str, Any]) -> None:
         self.channel = channel
@@ -429,28 +467,33 @@ class Worker:
         with contextlib.suppress(RuntimeError):
             torch.set_num_interop_threads(1)
         warnings.simplefilter("ignore")
+        before = registered() if setup["imports"] else set()
         modules = [self.imported(name) for name in setup["imports"]]
+        brought = registered() - before if modules else set()
         self.device = self.opened(setup["device"], setup["jit"])
-        self.names = Names(self.device, modules)
+        self.names = Names(self.device, modules, brought)
         self.own_memory = data_bytes()
         # Accelerators are reached through files.
         sandbox = load_file(Path(__file__).with_name("worker_sandbox.py"), "worker_sandbox")
-        sandbox.enter(SCRATCH, ["/dev/null" if self.device.type == "cpu" else "/dev"])
+        plain = self.device.type == "cpu"
+        sandbox.enter(SCRATCH, ["/dev/null" if plain else "/dev"], plain)
 
     @staticmethod
     def imported(name: str) -> Any:
-        """By name, also from the current folder, or as a file. That folder may be a stranger's: it is
-        looked into for what the user named, and never again."""
-        here = os.getcwd()
-        sys.path.append(here)
+        """By name, from the current folder where Python has no such module, or as a file. The
+        current folder may be a stranger's: it is looked into for a module that the user named
+        there, with what that one needs, and never again."""
         try:
             if name.endswith(".py"):
-                return load_file(Path(name).resolve(), Path(name).stem)
-            return importlib.import_module(name)
+                path = Path(name).resolve()
+                with looking_into(str(path.parent)):
+                    return load_file(path, path.stem)
+            if is_installed(name.partition(".")[0]):
+                return importlib.import_module(name)
+            with looking_into(os.getcwd()):
+                return importlib.import_module(name)
         except BaseException as error:
             raise Refusal(f"--import {name}: {told(error)}") from error
-        finally:
-            sys.path.remove(here)
 
     @staticmethod
     def opened(name: str, jit: bool) -> Any:

@@ -17,11 +17,19 @@ PR_SET_NO_NEW_PRIVS = 38
 
 # machine: the kernel's number for it, then seccomp, socket, ptrace, process_vm_writev
 NUMBERS = {"x86_64": (0xC000003E, 317, 41, 101, 311), "aarch64": (0xC00000B7, 277, 198, 117, 271)}
+PIDFD_GETFD = 438
+
+# What Landlock leaves alone: the mode, owner, times and attributes of files, and cutting them short.
+FCHMODAT2, SETXATTRAT, REMOVEXATTRAT = 452, 463, 466
+METADATA = {"x86_64": (76, 90, 91, 92, 93, 94, 132, 188, 189, 190, 197, 198, 199, 235, 260, 261, 268, 280),
+            "aarch64": (5, 6, 7, 14, 15, 16, 45, 52, 53, 54, 55, 88)}
 
 # Rights of Landlock that change something, by the version that brought them.
 WRITE_FILE, TRUNCATE = 1 << 1, 1 << 14
 REMOVE_DIR, REMOVE_FILE, MAKE = 1 << 4, 1 << 5, 0x7F << 6  # of seven kinds of nodes
 REFER = 1 << 13
+TCP = 3                 # to bind and to connect
+ABSTRACT_AND_SIGNALS = 3  # no sockets without a file, no signals to those outside
 
 
 class Refused(OSError):
@@ -41,7 +49,9 @@ def keep_files(libc: ctypes.CDLL, folders: List[str], files: List[str]) -> None:
     version = call(libc, LANDLOCK_CREATE, None, ctypes.c_size_t(0), ctypes.c_uint(1))
     rights = WRITE_FILE | REMOVE_DIR | REMOVE_FILE | MAKE
     rights |= (REFER if version >= 2 else 0) | (TRUNCATE if version >= 3 else 0)
-    ruleset = call(libc, LANDLOCK_CREATE, struct.pack("<Q", rights), ctypes.c_size_t(8), ctypes.c_uint(0))
+    handled = struct.pack("<QQQ", rights, TCP, ABSTRACT_AND_SIGNALS)
+    size = 24 if version >= 6 else 16 if version >= 4 else 8
+    ruleset = call(libc, LANDLOCK_CREATE, handled, ctypes.c_size_t(size), ctypes.c_uint(0))
     try:
         for path in folders + files:
             place = os.open(path, os.O_PATH | os.O_CLOEXEC)
@@ -56,12 +66,15 @@ def keep_files(libc: ctypes.CDLL, folders: List[str], files: List[str]) -> None:
         os.close(ruleset)
 
 
-def keep_inside(libc: ctypes.CDLL) -> None:
-    """No new sockets, nothing that does the same, no hand on other processes: EPERM, in all threads."""
+def keep_inside(libc: ctypes.CDLL, metadata: bool) -> None:
+    """No new sockets, nothing that does the same, no hand on other processes, nor on the metadata of
+    files: EPERM, in all threads."""
     machine, seccomp, *denied = NUMBERS[platform.machine()]
     load_word, jump_equal, jump_above, leave = 0x20, 0x15, 0x35, 0x06
     allowed, refused = 0x7FFF0000, 0x00050001
-    numbers = [*denied, IO_URING_SETUP]
+    numbers = [*denied, IO_URING_SETUP, PIDFD_GETFD]
+    if metadata:
+        numbers += [*METADATA[platform.machine()], FCHMODAT2, SETXATTRAT, REMOVEXATTRAT]
     steps = [(load_word, 0, 0, 4), (jump_equal, 0, len(numbers) + 3, machine), (load_word, 0, 0, 0),
              (jump_above, len(numbers) + 1, 0, 0x40000000)]
     steps += [(jump_equal, len(numbers) - k, 0, number) for k, number in enumerate(numbers)]
@@ -73,14 +86,15 @@ def keep_inside(libc: ctypes.CDLL) -> None:
     call(libc, seccomp, ctypes.c_uint(1), ctypes.c_uint(every_thread), filters)
 
 
-def enter(folders: List[str], files: List[str]) -> List[str]:
-    """Gives up what is not needed. What this kernel cannot forbid is returned: "files", "network"."""
+def enter(folders: List[str], files: List[str], metadata: bool = False) -> List[str]:
+    """Gives up what is not needed; with `metadata` also to change that of files, which compilers of
+    accelerators do. What this kernel cannot forbid is returned: "files", "network"."""
     libc = ctypes.CDLL(None, use_errno=True)
     left: List[str] = []
     if libc.prctl(PR_SET_NO_NEW_PRIVS, ctypes.c_ulong(1), ctypes.c_ulong(0), ctypes.c_ulong(0),
                   ctypes.c_ulong(0)):
         return ["files", "network"]
-    for what, step in (("files", lambda: keep_files(libc, folders, files)), ("network", lambda: keep_inside(libc))):
+    for what, step in (("files", lambda: keep_files(libc, folders, files)), ("network", lambda: keep_inside(libc, metadata))):
         try:
             step()
         except (OSError, KeyError):

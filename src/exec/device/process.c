@@ -111,11 +111,12 @@ enum plumb_code process_start(struct process *process, const char *python, const
     char *path = NULL;
     char **environment = clean_environment(&path);
     process->scratch = make_scratch();
-    /* A group of its own: plumb finishes what is at hand after a Ctrl-C. */
+    /* A session, and so a group, of its own: plumb finishes what is at hand after a Ctrl-C, and what
+     * runs there cannot type into the terminal. */
     const struct child child = {
         .file = python,
         .search = true,
-        .own_group = true,
+        .own_session = true,
         .arguments = (const char *const[]){python, script, process->scratch, NULL},
         .environment = environment,
         .given = (const int[]){-1, -1, text[1], process->memory.fd, control[1], life[0]},

@@ -25,7 +25,7 @@ static struct val *repeated(struct op *o, struct val *x, unsigned n, const int64
     int64_t shape[OP_RANK], total = 1;
     for (unsigned d = 0; d < n; d++) {
         if (times[d] < 0 || __builtin_mul_overflow(x->shape[d], times[d], &shape[d]) ||
-            __builtin_mul_overflow(total, shape[d], &total) ||
+            __builtin_mul_overflow(total, shape[d] ? shape[d] : 1, &total) || /* each on its own */
             total > (int64_t)(o->limit / sizeof(real)))
             return op_fail(o, PLUMB_E_ARG, "%s: %lld times dimension %u is more than memory holds",
                            o->call->name, (long long)times[d], d);

@@ -106,7 +106,8 @@ static quad hurwitz_positive(quad s, quad q)
         const quad term = quad_pow(q, -s);
         sum += term;
         q += 1;
-        if (term * q < sum * (s - 1) * QUAD_EPS / 8) /* about what all further ones come to */
+        /* About what all further ones come to; below what a number can be, they are nothing. */
+        if (term == 0 || term * q < sum * (s - 1) * QUAD_EPS / 8)
             return sum;
     }
     const quad first = quad_pow(q, -s);

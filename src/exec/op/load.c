@@ -51,8 +51,22 @@ static bool is_real_array(const struct plumb_tensor *t)
             (sizeof(real) == sizeof(double) && t->dtype == PLUMB_F64));
 }
 
+/* What is empty may still say that it has 2^40 rows of nothing, and who goes through them is busy for
+ * days. */
+static bool is_vast_nothing(const struct plumb_tensor *t)
+{
+    uint64_t rows = 1; /* fits: plumb_tensor_init has seen to it */
+    for (unsigned d = 0; d < t->rank; d++)
+        rows *= t->shape[d] ? (uint64_t)t->shape[d] : 1;
+    return !t->count && rows > UINT64_C(1) << 30;
+}
+
 static struct val *load_tensor(struct op *o, const struct plumb_tensor *t)
 {
+    if (is_vast_nothing(t))
+        return op_fail(o, PLUMB_E_UNSUPPORTED,
+                       "%s: a tensor without elements, with more than 2^30 in its other dimensions",
+                       o->call->name);
     if (plumb_dtype_info(t->dtype)->kind == PLUMB_KIND_COMPLEX ||
         plumb_dtype_info(t->dtype)->bits < 8)
         return op_fail(o, PLUMB_E_UNSUPPORTED, "%s: plumb does not compute with %s", o->call->name,

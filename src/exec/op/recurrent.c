@@ -183,11 +183,12 @@ static void return_layers(struct op *o, enum kind kind, struct sequence *in, str
     const bool biases = arg_bool(o, "has_biases");
     const int64_t layers = arg_int(o, "num_layers"),
                   directions = arg_bool(o, "bidirectional") ? 2 : 1;
-    const int64_t plain = biases ? 4 : 2, count = layers * directions;
+    const bool some = layers >= 1 && layers <= 4096;
+    const int64_t plain = biases ? 4 : 2, count = some ? layers * directions : 0;
     const bool projected = kind == LSTM && (int64_t)n == count * (plain + 1);
     const int64_t each = plain + projected;
-    if (layers < 1 || layers > 4096 || (int64_t)n != count * each || hx->rank != 3 ||
-        hx->shape[0] != count || hx->shape[1] != in->sizes[0] || (cx && cx->shape[0] != count)) {
+    if (!some || (int64_t)n != count * each || hx->rank != 3 || hx->shape[0] != count ||
+        hx->shape[1] != in->sizes[0] || (cx && cx->shape[0] != count)) {
         op_fail(o, PLUMB_E_ARG,
                 "%s: %zu weights and a state of %lld for %lld layers in %lld directions",
                 o->call->name, n, (long long)hx->shape[0], (long long)layers,
@@ -249,9 +250,9 @@ static bool packed_steps(struct op *o, struct val *x, const struct val *sizes, s
     int64_t total = 0;
     bool fits = sizes && sizes->i && sizes->count > 0 && x->rank == 2;
     for (int64_t t = 0; fits && t < sizes->count; t++) {
-        total += sizes->i[t];
-        fits = sizes->i[t] > 0 && sizes->i[t] <= x->shape[0] &&
+        fits = sizes->i[t] > 0 && sizes->i[t] <= x->shape[0] - total &&
                (t == 0 || sizes->i[t] <= sizes->i[t - 1]);
+        total += fits ? sizes->i[t] : 0;
     }
     if (!fits || total != x->shape[0])
         return op_fail(o, PLUMB_E_ARG, "%s: batch_sizes do not cut the rows into steps",

@@ -68,10 +68,12 @@ static void save_list(struct saver *saver, const char *what, const struct plumb_
         save_arg(saver, what, &k, &args[j]);
 }
 
-static void no_slashes(char *text)
+/* A name of the dump as part of a file's name. */
+static void make_plain(char *text)
 {
-    while ((text = strchr(text, '/')))
-        *text = '_';
+    for (; *text; text++)
+        if (*text == '/' || (unsigned char)*text < 0x20 || *text == 0x7f)
+            *text = '_';
 }
 
 static void save_kwargs(struct saver *saver)
@@ -81,21 +83,32 @@ static void save_kwargs(struct saver *saver)
         char what[256];
         size_t k = 0;
         snprintf(what, sizeof what, "forward.kwargs.%.40s", call->kwargs[j].name);
-        no_slashes(what);
+        make_plain(what);
         save_arg(saver, what, &k, &call->kwargs[j].value);
     }
+}
+
+/* One that is there is ours, from a call before; a link is somebody else's. */
+static enum plumb_code make_folder(const char *path, struct plumb_error *err)
+{
+    struct stat info;
+    if (mkdir(path, 0777) == 0 ||
+        (errno == EEXIST && lstat(path, &info) == 0 && S_ISDIR(info.st_mode)))
+        return PLUMB_OK;
+    plumb_fail(err, PLUMB_E_IO, "cannot make the folder: %s",
+               errno == EEXIST ? "it is a link, or a file" : strerror(errno));
+    plumb_error_in_file(err, path);
+    return PLUMB_E_IO;
 }
 
 enum plumb_code error_data_save(const struct error_data *data, struct plumb_error *err)
 {
     struct saver saver = {.data = data, .err = err};
     snprintf(saver.name, sizeof saver.name, "%s", data->name);
-    no_slashes(saver.name);
-    if (mkdir(data->folder, 0777) && errno != EEXIST) {
-        plumb_fail(err, PLUMB_E_IO, "cannot make the folder: %s", strerror(errno));
-        plumb_error_in_file(err, data->folder);
-        return PLUMB_E_IO;
-    }
+    make_plain(saver.name);
+    saver.code = make_folder(data->folder, err);
+    if (saver.code)
+        return saver.code;
     save_list(&saver, "forward.input", data->call->args, data->call->n_args);
     save_kwargs(&saver);
     const struct plumb_result *sides[] = {data->bench, data->device};

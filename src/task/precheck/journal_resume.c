@@ -38,10 +38,10 @@ static enum plumb_code fail_errno(const struct old_file *file, const char *what,
     return PLUMB_E_IO;
 }
 
-static enum plumb_code open_old(struct old_file *file, struct plumb_error *err)
+static enum plumb_code open_old(struct old_file *file, int more, struct plumb_error *err)
 {
     struct stat info;
-    file->fd = open(file->path, O_RDWR | O_APPEND | O_CLOEXEC);
+    file->fd = open(file->path, O_RDWR | O_APPEND | O_CLOEXEC | O_NONBLOCK | more);
     if (file->fd < 0)
         return fail_errno(file, "cannot go on with it", err);
     if (fstat(file->fd, &info) || !S_ISREG(info.st_mode))
@@ -339,9 +339,9 @@ enum plumb_code journal_resume(struct journal *journal, const char *result_path,
         return code;
     struct old_file result = {.path = journal->result_path, .fd = -1};
     struct old_file details = {.path = journal->details_path, .fd = -1};
-    code = open_old(&result, err);
+    code = open_old(&result, 0, err);
     if (!code)
-        code = open_old(&details, err);
+        code = open_old(&details, O_NOFOLLOW, err); /* nobody named that one */
     journal->result = result.fd;
     journal->details = details.fd;
     if (!code)

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Reads and writes files of any name: a stranger's dump must not get there. */
-static const char *const never[] = {"aten.from_file", NULL};
+/* Read and write files of any name: a stranger's dump must not get there. */
+static const char *const never[] = {"aten.from_file", "aten.save", NULL};
 
 /* Random numbers, memory as it is found, and operators whose result depends on the order in which
  * threads get there, at least when indices repeat, as generated ones do. */

@@ -16,12 +16,12 @@
 /* What a run of jprof, and of pytest after it, leaves in the folder. */
 static const struct trace {
     const char *pattern, *mark; /* a file of ours begins with the mark */
-    enum { REMOVE, KEEP, EMPTY_FOLDER, KEEP_FOLDER } action;
+    enum { REMOVE, KEEP, REMOVE_FOLDER } action;
 } traces[] = {
     {"test_*.py", MODULE_MARK, REMOVE},    {"conftest.py", CONFTEST_MARK, REMOVE},
     {"pytest.ini", SETTINGS_MARK, REMOVE}, {"*.csv", "", KEEP},
-    {"__pycache__", "", EMPTY_FOLDER},  /* compiled code, perhaps of somebody else's sources */
-    {".pytest_cache", "", KEEP_FOLDER}, /* names of tests */
+    {"__pycache__", "", REMOVE_FOLDER},   /* compiled code, perhaps of somebody else's sources */
+    {".pytest_cache", "", REMOVE_FOLDER}, /* names of tests; pytest writes through links in it */
 };
 
 static bool begins_with(int folder, const char *name, const char *mark)
@@ -43,20 +43,23 @@ static const struct trace *known_trace(int folder, const char *name)
         return NULL;
     for (size_t i = 0; i < sizeof traces / sizeof *traces; i++) {
         const struct trace *trace = &traces[i];
-        bool is_folder = trace->action == EMPTY_FOLDER || trace->action == KEEP_FOLDER;
         if (fnmatch(trace->pattern, name, 0) != 0)
             continue;
-        if (is_folder ? S_ISDIR(info.st_mode)
-                      : S_ISREG(info.st_mode) && begins_with(folder, name, trace->mark))
+        if (trace->action == REMOVE_FOLDER
+                ? S_ISDIR(info.st_mode)
+                : S_ISREG(info.st_mode) && begins_with(folder, name, trace->mark))
             return trace;
     }
     return NULL;
 }
 
-/* Removes the files of a folder; what cannot be removed leaves it where it is. */
-static bool empty_folder(int parent, const char *name)
+/* Removes a folder with all that is in it; what cannot be removed leaves it where it is. */
+static bool remove_folder(int parent, const char *name, unsigned depth)
 {
-    int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    enum { MAX_DEPTH = 16 };
+    int fd = depth == MAX_DEPTH
+                 ? -1
+                 : openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     DIR *dir = fd < 0 ? NULL : fdopendir(fd);
     if (!dir) {
         if (fd >= 0)
@@ -64,7 +67,9 @@ static bool empty_folder(int parent, const char *name)
         return false;
     }
     for (const struct dirent *entry; (entry = readdir(dir));)
-        unlinkat(fd, entry->d_name, 0); /* "." and ".." among them, which are no files */
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0 &&
+            unlinkat(fd, entry->d_name, 0))
+            remove_folder(fd, entry->d_name, depth + 1);
     closedir(dir);
     return unlinkat(parent, name, AT_REMOVEDIR) == 0;
 }
@@ -87,8 +92,8 @@ static enum plumb_code walk(const char *folder, enum step step, struct plumb_err
         bool fine = trace != NULL;
         if (trace && step == TIDY && trace->action == REMOVE)
             fine = unlinkat(dirfd(dir), name, 0) == 0;
-        else if (trace && step == TIDY && trace->action == EMPTY_FOLDER)
-            fine = empty_folder(dirfd(dir), name);
+        else if (trace && step == TIDY && trace->action == REMOVE_FOLDER)
+            fine = remove_folder(dirfd(dir), name, 0);
         if (!fine)
             code =
                 plumb_fail(err, PLUMB_E_ARG,

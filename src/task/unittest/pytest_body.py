@@ -54,6 +54,18 @@ def best_device() -> str:
     return "cpu"
 
 
+def visible(cell: Any) -> Any:
+    """A text without what moves a terminal's cursor, or does worse: names come out of the dump."""
+    if not isinstance(cell, str):
+        return cell
+    return re.sub("[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]",
+                  lambda found: ascii(found.group())[1:-1], cell)
+
+
+def lines(text: str) -> str:
+    return "\n".join(visible(line) for line in text.split("\n"))
+
+
 def harmless(cell: Any) -> Any:
     """A text that a spreadsheet would take for a formula gets an apostrophe before it."""
     if not isinstance(cell, str) or cell[:1] not in tuple("=+-@\t\r"):
@@ -93,7 +105,7 @@ class Session:
     def write(self, row: Sequence[Any], inputs: str = "") -> None:
         """A row is on the disk before the next test begins."""
         self.rows += 1
-        row = [harmless(cell) for cell in [*row, self.seed, inputs]]
+        row = [harmless(visible(cell)) for cell in [*row, self.seed, inputs]]
         if self.path:
             with open(self.path, "a", newline="", encoding="utf-8") as stream:
                 csv.writer(stream).writerow(row)
@@ -320,7 +332,20 @@ def find_operator(op: str) -> Callable:
             found = getattr(found, part, None)
     if not type(found).__name__.startswith("OpOverload"):
         raise Refused("this PyTorch has no operator %s" % op)
+    if op.partition(".")[0] in ("prim", "profiler") or names_files(found):
+        raise Refused("%s is no operator that only computes" % op)
     return found
+
+
+def names_files(operator: Any) -> bool:
+    """Whether it, or one of its overloads, takes the name of a file: aten.save, aten.from_file,
+    image.write_file. A dump says what the name is."""
+    if hasattr(operator, "_schema"):
+        schemas = [operator._schema]
+    else:
+        schemas = [getattr(operator, name)._schema for name in operator.overloads()]
+    return any("str" in str(argument.type) and re.search("file|path|uri", argument.name)
+               for schema in schemas for argument in schema.arguments)
 
 
 def flatten(value: Any, out: List[torch.Tensor]) -> List[torch.Tensor]:
@@ -659,7 +684,7 @@ class Call:
 
     def skip(self, name: str, op: str, reason: str) -> None:
         self.session.write([self.title(name), op, "", "", "", "", "skip", ""] + [""] * len(POWERS))
-        pytest.skip(reason)
+        pytest.skip(lines(reason))
 
     def judge(self, op: str, args: Any, kwargs: Any, got: Optional[List[torch.Tensor]],
               failure: str) -> Dict[str, Any]:
@@ -708,7 +733,7 @@ class Call:
             self.skip(name, op, "the CPU cannot run it on these inputs: %s" % found["refused"])
         self.session.write([self.title(name), op] + found["row"], maker.checksum())
         if found["problem"]:
-            pytest.fail("%s, %s: %s" % (name, op, found["problem"]), pytrace=False)
+            pytest.fail("%s, %s: %s" % (visible(name), visible(op), lines(found["problem"])), pytrace=False)
 
 
 @pytest.fixture

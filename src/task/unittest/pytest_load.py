@@ -6,7 +6,9 @@ import json
 import math
 import os
 import pickle
+import pickletools
 import re
+import stat
 import subprocess
 import sys
 import tempfile
@@ -63,6 +65,24 @@ MEANINGS = {("torch._utils", "_rebuild_tensor_v2"): placed, ("torch._utils", "_r
             ("torch._utils", "_rebuild_parameter"): parameter, ("collections", "OrderedDict"): dict}
 
 
+# All that torch.save says of a tensor is said with these; they are few, and make nothing large.
+STEPS = {"PROTO", "FRAME", "GLOBAL", "STACK_GLOBAL", "MARK", "STOP", "REDUCE", "BINPERSID", "BINPUT",
+         "LONG_BINPUT", "PUT", "MEMOIZE", "BINGET", "LONG_BINGET", "GET", "UNICODE", "BINUNICODE",
+         "SHORT_BINUNICODE", "INT", "BININT", "BININT1", "BININT2", "LONG", "LONG1", "NONE", "NEWTRUE",
+         "NEWFALSE", "TUPLE", "TUPLE1", "TUPLE2", "TUPLE3", "EMPTY_TUPLE", "EMPTY_DICT", "EMPTY_LIST"}
+MOST_WORDS = 1 << 16  # bytes
+
+
+def looked_through(words: bytes) -> bytes:
+    """The pickle, which takes no other steps, and names no place that it does not need."""
+    for step, argument, _ in pickletools.genops(words):
+        if step.name not in STEPS:
+            raise Refused("it has the step %s, which no tensor needs" % step.name)
+        if step.name.endswith("PUT") and argument >= MOST_WORDS:
+            raise Refused("it remembers too much")
+    return words
+
+
 class Words(pickle.Unpickler):
     """Reads what a file says of its tensor."""
 
@@ -85,9 +105,13 @@ class Words(pickle.Unpickler):
 def read_tensor(path: str) -> torch.Tensor:
     """The tensor of a file that torch.save wrote. Refused when it is anything else."""
     try:
+        if not stat.S_ISREG(os.lstat(path).st_mode):
+            raise Refused("it is a link, or no file")
         with zipfile.ZipFile(path) as archive:
             [words] = [name for name in archive.namelist() if name.endswith("/data.pkl")]
-            said = Words(io.BytesIO(archive.read(words))).load()
+            if archive.getinfo(words).file_size > MOST_WORDS:
+                raise Refused("it says too much of its tensor")
+            said = Words(io.BytesIO(looked_through(archive.read(words)))).load()
             if not isinstance(said, Placed):
                 raise Refused("it holds no single tensor")
             member = archive.getinfo("%s/data/%s" % (words[:-len("/data.pkl")], said.storage.key))

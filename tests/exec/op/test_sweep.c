@@ -204,9 +204,69 @@ static void test_signatures(void **state)
     assert_true(read > 500);
 }
 
+/* Arguments that were too much once, several of them together. Each is refused, and soon. */
+static void test_found(void **state)
+{
+    (void)state;
+#define NUMBER(value)                                                                              \
+    {                                                                                              \
+        .kind = PLUMB_ARG_INT, .integer = (value)                                                  \
+    }
+#define TENSOR(tensor_)                                                                            \
+    {                                                                                              \
+        .kind = PLUMB_ARG_TENSOR, .tensor = &(tensor_)                                             \
+    }
+#define LIST(items_)                                                                               \
+    {                                                                                              \
+        .kind = PLUMB_ARG_LIST, .items = (items_), .n_items = sizeof(items_) / sizeof *(items_)    \
+    }
+    const struct plumb_arg yes = {.kind = PLUMB_ARG_BOOL, .integer = 1};
+    static const float floats[64];
+    static const int64_t sizes[2] = {1, INT64_MAX};
+    struct plumb_tensor x, states, rows, lengths, nothing, long_nothing;
+    const int64_t three[] = {2, 2, 2}, two[] = {2, 2}, one[] = {2};
+    const int64_t vast[] = {1 << 20, 1 << 20, 0, 1}, wide[] = {0, INT64_C(1) << 40};
+    assert_int_equal(plumb_tensor_init(&x, PLUMB_F32, 3, three, NULL), PLUMB_OK);
+    assert_int_equal(plumb_tensor_init(&rows, PLUMB_F32, 2, two, NULL), PLUMB_OK);
+    assert_int_equal(plumb_tensor_init(&lengths, PLUMB_I64, 1, one, NULL), PLUMB_OK);
+    assert_int_equal(plumb_tensor_init(&nothing, PLUMB_F32, 4, vast, NULL), PLUMB_OK);
+    assert_int_equal(plumb_tensor_init(&long_nothing, PLUMB_F32, 2, wide, NULL), PLUMB_OK);
+    x.data = rows.data = nothing.data = long_nothing.data = floats;
+    lengths.data = sizes;
+    states = x;
+    const struct plumb_arg weights[] = {TENSOR(rows), TENSOR(rows)};
+    const struct plumb_arg times[] = {NUMBER(0), NUMBER(INT64_MAX)};
+    const struct plumb_arg layers[] = {
+        TENSOR(x), TENSOR(states), LIST(weights), yes, NUMBER(INT64_MAX), NUMBER(0), yes, yes, yes};
+    const struct plumb_arg packed[] = {TENSOR(rows), TENSOR(lengths), TENSOR(states), LIST(weights),
+                                       yes,          NUMBER(1),       NUMBER(0),      yes,
+                                       yes};
+    const struct plumb_arg repeat[] = {TENSOR(rows), LIST(times)}, svd[] = {TENSOR(nothing)};
+    const struct plumb_arg sum[] = {TENSOR(long_nothing), NUMBER(0)};
+    const struct plumb_call calls[] = {
+        {.prefix = "VF", .name = "gru", .args = layers, .n_args = 9},
+        {.prefix = "VF", .name = "gru", .args = packed, .n_args = 9},
+        {.prefix = "Tensor", .name = "repeat", .args = repeat, .n_args = 2},
+        {.prefix = "Torch", .name = "tile", .args = repeat, .n_args = 2},
+        {.prefix = "Torch", .name = "linalg.svd", .args = svd, .n_args = 1},
+        {.prefix = "Torch", .name = "sum", .args = sum, .n_args = 2},
+    };
+    for (size_t k = 0; k < sizeof calls / sizeof *calls; k++)
+        for (int raised = 0; raised < 2; raised++) {
+            struct plumb_result result;
+            struct plumb_error err = {0};
+            const enum plumb_code code =
+                plumb_op_run(&calls[k], raised ? PLUMB_RAISED : PLUMB_OWN, &result, &err);
+            plumb_result_destroy(&result);
+            if (!code || strstr(err.message, "argument"))
+                fail_msg("%s: %s", calls[k].name, code ? err.message : "not refused");
+        }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_signatures),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_found),
+                                       cmocka_unit_test(test_signatures),
                                        cmocka_unit_test(test_sweep), cmocka_unit_test(test_random)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
