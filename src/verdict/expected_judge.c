@@ -205,10 +205,7 @@ static enum plumb_code judge_sample(struct plumb_expected *e, enum plumb_expecte
         return PLUMB_OK;
     }
     o->word = PLUMB_WORD_FAULT;
-    if (pattern_find(e, got, s, o, err))
-        return err ? err->code : PLUMB_E_NOMEM;
-    if (!o->pattern[0] && system.found)
-        snprintf(o->pattern, sizeof o->pattern, "%s", system.text);
+    pattern_find(got, s, &system, o);
     say_numbers(got, o, o->pattern[0] ? o->pattern : "no simple pattern");
     return PLUMB_OK;
 }

@@ -108,9 +108,8 @@ enum plumb_code arithmetic_find(struct plumb_expected *e, enum plumb_expected_pa
                                 struct plumb_opinion *opinion, struct plumb_error *err);
 bool arithmetic_allowed(const char *list, const char *found);
 
-/* What a fault looks like, into opinion->pattern. */
-enum plumb_code pattern_find(const struct plumb_expected *e, const struct plumb_tensor *got,
-                             const struct sample *s, struct plumb_opinion *opinion,
-                             struct plumb_error *err);
+/* What a fault looks like, into opinion->pattern; empty when nothing simple describes it. */
+void pattern_find(const struct plumb_tensor *got, const struct sample *s,
+                  const struct system_part *system, struct plumb_opinion *opinion);
 
 #endif
