@@ -38,14 +38,15 @@ class CKwarg(c.Structure):
 class CCall(c.Structure):
     _fields_ = [("prefix", c.c_char_p), ("name", c.c_char_p), ("args", c.POINTER(CArg)), ("n_args", c.c_size_t),
                 ("kwargs", c.POINTER(CKwarg)), ("n_kwargs", c.c_size_t), ("grads", c.POINTER(c.POINTER(CTensor))),
-                ("n_grads", c.c_size_t), ("draws", c.c_void_p), ("memory", c.c_size_t),
+                ("n_grads", c.c_size_t), ("draws", c.c_void_p), ("noise", c.c_void_p), ("memory", c.c_size_t),
                 ("benchmark_forms", c.c_bool)]
 
 
 class CResult(c.Structure):
     _fields_ = [("outputs", c.POINTER(CArg)), ("n_outputs", c.c_size_t), ("tuple", c.c_bool),
                 ("grads", c.POINTER(CArg)), ("n_grads", c.c_size_t), ("n_arg_grads", c.c_size_t),
-                ("memory", c.c_void_p), ("written", c.POINTER(CArg)), ("note", c.c_char_p)]
+                ("memory", c.c_void_p), ("written", c.POINTER(CArg)), ("note", c.c_char_p),
+                ("terms", c.c_int64), ("grad_terms", c.c_int64)]
 
 
 class CError(c.Structure):
@@ -54,7 +55,7 @@ class CError(c.Structure):
 
 class COp(c.Structure):
     _fields_ = [("names", c.c_char_p), ("schema", c.c_char_p), ("family", c.c_char_p), ("about", c.c_char_p),
-                ("types", c.c_char_p), ("backward", c.c_bool), ("random", c.c_bool)]
+                ("types", c.c_char_p), ("backward", c.c_bool), ("results", c.c_int), ("random", c.c_bool)]
 
 
 def load() -> c.CDLL:
