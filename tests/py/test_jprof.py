@@ -413,14 +413,24 @@ class Hostile(Case):
     def test_folders_above_run_nothing(self) -> None:
         """A dump's folder may come with settings for pytest and code that it would load."""
         marker = os.path.join(self.folder, "ran")
+        self.jprof("--blacklist")
         for place in ("", "proc_1"):
             for name, text in (("conftest.py", f"open({marker!r}, 'w')"),
                                ("pytest.ini", "[pytest]\naddopts = --wrong")):
                 with open(os.path.join(self.folder, place, name), "w") as file:
                     file.write(text)
-        self.jprof("--blacklist")
         self.pytest("a.csv")
         self.assertFalse(os.path.exists(marker))
+
+        # Given several folders, pytest does look further up: no tests are put there.
+        self.run_in(os.path.join(BUILD, "plumb"), "jprof", "-o", "suite", "proc_1/dump.json")
+        for place in ("proc_1", ""):
+            for name in ("conftest.py", "pytest.ini"):
+                said = self.run_in(os.path.join(BUILD, "plumb"), "jprof", "proc_1/dump.json", wanted=2)
+                self.assertIn(f" holds {name}, which pytest might use", said)
+                self.assertIn("above that of the dump" if not place else "folder of the dump", said)
+                os.remove(os.path.join(self.folder, place, name))
+        self.jprof()
 
     def test_files_run_nothing(self) -> None:
         """Pickles that call something, also behind an error that made the reader try another way."""

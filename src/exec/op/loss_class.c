@@ -94,8 +94,9 @@ static void run_nll(struct op *o)
         return;
     c.ignore = arg_int(o, "ignore_index");
     const enum reduction how = loss_reduction(o);
-    op_return(o, nll(o, v_float(o, x), &c, how));
-    if (!strstr(o->call->name, "_forward"))
+    x = v_float(o, x);
+    op_return(o, x ? nll(o, x, &c, how) : NULL);
+    if (!x || o->failed || !strstr(o->call->name, "_forward"))
         return;
     struct val *total = v_sum(o, place_weights(o, &c, x->dtype), 0, false);
     op_return(o, how == REDUCE_NONE ? v_full(o, x->dtype, 0, NULL, 0) : total);

@@ -105,6 +105,28 @@ static enum plumb_code walk(const char *folder, enum step step, struct plumb_err
     return code;
 }
 
+/* Of several folders of tests pytest also runs and reads what lies beside and above them. There that
+ * is the work of whoever made the dump. */
+static enum plumb_code look_around(const char *tests, struct plumb_error *err)
+{
+    static const char *const names[] = {"conftest.py", "pytest.ini", ".pytest.ini",
+                                        "tox.ini",     "setup.cfg",  "pyproject.toml"};
+    for (int up = 0; up < 2; up++)
+        for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
+            char *path = NULL;
+            if (asprintf(&path, "%s/..%s/%s", tests, up ? "/.." : "", names[k]) < 0)
+                return plumb_no_memory(err);
+            const bool there = faccessat(AT_FDCWD, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+            free(path);
+            if (there)
+                return plumb_fail(err, PLUMB_E_ARG,
+                                  "the folder %s holds %s, which pytest might use; move it away, "
+                                  "or name another place for the tests with -o",
+                                  up ? "above that of the dump" : "of the dump", names[k]);
+        }
+    return PLUMB_OK;
+}
+
 enum plumb_code tests_folder(char **folder, const char *wanted, const char *dump,
                              struct plumb_error *err)
 {
@@ -127,6 +149,8 @@ enum plumb_code tests_folder(char **folder, const char *wanted, const char *dump
                           S_ISLNK(info.st_mode) ? "%s is a link; name a folder with -o"
                                                 : "%s is not a folder",
                           *folder);
-    enum plumb_code code = walk(*folder, LOOK, err);
+    enum plumb_code code = wanted ? PLUMB_OK : look_around(*folder, err);
+    if (!code)
+        code = walk(*folder, LOOK, err);
     return code ? code : walk(*folder, TIDY, err);
 }

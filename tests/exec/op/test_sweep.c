@@ -223,7 +223,7 @@ static void test_found(void **state)
     const struct plumb_arg yes = {.kind = PLUMB_ARG_BOOL, .integer = 1};
     static const float floats[64];
     static const int64_t sizes[2] = {1, INT64_MAX};
-    struct plumb_tensor x, states, rows, lengths, nothing, long_nothing;
+    struct plumb_tensor x, states, rows, lengths, nothing, long_nothing, classes, chosen;
     const int64_t three[] = {2, 2, 2}, two[] = {2, 2}, one[] = {2};
     const int64_t vast[] = {1 << 20, 1 << 20, 0, 1}, wide[] = {0, INT64_C(1) << 40};
     assert_int_equal(plumb_tensor_init(&x, PLUMB_F32, 3, three, NULL), PLUMB_OK);
@@ -234,6 +234,11 @@ static void test_found(void **state)
     x.data = rows.data = nothing.data = long_nothing.data = floats;
     lengths.data = sizes;
     states = x;
+    static const int64_t numbers[4] = {0, 1, 0, 1};
+    assert_int_equal(plumb_tensor_init(&classes, PLUMB_I64, 2, two, NULL), PLUMB_OK);
+    assert_int_equal(plumb_tensor_init(&chosen, PLUMB_I64, 1, one, NULL), PLUMB_OK);
+    classes.data = chosen.data = numbers;
+    const struct plumb_arg nll[] = {TENSOR(classes), TENSOR(chosen)};
     const struct plumb_arg weights[] = {TENSOR(rows), TENSOR(rows)};
     const struct plumb_arg times[] = {NUMBER(0), NUMBER(INT64_MAX)};
     const struct plumb_arg layers[] = {
@@ -251,6 +256,11 @@ static void test_found(void **state)
         {.prefix = "Torch", .name = "linalg.svd", .args = svd, .n_args = 1},
         {.prefix = "Torch", .name = "sum", .args = sum, .n_args = 2},
     };
+    const struct plumb_call loss = {
+        .prefix = "Aten", .name = "nll_loss_forward", .args = nll, .n_args = 2};
+    struct plumb_result losses; /* of integers, which may well have one */
+    plumb_op_run(&loss, PLUMB_RAISED, &losses, NULL);
+    plumb_result_destroy(&losses);
     for (size_t k = 0; k < sizeof calls / sizeof *calls; k++)
         for (int raised = 0; raised < 2; raised++) {
             struct plumb_result result;
