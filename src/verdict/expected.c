@@ -62,10 +62,10 @@ enum plumb_code plumb_expected_new(const struct plumb_call *call,
     enum plumb_code code = PLUMB_OK;
     if (!e->op)
         code = plumb_fail(err, PLUMB_E_UNSUPPORTED, "plumb has no operator '%s'", call->name);
-    if (!code && !reference) {
-        code = plumb_op_run(&e->call, PLUMB_RAISED, &e->own_reference, err);
+    if (!reference)
         e->reference = &e->own_reference;
-    }
+    if (!code && !reference && !e->op->random)
+        code = plumb_op_run(&e->call, PLUMB_RAISED, &e->own_reference, err);
     call_tensors(call, see_wide, &e->wide);
     if (!code && !make_parts(e))
         code = plumb_no_memory(err);

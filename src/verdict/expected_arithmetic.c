@@ -110,15 +110,16 @@ static bool is_truncated(struct search *q)
         if (s->out[i] || s->y[i] == 0)
             continue;
         const double unit = s->ulp[i], e = (s->got[i] - s->y[i]) * (s->y[i] < 0 ? -1 : 1) / unit;
-        const double slack = 3 * s->sigma[i] / unit;
-        if (slack > 0.25 || e > slack || e < -1 - slack)
+        /* Noise of a unit leads to both sides: many that keep to one did not come by noise. */
+        const double noise = 3 * s->sigma[i] / unit, slack = noise > 0.25 ? 1e-3 : noise;
+        if (e > slack || e < -1 - slack)
             wrong++;
         inexact += e != 0;
         short_by += e < -0.5;
         units += e;
     }
     /* Right results would have none short by more than half a unit. */
-    return s->counted >= 16 && wrong == 0 && short_by * 8 > inexact && inexact >= 8 &&
+    return s->counted >= 32 && wrong == 0 && short_by * 8 > inexact && inexact >= 8 &&
            -units > 0.3 * (double)inexact && -units < 0.7 * (double)inexact;
 }
 
@@ -313,8 +314,11 @@ static void share_add(struct share *share, const struct sample *s, const double 
 {
     if (s->out[i])
         return;
-    share->got += s->got[i] != plumb_round_to(s->dtype, s->y[i]);
-    share->expected += fmin(1, 0.8 * sigma[i] / s->ulp[i]);
+    /* Nearly every float32 differs in its last bits: those count that err as such noise does. */
+    const bool narrow = plumb_dtype_info(s->dtype)->bits < 32;
+    share->got += narrow ? s->got[i] != plumb_round_to(s->dtype, s->y[i])
+                         : fabs(s->got[i] - s->y[i]) > 0.1 * sigma[i];
+    share->expected += narrow ? fmin(1, 0.8 * sigma[i] / s->ulp[i]) : 0.9;
 }
 
 /* Such noise is everywhere: no row, and not the whole, has much less of it than it should. */
@@ -331,6 +335,22 @@ static bool is_everywhere(const struct sample *s, const double *sigma)
         all.expected += row.expected;
     }
     return all.got >= 0.3 * all.expected && bare <= 1 + s->rows / 20;
+}
+
+/* Whether such arithmetic errs by itself in the same direction, and about as far: tails that it cannot
+ * hold become zero. */
+static bool errs_alike(const struct sample *s, const double *sigma, const double *simulated,
+                       const struct system_part *found)
+{
+    struct sample other = *s;
+    other.got = arena_array(s->arena, (size_t)s->n + 1, sizeof *other.got);
+    for (uint64_t i = 0; other.got && i < s->n; i++)
+        other.got[i] = plumb_round_to(s->dtype, simulated[i]);
+    if (!other.got)
+        return false;
+    const struct system_part own = system_find(&other, s->y, sigma, true);
+    return own.found && own.scale == found->scale && found->size / own.size > 0.5 &&
+           found->size / own.size < 2;
 }
 
 /* Whether the errors are that noise: within its limit, everywhere, of about one size, and with nothing
@@ -352,8 +372,8 @@ static bool is_noise(struct search *q, const double *sigma, const double *simula
     if (sample_excess(s, s->y, sigma, q->limit).worst > q->limit ||
         worst > (q->product ? 3 : 5) * q->limit * size || !is_everywhere(s, sigma))
         return false;
-    if (system_find(s, s->y, sigma, true).found &&
-        (!simulated || system_find(s, simulated, sigma, true).found))
+    const struct system_part system = system_find(s, s->y, sigma, true);
+    if (system.found && !(simulated && errs_alike(s, sigma, simulated, &system)))
         return false;
     if (!q->product) /* a row's mean that is off has rank one, and is the row's own */
         return true;

@@ -90,6 +90,7 @@ enum { SYSTEM_LEAST = 200 }; /* elements */
 
 struct system_part {
     bool found;
+    bool scale;     /* else an offset */
     double size;    /* of the coefficient: 0.01 for a scale of 1.01 */
     double z;       /* its significance, in standard deviations */
     char text[120]; /* "a scale of 1.01 (32 sigma)" */

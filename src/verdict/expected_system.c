@@ -205,8 +205,11 @@ struct system_part system_find(const struct sample *s, const double *y, const do
         fabs(z_scale) > enough && fabs(b) > 4 * s->u && b * b * w.mean_y2 > floor2;
     const bool is_offset =
         fabs(z_offset) > enough && a * a > floor2 && a * a > 16 * s->u * s->u * w.mean_y2;
-    if (is_scale && (!is_offset || fabs(z_scale) >= fabs(z_offset)))
-        return report("everything is scaled by", b, 1 + b, z_scale);
+    if (is_scale && (!is_offset || fabs(z_scale) >= fabs(z_offset))) {
+        struct system_part part = report("everything is scaled by", b, 1 + b, z_scale);
+        part.scale = true;
+        return part;
+    }
     if (is_offset)
         return report("everything is off by", a, a, z_offset);
     if (strict)
