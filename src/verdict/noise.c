@@ -105,7 +105,7 @@ static bool absolute_arg(void *context, const char *name, const struct plumb_arg
 /* Some roundings of the sum of the absolute values of the terms. */
 static void add_terms(const struct plumb_call *call, struct arena *arena, struct noise *out)
 {
-    enum { ROUNDINGS = 8 };
+    const double roundings = 8;
     struct plumb_call absolute = *call;
     struct plumb_result found = {0};
     struct plumb_error err;
@@ -118,7 +118,7 @@ static void add_terms(const struct plumb_call *call, struct arena *arena, struct
                 continue;
             plumb_tensor_to_f64(sum, 0, (size_t)sum->count, out->of[k]);
             for (uint64_t i = 0; i < sum->count; i++)
-                out->of[k][i] *= ROUNDINGS * out->units[k];
+                out->of[k][i] *= roundings * out->units[k];
         }
     plumb_result_destroy(&found);
 }
@@ -252,13 +252,13 @@ static void add_run(const struct plumb_tensor *plain, const struct plumb_tensor 
 static void spread_of(const double *squares, const double *most, uint64_t count, uint64_t row,
                       double terms, double *out)
 {
-    enum { TOGETHER = 32 };
+    const double runs = RUNS, together = 32;
     for (uint64_t first = 0; first < count; first += row) {
         double sum = 0;
         for (uint64_t i = first; i < first + row; i++)
-            sum += squares[i] / RUNS;
+            sum += squares[i] / runs;
         for (uint64_t i = first; i < first + row; i++) {
-            const double mean = (squares[i] + (TOGETHER - RUNS) * sum / (double)row) / TOGETHER;
+            const double mean = (squares[i] + (together - runs) * sum / (double)row) / together;
             out[i] = fmax(out[i], fmax(1.5 * most[i], 2 * sqrt(terms * mean)));
         }
     }

@@ -242,8 +242,8 @@ static void test_defaults(void **state)
 static const double of_class[PLUMB_CLASSES] = {
     [PLUMB_FINITE] = 2, [PLUMB_POS_INF] = INFINITY, [PLUMB_NEG_INF] = -INFINITY, [PLUMB_NAN] = NAN};
 
-/* Is it spoiled by a pair that is not finite on one side? What is not is named here: counts, shares,
- * statistics of a side, and those that check_class_pair looks at by themselves. */
+/* Is it spoiled by a pair that is not finite on one side? What is not is named here: counts,
+ * shares, statistics of a side, and those that check_class_pair looks at by themselves. */
 static bool is_error_metric(const struct plumb_metric_name *row)
 {
     static const char *const others[] = {"cosine",        "one_minus_cosine", "kl",

@@ -4,6 +4,7 @@
 
 #include "base/memory.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -67,20 +68,31 @@ void running_remove(struct running *running)
     running->fd = -1;
 }
 
+/* Takes a number from the text, which moves behind it. */
+static bool take_number(char **text, uint64_t *number)
+{
+    char *end;
+    errno = 0;
+    *number = strtoull(*text, &end, 10);
+    const bool taken = end != *text && !errno;
+    *text = end;
+    return taken;
+}
+
 bool running_killer(const char *result_path, size_t *call)
 {
-    char path[4096], boot[BOOT], line[LINE + 2], was[BOOT] = "";
-    unsigned long long kills = 0, number, bytes, most = 0;
+    char path[4096], boot[BOOT], line[LINE + 2], was[BOOT] = "", *at;
+    uint64_t kills, number, bytes, most = 0;
     bool found = false;
     FILE *file = set_path(path, sizeof path, result_path) ? fopen(path, "re") : NULL;
     if (!file)
         return false;
     read_boot(boot);
     const bool known = fgets(line, sizeof line, file) && sscanf(line, "%36s", was) == 1 &&
-                       strcmp(was, boot) == 0 && fgets(line, sizeof line, file) &&
-                       sscanf(line, "%llu", &kills) == 1 && kills != memory_kills();
-    while (known && fgets(line, sizeof line, file))
-        if (sscanf(line, "%llu %llu", &number, &bytes) == 2 && (!found || bytes > most)) {
+                       strcmp(was, boot) == 0 && (at = fgets(line, sizeof line, file)) &&
+                       take_number(&at, &kills) && kills != memory_kills();
+    while (known && (at = fgets(line, sizeof line, file)))
+        if (take_number(&at, &number) && take_number(&at, &bytes) && (!found || bytes > most)) {
             found = true;
             most = bytes;
             *call = (size_t)number;

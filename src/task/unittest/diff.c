@@ -131,7 +131,7 @@ static bool is_broken(const struct outcome_row *row)
 static bool passes(const struct outcome_row *first, const struct outcome_row *second,
                    double allowance)
 {
-    enum { TIMES = 20 };
+    const double times = 20;
     static const double powers[OUTCOME_POWERS] = {1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7};
     for (size_t column = OUTCOME_OP; column <= OUTCOME_SHAPE; column++)
         if (strcmp(first->text[column], second->text[column]) != 0)
@@ -144,7 +144,7 @@ static bool passes(const struct outcome_row *first, const struct outcome_row *se
         if (powers[k] >= own && first->counts[k] > second->counts[k] + more)
             return false;
     /* The allowance is for elements that are a little off, not for wild ones. */
-    return first->error <= fmax(TIMES * fmax(own, second->error), TIMES * 1e-6);
+    return first->error <= fmax(times * fmax(own, second->error), times * 1e-6);
 }
 
 /* Did the two run on other inputs? Then their errors have nothing to say about each other. Kept
