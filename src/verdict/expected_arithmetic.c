@@ -382,6 +382,15 @@ static bool is_noise(struct search *q, const double *sigma, const double *simula
     return left && right && low_rank(s, s->y, left, right) < 2.5;
 }
 
+/* A sum that was kept in a narrow type is a number of it, whatever it is stored in. */
+static bool is_all(const struct sample *s, enum plumb_dtype narrow)
+{
+    for (uint64_t i = 0; i < s->n; i++)
+        if (!s->out[i] && plumb_round_to(narrow, s->got[i]) != s->got[i])
+            return false;
+    return true;
+}
+
 /* Perturbations of 2^-bits in inputs, or in each of the terms. */
 static void try_bits(struct search *q, unsigned bits, bool accumulator, const char *word)
 {
@@ -482,12 +491,12 @@ static enum plumb_code try_all(struct search *q, struct plumb_error *err)
     try_bits(q, 11, false, "tf32");
     if (fits_type(q, PLUMB_F16))
         code = try_store(q, PLUMB_F16, "f16-store", err);
-    if (fits_type(q, PLUMB_F16))
+    if (fits_type(q, PLUMB_F16) && is_all(q->s, PLUMB_F16))
         try_bits(q, 11, true, "f16-accumulator");
     try_bits(q, 8, false, "bf16-input");
     if (!code && fits_type(q, PLUMB_BF16))
         code = try_store(q, PLUMB_BF16, "bf16-store", err);
-    if (fits_type(q, PLUMB_BF16))
+    if (fits_type(q, PLUMB_BF16) && is_all(q->s, PLUMB_BF16))
         try_bits(q, 8, true, "bf16-accumulator");
     return code;
 }

@@ -178,7 +178,7 @@ static bool all_changed(const struct off *f, enum change change, double by)
 static bool say_changed(const struct off *f, struct plumb_opinion *o)
 {
     double *values = arena_array(f->s->arena, (size_t)f->n + 1, sizeof *values);
-    char where[160], what[64] = "";
+    char where[100], what[40] = "";
     if (!values)
         return false;
     say_block(f, where, sizeof where);
@@ -209,7 +209,7 @@ void pattern_find(const struct plumb_tensor *got, const struct sample *s,
     find_block(&f);
     if (say_moved(&f, got, opinion) || (f.n && say_changed(&f, opinion)))
         return;
-    char where[160];
+    char where[100];
     say_block(&f, where, sizeof where);
     if (system->found)
         snprintf(opinion->pattern, sizeof opinion->pattern, "%s", system->text);

@@ -94,7 +94,7 @@ static void clamp_slope(const real *restrict xs, const real *restrict ys, const 
         out[k] += xs[k] >= p[0] && xs[k] <= p[1] ? gs[k] : R(0);
 }
 
-static const struct elem_unary clamp_fn = {clamp_value, clamp_slope, NULL};
+static const struct elem_unary clamp_fn = {clamp_value, clamp_slope, NULL, USUAL_ONE};
 
 /* The limit as an integer of the range of int64. */
 static int64_t whole(double v)
