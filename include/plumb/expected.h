@@ -70,8 +70,8 @@ const struct plumb_result *plumb_expected_reference(const struct plumb_expected 
 
 enum plumb_expected_part { PLUMB_PART_OUTPUT, PLUMB_PART_GRADIENT, PLUMB_PART_WRITTEN };
 
-/* What is to be said about output, gradient or written argument number k. got may be any argument; a
- * NULL one counts as missing. Fails only when memory runs out. */
+/* What is to be said about output, gradient or written argument number k. got may be any argument;
+ * a NULL one counts as missing. Fails only when memory runs out. */
 enum plumb_code plumb_expected_judge(struct plumb_expected *expected, enum plumb_expected_part part,
                                      size_t k, const struct plumb_arg *got,
                                      struct plumb_opinion *opinion, struct plumb_error *err);

@@ -15,7 +15,8 @@ static PyObject *make_opinion(const struct plumb_opinion *o)
                          "pattern", o->pattern, "why", o->why, "version", PLUMB_EXPECTED_VERSION);
 }
 
-/* What was got of one part, judged into the list; values of None are passed over but for outputs. */
+/* What was got of one part, judged into the list; values of None are passed over but for outputs.
+ * */
 static bool judge_part(struct plumb_expected *e, enum plumb_expected_part part, const char *name,
                        const struct plumb_arg *got, PyObject *list)
 {

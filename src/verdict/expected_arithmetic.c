@@ -337,8 +337,8 @@ static bool is_everywhere(const struct sample *s, const double *sigma)
     return all.got >= 0.3 * all.expected && bare <= 1 + s->rows / 20;
 }
 
-/* Whether such arithmetic errs by itself in the same direction, and about as far: tails that it cannot
- * hold become zero. */
+/* Whether such arithmetic errs by itself in the same direction, and about as far: tails that it
+ * cannot hold become zero. */
 static bool errs_alike(const struct sample *s, const double *sigma, const double *simulated,
                        const struct system_part *found)
 {
@@ -353,8 +353,9 @@ static bool errs_alike(const struct sample *s, const double *sigma, const double
            found->size / own.size < 2;
 }
 
-/* Whether the errors are that noise: within its limit, everywhere, of about one size, and with nothing
- * that goes together, neither beside the reference nor beside what such arithmetic gave plumb. */
+/* Whether the errors are that noise: within its limit, everywhere, of about one size, and with
+ * nothing that goes together, neither beside the reference nor beside what such arithmetic gave
+ * plumb. */
 static bool is_noise(struct search *q, const double *sigma, const double *simulated)
 {
     const struct sample *s = q->s;
@@ -408,8 +409,8 @@ static void try_bits(struct search *q, unsigned bits, bool accumulator, const ch
         q->found = word;
 }
 
-/* Results on the way rounded to a type. First exactly as plumb would do it, which leaves no more than
- * right arithmetic's noise; then as noise of that size, since others round at other steps. */
+/* Results on the way rounded to a type. First exactly as plumb would do it, which leaves no more
+ * than right arithmetic's noise; then as noise of that size, since others round at other steps. */
 static enum plumb_code try_stored(struct search *q, enum plumb_dtype dtype, const char *word,
                                   struct plumb_error *err)
 {

@@ -96,8 +96,8 @@ struct system_part {
     char text[120]; /* "a scale of 1.01 (32 sigma)" */
 };
 
-/* A scale, an offset, scales of rows or offsets of columns that are significant and larger than what
- * right arithmetic may have. strict: any that is significant. */
+/* A scale, an offset, scales of rows or offsets of columns that are significant and larger than
+ * what right arithmetic may have. strict: any that is significant. */
 struct system_part system_find(const struct sample *s, const double *y, const double *sigma,
                                bool strict);
 

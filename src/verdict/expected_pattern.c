@@ -1,4 +1,5 @@
-/* What a fault looks like: moved, negated, zeroed, scaled or shifted numbers, and where they are. */
+/* What a fault looks like: moved, negated, zeroed, scaled or shifted numbers, and where they are.
+ * */
 #include "verdict/expected_parts.h"
 
 #include <inttypes.h>

@@ -32,10 +32,10 @@ struct system_work {
     double mean_y2, mean_sigma2; /* over what counts */
 };
 
-/* The difference from the correctly rounded reference. Results of a narrow type show it only where a
- * number lies close to the middle between two of the type; where noise is enough to carry it across,
- * it says nothing, and grids of numbers may lie there all on one side.
- * Overflow to an infinity, or to NaN, is no number to go by. */
+/* The difference from the correctly rounded reference. Results of a narrow type show it only where
+ * a number lies close to the middle between two of the type; where noise is enough to carry it
+ * across, it says nothing, and grids of numbers may lie there all on one side. Overflow to an
+ * infinity, or to NaN, is no number to go by. */
 static bool usable(const struct sample *s, const double *y, uint64_t i, double *d)
 {
     if (s->out[i] || !isfinite(y[i]))
@@ -53,8 +53,8 @@ static void add(struct fit *f, double weight, double d, double x)
     f->xx += weight * x * x;
 }
 
-/* How sure a sum of errors is, by their own spread around their mean. Elements of a row may err together
- * for one reason, the row's own: then rows count, not elements. */
+/* How sure a sum of errors is, by their own spread around their mean. Elements of a row may err
+ * together for one reason, the row's own: then rows count, not elements. */
 struct spread {
     double sum, squares; /* of weight * d * x */
     uint64_t n;

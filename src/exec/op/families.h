@@ -1,5 +1,5 @@
-/* The operator families: one table op_<family> each, in the file of that name, and what the results of
- * most of its operators are (enum plumb_op_class); rows that are something else say so. */
+/* The operator families: one table op_<family> each, in the file of that name, and what the results
+ * of most of its operators are (enum plumb_op_class); rows that are something else say so. */
 #ifndef OP_FAMILIES_H
 #define OP_FAMILIES_H
 

@@ -112,8 +112,8 @@ struct val *val_alias(struct op *o, const struct val *x, unsigned rank, const in
 struct val *val_node(struct op *o, struct val *out, op_backward *backward, struct val *a,
                      struct val *b, struct val *c, const void *saved);
 
-/* The same for a value whose elements are elements of its inputs, or constants: nothing is rounded on
- * the way to it. */
+/* The same for a value whose elements are elements of its inputs, or constants: nothing is rounded
+ * on the way to it. */
 struct val *val_moved(struct op *o, struct val *out, op_backward *backward, struct val *a,
                       struct val *b, struct val *c, const void *saved);
 
