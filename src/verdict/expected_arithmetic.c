@@ -192,13 +192,13 @@ static bool is_rounded_to(struct search *q, enum plumb_dtype narrow)
 /* One function of each number, computed less well: off by a few units everywhere. */
 static bool is_function(struct search *q)
 {
-    enum { UNITS = 16 };
+    const double units = 16;
     const struct sample *s = q->s;
     if (s->terms > 1 || s->u * 4 < ldexp(1, -plumb_dtype_info(s->dtype)->precision) ||
         plumb_dtype_info(s->dtype)->bits < 32)
         return false;
     for (uint64_t i = 0; i < s->n; i++)
-        if (!s->out[i] && fabs(s->got[i] - s->y[i]) > UNITS * fmax(s->ulp[i], s->sigma[i]))
+        if (!s->out[i] && fabs(s->got[i] - s->y[i]) > units * fmax(s->ulp[i], s->sigma[i]))
             return false;
     return !system_find(s, s->y, s->sigma, true).found;
 }

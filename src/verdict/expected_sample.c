@@ -77,17 +77,17 @@ static uint64_t group_end(const struct sample *s, uint64_t first, unsigned diffe
 
 void sample_smooth(const struct sample *s, const double *squares, unsigned weight, double *out)
 {
-    enum { TOGETHER = 32 };
-    const double own = weight < TOGETHER ? weight : TOGETHER;
+    const unsigned together = 32;
+    const double own = weight < together ? weight : together, rest = together - own;
     for (uint64_t first = 0, end; first < s->n; first = end) {
-        end = s->order ? group_end(s, first, TOGETHER) : first + s->row;
+        end = s->order ? group_end(s, first, together) : first + s->row;
         end = end < s->n ? end : s->n;
         struct mean m = {0};
         for (uint64_t i = first; i < end; i++)
             mean_add(&m, s, squares, s->order ? s->order[i] : i);
         for (uint64_t i = first; i < end; i++) {
             const uint64_t at = s->order ? s->order[i] : i;
-            out[at] = (own * squares[at] + (TOGETHER - own) * mean_at(&m, s, at)) / TOGETHER;
+            out[at] = (own * squares[at] + rest * mean_at(&m, s, at)) / together;
         }
     }
 }
