@@ -39,6 +39,22 @@ static bool judge_part(struct plumb_expected *e, enum plumb_expected_part part, 
     return true;
 }
 
+/* Outputs of the reference that were not given are said, not passed over. */
+static bool name_missing(const struct plumb_expected *e, size_t given, PyObject *list)
+{
+    const size_t all = plumb_expected_reference(e)->n_outputs;
+    for (size_t k = given; given && k < all; k++) {
+        struct plumb_opinion opinion = {.word = PLUMB_WORD_NOT_JUDGED};
+        memcpy(opinion.why, "not given", sizeof "not given");
+        PyObject *row = Py_BuildValue("snN", "output", (Py_ssize_t)k, make_opinion(&opinion));
+        const bool added = row && PyList_Append(list, row) == 0;
+        Py_XDECREF(row);
+        if (!added)
+            return false;
+    }
+    return true;
+}
+
 static PyObject *judge_call(PyObject *module, PyObject *arguments, PyObject *named)
 {
     (void)module;
@@ -83,6 +99,7 @@ static PyObject *judge_call(PyObject *module, PyObject *arguments, PyObject *nam
     }
     answer = PyList_New(0);
     if (answer && !(judge_part(e, PLUMB_PART_OUTPUT, "output", &parts[0], answer) &&
+                    name_missing(e, parts[0].n_items, answer) &&
                     judge_part(e, PLUMB_PART_GRADIENT, "gradient", &parts[1], answer) &&
                     judge_part(e, PLUMB_PART_WRITTEN, "written", &parts[2], answer))) {
         Py_DECREF(answer);

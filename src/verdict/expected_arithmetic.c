@@ -29,7 +29,6 @@ static const struct {
     {"bf16-accumulator", "a sum kept in 8 bits (bfloat16)"},
     {"f16-store", "results on the way rounded to float16"},
     {"bf16-store", "results on the way rounded to bfloat16"},
-    {"f8-store", "results on the way rounded to 8 bits"},
 };
 enum { NAMES = sizeof names / sizeof *names };
 
@@ -66,8 +65,8 @@ enum plumb_code plumb_arithmetic_check(const char *list, struct plumb_error *err
                 err, PLUMB_E_ARG,
                 "'%.*s' is no arithmetic that plumb knows; there are truncation, "
                 "flush, function, number, f32-result, f16-result, bf16-result, f32-input, "
-                "tf32, bf16-input, f16-accumulator, bf16-accumulator, f16-store, "
-                "bf16-store and f8-store",
+                "tf32, bf16-input, f16-accumulator, bf16-accumulator, f16-store "
+                "and bf16-store",
                 (int)length, at);
     }
     return PLUMB_OK;

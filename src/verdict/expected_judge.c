@@ -176,6 +176,10 @@ static enum plumb_code judge_sample(struct plumb_expected *e, enum plumb_expecte
         say_special(s, got, special, n_special, o);
         return PLUMB_OK;
     }
+    if (!s->counted) {
+        say(o, PLUMB_WORD_NOT_JUDGED, "no finite number, as in the reference");
+        return PLUMB_OK;
+    }
     if (!differing) {
         say(o, PLUMB_WORD_SAME, "the correctly rounded reference, bit for bit");
         return PLUMB_OK;

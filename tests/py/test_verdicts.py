@@ -151,6 +151,11 @@ class Verdicts(unittest.TestCase):
     def test_what_cannot_be_judged_is_said(self) -> None:
         opinion = plumb.judge(torch.rand(4), "rand", ([4],))
         self.assertEqual(opinion.verdict, "not judged")
+        nothing = torch.full((4,), float("nan"))
+        self.assertEqual(plumb.judge(nothing, "exp", (nothing,)).verdict, "not judged")
+        part = plumb.judge(torch.sort(self.a)[0], "sort", (self.a,))
+        self.assertEqual([one.verdict for one in part.parts], ["same", "not judged"])
+        self.assertIn("1 of 2 results are not judged", part.why)
         with self.assertRaises(plumb.Error):
             plumb.judge(self.right, "no_such_operator", (self.a,))
         with self.assertRaisesRegex(plumb.Error, "no arithmetic"):

@@ -160,5 +160,9 @@ def judge(got: Any, op: Any, inputs: Any = (), kwargs: Optional[Dict[str, Any]] 
     parts = [Opinion(f"{kind} {number}", fields) for kind, number, fields in rows]
     if not parts:
         raise ValueError("nothing to judge: give got, or got_grads with grad_outputs")
-    worst = max(parts, key=lambda part: ORDER.index(part.verdict))
-    return Opinion(f"{name} {worst.name}", {**vars(worst), "version": worst.version}, parts)
+    judged = [part for part in parts if part.verdict != "not judged"]
+    worst = max(judged or parts, key=lambda part: ORDER.index(part.verdict))
+    why = worst.why
+    if judged and len(judged) < len(parts):
+        why += f"; {len(parts) - len(judged)} of {len(parts)} results are not judged"
+    return Opinion(f"{name} {worst.name}", {**vars(worst), "why": why}, parts)
