@@ -1,5 +1,6 @@
 /* What runs an operator: one struct a back end. The built-in `cpu` computes in the recorded
- * types; `torch:DEVICE` is any device of the user's PyTorch, behind worker processes. */
+ * types; `torch:DEVICE` is any device of the user's PyTorch, behind worker processes; `recorded` is
+ * whatever ran when the dump was made. */
 #ifndef PLUMB_DEVICE_H
 #define PLUMB_DEVICE_H
 
@@ -32,7 +33,8 @@ struct plumb_device {
     enum plumb_code (*run_raised)(struct plumb_device *device, const struct plumb_call *call,
                                   struct plumb_result *out, struct plumb_error *err);
 
-    bool native; /* runs plumb's own operators: what they lack, another device may run instead */
+    bool native;   /* runs plumb's own operators: what they lack, another device may run instead */
+    bool recorded; /* what it gave is in the dump: acc_check takes it from there */
 };
 
 /* Of devices that are processes. All zero: as the comments say. */
@@ -45,8 +47,8 @@ struct plumb_device_options {
     bool lazy; /* start nothing before the first call, which then tells what is wrong */
 };
 
-/* Opens a device by name: "cpu", or one of the origin's numbers, which mean the same; "torch:cpu",
- * "torch:cuda:0", "torch:npu:0", ... A torch device starts python3 with worker.py (see PLUMB_PYTHON
+/* Opens a device by name: "cpu", or one of the origin's numbers, which mean the same; "recorded";
+ * "torch:cpu", "torch:cuda:0", "torch:npu:0", ... A torch device starts python3 with worker.py (see PLUMB_PYTHON
  * and PLUMB_WORKER in docs/PRECHECK.md), one process for each thread that calls run at a time; when
  * it cannot, this fails and says what to do. A process that crashes, hangs or runs out of memory
  * costs the call at hand, an error that says how, and is started again. */

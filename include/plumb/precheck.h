@@ -3,6 +3,7 @@
 #define PLUMB_PRECHECK_H
 
 #include "plumb/device.h"
+#include "plumb/expected.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -10,11 +11,17 @@ extern "C" {
 
 enum plumb_precheck_inputs { PLUMB_INPUTS_UNIFORM, PLUMB_INPUTS_NORMAL, PLUMB_INPUTS_ADVERSARIAL };
 
+/* What decides. Rules: the documented statuses, and nothing else is computed. Expected: the second
+ * opinion (plumb/expected.h), which the tables then have beside the statuses. */
+enum plumb_precheck_verdict { PLUMB_BY_RULES, PLUMB_BY_EXPECTED, PLUMB_BY_BOTH };
+
 /* How far a check is; names are valid during the call only. */
 struct plumb_precheck_progress {
     uint64_t done, total;           /* APIs, those that an earlier run finished not counted */
     const char *name;               /* the API whose rows were just written */
     const char *forward, *backward; /* its statuses */
+    const char *verdict, *why;      /* the worst second opinion of its results; NULL: not asked */
+    enum plumb_word word;
 };
 
 struct plumb_precheck_options {
@@ -24,6 +31,8 @@ struct plumb_precheck_options {
     const char *config; /* config.json or config.yaml, or NULL */
     const char *rules;  /* "documented" (NULL too), the other that `plumb standard` lists with it,
                            or the path of a file of rules */
+    enum plumb_precheck_verdict verdict; /* only with rules that let columns be added */
+    const char *arithmetic; /* cheaper arithmetic that is allowed, of plumb_expected_options */
     enum plumb_precheck_inputs inputs;
     const char *rng; /* of the inputs: "counter" (NULL too), or the name of rules that have one
                         generator of their own, which means one thread, in file order */
@@ -64,6 +73,8 @@ enum plumb_precheck_status {
 struct plumb_precheck_summary {
     uint64_t apis[PLUMB_PRECHECK_STATUSES]; /* by the worse of forward and backward; skip: not run;
                                             those of an earlier run included */
+    uint64_t
+        words[PLUMB_WORDS]; /* APIs by their worst second opinion, where those were asked for */
     uint64_t no_backward; /* of those that ran: a backward was recorded and could not be checked */
     uint64_t resumed;     /* APIs that an earlier run had finished */
     uint64_t repeated;    /* left out by the filter */

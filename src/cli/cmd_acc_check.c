@@ -29,7 +29,8 @@ struct check_options {
     double timeout;
     int64_t torch_threads;
     bool no_torch;
-    const char *memory;
+    const char *memory, *arithmetic;
+    int verdict;
 };
 
 /* ---- Progress -------------------------------------------------------------------------------- */
@@ -54,6 +55,7 @@ struct watcher {
     bool terminal, quiet, shown;
     double started, told; /* seconds */
     uint64_t failed;
+    enum plumb_precheck_verdict verdict; /* what decides */
 };
 
 static double now(void)
@@ -124,18 +126,40 @@ static bool is_failure(const char *status)
     return strcmp(status, "error") == 0 || strcmp(status, "warning") == 0;
 }
 
+/* What the documented rules say, where they decide. */
+static bool fails_rules(const struct watcher *watcher, const struct plumb_precheck_progress *p)
+{
+    return watcher->verdict != PLUMB_BY_EXPECTED &&
+           (is_failure(p->forward) || is_failure(p->backward));
+}
+
+/* What the second opinion says, where there is one. */
+static bool is_suspect(const struct plumb_precheck_progress *p)
+{
+    return p->verdict && (p->word == PLUMB_WORD_FAULT || p->word == PLUMB_WORD_CHEAPER);
+}
+
+static void show_failure(const struct watcher *watcher, const struct plumb_precheck_progress *p)
+{
+    char text[1024];
+    printf("%-40s ", fit(p->name, 200, text, sizeof text));
+    if (fails_rules(watcher, p))
+        printf("forward %s%s%s\n", p->forward, *p->backward == ' ' ? "" : ", backward ",
+               *p->backward == ' ' ? "" : p->backward);
+    if (is_suspect(p))
+        printf("%s%s: %s\n", fails_rules(watcher, p) ? "    " : "", p->verdict,
+               fit(p->why, 700, text, sizeof text));
+}
+
 static bool on_progress(void *context, const struct plumb_precheck_progress *p)
 {
     struct watcher *watcher = context;
     if (watcher->quiet)
         return !interrupted;
-    if (is_failure(p->forward) || is_failure(p->backward)) {
+    if (fails_rules(watcher, p) || is_suspect(p)) {
         clear_bar(watcher);
-        char name[1024];
         if (watcher->failed++ < FAILURES_SHOWN)
-            printf("%-40s forward %s%s%s\n", fit(p->name, 200, name, sizeof name), p->forward,
-                   *p->backward == ' ' ? "" : ", backward ",
-                   *p->backward == ' ' ? "" : p->backward);
+            show_failure(watcher, p);
         else if (watcher->failed == FAILURES_SHOWN + 1)
             puts("... further ones are in the result file");
         fflush(stdout);
@@ -236,7 +260,21 @@ static void close_fallback(const struct fallback *fallback)
     plumb_device_close(fallback->stand_in);
 }
 
-static void print_summary(const struct plumb_precheck_summary *s, bool quiet)
+static void print_words(const struct plumb_precheck_summary *s)
+{
+    fputs("second opinion:", stdout);
+    const char *before = " ";
+    for (int k = 0; k < PLUMB_WORDS; k++)
+        if (s->words[k] || k == PLUMB_WORD_FAULT) {
+            printf("%s%llu %s", before, (unsigned long long)s->words[k],
+                   plumb_word_text((enum plumb_word)k));
+            before = ", ";
+        }
+    putchar('\n');
+}
+
+static void print_summary(const struct plumb_precheck_summary *s,
+                          enum plumb_precheck_verdict verdict, bool quiet)
 {
     const unsigned long long pass = s->apis[PLUMB_PRECHECK_PASS],
                              warning = s->apis[PLUMB_PRECHECK_WARNING],
@@ -253,6 +291,8 @@ static void print_summary(const struct plumb_precheck_summary *s, bool quiet)
         if (s->repeated)
             printf("; %llu repeat others and were left out", (unsigned long long)s->repeated);
         putchar('\n');
+        if (verdict != PLUMB_BY_RULES)
+            print_words(s);
         if (pass + warning + error + skip + s->resumed + s->repeated == 0)
             cli_message("the dump records no calls; was it made with level L1 or mix?");
     }
@@ -278,6 +318,24 @@ static void keep_memory(void)
     free(range);
 }
 
+/* 0, or the exit code of a wrong command line. */
+static int choose_verdict(const struct args_command *command, const struct check_options *options,
+                          enum plumb_precheck_verdict *out)
+{
+    bool recorded = false;
+    for (size_t k = 0; k < options->devices.count; k++)
+        recorded |= strcmp(options->devices.items[k], "recorded") == 0;
+    if (recorded && options->devices.count > 1)
+        return cli_usage(command, "-d recorded is what the dump holds, and goes with no other "
+                                  "device");
+    *out = options->verdict >= 0 ? (enum plumb_precheck_verdict)options->verdict
+           : recorded            ? PLUMB_BY_EXPECTED
+                                 : PLUMB_BY_RULES;
+    if (options->arithmetic && *out == PLUMB_BY_RULES)
+        return cli_usage(command, "--arithmetic needs --verdict expected or both");
+    return 0;
+}
+
 static int check(const struct args_command *command, const struct check_options *options)
 {
     const char *dump = options->dump_option ? options->dump_option : options->dump;
@@ -292,6 +350,10 @@ static int check(const struct args_command *command, const struct check_options 
                          options->memory);
     if (options->rng == 1 && options->inputs > 0)
         return cli_usage(command, "--rng " PROFILE_OTHER " makes uniform values only");
+    enum plumb_precheck_verdict verdict;
+    const int usage = choose_verdict(command, options, &verdict);
+    if (usage)
+        return usage;
     struct plumb_device *devices[64];
     struct plumb_error err = {0};
     struct plumb_precheck_summary summary = {0};
@@ -311,6 +373,7 @@ static int check(const struct args_command *command, const struct check_options 
         code = open_fallback(&how, devices, n_devices, &fallback, &err);
     struct watcher watcher = {.terminal = isatty(STDERR_FILENO) == 1,
                               .quiet = options->quiet,
+                              .verdict = verdict,
                               .started = now(),
                               .told = now()};
     const struct plumb_precheck_options request = {
@@ -319,6 +382,8 @@ static int check(const struct args_command *command, const struct check_options 
         .resume = options->csv_path,
         .config = options->config,
         .rules = options->rules,
+        .verdict = verdict,
+        .arithmetic = options->arithmetic,
         .inputs = (enum plumb_precheck_inputs)(options->inputs < 0 ? 0 : options->inputs),
         .rng = options->rng == 1 ? PROFILE_OTHER : NULL,
         .seed = options->seed == ARGS_UNSET ? 1234 : (uint64_t)options->seed,
@@ -345,7 +410,7 @@ static int check(const struct args_command *command, const struct check_options 
         plumb_device_close(devices[k]);
     close_fallback(&fallback);
     if (*summary.result)
-        print_summary(&summary, options->quiet);
+        print_summary(&summary, verdict, options->quiet);
     if (code)
         cli_report(&err);
     if ((code || summary.stopped) && *summary.result)
@@ -353,7 +418,8 @@ static int check(const struct args_command *command, const struct check_options 
                     summary.result);
     if (code || summary.stopped)
         return CLI_UNUSABLE;
-    return summary.apis[PLUMB_PRECHECK_ERROR] ? CLI_BAD : CLI_OK;
+    const bool errors = verdict != PLUMB_BY_EXPECTED && summary.apis[PLUMB_PRECHECK_ERROR];
+    return errors || summary.words[PLUMB_WORD_FAULT] ? CLI_BAD : CLI_OK;
 }
 
 static int run_acc_check(const void *context)
@@ -392,7 +458,8 @@ static const struct args_option arguments[] = {
      FIELD(devices),
      .metavar = "DEVICE",
      .help = "what to check: cpu (default), or a number, which means the same; a device of "
-             "PyTorch: torch:cpu, torch:cuda:0, torch:npu:0, ..."},
+             "PyTorch: torch:cpu, torch:cuda:0, torch:npu:0, ...; recorded: nothing is run, what "
+             "the dump holds of each call's results is judged"},
     {.names = {"-csv_path", "--result_csv_path"},
      .kind = ARGS_PATH,
      FIELD(csv_path),
@@ -434,6 +501,19 @@ static const struct args_option arguments[] = {
      .metavar = PROFILE_NAMES "|FILE",
      .help = "whose verdicts, columns and files (default: documented); FILE: rules of your own, "
              "which start from those that 'plumb standard' prints"},
+    {.names = {"--verdict"},
+     .kind = ARGS_CHOICE,
+     FIELD(verdict),
+     .choices = "rules|expected|both",
+     .help = "what decides: the rules (default), or how the results compare with what right "
+             "arithmetic shows (default with -d recorded), or both; with the last two the tables "
+             "have columns Verdict and Why"},
+    {.names = {"--arithmetic"},
+     .kind = ARGS_TEXT,
+     FIELD(arithmetic),
+     .metavar = "LIST",
+     .help = "cheaper arithmetic that is meant, such as tf32,bf16-store; docs/VERDICTS.md has the "
+             "names"},
     {.names = {"--rng"},
      .kind = ARGS_CHOICE,
      FIELD(rng),
@@ -499,6 +579,7 @@ static const struct args_set multi_sets[] = {{"Arguments", arguments},
 static const struct args_example examples[] = {
     {"plumb acc_check -api_info dump/step0/rank0/dump.json -o results", "check every operator"},
     {"plumb acc_check dump.json -d torch:cuda:0 --import my_ops", "check a device of PyTorch"},
+    {"plumb acc_check dump.json -d recorded", "judge what a device did when the dump was made"},
     {"plumb acc_check dump.json -f -save_error_data", "each kind of call once; keep what fails"},
     {"plumb acc_check dump.json -csv_path results/accuracy_checking_result_20260101120000.csv",
      "continue after a kill"},
@@ -515,8 +596,9 @@ static const struct args_example examples[] = {
     "details of one device by those of another."
 
 #define EXITS                                                                                      \
-    "0 when no API is an error (warnings and skips included)\n"                                    \
-    "1 when an API is an error\n"                                                                  \
+    "0 when no API is an error, or with --verdict expected a fault (warnings and skips "           \
+    "included)\n"                                                                                  \
+    "1 when an API is an error, or with --verdict expected or both a fault\n"                      \
     "2 when the check could not be done or finished"
 
 const struct args_command cmd_acc_check = {

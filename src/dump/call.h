@@ -67,6 +67,14 @@ struct check_case {
     bool all_outputs; /* those are all that were recorded */
 };
 
+/* What the call gave when it was recorded. */
+struct case_results {
+    struct case_arg *outputs;
+    size_t n_outputs;
+    struct case_arg *grads; /* the backward entry's "output" */
+    size_t n_grads;
+};
+
 /* Where a forward call and its backward stand in the file. */
 struct case_place {
     const char *name; /* without ".forward" */
@@ -100,5 +108,9 @@ const char *case_data_dir(const struct case_file *file);
  * of the wrong kind. Thread-safe for different arenas. */
 enum plumb_code case_parse(const struct case_file *file, size_t i, struct arena *arena,
                            struct check_case *out, struct plumb_error *err);
+
+/* The same for what it gave. */
+enum plumb_code case_parse_results(const struct case_file *file, size_t i, struct arena *arena,
+                                   struct case_results *out, struct plumb_error *err);
 
 #endif

@@ -165,8 +165,9 @@ static enum plumb_code parse_outputs(struct case_parser *p, struct check_case *o
     return code;
 }
 
-static enum plumb_code parse_forward(struct case_parser *p, struct check_case *out)
+static enum plumb_code parse_forward(struct case_parser *p, void *into)
 {
+    struct check_case *out = into;
     enum json_event event = json_next(&p->json);
     if (event != JSON_OBJECT)
         return case_fail(p, "the entry of a forward call must be an object");
@@ -182,8 +183,9 @@ static enum plumb_code parse_forward(struct case_parser *p, struct check_case *o
     return event == JSON_OBJECT_END ? PLUMB_OK : case_damaged(p);
 }
 
-static enum plumb_code parse_backward(struct case_parser *p, struct check_case *out)
+static enum plumb_code parse_backward(struct case_parser *p, void *into)
 {
+    struct check_case *out = into;
     out->has_backward = true;
     enum json_event event = json_next(&p->json);
     if (event != JSON_OBJECT)
@@ -209,28 +211,74 @@ static enum plumb_code split_name(struct case_parser *p, const char *call, struc
     return out->prefix && out->api ? PLUMB_OK : case_no_memory(p);
 }
 
+/* Reads both entries of call i, the backward one where there is one. */
+static enum plumb_code parse_entries(const struct case_file *file, size_t i, struct case_parser *p,
+                                     enum plumb_code (*forward)(struct case_parser *, void *),
+                                     enum plumb_code (*backward)(struct case_parser *, void *),
+                                     void *out)
+{
+    const struct case_place *place = &file->places[i];
+    struct plumb_file_guard guard;
+    plumb_file_guard_enter(&guard, &file->map);
+    p->base = place->forward;
+    json_init(&p->json, file->bytes + place->forward, (size_t)place->forward_size);
+    enum plumb_code code = forward(p, out);
+    if (!code && place->backward_size) {
+        p->base = place->backward;
+        p->depth = 0;
+        json_init(&p->json, file->bytes + place->backward, (size_t)place->backward_size);
+        code = backward(p, out);
+    }
+    if (plumb_file_guard_leave(&guard))
+        code = mapped_fail_shrank(p->err);
+    if (code)
+        plumb_error_in_file(p->err, file->path);
+    return code;
+}
+
 enum plumb_code case_parse(const struct case_file *file, size_t i, struct arena *arena,
                            struct check_case *out, struct plumb_error *err)
 {
     const struct case_place *place = &file->places[i];
     *out = (struct check_case){.name = place->name, .index = i};
     struct case_parser p = {.base = place->forward, .arena = arena, .err = err};
-    enum plumb_code code = split_name(&p, place->call, out);
-    struct plumb_file_guard guard;
-    plumb_file_guard_enter(&guard, &file->map);
-    if (!code) {
-        json_init(&p.json, file->bytes + place->forward, (size_t)place->forward_size);
-        code = parse_forward(&p, out);
+    const enum plumb_code code = split_name(&p, place->call, out);
+    return code ? code : parse_entries(file, i, &p, parse_forward, parse_backward, out);
+}
+
+/* ---- What it gave ---------------------------------------------------------------------------- */
+
+static enum plumb_code parse_given(struct case_parser *p, struct case_arg **out, size_t *count)
+{
+    enum json_event event = json_next(&p->json);
+    if (event != JSON_OBJECT)
+        return case_fail(p, "the entry of a call must be an object");
+    while ((event = json_next(&p->json)) == JSON_KEY) {
+        const enum plumb_code code = json_is(&p->json, "output")
+                                         ? parse_list(p, "output", out, count)
+                                         : case_skip(p, JSON_KEY);
+        if (code)
+            return code;
     }
-    if (!code && place->backward_size) {
-        p.base = place->backward;
-        p.depth = 0;
-        json_init(&p.json, file->bytes + place->backward, (size_t)place->backward_size);
-        code = parse_backward(&p, out);
-    }
-    if (plumb_file_guard_leave(&guard))
-        code = mapped_fail_shrank(err);
-    if (code)
-        plumb_error_in_file(err, file->path);
-    return code;
+    return event == JSON_OBJECT_END ? PLUMB_OK : case_damaged(p);
+}
+
+static enum plumb_code parse_given_outputs(struct case_parser *p, void *into)
+{
+    struct case_results *out = into;
+    return parse_given(p, &out->outputs, &out->n_outputs);
+}
+
+static enum plumb_code parse_given_grads(struct case_parser *p, void *into)
+{
+    struct case_results *out = into;
+    return parse_given(p, &out->grads, &out->n_grads);
+}
+
+enum plumb_code case_parse_results(const struct case_file *file, size_t i, struct arena *arena,
+                                   struct case_results *out, struct plumb_error *err)
+{
+    struct case_parser p = {.arena = arena, .err = err};
+    *out = (struct case_results){0};
+    return parse_entries(file, i, &p, parse_given_outputs, parse_given_grads, out);
 }

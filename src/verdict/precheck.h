@@ -3,7 +3,7 @@
 #define VERDICT_PRECHECK_H
 
 #include "base/arena.h"
-#include "plumb/op.h"
+#include "plumb/expected.h"
 #include "verdict/ladder_limits.h"
 
 enum check_status { STATUS_PASS, STATUS_WARNING, STATUS_ERROR, STATUS_SKIP, STATUS_BLANK };
@@ -39,6 +39,9 @@ struct details_row {
     const char *cell[CELL_COUNT]; /* " " where there is nothing to say */
     enum check_status status;
     const char *message;
+    const char *verdict, *why; /* the second opinion (plumb/expected.h); NULL: none was asked for */
+    const char *judged_by;     /* its version and options */
+    enum plumb_word word;
 };
 
 struct judge_options {

@@ -2,6 +2,7 @@
 #include "plumb/device.h"
 
 #include "exec/device/cpu.h"
+#include "exec/device/recorded.h"
 #include "exec/device/torch.h"
 
 #include <stdio.h>
@@ -15,6 +16,7 @@ static const struct {
     const char *told; /* what people are told about it */
 } devices[] = {
     {"cpu", cpu_device_open, "cpu"},
+    {"recorded", recorded_device_open, "recorded"},
     {"torch:", torch_device_open,
      "what PyTorch has: torch:cpu, torch:cuda:0, torch:npu:0, ..."}, /* the last, for its dots */
 };

@@ -107,6 +107,7 @@ struct maker {
     struct plumb_error *err;
     uint64_t bytes_left;
     bool gradient;
+    bool results; /* not arguments: what cannot be had becomes an argument that says so */
 };
 
 /* One argument on the way. */

@@ -202,6 +202,8 @@ enum plumb_code maker_tensor(struct maker *m, const struct place *at,
     enum plumb_code code;
     if (info->data_name && options->data_dir)
         code = load(m, at, info, tensor);
+    else if (options->recorded_only)
+        code = plumb_fail(m->err, PLUMB_E_UNSUPPORTED, "its values were not recorded");
     else if (info->data_name && m->profile->files_only)
         code = plumb_fail(m->err, PLUMB_E_FORMAT,
                           "it has a data file, but dump.json names no folder (dump_data_dir)");

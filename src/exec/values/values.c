@@ -11,6 +11,23 @@ const struct value_profile values_documented = {.name = "documented"};
 static enum plumb_code make_arg(struct maker *m, const struct place *at,
                                 const struct case_arg *from, struct plumb_arg *out);
 
+/* A tensor that was recorded, or an argument that says why it cannot be had. */
+static enum plumb_code make_result(struct maker *m, const struct place *at,
+                                   const struct case_tensor *info, struct plumb_arg *out)
+{
+    struct plumb_error why = {0}, *err = m->err;
+    m->err = &why;
+    const enum plumb_code code = maker_tensor(m, at, info, out);
+    m->err = err;
+    if (!code)
+        return PLUMB_OK;
+    const char *slash = strrchr(why.file, '/'); /* rows do not depend on where the dump lies */
+    *out = (struct plumb_arg){.kind = PLUMB_ARG_OTHER,
+                              .text = arena_printf(m->arena, "%s%s%s", slash ? slash + 1 : why.file,
+                                                   *why.file ? ": " : "", why.message)};
+    return out->text ? PLUMB_OK : plumb_no_memory(err);
+}
+
 static enum plumb_code make_items(struct maker *m, const struct place *at,
                                   const struct case_arg *from, struct plumb_arg *out)
 {
@@ -33,7 +50,8 @@ static enum plumb_code make_arg(struct maker *m, const struct place *at,
                                 const struct case_arg *from, struct plumb_arg *out)
 {
     if (from->tensor)
-        return maker_tensor(m, at, from->tensor, out);
+        return m->results ? make_result(m, at, from->tensor, out)
+                          : maker_tensor(m, at, from->tensor, out);
     enum plumb_code code = m->profile->refuse ? m->profile->refuse(from, m->err) : PLUMB_OK;
     if (code)
         return maker_blame(m->err, at->position, code);
@@ -192,4 +210,20 @@ enum plumb_code generate_grads(const struct check_case *from,
     *out = tensors;
     *n = from->n_grads;
     return PLUMB_OK;
+}
+
+enum plumb_code recorded_args(const struct check_case *from, const char *kind,
+                              const struct case_arg *list, size_t n,
+                              const struct generate_options *options, struct arena *arena,
+                              struct plumb_arg **out, struct plumb_error *err)
+{
+    struct maker m = {.from = from,
+                      .options = options,
+                      .arena = arena,
+                      .err = err,
+                      .gradient = true,
+                      .results = true};
+    *out = NULL;
+    const enum plumb_code code = begin(&m);
+    return code ? code : make_args(&m, kind, list, n, out);
 }

@@ -53,6 +53,7 @@ struct generate_options {
                            counter-based */
     const struct value_profile *rng; /* with mt: whose recipe draws from it */
     const char *data_dir;            /* real data; NULL: generate everything */
+    bool recorded_only;              /* a tensor whose values were not recorded is refused */
     uint64_t memory; /* bytes that the tensors of a call may take; 0: a third of what a call may */
 };
 
@@ -71,5 +72,13 @@ enum plumb_code generate_grads(const struct check_case *from,
                                const struct generate_options *options, struct arena *arena,
                                const struct plumb_tensor *const **out, size_t *n,
                                struct plumb_error *err);
+
+/* What a call gave when it was recorded; kind is "forward.output" or "backward.output", for
+ * messages. A tensor whose values were not recorded, or cannot be read, is of kind other, and its
+ * text says why. Fails when memory runs out. */
+enum plumb_code recorded_args(const struct check_case *from, const char *kind,
+                              const struct case_arg *list, size_t n,
+                              const struct generate_options *options, struct arena *arena,
+                              struct plumb_arg **out, struct plumb_error *err);
 
 #endif

@@ -57,10 +57,10 @@ static enum plumb_code sync_both(struct journal *journal, struct plumb_error *er
 static enum plumb_code write_header(struct journal *journal, struct plumb_error *err)
 {
     struct buf text = {0};
-    rows_details_header(&text, journal->dialect);
+    rows_details_header(&text, journal->dialect, journal->judged_by != NULL);
     enum plumb_code code = journal_write(journal->details, journal->details_path, &text, err);
     text.size = 0;
-    rows_result_header(&text, journal->dialect);
+    rows_result_header(&text, journal->dialect, journal->judged_by != NULL);
     if (!code)
         code = journal_write(journal->result, journal->result_path, &text, err);
     buf_free(&text);
@@ -101,10 +101,14 @@ static enum plumb_code begin_files(struct journal *journal, struct plumb_error *
 
 /* Takes the first second from now on whose two names are free. */
 enum plumb_code journal_create(struct journal *journal, const char *folder,
-                               const struct precheck_dialect *dialect, struct plumb_error *err)
+                               const struct precheck_dialect *dialect, const char *judged_by,
+                               struct plumb_error *err)
 {
-    *journal =
-        (struct journal){.result = -1, .details = -1, .dialect = dialect, .synced = now_ms()};
+    *journal = (struct journal){.result = -1,
+                                .details = -1,
+                                .dialect = dialect,
+                                .judged_by = judged_by,
+                                .synced = now_ms()};
     if (strlen(folder) > sizeof journal->result_path - 64)
         return plumb_fail(err, PLUMB_E_ARG, "the path of the result folder is too long");
     const int flags = O_CREAT | O_EXCL | O_WRONLY | O_APPEND | O_CLOEXEC;

@@ -18,7 +18,9 @@ struct journal {
     struct map done; /* their names as they are written */
     struct arena names;
     uint64_t earlier[STATUS_BLANK + 1][STATUS_BLANK + 1]; /* those, by forward and backward */
+    uint64_t earlier_words[PLUMB_WORDS];                  /* those that have one */
     const struct precheck_dialect *dialect;
+    const char *judged_by; /* version and options of the second opinions; NULL: there are none */
     const struct precheck_profile *const *others; /* of journal_resume */
 };
 
@@ -29,12 +31,15 @@ struct journal_entry {
     const char *message; /* of the result row; NULL or "" for none */
     const struct details_row *rows;
     size_t n_rows;
+    const char *verdict, *why; /* the worst second opinion of its rows; NULL: none */
+    enum plumb_word word;
 };
 
 /* Makes the two files in folder, named after the time, with their headers. Never touches files that
  * are there already, and leaves none when it fails. */
 enum plumb_code journal_create(struct journal *journal, const char *folder,
-                               const struct precheck_dialect *dialect, struct plumb_error *err);
+                               const struct precheck_dialect *dialect, const char *judged_by,
+                               struct plumb_error *err);
 
 /* The names of the calls to check, in order. */
 struct journal_calls {
@@ -44,12 +49,12 @@ struct journal_calls {
 
 /* Goes on with the files of an earlier run of these calls: cuts off a torn last line, details
  * rows of APIs that have no result row, and result rows whose details may have been lost with the
- * power; fills finished and earlier. Files that are not a pair of this dialect or not of these
- * calls, or that somebody writes at the moment, are refused and left alone. others, which end with
+ * power; fills finished and earlier. Files that are not a pair of this dialect, not judged by
+ * that, not of these calls, or that somebody writes at the moment, are refused and left alone. others, which end with
  * NULL, are the profiles whose files are known as such. */
 enum plumb_code journal_resume(struct journal *journal, const char *result_path,
                                const struct precheck_profile *const *others,
-                               const struct precheck_dialect *dialect,
+                               const struct precheck_dialect *dialect, const char *judged_by,
                                const struct journal_calls *calls, struct plumb_error *err);
 
 /* Writes all of text. */

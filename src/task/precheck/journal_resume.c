@@ -84,16 +84,16 @@ static void find_rows(struct old_file *file)
 }
 
 /* The file must begin with its header, or end within it: then it starts over. */
-typedef void write_header(struct buf *out, const struct precheck_dialect *dialect);
+typedef void write_header(struct buf *out, const struct precheck_dialect *dialect, bool judged);
 
 /* Says what is wrong with a file that does not begin as it should. */
 static enum plumb_code refuse_header(const struct old_file *file, write_header *write,
-                                     const struct precheck_profile *const *others,
-                                     struct plumb_error *err)
+                                     const struct journal *journal, struct plumb_error *err)
 {
-    for (; *others; others++) {
+    for (size_t k = 0; journal->others[k / 2]; k++) {
         struct buf header = {0};
-        write(&header, (*others)->files);
+        const struct precheck_dialect *dialect = journal->others[k / 2]->files;
+        write(&header, dialect, k % 2);
         const bool failed = header.failed;
         const bool theirs = !failed && file->size >= header.size &&
                             memcmp(file->text, header.data, header.size) == 0;
@@ -101,7 +101,11 @@ static enum plumb_code refuse_header(const struct old_file *file, write_header *
         if (failed)
             return plumb_no_memory(err);
         if (theirs)
-            return fail(file, "written under other rules; give the same --rules as then", err);
+            return fail(file,
+                        dialect == journal->dialect
+                            ? "written with another --verdict; give the same as then"
+                            : "written under other rules; give the same --rules as then",
+                        err);
     }
     return fail(file, "its first line is not that of a table of this check", err);
 }
@@ -109,7 +113,7 @@ static enum plumb_code refuse_header(const struct old_file *file, write_header *
 static enum plumb_code check_header(struct old_file *file, write_header *write,
                                     const struct journal *journal, struct plumb_error *err)
 {
-    write(&file->header, journal->dialect);
+    write(&file->header, journal->dialect, journal->judged_by != NULL);
     if (file->header.failed)
         return plumb_no_memory(err);
     const size_t size = file->size < file->header.size ? file->size : file->header.size;
@@ -117,7 +121,7 @@ static enum plumb_code check_header(struct old_file *file, write_header *write,
         file->keep = size == file->header.size ? size : 0;
         return PLUMB_OK;
     }
-    return refuse_header(file, write, journal->others, err);
+    return refuse_header(file, write, journal, err);
 }
 
 /* "Torch.cat.0.forward.output.1" is a row of "Torch.cat.0". */
@@ -130,12 +134,15 @@ static size_t api_length(struct csv_cell name)
     return name.length;
 }
 
+static bool is_text(struct csv_cell cell, const char *text)
+{
+    return strlen(text) == cell.length && memcmp(text, cell.text, cell.length) == 0;
+}
+
 static enum check_status read_status(const struct csv *csv, size_t column)
 {
     for (int k = STATUS_PASS; k < STATUS_BLANK && column < csv->count; k++) {
-        const char *text = check_status_text((enum check_status)k);
-        const struct csv_cell cell = csv->cells[column];
-        if (strlen(text) == cell.length && memcmp(text, cell.text, cell.length) == 0)
+        if (is_text(csv->cells[column], check_status_text((enum check_status)k)))
             return (enum check_status)k;
     }
     return STATUS_BLANK;
@@ -172,6 +179,7 @@ static enum plumb_code read_done(struct journal *journal, const struct journal_c
     map_free(&journal->done);
     arena_free(&journal->names);
     memset(journal->earlier, 0, sizeof journal->earlier);
+    memset(journal->earlier_words, 0, sizeof journal->earlier_words);
     journal->finished = 0;
     csv_open(&csv, file->text, size);
     bool more = false;
@@ -192,6 +200,8 @@ static enum plumb_code read_done(struct journal *journal, const struct journal_c
         *place = *last = start;
         journal->finished++;
         journal->earlier[read_status(&csv, 1)][read_status(&csv, 2)]++;
+        for (int k = 0; k < PLUMB_WORDS && journal->judged_by && csv.count > 4; k++)
+            journal->earlier_words[k] += is_text(csv.cells[4], plumb_word_text((enum plumb_word)k));
     }
     csv_close(&csv);
     if (code)
@@ -243,7 +253,14 @@ static enum plumb_code walk_details(struct journal *journal, const struct old_fi
         const size_t start = (size_t)(csv.at - file->text);
         if ((code = csv_next(&csv, &more, err)) || !more)
             break;
-        if (!see_row(journal, walk, csv.cells[0], start, (size_t)(csv.at - file->text)))
+        if (journal->judged_by && !is_text(csv.cells[csv.count - 1], journal->judged_by))
+            code = plumb_fail(err, PLUMB_E_IO,
+                              "line %llu is judged by \"%.*s\", not by \"%s\"; give --seed, "
+                              "--arithmetic and the version of plumb as then",
+                              (unsigned long long)csv.row_line,
+                              (int)(csv.cells[csv.count - 1].length % 256),
+                              csv.cells[csv.count - 1].text, journal->judged_by);
+        else if (!see_row(journal, walk, csv.cells[0], start, (size_t)(csv.at - file->text)))
             code = plumb_no_memory(err);
     }
     csv_close(&csv);
@@ -330,10 +347,11 @@ static enum plumb_code take_up(struct journal *journal, const struct journal_cal
 
 enum plumb_code journal_resume(struct journal *journal, const char *result_path,
                                const struct precheck_profile *const *others,
-                               const struct precheck_dialect *dialect,
+                               const struct precheck_dialect *dialect, const char *judged_by,
                                const struct journal_calls *calls, struct plumb_error *err)
 {
-    *journal = (struct journal){.result = -1, .details = -1, .dialect = dialect, .others = others};
+    *journal = (struct journal){
+        .result = -1, .details = -1, .dialect = dialect, .judged_by = judged_by, .others = others};
     enum plumb_code code = take_names(journal, result_path, err);
     if (code)
         return code;

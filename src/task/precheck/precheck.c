@@ -48,7 +48,7 @@ struct run {
     struct mt19937 mt;
     struct journal journal;
     struct running running;
-    char error_data[4096];
+    char error_data[4096], judged_by[256];
     uint64_t memory; /* bytes, for all threads together */
     unsigned threads;
 
@@ -104,6 +104,9 @@ static void tell_progress(struct run *run, const struct journal_entry *entry)
         .name = entry->name,
         .forward = check_status_text(entry->forward),
         .backward = check_status_text(entry->backward),
+        .verdict = entry->verdict,
+        .why = entry->why,
+        .word = entry->word,
     };
     if (!run->options->progress(run->options->context, &progress) && run->written < run->end) {
         run->summary->stopped = true;
@@ -122,6 +125,8 @@ static void write_ready(struct run *run)
             return;
         }
         count_api(run->summary, slot->entry.forward, slot->entry.backward, 1);
+        if (slot->entry.verdict)
+            run->summary->words[slot->entry.word]++;
         run->written++;
         tell_progress(run, &slot->entry);
         arena_free(&slot->arena);
@@ -258,6 +263,26 @@ static enum plumb_code set_up_rules(struct run *run, struct plumb_error *err)
     return set_up_rng(run, err);
 }
 
+/* Second opinions, where they are asked for. */
+static enum plumb_code set_up_opinions(struct run *run, struct plumb_error *err)
+{
+    const struct plumb_precheck_options *options = run->options;
+    enum plumb_code code = plumb_arithmetic_check(options->arithmetic, err);
+    if (code || options->verdict == PLUMB_BY_RULES)
+        return code;
+    if (run->shared.judge.rules->profile->compare->outputs_only)
+        return plumb_fail(err, PLUMB_E_ARG,
+                          "tables under the rules of %s have no columns for other verdicts",
+                          run->shared.judge.rules->profile->name);
+    snprintf(run->judged_by, sizeof run->judged_by, "expected %d; seed %llu%s%s",
+             PLUMB_EXPECTED_VERSION, (unsigned long long)options->seed,
+             options->arithmetic ? "; allowed " : "",
+             options->arithmetic ? options->arithmetic : "");
+    run->shared.judged_by = run->judged_by;
+    run->shared.arithmetic = options->arithmetic;
+    return PLUMB_OK;
+}
+
 /* A slot for every call that is to be checked. */
 static enum plumb_code set_up_slots(struct run *run, struct plumb_error *err)
 {
@@ -305,8 +330,9 @@ static enum plumb_code resume_journal(struct run *run, struct plumb_error *err)
     for (size_t k = 0; k < run->n_slots; k++)
         names[k] = case_place(run->file, run->slots[k].call)->name;
     const struct journal_calls calls = {names, run->n_slots};
-    enum plumb_code code = journal_resume(&run->journal, run->options->resume, precheck_profiles,
-                                          run->shared.judge.rules->profile->files, &calls, err);
+    enum plumb_code code =
+        journal_resume(&run->journal, run->options->resume, precheck_profiles,
+                       run->shared.judge.rules->profile->files, run->shared.judged_by, &calls, err);
     free(names);
     if (code)
         return code;
@@ -365,6 +391,8 @@ static void note_files(struct run *run)
         for (int b = 0; b <= STATUS_BLANK; b++)
             count_api(summary, (enum check_status)f, (enum check_status)b,
                       run->journal.earlier[f][b]);
+    for (int k = 0; k < PLUMB_WORDS; k++)
+        summary->words[k] += run->journal.earlier_words[k];
 }
 
 static void note_error_data(struct run *run)
@@ -383,7 +411,7 @@ static enum plumb_code open_journal(struct run *run, struct plumb_error *err)
     enum plumb_code code = folder_make(folder, err);
     return code ? code
                 : journal_create(&run->journal, folder, run->shared.judge.rules->profile->files,
-                                 err);
+                                 run->shared.judged_by, err);
 }
 
 static enum plumb_code set_up(struct run *run, struct plumb_error *err)
@@ -391,6 +419,8 @@ static enum plumb_code set_up(struct run *run, struct plumb_error *err)
     enum plumb_code code = case_file_open(run->options->dump, &run->file, err);
     if (!code)
         code = set_up_rules(run, err);
+    if (!code)
+        code = set_up_opinions(run, err);
     if (!code)
         code = check_error_folder(run, err);
     if (!code)

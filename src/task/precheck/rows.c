@@ -41,14 +41,16 @@ static void end_row(struct buf *out, const struct precheck_dialect *dialect)
     buf_text(out, dialect->end);
 }
 
-void rows_result_header(struct buf *out, const struct precheck_dialect *dialect)
+void rows_result_header(struct buf *out, const struct precheck_dialect *dialect, bool judged)
 {
     buf_text(out, dialect->mark);
     buf_text(out, "API name,Forward Test Success,Backward Test Success,Message");
+    if (judged)
+        buf_text(out, ",Verdict,Why");
     end_row(out, dialect);
 }
 
-void rows_details_header(struct buf *out, const struct precheck_dialect *dialect)
+void rows_details_header(struct buf *out, const struct precheck_dialect *dialect, bool judged)
 {
     buf_text(out, dialect->mark);
     for (size_t k = 0; k < CELL_COUNT + 6; k++) {
@@ -56,6 +58,8 @@ void rows_details_header(struct buf *out, const struct precheck_dialect *dialect
             buf_text(out, ",");
         put_cell(out, dialect, dialect->details[k]);
     }
+    if (judged)
+        buf_text(out, ",Verdict,Why,Judged by");
     end_row(out, dialect);
 }
 
@@ -70,6 +74,11 @@ void rows_details(struct buf *out, const struct precheck_dialect *dialect,
         put_next(out, dialect, row->cell[k]);
     put_next(out, dialect, check_status_text(row->status));
     put_next(out, dialect, row->message ? row->message : "");
+    if (row->verdict) {
+        put_next(out, dialect, row->verdict);
+        put_next(out, dialect, row->why ? row->why : "");
+        put_next(out, dialect, row->judged_by);
+    }
     end_row(out, dialect);
 }
 
@@ -82,5 +91,9 @@ void rows_result(struct buf *out, const struct precheck_dialect *dialect,
     if (!dialect->message_if_skipped || entry->forward == STATUS_SKIP ||
         entry->backward == STATUS_SKIP)
         put_next(out, dialect, entry->message ? entry->message : "");
+    if (entry->verdict) {
+        put_next(out, dialect, entry->verdict);
+        put_next(out, dialect, entry->why ? entry->why : "");
+    }
     end_row(out, dialect);
 }

@@ -1,8 +1,9 @@
 /* One call, from its entry to the two sides that are compared. */
 #include "task/precheck/work_parts.h"
 
-#include "task/precheck/convert.h"
 #include "task/precheck/error_data.h"
+#include "verdict/convert.h"
+#include "verdict/given.h"
 
 #include <string.h>
 
@@ -20,6 +21,7 @@ static enum plumb_code skip_case(struct work *w, const char *why, struct journal
                                   .message = why,
                                   .rows = w->rows,
                                   .n_rows = w->n_rows};
+    work_worst_opinion(w, out);
     return code;
 }
 
@@ -143,7 +145,7 @@ static uint64_t result_bytes(const struct plumb_result *result)
 }
 
 /* What is left of the call's memory; at least a byte, since 0 would mean no limit. */
-static size_t memory_left(const struct work *w)
+size_t work_memory_left(const struct work *w)
 {
     const uint64_t used = w->scratch.bytes + result_bytes(&w->bench) + result_bytes(&w->actual);
     return used < w->room->memory ? (size_t)(w->room->memory - used) : 1;
@@ -163,7 +165,7 @@ static enum plumb_code run_fallback(struct work *w, const struct plumb_error *la
     struct plumb_error why = {0};
     plumb_result_destroy(&w->bench);
     w->by_fallback = true;
-    w->raised.memory = memory_left(w);
+    w->raised.memory = work_memory_left(w);
     const enum plumb_code code = w->profile->run->widened
                                      ? other->run(other, &w->raised, &w->bench, &why)
                                      : other->run_raised(other, &w->raised, &w->bench, &why);
@@ -178,7 +180,7 @@ enum plumb_code work_run_reference(struct work *w, struct plumb_error *err)
 {
     plumb_result_destroy(&w->bench);
     struct plumb_error why = {0};
-    w->raised.memory = memory_left(w);
+    w->raised.memory = work_memory_left(w);
     const enum plumb_code code = plumb_op_run(
         &w->raised, w->profile->run->widened ? PLUMB_OWN : PLUMB_RAISED, &w->bench, &why);
     if (code == PLUMB_E_UNSUPPORTED && w->shared->fallback)
@@ -191,7 +193,10 @@ enum plumb_code work_run_reference(struct work *w, struct plumb_error *err)
 static enum plumb_code run_device(struct work *w, struct plumb_error *err)
 {
     plumb_result_destroy(&w->actual);
-    w->call.memory = memory_left(w);
+    if (w->device->recorded)
+        return given_result(w->shared->file, &w->from, &w->call, &w->inputs, &w->scratch,
+                            &w->actual, err);
+    w->call.memory = work_memory_left(w);
     char why[256] = "";
     struct plumb_device *device = !w->by_fallback || !w->device->native ? w->device
                                   : w->shared->stand_in                 ? w->shared->stand_in
@@ -330,7 +335,7 @@ static void see_types(struct work *w)
 static enum plumb_code save_failure(struct work *w, const struct journal_entry *out,
                                     struct plumb_error *err)
 {
-    const bool fine = out->forward == STATUS_PASS &&
+    const bool fine = out->forward == STATUS_PASS && out->word != PLUMB_WORD_FAULT &&
                       (out->backward == STATUS_PASS || out->backward == STATUS_BLANK);
     if (!w->shared->error_data || fine)
         return PLUMB_OK;
@@ -369,6 +374,7 @@ static enum plumb_code run_and_compare(struct work *w, struct journal_entry *out
         return skip_case(w, "the device returned fewer results than the reference", out, err);
     code = dropout && w->bench.n_outputs && w->actual.n_outputs ? work_compare_dropout(w, out, err)
                                                                 : work_compare(w, out, err);
+    work_worst_opinion(w, out);
     return code ? code : save_failure(w, out, err);
 }
 
@@ -389,6 +395,9 @@ static enum plumb_code prepare(struct work *w, struct plumb_error *why)
     code = convert_autocast(&w->call, w->from.output_dtype, true, &w->scratch, why);
     if (!code)
         code = convert_still(&w->call, &still, &w->scratch, why);
+    if (still && w->device->recorded)
+        return plumb_fail(why, PLUMB_E_UNSUPPORTED,
+                          "which elements its dropout chose is not recorded");
     if (still)
         w->note = "compared without its dropout, whose choices are random";
     w->raised = w->call;
@@ -462,6 +471,7 @@ enum plumb_code work_case(const struct work_shared *shared, size_t i, struct plu
                      .profile = shared->judge.rules->profile};
     /* The operators need several times what their arguments take. */
     w.inputs.memory = room->memory / 3;
+    w.inputs.recorded_only = device->recorded;
     const char *reason = NULL;
     *out = (struct journal_entry){0};
     w.from.name = case_place(shared->file, i)->name;
@@ -485,6 +495,7 @@ enum plumb_code work_case(const struct work_shared *shared, size_t i, struct plu
     if (code == PLUMB_E_NOMEM && room->all)
         code = skip_case(&w, "out of memory while the results were compared", out, err);
     out->name = name;
+    plumb_expected_free(w.expected);
     plumb_result_destroy(&w.bench);
     plumb_result_destroy(&w.actual);
     arena_free(&w.scratch);

@@ -19,6 +19,8 @@ struct work_shared {
     struct plumb_device *fallback; /* for calls that plumb cannot run itself, or NULL */
     struct plumb_device *stand_in; /* for such calls in place of plumb's own device, or NULL */
     const struct running *running;
+    const char *judged_by;  /* version and options of second opinions; NULL: there are none */
+    const char *arithmetic; /* what they allow */
 };
 
 /* What one call may take. */

@@ -43,6 +43,7 @@ enum plumb_code work_skip_row(struct work *w, const char *direction, const char 
         return work_no_memory(err);
     row->status = STATUS_SKIP;
     row->message = why;
+    work_no_opinion(w, why, row);
     return PLUMB_OK;
 }
 
@@ -95,15 +96,39 @@ static bool judge_dtype(struct work *w, size_t k, const struct plumb_arg *device
     return row->message != NULL;
 }
 
-/* One row; about says which output it is where its number does not, or NULL. */
-static enum plumb_code judge_one(struct work *w, const char *direction, size_t k,
-                                 const struct plumb_arg *bench, const struct plumb_arg *device,
-                                 const char *about, struct plumb_error *err)
+/* Which result a row is about. */
+struct subject {
+    enum plumb_expected_part part;
+    size_t k;          /* among those */
+    size_t row;        /* its number in names */
+    const char *about; /* which it is where that number does not tell, or NULL */
+};
+
+/* A result that the dump does not have. */
+static enum plumb_code judge_missing(struct work *w, const char *direction, size_t k,
+                                     const char *why, struct plumb_error *err)
 {
-    struct judge_options options = w->shared->judge;
-    options.gradient = strcmp(direction, "backward") == 0;
-    options.complex_input = w->complex_input;
     struct details_row *row = work_add_row(w, direction, k);
+    if (!row)
+        return work_no_memory(err);
+    row->status = STATUS_SKIP;
+    row->message = why;
+    work_no_opinion(w, why, row);
+    return PLUMB_OK;
+}
+
+static enum plumb_code judge_one(struct work *w, const struct subject *of,
+                                 const struct plumb_arg *bench, const struct plumb_arg *device,
+                                 struct plumb_error *err)
+{
+    const char *direction = of->part == PLUMB_PART_GRADIENT ? "backward" : "forward";
+    const char *about = of->about;
+    if (w->device->recorded && device->kind == PLUMB_ARG_OTHER && bench->kind == PLUMB_ARG_TENSOR)
+        return judge_missing(w, direction, of->row, device->text, err);
+    struct judge_options options = w->shared->judge;
+    options.gradient = of->part == PLUMB_PART_GRADIENT;
+    options.complex_input = w->complex_input;
+    struct details_row *row = work_add_row(w, direction, of->row);
     if (!row)
         return work_no_memory(err);
     const char *name = row->name;
@@ -111,9 +136,11 @@ static enum plumb_code judge_one(struct work *w, const char *direction, size_t k
         return work_no_memory(err);
     row->name = name;
     if (!options.gradient && !about && !w->profile->compare->outputs_only &&
-        !judge_dtype(w, k, device, row))
+        !judge_dtype(w, of->k, device, row))
         return work_no_memory(err);
-    if (w->fault && k == 0 && !options.gradient) {
+    if (work_opine(w, of->part, of->k, device, row, err))
+        return err->code;
+    if (w->fault && of->row == 0 && !options.gradient) {
         row->status = STATUS_ERROR;
         row->message = w->fault;
     }
@@ -130,16 +157,17 @@ static enum plumb_code judge_one(struct work *w, const char *direction, size_t k
     return row->message ? PLUMB_OK : work_no_memory(err);
 }
 
-static enum plumb_code judge_list(struct work *w, const char *direction,
+static enum plumb_code judge_list(struct work *w, enum plumb_expected_part part,
                                   const struct plumb_arg *bench, size_t n_bench,
                                   const struct plumb_arg *device, size_t n_device,
                                   struct plumb_error *err)
 {
     static const struct plumb_arg nothing = {.kind = PLUMB_ARG_NONE};
     enum plumb_code code = PLUMB_OK;
-    for (size_t k = 0; k < n_bench && !code; k++)
-        code =
-            judge_one(w, direction, k, &bench[k], k < n_device ? &device[k] : &nothing, NULL, err);
+    for (size_t k = 0; k < n_bench && !code; k++) {
+        const struct subject of = {.part = part, .k = k, .row = k};
+        code = judge_one(w, &of, &bench[k], k < n_device ? &device[k] : &nothing, err);
+    }
     return code;
 }
 
@@ -149,8 +177,8 @@ static enum plumb_code judge_surplus(struct work *w, struct plumb_error *err)
 {
     static const struct plumb_arg nothing = {.kind = PLUMB_ARG_NONE};
     for (size_t k = w->bench.n_outputs; k < w->actual.n_outputs; k++) {
-        enum plumb_code code =
-            judge_one(w, "forward", k, &nothing, &w->actual.outputs[k], NULL, err);
+        const struct subject of = {.part = PLUMB_PART_OUTPUT, .k = k, .row = k};
+        enum plumb_code code = judge_one(w, &of, &nothing, &w->actual.outputs[k], err);
         if (code)
             return code;
         if (w->from.all_outputs && k >= w->from.n_output_dtypes) {
@@ -209,12 +237,13 @@ static const char *leaf_name(const struct work *w, size_t leaf)
     return "a tensor as the call left it";
 }
 
-/* Buffers such as running statistics. One that a side did not write is what it was. */
+/* Buffers such as running statistics. One that a side did not write is what it was. Dumps do not
+ * have them. */
 static enum plumb_code judge_written(struct work *w, struct plumb_error *err)
 {
     const struct plumb_arg *b = w->bench.written, *d = w->actual.written;
     const size_t n = leaves_of(&w->call, NULL);
-    if ((!b && !d) || n != w->bench.n_grads || n != w->actual.n_grads)
+    if (w->device->recorded || (!b && !d) || n != w->bench.n_grads || n != w->actual.n_grads)
         return PLUMB_OK;
     const struct plumb_arg **before = arena_array(&w->scratch, 2 * n, sizeof *before);
     if (!before)
@@ -228,11 +257,11 @@ static enum plumb_code judge_written(struct work *w, struct plumb_error *err)
         const bool in_device = d && d[k].kind == PLUMB_ARG_TENSOR;
         if (!in_bench && !in_device)
             continue;
-        const char *about = leaf_name(w, k);
-        if (!about)
+        const struct subject of = {PLUMB_PART_WRITTEN, k, row++, leaf_name(w, k)};
+        if (!of.about)
             return work_no_memory(err);
-        code = judge_one(w, "forward", row++, in_bench ? &b[k] : before[k],
-                         in_device ? &d[k] : before[n + k], about, err);
+        code =
+            judge_one(w, &of, in_bench ? &b[k] : before[k], in_device ? &d[k] : before[n + k], err);
     }
     return code;
 }
@@ -302,6 +331,7 @@ static bool settle_ties(struct work *w)
     uint64_t settled;
     if (ties_settle(&w->call, &w->actual, &w->bench, &w->scratch, &settled))
         return false;
+    w->ties = settled > 0;
     if (settled) /* none of these operators has another note */
         w->note = arena_printf(w->arena, "%" PRIu64 " choices among equals are others, and as good",
                                settled);
@@ -319,8 +349,8 @@ enum plumb_code work_compare(struct work *w, struct journal_entry *out, struct p
     size_t n_bench = w->bench.n_outputs;
     if (how->n_compared)
         n_bench = how->n_compared(w->from.api, n_bench);
-    enum plumb_code code = judge_list(w, "forward", w->bench.outputs, n_bench, w->actual.outputs,
-                                      w->actual.n_outputs, err);
+    enum plumb_code code = judge_list(w, PLUMB_PART_OUTPUT, w->bench.outputs, n_bench,
+                                      w->actual.outputs, w->actual.n_outputs, err);
     if (!code && !how->outputs_only)
         code = judge_surplus(w, err);
     if (!code && !how->outputs_only)
@@ -329,7 +359,7 @@ enum plumb_code work_compare(struct work *w, struct journal_entry *out, struct p
     if (!code && w->no_backward)
         code = work_skip_row(w, "backward", w->no_backward, err);
     else if (!code && w->call.n_grads && work_wants_grad(&w->call))
-        code = judge_list(w, "backward", w->bench.grads,
+        code = judge_list(w, PLUMB_PART_GRADIENT, w->bench.grads,
                           how->outputs_only ? w->bench.n_arg_grads : w->bench.n_grads,
                           w->actual.grads, w->actual.n_grads, err);
     if (code)

@@ -34,6 +34,8 @@ struct work {
     struct plumb_draws draws[2]; /* from them */
     struct details_row *rows;
     size_t n_rows, max_rows;
+    struct plumb_expected *expected; /* of second opinions; made when the first is asked for */
+    bool ties;                       /* some of its decisions were settled */
 };
 
 enum plumb_code work_no_memory(struct plumb_error *err);
@@ -50,6 +52,18 @@ struct details_row *work_add_row(struct work *w, const char *direction, size_t k
 /* A row that says why there is nothing to judge. */
 enum plumb_code work_skip_row(struct work *w, const char *direction, const char *why,
                               struct plumb_error *err);
+
+/* What is left of the call's memory, in bytes. */
+size_t work_memory_left(const struct work *w);
+
+/* Fills the second opinion of a row, where such are asked for. */
+enum plumb_code work_opine(struct work *w, enum plumb_expected_part part, size_t k,
+                           const struct plumb_arg *got, struct details_row *row,
+                           struct plumb_error *err);
+
+/* The same when there is nothing to judge; and the worst of the rows, for the call. */
+void work_no_opinion(const struct work *w, const char *why, struct details_row *row);
+void work_worst_opinion(const struct work *w, struct journal_entry *out);
 
 /* Judges what both sides gave: rows, statuses and message of the result. */
 enum plumb_code work_compare(struct work *w, struct journal_entry *out, struct plumb_error *err);

@@ -33,11 +33,31 @@ static const struct details_row formula_rows[] = {
     {.name = "=1+1.cmd.0.forward.output.0", .status = STATUS_SKIP, .message = "-1 is no name"},
 };
 static const struct journal_entry entries[] = {
-    {"Torch.add.1", STATUS_PASS, STATUS_WARNING, "a, b", add_rows, 2},
-    {"Torch.add.10", STATUS_ERROR, STATUS_BLANK, "say \"no\"\nor", add_more, 1},
-    {"Functional.dropout.0", STATUS_PASS, STATUS_PASS, NULL, NULL, 0},
-    {"Torch.odd,\"\n.0", STATUS_SKIP, STATUS_SKIP, "why", odd_rows, 1},
-    {"=1+1.cmd.0", STATUS_SKIP, STATUS_SKIP, "-1 is no name", formula_rows, 1},
+    {.name = "Torch.add.1",
+     .forward = STATUS_PASS,
+     .backward = STATUS_WARNING,
+     .message = "a, b",
+     .rows = add_rows,
+     .n_rows = 2},
+    {.name = "Torch.add.10",
+     .forward = STATUS_ERROR,
+     .backward = STATUS_BLANK,
+     .message = "say \"no\"\nor",
+     .rows = add_more,
+     .n_rows = 1},
+    {.name = "Functional.dropout.0", .forward = STATUS_PASS, .backward = STATUS_PASS},
+    {.name = "Torch.odd,\"\n.0",
+     .forward = STATUS_SKIP,
+     .backward = STATUS_SKIP,
+     .message = "why",
+     .rows = odd_rows,
+     .n_rows = 1},
+    {.name = "=1+1.cmd.0",
+     .forward = STATUS_SKIP,
+     .backward = STATUS_SKIP,
+     .message = "-1 is no name",
+     .rows = formula_rows,
+     .n_rows = 1},
 };
 enum { N_ENTRIES = sizeof entries / sizeof *entries };
 
@@ -62,9 +82,9 @@ static void make_files(struct files *files, const struct precheck_dialect *rules
 {
     *files = (struct files){.rules = rules};
     size_t n = 0, before = 0;
-    rows_details_header(&files->details, rules);
+    rows_details_header(&files->details, rules, false);
     files->pieces[n++] = (struct piece){false, files->details.size};
-    rows_result_header(&files->result, rules);
+    rows_result_header(&files->result, rules, false);
     files->pieces[n++] = (struct piece){true, files->result.size};
     for (size_t k = 0; k < N_ENTRIES; k++) {
         before = files->details.size;
@@ -103,8 +123,9 @@ static size_t resume(struct scratch *scratch, const struct files *files, size_t 
     char path[1024];
     scratch_write(scratch, DETAILS, files->details.data, details);
     snprintf(path, sizeof path, "%s", scratch_write(scratch, RESULT, files->result.data, result));
-    assert_int_equal(journal_resume(&journal, path, precheck_profiles, files->rules, &calls, &err),
-                     PLUMB_OK);
+    assert_int_equal(
+        journal_resume(&journal, path, precheck_profiles, files->rules, NULL, &calls, &err),
+        PLUMB_OK);
     assert_string_equal(journal.stamp, STAMP);
     size_t done = 0, counted = 0;
     for (size_t k = 0; k < N_ENTRIES; k++) {
@@ -177,7 +198,7 @@ static void assert_refused(struct scratch *scratch, const struct precheck_dialec
     char path[1024];
     scratch_write(scratch, DETAILS, details->data, details->size);
     snprintf(path, sizeof path, "%s", scratch_write(scratch, RESULT, result->data, result->size));
-    assert_int_equal(journal_resume(&journal, path, precheck_profiles, rules, &calls, &err),
+    assert_int_equal(journal_resume(&journal, path, precheck_profiles, rules, NULL, &calls, &err),
                      PLUMB_E_IO);
     assert_non_null(strstr(err.message, word));
     journal_close(&journal, NULL);
@@ -200,11 +221,11 @@ static void test_what_is_no_pair_is_left_alone(void **state)
     /* Rows of a finished API behind those of one that is not; and in another order. */
     struct buf mixed = {0}, swapped = {0};
     static const struct details_row stranger = {.name = "Torch.sub.0.forward.output.0"};
-    rows_details_header(&mixed, &dialect_documented);
+    rows_details_header(&mixed, &dialect_documented, false);
     rows_details(&mixed, &dialect_documented, &stranger);
     rows_details(&mixed, &dialect_documented, &add_rows[0]);
     assert_refused(&scratch, &dialect_documented, &files.result, &mixed, "not those");
-    rows_details_header(&swapped, &dialect_documented);
+    rows_details_header(&swapped, &dialect_documented, false);
     rows_details(&swapped, &dialect_documented, &add_more[0]);
     rows_details(&swapped, &dialect_documented, &add_rows[0]);
     assert_refused(&scratch, &dialect_documented, &files.result, &swapped, "not those");
@@ -241,9 +262,9 @@ static void test_other_calls(void **state)
         scratch_write(&scratch, DETAILS, files.details.data, files.details.size);
         snprintf(path, sizeof path, "%s",
                  scratch_write(&scratch, RESULT, files.result.data, files.result.size));
-        assert_int_equal(
-            journal_resume(&journal, path, precheck_profiles, &dialect_documented, &wrong, &err),
-            PLUMB_E_IO);
+        assert_int_equal(journal_resume(&journal, path, precheck_profiles, &dialect_documented,
+                                        NULL, &wrong, &err),
+                         PLUMB_E_IO);
         assert_non_null(strstr(err.message, others[k].words));
         journal_close(&journal, NULL);
         assert_file(&scratch, RESULT, &files.result);
@@ -278,20 +299,20 @@ static void test_new_files_never_replace_others(void **state)
     scratch_make(&scratch);
     struct journal journals[3];
     for (int k = 0; k < 3; k++)
-        assert_int_equal(journal_create(&journals[k], scratch.folder, &dialect_documented, NULL),
-                         0);
+        assert_int_equal(
+            journal_create(&journals[k], scratch.folder, &dialect_documented, NULL, NULL), 0);
     assert_int_equal(scratch_count(&scratch), 6);
     struct plumb_error err = {0};
     struct journal again; /* the first is still being written */
     assert_int_equal(journal_resume(&again, journals[0].result_path, precheck_profiles,
-                                    &dialect_documented, &calls, &err),
+                                    &dialect_documented, NULL, &calls, &err),
                      PLUMB_E_IO);
     assert_non_null(strstr(err.message, "another check"));
     journal_close(&again, NULL);
     for (int k = 0; k < 3; k++)
         assert_int_equal(journal_close(&journals[k], NULL), 0);
     assert_int_equal(
-        journal_create(&again, scratch_path(&scratch, "none"), &dialect_documented, &err),
+        journal_create(&again, scratch_path(&scratch, "none"), &dialect_documented, NULL, &err),
         PLUMB_E_IO);
     journal_close(&again, NULL);
     scratch_remove(&scratch);

@@ -1,5 +1,5 @@
 /* Calls in other types: raised for a benchmark, as under autocast, without dropout. */
-#include "task/precheck/convert.h"
+#include "verdict/convert.h"
 
 #include "verdict/ladder_limits.h"
 

@@ -1,6 +1,6 @@
 /* A call with its floating-point tensors in other types. */
-#ifndef PRECHECK_CONVERT_H
-#define PRECHECK_CONVERT_H
+#ifndef VERDICT_CONVERT_H
+#define VERDICT_CONVERT_H
 
 #include "base/arena.h"
 #include "plumb/op.h"
