@@ -29,6 +29,9 @@ enum plumb_word {
 /* "same", "rounding", "tie", "inherited", "cheaper arithmetic", "fault", "not judged". */
 const char *plumb_word_text(enum plumb_word word);
 
+/* What counts for more where there are several: the larger. What was not judged is not fine. */
+unsigned plumb_word_severity(enum plumb_word word);
+
 struct plumb_opinion {
     enum plumb_word word;
     bool allowed;         /* cheaper arithmetic that the caller allows */

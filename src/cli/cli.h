@@ -26,6 +26,7 @@ struct cli_view {
 extern const struct args_option cli_common_options[], cli_view_options[];
 
 extern const struct args_command cmd_compare, cmd_convert, cmd_info, cmd_standard, cmd_summary;
+extern const struct args_command cmd_blame, cmd_capsule;
 extern const struct args_command cmd_config_check, cmd_merge_result;
 extern const struct args_command cmd_condense;
 extern const struct args_command cmd_overflow_check;

@@ -54,6 +54,8 @@ const struct args_command cli_root = {
 
 const struct args_command *const cli_commands[] = {
     &cmd_compare,
+    &cmd_blame,
+    &cmd_capsule,
     &cmd_summary,
     &cmd_info,
     &cmd_convert,

@@ -60,6 +60,7 @@ struct dump_api {
 struct dump_tree {
     struct arena arena;
     const char *folder; /* that dump.json lies in */
+    int64_t step, rank; /* for whoever opened it */
     const char *path;   /* of dump.json or debug.json */
     enum dump_task task;
     bool debug;                                /* debug.json */

@@ -96,6 +96,8 @@ static enum plumb_code add_step(struct plumb_run *run, const struct dump_places 
         struct plumb_error why;
         enum plumb_code code = dump_open(tree, places->places[i].json, &why);
         if (!code) {
+            tree->step = place.step;
+            tree->rank = place.rank;
             run->tree_count++;
             code = add_rows(run, tree, &place);
         } else if (code != PLUMB_E_NOMEM && !(only && places->count == 1)) {

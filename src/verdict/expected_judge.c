@@ -17,6 +17,16 @@ const char *plumb_word_text(enum plumb_word word)
     return word < PLUMB_WORDS ? texts[word] : "";
 }
 
+unsigned plumb_word_severity(enum plumb_word word)
+{
+    static const unsigned severity[PLUMB_WORDS] = {
+        [PLUMB_WORD_SAME] = 0,      [PLUMB_WORD_ROUNDING] = 1,   [PLUMB_WORD_TIE] = 2,
+        [PLUMB_WORD_INHERITED] = 3, [PLUMB_WORD_NOT_JUDGED] = 4, [PLUMB_WORD_CHEAPER] = 5,
+        [PLUMB_WORD_FAULT] = 6,
+    };
+    return severity[word];
+}
+
 static void say(struct plumb_opinion *o, enum plumb_word word, const char *why)
 {
     o->word = word;

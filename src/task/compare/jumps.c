@@ -1,45 +1,21 @@
 /* An operator whose outputs are much further off than its inputs were is where to look. */
 #include "base/map.h"
+#include "pair/role.h"
 #include "task/compare/compare.h"
 #include "verdict/rules.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-enum role { ROLE_NONE, ROLE_INPUT, ROLE_OUTPUT };
-
-/* Cuts "block.norm.LayerNorm.0.forward_output.0" into the operator's call and the role. */
-static enum role role_of(const char *name, size_t *length)
-{
-    static const struct {
-        const char *word;
-        enum role role;
-    } words[] = {
-        {".forward_input.", ROLE_INPUT},  {".forward_output.", ROLE_OUTPUT},
-        {".backward_input.", ROLE_INPUT}, {".backward_output.", ROLE_OUTPUT},
-        {".input.", ROLE_INPUT},          {".output.", ROLE_OUTPUT},
-    };
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
-        const char *at = strstr(name, words[i].word);
-        if (!at)
-            continue;
-        /* forward and backward of one call are different operators */
-        const char *direction = strchr(words[i].word, '_');
-        *length = (size_t)(at - name) + (direction ? (size_t)(direction - words[i].word) : 0);
-        return words[i].role;
-    }
-    return ROLE_NONE;
-}
-
 /* The operator that a pair belongs to, in its step and rank; NULL when out of memory, "" when the
  * pair does not have that role. */
-static const char *operator_of(const struct comparison *comparison, size_t pair, enum role role,
-                               struct arena *arena)
+static const char *operator_of(const struct comparison *comparison, size_t pair,
+                               enum pair_role role, struct arena *arena)
 {
     const struct plumb_record *record = compare_record(comparison, pair, 0);
     const char *name = compare_name(comparison, pair);
     size_t length = 0;
-    if (!comparison->rows[pair].compared || !record || role_of(name, &length) != role)
+    if (!comparison->rows[pair].compared || !record || pair_role(name, &length) != role)
         return "";
     if (record->step < 0 && record->rank < 0)
         return arena_copy(arena, name, length);

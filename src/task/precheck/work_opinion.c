@@ -74,11 +74,6 @@ enum plumb_code work_opine(struct work *w, enum plumb_expected_part part, size_t
 
 void work_worst_opinion(const struct work *w, struct journal_entry *out)
 {
-    /* what was not looked at is not fine */
-    static const unsigned severity[PLUMB_WORDS] = {
-        [PLUMB_WORD_SAME] = 0,      [PLUMB_WORD_ROUNDING] = 1,   [PLUMB_WORD_TIE] = 2,
-        [PLUMB_WORD_INHERITED] = 3, [PLUMB_WORD_NOT_JUDGED] = 4, [PLUMB_WORD_CHEAPER] = 5,
-        [PLUMB_WORD_FAULT] = 6};
     if (!w->shared->judged_by)
         return;
     out->verdict = plumb_word_text(PLUMB_WORD_NOT_JUDGED);
@@ -87,7 +82,8 @@ void work_worst_opinion(const struct work *w, struct journal_entry *out)
     bool any = false;
     for (size_t k = 0; k < out->n_rows; k++) {
         const struct details_row *row = &out->rows[k];
-        if (*row->verdict == ' ' || (any && severity[row->word] <= severity[out->word]))
+        if (*row->verdict == ' ' ||
+            (any && plumb_word_severity(row->word) <= plumb_word_severity(out->word)))
             continue;
         any = true;
         out->verdict = row->verdict;

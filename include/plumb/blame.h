@@ -1,0 +1,88 @@
+/* Blame: which calls of a run are wrong themselves, and which only pass on what came in.
+ *
+ * Every call whose inputs and results were recorded is computed again and judged (plumb/expected.h).
+ * With a second run, what plumb cannot compute, modules above all, is judged by its jump: how much
+ * further its outputs are from that run than its inputs were. */
+#ifndef PLUMB_BLAME_H
+#define PLUMB_BLAME_H
+
+#include "plumb/expected.h"
+#include "plumb/progress.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct plumb_blame_options {
+    const char *target;          /* a dump, or anything that plumb_run_open takes */
+    const char *golden;          /* another run of the same program; NULL: there is none */
+    const char *arithmetic;      /* cheaper arithmetic that is allowed; NULL: none */
+    uint64_t seed;               /* of the perturbations */
+    unsigned threads;            /* 0: all processors */
+    uint64_t memory;             /* bytes that calls may take together; 0: three quarters of all */
+    plumb_progress_fn *progress; /* of records; NULL: none */
+    void *progress_context;
+};
+
+/* A call in one direction: "Functional.linear.3.forward". */
+struct plumb_suspect {
+    const char *call;
+    const char *result;       /* which of its results: "output 0", "gradient 1"; "" by its jump */
+    int64_t step, rank;       /* -1: not counted */
+    enum plumb_word word;     /* what it is */
+    bool by_jump;             /* and that was seen by its jump */
+    double worst;             /* excess in standard deviations, of struct plumb_opinion */
+    const char *why;          /* one sentence */
+    const char *parent;       /* the module that it was called in, or NULL */
+    const char *const *stack; /* lines, ended by NULL; or NULL */
+    double in, out; /* largest relative distance of its inputs and outputs from the other run; NaN:
+                       not known */
+};
+
+struct plumb_tally {
+    const char *what;
+    uint64_t count;
+};
+
+struct plumb_blame {
+    uint64_t calls;                    /* both directions counted */
+    uint64_t words[PLUMB_WORDS];       /* of them */
+    uint64_t by_jump;                  /* of those that are judged: only by their jump */
+    uint64_t unmatched;                /* records without a partner in the other run */
+    uint64_t unreadable;               /* pairs of records that could not be compared */
+    const struct plumb_tally *reasons; /* why calls are not judged, most frequent first */
+    size_t n_reasons;
+    const struct plumb_suspect *faults, *suspicious; /* worst first */
+    size_t n_faults, n_suspicious;
+    const struct plumb_suspect *amplifiers; /* where the difference grew most, in right calls */
+    size_t n_amplifiers;
+    const struct plumb_tally *inherited; /* modules with calls that only pass on, most first */
+    size_t n_inherited;
+    struct plumb_suspect
+        largest; /* the result that is furthest from the other run; call NULL: none */
+    void *memory;
+};
+
+/* Looks at a run. Single bad files cost their calls, which are counted as not judged. *out is to be
+ * freed, and NULL on failure: a target that is unusable as a whole. */
+enum plumb_code plumb_blame_run(const struct plumb_blame_options *options, struct plumb_blame **out,
+                                struct plumb_error *err);
+void plumb_blame_free(struct plumb_blame *blame);
+
+/* The report for people, lines of at most width columns where words allow it, and for programs
+ * (JSON). NULL when out of memory; to be freed with free. options are those it was made with. */
+char *plumb_blame_text(const struct plumb_blame *blame, const struct plumb_blame_options *options,
+                       unsigned width);
+char *plumb_blame_json(const struct plumb_blame *blame, const struct plumb_blame_options *options);
+
+/* Writes a call alone into a new folder: a dump.json tree of its own, with the tensors that it names
+ * and where it was called from, which every command takes that takes a dump. call is a name as in
+ * the dump, with or without direction. PLUMB_E_ARG: there is no such call, or several, in different
+ * steps and ranks (the message names them); PLUMB_E_IO: the folder exists, or cannot be written. */
+enum plumb_code plumb_capsule_write(const char *target, const char *call, const char *folder,
+                                    struct plumb_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

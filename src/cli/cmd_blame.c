@@ -1,0 +1,206 @@
+/* blame and capsule: who is wrong, and that call alone. */
+#define _GNU_SOURCE
+#include "base/memory.h"
+#include "cli/cli.h"
+#include "cli/progress.h"
+#include "cli/terminal.h"
+#include "plumb/blame.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+struct blame_options {
+    struct cli_common common;
+    const char *target, *golden, *arithmetic, *memory, *out;
+    int64_t seed;
+    int format;
+};
+
+static enum plumb_code write_out(const char *path, const char *text, struct plumb_error *err)
+{
+    FILE *file = fopen(path, "we");
+    const bool written = file && fputs(text, file) >= 0;
+    if (file && fclose(file) == 0 && written)
+        return PLUMB_OK;
+    plumb_fail(err, PLUMB_E_IO, "cannot write it");
+    plumb_error_in_file(err, path);
+    return PLUMB_E_IO;
+}
+
+static int run_blame(const void *context)
+{
+    const struct blame_options *options = context;
+    struct plumb_error err = {0};
+    uint64_t memory = 0;
+    if (options->memory && !memory_parse(options->memory, &memory))
+        return cli_usage(&cmd_blame, "--memory takes a size such as 512M or 16G, not '%s'",
+                         options->memory);
+    struct progress progress;
+    progress_init(&progress, "calls and pairs");
+    const struct plumb_blame_options request = {
+        .target = options->target,
+        .golden = options->golden,
+        .arithmetic = options->arithmetic,
+        .seed = options->seed == ARGS_UNSET ? 1234 : (uint64_t)options->seed,
+        .threads = cli_threads(&options->common),
+        .memory = memory,
+        .progress = progress_update,
+        .progress_context = &progress,
+    };
+    struct plumb_blame *blame = NULL;
+    setenv("OPENBLAS_NUM_THREADS", "1", 1); /* or it starts threads that wait in a loop */
+    enum plumb_code code = plumb_blame_run(&request, &blame, &err);
+    progress_end(&progress);
+    const unsigned width = terminal_width(STDOUT_FILENO);
+    char *text = NULL;
+    if (!code) {
+        text = options->format == 1 ? plumb_blame_json(blame, &request)
+                                    : plumb_blame_text(blame, &request, width ? width : 100);
+        if (!text)
+            code = plumb_fail(&err, PLUMB_E_NOMEM, "out of memory");
+    }
+    if (!code && options->out)
+        code = write_out(options->out, text, &err);
+    const bool printed = code || options->out || cli_print(text);
+    const int status = code || !printed ? CLI_UNUSABLE : blame->n_faults ? CLI_BAD : CLI_OK;
+    if (code)
+        cli_report(&err);
+    free(text);
+    plumb_blame_free(blame);
+    return status;
+}
+
+#define FIELD(member) .offset = offsetof(struct blame_options, member)
+
+static const struct args_option arguments[] = {
+    {.names = {"TARGET"},
+     .kind = ARGS_PATH,
+     FIELD(target),
+     .help = "the run to look at: a dump.json, or the folder of a dump"},
+    {.names = {"GOLDEN"},
+     .kind = ARGS_PATH,
+     .arity = ARGS_MAYBE,
+     FIELD(golden),
+     .help = "another run of the same program, which shows where differences grow and lets "
+             "modules be judged"},
+    {.names = {"--format"},
+     .kind = ARGS_CHOICE,
+     FIELD(format),
+     .choices = "text|json",
+     .help = "for people (default) or for programs"},
+    {.names = {"-o"},
+     .kind = ARGS_PATH,
+     FIELD(out),
+     .metavar = "FILE",
+     .help = "write there instead of to the terminal"},
+    {.names = {"--arithmetic"},
+     .kind = ARGS_TEXT,
+     FIELD(arithmetic),
+     .metavar = "LIST",
+     .help = "cheaper arithmetic that is meant, such as tf32,bf16-store; docs/VERDICTS.md has the "
+             "names"},
+    {.names = {"--seed"},
+     .kind = ARGS_INT,
+     FIELD(seed),
+     .metavar = "N",
+     .min = 0,
+     .max = 9007199254740992.0,
+     .help = "seed of the perturbations (default: 1234)"},
+    {.names = {"--memory"},
+     .kind = ARGS_TEXT,
+     FIELD(memory),
+     .metavar = "SIZE",
+     .help = "what all calls together may take, such as 16G (default: three quarters of the "
+             "machine, or of the container)"},
+    {.names = {NULL}},
+};
+
+static const struct args_set sets[] = {
+    {"Arguments", arguments}, {"Common options", cli_common_options}, {NULL, NULL}};
+
+static const struct args_example examples[] = {
+    {"plumb blame dump", "which recorded calls are wrong, whatever they should have led to"},
+    {"plumb blame dump_npu dump_gpu", "the same, and where the two runs part"},
+    {"plumb blame dump --format json -o blame.json", "for a program"},
+    {NULL, NULL},
+};
+
+const struct args_command cmd_blame = {
+    .name = "blame",
+    .summary = "name the calls of a run that are wrong, apart from those that pass it on",
+    .usage = "TARGET [GOLDEN] [options]",
+    .about =
+        "Computes every recorded call again from its recorded inputs, in higher precision, and "
+        "says which results right arithmetic cannot have given; what is merely inherited from "
+        "wrong inputs is told apart. With a second run, calls that plumb cannot compute, such as "
+        "modules, are judged by how much further their outputs are from that run than their "
+        "inputs.",
+    .sets = sets,
+    .examples = examples,
+    .exits = "0 when no judged call is a fault\n1 when one is\n2 when the run is unusable",
+    .size = sizeof(struct blame_options),
+    .run = run_blame,
+};
+
+/* ---- capsule --------------------------------------------------------------------------------- */
+
+struct capsule_options {
+    struct cli_common common;
+    const char *target, *call, *folder;
+};
+
+static int run_capsule(const void *context)
+{
+    const struct capsule_options *options = context;
+    struct plumb_error err = {0};
+    const char *folder = options->folder ? options->folder : "capsule";
+    if (plumb_capsule_write(options->target, options->call, folder, &err)) {
+        cli_report(&err);
+        return CLI_UNUSABLE;
+    }
+    printf("%s/dump.json\n", folder);
+    return CLI_OK;
+}
+
+static const struct args_option capsule_arguments[] = {
+    {.names = {"TARGET"},
+     .kind = ARGS_PATH,
+     .offset = offsetof(struct capsule_options, target),
+     .help = "a dump with tensors: its dump.json, or its folder"},
+    {.names = {"CALL"},
+     .kind = ARGS_TEXT,
+     .offset = offsetof(struct capsule_options, call),
+     .help = "the name of the call, such as Functional.layer_norm.3"},
+    {.names = {"-o"},
+     .kind = ARGS_PATH,
+     .offset = offsetof(struct capsule_options, folder),
+     .metavar = "DIR",
+     .help = "the folder to make (default: capsule)"},
+    {.names = {NULL}},
+};
+
+static const struct args_set capsule_sets[] = {
+    {"Arguments", capsule_arguments}, {"Common options", cli_common_options}, {NULL, NULL}};
+
+static const struct args_example capsule_examples[] = {
+    {"plumb capsule dump Functional.layer_norm.3 -o norm", "take one call out of a dump"},
+    {"plumb acc_check norm/dump.json -d torch:cuda:0 --verdict both", "run it elsewhere"},
+    {"plumb acc_check norm/dump.json -d recorded", "judge what it gave then"},
+    {NULL, NULL},
+};
+
+const struct args_command cmd_capsule = {
+    .name = "capsule",
+    .summary = "take one call out of a dump, with all that is needed to run it again",
+    .usage = "TARGET CALL [-o DIR]",
+    .about = "Writes a folder with a dump.json of one call, the tensors that went in and came out, "
+             "where it was called from, and what plumb says of it. Every command that takes a dump "
+             "takes it: acc_check runs it on any device, jprof makes a pytest of it.",
+    .sets = capsule_sets,
+    .examples = capsule_examples,
+    .exits = "0 when the folder was written\n2 when there is no such call, or the folder is there "
+             "already",
+    .size = sizeof(struct capsule_options),
+    .run = run_capsule,
+};

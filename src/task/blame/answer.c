@@ -1,0 +1,255 @@
+/* From what is known of each call to who is to blame. */
+#include "task/blame/parts.h"
+
+#include "base/number.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_AMPLIFIERS = 5 };
+
+/* Outputs that are further from the other run than this many times what came in, or what the type's
+ * rounding makes by itself. */
+#define JUMP_SUSPICIOUS 4.0
+#define JUMP_FAULT 8.0
+
+static double growth(const struct site *site)
+{
+    const double in = isnan(site->is.in) ? 0 : site->is.in;
+    const double least = fmax(in, site->floor);
+    return site->is.out == 0 ? 0 : least > 0 ? site->is.out / least : INFINITY;
+}
+
+static bool is_right(enum plumb_word word)
+{
+    return word == PLUMB_WORD_SAME || word == PLUMB_WORD_ROUNDING || word == PLUMB_WORD_TIE ||
+           word == PLUMB_WORD_INHERITED;
+}
+
+/* ---- Single calls ---------------------------------------------------------------------------- */
+
+/* A call that was computed again, and is right: off, if at all, by what came in. */
+static const char *say_inherited(const struct site *site, struct arena *arena)
+{
+    char out[NUMBER_BYTES], in[NUMBER_BYTES];
+    return arena_printf(arena, "%s %% from the other run, since its inputs are %s %% from it%s%s",
+                        number_brief(100 * site->is.out, 3, out),
+                        number_brief(100 * (isnan(site->is.in) ? 0 : site->is.in), 3, in),
+                        site->judged_locally ? "; the call itself: " : "",
+                        site->judged_locally ? site->is.why : "");
+}
+
+static bool decide_by_jump(struct site *site, struct arena *arena)
+{
+    struct plumb_suspect *is = &site->is;
+    char out[NUMBER_BYTES], times[NUMBER_BYTES];
+    const double jump = growth(site);
+    is->by_jump = true;
+    is->worst = jump;
+    if (jump > JUMP_SUSPICIOUS && isfinite(jump))
+        is->why = arena_printf(arena,
+                               "its outputs are %s %% from the other run, %s times as far as "
+                               "its inputs or rounding would put them",
+                               number_brief(100 * is->out, 3, out), number_brief(jump, 3, times));
+    else if (jump > JUMP_SUSPICIOUS)
+        is->why = "NaN, infinities or another shape where the other run has none, and its inputs "
+                  "do not explain that";
+    else if (is->out > site->floor)
+        is->why = say_inherited(site, arena);
+    else
+        is->why = is->out == 0 ? "as in the other run"
+                               : "no further from the other run than "
+                                 "rounding";
+    site->jumps = jump > JUMP_SUSPICIOUS && jump <= JUMP_FAULT;
+    is->word = jump > JUMP_FAULT       ? PLUMB_WORD_FAULT
+               : site->jumps           ? PLUMB_WORD_NOT_JUDGED
+               : is->out > site->floor ? PLUMB_WORD_INHERITED
+               : is->out == 0          ? PLUMB_WORD_SAME
+                                       : PLUMB_WORD_ROUNDING;
+    return is->why != NULL;
+}
+
+/* False when out of memory. */
+static bool decide(struct site *site, bool golden, struct arena *arena)
+{
+    struct plumb_suspect *is = &site->is;
+    const bool apart = golden && !isnan(is->out);
+    if (site->judged_locally && is->word != PLUMB_WORD_NOT_JUDGED) {
+        if (!is_right(is->word) || !apart || !(is->out > 2 * site->floor))
+            return true;
+        is->why = say_inherited(site, arena);
+        is->word = PLUMB_WORD_INHERITED;
+        return is->why != NULL;
+    }
+    if (apart && !isnan(is->in))
+        return decide_by_jump(site, arena);
+    if (!is->why)
+        is->why = strncmp(is->call, "Module.", 7) == 0 && !golden
+                      ? "modules are judged by another run, and there is none"
+                  : golden ? "plumb cannot compute it, and the other run has not both its inputs "
+                             "and outputs"
+                           : "plumb cannot compute it from what was recorded";
+    return true;
+}
+
+/* ---- Calls inside calls ---------------------------------------------------------------------- */
+
+static struct site *parent_of(const struct sites *sites, const struct site *site)
+{
+    const char *parent = site->is.parent;
+    return parent ? sites_find(sites, parent, strlen(parent), site->is.step, site->is.rank) : NULL;
+}
+
+/* A module that jumps is right when all in it is, and is not the culprit when something in it is. */
+static void settle_modules(struct sites *sites)
+{
+    enum { DEEPEST = 256 }; /* parents may lead in a circle */
+    for (size_t k = 0; k < sites->count; k++) {
+        struct site *site = &sites->list[k], *around = site;
+        struct site *next = parent_of(sites, site);
+        if (next) {
+            next->n_inside++;
+            next->right_inside += is_right(site->is.word);
+        }
+        for (int depth = 0; site->is.word == PLUMB_WORD_FAULT && depth < DEEPEST; depth++) {
+            around = parent_of(sites, around);
+            if (!around || around == site)
+                break;
+            around->holds = true;
+        }
+    }
+    for (size_t k = 0; k < sites->count; k++) {
+        struct site *site = &sites->list[k];
+        const bool suspect = site->is.by_jump && !is_right(site->is.word);
+        if (suspect && (site->holds || (site->n_inside && site->right_inside == site->n_inside))) {
+            site->is.word = PLUMB_WORD_INHERITED;
+            site->jumps = false;
+        }
+    }
+}
+
+/* ---- Lists ----------------------------------------------------------------------------------- */
+
+/* Worst first: what was computed before what was only compared, then by how bad it is. */
+static int compare_faults(const void *a, const void *b)
+{
+    const struct site *const *x = a, *const *y = b;
+    if ((*x)->is.by_jump != (*y)->is.by_jump)
+        return (*x)->is.by_jump ? 1 : -1;
+    if ((*x)->is.worst != (*y)->is.worst)
+        return (*x)->is.worst > (*y)->is.worst ? -1 : 1;
+    return *x < *y ? -1 : *x > *y;
+}
+
+static int compare_growth(const void *a, const void *b)
+{
+    const struct site *const *x = a, *const *y = b;
+    const double p = growth(*x), q = growth(*y);
+    return p != q ? (p > q ? -1 : 1) : *x < *y ? -1 : *x > *y;
+}
+
+typedef bool chooses(const struct site *site);
+
+static bool is_fault(const struct site *site)
+{
+    return site->is.word == PLUMB_WORD_FAULT;
+}
+
+static bool is_suspicious(const struct site *site)
+{
+    return site->is.word == PLUMB_WORD_CHEAPER || site->jumps;
+}
+
+static bool amplifies(const struct site *site)
+{
+    return is_right(site->is.word) && !site->holds && !isnan(site->is.out) && growth(site) > 2 &&
+           isfinite(site->is.out);
+}
+
+/* The chosen ones, sorted; NULL when out of memory. */
+static struct plumb_suspect *list(struct sites *sites, chooses *choose,
+                                  int (*compare)(const void *, const void *), struct arena *arena,
+                                  size_t *n)
+{
+    const struct site **chosen = malloc((sites->count + 1) * sizeof *chosen);
+    if (!chosen)
+        return NULL;
+    *n = 0;
+    for (size_t k = 0; k < sites->count; k++)
+        if (choose(&sites->list[k]))
+            chosen[(*n)++] = &sites->list[k];
+    qsort(chosen, *n, sizeof *chosen, compare);
+    struct plumb_suspect *out = arena_array(arena, *n + 1, sizeof *out);
+    for (size_t k = 0; out && k < *n; k++)
+        out[k] = chosen[k]->is;
+    free(chosen);
+    return out;
+}
+
+static int compare_tallies(const void *a, const void *b)
+{
+    const struct plumb_tally *x = a, *y = b;
+    return x->count != y->count ? (x->count > y->count ? -1 : 1) : strcmp(x->what, y->what);
+}
+
+/* Counts sites of a word by a text of theirs. */
+static struct plumb_tally *tally(const struct sites *sites, enum plumb_word word, bool by_parent,
+                                 struct arena *arena, size_t *n)
+{
+    struct map index = {0};
+    struct plumb_tally *out = arena_array(arena, sites->count + 1, sizeof *out);
+    *n = 0;
+    for (size_t k = 0; out && k < sites->count; k++) {
+        const struct plumb_suspect *is = &sites->list[k].is;
+        const char *what = by_parent ? (is->parent ? is->parent : "no module") : is->why;
+        if (is->word != word)
+            continue;
+        bool added;
+        uint64_t *place = map_put(&index, what, strlen(what), &added);
+        if (!place) {
+            out = NULL;
+            break;
+        }
+        if (added) {
+            *place = (*n)++;
+            out[*place].what = what;
+        }
+        out[*place].count++;
+    }
+    map_free(&index);
+    if (out)
+        qsort(out, *n, sizeof *out, compare_tallies);
+    return out;
+}
+
+enum plumb_code answer_make(struct sites *sites, bool golden, struct arena *arena,
+                            struct plumb_blame *blame, struct plumb_error *err)
+{
+    bool fine = true;
+    for (size_t k = 0; k < sites->count && fine; k++)
+        fine = decide(&sites->list[k], golden, arena);
+    if (fine)
+        settle_modules(sites);
+    blame->calls = sites->count;
+    for (size_t k = 0; k < sites->count; k++) {
+        const struct site *site = &sites->list[k];
+        blame->words[site->is.word]++;
+        blame->by_jump += site->is.by_jump && site->is.word != PLUMB_WORD_NOT_JUDGED;
+        if (isfinite(site->is.out) && (!blame->largest.call || site->is.out > blame->largest.out))
+            blame->largest = site->is;
+    }
+    if (fine)
+        blame->faults = list(sites, is_fault, compare_faults, arena, &blame->n_faults);
+    if (blame->faults)
+        blame->suspicious = list(sites, is_suspicious, compare_faults, arena, &blame->n_suspicious);
+    if (blame->suspicious)
+        blame->amplifiers = list(sites, amplifies, compare_growth, arena, &blame->n_amplifiers);
+    if (blame->amplifiers)
+        blame->reasons = tally(sites, PLUMB_WORD_NOT_JUDGED, false, arena, &blame->n_reasons);
+    if (blame->reasons)
+        blame->inherited = tally(sites, PLUMB_WORD_INHERITED, true, arena, &blame->n_inherited);
+    if (blame->n_amplifiers > MAX_AMPLIFIERS)
+        blame->n_amplifiers = MAX_AMPLIFIERS;
+    return blame->inherited ? PLUMB_OK : plumb_no_memory(err);
+}

@@ -1,0 +1,197 @@
+/* How far inputs and outputs of each call are from those of another run. */
+#include "task/blame/parts.h"
+
+#include "base/pool.h"
+#include "pair/role.h"
+#include "plumb/metric.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct distances {
+    const struct plumb_run *target, *golden;
+    struct plumb_matching matching;
+    double *of; /* of each pair; NaN: not known */
+    bool *bad;  /* and that it should be */
+    plumb_progress_fn *progress;
+    void *progress_context;
+    pthread_mutex_t lock;
+    size_t done;
+};
+
+/* Norms, largest and smallest values apart, in relation to their size. */
+static double of_statistics(const struct plumb_recorded *a, const struct plumb_recorded *b)
+{
+    double scale = 0, worst = NAN;
+    for (int k = 0; k < PLUMB_STATISTICS; k++) {
+        const struct plumb_value *x = &a->statistic[k], *y = &b->statistic[k];
+        if (k == PLUMB_STATISTIC_MEAN || x->kind != PLUMB_VALUE_NUMBER ||
+            y->kind != PLUMB_VALUE_NUMBER)
+            continue;
+        const double size = fmax(fabs(y->number), k == PLUMB_STATISTIC_NORM ? 0 : scale);
+        scale = fmax(scale, size);
+        const double apart = x->number == y->number || (isnan(x->number) && isnan(y->number)) ? 0
+                             : isfinite(x->number) && isfinite(y->number) && size > 0
+                                 ? fabs(x->number - y->number) / size
+                                 : INFINITY;
+        worst = isnan(worst) || apart > worst ? apart : worst;
+    }
+    return worst;
+}
+
+static double of_metrics(const struct plumb_metrics *m)
+{
+    if (m->integers)
+        return m->count ? (double)m->unequal / (double)m->count : 0;
+    if (m->nonfinite_mismatch)
+        return INFINITY;
+    if (m->euclidean == 0 || m->count == 0)
+        return 0;
+    return isnan(m->relative_euclidean) ? INFINITY : m->relative_euclidean;
+}
+
+static enum plumb_code of_values(const struct distances *d, const struct plumb_pair *pair,
+                                 double *out, struct plumb_error *err)
+{
+    struct plumb_payload a = {0}, b = {0};
+    enum plumb_code code = plumb_run_load(d->target, pair->target, &a, err);
+    if (!code)
+        code = plumb_run_load(d->golden, pair->golden, &b, err);
+    if (!code && a.tensor.count != b.tensor.count) {
+        *out = INFINITY;
+    } else if (!code) {
+        struct plumb_metric_spec spec;
+        struct plumb_metrics metrics;
+        struct plumb_file_guard guards[2];
+        plumb_metric_spec_init(&spec);
+        plumb_file_guard_enter(&guards[0], &a.file);
+        plumb_file_guard_enter(&guards[1], &b.file);
+        code = plumb_metric_pair(&spec, &a.tensor, &b.tensor, &metrics, err);
+        const bool shrank = plumb_file_guard_leave(&guards[1]);
+        if (plumb_file_guard_leave(&guards[0]) || shrank)
+            code = plumb_fail(err, PLUMB_E_IO, "the file shrank while it was read");
+        if (!code)
+            *out = of_metrics(&metrics);
+    }
+    plumb_payload_release(&a);
+    plumb_payload_release(&b);
+    return code;
+}
+
+static void measure(void *context, size_t i, unsigned thread)
+{
+    (void)thread;
+    struct distances *d = context;
+    const struct plumb_pair *pair = &d->matching.pairs[i];
+    const struct plumb_record *a = plumb_run_record(d->target, pair->target),
+                              *b = plumb_run_record(d->golden, pair->golden);
+    struct plumb_error why;
+    if (a->error || b->error)
+        d->bad[i] = true;
+    else if (!a->absent && !b->absent)
+        d->bad[i] = of_values(d, pair, &d->of[i], &why) != PLUMB_OK;
+    else if (a->recorded && b->recorded && a->recorded->tensor && b->recorded->tensor)
+        d->of[i] = of_statistics(a->recorded, b->recorded);
+    pthread_mutex_lock(&d->lock);
+    if (d->progress)
+        d->progress(d->progress_context, ++d->done, d->matching.matched);
+    pthread_mutex_unlock(&d->lock);
+}
+
+/* What the rounding of a type makes of results that are sums of that many numbers. */
+static double floor_of(enum plumb_dtype dtype, int64_t terms)
+{
+    const double k = sqrt((double)(terms < 1 ? 1 : terms));
+    switch (dtype) {
+    case PLUMB_F64:
+    case PLUMB_C128:
+        return 0x1p-53 * k;
+    case PLUMB_F32:
+    case PLUMB_C64:
+        return 0x1p-24 * k;
+    case PLUMB_F16:
+        return 0x1p-12;
+    case PLUMB_BF16:
+        return 0x1p-9;
+    default:
+        return plumb_dtype_info(dtype)->kind == PLUMB_KIND_FLOAT ? 0x1p-4 : 0;
+    }
+}
+
+static bool is_call_input(const struct plumb_record *record, bool *output)
+{
+    size_t length;
+    const enum pair_role role = pair_role(record->name, &length);
+    *output = role == ROLE_OUTPUT;
+    return role == ROLE_INPUT || strstr(record->name, ".kwargs.") ||
+           strstr(record->name, ".parameters.");
+}
+
+static struct site *site_of(const struct sites *sites, const struct plumb_record *record)
+{
+    size_t length = 0;
+    const char *call = record->recorded ? record->recorded->api : record->name;
+    if (record->recorded)
+        length = strlen(call);
+    else if (pair_role(call, &length) == ROLE_NONE)
+        return NULL;
+    return sites_find(sites, call, length, record->step, record->rank);
+}
+
+/* The longest sum is at most as long as the last dimension of an input. */
+static void spread(const struct distances *d, struct sites *sites)
+{
+    for (size_t i = 0; i < d->matching.matched; i++) {
+        const struct plumb_record *record =
+            plumb_run_record(d->target, d->matching.pairs[i].target);
+        struct site *site = site_of(sites, record);
+        bool output;
+        if (!site || isnan(d->of[i]))
+            continue;
+        const bool input = is_call_input(record, &output);
+        if (input && !(site->is.in >= d->of[i]))
+            site->is.in = d->of[i];
+        if (output && !(site->is.out >= d->of[i]))
+            site->is.out = d->of[i];
+        site->n_out += output;
+        const int64_t terms = record->ndim ? record->shape[record->ndim - 1] : 1;
+        if (record->recorded ? record->recorded->tensor : true)
+            site->floor = fmax(site->floor, floor_of(record->dtype, terms));
+    }
+}
+
+enum plumb_code distances_fill(struct sites *sites, const struct plumb_run *target,
+                               const struct plumb_run *golden,
+                               const struct plumb_blame_options *options, struct plumb_blame *blame,
+                               struct plumb_error *err)
+{
+    struct distances d = {.target = target,
+                          .golden = golden,
+                          .progress = options->progress,
+                          .progress_context = options->progress_context,
+                          .lock = PTHREAD_MUTEX_INITIALIZER};
+    const struct plumb_pair_options how = {.mode = PLUMB_PAIR_AUTO};
+    enum plumb_code code = plumb_match(&d.matching, target, golden, &how, err);
+    if (code)
+        return code;
+    blame->unmatched = d.matching.count - d.matching.matched;
+    d.of = malloc((d.matching.matched + 1) * sizeof *d.of);
+    d.bad = calloc(d.matching.matched + 1, sizeof *d.bad);
+    if (!d.of || !d.bad)
+        code = plumb_no_memory(err);
+    if (!code) {
+        for (size_t i = 0; i < d.matching.matched; i++)
+            d.of[i] = NAN;
+        pool_run(options->threads ? options->threads : pool_default_threads(), d.matching.matched,
+                 measure, &d);
+        for (size_t i = 0; i < d.matching.matched; i++)
+            blame->unreadable += d.bad[i];
+        spread(&d, sites);
+    }
+    free(d.of);
+    free(d.bad);
+    plumb_matching_free(&d.matching);
+    return code;
+}

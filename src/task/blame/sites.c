@@ -1,0 +1,86 @@
+/* The calls of a run, in the order in which they were recorded. */
+#include "task/blame/parts.h"
+
+#include "pair/role.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static char *key_of(struct arena *arena, const char *call, size_t length, int64_t step,
+                    int64_t rank)
+{
+    return arena_printf(arena, "%.*s/%" PRId64 "/%" PRId64, (int)length, call, step, rank);
+}
+
+struct site *sites_find(const struct sites *sites, const char *call, size_t length, int64_t step,
+                        int64_t rank)
+{
+    struct arena arena = {0};
+    const char *key = key_of(&arena, call, length, step, rank);
+    const uint64_t *place = key ? map_get(&sites->index, key, strlen(key)) : NULL;
+    struct site *site = place ? &sites->list[*place - 1] : NULL;
+    arena_free(&arena);
+    return site;
+}
+
+struct site *sites_get(struct sites *sites, const char *call, size_t length, int64_t step,
+                       int64_t rank)
+{
+    struct site *site = sites_find(sites, call, length, step, rank);
+    if (site)
+        return site;
+    if (sites->count == sites->capacity) {
+        const size_t capacity = sites->capacity ? 2 * sites->capacity : 256;
+        struct site *list = realloc(sites->list, capacity * sizeof *list);
+        if (!list)
+            return NULL;
+        sites->list = list;
+        sites->capacity = capacity;
+    }
+    const char *key = key_of(&sites->arena, call, length, step, rank);
+    uint64_t *place = key ? map_put(&sites->index, key, strlen(key), NULL) : NULL;
+    const char *name = place ? arena_copy(&sites->arena, call, length) : NULL;
+    if (!name)
+        return NULL;
+    *place = sites->count + 1;
+    site = &sites->list[sites->count++];
+    *site = (struct site){.is = {.call = name,
+                                 .result = "",
+                                 .step = step,
+                                 .rank = rank,
+                                 .word = PLUMB_WORD_NOT_JUDGED,
+                                 .in = NAN,
+                                 .out = NAN}};
+    return site;
+}
+
+enum plumb_code sites_list(struct sites *sites, const struct plumb_run *run,
+                           struct plumb_error *err)
+{
+    for (size_t i = 0; i < plumb_run_count(run); i++) {
+        const struct plumb_record *record = plumb_run_record(run, i);
+        const struct plumb_recorded *recorded = record->recorded;
+        const char *call = recorded ? recorded->api : record->name;
+        size_t length = recorded ? strlen(call) : 0;
+        if (!recorded && pair_role(call, &length) == ROLE_NONE)
+            continue;
+        struct site *site = sites_get(sites, call, length, record->step, record->rank);
+        if (!site)
+            return plumb_no_memory(err);
+        if (recorded && !site->is.stack)
+            site->is.stack = recorded->stack;
+        if (recorded && !site->is.parent)
+            site->is.parent = recorded->parent;
+    }
+    return PLUMB_OK;
+}
+
+void sites_free(struct sites *sites)
+{
+    free(sites->list);
+    map_free(&sites->index);
+    arena_free(&sites->arena);
+    *sites = (struct sites){0};
+}
