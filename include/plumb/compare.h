@@ -75,6 +75,7 @@ struct plumb_comparison {
     char *advice;  /* the first lines of `closing`, those before the counts; may be "" */
     char *counts;  /* the rest of it without the rows that it names: a line */
     struct plumb_outcome *outcomes; /* one per row of the unsorted table; NULL: a profile's table */
+    bool *spare; /* one per column, together with outcomes: what a digest can do without */
     struct plumb_trouble_rows troubles[PLUMB_TROUBLES];
 };
 

@@ -153,7 +153,8 @@ static enum plumb_code note_outcomes(struct plumb_comparison *out,
                                      const struct comparison *comparison, struct plumb_error *err)
 {
     out->outcomes = calloc(comparison->matching.count + 1, sizeof *out->outcomes);
-    if (!out->outcomes)
+    out->spare = layout_spare(&comparison->layout);
+    if (!out->outcomes || !out->spare)
         return plumb_no_memory(err);
     for (size_t i = 0; i < comparison->matching.count; i++) {
         const struct row *row = &comparison->rows[i];

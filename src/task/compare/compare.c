@@ -265,6 +265,7 @@ void plumb_comparison_free(struct plumb_comparison *comparison)
     free(comparison->advice);
     free(comparison->counts);
     free(comparison->outcomes);
+    free(comparison->spare);
     for (int kind = 0; kind < PLUMB_TROUBLES; kind++)
         free(comparison->troubles[kind].text);
     *comparison = (struct plumb_comparison){0};

@@ -293,7 +293,8 @@ static enum plumb_code note_outcomes(struct plumb_comparison *out, const struct 
 {
     size_t place = 0;
     out->outcomes = calloc(what->count + 1, sizeof *out->outcomes);
-    if (!out->outcomes)
+    out->spare = layout_spare(&what->layout);
+    if (!out->outcomes || !out->spare)
         return plumb_no_memory(err);
     for (size_t i = 0; i < what->count; i++) {
         const struct air_result *result = &what->results[i];
