@@ -149,7 +149,8 @@ static enum plumb_code compare(struct plumb_comparison *comparison,
     };
     if (options->fuzzy && all.match.mode == PLUMB_PAIR_AUTO)
         all.match.mode = PLUMB_PAIR_FUZZY;
-    progress_init(&progress);
+    progress_init(&progress, NULL);
+    progress.enabled = progress.enabled && !options->quiet;
     code = plumb_compare(comparison, runs[0], runs[1], &all, err);
     progress_end(&progress);
 out:

@@ -72,7 +72,8 @@ int torchair_run(const struct torchair_request *request)
     options.threads = cli_threads(&request->view->common);
     options.progress = progress_update;
     options.progress_context = &progress;
-    progress_init(&progress);
+    progress_init(&progress, "rows");
+    progress.enabled = progress.enabled && !request->quiet;
     enum plumb_code code =
         plumb_torchair_compare(&result, request->target, request->golden, &options, &err);
     progress_end(&progress);
