@@ -66,7 +66,8 @@ class Progress(unittest.TestCase):
 
     def test_counts(self) -> None:
         bars = self.bars(100)
-        self.assertRegex(bars[-1], r"\A\[#+ *\] +\d+ % \d+ of \d+ ranks, [\d.]+ ranks/s, \d+ s left\Z")
+        self.assertRegex(bars[-1], r"\A\[#+ *\] +\d+ % \d+ of \d+ ranks, [\d.]+ ranks/s, "
+                                   r"\d+ s left\Z")
 
     def test_narrow(self) -> None:
         self.assertLess(max(map(len, self.bars(40))), 40)
