@@ -31,6 +31,36 @@ struct plumb_compare_options {
     void *progress_context;
 };
 
+/* What keeps a row from passing plainly, the worst first. */
+enum plumb_trouble {
+    PLUMB_TROUBLE_NONFINITE,    /* fails: a NaN or infinity that the other side does not have */
+    PLUMB_TROUBLE_LIMIT,        /* fails by any other rule */
+    PLUMB_TROUBLE_SHAPE,        /* the shapes differ */
+    PLUMB_TROUBLE_TYPE,         /* the types are of different kinds */
+    PLUMB_TROUBLE_UNREADABLE,   /* a file is damaged or missing */
+    PLUMB_TROUBLE_INCOMPARABLE, /* there is nothing that both sides could be compared by */
+    PLUMB_TROUBLE_ONLY_TARGET,  /* the golden run does not have it */
+    PLUMB_TROUBLE_ONLY_GOLDEN,  /* the target run does not have it */
+    PLUMB_TROUBLE_UNJUDGED,     /* neither passes nor fails */
+    PLUMB_TROUBLE_SUSPICIOUS,   /* passes */
+    PLUMB_TROUBLE_ALONE,        /* graph dumps: need not have a counterpart, and has none */
+    PLUMB_TROUBLE_NONE,
+    PLUMB_TROUBLES = PLUMB_TROUBLE_NONE
+};
+
+/* What became of a row. */
+struct plumb_outcome {
+    enum plumb_trouble trouble;
+    double distance; /* relative Euclidean, or an estimate of it; 0 when nothing was compared */
+};
+
+/* All rows with one kind of trouble. */
+struct plumb_trouble_rows {
+    size_t count;
+    size_t first; /* row of the unsorted table; only when count is not 0 */
+    char *text;   /* that row as "name (reason)", safe for a terminal */
+};
+
 struct plumb_comparison {
     struct plumb_table *table;
     size_t compared;                   /* pairs whose values were compared */
@@ -42,6 +72,11 @@ struct plumb_comparison {
     size_t worst_row, first_failing_row; /* rows of the unsorted table, or PLUMB_NO_RECORD */
     char *closing; /* the closing line(s) for people: counts, worst, first failure, advice */
     char *mapping; /* of the rows that a layer_map paired, as a data_map file; or NULL */
+    char *advice;  /* the first lines of `closing`, those before the counts; may be "" */
+    char *counts;  /* the rest of it without the rows that it names: a line */
+    struct plumb_outcome *outcomes; /* one per row of the unsorted table; NULL: a profile's table */
+    bool *spare; /* one per column, together with outcomes: what a digest can do without */
+    struct plumb_trouble_rows troubles[PLUMB_TROUBLES];
 };
 
 /* Compares two runs. Damage to single tensors is a row; only unusable options fail the call. Free

@@ -2,6 +2,7 @@
 #ifndef PLUMB_MERGE_H
 #define PLUMB_MERGE_H
 
+#include "plumb/progress.h"
 #include "plumb/table.h"
 
 #ifdef __cplusplus
@@ -16,12 +17,18 @@ struct plumb_merge {
     char *notes;       /* lines for people, each ended by a newline; NULL when there is none */
 };
 
+struct plumb_merge_options {
+    const char *config; /* a YAML file with the lists api and compare_index; NULL: all of both */
+    plumb_progress_fn *progress; /* of files; NULL: none */
+    void *progress_context;
+};
+
 /* Reads compare_result_rank{N}_{14 digits}.xlsx and .csv of a folder, the newest of each rank.
- * config is a YAML file with the lists api and compare_index, or NULL for all of both. A name that
- * a rank does not have is an empty cell there. Cells N/A, unsupported and Nan become the largest
+ * options NULL: all zero. A name that a rank does not have is an empty cell there. Cells N/A, unsupported and Nan become the largest
  * values of both sides. Refuses a folder with fewer than two ranks, and results that are checksums.
  * Free with plumb_merge_free. */
-enum plumb_code plumb_merge_results(struct plumb_merge *out, const char *folder, const char *config,
+enum plumb_code plumb_merge_results(struct plumb_merge *out, const char *folder,
+                                    const struct plumb_merge_options *options,
                                     struct plumb_error *err);
 void plumb_merge_free(struct plumb_merge *merge);
 

@@ -7,6 +7,7 @@
 #define PLUMB_PASSCHECK_H
 
 #include "plumb/device.h"
+#include "plumb/progress.h"
 #include "plumb/table.h"
 
 #ifdef __cplusplus
@@ -42,6 +43,8 @@ struct plumb_passcheck_options {
     unsigned kinds;   /* of enum plumb_passcheck_kind; without STEP there is no optimizer */
     struct plumb_device *device; /* NULL: the float64 reference */
     uint64_t seed;               /* of generated tensors and of operators that draw */
+    plumb_progress_fn *progress; /* of iterations; NULL: none */
+    void *progress_context;
 };
 
 /* 10 iterations, 1e-4, everything but nodes, the reference, seed 1337. */

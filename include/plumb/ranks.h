@@ -23,6 +23,8 @@ struct plumb_analyze_options {
     const struct plumb_profile *rules; /* where to look, and for what; NULL: plumb's own */
     const char *folder;                /* for compare_result files; NULL: none are written */
     const struct plumb_general_options *pairing; /* of rows of the two sides; NULL: equal names */
+    plumb_progress_fn *progress;                 /* of ranks; NULL: none */
+    void *progress_context;
 };
 
 /* Fully zeroed it is empty. */

@@ -63,6 +63,10 @@ enum plumb_code plumb_table_sort(struct plumb_table *table, const char *column,
 void plumb_table_keep_severity(struct plumb_table *table, enum plumb_severity at_least);
 void plumb_table_limit(struct plumb_table *table, size_t rows);
 
+/* A new table of these rows and columns, in this order. NULL when out of memory. */
+struct plumb_table *plumb_table_pick(const struct plumb_table *table, const size_t *rows,
+                                     size_t row_count, const size_t *columns, size_t column_count);
+
 enum plumb_table_format {
     PLUMB_TABLE_BOX,
     PLUMB_TABLE_CSV,

@@ -30,6 +30,7 @@ struct plumb_verdict {
     enum plumb_severity severity;
     char rule[160]; /* "max_abs 0.015625 > 0.01": the rule, the number and the threshold */
     bool unjudged;  /* what is known tells nothing: it neither passes nor fails */
+    bool nonfinite; /* failed, since one side has a NaN or infinity where the other does not */
 };
 
 /* Loads a built-in standard by name, else the file of that name. PLUMB_E_ARG lists what there is;

@@ -4,6 +4,7 @@
 #include "base/pool.h"
 #include "cli/cli.h"
 #include "cli/diff_analyze.h"
+#include "cli/digest.h"
 #include "cli/general.h"
 #include "cli/notes.h"
 #include "cli/profiles.h"
@@ -27,7 +28,7 @@ struct compare_options {
     struct cli_view view;
     const char *words[3]; /* TARGET GOLDEN RESULT, or what of them no option gave */
     const char *target, *golden, *output;
-    bool xlsx, fuzzy, quiet, diff_analyze;
+    bool xlsx, fuzzy, quiet, all, diff_analyze;
     int match, columns, equal_nan, only;
     const char *map, *standard, *metrics;
     int rules, mode;
@@ -70,6 +71,14 @@ static const struct plumb_profile *other_columns(const struct compare_options *o
 static bool goes_to_file(const struct compare_options *options, const struct sides *sides)
 {
     return sides->result || options->output || options->xlsx || sides->as_options;
+}
+
+/* Who asks for certain rows, or for an order of them, gets the table. */
+static bool may_digest(const struct compare_options *options)
+{
+    const struct cli_view *view = &options->view;
+    return !options->all && options->only < 0 && !view->sort && view->limit == ARGS_UNSET &&
+           view->format == PLUMB_TABLE_BOX;
 }
 
 /* Assignments for the standard: the options that are short for one, then --set in order. */
@@ -140,7 +149,8 @@ static enum plumb_code compare(struct plumb_comparison *comparison,
     };
     if (options->fuzzy && all.match.mode == PLUMB_PAIR_AUTO)
         all.match.mode = PLUMB_PAIR_FUZZY;
-    progress_init(&progress);
+    progress_init(&progress, NULL);
+    progress.enabled = progress.enabled && !options->quiet;
     code = plumb_compare(comparison, runs[0], runs[1], &all, err);
     progress_end(&progress);
 out:
@@ -167,6 +177,7 @@ static enum plumb_code deliver(const struct plumb_comparison *comparison,
 {
     const struct cli_view *view = &options->view;
     bool to_file = goes_to_file(options, sides);
+    bool digest = !to_file && !options->quiet && may_digest(options) && digest_suits(comparison);
     char *made = NULL;
     enum plumb_code code;
     if (options->only >= 0)
@@ -181,7 +192,7 @@ static enum plumb_code deliver(const struct plumb_comparison *comparison,
         if (!code && !options->quiet)
             cli_say_written(comparison->table, made ? made : sides->result);
     } else if (!options->quiet) {
-        code = cli_show(comparison->table, view, err);
+        code = digest ? digest_show(comparison, view, err) : cli_show(comparison->table, view, err);
     }
     /* People's lines do not go into a stream that a program reads. */
     bool to_stderr = !to_file && cli_is_machine_format(view->format);
@@ -191,7 +202,7 @@ static enum plumb_code deliver(const struct plumb_comparison *comparison,
                               : to_stderr    ? stderr
                                              : stdout,
                               err);
-    if (!options->quiet) /* what was found counts, wherever the table went */
+    if (!options->quiet && !digest) /* what was found counts, wherever the table went */
         notes_close(comparison->closing, to_stderr ? stderr : stdout);
     free(made);
     return code;
@@ -388,6 +399,7 @@ static int compare_torchair(const struct compare_options *options, const struct 
         .to_file = goes_to_file(options, sides),
         .xlsx = options->xlsx,
         .quiet = options->quiet,
+        .digest = may_digest(options),
         .only = options->only < 0 ? -1 : (int)least[options->only],
         .options = {.rules = profile_chosen(options->rules),
                     .columns = other_columns(options),
@@ -611,6 +623,10 @@ static const struct args_option table_options[] = {
      FIELD(only),
      .choices = "fail|suspicious",
      .help = "only rows that are at least this bad"},
+    {.names = {"--all"},
+     .kind = ARGS_FLAG,
+     FIELD(all),
+     .help = "on a terminal: the whole table, not a digest of it"},
     {.names = {"--quiet"},
      .kind = ARGS_FLAG,
      FIELD(quiet),
@@ -627,7 +643,7 @@ static const struct args_set compare_sets[] = {{"Arguments", compare_arguments},
                                                {NULL, NULL}};
 
 static const struct args_example compare_examples[] = {
-    {"plumb compare npu.h5 gpu.h5", "a table on the terminal"},
+    {"plumb compare npu.h5 gpu.h5", "a table on the terminal, or a digest of a long one"},
     {"plumb compare npu gpu result.xlsx --only fail", "what fails, as a spreadsheet"},
     {"plumb compare a.pt b.pt --standard allclose --rtol 1e-3", "other rules"},
     {"plumb compare -tp npu -gp gpu -o results", "results/compare_result_TIME.csv"},
@@ -640,8 +656,10 @@ const struct args_command cmd_compare = {
     .name = "compare",
     .summary = "show where two runs stop agreeing",
     .usage = "TARGET GOLDEN [RESULT] [options]\n-tp TARGET -gp GOLDEN [-o DIR] [options]",
-    .about = "Pairs the tensors of two runs by name, compares each pair, judges it, and shows one "
-             "row per pair. Tensors without a partner are listed at the end.",
+    .about =
+        "Pairs the tensors of two runs by name, compares each pair, judges it, and shows one "
+        "row per pair. Tensors without a partner are listed at the end. A terminal gets a digest "
+        "of 40 rows and more: counts, the first failure, the worst rows, kinds of trouble.",
     .sets = compare_sets,
     .examples = compare_examples,
     .exits = "0 when everything passes\n"

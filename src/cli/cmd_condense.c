@@ -118,7 +118,7 @@ static int run_condense(const void *context)
         return cli_usage(&cmd_condense, "--dry-run and --watch exclude each other");
 
     catch_signals();
-    progress_init(&view.progress);
+    progress_init(&view.progress, NULL);
     enum plumb_code code = plumb_condense(&done, options->folder, &how, &err);
     progress_end(&view.progress);
     if (code)

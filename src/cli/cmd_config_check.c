@@ -79,7 +79,7 @@ static int run_config_check(const void *context)
 
     enum plumb_code code = check_output(options, &err);
     if (!code) {
-        progress_init(&progress);
+        progress_init(&progress, NULL);
         code = plumb_checkpoint_compare(&comparison, options->checkpoints.items[0],
                                         options->checkpoints.items[1], &how, &err);
         progress_end(&progress);

@@ -4,6 +4,7 @@
 #include "base/map.h"
 #include "base/mapped.h"
 #include "cli/cli.h"
+#include "cli/progress.h"
 #include "format/format.h"
 #include "plumb/run.h"
 #include "plumb/write.h"
@@ -28,9 +29,24 @@ struct conversion {
     bool many_steps, many_ranks; /* then they must be part of the names */
     int64_t rank;                /* the only one, or -1 */
     size_t written, skipped;
+    struct progress progress;
+    uint64_t done, total; /* bytes */
     struct arena arena;
     struct map names; /* of files made so far */
 };
+
+static void begin(struct conversion *conversion)
+{
+    for (size_t i = 0; i < plumb_run_count(conversion->run); i++)
+        conversion->total += plumb_run_record(conversion->run, i)->bytes;
+    progress_init(&conversion->progress, NULL);
+}
+
+static void note_done(struct conversion *conversion, size_t index)
+{
+    conversion->done += plumb_run_record(conversion->run, index)->bytes;
+    progress_update(&conversion->progress, conversion->done, conversion->total);
+}
 
 static void look_at_steps_and_ranks(struct conversion *conversion)
 {
@@ -72,6 +88,7 @@ static const char *full_name(struct conversion *conversion, const struct plumb_r
 static void skip(struct conversion *conversion, const char *name, const struct plumb_error *err)
 {
     char text[1024];
+    progress_end(&conversion->progress);
     cli_message("%s: not converted: %s", name, plumb_error_text(err, text, sizeof text));
     conversion->skipped++;
 }
@@ -186,6 +203,7 @@ static enum plumb_code to_folder(struct conversion *conversion, struct plumb_err
             skip(conversion, record->name, &problem);
         else
             conversion->written++;
+        note_done(conversion, i);
     }
     return PLUMB_OK;
 }
@@ -239,8 +257,10 @@ static enum plumb_code to_container(struct conversion *conversion, struct plumb_
     code = plumb_writer_open(&writer, conversion->destination, &options, err);
     if (code)
         return code;
-    for (size_t i = 0; !code && i < plumb_run_count(conversion->run); i++)
+    for (size_t i = 0; !code && i < plumb_run_count(conversion->run); i++) {
         code = add_to_container(conversion, writer, hdf5, i, err);
+        note_done(conversion, i);
+    }
     if (code || !conversion->written) {
         plumb_writer_abort(writer);
         return code;
@@ -278,7 +298,9 @@ static int run_convert(const void *context)
         goto out;
     conversion.run = run;
     look_at_steps_and_ranks(&conversion);
+    begin(&conversion);
     code = container ? to_container(&conversion, &err) : to_folder(&conversion, &err);
+    progress_end(&conversion.progress);
     if (!code && !conversion.written)
         code =
             plumb_fail(&err, PLUMB_E_ARG, "%s: nothing that could be converted", options->source);

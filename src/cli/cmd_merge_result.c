@@ -4,6 +4,7 @@
 #include "cli/cli.h"
 #include "cli/notes.h"
 #include "cli/profiles.h"
+#include "cli/progress.h"
 #include "cli/result.h"
 #include "plumb/merge.h"
 
@@ -91,7 +92,12 @@ static int run_merge_result(const void *context)
     struct plumb_error err;
     if (!options->input || !options->output)
         return cli_usage(&cmd_merge_result, "%s is missing", options->input ? "-o DIR" : "-i DIR");
-    enum plumb_code code = plumb_merge_results(&merged, options->input, options->config, &err);
+    struct progress progress;
+    struct plumb_merge_options how = {
+        .config = options->config, .progress = progress_update, .progress_context = &progress};
+    progress_init(&progress, "files");
+    enum plumb_code code = plumb_merge_results(&merged, options->input, &how, &err);
+    progress_end(&progress);
     if (!code) {
         notes_say(merged.notes);
         code = folder_make(options->output, &err);

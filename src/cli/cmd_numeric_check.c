@@ -1,6 +1,7 @@
 /* numeric_check: a graph before and after a compiler pass, run and compared. */
 #define _GNU_SOURCE
 #include "cli/cli.h"
+#include "cli/progress.h"
 #include "plumb/passcheck.h"
 
 #include <string.h>
@@ -91,7 +92,10 @@ static int run_numeric_check(const void *context)
     struct plumb_passcheck check = {0};
     struct plumb_passcheck_graph *before = NULL, *after = NULL;
     struct plumb_error err = {0};
+    struct progress progress;
     plumb_passcheck_options_init(&how);
+    how.progress = progress_update;
+    how.progress_context = &progress;
     how.iterations = (unsigned)options->iterations;
     how.precision = options->precision;
     how.seed = (uint64_t)options->seed;
@@ -110,8 +114,11 @@ static int run_numeric_check(const void *context)
         code = plumb_passcheck_graph_open(&before, options->before, &err);
     if (!code)
         code = plumb_passcheck_graph_open(&after, options->after, &err);
+    progress_init(&progress, "iterations");
+    progress.enabled = progress.enabled && !options->quiet;
     if (!code)
         code = plumb_passcheck_run(before, after, &how, &check, &err);
+    progress_end(&progress);
     if (!code && !options->quiet)
         code = show(&check, options, &err);
     if (!code && options->output)

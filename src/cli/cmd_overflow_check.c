@@ -4,6 +4,7 @@
 #include "cli/cli.h"
 #include "cli/notes.h"
 #include "cli/profiles.h"
+#include "cli/progress.h"
 #include "plumb/ranks.h"
 
 #include <stdlib.h>
@@ -71,8 +72,13 @@ static int run_overflow_check(const void *context)
         return cli_usage(&cmd_overflow_check, "-i STEP is missing");
     if (options->input && options->word)
         return cli_usage(&cmd_overflow_check, "unexpected argument '%s'", options->word);
-    struct plumb_analyze_options how = {.rules = profile_chosen(options->rules)};
+    struct progress progress;
+    struct plumb_analyze_options how = {.rules = profile_chosen(options->rules),
+                                        .progress = progress_update,
+                                        .progress_context = &progress};
+    progress_init(&progress, "ranks");
     enum plumb_code code = plumb_overflow_check(&analysis, input, &how, &err);
+    progress_end(&progress);
     if (code) {
         cli_report(&err);
         return CLI_UNUSABLE;

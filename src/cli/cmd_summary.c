@@ -23,7 +23,7 @@ static int run_summary(const void *context)
     if (code)
         goto out;
     cli_say_warnings(run);
-    progress_init(&progress);
+    progress_init(&progress, NULL);
     code = plumb_summary(&table, &unreadable, run,
                          &(struct plumb_summary_options){
                              .wide = options->view.wide,

@@ -5,6 +5,7 @@
 
 #include "cli/cli.h"
 #include "cli/notes.h"
+#include "cli/progress.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -70,11 +71,18 @@ int diff_analyze_run(const struct diff_request *request)
     const char *folder = request->folder ? request->folder : ".";
     struct plumb_analysis analysis = {0};
     struct plumb_error err;
-    struct plumb_analyze_options options = {
-        .rules = request->rules, .folder = folder, .pairing = &request->pairing};
+    struct progress progress;
+    struct plumb_analyze_options options = {.rules = request->rules,
+                                            .folder = folder,
+                                            .pairing = &request->pairing,
+                                            .progress = progress_update,
+                                            .progress_context = &progress};
     enum plumb_code code = folder_make(folder, &err);
+    progress_init(&progress, "ranks");
+    progress.enabled = progress.enabled && !request->quiet;
     if (!code)
         code = plumb_diff_analyze(&analysis, request->target, request->golden, &options, &err);
+    progress_end(&progress);
     int status = analysis.found ? CLI_BAD : analysis.incomplete ? CLI_UNUSABLE : CLI_OK;
     if (!code)
         code = deliver(&analysis, request, folder, &err);

@@ -71,7 +71,8 @@ static enum plumb_code compare_place(const struct plumb_general_place *place, bo
     options.threads = cli_threads(&request->view->common);
     options.progress = progress_update;
     options.progress_context = &progress;
-    progress_init(&progress);
+    progress_init(&progress, "rows");
+    progress.enabled = progress.enabled && !request->quiet;
     enum plumb_code code =
         plumb_general_compare(&general, place->target, place->golden, &options, err);
     progress_end(&progress);

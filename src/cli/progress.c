@@ -18,9 +18,22 @@ static int64_t now_ms(void)
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-void progress_init(struct progress *progress)
+void progress_init(struct progress *progress, const char *unit)
 {
-    *progress = (struct progress){.enabled = isatty(STDERR_FILENO) == 1, .started = now_ms()};
+    *progress =
+        (struct progress){.unit = unit, .enabled = isatty(STDERR_FILENO) == 1, .started = now_ms()};
+}
+
+/* "1.2 of 6.4 MB, 0.5 MB/s" or "300 of 5000 rows, 120 rows/s" */
+static void put_amounts(char *text, size_t size, const char *unit, uint64_t done, uint64_t total,
+                        double seconds)
+{
+    bool large = total >= 1000000000;
+    double scale = unit ? 1 : large ? 1e9 : 1e6, rate = (double)done / scale / seconds;
+    const char *name = unit ? unit : large ? "GB" : "MB";
+    int digits = unit ? 0 : 1, digits_of_rate = unit && rate >= 10 ? 0 : 1;
+    snprintf(text, size, "%.*f of %.*f %s, %.*f %s/s", digits, (double)done / scale, digits,
+             (double)total / scale, name, digits_of_rate, rate, name);
 }
 
 void progress_update(void *context, uint64_t done, uint64_t total)
@@ -35,17 +48,17 @@ void progress_update(void *context, uint64_t done, uint64_t total)
     progress->drawn = now;
     progress->shown = true;
 
-    double share = total ? (double)done / (double)total : 0;
+    double share = total ? (double)done / (double)total : 0, seconds = (double)elapsed / 1e3;
     share = share > 1 ? 1 : share;
+    double left = share > 0 ? seconds * (1 - share) / share : 0;
     unsigned columns = terminal_width(STDERR_FILENO);
     int bar = columns >= 100 ? 40 : columns >= 70 ? 20 : 5, filled = (int)(share * bar);
-    bool large = total >= 1000000000;
-    double unit = large ? 1e9 : 1e6, rate = (double)done / unit / ((double)elapsed / 1e3);
-    double left = share > 0 ? (double)elapsed / 1e3 * (1 - share) / share : 0;
-    const char *name = large ? "GB" : "MB";
-    fprintf(stderr, "\r[%.*s%*s] %3d %% %.1f of %.1f %s, %.1f %s/s, %.0f s left\033[K", filled,
-            full, bar - filled, "", (int)(share * 100), (double)done / unit, (double)total / unit,
-            name, rate, name, left);
+    char amounts[128], line[256];
+    put_amounts(amounts, sizeof amounts, progress->unit, done, total, seconds);
+    snprintf(line, sizeof line, "[%.*s%*s] %3d %% %s, %.0f s left", filled, full, bar - filled, "",
+             (int)(share * 100), amounts, left);
+    /* What does not fit would begin a new line, which nobody erases. */
+    fprintf(stderr, "\r%.*s\033[K", columns ? (int)columns - 1 : (int)sizeof line, line);
     fflush(stderr);
 }
 

@@ -7,13 +7,14 @@
 #include <stdint.h>
 
 struct progress {
+    const char *unit; /* "rows"; NULL: bytes */
     bool enabled, shown;
     int64_t started, drawn; /* milliseconds */
 };
 
-void progress_init(struct progress *progress);
+void progress_init(struct progress *progress, const char *unit);
 
-/* A plumb_progress_fn: context is the struct progress, done and total are bytes. */
+/* A plumb_progress_fn: context is the struct progress. */
 void progress_update(void *context, uint64_t done, uint64_t total);
 
 /* Erases the bar. */

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "cli/torchair.h"
 
+#include "cli/digest.h"
 #include "cli/notes.h"
 #include "cli/progress.h"
 #include "cli/result.h"
@@ -40,20 +41,23 @@ static enum plumb_code deliver(const struct plumb_torchair_part *part, bool to_f
     const struct cli_view *view = request->view;
     struct plumb_table *table = part->comparison.table;
     char *made = NULL;
+    bool shown = !to_file && !request->quiet;
+    bool digest = shown && request->digest && digest_suits(&part->comparison);
     if (request->only >= 0)
         plumb_table_keep_severity(table, (enum plumb_severity)request->only);
     enum plumb_code code = cli_arrange(table, view, err);
     if (!code && to_file)
         code = request->result ? cli_save(table, request->result, view, err)
                                : save(&made, part, request, err);
-    else if (!code && !request->quiet)
-        code = cli_show(table, view, err);
+    else if (!code && shown)
+        code = digest ? digest_show(&part->comparison, view, err) : cli_show(table, view, err);
     const char *path = made ? made : request->result;
     if (!request->quiet) { /* what was found counts, wherever the table went */
         if (!code && to_file)
             cli_say_written(table, path);
         bool machine = !to_file && cli_is_machine_format(view->format);
-        notes_close(part->comparison.closing, machine ? stderr : stdout);
+        if (!digest)
+            notes_close(part->comparison.closing, machine ? stderr : stdout);
     }
     free(made);
     return code;
@@ -68,7 +72,8 @@ int torchair_run(const struct torchair_request *request)
     options.threads = cli_threads(&request->view->common);
     options.progress = progress_update;
     options.progress_context = &progress;
-    progress_init(&progress);
+    progress_init(&progress, "rows");
+    progress.enabled = progress.enabled && !request->quiet;
     enum plumb_code code =
         plumb_torchair_compare(&result, request->target, request->golden, &options, &err);
     progress_end(&progress);

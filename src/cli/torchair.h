@@ -11,7 +11,8 @@ struct torchair_request {
     const char *result; /* a file, or NULL */
     const char *folder; /* for files that get their name from the time, or NULL */
     bool to_file, xlsx, quiet;
-    int only; /* the least severity that is shown; -1: all */
+    bool digest; /* instead of a long table, on a terminal */
+    int only;    /* the least severity that is shown; -1: all */
     struct plumb_torchair_options options;
 };
 

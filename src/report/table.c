@@ -268,3 +268,32 @@ void plumb_table_limit(struct plumb_table *table, size_t rows)
     if (table->count > rows)
         table->count = rows;
 }
+
+static bool copy_cell(struct plumb_table *table, size_t column, const struct plumb_cell *cell)
+{
+    if (cell->type == PLUMB_CELL_TEXT)
+        return plumb_table_text(table, column, cell->as.text);
+    table->current[column] = *cell;
+    return true;
+}
+
+struct plumb_table *plumb_table_pick(const struct plumb_table *table, const size_t *rows,
+                                     size_t row_count, const size_t *columns, size_t column_count)
+{
+    struct plumb_column *about = calloc(column_count + 1, sizeof *about);
+    for (size_t i = 0; about && i < column_count; i++)
+        about[i] = table->columns[columns[i]];
+    struct plumb_table *made = about ? plumb_table_new(about, column_count) : NULL;
+    free(about);
+    for (size_t i = 0; made && i < row_count; i++) {
+        const struct row *row = &table->rows[rows[i]];
+        bool ok = plumb_table_add_row(made, row->severity);
+        for (size_t k = 0; ok && k < column_count; k++)
+            ok = copy_cell(made, k, &row->cells[columns[k]]);
+        if (!ok) {
+            plumb_table_free(made);
+            made = NULL;
+        }
+    }
+    return made;
+}

@@ -10,7 +10,7 @@ void verdict_decide(struct plumb_verdict *verdict, enum plumb_severity severity,
     va_list args;
     va_start(args, format);
     verdict->severity = severity;
-    verdict->unjudged = false;
+    verdict->unjudged = verdict->nonfinite = false;
     vsnprintf(verdict->rule, sizeof verdict->rule, format, args);
     va_end(args);
 }

@@ -117,6 +117,7 @@ void plumb_standard_judge(const struct plumb_standard *standard,
     }
     if (metrics->nonfinite_mismatch > 0) {
         verdict->severity = PLUMB_FAILED;
+        verdict->nonfinite = true;
         explain_nonfinite(verdict, metrics);
         return;
     }

@@ -198,6 +198,7 @@ static bool judge_counts(struct plumb_verdict *verdict, const struct recorded_ev
         verdict_decide(
             verdict, PLUMB_FAILED, "%" PRIu64 " %s value%s, but %" PRIu64 " in the golden tensor",
             counts[i].target, counts[i].word, counts[i].target == 1 ? "" : "s", counts[i].golden);
+        verdict->nonfinite = true;
         return true;
     }
     return false;
@@ -237,6 +238,9 @@ static void judge_worst(struct plumb_verdict *verdict, const struct finding *fin
         verdict_decide(verdict, rule->severity,
                        "%s %s against %s: relative difference %.4g%% >= %.4g%%", finding->what, t,
                        g, relative, limit);
+    verdict->nonfinite =
+        statistic_breaks(finding, rule) &&
+        is_infinite_or_nan(&finding->worst[0]) != is_infinite_or_nan(&finding->worst[1]);
 }
 
 /* Another order of the same values leads to sums that are rounded differently: that is no

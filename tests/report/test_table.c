@@ -207,6 +207,27 @@ static void keeps_by_severity_and_limit(void **state)
     plumb_table_free(table);
 }
 
+static void picks_rows_and_columns(void **state)
+{
+    (void)state;
+    struct plumb_table *table = new_table();
+    for (int i = 0; i < 5; i++)
+        add(table, i, i % 2 ? "odd" : "even", i / 2.0, (enum plumb_severity)(i % 3));
+    struct plumb_table *some =
+        plumb_table_pick(table, (const size_t[]){4, 1}, 2, (const size_t[]){2, 1}, 2);
+    assert_non_null(some);
+    plumb_table_free(table); /* nothing of it is shared */
+    assert_int_equal(plumb_table_rows(some), 2);
+    assert_int_equal(plumb_table_columns(some), 2);
+    assert_string_equal(plumb_table_column(some, 0)->title, "Max Err");
+    assert_true(plumb_table_cell(some, 0, 0)->as.real == 2.0);
+    assert_string_equal(plumb_table_cell(some, 0, 1)->as.text, "even");
+    assert_string_equal(plumb_table_cell(some, 1, 1)->as.text, "odd");
+    assert_int_equal(plumb_table_severity(some, 0), PLUMB_SUSPICIOUS);
+    assert_int_equal(plumb_table_severity(some, 1), PLUMB_SUSPICIOUS);
+    plumb_table_free(some);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -217,6 +238,7 @@ int main(void)
         cmocka_unit_test(sorts_texts_stably),
         cmocka_unit_test(unknown_column_names_the_columns),
         cmocka_unit_test(keeps_by_severity_and_limit),
+        cmocka_unit_test(picks_rows_and_columns),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,8 +3,10 @@
 #include "base/number.h"
 #include "base/utf8.h"
 #include "task/compare/compare.h"
+#include "task/compare/outcome.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 static bool fails(const struct comparison *comparison, size_t pair)
@@ -136,45 +138,87 @@ static void advise(struct buf *text, const struct comparison *comparison)
     buf_text(text, "--map FILE takes lines 'target name: golden name'.\n");
 }
 
-enum plumb_code compare_closing(struct plumb_comparison *out, const struct comparison *comparison,
-                                struct plumb_error *err)
+static enum plumb_trouble trouble_of(const struct comparison *comparison, size_t pair)
 {
-    struct buf text = {0};
-    count_rows(out, comparison);
-    if (out->unmatched)
-        advise(&text, comparison);
+    const struct row *row = &comparison->rows[pair];
+    if (row->compared)
+        return outcome_of(&row->verdict);
+    if (comparison->matching.pairs[pair].how != PLUMB_UNMATCHED)
+        return row->obstacle;
+    return comparison->matching.pairs[pair].target == PLUMB_NO_RECORD ? PLUMB_TROUBLE_ONLY_GOLDEN
+                                                                      : PLUMB_TROUBLE_ONLY_TARGET;
+}
+
+static enum plumb_code note_outcomes(struct plumb_comparison *out,
+                                     const struct comparison *comparison, struct plumb_error *err)
+{
+    out->outcomes = calloc(comparison->matching.count + 1, sizeof *out->outcomes);
+    out->spare = layout_spare(&comparison->layout);
+    if (!out->outcomes || !out->spare)
+        return plumb_no_memory(err);
+    for (size_t i = 0; i < comparison->matching.count; i++) {
+        const struct row *row = &comparison->rows[i];
+        struct plumb_outcome outcome = {trouble_of(comparison, i),
+                                        row->compared ? row->distance : 0};
+        if (!outcome_note(out, i, outcome))
+            continue;
+        struct buf text = {0};
+        put_row(&text, "", comparison, i);
+        out->troubles[outcome.trouble].text = text.data;
+        if (text.failed)
+            return plumb_no_memory(err);
+    }
+    return PLUMB_OK;
+}
+
+static void put_counts(struct buf *text, const struct plumb_comparison *out,
+                       const struct comparison *comparison)
+{
     size_t alike = 0;
     for (size_t i = 0; i < comparison->matching.count; i++)
         alike += comparison->matching.pairs[i].how == PLUMB_BY_LIKENESS;
-    put_count(&text, "", out->compared, "compared");
+    put_count(text, "", out->compared, "compared");
     if (alike)
-        buf_printf(&text, " (%zu paired by similar names)", alike);
-    buf_text(&text, ": ");
-    put_count(&text, "", out->passed, "pass");
+        buf_printf(text, " (%zu paired by similar names)", alike);
+    buf_text(text, ": ");
+    put_count(text, "", out->passed, "pass");
     if (out->suspicious)
-        buf_printf(&text, " (%zu suspicious)", out->suspicious);
-    put_count(&text, ", ", out->failed, "fail");
+        buf_printf(text, " (%zu suspicious)", out->suspicious);
+    put_count(text, ", ", out->failed, "fail");
     if (out->unjudged)
-        put_count(&text, ", ", out->unjudged, "suspicious and not judged");
-    put_count(&text, "; ", out->unmatched, "unmatched");
+        put_count(text, ", ", out->unjudged, "suspicious and not judged");
+    put_count(text, "; ", out->unmatched, "unmatched");
     if (out->unreadable)
-        put_count(&text, ", ", out->unreadable, "not comparable");
+        put_count(text, ", ", out->unreadable, "not comparable");
+}
+
+/* The rows that are worst and first. */
+static void put_details(struct buf *text, const struct plumb_comparison *out,
+                        const struct comparison *comparison)
+{
     /* Only values tell how far apart two tensors are. */
     if (comparison->mode == MODE_TENSORS && out->worst_row != PLUMB_NO_RECORD &&
         comparison->rows[out->worst_row].distance != 0) {
         const struct row *row = &comparison->rows[out->worst_row];
-        buf_text(&text, "; worst: ");
-        utf8_put_clean(&text, compare_name(comparison, out->worst_row));
+        buf_text(text, "; worst: ");
+        utf8_put_clean(text, compare_name(comparison, out->worst_row));
         char number[NUMBER_BYTES];
-        buf_printf(&text, " (relative distance %s)", number_brief(row->distance, 3, number));
+        buf_printf(text, " (relative distance %s)", number_brief(row->distance, 3, number));
     }
-    put_row(&text, "; first difference: ", comparison, first_difference(out, comparison));
-    put_row(&text, "; first failure: ", comparison, out->first_failing_row);
-    put_rule(&text, comparison);
-    if (text.failed) {
-        buf_free(&text);
-        return plumb_no_memory(err);
-    }
-    out->closing = text.data;
-    return PLUMB_OK;
+    put_row(text, "; first difference: ", comparison, first_difference(out, comparison));
+    put_row(text, "; first failure: ", comparison, out->first_failing_row);
+}
+
+enum plumb_code compare_closing(struct plumb_comparison *out, const struct comparison *comparison,
+                                struct plumb_error *err)
+{
+    struct closing_parts parts = {0};
+    count_rows(out, comparison);
+    if (out->unmatched)
+        advise(&parts.advice, comparison);
+    put_counts(&parts.counts, out, comparison);
+    put_details(&parts.details, out, comparison);
+    put_rule(&parts.rule, comparison);
+    enum plumb_code code = closing_join(out, &parts, err);
+    return code ? code : note_outcomes(out, comparison, err);
 }

@@ -29,18 +29,21 @@ const char *compare_name(const struct comparison *comparison, size_t pair)
 static enum plumb_code accept(void *context, size_t item, const struct plumb_payload *payloads,
                               struct plumb_error *err)
 {
-    (void)context;
-    (void)item;
+    const struct comparison *comparison = context;
     const struct plumb_tensor *target = &payloads[0].tensor, *golden = &payloads[1].tensor;
     char a[128], b[128];
-    if (!plumb_shape_equivalent(target, golden))
+    if (!plumb_shape_equivalent(target, golden)) {
+        comparison->rows[item].obstacle = PLUMB_TROUBLE_SHAPE;
         return plumb_fail(err, PLUMB_E_ARG, "the shapes differ: target %s, golden %s",
                           plumb_shape_text(target, a, sizeof a),
                           plumb_shape_text(golden, b, sizeof b));
-    if (!compare_same_kind(target->dtype, golden->dtype))
+    }
+    if (!compare_same_kind(target->dtype, golden->dtype)) {
+        comparison->rows[item].obstacle = PLUMB_TROUBLE_TYPE;
         return plumb_fail(
             err, PLUMB_E_ARG, "the types are of different kinds: target %s, golden %s",
             plumb_dtype_info(target->dtype)->name, plumb_dtype_info(golden->dtype)->name);
+    }
     return PLUMB_OK;
 }
 
@@ -259,5 +262,11 @@ void plumb_comparison_free(struct plumb_comparison *comparison)
     plumb_table_free(comparison->table);
     free(comparison->closing);
     free(comparison->mapping);
+    free(comparison->advice);
+    free(comparison->counts);
+    free(comparison->outcomes);
+    free(comparison->spare);
+    for (int kind = 0; kind < PLUMB_TROUBLES; kind++)
+        free(comparison->troubles[kind].text);
     *comparison = (struct plumb_comparison){0};
 }

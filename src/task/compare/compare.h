@@ -19,9 +19,10 @@ struct row {
     double distance; /* relative Euclidean: which row is worst */
     double max_rel;  /* for jumps */
     uint32_t crc[2];
-    char *histogram[3]; /* malloc, or NULL */
-    char *checksum[2];  /* malloc, when compared by them */
-    char *problem;      /* malloc: why it was not compared, or NULL */
+    char *histogram[3];          /* malloc, or NULL */
+    char *checksum[2];           /* malloc, when compared by them */
+    char *problem;               /* malloc: why it was not compared, or NULL */
+    enum plumb_trouble obstacle; /* what kind of trouble that is */
 };
 
 /* What rows are judged by. */

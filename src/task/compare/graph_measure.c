@@ -178,7 +178,8 @@ static bool has_original_shape(const struct ge_tensor *tensor, const struct plum
 
 /* Equal values in another order, or as another kind of number, are not the same tensor. */
 static enum plumb_code check_likeness(const struct air_row *row, const struct plumb_tensor *target,
-                                      const struct plumb_tensor *golden, struct plumb_error *err)
+                                      const struct plumb_tensor *golden,
+                                      enum plumb_trouble *obstacle, struct plumb_error *err)
 {
     char text[2][256];
     /* A conversion changes the kind by purpose; a bare number has none of its own. */
@@ -187,14 +188,18 @@ static enum plumb_code check_likeness(const struct air_row *row, const struct pl
     bool converts = number || (row->golden.op && row->golden.op == row->target.op);
     if (!plumb_shape_equivalent(target, golden) &&
         !has_original_shape(row->target.tensor, golden) &&
-        !has_original_shape(row->golden.tensor, target))
+        !has_original_shape(row->golden.tensor, target)) {
+        *obstacle = PLUMB_TROUBLE_SHAPE;
         return plumb_fail(err, PLUMB_E_ARG, "the shapes differ: target %s, golden %s",
                           plumb_shape_text(target, text[0], sizeof text[0]),
                           plumb_shape_text(golden, text[1], sizeof text[1]));
-    if (!converts && !compare_same_kind(target->dtype, golden->dtype))
+    }
+    if (!converts && !compare_same_kind(target->dtype, golden->dtype)) {
+        *obstacle = PLUMB_TROUBLE_TYPE;
         return plumb_fail(
             err, PLUMB_E_ARG, "the types are of different kinds: target %s, golden %s",
             plumb_dtype_info(target->dtype)->name, plumb_dtype_info(golden->dtype)->name);
+    }
     return PLUMB_OK;
 }
 
@@ -229,14 +234,15 @@ static enum plumb_code compare_two(const struct measurement *measurement, size_t
         show_stats(&result->shown[i], &stats);
     }
     if (!measurement->profile->settle)
-        return check_likeness(&measurement->rows[row], target, golden, err);
+        return check_likeness(&measurement->rows[row], target, golden, &result->obstacle, err);
     result->dropped =
         measurement->profile->settle(result->metric, result->shown, same_count, target->count);
-    if (!same_count)
-        return plumb_fail(err, PLUMB_E_ARG, "the shapes differ: target %s, golden %s",
-                          plumb_shape_text(target, text[0], sizeof text[0]),
-                          plumb_shape_text(golden, text[1], sizeof text[1]));
-    return PLUMB_OK;
+    if (same_count)
+        return PLUMB_OK;
+    result->obstacle = PLUMB_TROUBLE_SHAPE;
+    return plumb_fail(err, PLUMB_E_ARG, "the shapes differ: target %s, golden %s",
+                      plumb_shape_text(target, text[0], sizeof text[0]),
+                      plumb_shape_text(golden, text[1], sizeof text[1]));
 }
 
 static void measure_row(const struct measurement *measurement, size_t row)
@@ -250,6 +256,7 @@ static void measure_row(const struct measurement *measurement, size_t row)
     enum plumb_code code = PLUMB_OK;
     for (int i = 0; i < AIR_METRICS; i++)
         result->metric[i] = NAN;
+    result->obstacle = PLUMB_TROUBLE_UNREADABLE; /* of all that goes wrong, the usual */
     if (what->kind != AIR_PAIR)
         return;
     bool by_statistics = statistics_only(sides[0]) || statistics_only(sides[1]);

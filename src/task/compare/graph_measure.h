@@ -14,9 +14,10 @@ struct air_result {
     struct plumb_verdict verdict;
     double distance, max_rel;
     uint32_t crc[2];
-    char *histogram[3];        /* malloc, or NULL */
-    char *problem;             /* malloc, or NULL */
-    struct air_shown shown[2]; /* target, golden */
+    char *histogram[3];          /* malloc, or NULL */
+    char *problem;               /* malloc, or NULL */
+    enum plumb_trouble obstacle; /* what kind of trouble that is */
+    struct air_shown shown[2];   /* target, golden */
     double metric[AIR_METRICS];
     bool by_statistics;   /* a side was condensed */
     char checksum[2][12]; /* of such a row, or empty */

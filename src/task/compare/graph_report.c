@@ -6,6 +6,7 @@
 #include "base/number.h"
 #include "base/utf8.h"
 #include "pair/graph_names.h"
+#include "task/compare/outcome.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -264,54 +265,105 @@ static void put_row(struct buf *text, const struct air_row *row)
         buf_printf(text, ", %s", place);
 }
 
+static void put_reason(struct buf *text, const struct measurement *what, size_t row)
+{
+    put_row(text, &what->rows[row]);
+    buf_text(text, " (");
+    utf8_put_clean(text, measure_reason(what, row));
+    buf_text(text, ")");
+}
+
+static enum plumb_trouble trouble_of(const struct measurement *what, size_t number)
+{
+    const struct air_row *row = &what->rows[number];
+    const struct air_result *result = &what->results[number];
+    if (measure_alone(what, number))
+        return PLUMB_TROUBLE_ALONE;
+    if (row->kind == AIR_PAIR)
+        return result->compared ? outcome_of(&result->verdict) : result->obstacle;
+    if (row->kind == AIR_BROKEN)
+        return PLUMB_TROUBLE_UNREADABLE;
+    return row->target.path   ? PLUMB_TROUBLE_ONLY_TARGET
+           : row->golden.path ? PLUMB_TROUBLE_ONLY_GOLDEN
+                              : PLUMB_TROUBLE_INCOMPARABLE;
+}
+
+static enum plumb_code note_outcomes(struct plumb_comparison *out, const struct measurement *what,
+                                     struct plumb_error *err)
+{
+    size_t place = 0;
+    out->outcomes = calloc(what->count + 1, sizeof *out->outcomes);
+    out->spare = layout_spare(&what->layout);
+    if (!out->outcomes || !out->spare)
+        return plumb_no_memory(err);
+    for (size_t i = 0; i < what->count; i++) {
+        const struct air_result *result = &what->results[i];
+        if (result->dropped)
+            continue;
+        struct plumb_outcome outcome = {trouble_of(what, i),
+                                        result->compared ? result->distance : 0};
+        if (!outcome_note(out, place++, outcome))
+            continue;
+        struct buf text = {0};
+        put_reason(&text, what, i);
+        out->troubles[outcome.trouble].text = text.data;
+        if (text.failed)
+            return plumb_no_memory(err);
+    }
+    return PLUMB_OK;
+}
+
+static void put_counts(struct buf *text, const struct plumb_comparison *out, size_t alone)
+{
+    buf_printf(text, "%zu compared: %zu pass", out->compared, out->passed);
+    if (out->suspicious)
+        buf_printf(text, " (%zu suspicious)", out->suspicious);
+    buf_printf(text, ", %zu fail", out->failed);
+    if (out->unjudged)
+        buf_printf(text, ", %zu suspicious and not judged", out->unjudged);
+    buf_printf(text, "; %zu unmatched", out->unmatched);
+    if (alone)
+        buf_printf(text, ", %zu without a counterpart", alone);
+    if (out->unreadable)
+        buf_printf(text, ", %zu not comparable", out->unreadable);
+}
+
+static void put_rule(struct buf *text, const struct measurement *what)
+{
+    if (what->kind == LAYOUT_STATISTICS)
+        buf_printf(text, "; rule: statistics differ by less than %g%%\n",
+                   recorded_limit(what->standards->recorded) * 100);
+    else if (what->kind == LAYOUT_CHECKSUMS)
+        buf_text(text, "; rule: checksums are equal\n");
+    else
+        buf_printf(text, "; standard: %s\n", plumb_standard_name(what->standards->values));
+}
+
 static enum plumb_code make_closing(struct plumb_comparison *out, size_t *alone,
                                     const struct report *report, struct plumb_error *err)
 {
     const struct measurement *what = report->measurement;
     size_t worst, first;
-    struct buf text = {0};
+    struct closing_parts parts = {0};
     *alone = count_rows(out, what, &worst, &first);
-    buf_text(&text, report->notes);
-    buf_printf(&text, "%zu compared: %zu pass", out->compared, out->passed);
-    if (out->suspicious)
-        buf_printf(&text, " (%zu suspicious)", out->suspicious);
-    buf_printf(&text, ", %zu fail", out->failed);
-    if (out->unjudged)
-        buf_printf(&text, ", %zu suspicious and not judged", out->unjudged);
-    buf_printf(&text, "; %zu unmatched", out->unmatched);
-    if (*alone)
-        buf_printf(&text, ", %zu without a counterpart", *alone);
-    if (out->unreadable)
-        buf_printf(&text, ", %zu not comparable", out->unreadable);
+    buf_text(&parts.advice, report->notes);
+    put_counts(&parts.counts, out, *alone);
     /* Only values tell how far apart two tensors are. */
     if (what->kind == LAYOUT_TENSORS && worst != PLUMB_NO_RECORD &&
         what->results[worst].distance != 0) {
-        buf_text(&text, "; worst: ");
-        put_row(&text, &what->rows[worst]);
+        buf_text(&parts.details, "; worst: ");
+        put_row(&parts.details, &what->rows[worst]);
         char number[NUMBER_BYTES];
-        buf_printf(&text, " (relative distance %s)",
+        buf_printf(&parts.details, " (relative distance %s)",
                    number_brief(what->results[worst].distance, 3, number));
     }
     if (first != PLUMB_NO_RECORD) {
-        buf_text(&text, "; first failure: ");
-        put_row(&text, &what->rows[first]);
-        buf_text(&text, " (");
-        utf8_put_clean(&text, measure_reason(what, first));
-        buf_text(&text, ")");
+        buf_text(&parts.details, "; first failure: ");
+        put_reason(&parts.details, what, first);
     }
-    if (what->kind == LAYOUT_STATISTICS)
-        buf_printf(&text, "; rule: statistics differ by less than %g%%\n",
-                   recorded_limit(what->standards->recorded) * 100);
-    else if (what->kind == LAYOUT_CHECKSUMS)
-        buf_text(&text, "; rule: checksums are equal\n");
-    else
-        buf_printf(&text, "; standard: %s\n", plumb_standard_name(what->standards->values));
-    if (text.failed) {
-        buf_free(&text);
-        return plumb_no_memory(err);
-    }
-    out->closing = text.data;
-    return PLUMB_OK;
+    put_rule(&parts.rule, what);
+    enum plumb_code code = closing_join(out, &parts, err);
+    return code || what->columns ? code : note_outcomes(out, what, err);
 }
 
 /* A table with columns of its own. */

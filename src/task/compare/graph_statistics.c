@@ -211,6 +211,7 @@ static void judge(const struct known known[2], const struct plumb_standard *stan
     result->distance = judgement.distance;
     result->max_rel = judgement.max_rel;
     result->problem = judgement.problem ? strdup(judgement.problem) : NULL;
+    result->obstacle = PLUMB_TROUBLE_INCOMPARABLE;
 }
 
 /* The next dimension of "[4, 1, 6]" that is not 1, or "" at the end. */
@@ -236,24 +237,27 @@ static bool same_sizes(const char *a, const char *b)
 }
 
 /* Statistics of another kind of number, or of another shape, are not those of the same tensor. */
-static enum plumb_code check_likeness(const struct air_row *row, const struct air_shown shown[2],
+static enum plumb_code check_likeness(const struct air_row *row, struct air_result *result,
                                       struct plumb_error *err)
 {
+    const struct air_shown *shown = result->shown;
     const char *shapes[2] = {shown[0].shape, shown[1].shape};
     bool known = strcmp(shapes[0], "unknown") != 0 && strcmp(shapes[1], "unknown") != 0;
     bool converts = row->golden.op && row->golden.op == row->target.op;
-    if (known && !same_sizes(shapes[0], shapes[1]))
+    if (known && !same_sizes(shapes[0], shapes[1])) {
+        result->obstacle = PLUMB_TROUBLE_SHAPE;
         return plumb_fail(err, PLUMB_E_ARG, "the shapes differ: target %s, golden %s", shapes[0],
                           shapes[1]);
+    }
     if (converts || !shown[0].dtype || !shown[1].dtype)
         return PLUMB_OK;
     enum plumb_dtype types[2] = {run_dtype(shown[0].dtype), run_dtype(shown[1].dtype)};
-    if (types[0] != PLUMB_DTYPE_COUNT && types[1] != PLUMB_DTYPE_COUNT &&
-        !compare_same_kind(types[0], types[1]))
-        return plumb_fail(err, PLUMB_E_ARG,
-                          "the types are of different kinds: target %s, golden %s", shown[0].dtype,
-                          shown[1].dtype);
-    return PLUMB_OK;
+    if (types[0] == PLUMB_DTYPE_COUNT || types[1] == PLUMB_DTYPE_COUNT ||
+        compare_same_kind(types[0], types[1]))
+        return PLUMB_OK;
+    result->obstacle = PLUMB_TROUBLE_TYPE;
+    return plumb_fail(err, PLUMB_E_ARG, "the types are of different kinds: target %s, golden %s",
+                      shown[0].dtype, shown[1].dtype);
 }
 
 static bool wants_sketch(const struct known *other)
@@ -274,12 +278,15 @@ static enum plumb_code compare_sides(const struct measurement *measurement, size
         code = take_side(sides[i], &payloads[i], wants_sketch(&known[!i]), &known[i],
                          &result->shown[i], err);
     if (!code)
-        code = check_likeness(what, result->shown, err);
+        code = check_likeness(what, result, err);
     if (code)
         return code;
-    if (known[0].count != known[1].count && known[0].count != UNKNOWN && known[1].count != UNKNOWN)
+    if (known[0].count != known[1].count && known[0].count != UNKNOWN &&
+        known[1].count != UNKNOWN) {
+        result->obstacle = PLUMB_TROUBLE_SHAPE;
         return plumb_fail(err, PLUMB_E_ARG, "the shapes differ: target %s, golden %s",
                           result->shown[0].shape, result->shown[1].shape);
+    }
     result->by_statistics = true;
     if (!known[0].count && !known[1].count) {
         result->compared = true;

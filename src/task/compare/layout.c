@@ -1,6 +1,7 @@
 /* Which columns a comparison has: by its kind, and by the options. */
 #include "task/compare/layout.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static struct plumb_column *add(struct layout *layout, const char *title, enum source source,
@@ -104,6 +105,31 @@ void layout_add_places(struct layout *layout)
     layout->count += 2;
 }
 
+static bool is_spare(const struct layout *layout, const struct field *field)
+{
+    switch (field->source) {
+    case FROM_STACK:
+    case FROM_NAMES:
+    case FROM_GRAD:
+    case FROM_REACHED:
+    case FROM_DIFFERENCE:
+        return true;
+    case FROM_METRIC:
+        return layout->metrics[field->detail]->group == PLUMB_G_RELATIVE &&
+               strcmp(layout->metrics[field->detail]->name, "max_rel") != 0;
+    default:
+        return false;
+    }
+}
+
+bool *layout_spare(const struct layout *layout)
+{
+    bool *spare = calloc(layout->count + 1, sizeof *spare);
+    for (size_t i = 0; spare && !layout->whole && i < layout->count; i++)
+        spare[i] = is_spare(layout, &layout->fields[i]);
+    return spare;
+}
+
 static void verdict_columns(struct layout *layout, enum plumb_columns columns, bool reasons)
 {
     if (columns == PLUMB_COLUMNS_TORCHAIR) {
@@ -168,7 +194,7 @@ enum plumb_code layout_init(struct layout *layout, enum plumb_columns columns,
                             enum layout_kind kind, bool ranks,
                             const struct plumb_compare_options *options, struct plumb_error *err)
 {
-    *layout = (struct layout){.groups = PLUMB_G_ERROR};
+    *layout = (struct layout){.groups = PLUMB_G_ERROR, .whole = options->wide || options->metrics};
     if (columns == PLUMB_COLUMNS_XRAY)
         xray_columns(layout);
     else

@@ -45,6 +45,7 @@ struct layout {
     const struct plumb_metric_name *metrics[MAX_FIELDS]; /* what a row's values are */
     size_t metric_count;
     unsigned groups; /* what all of it needs */
+    bool whole;      /* someone asked for more columns, and misses each that is not there */
 };
 
 /* What the columns between the names and the verdict are about. */
@@ -52,6 +53,10 @@ enum layout_kind { LAYOUT_TENSORS, LAYOUT_STATISTICS, LAYOUT_CHECKSUMS };
 
 /* Puts Token and In/Out behind Data Name: what the rows of a graph dump are told apart by. */
 void layout_add_places(struct layout *layout);
+
+/* For each column whether the others make up for it where room is scarce. malloc; NULL when out of
+ * memory. */
+bool *layout_spare(const struct layout *layout);
 
 /* Columns for the options; `columns` is not AUTO; ranks: the rows are of several. PLUMB_E_ARG names
  * an unknown metric and its nearest relatives. */

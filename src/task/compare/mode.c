@@ -144,13 +144,15 @@ static bool same_shape(const struct plumb_record *a, const struct plumb_record *
     }
 }
 
-static void refuse(struct row *row, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void refuse(struct row *row, enum plumb_trouble obstacle, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 
-static void refuse(struct row *row, const char *format, ...)
+static void refuse(struct row *row, enum plumb_trouble obstacle, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
     row->basis = BY_NOTHING;
+    row->obstacle = obstacle;
     if (vasprintf(&row->problem, format, args) < 0)
         row->problem = NULL;
     va_end(args);
@@ -174,11 +176,13 @@ static bool refuse_by_record(struct row *row, const struct plumb_record *target,
         char text[800];
         if (!record->error || !record->absent)
             continue;
-        refuse(row, "%s", plumb_error_text(record->error, text, sizeof text));
+        refuse(row, PLUMB_TROUBLE_UNREADABLE, "%s",
+               plumb_error_text(record->error, text, sizeof text));
         return true;
     }
     if (is_tensor(target) != is_tensor(golden)) {
-        refuse(row, "the target is %s, the golden value is %s", what_is(target), what_is(golden));
+        refuse(row, PLUMB_TROUBLE_TYPE, "the target is %s, the golden value is %s", what_is(target),
+               what_is(golden));
         return true;
     }
     if (!is_tensor(target) || (!target->recorded && !golden->recorded))
@@ -187,12 +191,13 @@ static bool refuse_by_record(struct row *row, const struct plumb_record *target,
     if (known && !same_kind(target, golden)) {
         char t = compare_kind(target), g = compare_kind(golden);
         if (t == '?' || g == '?')
-            refuse(row, "plumb does not know the type %s: target %s, golden %s",
+            refuse(row, PLUMB_TROUBLE_TYPE, "plumb does not know the type %s: target %s, golden %s",
                    compare_dtype(t == '?' ? target : golden), compare_dtype(target),
                    compare_dtype(golden));
         else
-            refuse(row, "the types are of different kinds: target %s, golden %s",
-                   compare_dtype(target), compare_dtype(golden));
+            refuse(row, PLUMB_TROUBLE_TYPE,
+                   "the types are of different kinds: target %s, golden %s", compare_dtype(target),
+                   compare_dtype(golden));
         return true;
     }
     bool values = has_payload(target) && has_payload(golden);
@@ -201,8 +206,8 @@ static bool refuse_by_record(struct row *row, const struct plumb_record *target,
     if (is_shapeless(target) || is_shapeless(golden) || same_shape(target, golden))
         return false;
     char t[1400], g[1400]; /* 64 dimensions of 20 digits */
-    refuse(row, "the shapes differ: target %s, golden %s", compare_shape(target, t, sizeof t),
-           compare_shape(golden, g, sizeof g));
+    refuse(row, PLUMB_TROUBLE_SHAPE, "the shapes differ: target %s, golden %s",
+           compare_shape(target, t, sizeof t), compare_shape(golden, g, sizeof g));
     return true;
 }
 
@@ -238,6 +243,7 @@ void compare_plan(struct comparison *comparison)
         if (comparison->matching.pairs[i].how == PLUMB_UNMATCHED)
             continue;
         struct row *row = &comparison->rows[i];
+        row->obstacle = PLUMB_TROUBLE_UNREADABLE; /* of all that goes wrong, the usual */
         const struct plumb_record *target = compare_record(comparison, i, 0);
         const struct plumb_record *golden = compare_record(comparison, i, 1);
         if (refuse_by_record(row, target, golden))
@@ -253,7 +259,7 @@ void compare_plan(struct comparison *comparison)
             row->compared = true;
             verdict_empty(&row->verdict);
         } else {
-            refuse(row, "%s", missing(target, golden));
+            refuse(row, PLUMB_TROUBLE_INCOMPARABLE, "%s", missing(target, golden));
         }
     }
 }

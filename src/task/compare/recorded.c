@@ -80,8 +80,10 @@ static void take_judgement(struct row *row, const struct recorded_judgement *jud
     row->verdict = judgement->verdict;
     row->distance = judgement->distance;
     row->max_rel = judgement->max_rel;
-    if (judgement->problem)
+    if (judgement->problem) {
         row->problem = strdup(judgement->problem);
+        row->obstacle = PLUMB_TROUBLE_INCOMPARABLE;
+    }
 }
 
 static void judge_statistics(struct comparison *comparison, size_t pair,

@@ -335,8 +335,11 @@ enum plumb_code plumb_passcheck_run(const struct plumb_passcheck_graph *before,
         code = passcheck_side_init(&c.before, before, options, NULL, err);
     if (!code)
         code = passcheck_side_init(&c.after, after, options, &c.before, err);
-    for (; c.iteration < options->iterations && !code; c.iteration++)
+    for (; c.iteration < options->iterations && !code; c.iteration++) {
+        if (options->progress)
+            options->progress(options->progress_context, c.iteration, options->iterations);
         code = iterate(&c, err);
+    }
     if (!code && out->at->n == 0)
         code = plumb_fail(err, PLUMB_E_ARG, "%s and %s have nothing to compare", before->path,
                           after->path);

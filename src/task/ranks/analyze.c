@@ -18,6 +18,12 @@ int64_t analyze_rank(const char *name)
     return strncmp(name, "rank", 4) == 0 ? strtoll(name + 4, NULL, 10) : 0;
 }
 
+void analyze_progress(const struct plumb_analyze_options *options, size_t done, size_t total)
+{
+    if (options && options->progress)
+        options->progress(options->progress_context, done, total);
+}
+
 void analyze_note(struct buf *notes, const char *rank, const char *format, ...)
 {
     char text[1024];

@@ -10,6 +10,9 @@
 /* The number of a rank folder: 7 for "rank7", 0 for every other name. */
 int64_t analyze_rank(const char *name);
 
+/* Tells how many ranks are done; options may be NULL. */
+void analyze_progress(const struct plumb_analyze_options *options, size_t done, size_t total);
+
 /* A line for the notes, with "rankN: " before it when there is a rank. */
 void analyze_note(struct buf *notes, const char *rank, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

@@ -100,6 +100,7 @@ static enum plumb_code compare_ranks(struct analysis *a, const struct plumb_gene
     if (!a->places || !a->ranks)
         return plumb_no_memory(a->err);
     for (size_t i = 0; i < count; i++) {
+        analyze_progress(a->options, i, count);
         size_t before = a->count;
         struct plumb_error trouble = {0}, *outer = a->err;
         a->err = &trouble;

@@ -17,6 +17,7 @@ struct merging {
     struct arena arena;
     const char *folder;
     struct config config;
+    const struct plumb_merge_options *options;
     struct rank_files files;
     struct result *results; /* one a rank */
     size_t count;
@@ -67,8 +68,11 @@ static enum plumb_code read_ranks(struct merging *m, struct plumb_error *err)
         return plumb_no_memory(err);
     enum plumb_code code = PLUMB_OK;
     size_t used;
-    for (size_t i = 0; i < m->files.count && !code; i += used)
+    for (size_t i = 0; i < m->files.count && !code; i += used) {
+        if (m->options->progress)
+            m->options->progress(m->options->progress_context, i, m->files.count);
         code = read_rank(m, i, &used, err);
+    }
     if (!code && !m->count) {
         *err = m->first_error;
         code = err->code;
@@ -263,12 +267,11 @@ static enum plumb_code make_sheets(struct plumb_merge *out, struct merging *m,
     return code;
 }
 
-static enum plumb_code merge(struct plumb_merge *out, struct merging *m, const char *config,
-                             struct plumb_error *err)
+static enum plumb_code merge(struct plumb_merge *out, struct merging *m, struct plumb_error *err)
 {
     enum plumb_code code = PLUMB_OK;
-    if (config)
-        code = config_read(&m->config, config, &m->arena, err);
+    if (m->options->config)
+        code = config_read(&m->config, m->options->config, &m->arena, err);
     if (!code)
         code = rank_find(&m->files, m->folder, &m->arena, err);
     if (code)
@@ -292,12 +295,14 @@ static enum plumb_code merge(struct plumb_merge *out, struct merging *m, const c
     return make_sheets(out, m, err);
 }
 
-enum plumb_code plumb_merge_results(struct plumb_merge *out, const char *folder, const char *config,
+enum plumb_code plumb_merge_results(struct plumb_merge *out, const char *folder,
+                                    const struct plumb_merge_options *options,
                                     struct plumb_error *err)
 {
-    struct merging m = {.folder = folder};
+    static const struct plumb_merge_options usual = {0};
+    struct merging m = {.folder = folder, .options = options ? options : &usual};
     *out = (struct plumb_merge){0};
-    enum plumb_code code = merge(out, &m, config, err);
+    enum plumb_code code = merge(out, &m, err);
     if (!code && m.notes.failed)
         code = plumb_no_memory(err);
     if (code) {

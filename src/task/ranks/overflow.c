@@ -14,6 +14,7 @@
 
 struct overflow {
     struct plumb_analysis *out;
+    const struct plumb_analyze_options *options; /* or NULL */
     struct dump_places places;
     const struct ranks_rules *rules;
     struct arena arena;
@@ -108,6 +109,7 @@ static enum plumb_code read_ranks(struct overflow *o)
     if (!o->ranks || !o->source)
         return PLUMB_E_NOMEM;
     for (size_t i = 0; i < o->places.count; i++) {
+        analyze_progress(o->options, i, o->places.count);
         struct dump_place *place = &o->places.places[i];
         struct dump_tree tree;
         struct plumb_error trouble = {0};
@@ -280,7 +282,7 @@ enum plumb_code plumb_overflow_check(struct plumb_analysis *out, const char *pat
     };
     static const struct ranks_rules own = {0};
     *out = (struct plumb_analysis){0};
-    struct overflow o = {.out = out, .rules = &own, .err = err};
+    struct overflow o = {.out = out, .options = options, .rules = &own, .err = err};
     if (options && options->rules && options->rules->ranks)
         o.rules = &options->rules->ranks->overflow;
     struct graph_result result;
