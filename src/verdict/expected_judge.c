@@ -180,7 +180,7 @@ static enum plumb_code judge_sample(struct plumb_expected *e, enum plumb_expecte
 {
     const uint64_t differing = count_differing(s);
     uint64_t special = 0, n_special;
-    o->limit = sample_limit(s->counted);
+    o->limit = sample_limit(s->counted, s->terms);
     o->differing = s->counted ? (double)differing / (double)s->counted : 0;
     if (find_special(s, &special, &n_special)) {
         say_special(s, got, special, n_special, o);

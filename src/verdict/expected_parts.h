@@ -69,8 +69,10 @@ enum plumb_code sample_load(struct plumb_expected *e, enum plumb_expected_part p
                             struct plumb_error *err);
 
 /* Mean squares of few runs are noisy: each is drawn toward what its row has, absolutely or relative
- * to y, whichever is less. weight: how many runs it is the mean of. */
-void sample_smooth(const struct sample *s, const double *squares, unsigned weight, double *out);
+ * to y, whichever describes the row better; absolute: the former. weight: how many runs it is the
+ * mean of. */
+void sample_smooth(const struct sample *s, const double *squares, unsigned weight, bool absolute,
+                   double *out);
 
 /* The largest excess over rounding, in units of sigma. */
 struct excess {
@@ -81,8 +83,8 @@ struct excess {
 struct excess sample_excess(const struct sample *s, const double *y, const double *sigma,
                             double limit);
 
-/* What the largest of n should stay below. */
-double sample_limit(uint64_t n);
+/* What the largest of n sums of so many terms should stay below. */
+double sample_limit(uint64_t n, int64_t terms);
 
 /* ---- Errors that go together ----------------------------------------------------------------- */
 

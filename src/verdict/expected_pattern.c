@@ -1,5 +1,4 @@
-/* What a fault looks like: moved, negated, zeroed, scaled or shifted numbers, and where they are.
- * */
+/* What a fault looks like: moved, negated, zeroed, scaled or shifted numbers, and where they are. */
 #include "verdict/expected_parts.h"
 
 #include <inttypes.h>
@@ -98,24 +97,27 @@ static int by_value(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* The same numbers in another order. */
+/* What is off are the same numbers in another order, and far from where they belong: numbers that lie
+ * close together look like each other anyway. */
 static bool all_permuted(const struct off *f, struct arena *arena)
 {
     const struct sample *s = f->s;
-    double *a = arena_array(arena, (size_t)s->n + 1, sizeof *a);
-    double *b = arena_array(arena, (size_t)s->n + 1, sizeof *b);
-    if (!a || !b || s->counted != s->n || s->n < 4)
+    double *a = arena_array(arena, (size_t)f->n + 1, sizeof *a);
+    double *b = arena_array(arena, (size_t)f->n + 1, sizeof *b);
+    if (!a || !b || s->counted != s->n || f->n < 4)
         return false;
-    for (uint64_t i = 0; i < s->n; i++) {
-        a[i] = s->got[i];
-        b[i] = plumb_round_to(s->dtype, s->y[i]);
-    }
-    qsort(a, (size_t)s->n, sizeof *a, by_value);
-    qsort(b, (size_t)s->n, sizeof *b, by_value);
-    uint64_t far = 0;
+    uint64_t n = 0, moved = 0, far = 0;
     for (uint64_t i = 0; i < s->n; i++)
+        if (is_off(f, i)) {
+            a[n] = s->got[i];
+            b[n++] = plumb_round_to(s->dtype, s->y[i]);
+            moved += fabs(s->got[i] - s->y[i]) > 16 * s->ulp[i];
+        }
+    qsort(a, (size_t)n, sizeof *a, by_value);
+    qsort(b, (size_t)n, sizeof *b, by_value);
+    for (uint64_t i = 0; i < n; i++)
         far += fabs(a[i] - b[i]) > 2 * sample_ulp(s->dtype, b[i]) + 8 * s->u * fabs(b[i]);
-    return far * 100 <= s->n;
+    return far * 100 <= n && moved * 2 > n;
 }
 
 static bool say_moved(const struct off *f, const struct plumb_tensor *got, struct plumb_opinion *o)
@@ -194,7 +196,8 @@ static bool say_changed(const struct off *f, struct plumb_opinion *o)
         snprintf(what, sizeof what, "off by %.4g", difference);
     if (!*what)
         return false;
-    snprintf(o->pattern, sizeof o->pattern, "%" PRIu64 " elements%s are %s", f->n, where, what);
+    snprintf(o->pattern, sizeof o->pattern, "%" PRIu64 " element%s%s %s %s", f->n,
+             f->n == 1 ? "" : "s", where, f->n == 1 ? "is" : "are", what);
     return true;
 }
 
@@ -215,6 +218,6 @@ void pattern_find(const struct plumb_tensor *got, const struct sample *s,
     if (system->found)
         snprintf(opinion->pattern, sizeof opinion->pattern, "%s", system->text);
     else if (*where && f.n)
-        snprintf(opinion->pattern, sizeof opinion->pattern, "%" PRIu64 " elements%s are wrong", f.n,
-                 where);
+        snprintf(opinion->pattern, sizeof opinion->pattern, "%" PRIu64 " element%s%s %s wrong", f.n,
+                 f.n == 1 ? "" : "s", where, f.n == 1 ? "is" : "are");
 }

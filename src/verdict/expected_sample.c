@@ -18,9 +18,11 @@ double sample_ulp(enum plumb_dtype dtype, double y)
     return ldexp(1, exponent - info->precision);
 }
 
-double sample_limit(uint64_t n)
+double sample_limit(uint64_t n, int64_t terms)
 {
-    return 2 + sqrt(2 * log((double)(n > 1 ? n : 2)));
+    /* A sum whose parts grow before they cancel errs more than its terms tell. */
+    const double larger = terms > 8 ? 1.25 : 1;
+    return larger * (2 + sqrt(2 * log((double)(n > 1 ? n : 2))));
 }
 
 /* The reference's numbers count from 0; a row is what the last dimension holds, or enough of the
@@ -35,9 +37,10 @@ static void set_rows(struct sample *s, const struct plumb_tensor *got)
     s->rows = s->row ? s->n / s->row : 0;
 }
 
-/* Mean squares over what is alike. */
+/* Mean squares over what is alike: absolutely, and relative to y. */
 struct mean {
     double sum, relative;
+    double sum_2, relative_2; /* of their squares: how well each describes them */
     uint64_t n, n_relative;
 };
 
@@ -46,20 +49,27 @@ static void mean_add(struct mean *m, const struct sample *s, const double *squar
     if (s->out[i])
         return;
     m->sum += squares[i];
+    m->sum_2 += squares[i] * squares[i];
     m->n++;
     if (s->y[i] != 0) {
-        m->relative += squares[i] / (s->y[i] * s->y[i]);
+        const double relative = squares[i] / (s->y[i] * s->y[i]);
+        m->relative += relative;
+        m->relative_2 += relative * relative;
         m->n_relative++;
     }
 }
 
-/* Absolutely, or relative to y, whichever is less. */
-static double mean_at(const struct mean *m, const struct sample *s, uint64_t i)
+/* By the one of the two that varies less: results of one size, whatever they cancel to, or errors in
+ * proportion. */
+static double mean_at(const struct mean *m, const struct sample *s, uint64_t i, bool absolute)
 {
     const double sum = m->n ? m->sum / (double)m->n : 0;
-    const double by_size =
-        m->n_relative ? m->relative / (double)m->n_relative * s->y[i] * s->y[i] : INFINITY;
-    return by_size < sum ? by_size : sum;
+    if (absolute || !m->n_relative)
+        return sum;
+    const double relative = m->relative / (double)m->n_relative;
+    const bool even = m->sum_2 / (double)m->n * relative * relative <=
+                      m->relative_2 / (double)m->n_relative * sum * sum;
+    return even ? sum : relative * s->y[i] * s->y[i];
 }
 
 /* The end of a group of elements, in order, with so many different inputs: equal ones err alike. */
@@ -75,7 +85,8 @@ static uint64_t group_end(const struct sample *s, uint64_t first, unsigned diffe
     return s->n - at < different ? s->n : at;
 }
 
-void sample_smooth(const struct sample *s, const double *squares, unsigned weight, double *out)
+void sample_smooth(const struct sample *s, const double *squares, unsigned weight, bool absolute,
+                   double *out)
 {
     const unsigned together = 32;
     const double own = weight < together ? weight : together, rest = together - own;
@@ -87,7 +98,7 @@ void sample_smooth(const struct sample *s, const double *squares, unsigned weigh
             mean_add(&m, s, squares, s->order ? s->order[i] : i);
         for (uint64_t i = first; i < end; i++) {
             const uint64_t at = s->order ? s->order[i] : i;
-            out[at] = (own * squares[at] + rest * mean_at(&m, s, at)) / together;
+            out[at] = (own * squares[at] + rest * mean_at(&m, s, at, absolute)) / together;
         }
     }
 }
@@ -152,12 +163,12 @@ static void set_sigma(struct sample *s, const struct expected_tensor *t, unsigne
     for (uint64_t i = 0; i < s->n; i++)
         s->sigma[i] = 0;
     if (t->own) {
-        sample_smooth(s, t->own, 1, scratch);
+        sample_smooth(s, t->own, 1, false, scratch);
         for (uint64_t i = 0; i < s->n; i++)
             s->sigma[i] = scratch[i];
     }
     if (t->noise)
-        sample_smooth(s, t->noise, runs, scratch);
+        sample_smooth(s, t->noise, runs, false, scratch);
     for (uint64_t i = 0; i < s->n; i++) {
         const double y2 = s->y[i] * s->y[i];
         const double noise = t->noise ? u2 * scratch[i] : 0;

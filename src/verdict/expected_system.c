@@ -9,7 +9,7 @@
 /* A normal deviate above this has p < 1e-9, a few hypotheses counted. */
 static const double SIGNIFICANT = 6.5;
 /* Where the question is which of two explanations is better, less will do. */
-static const double SIGNIFICANT_STRICT = 5.5, SIGNIFICANT_AMONG_FEW = 2.8;
+static const double SIGNIFICANT_STRICT = 5.5, SIGNIFICANT_AMONG_FEW = 3.6;
 
 /* Weighted sums for a regression of d on one regressor. */
 struct fit {

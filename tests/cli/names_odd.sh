@@ -8,7 +8,7 @@ for name in $'a\xff' $'a\xfe' $'b\x1b[31mred' $'c\xc2\x9b2J' $'d\rx' $'e\xe2\x80
     cp folder/x.npy "odd/$name.npy"
 done
 try plumb convert odd out.safetensors | od -c | sed 's/^[0-9]* *//' | grep -c '033'
-od -An -c -j 8 -N 700 out.safetensors | tr -d ' \n' | grep -o '"[^"]*":{' | sort
+LC_ALL=C od -An -c -j 8 -N 700 out.safetensors | tr -d ' \n' | grep -o '"[^"]*":{' | sort
 iconv -f UTF-8 -t UTF-8 out.safetensors >/dev/null && echo valid
 for format in csv json md; do
     echo "$format"

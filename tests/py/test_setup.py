@@ -61,6 +61,7 @@ class Case(unittest.TestCase):
         (self.state / "update").write_text("0")
         script = self.state / "setup"
         script.write_text((ROOT / "scripts/setup").read_text())
+        script.chmod(0o755)
         as_user = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
         command = as_user if user and os.geteuid() == 0 else []
         done = subprocess.run([*command, "bash", script, *words], text=True,

@@ -1,5 +1,6 @@
 """Graph dumps: which graph, operator and tensor of one side belongs to which of the other."""
 
+import os
 import shutil
 import subprocess
 import unittest
@@ -224,7 +225,8 @@ class Names(TorchairCase):
         arrays = [values(i, 4) for i in range(len(names))]
         write_graph(self.ge, [Op(name, [], [f"n{i}-n.OUTPUT.0"]) for i, name in enumerate(names)])
         for i, (file, array) in enumerate(zip(files, arrays)):
-            write_ge(ge_folder(self.ge), "A", file, i, [], [Tensor(array)])
+            on_disk = os.fsdecode(file.encode())  # UTF-8, whatever the locale has
+            write_ge(ge_folder(self.ge), "A", on_disk, i, [], [Tensor(array)])
             write_fx(fx_folder(self.fx), f"n{i}-n", [], [array])
         rows = self.compare()
         self.assertEqual([(row["API Name"], row["Result"]) for row in rows],

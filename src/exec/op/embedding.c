@@ -113,6 +113,7 @@ static void embedding_backward(struct op *o, struct val *out)
         real *row = g + r->index->i[k] * width;
         for (int64_t j = 0; j < width; j++)
             row[j] += out->grad[k * width + j] * r->share[k];
+        op_between(o, row, width); /* one addition after the other, each of them rounded */
     }
 }
 
@@ -156,9 +157,12 @@ static void run_embedding_dense_backward(struct op *o)
     if (!check_rows(o, index, zeros))
         return;
     const real *share = row_shares(o, index, rows, padding);
-    for (int64_t k = 0; share && k < index->count; k++)
+    for (int64_t k = 0; share && k < index->count; k++) {
+        real *row = zeros->f + index->i[k] * width;
         for (int64_t j = 0; j < width; j++)
-            zeros->f[index->i[k] * width + j] += grad->f[k * width + j] * share[k];
+            row[j] += grad->f[k * width + j] * share[k];
+        op_between(o, row, width);
+    }
     op_return(o, zeros);
 }
 

@@ -4,6 +4,7 @@
 #include "base/number.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -131,14 +132,37 @@ static void settle_modules(struct sites *sites)
 
 /* ---- Lists ----------------------------------------------------------------------------------- */
 
-/* Worst first: what was computed before what was only compared, then by how bad it is. */
+/* Both directions of a call stand together. */
+static void weigh_calls(struct sites *sites)
+{
+    static const char forward[] = ".forward", backward[] = ".backward";
+    for (size_t k = 0; k < sites->count; k++)
+        sites->list[k].of_call = sites->list[k].is.worst;
+    for (size_t k = 0; k < sites->count; k++) {
+        struct site *site = &sites->list[k];
+        char name[4096];
+        const size_t length = strlen(site->is.call), tail = sizeof forward - 1;
+        if (length <= tail || strcmp(site->is.call + length - tail, forward) != 0)
+            continue;
+        const int size =
+            snprintf(name, sizeof name, "%.*s%s", (int)(length - tail), site->is.call, backward);
+        struct site *other =
+            size > 0 && (size_t)size < sizeof name
+                ? sites_find(sites, name, (size_t)size, site->is.step, site->is.rank)
+                : NULL;
+        if (other && other->is.word == site->is.word)
+            site->of_call = other->of_call = fmax(site->is.worst, other->is.worst);
+    }
+}
+
+/* Worst first: what was computed before what was only compared, then by how bad the call is. */
 static int compare_faults(const void *a, const void *b)
 {
     const struct site *const *x = a, *const *y = b;
     if ((*x)->is.by_jump != (*y)->is.by_jump)
         return (*x)->is.by_jump ? 1 : -1;
-    if ((*x)->is.worst != (*y)->is.worst)
-        return (*x)->is.worst > (*y)->is.worst ? -1 : 1;
+    if ((*x)->of_call != (*y)->of_call)
+        return (*x)->of_call > (*y)->of_call ? -1 : 1;
     return *x < *y ? -1 : *x > *y;
 }
 
@@ -231,6 +255,7 @@ enum plumb_code answer_make(struct sites *sites, bool golden, struct arena *aren
         fine = decide(&sites->list[k], golden, arena);
     if (fine)
         settle_modules(sites);
+    weigh_calls(sites);
     blame->calls = sites->count;
     for (size_t k = 0; k < sites->count; k++) {
         const struct site *site = &sites->list[k];

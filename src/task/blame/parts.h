@@ -40,8 +40,9 @@ struct site {
     bool holds;      /* what is wrong with it happens in a call inside */
     size_t n_inside; /* calls inside it, and how many of those are judged as right */
     size_t right_inside;
-    size_t n_out; /* outputs whose distance is known */
-    double floor; /* distance that the type's rounding makes by itself */
+    double of_call; /* the worst of both directions of the call */
+    size_t n_out;   /* outputs whose distance is known */
+    double floor;   /* distance that the type's rounding makes by itself */
 };
 
 struct sites {
