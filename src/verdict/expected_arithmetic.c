@@ -353,6 +353,27 @@ static bool errs_alike(const struct sample *s, const double *sigma, const double
            found->size / own.size < 2;
 }
 
+/* Whether one scale, or one offset, is nearly all there is to the errors: chance does not do that. */
+static bool is_one_change(const struct sample *s, const double *sigma)
+{
+    double ee = 0, ye = 0, yy = 0, e1 = 0, w1 = 0;
+    for (uint64_t i = 0; i < s->n; i++) {
+        if (s->out[i])
+            continue;
+        const double weight = 1 / (s->ulp[i] * s->ulp[i] + sigma[i] * sigma[i]);
+        const double e = s->got[i] - s->y[i];
+        ee += weight * e * e;
+        ye += weight * e * s->y[i];
+        yy += weight * s->y[i] * s->y[i];
+        e1 += weight * e;
+        w1 += weight;
+    }
+    const double by_scale = yy > 0 && ee > 0 ? ye * ye / yy / ee : 0;
+    const double by_offset = w1 > 0 && ee > 0 ? e1 * e1 / w1 / ee : 0;
+    const double rest = fmax(1 - fmax(by_scale, by_offset), 0);
+    return s->counted > 3 && rest < 0.5 && pow(rest, ((double)s->counted - 1) / 2) < 1e-6;
+}
+
 /* Whether the errors are that noise: within its limit, everywhere, of about one size, and with
  * nothing that goes together, neither beside the reference nor beside what such arithmetic gave
  * plumb. */
@@ -372,6 +393,8 @@ static bool is_noise(struct search *q, const double *sigma, const double *simula
     const double size = sqrt(squares / (double)(s->counted ? s->counted : 1));
     if (sample_excess(s, s->y, sigma, q->limit).worst > q->limit ||
         worst > (q->product ? 3 : 5) * q->limit * size || !is_everywhere(s, sigma))
+        return false;
+    if (is_one_change(s, sigma))
         return false;
     const struct system_part system = system_find(s, s->y, sigma, true);
     if (system.found && !(simulated && errs_alike(s, sigma, simulated, &system)))
@@ -416,11 +439,7 @@ static void try_bits(struct search *q, unsigned bits, bool accumulator, const ch
     if (q->found || !t->noise || (accumulator && q->s->terms < 8))
         return;
     const double size = ldexp(1, -2 * (int)bits), terms = (double)q->s->terms;
-    double *squares = arena_array(q->s->arena, (size_t)q->s->n + 1, sizeof *squares);
-    for (uint64_t i = 0; squares && i < q->s->n; i++) /* as in sigma of right arithmetic */
-        squares[i] =
-            accumulator ? terms * (t->noise[i] + q->s->y[i] * q->s->y[i] / 9) : t->noise[i];
-    if (squares && is_such_noise(q, squares, q->e->runs, size, NULL))
+    if (is_such_noise(q, t->noise, q->e->runs, accumulator ? terms * size : size, NULL))
         q->found = word;
 }
 

@@ -113,7 +113,7 @@ static void embedding_backward(struct op *o, struct val *out)
         real *row = g + r->index->i[k] * width;
         for (int64_t j = 0; j < width; j++)
             row[j] += out->grad[k * width + j] * r->share[k];
-        op_between(o, row, width); /* one addition after the other, each of them rounded */
+        op_accumulated(o, row, width);
     }
 }
 
@@ -161,7 +161,7 @@ static void run_embedding_dense_backward(struct op *o)
         real *row = zeros->f + index->i[k] * width;
         for (int64_t j = 0; j < width; j++)
             row[j] += grad->f[k * width + j] * share[k];
-        op_between(o, row, width);
+        op_accumulated(o, row, width);
     }
     op_return(o, zeros);
 }

@@ -41,14 +41,25 @@ static void disturb(struct op *o, real *x, int64_t n, double factor)
         x[k] *= (real)(1 + relative * draw(key, k));
 }
 
-static void between(struct op *o, real *x, int64_t n, enum plumb_stored not_if)
+static void store(const struct op *o, real *x, int64_t n, enum plumb_stored not_if)
 {
     const struct plumb_noise *noise = o->call->noise;
-    disturb(o, x, n, 1);
     if (noise->store == PLUMB_DTYPE_COUNT || noise->stored == not_if)
         return;
     for (int64_t k = 0; k < n; k++)
         x[k] = (real)plumb_round_to(noise->store, (double)x[k]);
+}
+
+static void between(struct op *o, real *x, int64_t n, enum plumb_stored not_if)
+{
+    disturb(o, x, n, 1);
+    store(o, x, n, not_if);
+}
+
+void op_accumulated(struct op *o, real *x, int64_t n)
+{
+    if (o->call->noise)
+        store(o, x, n, PLUMB_STORED_SINGLE);
 }
 
 void op_between(struct op *o, real *x, int64_t n)

@@ -74,6 +74,18 @@ static void tallies_add(real *restrict sum, real *restrict lost, const real *x, 
     }
 }
 
+/* What a device may keep of the sums so far. */
+static void tallies_keep(struct op *o, real *sum, real *lost, int64_t n)
+{
+    if (!o->call->noise || o->call->noise->store == PLUMB_DTYPE_COUNT)
+        return;
+    for (int64_t k = 0; k < n; k++) {
+        sum[k] = tally_value(sum[k], lost[k]);
+        lost[k] = 0;
+    }
+    op_accumulated(o, sum, n);
+}
+
 static void weight_gradients(const struct work *w, const real *g, const real *normed, int64_t base,
                              int64_t n)
 {
@@ -108,6 +120,10 @@ static void backward_row(const struct row *row, void *context)
         w->a[k] = (x[k] - mean) * rstd;
     op_between(w->o, w->a, n);
     weight_gradients(w, g, w->a, base, n);
+    if (w->weight_sum)
+        tallies_keep(w->o, w->weight_sum + base, w->weight_lost + base, norm->layout.per_row);
+    if (w->bias_sum)
+        tallies_keep(w->o, w->bias_sum + base, w->bias_lost + base, norm->layout.per_row);
     if (!row->out[0])
         return;
     if (!w->weight)

@@ -123,6 +123,10 @@ void op_between(struct op *o, real *x, int64_t n);
 void op_between_function(struct op *o, real *x, int64_t n); /* of a function such as erf */
 real op_between_one(struct op *o, real x);                  /* the sum, mean or scale of a row */
 
+/* Partial sums that a device may keep in memory from one addition to the next: rounded if the call
+ * asks for that; how they err otherwise follows from the number of terms. */
+void op_accumulated(struct op *o, real *x, int64_t n);
+
 /* n numbers are added up. gemm(), real_sum() and their kind say so themselves. */
 void op_terms(int64_t n);
 

@@ -39,6 +39,7 @@
 #define matmul_operand OP_SYM(matmul_operand)
 #define op_alloc OP_SYM(op_alloc)
 #define op_begin OP_SYM(op_begin)
+#define op_accumulated OP_SYM(op_accumulated)
 #define op_between OP_SYM(op_between)
 #define op_between_one OP_SYM(op_between_one)
 #define op_between_function OP_SYM(op_between_function)
