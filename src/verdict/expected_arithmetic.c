@@ -353,10 +353,11 @@ static bool errs_alike(const struct sample *s, const double *sigma, const double
            found->size / own.size < 2;
 }
 
-/* Whether one scale, or one offset, is nearly all there is to the errors: chance does not do that. */
-static bool is_one_change(const struct sample *s, const double *sigma)
+/* Whether the errors go with the results: one scale, or one offset, is nearly all there is to them,
+ * or they undo what the results differ by, as numbers from elsewhere do. Chance does not do that. */
+static bool goes_with_results(const struct sample *s, const double *sigma)
 {
-    double ee = 0, ye = 0, yy = 0, e1 = 0, w1 = 0;
+    double ee = 0, ye = 0, yy = 0, e1 = 0, y1 = 0, w1 = 0;
     for (uint64_t i = 0; i < s->n; i++) {
         if (s->out[i])
             continue;
@@ -366,12 +367,18 @@ static bool is_one_change(const struct sample *s, const double *sigma)
         ye += weight * e * s->y[i];
         yy += weight * s->y[i] * s->y[i];
         e1 += weight * e;
+        y1 += weight * s->y[i];
         w1 += weight;
     }
     const double by_scale = yy > 0 && ee > 0 ? ye * ye / yy / ee : 0;
     const double by_offset = w1 > 0 && ee > 0 ? e1 * e1 / w1 / ee : 0;
     const double rest = fmax(1 - fmax(by_scale, by_offset), 0);
-    return s->counted > 3 && rest < 0.5 && pow(rest, ((double)s->counted - 1) / 2) < 1e-6;
+    if (s->counted > 3 && rest < 0.5 && pow(rest, ((double)s->counted - 1) / 2) < 1e-6)
+        return true;
+    const double cov = ye - e1 * y1 / w1, var_y = yy - y1 * y1 / w1, var_e = ee - e1 * e1 / w1;
+    const double r2 = var_y > 0 && var_e > 0 ? cov * cov / var_y / var_e : 0;
+    return s->counted >= 32 && cov < 0 && -cov / var_y > 0.25 &&
+           r2 * ((double)s->counted - 2) > 30 * (1 - r2);
 }
 
 /* Whether the errors are that noise: within its limit, everywhere, of about one size, and with
@@ -394,7 +401,7 @@ static bool is_noise(struct search *q, const double *sigma, const double *simula
     if (sample_excess(s, s->y, sigma, q->limit).worst > q->limit ||
         worst > (q->product ? 3 : 5) * q->limit * size || !is_everywhere(s, sigma))
         return false;
-    if (is_one_change(s, sigma))
+    if (goes_with_results(s, sigma))
         return false;
     const struct system_part system = system_find(s, s->y, sigma, true);
     if (system.found && !(simulated && errs_alike(s, sigma, simulated, &system)))
