@@ -85,7 +85,7 @@ class Metrics(Rows):
                 pairs = list(zip(as_list(case["bench"]), as_list(case["device"])))
                 self.assertEqual(len(pairs), len(case["rows"]), case["id"])
                 for (bench, device), row in zip(pairs, case["rows"]):
-                    lines.append(f"msprobe {case['api']} 0 {side(folder, bench)} {side(folder, device)}")
+                    lines.append(f"msprobe\t{case['api']}\t0\t{side(folder, bench)}\t{side(folder, device)}")
                     wanted.append((f"{case['id']} {case['kind']}", row["cells"], row["status"]))
         for (name, cells, status), found in zip(wanted, judge(lines)):
             with self.subTest(case=name):
@@ -102,7 +102,7 @@ class Metrics(Rows):
                 rates = case.get("standards", {}).get("absolute_threshold")
                 blank = case["rows"][0]["cells"][COLUMNS.index("rmse")] == " " if case.get("rows") else True
                 if rates and not blank:
-                    lines.append(f"msprobe {case['api']} 1 {side(folder, case['bench'])} "
+                    lines.append(f"msprobe\t{case['api']}\t1\t{side(folder, case['bench'])}\t"
                                  f"{side(folder, case['device'])}")
                     wanted.append((case["id"], rates))
         for (name, rates), found in zip(wanted, judge(lines)):
@@ -121,7 +121,7 @@ class Metrics(Rows):
             folder, cases = self.cases(root)
             for case in cases:
                 if "dropout_result" in case:
-                    lines.append(f"dropout dropout 0 {side(folder, case['bench'])} {side(folder, case['device'])}")
+                    lines.append(f"dropout\tdropout\t0\t{side(folder, case['bench'])}\t{side(folder, case['device'])}")
                     wanted.append(case["dropout_result"][0])
         self.assertEqual([found["status"] for found in judge(lines)], wanted)
 
@@ -156,7 +156,7 @@ class EndToEnd(Rows):
                     rows = {row[0]: row for row in csv.reader(file)}
                 lines, names = [], []
                 for name, api, bench, device in self.outputs(folder, calls):
-                    lines.append(f"msprobe {api} 0 {side(folder / 'tensors', bench)} "
+                    lines.append(f"msprobe\t{api}\t0\t{side(folder / 'tensors', bench)}\t"
                                  f"{side(folder / 'tensors', device)}")
                     names.append(name)
                 for name, found in zip(names, judge(lines)):
@@ -177,7 +177,7 @@ class Fp8(Rows):
         for root in roots():
             data = json.loads((root / "precheck" / "fp8" / "ulp_fp8.json").read_text("utf-8"))
             for case in data["cases"]:
-                found = judge([f"fp8_ulp - 0 float:{bench} float:{device}"
+                found = judge([f"fp8_ulp\t-\t0\tfloat:{bench}\tfloat:{device}"
                                for bench, device in zip(case["bench"], case["device"])])
                 ulp = np.array([float.fromhex(one["ulp"]) for one in found])
                 with self.subTest(case=case["name"]):
@@ -193,8 +193,8 @@ class Fp8(Rows):
             folder = Path(name)
             np.save(folder / "b.npy", np.array([1.0, 1.25, -2.5], np.float32))
             np.save(folder / "d.npy", np.array([0x3C, 0x3D, 0xC0], np.uint8))
-            pair = f"{folder}/b.npy@float32 {folder}/d.npy@float8_e5m2"
-            signed, absolute = judge([f"msprobe mul 0 {pair}", f"documented mul 0 {pair}"])
+            pair = f"{folder}/b.npy@float32\t{folder}/d.npy@float8_e5m2"
+            signed, absolute = judge([f"msprobe\tmul\t0\t{pair}", f"documented\tmul\t0\t{pair}"])
         # 0.5 at exponent 1 with three bits: 0.5 * 2^(3-1) = 2.
         self.assertEqual(signed["cells"][17:], ["2.00000000000000", "0.66666666666667", "0.33333333333333"])
         self.assertEqual(absolute["cells"][17:], ["2.00000000000000", "0.66666666666667", "0.33333333333333"])
@@ -292,7 +292,7 @@ class Documented(Rows):
                     device = load(f"{folder}/{d['file']}", d["dtype"])
                     path = Path(name) / f"{len(lines)}.npy"
                     np.save(path, bench)
-                    lines.append(f"documented softmax 0 {path}@float64 {folder}/{d['file']}@{dtype}")
+                    lines.append(f"documented\tsoftmax\t0\t{path}@float64\t{folder}/{d['file']}@{dtype}")
                     with np.errstate(all="ignore"):
                         wanted.append((case["id"], *documented(bench.ravel(), device.ravel(), dtype)))
             for (case_id, numbers, unlike), found in zip(wanted, judge(lines)):

@@ -43,7 +43,7 @@ class Vectors(unittest.TestCase):
 
     def pairs(self, root: Path, rows: List[Dict[str, str]]) -> List[str]:
         folder = root / "compare" / "vectors"
-        return [f"{folder}/{row['pair']}.my.npy {folder}/{row['pair']}.golden.npy" for row in rows]
+        return [f"{folder}/{row['pair']}.my.npy\t{folder}/{row['pair']}.golden.npy" for row in rows]
 
     def test_torchair(self) -> None:
         names = {"cosine_similarity": "cosine", "max_relative_error": "max_rel",
@@ -141,8 +141,8 @@ class Precheck(unittest.TestCase):
         for root in roots():
             folder = root / "precheck" / "metrics"
             cases = self.cases(root)
-            lines = [f"{folder}/{case['device']['file']} {folder}/{case['bench']['file']} "
-                     f"{case['device']['dtype']} {case['bench']['dtype']}" for case in cases]
+            lines = [f"{folder}/{case['device']['file']}\t{folder}/{case['bench']['file']}\t"
+                     f"{case['device']['dtype']}\t{case['bench']['dtype']}" for case in cases]
             for case, found in zip(cases, metrics("precheck", lines)):
                 assert found is not None, case["id"]
                 for (standard, key), name in self.NAMES.items():

@@ -1,7 +1,7 @@
 #define _GNU_SOURCE
 /* Prints the details row of pairs of outputs as JSON, for tests that know the right cells:
  *
- *     judge_pair < lines of "RULES API FP8 BENCH DEVICE"
+ *     judge_pair < lines of RULES, API, FP8, BENCH and DEVICE, separated by tabs
  *
  * RULES is documented, msprobe, dropout for the status of that rule alone, or fp8_ulp for the
  * error of one 8-bit float; FP8 is 1 when an input was an 8-bit float. A side is none, bool:1,
@@ -111,8 +111,8 @@ int main(void)
     while (fgets(line, sizeof line, stdin)) {
         char *words[5], *save = NULL;
         size_t count = 0;
-        for (char *word = strtok_r(line, " \n", &save); word && count < 5;
-             word = strtok_r(NULL, " \n", &save))
+        for (char *word = strtok_r(line, "\t\n", &save); word && count < 5;
+             word = strtok_r(NULL, "\t\n", &save))
             words[count++] = word;
         struct plumb_error err = {0};
         char text[900];

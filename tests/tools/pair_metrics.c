@@ -1,9 +1,9 @@
 #define _GNU_SOURCE
 /* Prints all metrics of pairs as JSON, for tests that know the right values:
  *
- *     pair_metrics RULE < lines of "TARGET.npy GOLDEN.npy [TARGET-DTYPE GOLDEN-DTYPE]"
+ *     pair_metrics RULE < lines of TARGET.npy, GOLDEN.npy and perhaps both dtypes
  *
- * A dtype given says what the stored bits are (bfloat16 kept as uint16). */
+ * separated by tabs. A dtype given says what the stored bits are (bfloat16 kept as uint16). */
 #include "plumb/metric.h"
 #include "plumb/run.h"
 
@@ -84,8 +84,8 @@ int main(int argc, char **argv)
     while (fgets(line, sizeof line, stdin)) {
         char *words[4], *save = NULL;
         size_t count = 0;
-        for (char *word = strtok_r(line, " \n", &save); word && count < 4;
-             word = strtok_r(NULL, " \n", &save))
+        for (char *word = strtok_r(line, "\t\n", &save); word && count < 4;
+             word = strtok_r(NULL, "\t\n", &save))
             words[count++] = word;
         struct plumb_error err;
         char text[900];
