@@ -29,6 +29,7 @@ _WHERE = {
     "compare": "_compare.notebook",
     "summary": "_compare.notebook",
     "judge": "_verdict.judge",
+    "blame": "_verdict.blame",
 }
 
 

@@ -66,6 +66,10 @@ def judge_call(prefix: Optional[str], name: str, args: Sequence[Value], kwargs: 
     "written", its number, the opinion) for each of outputs, got_grads (one for each tensor of the
     arguments; None: not looked at) and written (likewise)."""
 
+def blame(target: str, golden: Optional[str] = None, arithmetic: Optional[str] = None, *,
+          seed: int = 1234, threads: int = 0) -> Tuple[str, str]:
+    """Which calls of a run are wrong: as JSON, and for people."""
+
 # -- Comparison ------------------------------------------------------------------------------------
 
 def compare(target: Tensor, golden: Tensor, metrics: Optional[Sequence[str]] = None, *,

@@ -322,6 +322,47 @@ class Blame(Case):
         self.assertIn("it'\\''s here'", text)
 
 
+class Python(Case):
+    """plumb.blame and assert_close(standard="expected")."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        sys.path.insert(0, str(BUILD / "python"))
+        self.addCleanup(sys.path.remove, str(BUILD / "python"))
+        import plumb as package
+        self.package = package
+
+    def test_blame(self) -> None:
+        right = self.make("right").parent
+        found = self.package.blame(right)
+        self.assertTrue(found)
+        self.assertEqual((found["calls"], found.faults), (7, []))
+        found = self.package.blame(self.make("bad", fault=1.001).parent, right, threads=1)
+        self.assertFalse(found)
+        self.assertEqual(found.faults[0]["call"], "Functional.layer_norm.0.forward")
+        self.assertIn("1 fault:", str(found))
+        with self.assertRaises(self.package.Error):
+            self.package.blame(self.folder / "none")
+        with self.assertRaises(self.package.Error):
+            self.package.blame(right, arithmetic="nonsense")
+
+    def test_assert_close(self) -> None:
+        close = self.package.assert_close
+        x, w = self.numbers(32, 64), self.numbers(64, 48)
+        y = x @ w
+        close(y, None, standard="expected", op="mm", inputs=(x, w))
+        close(y, (x.astype(np.float64) @ w).astype(np.float32), standard="expected", op="mm", inputs=[x, w])
+        with self.assertRaisesRegex(AssertionError, "scaled by 1.01"):
+            close(y * np.float32(1.01), None, standard="expected", op="mm", inputs=(x, w))
+        with self.assertRaisesRegex(AssertionError, "the expected result: .*fault"):
+            close(y, y * np.float32(1.01), standard="expected", op="mm", inputs=(x, w))
+        with self.assertRaisesRegex(AssertionError, "random"):
+            close(y, None, standard="expected", op="rand_like", inputs=(x,))
+        for wrong in (dict(inputs=(x, w)), dict(op="mm", inputs=(x, w), rtol=1e-3)):
+            with self.assertRaises(TypeError):
+                close(y, None, standard="expected", **wrong)
+
+
 class Capsule(Case):
     def test_taken_out(self) -> None:
         path = self.make("bad", fault=1.001)

@@ -12,6 +12,7 @@ from typing import Any, Dict, Iterator, List, Optional, Tuple, Union
 from plumb._compare import leaves, pairs
 from plumb._core import Table, Writer, compare_runs, summarise_run
 from plumb._compare.leaves import Leaf
+from plumb._verdict.judge import judge
 
 Path = Union[str, "os.PathLike[str]"]
 
@@ -178,8 +179,15 @@ def assert_close(actual: Any, expected: Any, standard: str = "allclose",
                  equal_nan: bool = False, **settings: Any) -> None:
     """Raises AssertionError, with what to look at, unless all of actual is as expected. Tolerances
     that are not given fit the coarser of the two types; integers must be equal. A Python number is
-    expected of every element."""
+    expected of every element.
+
+    With standard="expected", actual is held against what right arithmetic shows for op(*inputs,
+    **kwargs), as plumb.judge() does, with its options; expected may be None, or the result of another
+    implementation, which is then judged the same way."""
     __tracebackhide__ = True  # pytest shows the caller's line then
+    if standard == "expected":
+        _assert_expected(actual, expected, _given(rtol, atol, equal_nan), settings)
+        return
     if _is_path(actual) or _is_path(expected):
         report = compare(actual, expected, standard, **_given(rtol, atol, equal_nan), **settings)
         if not report:
@@ -199,6 +207,19 @@ def assert_close(actual: Any, expected: Any, standard: str = "allclose",
         shown.append(f"... and {len(failed) - len(shown)} more of {total}; "
                      "print(plumb.compare(actual, expected)) shows all")
     raise AssertionError("\n\n".join(shown))
+
+
+def _assert_expected(actual: Any, expected: Any, tolerances: Dict[str, Any],
+                     settings: Dict[str, Any]) -> None:
+    __tracebackhide__ = True
+    if tolerances or "op" not in settings:
+        raise TypeError('standard="expected" takes op= and inputs=, and no tolerances')
+    call = {name: settings.pop(name) for name in ("op", "inputs", "kwargs") if name in settings}
+    opinions = [("", judge(actual, **call, **settings))]
+    if expected is not None:
+        opinions.append(("the expected result: ", judge(expected, **call, **settings)))
+    if not all(opinion and opinion.verdict != "not judged" for _, opinion in opinions):
+        raise AssertionError("\n".join(f"{who}{opinion}" for who, opinion in opinions))
 
 
 def _given(rtol: Optional[float], atol: Optional[float], equal_nan: bool) -> Dict[str, Any]:
