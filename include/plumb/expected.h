@@ -29,6 +29,10 @@ enum plumb_word {
 /* "same", "rounding", "tie", "inherited", "cheaper arithmetic", "fault", "not judged". */
 const char *plumb_word_text(enum plumb_word word);
 
+/* What decides, where there are documented rules too. Rules: these, and no opinion is asked for.
+ * Expected: the opinion. Both: either may object. */
+enum plumb_deciding { PLUMB_BY_RULES, PLUMB_BY_EXPECTED, PLUMB_BY_BOTH };
+
 /* What counts for more where there are several: the larger. What was not judged is not fine. */
 unsigned plumb_word_severity(enum plumb_word word);
 

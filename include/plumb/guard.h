@@ -9,6 +9,7 @@
 #ifndef PLUMB_GUARD_H
 #define PLUMB_GUARD_H
 
+#include "plumb/expected.h"
 #include "plumb/outputs.h"
 #include "plumb/table.h"
 
@@ -31,7 +32,11 @@ struct plumb_guard_config {
                                                     ("add.Tensor") or full name
                                                     ("aten::add.Tensor"); no include: all */
     size_t n_include, n_exclude;
-    int64_t (*now)(void); /* seconds since 1970; NULL: the clock's */
+    enum plumb_deciding verdict; /* whether tolerances or second opinions say what fails; the latter
+                                    are had of calls whose operator plumb has, as are outputs; for
+                                    others, tolerances decide */
+    const char *arithmetic;      /* cheaper arithmetic that is allowed; NULL: none */
+    int64_t (*now)(void);        /* seconds since 1970; NULL: the clock's */
 };
 
 /* The defaults: 1e-4, 1e-5, 10 checks, log_once, 1,048,576 elements, text. */
@@ -111,6 +116,8 @@ struct plumb_guard_case {
 
 struct plumb_guard_verdict {
     struct plumb_outputs_verdict found; /* tolerances: at least 1e-2 each for half types */
+    bool judged; /* there is a second opinion, that on the worst of the outputs: */
+    struct plumb_opinion opinion;
     char label[64];   /* of what failed, when it is not an output as such; else empty */
     char saved[1024]; /* folder with the failing call; empty when it was not saved */
 };

@@ -11,10 +11,6 @@ extern "C" {
 
 enum plumb_precheck_inputs { PLUMB_INPUTS_UNIFORM, PLUMB_INPUTS_NORMAL, PLUMB_INPUTS_ADVERSARIAL };
 
-/* What decides. Rules: the documented statuses, and nothing else is computed. Expected: the second
- * opinion (plumb/expected.h), which the tables then have beside the statuses. */
-enum plumb_precheck_verdict { PLUMB_BY_RULES, PLUMB_BY_EXPECTED, PLUMB_BY_BOTH };
-
 /* How far a check is; names are valid during the call only. */
 struct plumb_precheck_progress {
     uint64_t done, total;           /* APIs, those that an earlier run finished not counted */
@@ -31,8 +27,8 @@ struct plumb_precheck_options {
     const char *config; /* config.json or config.yaml, or NULL */
     const char *rules;  /* "documented" (NULL too), the other that `plumb standard` lists with it,
                            or the path of a file of rules */
-    enum plumb_precheck_verdict verdict; /* only with rules that let columns be added */
-    const char *arithmetic; /* cheaper arithmetic that is allowed, of plumb_expected_options */
+    enum plumb_deciding verdict; /* only with rules that let columns be added */
+    const char *arithmetic;      /* cheaper arithmetic that is allowed, of plumb_expected_options */
     enum plumb_precheck_inputs inputs;
     const char *rng; /* of the inputs: "counter" (NULL too), or the name of rules that have one
                         generator of their own, which means one thread, in file order */

@@ -120,12 +120,13 @@ static PyObject *operator_trouble(PyObject *self, PyObject *what)
 static PyObject *verdict_object(const struct plumb_guard_verdict *v)
 {
     const bool failed = v->found.fault != PLUMB_FAULT_NONE;
-    return Py_BuildValue("{sOss sn ss sd sd sd sd sd ss ss}", "passed", failed ? Py_False : Py_True,
-                         "error", plumb_fault_name(v->found.fault), "output",
-                         (Py_ssize_t)v->found.output, "label", v->label, "rtol", v->found.rtol,
-                         "atol", v->found.atol, "max_abs", v->found.max_abs, "max_rel",
-                         v->found.max_rel, "max_ulp", v->found.max_ulp, "message", v->found.message,
-                         "saved", v->saved);
+    return Py_BuildValue(
+        "{sOss sn ss sd sd sd sd sd ss ss ss ss}", "passed", failed ? Py_False : Py_True, "error",
+        plumb_fault_name(v->found.fault), "output", (Py_ssize_t)v->found.output, "label", v->label,
+        "rtol", v->found.rtol, "atol", v->found.atol, "max_abs", v->found.max_abs, "max_rel",
+        v->found.max_rel, "max_ulp", v->found.max_ulp, "message", v->found.message, "saved",
+        v->saved, "verdict", v->judged ? plumb_word_text(v->opinion.word) : "", "why",
+        v->judged ? v->opinion.why : "");
 }
 
 /* A str or None; false with an exception set. */
@@ -226,19 +227,37 @@ static void guard_dealloc(PyObject *self)
     free_object(self);
 }
 
+/* False with an exception set. */
+static bool read_verdict(const char *text, enum plumb_deciding *out)
+{
+    static const char *const words[] = {"rules", "expected", "both"};
+    for (int k = 0; k < 3; k++)
+        if (strcmp(text, words[k]) == 0) {
+            *out = (enum plumb_deciding)k;
+            return true;
+        }
+    core_raise_text(PLUMB_E_ARG, "verdict is \"rules\", \"expected\" or \"both\", not \"%s\"",
+                    text);
+    return false;
+}
+
 static PyObject *guard_new(PyTypeObject *type, PyObject *arguments, PyObject *given)
 {
-    char *keywords[] = {"rtol",         "atol", "max_checks", "log_once", "path", "log_format",
-                        "max_elements", "save", "include",    "exclude",  NULL};
+    char *keywords[] = {"rtol",       "atol",         "max_checks", "log_once", "path",
+                        "log_format", "max_elements", "save",       "include",  "exclude",
+                        "verdict",    "arithmetic",   NULL};
     struct plumb_guard_config config;
     plumb_guard_config_init(&config);
     PyObject *path = Py_None, *save = Py_None, *include = Py_None, *exclude = Py_None;
-    const char *format = "text";
+    const char *format = "text", *verdict = "rules";
     unsigned long long checks = config.max_checks, elements = config.max_elements;
     int once = config.log_once;
-    if (!PyArg_ParseTupleAndKeywords(arguments, given, "|ddKpOsKOOO:Guard", keywords, &config.rtol,
-                                     &config.atol, &checks, &once, &path, &format, &elements, &save,
-                                     &include, &exclude))
+    if (!PyArg_ParseTupleAndKeywords(arguments, given, "|ddKpOsKOOOsz:Guard", keywords,
+                                     &config.rtol, &config.atol, &checks, &once, &path, &format,
+                                     &elements, &save, &include, &exclude, &verdict,
+                                     &config.arithmetic))
+        return NULL;
+    if (!read_verdict(verdict, &config.verdict))
         return NULL;
     config.max_checks = checks;
     config.max_elements = elements;

@@ -171,7 +171,7 @@ class GuardOperator:
               changed: Optional[str] = None, judged: Optional[Sequence[Value]] = None,
               labels: Optional[Sequence[str]] = None) -> Dict[str, Any]:
         """Compares, counts, logs and saves: passed, error, output, label, rtol, atol, max_abs,
-        max_rel, max_ulp, message, saved. Without a reference plumb's operator `name` computes it;
+        max_rel, max_ulp, message, saved, verdict and why (of the second opinion). Without a reference plumb's operator `name` computes it;
         raised says that a given one is float64; changed, what the kernel wrote into without leave;
         judged, what is compared with the reference in place of the outputs, and labels, what each
         of that is."""
@@ -183,7 +183,7 @@ class Guard:
                 log_once: bool = True, path: Optional[str] = None, log_format: str = "text",
                 max_elements: int = 1048576, save: Optional[str] = None,
                 include: Optional[Sequence[str]] = None, exclude: Optional[Sequence[str]] = None,
-                ) -> "Guard": ...
+                verdict: str = "rules", arithmetic: Optional[str] = None) -> "Guard": ...
     def operator(self, name: str, unfit: Optional[str] = None) -> GuardOperator: ...
     def table(self) -> Table: ...
     def closing(self) -> str: ...

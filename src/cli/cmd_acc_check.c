@@ -55,7 +55,7 @@ struct watcher {
     bool terminal, quiet, shown;
     double started, told; /* seconds */
     uint64_t failed;
-    enum plumb_precheck_verdict verdict; /* what decides */
+    enum plumb_deciding verdict; /* what decides */
 };
 
 static double now(void)
@@ -274,7 +274,7 @@ static void print_words(const struct plumb_precheck_summary *s)
 }
 
 static void print_summary(const struct plumb_precheck_summary *s,
-                          enum plumb_precheck_verdict verdict, bool quiet)
+                          enum plumb_deciding verdict, bool quiet)
 {
     const unsigned long long pass = s->apis[PLUMB_PRECHECK_PASS],
                              warning = s->apis[PLUMB_PRECHECK_WARNING],
@@ -320,7 +320,7 @@ static void keep_memory(void)
 
 /* 0, or the exit code of a wrong command line. */
 static int choose_verdict(const struct args_command *command, const struct check_options *options,
-                          enum plumb_precheck_verdict *out)
+                          enum plumb_deciding *out)
 {
     bool recorded = false;
     for (size_t k = 0; k < options->devices.count; k++)
@@ -328,7 +328,7 @@ static int choose_verdict(const struct args_command *command, const struct check
     if (recorded && options->devices.count > 1)
         return cli_usage(command, "-d recorded is what the dump holds, and goes with no other "
                                   "device");
-    *out = options->verdict >= 0 ? (enum plumb_precheck_verdict)options->verdict
+    *out = options->verdict >= 0 ? (enum plumb_deciding)options->verdict
            : recorded            ? PLUMB_BY_EXPECTED
                                  : PLUMB_BY_RULES;
     if (options->arithmetic && *out == PLUMB_BY_RULES)
@@ -350,7 +350,7 @@ static int check(const struct args_command *command, const struct check_options 
                          options->memory);
     if (options->rng == 1 && options->inputs > 0)
         return cli_usage(command, "--rng " PROFILE_OTHER " makes uniform values only");
-    enum plumb_precheck_verdict verdict;
+    enum plumb_deciding verdict;
     const int usage = choose_verdict(command, options, &verdict);
     if (usage)
         return usage;

@@ -422,18 +422,33 @@ static bool is_all(const struct sample *s, enum plumb_dtype narrow)
     return true;
 }
 
-/* Noise beside right arithmetic's own. Which elements of a row have more of it depends on the order
- * of steps that cancel: so it may be as each of them has it, or even over the row. */
-static bool is_such_noise(struct search *q, const double *squares, unsigned weight, double factor,
-                          const double *simulated)
+/* Noise beside right arithmetic's own, as so many bits make it. */
+struct narrow {
+    const double *squares; /* measured so often */
+    unsigned weight;
+    double factor; /* from squares to that noise */
+    unsigned bits;
+    const double *simulated; /* what such arithmetic gave plumb, or NULL */
+};
+
+/* Which elements of a row have more of it depends on the order of steps that cancel: so it may be as
+ * each of them has it, or even over the row, but not far from where perturbations of that size lead
+ * each. */
+static bool is_such_noise(struct search *q, const struct narrow *narrow)
 {
     const struct sample *s = q->s;
+    const double *of_inputs = q->e->parts[q->part][q->k].noise;
     double *noise = arena_array(s->arena, (size_t)s->n + 1, sizeof *noise);
-    for (int absolute = 0; noise && absolute < 2; absolute++) {
-        sample_smooth(s, squares, weight, absolute, noise);
-        for (uint64_t i = 0; i < s->n; i++)
-            q->sigma[i] = sqrt(s->sigma[i] * s->sigma[i] + factor * noise[i]);
-        if (is_noise(q, q->sigma, simulated))
+    const double most = 64 * ldexp((double)s->terms, -2 * (int)narrow->bits);
+    for (int absolute = 0; noise && of_inputs && absolute < 2; absolute++) {
+        sample_smooth(s, narrow->squares, narrow->weight, absolute, noise);
+        for (uint64_t i = 0; i < s->n; i++) {
+            double more = narrow->factor * noise[i];
+            if (absolute)
+                more = fmin(more, most * of_inputs[i]);
+            q->sigma[i] = sqrt(s->sigma[i] * s->sigma[i] + more);
+        }
+        if (is_noise(q, q->sigma, narrow->simulated))
             return true;
     }
     return false;
@@ -446,7 +461,11 @@ static void try_bits(struct search *q, unsigned bits, bool accumulator, const ch
     if (q->found || !t->noise || (accumulator && q->s->terms < 8))
         return;
     const double size = ldexp(1, -2 * (int)bits), terms = (double)q->s->terms;
-    if (is_such_noise(q, t->noise, q->e->runs, accumulator ? terms * size : size, NULL))
+    const struct narrow narrow = {.squares = t->noise,
+                                  .weight = q->e->runs,
+                                  .factor = accumulator ? terms * size : size,
+                                  .bits = bits};
+    if (is_such_noise(q, &narrow))
         q->found = word;
 }
 
@@ -489,10 +508,13 @@ static enum plumb_code try_store(struct search *q, enum plumb_dtype dtype, const
         const double d = q->y[i] - q->s->y[i];
         squares[i] = isfinite(d) ? d * d : 0;
     }
-    if (is_such_noise(q, squares, 1, 1, q->y))
+    const unsigned bits = (unsigned)plumb_dtype_info(dtype)->precision + 1;
+    const struct narrow narrow = {
+        .squares = squares, .weight = 1, .factor = 1, .bits = bits, .simulated = q->y};
+    if (is_such_noise(q, &narrow))
         q->found = word;
     else if (q->s->dtype == dtype)
-        try_bits(q, (unsigned)plumb_dtype_info(dtype)->precision + 1, false, word);
+        try_bits(q, bits, false, word);
     return PLUMB_OK;
 }
 

@@ -178,7 +178,10 @@ static bool all_changed(const struct off *f, enum change change, double by)
     return true;
 }
 
-static bool say_changed(const struct off *f, struct plumb_opinion *o)
+/* system: what is known of all of them. Of a narrow type only those are off that a scale carries to
+ * another number, and they tell less about it than all together. */
+static bool say_changed(const struct off *f, const struct system_part *system,
+                        struct plumb_opinion *o)
 {
     double *values = arena_array(f->s->arena, (size_t)f->n + 1, sizeof *values);
     char where[100], what[40] = "";
@@ -190,6 +193,8 @@ static bool say_changed(const struct off *f, struct plumb_opinion *o)
         snprintf(what, sizeof what, "zero");
     else if (all_changed(f, NEGATED, 0))
         snprintf(what, sizeof what, "of the other sign");
+    else if (system->found && !*where && f->n < f->s->n)
+        return false;
     else if (f->n > 1 && all_changed(f, SCALED, ratio))
         snprintf(what, sizeof what, "scaled by %.6g", ratio);
     else if (f->n > 1 && all_changed(f, SHIFTED, difference))
@@ -211,7 +216,7 @@ void pattern_find(const struct plumb_tensor *got, const struct sample *s,
     if (!f.width || !s->n)
         return;
     find_block(&f);
-    if (say_moved(&f, got, opinion) || (f.n && say_changed(&f, opinion)))
+    if (say_moved(&f, got, opinion) || (f.n && say_changed(&f, system, opinion)))
         return;
     char where[100];
     say_block(&f, where, sizeof where);

@@ -40,19 +40,23 @@ def enable_precision_check(rtol: float = 1e-4, atol: float = 1e-5, max_checks: i
                            log_once: bool = True, path: Union[str, "os.PathLike[str]", None] = None,
                            log_format: str = "text", reference: str = "native",
                            save_failures: Union[bool, str, "os.PathLike[str]"] = True,
-                           max_elements: int = 1 << 20) -> None:
+                           max_elements: int = 1 << 20, verdict: str = "rules",
+                           arithmetic: str = "") -> None:
     """Sets the check up for precision_check() and for kernels behind PrecisionCheckRegister.
 
     path: the log, ~/.plumb/precision.log unless given; log_format: "text" or "jsonl"; reference:
     "native", or "float64" for plumb's own operators wherever it has them; save_failures: a folder
-    for the calls that fail, True for one beside the log, False for none."""
+    for the calls that fail, True for one beside the log, False for none; verdict: what fails a call,
+    "rules" for the tolerances, "expected" for a fault by plumb's second opinion (docs/VERDICTS.md), where
+    plumb has the operator, "both" for either; arithmetic: cheaper arithmetic that is allowed."""
     global _current
     if reference not in ("native", "float64"):
         raise ValueError(f'reference is "native" or "float64", not {reference!r}')
     if max_checks < 0 or max_elements < 0:
         raise ValueError("max_checks and max_elements must not be negative")
     settings: Dict[str, Any] = dict(rtol=rtol, atol=atol, max_checks=max_checks, log_once=log_once,
-                                    log_format=log_format, max_elements=max_elements)
+                                    log_format=log_format, max_elements=max_elements, verdict=verdict,
+                                    arithmetic=arithmetic or None)
     log = _default_log() if path is None else Path(path)
     if save_failures is True:
         settings["save"] = None if str(log) == "-" else str(log.with_suffix(".failures"))

@@ -73,6 +73,7 @@ void guard_family_tell(struct plumb_guard_op *op, const struct guard_family_news
     field(&line, "max_abs", news->max_abs);
     field(&line, "max_rel", news->max_rel);
     field(&line, "max_ulp", news->max_ulp);
+    text_field(&line, "verdict", news->verdict);
     text_field(&line, "failure", news->failure);
     text_field(&line, "where", news->where);
     text_field(&line, "saved", news->saved);
@@ -108,6 +109,7 @@ static bool read_member(struct json *json, struct arena *arena, struct heard *ou
         {"max_abs", &out->news.max_abs, NULL},
         {"max_rel", &out->news.max_rel, NULL},
         {"max_ulp", &out->news.max_ulp, NULL},
+        {"verdict", NULL, &out->news.verdict},
         {"failure", NULL, &out->news.failure},
         {"where", NULL, &out->news.where},
         {"saved", NULL, &out->news.saved},
@@ -148,6 +150,9 @@ static void take_news(struct plumb_guard *guard, const struct heard *heard)
     op->max_abs = fmax(op->max_abs, news->max_abs);
     op->max_rel = fmax(op->max_rel, news->max_rel);
     op->max_ulp = fmax(op->max_ulp, news->max_ulp);
+    for (int k = 0; k < PLUMB_WORDS && news->verdict; k++)
+        if (strcmp(news->verdict, plumb_word_text((enum plumb_word)k)) == 0)
+            guard_take_word(op, (enum plumb_word)k);
     if (news->skipped && !op->skipped)
         op->skipped = news->skipped;
     if (news->trouble) {

@@ -49,6 +49,8 @@ enum plumb_code plumb_guard_open(struct plumb_guard **out, const struct plumb_gu
     *out = NULL;
     enum plumb_code code = check_config(config, err);
     if (!code)
+        code = plumb_arithmetic_check(config->arithmetic, err);
+    if (!code)
         code = plumb_op_ready(err);
     if (code)
         return code;
@@ -60,6 +62,7 @@ enum plumb_code plumb_guard_open(struct plumb_guard **out, const struct plumb_gu
     guard->max_checks = config->max_checks;
     guard->max_elements = config->max_elements;
     guard->log_once = config->log_once;
+    guard->verdict = config->verdict;
     guard->format = config->format;
     guard->now = config->now ? config->now : clock_now;
     guard->log = -1;
@@ -71,9 +74,13 @@ enum plumb_code plumb_guard_open(struct plumb_guard **out, const struct plumb_gu
     guard->n_exclude = config->n_exclude;
     guard->path = config->path ? arena_copy(&guard->arena, config->path, strlen(config->path))
                                : default_path(&guard->arena);
+    guard->arithmetic = config->arithmetic ? arena_copy(&guard->arena, config->arithmetic,
+                                                        strlen(config->arithmetic))
+                                           : NULL;
     guard->save =
         config->save ? arena_copy(&guard->arena, config->save, strlen(config->save)) : NULL;
-    if (!guard->include || !guard->exclude || !guard->path || (config->save && !guard->save))
+    if (!guard->include || !guard->exclude || !guard->path || (config->save && !guard->save) ||
+        (config->arithmetic && !guard->arithmetic))
         code = plumb_no_memory(err);
     if (!code)
         code = guard_log_open(guard, err);

@@ -17,6 +17,8 @@ struct plumb_guard {
     double rtol, atol;
     uint64_t max_checks, max_elements;
     bool log_once;
+    enum plumb_deciding verdict;
+    const char *arithmetic; /* may be NULL */
     enum plumb_guard_format format;
     int64_t (*now)(void);
     const char *path, *save; /* save may be NULL */
@@ -54,6 +56,8 @@ struct plumb_guard_op {
     /* Under the guard's lock. */
     uint64_t checked, failed, troubles;
     double max_abs, max_rel, max_ulp; /* worst of all checks */
+    bool judged;                      /* by a second opinion; word is the worst */
+    enum plumb_word word;
     const char *first_failure, *where, *saved;
     uint64_t told; /* in a forked process: calls that the account of the first one has */
 };
@@ -61,12 +65,16 @@ struct plumb_guard_op {
 /* The operator of a full name, made when it is new; NULL when out of memory. Under the lock. */
 struct plumb_guard_op *guard_find(struct plumb_guard *guard, const char *full);
 
+/* Takes a second opinion into the account of an operator. Under the lock. */
+void guard_take_word(struct plumb_guard_op *op, enum plumb_word word);
+
 /* ---- Forked processes (family.c) ------------------------------------------------------------- */
 
 /* What a check adds to the account of its operator. Texts may be NULL. */
 struct guard_family_news {
     uint64_t checked, failed;
     double max_abs, max_rel, max_ulp;
+    const char *verdict;                 /* of the second opinion */
     const char *failure, *where, *saved; /* when it failed */
     const char *trouble, *skipped;
 };

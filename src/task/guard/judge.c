@@ -42,6 +42,13 @@ static const char *keep(struct plumb_guard *guard, const char *text)
     return text && *text ? arena_copy(&guard->arena, text, strlen(text)) : NULL;
 }
 
+void guard_take_word(struct plumb_guard_op *op, enum plumb_word word)
+{
+    if (!op->judged || plumb_word_severity(word) > plumb_word_severity(op->word))
+        op->word = word;
+    op->judged = true;
+}
+
 static void count(struct plumb_guard_op *op, const struct plumb_guard_case *about,
                   const struct plumb_guard_verdict *verdict)
 {
@@ -51,6 +58,8 @@ static void count(struct plumb_guard_op *op, const struct plumb_guard_case *abou
     op->max_abs = fmax(op->max_abs, verdict->found.max_abs);
     op->max_rel = fmax(op->max_rel, verdict->found.max_rel);
     op->max_ulp = fmax(op->max_ulp, verdict->found.max_ulp);
+    if (verdict->judged)
+        guard_take_word(op, verdict->opinion.word);
     const bool failed = verdict->found.fault != PLUMB_FAULT_NONE;
     const char *failure =
         failed
@@ -62,14 +71,17 @@ static void count(struct plumb_guard_op *op, const struct plumb_guard_case *abou
         op->where = keep(guard, about->where);
         op->saved = keep(guard, verdict->saved);
     }
-    guard_family_tell(op, &(struct guard_family_news){.checked = 1,
-                                                      .failed = failed,
-                                                      .max_abs = verdict->found.max_abs,
-                                                      .max_rel = verdict->found.max_rel,
-                                                      .max_ulp = verdict->found.max_ulp,
-                                                      .failure = failure,
-                                                      .where = failed ? about->where : NULL,
-                                                      .saved = failed ? verdict->saved : NULL});
+    guard_family_tell(
+        op, &(struct guard_family_news){
+                .checked = 1,
+                .failed = failed,
+                .max_abs = verdict->found.max_abs,
+                .max_rel = verdict->found.max_rel,
+                .max_ulp = verdict->found.max_ulp,
+                .verdict = verdict->judged ? plumb_word_text(verdict->opinion.word) : NULL,
+                .failure = failure,
+                .where = failed ? about->where : NULL,
+                .saved = failed ? verdict->saved : NULL});
     pthread_mutex_unlock(&guard->lock);
 }
 
@@ -128,6 +140,52 @@ static enum plumb_code compare(const struct plumb_guard_op *op,
     return code;
 }
 
+/* ---- The second opinion ---------------------------------------------------------------------- */
+
+/* The worst of the outputs. An operator that plumb does not have, or not so, leaves the tolerances
+ * to decide. */
+static void opine(const struct plumb_guard *guard, const struct plumb_guard_case *about,
+                  const struct plumb_result *reference, struct plumb_guard_verdict *out)
+{
+    const struct plumb_expected_options options = {.arithmetic = guard->arithmetic};
+    struct plumb_expected *expected = NULL;
+    struct plumb_error err;
+    if (guard->verdict == PLUMB_BY_RULES || about->judged ||
+        plumb_expected_new(&about->call, reference, &options, &expected, &err))
+        return;
+    for (size_t k = 0; k < about->n_outputs; k++) {
+        struct plumb_opinion opinion;
+        if (plumb_expected_judge(expected, PLUMB_PART_OUTPUT, k, &about->outputs[k], &opinion,
+                                 &err))
+            break;
+        if (out->judged &&
+            plumb_word_severity(opinion.word) <= plumb_word_severity(out->opinion.word))
+            continue;
+        out->judged = true;
+        out->opinion = opinion;
+        if (opinion.word == PLUMB_WORD_FAULT && out->found.fault == PLUMB_FAULT_NONE)
+            out->found.output = k;
+    }
+    plumb_expected_free(expected);
+}
+
+/* What follows from both. Another type or shape is wrong whoever decides. */
+static void decide(const struct plumb_guard *guard, struct plumb_guard_verdict *out)
+{
+    struct plumb_outputs_verdict *found = &out->found;
+    const enum plumb_word word = out->opinion.word;
+    const bool by_number =
+        found->fault == PLUMB_FAULT_NOT_CLOSE || found->fault == PLUMB_FAULT_SPECIAL;
+    if (!out->judged || word == PLUMB_WORD_NOT_JUDGED)
+        return;
+    if (guard->verdict == PLUMB_BY_EXPECTED && by_number && word != PLUMB_WORD_FAULT)
+        found->fault = PLUMB_FAULT_NONE;
+    if (word == PLUMB_WORD_FAULT && found->fault == PLUMB_FAULT_NONE) {
+        found->fault = PLUMB_FAULT_NOT_CLOSE;
+        snprintf(found->message, sizeof found->message, "%.500s", out->opinion.why);
+    }
+}
+
 enum plumb_code plumb_guard_judge(struct plumb_guard_op *op, const struct plumb_guard_case *about,
                                   struct plumb_guard_verdict *out, struct plumb_error *err)
 {
@@ -145,6 +203,8 @@ enum plumb_code plumb_guard_judge(struct plumb_guard_op *op, const struct plumb_
     code = compare(op, about, reference, n, raised, out, err);
     if (code)
         goto out;
+    opine(op->guard, about, own_reference ? &own : NULL, out);
+    decide(op->guard, out);
     if (out->found.fault == PLUMB_FAULT_NONE && about->changed) {
         out->found.fault = PLUMB_FAULT_INPUT;
         snprintf(out->found.message, sizeof out->found.message, "%s", about->changed);

@@ -91,6 +91,8 @@ static void text_line(struct buf *out, const struct plumb_guard_op *op,
     spell_number(out, verdict->found.rtol);
     buf_text(out, ", atol=");
     spell_number(out, verdict->found.atol);
+    if (verdict->judged)
+        buf_printf(out, " | %s: %s", plumb_word_text(verdict->opinion.word), verdict->opinion.why);
     buf_text(out, "\n");
 }
 
@@ -149,6 +151,10 @@ static void json_line(struct buf *out, const struct plumb_guard_op *op,
         json_field(out, "fg_value", verdict->found.actual);
         json_field(out, "pt_value", verdict->found.expected);
         buf_printf(out, ", \"index\": %llu", (unsigned long long)verdict->found.index);
+    }
+    if (verdict->judged) {
+        json_text_field(out, "verdict", plumb_word_text(verdict->opinion.word));
+        json_text_field(out, "why", verdict->opinion.why);
     }
     if (*verdict->saved)
         json_text_field(out, "saved", verdict->saved);
