@@ -221,7 +221,9 @@ static uint64_t numbers(const struct plumb_result *r)
     return n;
 }
 
-/* Few numbers cost nothing, and say little about each other. */
+/* So few cost nothing, and say little about each other. */
+enum { FEW_NUMBERS = 256 };
+
 static unsigned runs_for(const struct plumb_expected *e)
 {
     if (e->options.runs)
@@ -230,26 +232,50 @@ static unsigned runs_for(const struct plumb_expected *e)
     return n <= 4096 ? 8 : n <= 65536 ? 4 : 2;
 }
 
-enum plumb_code expected_measure(struct plumb_expected *e, struct plumb_error *err)
+/* The mean of more runs, as far as there is one already. */
+static void weaken(struct plumb_expected *e, double factor)
 {
-    if (e->runs)
-        return PLUMB_OK;
-    e->runs = runs_for(e);
+    for (unsigned p = 0; p < EXPECTED_PARTS; p++)
+        for (size_t k = 0; k < e->n_parts[p]; k++) {
+            const struct expected_tensor *t = &e->parts[p][k];
+            const size_t n =
+                t->noise ? (size_t)t->reference->count * plumb_dtype_parts(t->reference->dtype) : 0;
+            for (size_t i = 0; i < n; i++)
+                t->noise[i] *= factor;
+        }
+}
+
+static enum plumb_code perturb(struct plumb_expected *e, unsigned runs, struct plumb_error *err)
+{
     /* Errors of float64 would drown in its own rounding: larger ones show the same. */
     const double relative = e->wide ? 0x1p-26 : 0x1p-24;
-    for (unsigned p = 0; p < EXPECTED_PARTS; p++)
-        e->terms[p] = 1;
     enum plumb_code code = PLUMB_OK;
-    for (unsigned r = 0; r < e->runs && !code; r++) {
+    weaken(e, (double)e->runs / runs);
+    for (unsigned r = e->runs; r < runs && !code; r++) {
         const struct plumb_noise noise = {
             .relative = relative, .seed = e->options.seed + r + 1, .store = PLUMB_DTYPE_COUNT};
         struct plumb_result run = {0};
         code = expected_run(e, &noise, &run, err);
         if (!code)
-            code = add_run(e, &run, 1 / (relative * relative * e->runs), false, err);
+            code = add_run(e, &run, 1 / (relative * relative * runs), false, err);
         e->terms[PLUMB_PART_OUTPUT] = e->terms[PLUMB_PART_WRITTEN] = run.terms;
         e->terms[PLUMB_PART_GRADIENT] = run.grad_terms > run.terms ? run.grad_terms : run.terms;
         plumb_result_destroy(&run);
     }
-    return code ? code : own_run(e, err);
+    e->runs = runs;
+    return code;
+}
+
+enum plumb_code expected_measure(struct plumb_expected *e, bool whole, struct plumb_error *err)
+{
+    const unsigned most = runs_for(e), few = numbers(e->reference) <= FEW_NUMBERS ? most : 2;
+    enum plumb_code code = PLUMB_OK;
+    for (unsigned p = 0; p < EXPECTED_PARTS && !e->runs; p++)
+        e->terms[p] = 1;
+    if (e->runs < (whole ? most : few))
+        code = perturb(e, whole ? most : few, err);
+    if (code || !whole || e->whole)
+        return code;
+    e->whole = true;
+    return own_run(e, err);
 }

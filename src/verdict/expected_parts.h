@@ -24,6 +24,7 @@ struct plumb_expected {
     size_t n_parts[EXPECTED_PARTS];
     int64_t terms[EXPECTED_PARTS]; /* in the longest sum */
     unsigned runs;                 /* that the noise was measured with */
+    bool whole;                    /* and all there is to measure was */
     bool wide;                     /* float64 among the arguments */
     const struct plumb_op *op;
 };
@@ -32,8 +33,9 @@ struct plumb_expected {
 const struct plumb_tensor *expected_tensor_of(const struct plumb_result *result,
                                               enum plumb_expected_part part, size_t k);
 
-/* Measures the noise, once. */
-enum plumb_code expected_measure(struct plumb_expected *e, struct plumb_error *err);
+/* Measures the noise, once: with few runs, which is enough for most results; whole: with as many as
+ * seem right, and plumb's own run in the arithmetic of the type, which can only make it larger. */
+enum plumb_code expected_measure(struct plumb_expected *e, bool whole, struct plumb_error *err);
 
 /* Runs the call with errors of that kind. */
 enum plumb_code expected_run(const struct plumb_expected *e, const struct plumb_noise *noise,
@@ -102,6 +104,9 @@ struct system_part {
  * what right arithmetic may have. strict: any that is significant. */
 struct system_part system_find(const struct sample *s, const double *y, const double *sigma,
                                bool strict);
+
+/* Whether a column has an offset of its own, however small. */
+bool system_has_columns(const struct sample *s, const double *sigma);
 
 /* ---- Explanations ---------------------------------------------------------------------------- */
 

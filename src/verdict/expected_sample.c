@@ -5,17 +5,23 @@
 #include "verdict/spell.h"
 
 #include <math.h>
-#include <stdlib.h>
+#include <string.h>
 
 double sample_ulp(enum plumb_dtype dtype, double y)
 {
     const struct plumb_dtype_info *info = plumb_dtype_info(dtype);
+    uint64_t bits;
+    memcpy(&bits, &y, sizeof bits);
+    const int field = (int)(bits >> 52 & 0x7FF); /* of a float64; 0: less than any type's least */
     int exponent = info->emin;
-    if (y != 0 && isfinite(y)) {
-        const int of_y = ilogb(y);
-        exponent = of_y > exponent ? of_y : exponent;
-    }
-    return ldexp(1, exponent - info->precision);
+    if (field != 0x7FF && field - 1023 > exponent)
+        exponent = field - 1023;
+    exponent -= info->precision;
+    if (exponent < -1022)
+        return ldexp(1, exponent);
+    bits = (uint64_t)(exponent + 1023) << 52;
+    memcpy(&y, &bits, sizeof y);
+    return y;
 }
 
 double sample_limit(uint64_t n, int64_t terms)
@@ -117,17 +123,40 @@ static void find_alike(void *context, const struct plumb_tensor *tensor)
         a->found = tensor;
 }
 
-struct keyed {
-    double key;
-    uint64_t at;
-};
-
-static int by_key(const void *a, const void *b)
+/* A number as one whose bits are ordered as float32 is. */
+static uint32_t ordered_bits(double x)
 {
-    const struct keyed *x = a, *y = b;
-    if (x->key != y->key)
-        return x->key < y->key ? -1 : 1;
-    return x->at < y->at ? -1 : x->at > y->at;
+    const float narrow = (float)x;
+    uint32_t bits;
+    memcpy(&bits, &narrow, sizeof bits);
+    return bits & 0x80000000u ? ~bits : bits | 0x80000000u;
+}
+
+/* Sorts the numbers of elements by their keys, digit by digit; equal ones stay in order. False when
+ * out of memory. */
+static bool sort_by_key(struct arena *arena, const double *key, uint64_t n, uint64_t *order)
+{
+    enum { BITS = 11, DIGITS = 1 << BITS };
+    uint64_t *other = arena_array(arena, (size_t)n + 1, sizeof *other);
+    uint32_t *bits = arena_array(arena, (size_t)n + 1, sizeof *bits);
+    uint64_t *first = arena_array(arena, DIGITS + 1, sizeof *first);
+    if (!other || !bits || !first)
+        return false;
+    for (uint64_t i = 0; i < n; i++) {
+        bits[i] = ordered_bits(key[i]);
+        order[i] = i;
+    }
+    for (unsigned shift = 0; shift < 32; shift += BITS) {
+        memset(first, 0, (DIGITS + 1) * sizeof *first);
+        for (uint64_t i = 0; i < n; i++)
+            first[(bits[i] >> shift) % DIGITS + 1]++;
+        for (unsigned d = 0; d < DIGITS; d++)
+            first[d + 1] += first[d];
+        for (uint64_t i = 0; i < n; i++)
+            other[first[(bits[order[i]] >> shift) % DIGITS]++] = order[i];
+        memcpy(order, other, (size_t)n * sizeof *order);
+    }
+    return true;
 }
 
 /* Functions of single elements have the same noise where their input is the same. */
@@ -139,21 +168,15 @@ static bool set_order(struct sample *s, const struct plumb_call *call)
     call_tensors(call, find_alike, &a);
     if (!a.found)
         return true;
-    struct keyed *keyed = arena_array(s->arena, (size_t)s->n, sizeof *keyed);
     double *x = arena_array(s->arena, (size_t)s->n, sizeof *x);
     s->order = arena_array(s->arena, (size_t)s->n, sizeof *s->order);
-    if (!keyed || !x || !s->order)
+    if (!x || !s->order)
         return false;
     plumb_tensor_to_f64(a.found, 0, (size_t)s->n, x);
-    for (uint64_t i = 0; i < s->n; i++) {
-        x[i] = isnan(x[i]) ? INFINITY : x[i];
-        keyed[i] = (struct keyed){x[i], i};
-    }
-    qsort(keyed, (size_t)s->n, sizeof *keyed, by_key);
     for (uint64_t i = 0; i < s->n; i++)
-        s->order[i] = keyed[i].at;
+        x[i] = isnan(x[i]) ? INFINITY : x[i];
     s->key = x;
-    return true;
+    return sort_by_key(s->arena, x, s->n, s->order);
 }
 
 static void set_sigma(struct sample *s, const struct expected_tensor *t, unsigned runs,

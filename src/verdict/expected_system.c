@@ -29,6 +29,7 @@ static double fit_z(const struct fit *f)
 struct system_work {
     const struct sample *s;
     const double *y, *sigma;
+    double *d, *weight;          /* of each element; a weight of 0: it is of no use */
     double mean_y2, mean_sigma2; /* over what counts */
 };
 
@@ -45,6 +46,18 @@ static bool usable(const struct sample *s, const double *y, uint64_t i, double *
     if (plumb_dtype_info(s->dtype)->bits < 32 && over <= 3 * s->sigma[i])
         *d = 0;
     return isfinite(*d);
+}
+
+/* False when out of memory. */
+static bool weigh(struct system_work *w)
+{
+    const struct sample *s = w->s;
+    w->d = arena_array(s->arena, (size_t)s->n + 1, sizeof *w->d);
+    w->weight = arena_array(s->arena, (size_t)s->n + 1, sizeof *w->weight);
+    for (uint64_t i = 0; w->d && w->weight && i < s->n; i++)
+        if (usable(s, w->y, i, &w->d[i]))
+            w->weight[i] = 1 / (s->ulp[i] * s->ulp[i] / 12 + w->sigma[i] * w->sigma[i]);
+    return w->d && w->weight;
 }
 
 static void add(struct fit *f, double weight, double d, double x)
@@ -107,10 +120,9 @@ static void measure(struct system_work *w, struct fit *scale, struct fit *offset
         uint64_t n = 0;
         for (uint64_t at = first; at < first + length && at < s->n; at++) {
             const uint64_t i = s->order ? s->order[at] : at;
-            double d;
-            if (!usable(s, w->y, i, &d))
+            const double weight = w->weight[i], d = w->d[i];
+            if (weight == 0)
                 continue;
-            const double weight = 1 / (s->ulp[i] * s->ulp[i] / 12 + w->sigma[i] * w->sigma[i]);
             const double one = weight * d, both = one * w->y[i];
             add(scale, weight, d, w->y[i]);
             add(offset, weight, d, 1);
@@ -141,10 +153,9 @@ static struct system_part rows_find(const struct system_work *w)
         struct fit f = {0};
         double y2 = 0, sigma2 = 0;
         for (uint64_t i = r * s->row; i < (r + 1) * s->row; i++) {
-            double d;
-            if (!usable(s, w->y, i, &d))
+            if (w->weight[i] == 0)
                 continue;
-            add(&f, 1 / (s->ulp[i] * s->ulp[i] / 12 + w->sigma[i] * w->sigma[i]), d, w->y[i]);
+            add(&f, w->weight[i], w->d[i], w->y[i]);
             y2 += w->y[i] * w->y[i];
             sigma2 += w->sigma[i] * w->sigma[i];
         }
@@ -159,25 +170,29 @@ static struct system_part rows_find(const struct system_work *w)
 }
 
 /* The same for an offset of a column: a bias that is wrong or missing. */
-static struct system_part columns_find(const struct system_work *w)
+static struct system_part columns_find(const struct system_work *w, bool strict)
 {
     const struct sample *s = w->s;
     struct system_part worst = {0};
-    const double limit = SIGNIFICANT + sqrt(2 * log((double)(s->row ? s->row : 1)));
-    for (uint64_t c = 0; s->rows >= 16 && c < s->row; c++) {
-        struct fit f = {0};
-        double sigma2 = 0;
-        uint64_t n = 0;
-        for (uint64_t i = c; i < s->n; i += s->row) {
-            double d;
-            if (!usable(s, w->y, i, &d))
-                continue;
-            add(&f, 1 / (s->ulp[i] * s->ulp[i] / 12 + w->sigma[i] * w->sigma[i]), d, 1);
-            sigma2 += w->sigma[i] * w->sigma[i];
-            n++;
-        }
-        const double a = fit_slope(&f), z = fit_z(&f);
-        if (fabs(z) > limit && a * a * (double)n > 9 * sigma2 && fabs(z) > fabs(worst.z)) {
+    struct column {
+        struct fit f;
+        double sigma2;
+        uint64_t n;
+    } *columns = s->rows >= 16 ? arena_array(s->arena, (size_t)s->row, sizeof *columns) : NULL;
+    if (!columns)
+        return worst;
+    for (uint64_t i = 0, c = 0; i < s->n; i++, c = c + 1 < s->row ? c + 1 : 0) {
+        if (w->weight[i] == 0)
+            continue;
+        add(&columns[c].f, w->weight[i], w->d[i], 1);
+        columns[c].sigma2 += w->sigma[i] * w->sigma[i];
+        columns[c].n++;
+    }
+    const double limit = SIGNIFICANT + sqrt(2 * log((double)s->row));
+    for (uint64_t c = 0; c < s->row; c++) {
+        const double a = fit_slope(&columns[c].f), z = fit_z(&columns[c].f);
+        const bool large = strict || a * a * (double)columns[c].n > 9 * columns[c].sigma2;
+        if (fabs(z) > limit && large && fabs(z) > fabs(worst.z)) {
             worst = report("column is off by", a, a, z);
             snprintf(worst.text, sizeof worst.text, "column %llu is off by %.3g (%.0f sigma)",
                      (unsigned long long)c, a, fabs(z));
@@ -194,6 +209,8 @@ struct system_part system_find(const struct sample *s, const double *y, const do
     if (s->counted < 2 || (few && !strict))
         return none;
     struct system_work w = {.s = s, .y = y, .sigma = sigma};
+    if (!weigh(&w))
+        return none;
     struct fit scale = {0}, offset = {0};
     struct spread of_scale = {0}, of_offset = {0};
     measure(&w, &scale, &offset, &of_scale, &of_offset);
@@ -215,5 +232,11 @@ struct system_part system_find(const struct sample *s, const double *y, const do
     if (strict)
         return none;
     const struct system_part row = rows_find(&w);
-    return row.found ? row : columns_find(&w);
+    return row.found ? row : columns_find(&w, false);
+}
+
+bool system_has_columns(const struct sample *s, const double *sigma)
+{
+    struct system_work w = {.s = s, .y = s->y, .sigma = sigma};
+    return weigh(&w) && columns_find(&w, true).found;
 }

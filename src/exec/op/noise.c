@@ -12,10 +12,28 @@ static uint64_t mix(uint64_t x)
     return x ^ x >> 31;
 }
 
-/* Uniform in [-1, 1). */
-static double draw(uint64_t key, int64_t k)
+/* Uniform in [-1, 1): two for every mixed number. */
+struct draws {
+    double of[2];
+};
+
+static struct draws draw(uint64_t key, int64_t pair)
 {
-    return (double)(int64_t)mix(key + (uint64_t)k * UINT64_C(0x9E3779B97F4A7C15)) * 0x1p-63;
+    const uint64_t bits = mix(key + (uint64_t)pair * UINT64_C(0x9E3779B97F4A7C15));
+    return (struct draws){{(double)(int32_t)(uint32_t)bits * 0x1p-31,
+                           (double)(int32_t)(uint32_t)(bits >> 32) * 0x1p-31}};
+}
+
+/* Multiplies n numbers by 1 + relative r, or divides them by that. */
+static void scale(real *x, int64_t n, double relative, uint64_t key, bool back)
+{
+    for (int64_t k = 0; k < n; k += 2) {
+        const struct draws r = draw(key, k / 2);
+        for (int64_t j = 0; j < 2 && k + j < n; j++) {
+            const real factor = (real)(1 + relative * r.of[j]);
+            x[k + j] = back ? x[k + j] / factor : x[k + j] * factor;
+        }
+    }
 }
 
 static uint64_t key_of(const struct op *o, uint64_t disturbance)
@@ -37,8 +55,8 @@ static void disturb(struct op *o, real *x, int64_t n, double factor)
 {
     const double relative = factor * o->call->noise->relative;
     const uint64_t key = key_of(o, ++o->disturbances);
-    for (int64_t k = 0; relative != 0 && k < n; k++)
-        x[k] *= (real)(1 + relative * draw(key, k));
+    if (relative != 0)
+        scale(x, n, relative, key, false);
 }
 
 static void store(const struct op *o, real *x, int64_t n, enum plumb_stored not_if)
@@ -96,9 +114,7 @@ void noise_take_back(const struct op *o, struct val *x)
     const struct plumb_noise *noise = o->call->noise;
     if (!noise || noise->relative == 0 || !x->disturbed)
         return;
-    const uint64_t key = key_of(o, x->disturbed);
-    for (int64_t k = 0; k < x->count; k++)
-        x->f[k] /= (real)(1 + noise->relative * draw(key, k));
+    scale(x->f, x->count, noise->relative, key_of(o, x->disturbed), true);
     x->disturbed = 0;
 }
 
