@@ -408,8 +408,6 @@ static bool is_noise(struct search *q, const double *sigma, const double *simula
         return false;
     if (!q->product) /* a row's mean that is off has rank one, and is the row's own */
         return true;
-    if (system_has_columns(s, sigma))
-        return false;
     double *left = arena_array(s->arena, (size_t)s->rows + 1, sizeof *left);
     double *right = arena_array(s->arena, (size_t)s->row + 1, sizeof *right);
     return left && right && low_rank(s, s->y, left, right) < 2.5;

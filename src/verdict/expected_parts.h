@@ -105,9 +105,6 @@ struct system_part {
 struct system_part system_find(const struct sample *s, const double *y, const double *sigma,
                                bool strict);
 
-/* Whether a column has an offset of its own, however small. */
-bool system_has_columns(const struct sample *s, const double *sigma);
-
 /* ---- Explanations ---------------------------------------------------------------------------- */
 
 /* Fills arithmetic and returns true when a named one explains the result. */

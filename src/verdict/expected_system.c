@@ -170,7 +170,7 @@ static struct system_part rows_find(const struct system_work *w)
 }
 
 /* The same for an offset of a column: a bias that is wrong or missing. */
-static struct system_part columns_find(const struct system_work *w, bool strict)
+static struct system_part columns_find(const struct system_work *w)
 {
     const struct sample *s = w->s;
     struct system_part worst = {0};
@@ -191,8 +191,8 @@ static struct system_part columns_find(const struct system_work *w, bool strict)
     const double limit = SIGNIFICANT + sqrt(2 * log((double)s->row));
     for (uint64_t c = 0; c < s->row; c++) {
         const double a = fit_slope(&columns[c].f), z = fit_z(&columns[c].f);
-        const bool large = strict || a * a * (double)columns[c].n > 9 * columns[c].sigma2;
-        if (fabs(z) > limit && large && fabs(z) > fabs(worst.z)) {
+        if (fabs(z) > limit && a * a * (double)columns[c].n > 9 * columns[c].sigma2 &&
+            fabs(z) > fabs(worst.z)) {
             worst = report("column is off by", a, a, z);
             snprintf(worst.text, sizeof worst.text, "column %llu is off by %.3g (%.0f sigma)",
                      (unsigned long long)c, a, fabs(z));
@@ -232,11 +232,5 @@ struct system_part system_find(const struct sample *s, const double *y, const do
     if (strict)
         return none;
     const struct system_part row = rows_find(&w);
-    return row.found ? row : columns_find(&w, false);
-}
-
-bool system_has_columns(const struct sample *s, const double *sigma)
-{
-    struct system_work w = {.s = s, .y = s->y, .sigma = sigma};
-    return weigh(&w) && columns_find(&w, true).found;
+    return row.found ? row : columns_find(&w);
 }
