@@ -1,0 +1,196 @@
+"""What the suite plants: for each operator the results, or the gradients, of right implementations, faults
+in them, and cheaper arithmetic."""
+
+from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
+
+import torch
+
+import faults
+import gradients
+import kinds
+import operators
+import plumb
+from kinds import Kind, same
+from operators import Case, raised
+from rules import Item
+
+Tensor = torch.Tensor
+Named = Dict[str, Tensor]
+
+
+# -- Cases -----------------------------------------------------------------------------------------
+
+
+def chosen(types: Tuple[str, ...], seeds: Tuple[int, ...], wanted: Tuple[str, ...],
+           spread: str = "normal") -> Iterator[Tuple[str, Case, Kind, int]]:
+    for name in types:
+        kind = kinds.kind_of(name)
+        for large in (False, True):
+            for seed in seeds:
+                for title, case in operators.cases(kind, large, seed, spread):
+                    if wanted and title not in wanted and case.op not in wanted:
+                        continue
+                    size = "large" if large else "small"
+                    yield f"{name} {size} {seed} {title}", case, kind, seed
+
+
+def items(types: Tuple[str, ...], seeds: Tuple[int, ...], wanted: Tuple[str, ...]) -> Iterator[Item]:
+    """Outputs."""
+    for where, case, kind, seed in chosen(types, seeds, wanted):
+        yield from outputs(where, case, kind, seed)
+
+
+def backward_items(types: Tuple[str, ...], seeds: Tuple[int, ...], wanted: Tuple[str, ...],
+                   every: bool) -> Iterator[Item]:
+    """Gradients; every: each fault in each gradient of a call, else in one of them."""
+    for where, case, kind, seed in chosen(types, seeds, wanted):
+        yield from grads(where, case, kind, seed, every)
+
+
+def _without_onednn(run: Callable[[], Any]) -> Any:
+    with torch.backends.mkldnn.flags(enabled=False):
+        return run()
+
+
+def _distinct(found: Named) -> Named:
+    """Without results that are number for number those of another."""
+    kept: Named = {}
+    for name, got in found.items():
+        if not any(same(got, other) for other in kept.values()):
+            kept[name] = got
+    return kept
+
+
+def _attempt(run: Callable[[], Any]) -> Optional[Any]:
+    try:
+        return run()
+    except RuntimeError:  # PyTorch has no kernel of this type, or numpy no gradient
+        return None
+
+
+# -- Outputs ---------------------------------------------------------------------------------------
+
+
+def right_outputs(case: Case, kind: Kind) -> Named:
+    wide = [raised(value, kind) for value in case.inputs]
+    found = {name: kind.store(run(*wide, **case.kwargs))
+             for name, run in (("float32", case.run), *case.variants.items())}
+
+    def own() -> Tensor:
+        return case.run(*case.inputs, **case.kwargs)
+    if not kind.eight:
+        for name, got in (("PyTorch", _attempt(own)),
+                          ("PyTorch without oneDNN", _attempt(lambda: _without_onednn(own)))):
+            if got is not None:
+                found[name] = got
+    return _distinct(found)
+
+
+def planted(where: str, right: Named, wrong: Iterator[faults.Fault], kind_of_item: str, case: Case,
+            kind: Kind, *of_gradient: Any) -> Iterator[Item]:
+    """Items of what differs from every right result: nobody can tell the others."""
+    reference = next(iter(right.values()))
+    for fault in wrong:
+        if not any(same(fault.got, got) for got in right.values()):
+            yield Item(kind_of_item, f"{where}: {fault.name}", case, fault.got, fault.pattern, reference,
+                       kind, *of_gradient)
+
+
+def outputs(where: str, case: Case, kind: Kind, seed: int) -> Iterator[Item]:
+    right = right_outputs(case, kind)
+    for name, got in right.items():
+        yield Item("right", f"{where}: {name}", case, got, "", right["float32"], kind)
+    wide = [raised(value, kind) for value in case.inputs]
+
+    def called(wrong: Iterator[faults.WrongCall]) -> Iterator[faults.Fault]:
+        for call in wrong:
+            yield faults.Fault(call.name, kind.store(call.run(*wide)), call.pattern)
+
+    yield from planted(where, right, faults.results(right["float32"], kind, seed), "fault", case, kind)
+    yield from planted(where, right, called(faults.calls(case)), "fault", case, kind)
+    double = [value.double() if isinstance(value, Tensor) and value.is_floating_point() else value
+              for value in case.inputs]
+    exact = case.run(*double, **case.kwargs)
+    yield from planted(where, right, faults.cheaper(exact, kind), "cheaper", case, kind)
+    yield from planted(where, right, called(faults.cheaper_calls(case, kind)), "cheaper", case, kind)
+
+
+# -- Gradients -------------------------------------------------------------------------------------
+
+
+def output_gradient(case: Case, kind: Kind, seed: int) -> Tensor:
+    wide = [raised(value, kind) for value in case.inputs]
+    return operators.gradient_of(tuple(case.run(*wide, **case.kwargs).shape), kind, seed)
+
+
+def right_gradients(case: Case, kind: Kind, g: Tensor) -> List[Named]:
+    """For each tensor among the arguments the gradients that right implementations give."""
+    wide, wide_g = [raised(value, kind) for value in case.inputs], raised(g, kind)
+    ways: Dict[str, Callable[[], Any]] = {
+        "float32": lambda: gradients.through(case.run, wide_g, wide, case.kwargs),
+        **{f"through {name}": (lambda run: lambda: gradients.through(run, wide_g, wide, case.kwargs))(run)
+           for name, run in case.variants.items()},
+        **{f"formula, {name}": (lambda run: lambda: run(wide_g, *wide, **case.kwargs))(run)
+           for name, run in case.gradients.items()},
+    }
+    found = {name: [kind.store(grad) for grad in got] for name, run in ways.items()
+             for got in [_attempt(run)] if got is not None}
+    if not kind.eight:
+        def own() -> Any:
+            return gradients.through(case.run, g, case.inputs, case.kwargs)
+        for name, got in (("PyTorch", _attempt(own)),
+                          ("PyTorch without oneDNN", _attempt(lambda: _without_onednn(own)))):
+            if got is not None:
+                found[name] = list(got)
+    return [_distinct({name: got[part] for name, got in found.items()})
+            for part in range(len(gradients.leaves(case.inputs)))]
+
+
+def wrong_gradients(case: Case, kind: Kind, g: Tensor) -> Iterator[Tuple[str, Tuple[Tensor, ...]]]:
+    """Gradients of wrong calls, of wrong formulas, and of an output gradient that lost its end."""
+    wide, wide_g = [raised(value, kind) for value in case.inputs], raised(g, kind)
+    for call in faults.calls(case):
+        got = _attempt(lambda: gradients.through(call.run, wide_g, wide, {}))
+        if got is not None:
+            yield call.name, got
+    for name, run in faults.backward_calls(case, wide_g):
+        yield name, run(*wide, **case.kwargs)
+    yield "last of the output gradient", gradients.through(case.run, faults.dropped(wide_g, 1, 0), wide,
+                                                           case.kwargs)
+
+
+def grads(where: str, case: Case, kind: Kind, seed: int, every: bool) -> Iterator[Item]:
+    g = output_gradient(case, kind, seed)
+    right = right_gradients(case, kind, g)
+    for part, found in enumerate(right):
+        for name, got in found.items():
+            yield Item("right", f"{where} gradient {part}: {name}", case, got, "", found["float32"],
+                       kind, g, part)
+    double = [value.double() if isinstance(value, Tensor) and value.is_floating_point() else value
+              for value in case.inputs]
+    exact = gradients.through(case.run, g.double(), double, case.kwargs)
+    wrong = list(wrong_gradients(case, kind, g))
+    for part, found in enumerate(right):
+        of_part, place = (case, kind, g, part), f"{where} gradient {part}"
+        simple = list(faults.results(found["float32"], kind, seed))
+        if not every:
+            simple = simple[part::len(right)]
+        yield from planted(place, found, iter(simple), "fault", *of_part)
+        yield from planted(place, found, (faults.Fault(name, kind.store(got[part]), "")
+                                          for name, got in wrong), "fault", *of_part)
+        yield from planted(place, found, faults.cheaper(exact[part], kind), "cheaper", *of_part)
+
+
+# -- plumb's opinion ----------------------------------------------------------------------------------
+
+
+def judge(item: Item) -> Any:
+    inputs = [item.type.hand(value) for value in item.case.inputs]
+    got = item.type.hand(item.got)
+    if item.part is None:
+        return plumb.judge(got, item.case.op, inputs, item.case.kwargs)
+    of_parts = [None] * len(gradients.leaves(item.case.inputs))
+    of_parts[item.part] = got
+    opinion = plumb.judge(None, item.case.op, inputs, item.case.kwargs,
+                          grad_outputs=item.type.hand(item.g), got_grads=of_parts)
+    return next(part for part in opinion.parts if part.name == f"gradient {item.part}")
