@@ -52,11 +52,13 @@ def _without_onednn(run: Callable[[], Any]) -> Any:
         return run()
 
 
-def _distinct(found: Named) -> Named:
-    """Without results that are number for number those of another."""
+def _distinct(found: Named, exact: Tensor) -> Named:
+    """Without results that are number for number those of another, and without ways that overflow on
+    the way: NaN or an infinity where the type holds the exact result is not right."""
     kept: Named = {}
     for name, got in found.items():
-        if not any(same(got, other) for other in kept.values()):
+        overflowed = bool((~torch.isfinite(got) & torch.isfinite(exact)).any())
+        if not any(same(got, other) for other in kept.values()) and not (kept and overflowed):
             kept[name] = got
     return kept
 
@@ -71,6 +73,15 @@ def _attempt(run: Callable[[], Any]) -> Optional[Any]:
 # -- Outputs ---------------------------------------------------------------------------------------
 
 
+def _double(inputs: Tuple[Any, ...]) -> List[Any]:
+    return [value.double() if isinstance(value, Tensor) and value.is_floating_point() else value
+            for value in inputs]
+
+
+def exact_output(case: Case) -> Tensor:
+    return case.run(*_double(case.inputs), **case.kwargs)
+
+
 def right_outputs(case: Case, kind: Kind) -> Named:
     wide = [raised(value, kind) for value in case.inputs]
     found = {name: kind.store(run(*wide, **case.kwargs))
@@ -83,7 +94,7 @@ def right_outputs(case: Case, kind: Kind) -> Named:
                           ("PyTorch without oneDNN", _attempt(lambda: _without_onednn(own)))):
             if got is not None:
                 found[name] = got
-    return _distinct(found)
+    return _distinct(found, kind.store(exact_output(case)))
 
 
 def planted(where: str, right: Named, wrong: Iterator[faults.Fault], kind_of_item: str, case: Case,
@@ -108,10 +119,7 @@ def outputs(where: str, case: Case, kind: Kind, seed: int) -> Iterator[Item]:
 
     yield from planted(where, right, faults.results(right["float32"], kind, seed), "fault", case, kind)
     yield from planted(where, right, called(faults.calls(case)), "fault", case, kind)
-    double = [value.double() if isinstance(value, Tensor) and value.is_floating_point() else value
-              for value in case.inputs]
-    exact = case.run(*double, **case.kwargs)
-    yield from planted(where, right, faults.cheaper(exact, kind), "cheaper", case, kind)
+    yield from planted(where, right, faults.cheaper(exact_output(case), kind), "cheaper", case, kind)
     yield from planted(where, right, called(faults.cheaper_calls(case, kind)), "cheaper", case, kind)
 
 
@@ -121,6 +129,10 @@ def outputs(where: str, case: Case, kind: Kind, seed: int) -> Iterator[Item]:
 def output_gradient(case: Case, kind: Kind, seed: int) -> Tensor:
     wide = [raised(value, kind) for value in case.inputs]
     return operators.gradient_of(tuple(case.run(*wide, **case.kwargs).shape), kind, seed)
+
+
+def exact_gradients(case: Case, g: Tensor) -> Tuple[Tensor, ...]:
+    return gradients.through(case.run, g.double(), _double(case.inputs), case.kwargs)
 
 
 def right_gradients(case: Case, kind: Kind, g: Tensor) -> List[Named]:
@@ -142,8 +154,8 @@ def right_gradients(case: Case, kind: Kind, g: Tensor) -> List[Named]:
                           ("PyTorch without oneDNN", _attempt(lambda: _without_onednn(own)))):
             if got is not None:
                 found[name] = list(got)
-    return [_distinct({name: got[part] for name, got in found.items()})
-            for part in range(len(gradients.leaves(case.inputs)))]
+    return [_distinct({name: got[part] for name, got in found.items()}, kind.store(exact))
+            for part, exact in enumerate(exact_gradients(case, g))]
 
 
 def wrong_gradients(case: Case, kind: Kind, g: Tensor) -> Iterator[Tuple[str, Tuple[Tensor, ...]]]:
@@ -166,9 +178,7 @@ def grads(where: str, case: Case, kind: Kind, seed: int, every: bool) -> Iterato
         for name, got in found.items():
             yield Item("right", f"{where} gradient {part}: {name}", case, got, "", found["float32"],
                        kind, g, part)
-    double = [value.double() if isinstance(value, Tensor) and value.is_floating_point() else value
-              for value in case.inputs]
-    exact = gradients.through(case.run, g.double(), double, case.kwargs)
+    exact = exact_gradients(case, g)
     wrong = list(wrong_gradients(case, kind, g))
     for part, found in enumerate(right):
         of_part, place = (case, kind, g, part), f"{where} gradient {part}"
