@@ -51,14 +51,21 @@ def by_assert_close(item: Item) -> Optional[bool]:
         return False
 
 
+def _numbers(item: Item) -> Optional[Tuple[Tensor, Tensor]]:
+    """Both sides where they are finite; None where only one is."""
+    a, b = item.got.double().flatten(), item.reference.double().flatten()
+    finite = torch.isfinite(a)
+    return (a[finite], b[finite]) if bool((finite == torch.isfinite(b)).all()) else None
+
+
 def by_nmse(item: Item) -> Optional[bool]:
-    a, b = item.got.double(), item.reference.double()
-    return bool(((a - b) ** 2).sum() <= 5e-4 * (b ** 2).sum())
+    pair = _numbers(item)
+    return pair is not None and bool(((pair[0] - pair[1]) ** 2).sum() <= 5e-4 * (pair[1] ** 2).sum())
 
 
 def by_cosine(item: Item) -> Optional[bool]:
-    a, b = item.got.double().flatten(), item.reference.double().flatten()
-    return bool(torch.dot(a, b) >= 0.99 * a.norm() * b.norm())
+    pair = _numbers(item)
+    return pair is not None and bool(torch.dot(*pair) >= 0.99 * pair[0].norm() * pair[1].norm())
 
 
 OTHERS = {"assert_close": by_assert_close, "NMSE 5e-4": by_nmse, "cosine 0.99": by_cosine}
