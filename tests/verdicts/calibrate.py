@@ -4,7 +4,7 @@ import collections
 from typing import Any, Dict, Iterator, List, Tuple
 
 import operators
-from planted import chosen, judge, output_gradient, right_gradients, right_outputs
+from planted import chosen, first_of, judge, output_gradient, right_gradients, right_outputs
 from rules import Item
 
 
@@ -37,7 +37,7 @@ def right_items(types: Tuple[str, ...], seeds: Tuple[int, ...], wanted: Tuple[st
             of_gradient = (g, part) if g is not None else ()
             for name, got in ways.items():
                 place = f"{which} {spread} {where}{f' gradient {part}' if of_gradient else ''}: {name}"
-                yield Item("right", place, case, got, "", ways["float32"], kind, *of_gradient)
+                yield Item("right", place, case, got, "", first_of(ways), kind, *of_gradient)
 
 
 def calibrate(types: Tuple[str, ...], seeds: Tuple[int, ...], wanted: Tuple[str, ...],

@@ -83,6 +83,12 @@ def flash_attention(g: Tensor, q: Tensor, k: Tensor, v: Tensor) -> Tuple[Tensor,
             torch.matmul(weights.transpose(-1, -2), g))
 
 
+def mean(g: Tensor, x: Tensor, dim: int) -> Tuple[Tensor, ...]:
+    """Times the reciprocal of the count, which is rounded."""
+    share = torch.tensor(1 / x.shape[dim], dtype=x.dtype)
+    return ((g * share).unsqueeze(dim).expand_as(x).contiguous(),)
+
+
 def sigmoid(g: Tensor, x: Tensor) -> Tuple[Tensor, ...]:
     y = torch.sigmoid(x)
     return (g * (y * (1 - y)),)

@@ -327,7 +327,8 @@ def _sums(values: Values, large: bool) -> Iterator[Tuple[str, Case]]:
 
     yield _case("sum", "sum", "sum", (normal(m, k),), torch.sum, dict(TOTALS), dim=-1)
     yield _case("mean", "sum", "mean", (uniform(m, k, low=0, high=2),), torch.mean,
-                each(lambda f: lambda x, dim: f(x, dim) / x.shape[dim]), dim=-1)
+                each(lambda f: lambda x, dim: f(x, dim) / x.shape[dim]), {"reciprocal": gradients.mean},
+                dim=-1)
     yield _case("var", "sum", "var", (normal(m, k, shift=1),), torch.var,
                 {**each(var_by), "Welford": lambda x, dim: welford(x, dim)[1] / (x.shape[dim] - 1)},
                 dim=-1)

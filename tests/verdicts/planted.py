@@ -54,13 +54,18 @@ def _without_onednn(run: Callable[[], Any]) -> Any:
 
 def _distinct(found: Named, exact: Tensor) -> Named:
     """Without results that are number for number those of another, and without ways that overflow on
-    the way: NaN or an infinity where the type holds the exact result is not right."""
+    the way: NaN or an infinity where the type holds the exact result is not right. The first of them is
+    what other rules compare with."""
     kept: Named = {}
     for name, got in found.items():
         overflowed = bool((~torch.isfinite(got) & torch.isfinite(exact)).any())
-        if not any(same(got, other) for other in kept.values()) and not (kept and overflowed):
+        if not overflowed and not any(same(got, other) for other in kept.values()):
             kept[name] = got
-    return kept
+    return kept or {"float64": exact}
+
+
+def first_of(found: Named) -> Tensor:
+    return next(iter(found.values()))
 
 
 def _attempt(run: Callable[[], Any]) -> Optional[Any]:
@@ -97,30 +102,40 @@ def right_outputs(case: Case, kind: Kind) -> Named:
     return _distinct(found, kind.store(exact_output(case)))
 
 
-def planted(where: str, right: Named, wrong: Iterator[faults.Fault], kind_of_item: str, case: Case,
-            kind: Kind, *of_gradient: Any) -> Iterator[Item]:
-    """Items of what differs from every right result: nobody can tell the others."""
-    reference = next(iter(right.values()))
+def _is_nearest(got: Tensor, exact: Tensor, kind: Kind) -> bool:
+    """Whether no number of the type is nearer to the exact result, in any element."""
+    best = kind.store(exact)
+    alike = (got == best) | (torch.isnan(got) & torch.isnan(best))
+    return bool((alike | ((got.double() - exact).abs() <= (best.double() - exact).abs())).all())
+
+
+def planted(where: str, right: Named, exact: Tensor, wrong: Iterator[faults.Fault], kind_of_item: str,
+            case: Case, kind: Kind, *of_gradient: Any) -> Iterator[Item]:
+    """Items of what can be told from a right result: not of what equals one of those here, nor of what
+    is the exact result, rounded (either way where it lies in the middle)."""
     for fault in wrong:
-        if not any(same(fault.got, got) for got in right.values()):
-            yield Item(kind_of_item, f"{where}: {fault.name}", case, fault.got, fault.pattern, reference,
-                       kind, *of_gradient)
+        if not any(same(fault.got, got) for got in right.values()) and not _is_nearest(fault.got, exact,
+                                                                                       kind):
+            yield Item(kind_of_item, f"{where}: {fault.name}", case, fault.got, fault.pattern,
+                       first_of(right), kind, *of_gradient)
 
 
 def outputs(where: str, case: Case, kind: Kind, seed: int) -> Iterator[Item]:
     right = right_outputs(case, kind)
     for name, got in right.items():
-        yield Item("right", f"{where}: {name}", case, got, "", right["float32"], kind)
+        yield Item("right", f"{where}: {name}", case, got, "", first_of(right), kind)
     wide = [raised(value, kind) for value in case.inputs]
 
     def called(wrong: Iterator[faults.WrongCall]) -> Iterator[faults.Fault]:
         for call in wrong:
             yield faults.Fault(call.name, kind.store(call.run(*wide)), call.pattern)
 
-    yield from planted(where, right, faults.results(right["float32"], kind, seed), "fault", case, kind)
-    yield from planted(where, right, called(faults.calls(case)), "fault", case, kind)
-    yield from planted(where, right, faults.cheaper(exact_output(case), kind), "cheaper", case, kind)
-    yield from planted(where, right, called(faults.cheaper_calls(case, kind)), "cheaper", case, kind)
+    exact = exact_output(case)
+    for kind_of_item, wrong in (("fault", faults.results(first_of(right), kind, seed)),
+                                ("fault", called(faults.calls(case))),
+                                ("cheaper", faults.cheaper(exact, kind)),
+                                ("cheaper", called(faults.cheaper_calls(case, kind)))):
+        yield from planted(where, right, exact, wrong, kind_of_item, case, kind)
 
 
 # -- Gradients -------------------------------------------------------------------------------------
@@ -184,18 +199,19 @@ def grads(where: str, case: Case, kind: Kind, seed: int, every: bool) -> Iterato
     right = right_gradients(case, kind, g)
     for part, found in enumerate(right):
         for name, got in found.items():
-            yield Item("right", f"{where} gradient {part}: {name}", case, got, "", found["float32"],
+            yield Item("right", f"{where} gradient {part}: {name}", case, got, "", first_of(found),
                        kind, g, part)
     exact = exact_gradients(case, g)
     wrong = list(wrong_gradients(case, kind, g, exact))
     for part, found in enumerate(right):
-        of_part, place = (case, kind, g, part), f"{where} gradient {part}"
-        simple = list(faults.results(found["float32"], kind, seed))
+        simple = list(faults.results(first_of(found), kind, seed))
         if not every:
             simple = simple[part::len(right)]
-        yield from planted(place, found, iter(simple), "fault", *of_part)
-        yield from planted(place, found, (fault for at, fault in wrong if at == part), "fault", *of_part)
-        yield from planted(place, found, faults.cheaper(exact[part], kind), "cheaper", *of_part)
+        formulas = (fault for at, fault in wrong if at == part)
+        for kind_of_item, bad in (("fault", iter(simple)), ("fault", formulas),
+                                  ("cheaper", faults.cheaper(exact[part], kind))):
+            yield from planted(f"{where} gradient {part}", found, exact[part], bad, kind_of_item, case,
+                               kind, g, part)
 
 
 # -- plumb's opinion ----------------------------------------------------------------------------------
