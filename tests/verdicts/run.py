@@ -7,7 +7,7 @@
 Outputs and gradients of each operator are judged in every type. Prints what was missed and what was
 blamed; --list names each such case. --fast uses one seed, and plants each fault into one of the
 gradients. Ends with 1 when a right result is called a fault, a fault is not, or cheaper arithmetic is
-not seen.
+not seen. --list also notes right results that are called cheaper although they were not.
 
 --calibrate judges right results only, with several seeds and ranges of values, and prints for each
 family of operators and type how many were called a fault or cheaper arithmetic, and the largest excess
@@ -62,12 +62,18 @@ class Count:
             "fault") + named("cheaper")
 
 
+def own_kernel(item: Item) -> bool:
+    """Whether PyTorch computed it in the type, in whatever arithmetic it likes."""
+    return ": PyTorch" in item.where and item.type.name != "float32"
+
+
 class Table:
     def __init__(self) -> None:
         self.counts: Dict[str, Count] = collections.defaultdict(Count)
         self.others: Dict[str, Dict[str, int]] = collections.defaultdict(collections.Counter)
         self.documented = rules.Documented() if rules.tool().exists() else None
         self.bad: List[str] = []
+        self.notes: List[str] = []
 
     def take(self, which: str, item: Item) -> None:
         opinion = judge(item)
@@ -75,6 +81,8 @@ class Table:
         self.counts[f"{which}, all"].take(item, opinion)
         if wrong:
             self.bad.append(f"{item.kind}: {item.where}: {opinion.verdict}: {opinion.why}")
+        elif item.kind == "right" and opinion.verdict == "cheaper arithmetic" and not own_kernel(item):
+            self.notes.append(f"note: right: {item.where}: {opinion.verdict}: {opinion.why}")
         for name, rule in rules.OTHERS.items():
             passes = rule(item)
             self.others[name][item.kind] += passes is not None and passes != (item.kind == "right")
@@ -119,7 +127,7 @@ def main() -> int:
             table.take("backward", item)
     table.print()
     if options.list:
-        print("\n".join(table.bad))
+        print("\n".join(table.bad + table.notes))
     return 1 if table.bad else 0
 
 
