@@ -5,24 +5,26 @@ from typing import Any, Dict, Iterator, List, Tuple
 
 import operators
 from planted import chosen, first_of, judge, output_gradient, right_gradients, right_outputs
-from rules import Item
+from rules import Item, own_kernel
 
 
 class Row:
     """One family of operators in one type."""
 
     def __init__(self) -> None:
-        self.all, self.faults, self.cheaper = 0, 0, 0
+        self.all = self.faults = self.own = self.cheaper = 0
         self.largest, self.where = 0.0, ""
 
-    def take(self, where: str, opinion: Any) -> None:
+    def take(self, item: Item, opinion: Any) -> None:
+        own = own_kernel(item)
         self.all += 1
         self.faults += opinion.verdict == "fault"
+        self.own += own and opinion.verdict == "fault"
         self.cheaper += opinion.verdict == "cheaper arithmetic"
-        if opinion.verdict == "cheaper arithmetic" or not opinion.limit:
+        if own or opinion.verdict == "cheaper arithmetic" or not opinion.limit:
             return
         if opinion.worst / opinion.limit > self.largest:
-            self.largest, self.where = opinion.worst / opinion.limit, where
+            self.largest, self.where = opinion.worst / opinion.limit, item.where
 
 
 def right_items(types: Tuple[str, ...], seeds: Tuple[int, ...], wanted: Tuple[str, ...], which: str,
@@ -48,13 +50,13 @@ def calibrate(types: Tuple[str, ...], seeds: Tuple[int, ...], wanted: Tuple[str,
         for spread in operators.RANGES:
             for item in right_items(types, seeds, wanted, which, spread):
                 opinion = judge(item)
-                found[which, item.case.family, item.type.name].take(item.where, opinion)
+                found[which, item.case.family, item.type.name].take(item, opinion)
                 if opinion.verdict == "fault":
                     bad.append(f"{item.where}: {opinion.why}")
-    print(f"{'':38}    right   fault  cheaper  t/limit  largest at")
+    print(f"{'':38}    right   fault  own  cheaper  t/limit  largest at")
     for key, row in found.items():
-        print(f"{' '.join(key):38}{row.all:>9}{row.faults:>8}{row.cheaper:>9}{row.largest:>9.3g}  "
-              f"{row.where}")
+        print(f"{' '.join(key):38}{row.all:>9}{row.faults:>8}{row.own:>5}{row.cheaper:>9}"
+              f"{row.largest:>9.3g}  {row.where}")
     if listed:
         print("\n".join(bad))
     return 1 if bad else 0

@@ -41,6 +41,11 @@ class Item(NamedTuple):
     part: Optional[int] = None   # which gradient
 
 
+def own_kernel(item: Item) -> bool:
+    """Whether PyTorch computed it in the type, in whatever arithmetic it likes."""
+    return ": PyTorch" in item.where and item.type.name in ("bfloat16", "float16")
+
+
 def by_assert_close(item: Item) -> Optional[bool]:
     if item.type.eight:
         return None
