@@ -62,6 +62,7 @@ struct plumb_noise {
     enum plumb_dtype store;   /* to which results on the way are rounded; PLUMB_DTYPE_COUNT: none */
     enum plumb_stored stored; /* which of them */
     unsigned input_bits;      /* inputs keep that many significant bits; 0: all */
+    bool input_cut;           /* and the others are cut off, not rounded */
 };
 
 struct plumb_call {

@@ -162,6 +162,8 @@ static bool is_flushed(struct search *q)
     for (uint64_t i = 0; i < s->n; i++) {
         if (s->out[i])
             continue;
+        if (s->got[i] != 0 && fabs(s->got[i]) < least)
+            return false; /* this one survived */
         const double over = fabs(s->got[i] - s->y[i]) - s->ulp[i] / 2;
         if (!(over > q->limit * s->sigma[i]))
             continue;
@@ -223,12 +225,16 @@ static enum plumb_code try_inputs(struct search *q, unsigned bits, const char *w
 {
     if (q->found || q->widest <= bits)
         return PLUMB_OK;
-    const struct plumb_noise noise = {.store = PLUMB_DTYPE_COUNT, .input_bits = bits};
-    bool ran;
-    const enum plumb_code code = run_hypothesis(q, &noise, &ran, err);
-    if (!code && ran && sample_excess(q->s, q->y, q->s->sigma, q->limit).worst <= q->limit &&
-        !system_find(q->s, q->y, q->s->sigma, false).found)
-        q->found = word;
+    enum plumb_code code = PLUMB_OK;
+    for (int cut = 0; cut < 2 && !q->found && !code; cut++) {
+        const struct plumb_noise noise = {
+            .store = PLUMB_DTYPE_COUNT, .input_bits = bits, .input_cut = cut};
+        bool ran;
+        code = run_hypothesis(q, &noise, &ran, err);
+        if (!code && ran && sample_excess(q->s, q->y, q->s->sigma, q->limit).worst <= q->limit &&
+            !system_find(q->s, q->y, q->s->sigma, false).found)
+            q->found = word;
+    }
     return code;
 }
 
@@ -381,6 +387,29 @@ static bool goes_with_results(const struct sample *s, const double *sigma)
            r2 * ((double)s->counted - 2) > 30 * (1 - r2);
 }
 
+/* Whether elements with nearly the same input err alike, as those of another formula do. Results of a
+ * narrow type have inputs too far apart. */
+static bool goes_with_inputs(const struct sample *s, const double *sigma)
+{
+    double products = 0, squares = 0, before = NAN;
+    uint64_t n = 0;
+    if (!s->order || plumb_dtype_info(s->dtype)->bits < 32)
+        return false;
+    for (uint64_t at = 0; at < s->n; at++) {
+        const uint64_t i = s->order[at];
+        if (s->out[i] || !(sigma[i] > 0) || (at && s->key[i] == s->key[s->order[at - 1]]))
+            continue;
+        const double e = (s->got[i] - s->y[i]) / sigma[i];
+        if (!isnan(before)) {
+            products += e * before;
+            squares += e * e;
+            n++;
+        }
+        before = e;
+    }
+    return n >= 16 && products > 0.6 * squares;
+}
+
 /* Whether the errors are that noise: within its limit, everywhere, of about one size, and with
  * nothing that goes together, neither beside the reference nor beside what such arithmetic gave
  * plumb. */
@@ -401,7 +430,7 @@ static bool is_noise(struct search *q, const double *sigma, const double *simula
     if (sample_excess(s, s->y, sigma, q->limit).worst > q->limit ||
         worst > (q->product ? 3 : 5) * q->limit * size || !is_everywhere(s, sigma))
         return false;
-    if (goes_with_results(s, sigma))
+    if (goes_with_results(s, sigma) || goes_with_inputs(s, sigma))
         return false;
     const struct system_part system = system_find(s, s->y, sigma, true);
     if (system.found && !(simulated && errs_alike(s, sigma, simulated, &system)))
@@ -467,12 +496,6 @@ static void try_bits(struct search *q, unsigned bits, bool accumulator, const ch
                                   .bits = bits};
     if (is_such_noise(q, &narrow))
         q->found = word;
-}
-
-static void try_input_bits(struct search *q, unsigned bits, const char *word)
-{
-    if (q->widest > bits)
-        try_bits(q, bits, false, word);
 }
 
 /* Results on the way rounded to a type. First exactly as plumb would do it, which leaves no more
@@ -555,14 +578,10 @@ static enum plumb_code try_all(struct search *q, struct plumb_error *err)
         code = try_inputs(q, 8, "bf16-input", err);
     if (code)
         return code;
-    if (q->s->u == 0x1p-53)
-        try_input_bits(q, 24, "f32-input");
-    try_input_bits(q, 11, "tf32");
     if (fits_type(q, PLUMB_F16))
         code = try_store(q, PLUMB_F16, "f16-store", err);
     if (fits_type(q, PLUMB_F16) && is_all(q->s, PLUMB_F16))
         try_bits(q, 11, true, "f16-accumulator");
-    try_input_bits(q, 8, "bf16-input");
     if (!code && fits_type(q, PLUMB_BF16))
         code = try_store(q, PLUMB_BF16, "bf16-store", err);
     if (fits_type(q, PLUMB_BF16) && is_all(q->s, PLUMB_BF16))

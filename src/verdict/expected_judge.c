@@ -91,7 +91,7 @@ static void judge_integers(const struct plumb_tensor *y, const struct plumb_tens
 static bool near_overflow(const struct sample *s, uint64_t i)
 {
     const double most = plumb_dtype_info(s->dtype)->max_finite;
-    return fabs(s->y[i]) > most - s->ulp[i] / 2 - 8 * s->sigma[i];
+    return fabs(s->y[i]) > most + s->ulp[i] / 2 - 8 * s->sigma[i];
 }
 
 /* What the type makes of the reference. */

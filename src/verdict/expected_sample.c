@@ -57,7 +57,7 @@ static void mean_add(struct mean *m, const struct sample *s, const double *squar
     m->sum += squares[i];
     m->sum_2 += squares[i] * squares[i];
     m->n++;
-    if (s->y[i] != 0) {
+    if (s->y[i] * s->y[i] > 0) {
         const double relative = squares[i] / (s->y[i] * s->y[i]);
         m->relative += relative;
         m->relative_2 += relative * relative;

@@ -113,8 +113,8 @@ class Documented:
             self.last = id(item.case), item.part, path, item.case
         got = f"{self.folder.name}/{number}.npy"
         np.save(got, item.type.bits(item.got).numpy())
-        self.lines.append(f"documented {item.case.op} {int(bool(item.type.eight))} "
-                          f"{self.last[2]}@float64 {got}@{item.type.name}\n")
+        self.lines.append(f"documented\t{item.case.op}\t{int(bool(item.type.eight))}\t"
+                          f"{self.last[2]}@float64\t{got}@{item.type.name}\n")
         self.kinds.append(item.kind)
         if len(self.lines) == 512:
             self.flush()

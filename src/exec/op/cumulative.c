@@ -121,6 +121,7 @@ static struct val *v_running(struct op *o, struct val *x, unsigned dim, const st
     if (!out || !saved)
         return NULL;
     *saved = (struct running_saved){val_span(x, dim), how->backward};
+    op_terms(x->rank ? x->shape[dim] : 1);
     struct row rows = {
         .in = {x->f}, .out = {out->f}, .int_in = x->i, .int_out = out->i, .fresh = true};
     each_row(o, saved->span, &rows, x->f ? how->forward : how->int_forward, NULL);

@@ -36,6 +36,16 @@ static void usual_steps(struct op *o, enum elem_usual usual, const real *xs, rea
     }
 }
 
+/* How large the terms are that a slope is the difference of: 1 + x (1 - y), or with 1 - tanh^2 times a
+ * polynomial. */
+static real slope_size(enum elem_usual usual, real x)
+{
+    const real size = fabs(x) < 8 ? fabs(x) : R(8);
+    return usual == USUAL_TIMES_X  ? R(1) + (fabs(x) < 64 ? fabs(x) : R(64))
+           : usual == USUAL_HALF_X ? R(1) + size * size
+                                   : R(1);
+}
+
 /* The gradient with slopes that are differences. */
 static void usual_slopes(struct op *o, const struct unary_saved *s, const struct val *x,
                          const struct val *out, real *gx)
@@ -46,9 +56,11 @@ static void usual_slopes(struct op *o, const struct unary_saved *s, const struct
     if (!ones || !slope)
         return;
     s->fn->slope(x->f, out->f, ones, slope, x->count, s->p);
-    usual_steps(o, USUAL_MINUS_ONE, x->f, slope, x->count);
     for (int64_t k = 0; k < x->count; k++)
-        gx[k] += out->grad[k] * slope[k];
+        slope[k] += slope_size(s->fn->usual, x->f[k]);
+    op_between(o, slope, x->count);
+    for (int64_t k = 0; k < x->count; k++)
+        gx[k] += out->grad[k] * (slope[k] - slope_size(s->fn->usual, x->f[k]));
 }
 
 static void unary_backward(struct op *o, struct val *out)

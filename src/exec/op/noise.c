@@ -2,6 +2,8 @@
  * rounded to fewer bits, so that one can see what a device's rounding may do to the outputs. */
 #include "exec/op/noise.h"
 
+#include <string.h>
+
 /* Which of all numbers of a call: the disturbance, and the element within it. */
 static uint64_t mix(uint64_t x)
 {
@@ -48,6 +50,19 @@ static void round_bits(real *x, int64_t n, unsigned bits)
         const double v = (double)x[k], c = v * split, rounded = c - (c - v);
         if (isfinite(rounded))
             x[k] = (real)rounded;
+    }
+}
+
+static void cut_bits(real *x, int64_t n, unsigned bits)
+{
+    for (int64_t k = 0; k < n; k++) {
+        double v = (double)x[k];
+        uint64_t pattern;
+        memcpy(&pattern, &v, sizeof pattern);
+        pattern &= ~UINT64_C(0) << (53 - bits);
+        memcpy(&v, &pattern, sizeof v);
+        if (isfinite(x[k]))
+            x[k] = (real)v;
     }
 }
 
@@ -105,7 +120,7 @@ void noise_input(struct op *o, real *x, int64_t n)
 {
     const unsigned bits = o->call->noise->input_bits;
     if (bits && bits < 53)
-        round_bits(x, n, bits);
+        (o->call->noise->input_cut ? cut_bits : round_bits)(x, n, bits);
     disturb(o, x, n, 1);
 }
 
