@@ -273,8 +273,8 @@ static void print_words(const struct plumb_precheck_summary *s)
     putchar('\n');
 }
 
-static void print_summary(const struct plumb_precheck_summary *s,
-                          enum plumb_deciding verdict, bool quiet)
+static void print_summary(const struct plumb_precheck_summary *s, enum plumb_deciding verdict,
+                          bool quiet)
 {
     const unsigned long long pass = s->apis[PLUMB_PRECHECK_PASS],
                              warning = s->apis[PLUMB_PRECHECK_WARNING],

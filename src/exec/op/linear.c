@@ -93,7 +93,7 @@ static void ignored_backward(struct op *o, struct val *out)
 static struct val *with_ignored(struct op *o, struct val *x, struct val *ignored)
 {
     return x ? val_moved(o, val_alias(o, x, x->rank, x->shape), ignored_backward, x, ignored, NULL,
-                        NULL)
+                         NULL)
              : NULL;
 }
 

@@ -44,20 +44,20 @@ typedef void op_backward(struct op *o, struct val *out);
 
 struct val {
     enum plumb_dtype dtype; /* what torch would call it; floats are all computed as real */
-    bool weak;              /* a Python number: it does not raise a tensor's type within its kind */
     unsigned rank;
+    bool weak;       /* a Python number: it does not raise a tensor's type within its kind */
+    bool needs_grad; /* see grad */
+    bool moved;      /* elements of its inputs, none computed */
     int64_t shape[OP_RANK];
     int64_t count;
     real *f;    /* the elements of a float dtype, C order */
     int64_t *i; /* the elements of an integer or bool dtype; exactly one of f and i is set */
 
-    bool needs_grad;
     real *grad;            /* allocated by val_grad() */
     op_backward *backward; /* NULL for inputs */
     struct val *in[4];
     const void *saved;   /* the backward's own, from op_alloc() */
     uint64_t disturbed;  /* what its elements were multiplied by; see noise.c. 0: nothing */
-    bool moved;          /* elements of its inputs, none computed */
     struct val *earlier; /* the tape */
 };
 
