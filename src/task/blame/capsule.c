@@ -294,7 +294,7 @@ enum plumb_code plumb_capsule_write(const char *target, const char *call, const 
         code = plumb_fail(err, PLUMB_E_UNSUPPORTED, "it is no dump with recorded calls");
         plumb_error_in_file(err, target);
     }
-    if (!code && !(files = calloc(run->tree_count, sizeof *files)))
+    if (!code && !(files = calloc(run->tree_count + 1, sizeof *files)))
         code = plumb_no_memory(err);
     if (!code)
         code = find_call(&c, run, files, call, err);
