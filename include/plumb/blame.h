@@ -1,8 +1,8 @@
 /* Blame: which calls of a run are wrong themselves, and which only pass on what came in.
  *
- * Every call whose inputs and results were recorded is computed again and judged (plumb/expected.h).
- * With a second run, what plumb cannot compute, modules above all, is judged by its jump: how much
- * further its outputs are from that run than its inputs were. */
+ * Every call whose inputs and results were recorded is computed again and judged
+ * (plumb/expected.h). With a second run, what plumb cannot compute, modules above all, is judged
+ * by its jump: how much further its outputs are from that run than its inputs were. */
 #ifndef PLUMB_BLAME_H
 #define PLUMB_BLAME_H
 
@@ -75,10 +75,11 @@ char *plumb_blame_text(const struct plumb_blame *blame, const struct plumb_blame
                        unsigned width);
 char *plumb_blame_json(const struct plumb_blame *blame, const struct plumb_blame_options *options);
 
-/* Writes a call alone into a new folder: a dump.json tree of its own, with the tensors that it names
- * and where it was called from, which every command takes that takes a dump. call is a name as in
- * the dump, with or without direction. PLUMB_E_ARG: there is no such call, or several, in different
- * steps and ranks (the message names them); PLUMB_E_IO: the folder exists, or cannot be written. */
+/* Writes a call alone into a new folder: a dump.json tree of its own, with the tensors that it
+ * names and where it was called from, which every command takes that takes a dump. call is a
+ * name as in the dump, with or without direction. PLUMB_E_ARG: there is no such call, or
+ * several, in different steps and ranks (the message names them); PLUMB_E_IO: the folder exists,
+ * or cannot be written. */
 enum plumb_code plumb_capsule_write(const char *target, const char *call, const char *folder,
                                     struct plumb_error *err);
 

@@ -24,9 +24,9 @@ struct plumb_merge_options {
 };
 
 /* Reads compare_result_rank{N}_{14 digits}.xlsx and .csv of a folder, the newest of each rank.
- * options NULL: all zero. A name that a rank does not have is an empty cell there. Cells N/A, unsupported and Nan become the largest
- * values of both sides. Refuses a folder with fewer than two ranks, and results that are checksums.
- * Free with plumb_merge_free. */
+ * options NULL: all zero. A name that a rank does not have is an empty cell there. Cells N/A,
+ * unsupported and Nan become the largest values of both sides. Refuses a folder with fewer than
+ * two ranks, and results that are checksums. Free with plumb_merge_free. */
 enum plumb_code plumb_merge_results(struct plumb_merge *out, const char *folder,
                                     const struct plumb_merge_options *options,
                                     struct plumb_error *err);

@@ -359,8 +359,9 @@ static bool errs_alike(const struct sample *s, const double *sigma, const double
            found->size / own.size < 2;
 }
 
-/* Whether the errors go with the results: one scale, or one offset, is nearly all there is to them,
- * or they undo what the results differ by, as numbers from elsewhere do. Chance does not do that. */
+/* Whether the errors go with the results: one scale, or one offset, is nearly all there is to
+ * them, or they undo what the results differ by, as numbers from elsewhere do. Chance does not
+ * do that. */
 static bool goes_with_results(const struct sample *s, const double *sigma)
 {
     double ee = 0, ye = 0, yy = 0, e1 = 0, y1 = 0, w1 = 0;
@@ -387,8 +388,8 @@ static bool goes_with_results(const struct sample *s, const double *sigma)
            r2 * ((double)s->counted - 2) > 30 * (1 - r2);
 }
 
-/* Whether elements with nearly the same input err alike, as those of another formula do. Results of a
- * narrow type have inputs too far apart. */
+/* Whether elements with nearly the same input err alike, as those of another formula do. Results
+ * of a narrow type have inputs too far apart. */
 static bool goes_with_inputs(const struct sample *s, const double *sigma)
 {
     double products = 0, squares = 0, before = NAN;
@@ -460,9 +461,9 @@ struct narrow {
     const double *simulated; /* what such arithmetic gave plumb, or NULL */
 };
 
-/* Which elements of a row have more of it depends on the order of steps that cancel: so it may be as
- * each of them has it, or even over the row, but not far from where perturbations of that size lead
- * each. */
+/* Which elements of a row have more of it depends on the order of steps that cancel: so it may
+ * be as each of them has it, or even over the row, but not far from where perturbations of that
+ * size lead each. */
 static bool is_such_noise(struct search *q, const struct narrow *narrow)
 {
     const struct sample *s = q->s;

@@ -201,8 +201,9 @@ static enum plumb_code judge_sample(struct plumb_expected *e, enum plumb_expecte
     o->got = s->got[x.at];
     o->expected = s->y[x.at];
     const bool exact = e->op->results == PLUMB_OP_EXACT && part != PLUMB_PART_GRADIENT;
-    const struct system_part system =
-        exact ? (struct system_part){0} : system_find(s, s->y, s->sigma, false);
+    struct system_part system = {0};
+    if (!exact)
+        system = system_find(s, s->y, s->sigma, false);
     const bool even = x.worst <= o->limit && !system.found;
     if (!even && !exact && !e->whole) {
         *again = true;

@@ -1,4 +1,5 @@
-/* What a fault looks like: moved, negated, zeroed, scaled or shifted numbers, and where they are. */
+/* What a fault looks like: moved, negated, zeroed, scaled or shifted numbers, and where they
+ * are. */
 #include "verdict/expected_parts.h"
 
 #include <inttypes.h>
@@ -97,8 +98,8 @@ static int by_value(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* What is off are the same numbers in another order, and far from where they belong: numbers that lie
- * close together look like each other anyway. */
+/* What is off are the same numbers in another order, and far from where they belong: numbers
+ * that lie close together look like each other anyway. */
 static bool all_permuted(const struct off *f, struct arena *arena)
 {
     const struct sample *s = f->s;

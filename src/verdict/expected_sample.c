@@ -65,8 +65,8 @@ static void mean_add(struct mean *m, const struct sample *s, const double *squar
     }
 }
 
-/* By the one of the two that varies less: results of one size, whatever they cancel to, or errors in
- * proportion. */
+/* By the one of the two that varies less: results of one size, whatever they cancel to, or
+ * errors in proportion. */
 static double mean_at(const struct mean *m, const struct sample *s, uint64_t i, bool absolute)
 {
     const double sum = m->n ? m->sum / (double)m->n : 0;

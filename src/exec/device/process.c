@@ -111,8 +111,8 @@ enum plumb_code process_start(struct process *process, const char *python, const
     char *path = NULL;
     char **environment = clean_environment(&path);
     process->scratch = make_scratch();
-    /* A session, and so a group, of its own: plumb finishes what is at hand after a Ctrl-C, and what
-     * runs there cannot type into the terminal. */
+    /* A session, and so a group, of its own: plumb finishes what is at hand after a Ctrl-C, and
+     * what runs there cannot type into the terminal. */
     const struct child child = {
         .file = python,
         .search = true,

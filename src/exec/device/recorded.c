@@ -1,5 +1,5 @@
-/* The device that ran already: its results are in the dump, and whoever has the dump takes them from
- * there. Here is what it says to others. */
+/* The device that ran already: its results are in the dump, and whoever has the dump takes them
+ * from there. Here is what it says to others. */
 #include "exec/device/recorded.h"
 
 static enum plumb_code recorded_run(struct plumb_device *device, const struct plumb_call *call,

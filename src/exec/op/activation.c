@@ -61,7 +61,7 @@ ELEM_UNARY(leaky_relu,  x > 0 ? x : x * p[0],             x > 0 ? g : g * p[0]);
 ELEM_UNARY(threshold,   x <= p[0] ? p[1] : x,             x <= p[0] ? R(0) : g);
 ELEM_UNARY(hardtanh,    x > p[1] ? p[1] : x < p[0] ? (p[0] < p[1] ? p[0] : p[1]) : x,
            x <= p[0] || x >= p[1] ? R(0) : g);
-ELEM_UNARY_AS(USUAL_MINUS_ONE, elu,         real_elu(x, p),                   g * real_elu_slope(x, p));
+ELEM_UNARY_AS(USUAL_MINUS_ONE, elu, real_elu(x, p), g * real_elu_slope(x, p));
 ELEM_UNARY_AS(USUAL_TIMES_X, hardswish,   x < -3 ? R(0) * x : x > 3 ? x : x * (x + R(3)) / R(6),
            x < -3 ? R(0) : x < 3 ? g * (x / R(3) + R(0.5)) : g);
 ELEM_UNARY(hardsigmoid, x < -3 ? R(0) : x > 3 ? R(1) : (x + R(3)) / R(6),

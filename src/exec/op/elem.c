@@ -36,8 +36,8 @@ static void usual_steps(struct op *o, enum elem_usual usual, const real *xs, rea
     }
 }
 
-/* How large the terms are that a slope is the difference of: 1 + x (1 - y), or with 1 - tanh^2 times a
- * polynomial. */
+/* How large the terms are that a slope is the difference of: 1 + x (1 - y), or with 1 - tanh^2
+ * times a polynomial. */
 static real slope_size(enum elem_usual usual, real x)
 {
     const real size = fabs(x) < 8 ? fabs(x) : R(8);

@@ -51,8 +51,8 @@ static bool is_real_array(const struct plumb_tensor *t)
             (sizeof(real) == sizeof(double) && t->dtype == PLUMB_F64));
 }
 
-/* What is empty may still say that it has 2^40 rows of nothing, and who goes through them is busy for
- * days. */
+/* What is empty may still say that it has 2^40 rows of nothing, and who goes through them is
+ * busy for days. */
 static bool is_vast_nothing(const struct plumb_tensor *t)
 {
     uint64_t rows = 1; /* fits: plumb_tensor_init has seen to it */

@@ -53,7 +53,8 @@ ELEM_UNARY(rad2deg, x * RADIAN, g * RADIAN);
 ELEM_UNARY_AS(USUAL_SLOPE, sigmoid,    fast_sigmoid(x),       g * SIGMOID_SLOPE);
 ELEM_UNARY(logsigmoid, -real_softplus(-x),    g * fast_sigmoid(-x));
 ELEM_UNARY(softplus,   real_softplus(x),      g * fast_sigmoid(x));
-ELEM_UNARY_AS(USUAL_TIMES_X, silu,       x * fast_sigmoid(x),   g * (fast_sigmoid(x) + x * real_sigmoid_slope(x)));
+ELEM_UNARY_AS(USUAL_TIMES_X, silu, x * fast_sigmoid(x),
+              g * (fast_sigmoid(x) + x * real_sigmoid_slope(x)));
 ELEM_UNARY_AS(USUAL_HALF_X, gelu,       x * real_normal_below(x),
            g * (real_normal_below(x) + x * real_normal_density(x)));
 

@@ -102,7 +102,8 @@ static struct site *parent_of(const struct sites *sites, const struct site *site
     return parent ? sites_find(sites, parent, strlen(parent), site->is.step, site->is.rank) : NULL;
 }
 
-/* A module that jumps is right when all in it is, and is not the culprit when something in it is. */
+/* A module that jumps is right when all in it is, and is not the culprit when something in it
+ * is. */
 static void settle_modules(struct sites *sites)
 {
     enum { DEEPEST = 256 }; /* parents may lead in a circle */
@@ -217,24 +218,23 @@ static int compare_tallies(const void *a, const void *b)
     return x->count != y->count ? (x->count > y->count ? -1 : 1) : strcmp(x->what, y->what);
 }
 
-/* Counts sites of a word by a text of theirs. */
-static struct plumb_tally *tally(const struct sites *sites, enum plumb_word word, bool by_parent,
-                                 struct arena *arena, size_t *n)
+/* Counts sites of a word by a text of theirs. False when out of memory. */
+static bool count_texts(const struct sites *sites, enum plumb_word word, bool by_parent,
+                        struct plumb_tally *out, size_t *n)
 {
     struct map index = {0};
-    struct plumb_tally *out = arena_array(arena, sites->count + 1, sizeof *out);
+    bool fine = true;
     *n = 0;
-    for (size_t k = 0; out && k < sites->count; k++) {
+    for (size_t k = 0; k < sites->count && fine; k++) {
         const struct plumb_suspect *is = &sites->list[k].is;
         const char *what = by_parent ? (is->parent ? is->parent : "no module") : is->why;
         if (is->word != word)
             continue;
         bool added;
         uint64_t *place = map_put(&index, what, strlen(what), &added);
-        if (!place) {
-            out = NULL;
+        fine = place != NULL;
+        if (!fine)
             break;
-        }
         if (added) {
             *place = (*n)++;
             out[*place].what = what;
@@ -242,8 +242,17 @@ static struct plumb_tally *tally(const struct sites *sites, enum plumb_word word
         out[*place].count++;
     }
     map_free(&index);
-    if (out)
-        qsort(out, *n, sizeof *out, compare_tallies);
+    return fine;
+}
+
+/* The same, most frequent first; NULL when out of memory. */
+static struct plumb_tally *tally(const struct sites *sites, enum plumb_word word, bool by_parent,
+                                 struct arena *arena, size_t *n)
+{
+    struct plumb_tally *out = arena_array(arena, sites->count + 1, sizeof *out);
+    if (!out || !count_texts(sites, word, by_parent, out, n))
+        return NULL;
+    qsort(out, *n, sizeof *out, compare_tallies);
     return out;
 }
 

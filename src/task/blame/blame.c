@@ -1,4 +1,5 @@
-/* Looking at a run: all calls of its dumps on several threads, then the other run, then the answer. */
+/* Looking at a run: all calls of its dumps on several threads, then the other run, then the
+ * answer. */
 #define _GNU_SOURCE
 #include "task/blame/parts.h"
 

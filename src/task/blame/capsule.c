@@ -134,7 +134,7 @@ static enum plumb_code copy_args(struct capsule *c, const struct case_arg *args,
 static enum plumb_code copy_tensors(struct capsule *c, struct plumb_error *err)
 {
     struct check_case from;
-    struct case_results results;
+    struct case_results results = {0};
     enum plumb_code code = case_parse(c->file, c->call, &c->arena, &from, err);
     if (!code)
         code = case_parse_results(c->file, c->call, &c->arena, &results, err);

@@ -24,9 +24,9 @@ struct local_verdict {
     const char *result, *why; /* "output 0" */
 };
 
-/* Judges call i by its recorded inputs, outputs and gradients: forward, then backward. Texts live in
- * the arena. PLUMB_E_NOMEM: it needs more than it may take. Whatever else goes wrong is a verdict of
- * its own. */
+/* Judges call i by its recorded inputs, outputs and gradients: forward, then backward. Texts
+ * live in the arena. PLUMB_E_NOMEM: it needs more than it may take. Whatever else goes wrong is
+ * a verdict of its own. */
 enum plumb_code local_judge(const struct local_options *options, size_t i, struct arena *arena,
                             struct local_verdict out[2], struct plumb_error *err);
 

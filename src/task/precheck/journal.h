@@ -48,10 +48,10 @@ struct journal_calls {
 };
 
 /* Goes on with the files of an earlier run of these calls: cuts off a torn last line, details
- * rows of APIs that have no result row, and result rows whose details may have been lost with the
- * power; fills finished and earlier. Files that are not a pair of this dialect, not judged by
- * that, not of these calls, or that somebody writes at the moment, are refused and left alone. others, which end with
- * NULL, are the profiles whose files are known as such. */
+ * rows of APIs that have no result row, and result rows whose details may have been lost with
+ * the power; fills finished and earlier. Files that are not a pair of this dialect, not judged
+ * by that, not of these calls, or that somebody writes at the moment, are refused and left
+ * alone. others, which end with NULL, are the profiles whose files are known as such. */
 enum plumb_code journal_resume(struct journal *journal, const char *result_path,
                                const struct precheck_profile *const *others,
                                const struct precheck_dialect *dialect, const char *judged_by,

@@ -105,8 +105,8 @@ static enum plumb_code walk(const char *folder, enum step step, struct plumb_err
     return code;
 }
 
-/* Of several folders of tests pytest also runs and reads what lies beside and above them. There that
- * is the work of whoever made the dump. */
+/* Of several folders of tests pytest also runs and reads what lies beside and above them. There
+ * that is the work of whoever made the dump. */
 static enum plumb_code look_around(const char *tests, struct plumb_error *err)
 {
     static const char *const names[] = {"conftest.py", "pytest.ini", ".pytest.ini",
