@@ -179,7 +179,7 @@ def measure_precheck(results: Results) -> None:
         sets.remove(folder)
         folder.mkdir()
     found.torch = precheck.torch_seconds()
-    found.references = precheck.op_speed(Path(PLUMB).parent / "op_speed")
+    found.references = precheck.op_speed(Path(PLUMB).parent / "tests" / "op_speed")
     sets.remove(folder)
     say(f"  pre-check: {found.rate:.0f} small APIs a second; layers {found.plumb:.2f} s, "
         f"PyTorch {found.torch:.2f} s")
