@@ -8,7 +8,7 @@ import dataclasses
 import sys
 from typing import Any, Iterator, Optional, Tuple
 
-from plumb._core import Error, Tensor
+from plumb._core import Device, DType, Error, Tensor
 
 MAX_DEPTH = 64
 
@@ -36,6 +36,25 @@ def view(value: Any) -> Tensor:
     if numpy is not None and isinstance(value, (numpy.ndarray, numpy.generic)):
         return _view_numpy(numpy, value)
     raise TypeError(f"{type(value).__name__} is no tensor")
+
+
+def to_core(value: Any) -> Any:
+    """An argument or result of an operator as the C side takes it: tensors as views, lists and
+    dictionaries of them, types and devices by name; layouts, which change no value, as None."""
+    if is_tensor(value):
+        return view(value)
+    if isinstance(value, (list, tuple)):
+        return [to_core(item) for item in value]
+    if isinstance(value, dict):
+        return {key: to_core(item) for key, item in value.items()}
+    torch = sys.modules.get("torch")
+    if torch is None:
+        return value
+    if isinstance(value, torch.dtype):
+        return DType(str(value))
+    if isinstance(value, torch.device):
+        return Device(str(value))
+    return None if isinstance(value, (torch.layout, torch.memory_format)) else value
 
 
 def _refuse(message: str) -> Error:

@@ -271,6 +271,11 @@ static void print_words(const struct plumb_precheck_summary *s)
             before = ", ";
         }
     putchar('\n');
+    uint64_t all = 0;
+    for (int k = 0; k < PLUMB_WORDS; k++)
+        all += s->words[k];
+    if (all && all == s->words[PLUMB_WORD_NOT_JUDGED])
+        cli_message("no result was judged; the table says why");
 }
 
 static void print_summary(const struct plumb_precheck_summary *s, enum plumb_deciding verdict,

@@ -1,6 +1,7 @@
 /* blame and capsule: who is wrong, and that call alone. */
 #define _GNU_SOURCE
 #include "base/memory.h"
+#include "base/output.h"
 #include "cli/cli.h"
 #include "cli/progress.h"
 #include "cli/terminal.h"
@@ -8,6 +9,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 struct blame_options {
@@ -16,17 +18,6 @@ struct blame_options {
     int64_t seed;
     int format;
 };
-
-static enum plumb_code write_out(const char *path, const char *text, struct plumb_error *err)
-{
-    FILE *file = fopen(path, "we");
-    const bool written = file && fputs(text, file) >= 0;
-    if (file && fclose(file) == 0 && written)
-        return PLUMB_OK;
-    plumb_fail(err, PLUMB_E_IO, "cannot write it");
-    plumb_error_in_file(err, path);
-    return PLUMB_E_IO;
-}
 
 static int run_blame(const void *context)
 {
@@ -61,9 +52,10 @@ static int run_blame(const void *context)
             code = plumb_fail(&err, PLUMB_E_NOMEM, "out of memory");
     }
     if (!code && options->out)
-        code = write_out(options->out, text, &err);
+        code = output_whole(options->out, text, strlen(text), false, &err);
     const bool printed = code || options->out || cli_print(text);
-    const int status = code || !printed ? CLI_UNUSABLE : blame->n_faults ? CLI_BAD : CLI_OK;
+    const bool judged = !code && blame->calls > blame->words[PLUMB_WORD_NOT_JUDGED];
+    const int status = !judged || !printed ? CLI_UNUSABLE : blame->n_faults ? CLI_BAD : CLI_OK;
     if (code)
         cli_report(&err);
     free(text);
@@ -138,7 +130,9 @@ const struct args_command cmd_blame = {
         "inputs.",
     .sets = sets,
     .examples = examples,
-    .exits = "0 when no judged call is a fault\n1 when one is\n2 when the run is unusable",
+    .exits =
+        "0 when no judged call is a fault\n1 when one is\n2 when the run is unusable, or nothing "
+        "of it could be judged",
     .size = sizeof(struct blame_options),
     .run = run_blame,
 };

@@ -268,7 +268,7 @@ class Blame(Case):
             found = self.blame(self.modules("bad", values, fault=1.02), golden, status=1)
             fault, = found["faults"]
             self.assertEqual((fault["call"], fault["by_jump"]), ("Module.layer3.Block.forward.0", True))
-            alone = self.blame(self.modules("alone", values), status=0)
+            alone = self.blame(self.modules("alone", values), status=2)  # nothing could be judged
             self.assertEqual(alone["verdicts"]["not judged"], 6)
             shutil.rmtree(self.folder)
             self.folder.mkdir()
@@ -310,6 +310,25 @@ class Blame(Case):
         (data / "Functional.linear.0.forward.input.0.npy").write_bytes(b"\x93NUMPY\x01\x00")
         found = self.blame(path, status=0)
         self.assertEqual(found["verdicts"]["not judged"], 6)
+
+    def test_a_dump_that_is_cut_off(self) -> None:
+        """What could be read of it is counted, with the reason, and never called right."""
+        path = self.make("cut")
+        text = path.read_text()
+        path.write_text(text[:len(text) // 2])
+        done = plumb("blame", path, "--format", "json")
+        self.assertEqual(done.returncode, 2)
+        if done.stdout:
+            found = json.loads(done.stdout)
+            self.assertEqual(found["calls"], found["verdicts"]["not judged"])
+            self.assertTrue(all("dump.json" in row["what"] for row in found["not_judged"]))
+
+    def test_nothing_but_nan(self) -> None:
+        dump = Dump(self.folder / "nan")
+        x = np.full((4, 8), np.nan, np.float32)
+        dump.forward("Functional.relu.0", [x], [x])
+        found = self.blame(dump.save(), status=2)
+        self.assertIn("no finite number", found["not_judged"][0]["what"])
 
     def test_hostile_names(self) -> None:
         dump = Dump(self.folder / "hostile")
@@ -395,6 +414,14 @@ class Capsule(Case):
         done = plumb("capsule", path, "Functional.relu.0", "-o", self.folder / "c")
         self.assertEqual(done.returncode, 2)
         self.assertIn("leads out", done.stderr)
+        self.assertEqual(sorted(p.name for p in self.folder.iterdir()), ["right", "there"])  # nothing half-made
+
+    def test_full_or_closed_folder(self) -> None:
+        path = self.make("right")
+        for folder in (self.folder / "none" / "deep", "/proc/capsule"):
+            done = plumb("capsule", path, "Functional.linear.0", "-o", folder)
+            self.assertEqual(done.returncode, 2)
+            self.assertIn("cannot make the folder", done.stderr)
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ from torch.utils import _python_dispatch
 from plumb import _core, tensors
 from plumb._guard.clean_worker import CleanWorker, is_told, observed, written, written_names
 from plumb._guard.judged import Judged, Undetermined, judged, running_statistics
+from plumb.tensors import to_core
 
 PASS, CHECK, QUIET = 0, 1, 2
 MOST_FRAMES = 30
@@ -185,23 +186,6 @@ def to_cpu(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [to_cpu(item) for item in value]
     return value.detach().cpu() if isinstance(value, torch.Tensor) else value
-
-
-def to_core(value: Any) -> Any:
-    """As the C side takes it."""
-    if isinstance(value, torch.Tensor):
-        return tensors.view(value)
-    if isinstance(value, torch.dtype):
-        return _core.DType(str(value))
-    if isinstance(value, torch.device):
-        return _core.Device(str(value))
-    if isinstance(value, (torch.layout, torch.memory_format)):
-        return None
-    if isinstance(value, (list, tuple)):
-        return [to_core(item) for item in value]
-    if isinstance(value, dict):
-        return {key: to_core(item) for key, item in value.items()}
-    return value
 
 
 def stack_text() -> str:

@@ -9,7 +9,8 @@ from typing import Any, Dict, Optional, Union
 import torch
 
 from plumb import _core
-from plumb._guard.check import Checker, Entry, Given, Reference, as_typed, busy, to_core, walk
+from plumb._guard.check import Checker, Entry, Given, Reference, as_typed, busy, walk
+from plumb.tensors import to_core
 from plumb._guard.clean_worker import find_operator, observed
 
 

@@ -1,6 +1,5 @@
 """plumb.judge: a result against what right arithmetic shows for the same call (docs/VERDICTS.md)."""
 
-import sys
 from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple, Union
 
 from plumb import _core, tensors
@@ -72,22 +71,6 @@ def _name_of(op: Any) -> Tuple[Optional[str], str]:
     return None, name
 
 
-def _core_value(value: Any) -> Any:
-    if tensors.is_tensor(value):
-        return tensors.view(value)
-    torch = sys.modules.get("torch")
-    if torch is not None:
-        if isinstance(value, torch.dtype):
-            return _core.DType(str(value))
-        if isinstance(value, torch.device):
-            return _core.Device(str(value))
-        if isinstance(value, (torch.layout, torch.memory_format)):
-            return None
-    if isinstance(value, (list, tuple)):
-        return [_core_value(item) for item in value]
-    return value
-
-
 def _listed(value: Any) -> List[Any]:
     if value is None:
         return []
@@ -141,17 +124,17 @@ def judge(got: Any, op: Any, inputs: Any = (), kwargs: Optional[Dict[str, Any]] 
     plumb computes the call in higher precision, and again with errors of the size that right
     arithmetic makes. Raises plumb.Error when it does not have the operator."""
     prefix, name = _name_of(op)
-    args = [_core_value(value) for value in _listed(inputs)]
-    named = {key: _core_value(value) for key, value in (kwargs or {}).items()}
-    outputs = [_core_value(value) for value in _listed(got)] if got is not None else []
+    args = [tensors.to_core(value) for value in _listed(inputs)]
+    named = {key: tensors.to_core(value) for key, value in (kwargs or {}).items()}
+    outputs = [tensors.to_core(value) for value in _listed(got)] if got is not None else []
     grads = None
     placed: List[Any] = []
     if grad_outputs is not None:
         args = [_wanting(value) for value in args]
         named = {key: _wanting(value) for key, value in named.items()}
-        grads = [_core_value(value) for value in _listed(grad_outputs)]
+        grads = [tensors.to_core(value) for value in _listed(grad_outputs)]
         leaves = [leaf for value in [*args, *named.values()] for leaf in _leaves(value)]
-        placed = _placed([_core_value(value) for value in _listed(got_grads)], leaves)
+        placed = _placed([tensors.to_core(value) for value in _listed(got_grads)], leaves)
     elif got_grads is not None:
         raise ValueError("got_grads needs grad_outputs, the gradients of the outputs")
     allowed = arithmetic if isinstance(arithmetic, str) else ",".join(arithmetic)

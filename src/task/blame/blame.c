@@ -76,15 +76,32 @@ static void judge_large(struct work *work, uint64_t memory)
     }
 }
 
-static enum plumb_code list_jobs(struct work *work, size_t n_trees, struct plumb_error *err)
+/* Why no call of a dump can be computed. False when out of memory. */
+static bool note_unreadable(struct kept *kept, const struct dump_tree *tree, const char *why)
 {
+    const char *text = arena_printf(&kept->arena, "its dump.json: %s", why);
+    for (size_t k = 0; k < kept->sites.count; k++) {
+        struct plumb_suspect *is = &kept->sites.list[k].is;
+        if (is->step == tree->step && is->rank == tree->rank)
+            is->why = text;
+    }
+    return text != NULL;
+}
+
+static enum plumb_code list_jobs(struct kept *kept, struct work *work, struct plumb_error *err)
+{
+    const size_t n_trees = kept->target->tree_count;
     work->files = calloc(n_trees + 1, sizeof *work->files);
     if (!work->files)
         return plumb_no_memory(err);
     for (size_t t = 0; t < n_trees; t++) {
-        struct plumb_error why;
-        if (!work->trees[t].debug && !case_file_open(work->trees[t].path, &work->files[t], &why))
+        struct plumb_error why = {0};
+        if (work->trees[t].debug)
+            continue;
+        if (!case_file_open(work->trees[t].path, &work->files[t], &why))
             work->n_jobs += case_count(work->files[t]);
+        else if (!note_unreadable(kept, &work->trees[t], why.message))
+            return plumb_no_memory(err);
     }
     work->jobs = calloc(work->n_jobs + 1, sizeof *work->jobs);
     if (!work->jobs)
@@ -140,7 +157,7 @@ static enum plumb_code judge_calls(struct kept *kept, const struct plumb_blame_o
                         .trees = kept->target->trees,
                         .memory = memory / threads,
                         .lock = PTHREAD_MUTEX_INITIALIZER};
-    enum plumb_code code = list_jobs(&work, kept->target->tree_count, err);
+    enum plumb_code code = list_jobs(kept, &work, err);
     if (!code) {
         pool_run(threads, work.n_jobs, judge_job, &work);
         judge_large(&work, memory);

@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 struct capsule {
-    const char *folder; /* to be made */
+    const char *folder; /* in the making */
     const struct dump_tree *tree;
     const struct case_file *file;
     size_t call;
@@ -265,9 +265,6 @@ static enum plumb_code make_folder(const char *path, struct plumb_error *err)
 
 static enum plumb_code fill(struct capsule *c, struct plumb_error *err)
 {
-    const struct case_place *place = case_place(c->file, c->call);
-    c->aten = strcmp(place->name, place->call) != 0;
-    c->data = c->aten ? "dump" : "dump_tensor_data";
     const char *inside = arena_printf(&c->arena, "%s/%s", c->folder, c->data);
     enum plumb_code code = inside ? make_folder(c->folder, err) : plumb_no_memory(err);
     if (!code)
@@ -281,11 +278,55 @@ static enum plumb_code fill(struct capsule *c, struct plumb_error *err)
     return code ? code : save_verdict(c, err);
 }
 
+/* Takes back what fill() made. */
+static void empty(struct capsule *c)
+{
+    static const char *const texts[] = {"dump.json", "stack.json", "capsule.json"};
+    char path[PATH_MAX];
+    for (size_t k = 0; k < c->copied.capacity; k++)
+        if (c->copied.slots[k].key && snprintf(path, sizeof path, "%s/%s/%s", c->folder, c->data,
+                                               c->copied.slots[k].key) < (int)sizeof path)
+            unlink(path);
+    for (size_t k = 0; k < sizeof texts / sizeof *texts; k++)
+        if (snprintf(path, sizeof path, "%s/%s", c->folder, texts[k]) < (int)sizeof path)
+            unlink(path);
+    if (snprintf(path, sizeof path, "%s/%s", c->folder, c->data) < (int)sizeof path)
+        rmdir(path);
+    rmdir(c->folder);
+}
+
+/* The folder has its name when all is in it, and not before. */
+static enum plumb_code make_whole(struct capsule *c, const char *folder, struct plumb_error *err)
+{
+    const struct case_place *place = case_place(c->file, c->call);
+    struct stat there;
+    c->aten = strcmp(place->name, place->call) != 0;
+    c->data = c->aten ? "dump" : "dump_tensor_data";
+    c->folder = arena_printf(&c->arena, "%s.part%ld", folder, (long)getpid());
+    if (!c->folder)
+        return plumb_no_memory(err);
+    enum plumb_code code = PLUMB_OK;
+    if (lstat(folder, &there) == 0)
+        code = plumb_fail(err, PLUMB_E_IO, "there is something of that name already");
+    if (code) {
+        plumb_error_in_file(err, folder);
+        return code;
+    }
+    code = fill(c, err);
+    if (!code && rename(c->folder, folder)) {
+        code = plumb_fail(err, PLUMB_E_IO, "cannot give it its name: %s", strerror(errno));
+        plumb_error_in_file(err, folder);
+    }
+    if (code)
+        empty(c);
+    return code;
+}
+
 enum plumb_code plumb_capsule_write(const char *target, const char *call, const char *folder,
                                     struct plumb_error *err)
 {
     struct plumb_run *run = NULL;
-    struct capsule c = {.folder = folder};
+    struct capsule c = {0};
     struct case_file **files = NULL;
     enum plumb_code code = plumb_op_ready(err);
     if (!code)
@@ -299,7 +340,7 @@ enum plumb_code plumb_capsule_write(const char *target, const char *call, const 
     if (!code)
         code = find_call(&c, run, files, call, err);
     if (!code)
-        code = fill(&c, err);
+        code = make_whole(&c, folder, err);
     for (size_t t = 0; files && t < run->tree_count; t++)
         case_file_close(files[t]);
     free(files);

@@ -14,7 +14,7 @@ static enum plumb_code skip_case(struct work *w, const char *why, struct journal
                                  struct plumb_error *err)
 {
     w->n_rows = 0;
-    enum plumb_code code = work_skip_row(w, "forward", why, err);
+    enum plumb_code code = work_skip_row(w, "forward", 0, why, err);
     *out = (struct journal_entry){.name = w->from.name,
                                   .forward = STATUS_SKIP,
                                   .backward = STATUS_SKIP,

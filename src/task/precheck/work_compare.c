@@ -35,10 +35,10 @@ struct details_row *work_add_row(struct work *w, const char *direction, size_t k
     return row;
 }
 
-enum plumb_code work_skip_row(struct work *w, const char *direction, const char *why,
+enum plumb_code work_skip_row(struct work *w, const char *direction, size_t k, const char *why,
                               struct plumb_error *err)
 {
-    struct details_row *row = work_add_row(w, direction, 0);
+    struct details_row *row = work_add_row(w, direction, k);
     if (!row)
         return work_no_memory(err);
     row->status = STATUS_SKIP;
@@ -104,19 +104,6 @@ struct subject {
     const char *about; /* which it is where that number does not tell, or NULL */
 };
 
-/* A result that the dump does not have. */
-static enum plumb_code judge_missing(struct work *w, const char *direction, size_t k,
-                                     const char *why, struct plumb_error *err)
-{
-    struct details_row *row = work_add_row(w, direction, k);
-    if (!row)
-        return work_no_memory(err);
-    row->status = STATUS_SKIP;
-    row->message = why;
-    work_no_opinion(w, why, row);
-    return PLUMB_OK;
-}
-
 static enum plumb_code judge_one(struct work *w, const struct subject *of,
                                  const struct plumb_arg *bench, const struct plumb_arg *device,
                                  struct plumb_error *err)
@@ -124,7 +111,7 @@ static enum plumb_code judge_one(struct work *w, const struct subject *of,
     const char *direction = of->part == PLUMB_PART_GRADIENT ? "backward" : "forward";
     const char *about = of->about;
     if (w->device->recorded && device->kind == PLUMB_ARG_OTHER && bench->kind == PLUMB_ARG_TENSOR)
-        return judge_missing(w, direction, of->row, device->text, err);
+        return work_skip_row(w, direction, of->row, device->text, err); /* not in the dump */
     struct judge_options options = w->shared->judge;
     options.gradient = of->part == PLUMB_PART_GRADIENT;
     options.complex_input = w->complex_input;
@@ -357,7 +344,7 @@ enum plumb_code work_compare(struct work *w, struct journal_entry *out, struct p
         code = judge_written(w, err);
     const size_t n_forward = w->n_rows;
     if (!code && w->no_backward)
-        code = work_skip_row(w, "backward", w->no_backward, err);
+        code = work_skip_row(w, "backward", 0, w->no_backward, err);
     else if (!code && w->call.n_grads && work_wants_grad(&w->call))
         code = judge_list(w, PLUMB_PART_GRADIENT, w->bench.grads,
                           how->outputs_only ? w->bench.n_arg_grads : w->bench.n_grads,

@@ -49,8 +49,8 @@ enum plumb_code work_run_reference(struct work *w, struct plumb_error *err);
 /* A new row, blank, for output k of "forward" or "backward"; NULL when out of memory. */
 struct details_row *work_add_row(struct work *w, const char *direction, size_t k);
 
-/* A row that says why there is nothing to judge. */
-enum plumb_code work_skip_row(struct work *w, const char *direction, const char *why,
+/* A row for output k that says why there is nothing to judge. */
+enum plumb_code work_skip_row(struct work *w, const char *direction, size_t k, const char *why,
                               struct plumb_error *err);
 
 /* What is left of the call's memory, in bytes. */
