@@ -188,9 +188,10 @@ const struct args_command cmd_capsule = {
     .name = "capsule",
     .summary = "take one call out of a dump, with all that is needed to run it again",
     .usage = "TARGET CALL [-o DIR]",
-    .about = "Writes a folder with a dump.json of one call, the tensors that went in and came out, "
-             "where it was called from, and what plumb says of it. Every command that takes a dump "
-             "takes it: acc_check runs it on any device, jprof makes a pytest of it.",
+    .about =
+        "Writes a folder with a dump.json of one call, the tensors that went in and came out, "
+        "where it was called from, and what plumb says of it. Every command that takes a dump "
+        "takes it: acc_check runs it on any device, jprof makes a pytest of one of begin_dump.",
     .sets = capsule_sets,
     .examples = capsule_examples,
     .exits = "0 when the folder was written\n2 when there is no such call, or the folder is there "

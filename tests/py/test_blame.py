@@ -174,6 +174,7 @@ class Recorded(Case):
         self.assertEqual(rows["Functional.linear.0"]["Verdict"], "not judged")
         self.assertEqual(rows["Functional.linear.0"]["Forward Test Success"], "SKIP")
         self.assertEqual(rows["Functional.layer_norm.0"]["Verdict"], "not judged")
+        self.assertEqual(rows["Functional.layer_norm.0"]["Forward Test Success"], "SKIP")  # no pass unseen
         self.assertIn("layer_norm.0.forward.output.0.npy", rows["Functional.layer_norm.0"]["Why"])
 
     def test_statistics_only(self) -> None:

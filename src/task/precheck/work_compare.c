@@ -325,6 +325,15 @@ static bool settle_ties(struct work *w)
     return !settled || w->note;
 }
 
+/* The status of rows; of a recorded call, of which nothing may be in the dump, that too. */
+static enum check_status status_of(const struct work *w, const struct details_row *rows, size_t n)
+{
+    size_t skipped = 0;
+    for (size_t k = 0; k < n; k++)
+        skipped += rows[k].status == STATUS_SKIP;
+    return w->device->recorded && n && skipped == n ? STATUS_SKIP : judge_rows(w->profile, rows, n);
+}
+
 enum plumb_code work_compare(struct work *w, struct journal_entry *out, struct plumb_error *err)
 {
     const struct precheck_comparing *how = w->profile->compare;
@@ -353,10 +362,10 @@ enum plumb_code work_compare(struct work *w, struct journal_entry *out, struct p
         return code;
     out->rows = w->rows;
     out->n_rows = w->n_rows;
-    out->forward = judge_rows(w->profile, w->rows, n_forward);
-    out->backward = w->no_backward
-                        ? STATUS_SKIP
-                        : judge_rows(w->profile, w->rows + n_forward, w->n_rows - n_forward);
-    out->message = result_message(w, out, n_forward);
+    out->forward = status_of(w, w->rows, n_forward);
+    out->backward =
+        w->no_backward ? STATUS_SKIP : status_of(w, w->rows + n_forward, w->n_rows - n_forward);
+    out->message = out->forward == STATUS_SKIP ? message_of(w->rows, n_forward, STATUS_SKIP)
+                                               : result_message(w, out, n_forward);
     return out->message ? PLUMB_OK : work_no_memory(err);
 }
