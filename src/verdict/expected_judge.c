@@ -2,6 +2,7 @@
 #include "verdict/expected_parts.h"
 
 #include "base/buf.h"
+#include "base/plain.h"
 #include "verdict/spell.h"
 #include "verdict/ties.h"
 
@@ -79,10 +80,11 @@ static void judge_integers(const struct plumb_tensor *y, const struct plumb_tens
     }
     o->worst = INFINITY;
     o->word = PLUMB_WORD_FAULT;
-    snprintf(o->why, sizeof o->why,
-             "%llu of %llu whole numbers differ, the first at element %llu: %.17g instead of %.17g",
-             (unsigned long long)differing, (unsigned long long)got->count,
-             (unsigned long long)o->at, o->got, o->expected);
+    plain_print(
+        o->why, sizeof o->why,
+        "%llu of %llu whole numbers differ, the first at element %llu: %.17g instead of %.17g",
+        (unsigned long long)differing, (unsigned long long)got->count, (unsigned long long)o->at,
+        o->got, o->expected);
 }
 
 /* ---- NaN and infinities ---------------------------------------------------------------------- */
@@ -136,9 +138,9 @@ static void say_special(const struct sample *s, const struct plumb_tensor *got, 
              isnan(o->expected)   ? "NaN"
              : isinf(o->expected) ? "an infinity"
                                   : "a number");
-    snprintf(o->why, sizeof o->why, "%s, %llu of %llu, the first at %.*s: %.9g instead of %.9g",
-             o->pattern, (unsigned long long)n, (unsigned long long)s->n, (int)place.size,
-             place.data ? place.data : "", o->got, o->expected);
+    plain_print(o->why, sizeof o->why, "%s, %llu of %llu, the first at %.*s: %.9g instead of %.9g",
+                o->pattern, (unsigned long long)n, (unsigned long long)s->n, (int)place.size,
+                place.data ? place.data : "", o->got, o->expected);
     buf_free(&place);
 }
 
@@ -157,8 +159,8 @@ static void say_where(const struct plumb_tensor *got, struct plumb_opinion *o, c
 {
     struct buf place = {0};
     spell_place(&place, got, o->at);
-    snprintf(text, size, "worst at %.*s: %.9g instead of %.9g", (int)place.size,
-             place.data ? place.data : "", o->got, o->expected);
+    plain_print(text, size, "worst at %.*s: %.9g instead of %.9g", (int)place.size,
+                place.data ? place.data : "", o->got, o->expected);
     buf_free(&place);
 }
 
@@ -166,7 +168,7 @@ static void say_numbers(const struct plumb_tensor *got, struct plumb_opinion *o,
 {
     char where[200];
     say_where(got, o, where, sizeof where);
-    snprintf(
+    plain_print(
         o->why, sizeof o->why,
         "%s; %.3g %% of the elements are not the correctly rounded ones, the largest excess is "
         "%.3g sigma (limit %.3g), %s",
