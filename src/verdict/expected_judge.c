@@ -54,7 +54,8 @@ static enum plumb_code judge_other(const struct plumb_arg *reference, const stru
 }
 
 /* Bit for bit, as float64 where that holds them, and as stored where it does not. */
-static void judge_integers(const struct plumb_tensor *y, const struct plumb_tensor *got,
+static void judge_integers(struct plumb_expected *e, enum plumb_expected_part part, size_t k,
+                           const struct plumb_tensor *y, const struct plumb_tensor *got,
                            struct plumb_opinion *o)
 {
     const size_t size = plumb_dtype_info(got->dtype)->bits / 8;
@@ -80,11 +81,12 @@ static void judge_integers(const struct plumb_tensor *y, const struct plumb_tens
     }
     o->worst = INFINITY;
     o->word = PLUMB_WORD_FAULT;
+    pattern_whole(e, part, k, y, got, o);
     plain_print(
         o->why, sizeof o->why,
-        "%llu of %llu whole numbers differ, the first at element %llu: %.17g instead of %.17g",
-        (unsigned long long)differing, (unsigned long long)got->count, (unsigned long long)o->at,
-        o->got, o->expected);
+        "%s%s%llu of %llu whole numbers differ, the first at element %llu: %.17g instead of %.17g",
+        o->pattern, o->pattern[0] ? "; " : "", (unsigned long long)differing,
+        (unsigned long long)got->count, (unsigned long long)o->at, o->got, o->expected);
 }
 
 /* ---- NaN and infinities ---------------------------------------------------------------------- */
@@ -121,8 +123,9 @@ static bool find_special(const struct sample *s, uint64_t *at, uint64_t *n)
     return *n > 0;
 }
 
-static void say_special(const struct sample *s, const struct plumb_tensor *got, uint64_t at,
-                        uint64_t n, struct plumb_opinion *o)
+static void say_special(const struct plumb_expected *e, const struct sample *s,
+                        const struct plumb_tensor *got, uint64_t at, uint64_t n,
+                        struct plumb_opinion *o)
 {
     struct buf place = {0};
     spell_place(&place, got, at);
@@ -138,6 +141,7 @@ static void say_special(const struct sample *s, const struct plumb_tensor *got, 
              isnan(o->expected)   ? "NaN"
              : isinf(o->expected) ? "an infinity"
                                   : "a number");
+    pattern_special(e, got, s, o);
     plain_print(o->why, sizeof o->why, "%s, %llu of %llu, the first at %.*s: %.9g instead of %.9g",
                 o->pattern, (unsigned long long)n, (unsigned long long)s->n, (int)place.size,
                 place.data ? place.data : "", o->got, o->expected);
@@ -186,7 +190,7 @@ static enum plumb_code judge_sample(struct plumb_expected *e, enum plumb_expecte
     o->limit = sample_limit(s->counted, s->terms);
     o->differing = s->counted ? (double)differing / (double)s->counted : 0;
     if (find_special(s, &special, &n_special)) {
-        say_special(s, got, special, n_special, o);
+        say_special(e, s, got, special, n_special, o);
         return PLUMB_OK;
     }
     if (!s->counted) {
@@ -227,7 +231,7 @@ static enum plumb_code judge_sample(struct plumb_expected *e, enum plumb_expecte
         return PLUMB_OK;
     }
     o->word = PLUMB_WORD_FAULT;
-    pattern_find(got, s, &system, o);
+    pattern_find(e, part, k, got, s, &system, o);
     say_numbers(got, o, o->pattern[0] ? o->pattern : "no simple pattern");
     return PLUMB_OK;
 }
@@ -270,7 +274,7 @@ static enum plumb_code judge_tensor(struct plumb_expected *e, enum plumb_expecte
         return PLUMB_OK;
     }
     if (is_whole(y)) {
-        judge_integers(y, got, o);
+        judge_integers(e, part, k, y, got, o);
         return PLUMB_OK;
     }
     if (!y->count) {

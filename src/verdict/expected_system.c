@@ -228,8 +228,11 @@ struct system_part system_find(const struct sample *s, const double *y, const do
         part.scale = true;
         return part;
     }
-    if (is_offset)
-        return report("everything is off by", a, a, z_offset);
+    if (is_offset) {
+        struct system_part part = report("everything is off by", a, a, z_offset);
+        part.offset = true;
+        return part;
+    }
     if (strict)
         return none;
     const struct system_part row = rows_find(&w);
