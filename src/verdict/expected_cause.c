@@ -9,9 +9,10 @@
 #include <math.h>
 #include <string.h>
 
-/* Multiplications that all attempts may take together, and how many may be made of a call that takes
- * more by itself. Quadruple precision takes longer. */
-static const double WORK = 0x1p32, WORK_WIDE = 0x1p27;
+/* Operations that all attempts may take together, and how many attempts may be made of a call that
+ * takes more by itself. Handling a number counts as 16, four multiplications of a product as one.
+ * Quadruple precision takes longer. */
+static const double WORK = 0x1p31, WORK_WIDE = 0x1p27;
 enum { LEAST_RUNS = 4, MOST_RUNS = 400 };
 
 /* ---- One attempt ----------------------------------------------------------------------------- */
@@ -99,17 +100,29 @@ bool cause_is_epsilon(const struct vary_parameter *p)
 
 /* ---- All of them ----------------------------------------------------------------------------- */
 
-static void see_count(void *context, const struct plumb_tensor *tensor)
+/* The size of a call: its numbers, and how many of its tensors are about as large as the result. */
+struct size {
+    double numbers, result;
+    unsigned large;
+};
+
+static void see_size(void *context, const struct plumb_tensor *tensor)
 {
-    *(double *)context += (double)tensor->count;
+    struct size *size = context;
+    size->numbers += (double)tensor->count;
+    size->large += (double)tensor->count * 4 >= size->result;
 }
 
 static uint64_t allowed_runs(const struct cause *c)
 {
-    double numbers = 0;
-    call_tensors(&c->call, see_count, &numbers);
-    const double terms = (double)c->e->terms[c->part];
-    const double work = numbers + (double)c->f->s->n * (terms > 1 ? terms : 1);
+    struct size size = {.result = (double)c->f->s->n};
+    call_tensors(&c->call, see_size, &size);
+    const double handling = 16, terms = (double)c->e->terms[c->part];
+    const enum plumb_op_class class = c->e->op->results;
+    const bool product =
+        class == PLUMB_OP_BILINEAR || (class == PLUMB_OP_COMPOSITE && size.large > 1);
+    const double work = handling * (size.numbers + size.result) +
+                        (product && terms > 1 ? terms * size.result / 4 : 0);
     const double runs = (c->e->wide ? WORK_WIDE : WORK) / (work > 1 ? work : 1);
     return runs < LEAST_RUNS ? LEAST_RUNS : runs > MOST_RUNS ? MOST_RUNS : (uint64_t)runs;
 }

@@ -4,7 +4,7 @@
 
 #include "verdict/expected_parts.h"
 
-enum { OFF_AXES = PLUMB_MAX_RANK + 1, PATTERN_TEXT = sizeof((struct plumb_opinion *)0)->pattern };
+enum { PATTERN_TEXT = sizeof((struct plumb_opinion *)0)->pattern };
 
 /* The indices along one axis at which elements are off. */
 struct off_axis {
@@ -15,13 +15,13 @@ struct off_axis {
 };
 
 /* The elements that are off, beyond what rounding and noise allow. The axes are those of the
- * tensor; complex numbers have one more, of real and imaginary parts. */
+ * tensor. Complex numbers, which no operator computes with, are left out. */
 struct off {
     const struct plumb_tensor *got;
     const struct sample *s;
     double limit;
     unsigned rank;
-    struct off_axis axis[OFF_AXES];
+    struct off_axis axis[PLUMB_MAX_RANK];
     bool *is;    /* of each number */
     uint64_t n;  /* how many */
     uint64_t of; /* numbers that have an index of theirs along each axis */
@@ -30,7 +30,7 @@ struct off {
 /* ---- expected_pattern_place.c ---------------------------------------------------------------- */
 
 /* The elements beyond the limit, or those that are NaN or infinite on one side only. False when memory
- * runs out. */
+ * runs out, or there is nothing to find. */
 bool off_find(struct off *f, const struct plumb_tensor *got, const struct sample *s, double limit);
 bool off_find_special(struct off *f, const struct plumb_tensor *got, const struct sample *s);
 

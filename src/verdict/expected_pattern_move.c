@@ -44,10 +44,11 @@ static bool along_from(enum along kind, uint64_t at, uint64_t size, int64_t by, 
 struct move {
     const struct off *f;
     bool transposed;
-    unsigned axis, other;       /* of two that are exchanged */
-    uint64_t stride;            /* of the axis */
-    uint64_t strides[OFF_AXES]; /* of exchanged axes: of the source, in the order of the result */
-    uint64_t sizes[OFF_AXES];   /* and their sizes */
+    unsigned axis, other; /* of two that are exchanged */
+    uint64_t stride;      /* of the axis */
+    uint64_t
+        strides[PLUMB_MAX_RANK]; /* of exchanged axes: of the source, in the order of the result */
+    uint64_t sizes[PLUMB_MAX_RANK]; /* and their sizes */
     enum along kind;
     int64_t by;
 };
@@ -93,7 +94,8 @@ static bool is_telling(const struct off *f, double candidates)
 {
     enum { TRIES = 2048 };
     uint64_t hits = 0, tries = 0, at = 0;
-    for (uint64_t k = 0; k < TRIES && f->s->n > 1; k++) {
+    const uint64_t pairs = f->s->n < TRIES ? f->n * (f->s->n - 1) : TRIES;
+    for (uint64_t k = 0; k < TRIES && k < pairs; k++) {
         do
             at = at + 1 < f->s->n ? at + 1 : 0;
         while (!f->is[at]);
@@ -110,7 +112,7 @@ static void say_along(const struct move *m, char *text, size_t size)
 {
     const struct off_axis *axis = &m->f->axis[m->axis];
     char along[40];
-    if (m->axis + 1 == m->f->got->rank)
+    if (m->axis + 1 == m->f->rank)
         plain_print(along, sizeof along, "the last dimension");
     else
         plain_print(along, sizeof along, "axis %u", m->axis);

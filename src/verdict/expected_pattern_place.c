@@ -14,13 +14,9 @@ enum { TILE_LEAST = 8, TILE_MOST = 256 };
 
 static bool set_axes(struct off *f)
 {
-    const unsigned parts = plumb_dtype_parts(f->got->dtype);
-    for (unsigned d = 0; d < f->got->rank; d++)
-        f->axis[d].size = (uint64_t)f->got->shape[d];
     f->rank = f->got->rank;
-    if (parts > 1)
-        f->axis[f->rank++].size = parts;
     for (unsigned d = 0; d < f->rank; d++) {
+        f->axis[d].size = (uint64_t)f->got->shape[d];
         f->axis[d].at = arena_array(f->s->arena, (size_t)f->axis[d].size + 1, sizeof(bool));
         if (!f->axis[d].at)
             return false;
@@ -71,7 +67,7 @@ static bool find(struct off *f, bool (*is_off)(const struct off *, uint64_t))
 {
     const struct sample *s = f->s;
     f->is = arena_array(s->arena, (size_t)s->n + 1, sizeof *f->is);
-    if (!f->is || !set_axes(f))
+    if (!f->is || s->n != f->got->count || !set_axes(f))
         return false;
     for (uint64_t i = 0; i < s->n; i++) {
         f->is[i] = is_off(f, i);
@@ -133,9 +129,7 @@ static bool is_range(const struct off_axis *axis)
 /* "row", "column", "element" where these have a meaning, else NULL. */
 static const char *noun_of(const struct off *f, unsigned axis)
 {
-    const unsigned rank = f->got->rank;
-    if (axis >= rank)
-        return "part";
+    const unsigned rank = f->rank;
     return axis + 1 == rank ? rank == 1 ? "place" : "column" : rank == 2 ? "row" : NULL;
 }
 
@@ -171,9 +165,7 @@ void off_say_axis(const struct off *f, unsigned axis, char *text, size_t size)
         plain_print(of, sizeof of, " of axis %u", axis);
         many = a->n > 1 ? "es" : "";
     }
-    if (axis >= f->got->rank)
-        plain_print(text, size, "the %s parts", a->first ? "imaginary" : "real");
-    else if (a->n == 1)
+    if (a->n == 1)
         plain_print(text, size, "%s %" PRIu64 "%s", one, a->first, of);
     else if (is_range(a))
         plain_print(text, size, "%s%s %" PRIu64 " to %" PRIu64 "%s", one, many, a->first, a->last,
@@ -212,7 +204,7 @@ static uint64_t tail_of(const struct off_axis *a)
 static void put_slices(struct buf *out, const struct off *f)
 {
     buf_text(out, "[");
-    for (unsigned d = 0; d < f->got->rank; d++) {
+    for (unsigned d = 0; d < f->rank; d++) {
         const struct off_axis *a = &f->axis[d];
         buf_text(out, d ? ", " : "");
         if (is_all(a) && a->n > 1)
@@ -230,7 +222,7 @@ static void put_slices(struct buf *out, const struct off *f)
 /* "row [0, 3]": one row of a tensor with more than two axes. */
 static bool put_row(struct buf *out, const struct off *f)
 {
-    const unsigned last = f->got->rank - 1;
+    const unsigned last = f->rank - 1;
     for (unsigned d = 0; d < last; d++)
         if (f->axis[d].n != 1)
             return false;
@@ -248,7 +240,7 @@ static void put_place(struct buf *out, const struct off *f, unsigned partial)
 {
     char text[100];
     bool first = true;
-    if (f->got->rank > 2 && (put_row(out, f) || partial > 1)) {
+    if (f->rank > 2 && (put_row(out, f) || partial > 1)) {
         if (out->size == 0)
             put_slices(out, f);
         return;
@@ -264,7 +256,7 @@ static void put_place(struct buf *out, const struct off *f, unsigned partial)
 static void put_sizes(struct buf *out, const struct off *f)
 {
     bool first = true;
-    for (unsigned d = 0; d < f->got->rank; d++)
+    for (unsigned d = 0; d < f->rank; d++)
         if (!is_all(&f->axis[d]) && f->axis[d].n > 1) {
             buf_printf(out, "%s%" PRIu64, first ? "" : " x ", f->axis[d].n);
             first = false;
@@ -276,7 +268,7 @@ void off_say_place(const struct off *f, char *text, size_t size)
     struct buf place = {0}, out = {0};
     unsigned partial = 0, ranges = 0, tiles = 0; /* axes of which some are off, or several */
     uint64_t tail = 0;
-    for (unsigned d = 0; d < f->got->rank; d++) {
+    for (unsigned d = 0; d < f->rank; d++) {
         partial += !is_all(&f->axis[d]);
         ranges += !is_all(&f->axis[d]) && f->axis[d].n > 1;
         tiles += !is_all(&f->axis[d]) && tile_of(&f->axis[d]);

@@ -60,7 +60,8 @@ static bool is_telling(const struct plumb_tensor *a, const struct plumb_tensor *
 {
     enum { TRIES = 1024 };
     uint64_t hits = 0, tries = 0;
-    for (uint64_t k = 0; a->count > 1 && k < TRIES; k++) {
+    const uint64_t pairs = a->count < TRIES ? a->count * (a->count - 1) : TRIES;
+    for (uint64_t k = 0; k < pairs && k < TRIES; k++) {
         const uint64_t i = k % a->count;
         const uint64_t j = (i + 1 + k * UINT64_C(0x9E3779B97F4A7C15) % (a->count - 1)) % a->count;
         double x[2], y[2];

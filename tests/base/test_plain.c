@@ -98,8 +98,10 @@ static void given_back(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(printed_with_a_point),  cmocka_unit_test(read_with_a_point),
-        cmocka_unit_test(buffers_arenas_errors), cmocka_unit_test(standards),
+        cmocka_unit_test(printed_with_a_point),
+        cmocka_unit_test(read_with_a_point),
+        cmocka_unit_test(buffers_arenas_errors),
+        cmocka_unit_test(standards),
         cmocka_unit_test(given_back),
     };
     return cmocka_run_group_tests(tests, begin, end);
