@@ -23,12 +23,35 @@ double cause_weight(const struct sample *s, uint64_t i)
     return 1 / (ulp * ulp / 12 + s->sigma[i] * s->sigma[i]);
 }
 
+/* The logarithm of the chance that a number from elsewhere, about as far away as the right one, fits
+ * an element that is off. It must lie on the right side at least. */
+static double chance_at(const struct cause *c, uint64_t i, double expected)
+{
+    const double far = fabs(c->f->s->got[i] - c->f->s->y[i]);
+    return log(fmin(0.5, 2 * off_room(c->f, i, expected) / far));
+}
+
+/* Whether the errors no longer go together beside it, as they do beside the reference. */
+static bool leans_no_more(const struct cause *c, const double *y)
+{
+    struct arena arena = {0};
+    struct sample s = *c->f->s;
+    if (!c->leans || c->cut)
+        return false;
+    s.arena = &arena;
+    const bool found = system_find(&s, y, s.sigma, false).found;
+    arena_free(&arena);
+    return !found;
+}
+
 /* Holds what it gave against what was got. Rows of the attempt may be shorter. */
 void cause_measure(struct cause *c, const double *y)
 {
+    const double certain = -20; /* a chance of 2e-9, for some hundred attempts */
     const struct sample *s = c->f->s;
     const uint64_t size = c->f->rank ? c->f->axis[c->f->rank - 1].size : 1;
     const uint64_t kept = size - (uint64_t)c->cut;
+    double chance = 0;
     c->error = 0;
     c->fits = true;
     c->counted = 0;
@@ -39,8 +62,10 @@ void cause_measure(struct cause *c, const double *y)
         c->error += isfinite(e) ? e * e : INFINITY;
         c->fits = c->fits && off_fits(c->f, i, expected);
         c->counted++;
+        if (c->fits && c->f->is[i])
+            chance += chance_at(c, i, expected);
     }
-    c->fits = c->fits && c->counted > 1;
+    c->fits = c->fits && (chance < certain || leans_no_more(c, y));
 }
 
 /* Computes the changed call. False: it cannot be, or not any more. */
@@ -138,9 +163,16 @@ static bool try_all(struct cause *c, bool simple)
 }
 
 bool pattern_cause(struct plumb_expected *e, enum plumb_expected_part part, size_t k,
-                   const struct off *f, bool simple, char *text, uint64_t *left)
+                   const struct off *f, const struct system_part *system, bool simple, char *text,
+                   uint64_t *left)
 {
-    struct cause c = {.e = e, .part = part, .k = k, .f = f, .call = e->call, .text = text};
+    struct cause c = {.e = e,
+                      .part = part,
+                      .k = k,
+                      .f = f,
+                      .leans = system->found,
+                      .call = e->call,
+                      .text = text};
     c.y = arena_array(f->s->arena, (size_t)f->s->n + 1, sizeof *c.y);
     if (!c.y)
         return false;

@@ -10,6 +10,7 @@ struct cause {
     enum plumb_expected_part part;
     size_t k;
     const struct off *f;
+    bool leans; /* errors go together */
     struct vary_list list;
     struct plumb_call call; /* without gradients when these are not asked for */
     struct arena arena;     /* of one attempt */
@@ -17,7 +18,7 @@ struct cause {
     uint64_t left;          /* not made */
     double *y;              /* what the last attempt gave */
     double error, before;   /* squares that it leaves; those of the reference */
-    bool fits;              /* all elements are within noise */
+    bool fits;              /* all elements are within noise, and not by chance */
     uint64_t counted;       /* how many were held against it */
     int64_t cut;            /* it gives so many fewer in a row, and these are left out */
     char *text;

@@ -143,11 +143,13 @@ static bool try_input(struct cause *c, const struct input *in)
     const enum plumb_kind kind = plumb_dtype_info(in->tensor->dtype)->kind;
     if (kind != PLUMB_KIND_FLOAT && kind != PLUMB_KIND_COMPLEX)
         return try_whole(c, in);
+    const bool sums = c->e->terms[c->part] > 1;
     for (unsigned axis = in->tensor->rank; axis-- > 0;)
-        if (in->tensor->shape[axis] > 1 && try_dropped(c, in, axis))
+        if (sums && in->tensor->shape[axis] > 1 &&
+            (try_dropped(c, in, axis) || try_first(c, in, axis)))
             return true;
     for (unsigned axis = in->tensor->rank; axis-- > 0;)
-        if (in->tensor->shape[axis] > 1 && (try_rolled(c, in, axis) || try_first(c, in, axis)))
+        if (in->tensor->shape[axis] > 1 && try_rolled(c, in, axis))
             return true;
     return try_transposed(c, in);
 }

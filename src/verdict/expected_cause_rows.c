@@ -30,8 +30,7 @@ static bool cut_rows(struct cause *c, int64_t size, int64_t n, struct plumb_call
 static bool try_short_rows(struct cause *c)
 {
     const struct plumb_arg *input = &c->list.parameter[0].now;
-    if (!c->list.n || input->kind != PLUMB_ARG_TENSOR || !input->tensor->rank ||
-        c->part != PLUMB_PART_OUTPUT)
+    if (input->kind != PLUMB_ARG_TENSOR || !input->tensor->rank || c->part != PLUMB_PART_OUTPUT)
         return false;
     const int64_t size = input->tensor->shape[input->tensor->rank - 1];
     const bool rows = c->f->rank && c->f->axis[c->f->rank - 1].size == (uint64_t)size;
@@ -53,7 +52,7 @@ static bool try_short_rows(struct cause *c)
 static bool try_zero_rows(struct cause *c)
 {
     const struct vary_parameter *p = &c->list.parameter[0];
-    if (!c->list.n || p->now.kind != PLUMB_ARG_TENSOR || !p->now.tensor->rank || !c->f->rank)
+    if (p->now.kind != PLUMB_ARG_TENSOR || !p->now.tensor->rank || !c->f->rank)
         return false;
     const struct plumb_tensor *t = p->now.tensor;
     const int64_t size = t->shape[t->rank - 1];
@@ -64,12 +63,13 @@ static bool try_zero_rows(struct cause *c)
         value.tensor = vary_zeroed(&c->arena, t, t->rank - 1, size - n, n);
         if (!value.tensor || !cause_attempt_set(c, p, &value))
             continue;
-        bool fits = true;
-        for (uint64_t i = 0; fits && i < c->f->s->n; i++)
-            fits = i % (uint64_t)size >= (uint64_t)(size - n) || c->f->s->out[i] ||
-                   off_fits(c->f, i, c->y[i]);
-        if (fits) {
-            c->counted = c->f->s->n / (uint64_t)size * (uint64_t)(size - n);
+        for (uint64_t i = 0, to = 0; i < c->f->s->n; i++)
+            if (i % (uint64_t)size < (uint64_t)(size - n))
+                c->y[to++] = c->y[i];
+        c->cut = n;
+        cause_measure(c, c->y);
+        c->cut = 0;
+        if (c->fits) {
             cause_say(c, "as without the last %" PRId64 " of %" PRId64 " terms of each row", n,
                       size);
             return true;
@@ -111,5 +111,7 @@ static bool try_last_keys(struct cause *c)
 
 bool cause_rows(struct cause *c)
 {
+    if (!c->list.n || c->e->terms[c->part] < 2)
+        return false;
     return try_short_rows(c) || try_zero_rows(c) || try_last_keys(c);
 }

@@ -65,7 +65,7 @@ void pattern_find(struct plumb_expected *e, enum plumb_expected_part part, size_
         return;
     const bool found = find_simple(e, part, k, &f, system, &sure, simple);
     if (!(found && sure))
-        pattern_cause(e, part, k, &f, found, cause, &left);
+        pattern_cause(e, part, k, &f, system, found, cause, &left);
     if (found || *cause)
         plain_print(opinion->pattern, sizeof opinion->pattern, "%s%s%s", simple,
                     found && *cause ? ", " : "", cause);

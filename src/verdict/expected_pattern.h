@@ -37,6 +37,7 @@ bool off_find_special(struct off *f, const struct plumb_tensor *got, const struc
 /* Whether the number at i could be the rounded `expected`, which right arithmetic computed; or the
  * number that belongs to another place. */
 bool off_fits(const struct off *f, uint64_t i, double expected);
+double off_room(const struct off *f, uint64_t i, double expected); /* how far it may be away */
 bool off_fits_from(const struct off *f, uint64_t i, uint64_t from);
 
 /* The coordinate of number i along an axis, and how far apart neighbours along it are. */
@@ -79,6 +80,7 @@ bool pattern_rank(const struct off *f, char *text);
  * is known, so that no numbers need to be looked for that fit. *left counts what was not tried, for
  * its cost. */
 bool pattern_cause(struct plumb_expected *e, enum plumb_expected_part part, size_t k,
-                   const struct off *f, bool simple, char *text, uint64_t *left);
+                   const struct off *f, const struct system_part *system, bool simple, char *text,
+                   uint64_t *left);
 
 #endif

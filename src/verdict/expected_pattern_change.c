@@ -145,12 +145,13 @@ static bool find_rounded(struct change *c)
 bool pattern_replaced(const struct off *f, char *text)
 {
     struct change c = {.f = f};
-    char subject[160], what[100] = "";
+    char subject[160], where[120], what[100] = "";
     if (!f->n)
         return false;
     measure(&c);
     if (all_off(&c, is_zero)) {
-        const double below = flushed_below(f);
+        off_say_place(f, where, sizeof where);
+        const double below = *where ? 0 : flushed_below(f);
         plain_print(what, sizeof what, "zero");
         if (below > 0)
             plain_print(what, sizeof what, "zero: all up to %.4g are flushed", below);

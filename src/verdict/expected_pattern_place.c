@@ -97,11 +97,16 @@ bool off_find_special(struct off *f, const struct plumb_tensor *got, const struc
     return find(f, is_special);
 }
 
-bool off_fits(const struct off *f, uint64_t i, double expected)
+double off_room(const struct off *f, uint64_t i, double expected)
 {
     const struct sample *s = f->s;
     const double noise = 2 * f->limit * fmax(s->sigma[i], s->u * fabs(expected));
-    return fabs(s->got[i] - expected) <= 0.501 * sample_ulp(s->dtype, expected) + noise;
+    return 0.501 * sample_ulp(s->dtype, expected) + noise;
+}
+
+bool off_fits(const struct off *f, uint64_t i, double expected)
+{
+    return isfinite(expected) && fabs(f->s->got[i] - expected) <= off_room(f, i, expected);
 }
 
 bool off_fits_from(const struct off *f, uint64_t i, uint64_t from)
