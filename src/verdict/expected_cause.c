@@ -1,5 +1,5 @@
-/* What went wrong in a call, by computing it again in ways that people get it wrong. A way counts when
- * it gives what was got, element for element, within noise. */
+/* What went wrong in a call, by computing it again in ways that people get it wrong. A way counts
+ * when it gives what was got, element for element, within noise. */
 #include "verdict/expected_cause.h"
 
 #include "base/plain.h"
@@ -23,8 +23,8 @@ double cause_weight(const struct sample *s, uint64_t i)
     return 1 / (ulp * ulp / 12 + s->sigma[i] * s->sigma[i]);
 }
 
-/* The logarithm of the chance that a number from elsewhere, about as far away as the right one, fits
- * an element that is off. It must lie on the right side at least. */
+/* The logarithm of the chance that a number from elsewhere, about as far away as the right one,
+ * fits an element that is off. It must lie on the right side at least. */
 static double chance_at(const struct cause *c, uint64_t i, double expected)
 {
     const double far = fabs(c->f->s->got[i] - c->f->s->y[i]);

@@ -1,4 +1,5 @@
-/* A call computed again in ways that people get it wrong: what the files expected_cause*.c share. */
+/* A call computed again in ways that people get it wrong: what the files expected_cause*.c share.
+ * */
 #ifndef VERDICT_EXPECTED_CAUSE_H
 #define VERDICT_EXPECTED_CAUSE_H
 

@@ -35,15 +35,16 @@ static void describe(const struct off *f, const struct system_part *system, uint
                      char *text)
 {
     enum { SO_FEW = 50 };
-    char where[120], subject[160];
+    char where[120], subject[160], tile[60];
     off_say_place(f, where, sizeof where);
     off_say_subject(f, subject, sizeof subject);
+    off_say_tile(f, tile, sizeof tile);
     if (pattern_rank(f, text))
         return;
     if (f->n == 1)
         plain_print(text, PATTERN_TEXT, "%s wrong, all others are right", subject);
     else if (*where && f->n)
-        plain_print(text, PATTERN_TEXT, "%s wrong", subject);
+        plain_print(text, PATTERN_TEXT, "%s wrong%s", subject, tile);
     else if (system->found && f->n * SO_FEW <= f->s->n)
         plain_print(text, PATTERN_TEXT, "%s", system->text);
     else if (left)

@@ -1,4 +1,5 @@
-/* What the files expected_pattern*.c share: the elements that are off, and what is tried on them. */
+/* What the files expected_pattern*.c share: the elements that are off, and what is tried on them.
+ * */
 #ifndef VERDICT_EXPECTED_PATTERN_H
 #define VERDICT_EXPECTED_PATTERN_H
 
@@ -29,8 +30,8 @@ struct off {
 
 /* ---- expected_pattern_place.c ---------------------------------------------------------------- */
 
-/* The elements beyond the limit, or those that are NaN or infinite on one side only. False when memory
- * runs out, or there is nothing to find. */
+/* The elements beyond the limit, or those that are NaN or infinite on one side only. False when
+ * memory runs out, or there is nothing to find. */
 bool off_find(struct off *f, const struct plumb_tensor *got, const struct sample *s, double limit);
 bool off_find_special(struct off *f, const struct plumb_tensor *got, const struct sample *s);
 
@@ -49,9 +50,11 @@ void off_say_axis(const struct off *f, unsigned axis, char *text, size_t size);
 /* One word for an axis: "row", "column", "index of axis 1". */
 void off_axis_word(const struct off *f, unsigned axis, char *text, size_t size);
 
-/* Where they are, as " in row 3", " in a tile of 8 x 16 (rows 8 to 15, columns 0 to 15)"; empty
- * when they are everywhere. */
+/* Where they are, as " in row 3", " in rows 8 to 15, columns 0 to 15"; empty when they are
+ * everywhere. And what block that is: " (a tile of 8 x 16)", " (behind the last full tile of 64)",
+ * or empty. */
 void off_say_place(const struct off *f, char *text, size_t size);
+void off_say_tile(const struct off *f, char *text, size_t size);
 
 /* "3 of the 64 elements in row 3 are", "1 element in row 3 is", "64 elements are". */
 void off_say_subject(const struct off *f, char *text, size_t size);
@@ -65,8 +68,8 @@ bool pattern_other(struct plumb_expected *e, enum plumb_expected_part part, size
 /* Right numbers in wrong places: expected_pattern_move.c. */
 bool pattern_moved(const struct off *f, char *text);
 
-/* Numbers that became others: expected_pattern_change.c. Certain ones (zero, another sign, ...), and
- * those that something else may be behind: a scale, an offset. */
+/* Numbers that became others: expected_pattern_change.c. Certain ones (zero, another sign, ...),
+ * and those that something else may be behind: a scale, an offset. */
 bool pattern_replaced(const struct off *f, char *text);
 bool pattern_scaled(const struct off *f, char *text);
 /* A scale or an offset that was found in all of them together, and that each of them fits. */

@@ -1,5 +1,5 @@
-/* Numbers that became others: zero, of the other sign, cut off at a limit, rounded, scaled, shifted;
- * and a scale or an offset for each row or column. */
+/* Numbers that became others: zero, of the other sign, cut off at a limit, rounded, scaled,
+ * shifted; and a scale or an offset for each row or column. */
 #include "verdict/expected_pattern.h"
 
 #include "base/plain.h"
@@ -145,7 +145,7 @@ static bool find_rounded(struct change *c)
 bool pattern_replaced(const struct off *f, char *text)
 {
     struct change c = {.f = f};
-    char subject[160], where[120], what[100] = "";
+    char subject[160], where[120], tile[60], what[100] = "";
     if (!f->n)
         return false;
     measure(&c);
@@ -175,7 +175,8 @@ bool pattern_replaced(const struct off *f, char *text)
         return false;
     }
     off_say_subject(f, subject, sizeof subject);
-    plain_print(text, PATTERN_TEXT, "%s %s", subject, what);
+    off_say_tile(f, tile, sizeof tile);
+    plain_print(text, PATTERN_TEXT, "%s %s%s", subject, what, tile);
     return true;
 }
 
@@ -222,7 +223,8 @@ static double map_best(const struct map *map)
     return fmin(fmax(best, map->low), map->high);
 }
 
-/* The number with the fewest digits among those that all fit, near the best; of a scale, the factor. */
+/* The number with the fewest digits among those that all fit, near the best; of a scale, the
+ * factor. */
 static double map_brief(const struct map *map, double best, bool scale)
 {
     best = fmin(fmax(best, map->low), map->high) + scale;
@@ -274,14 +276,15 @@ bool pattern_system(const struct off *f, const struct system_part *system, char 
 
 bool pattern_scaled(const struct off *f, char *text)
 {
-    char subject[160];
+    char subject[160], tile[60];
     off_say_subject(f, subject, sizeof subject);
+    off_say_tile(f, tile, sizeof tile);
     for (int scale = 1; f->n > 1 && scale >= 0; scale--) {
         const struct map map = map_of(f, false, scale);
         if (!map_fits(&map) || map_rest(&map) > EXPLAINED * map.ee)
             continue;
-        plain_print(text, PATTERN_TEXT, "%s %s by %.6g", subject, scale ? "scaled" : "off",
-                    map_brief(&map, map_best(&map), scale));
+        plain_print(text, PATTERN_TEXT, "%s %s by %.6g%s", subject, scale ? "scaled" : "off",
+                    map_brief(&map, map_best(&map), scale), tile);
         return true;
     }
     return false;

@@ -1,6 +1,6 @@
-/* Right numbers in wrong places: exchanged axes, numbers rolled or reversed along one, rows of other
- * rows, or merely another order. A move counts when every element that is off fits, and numbers
- * from elsewhere would not. */
+/* Right numbers in wrong places: exchanged axes, numbers rolled or reversed along one, rows of
+ * other rows, or merely another order. A move counts when every element that is off fits, and
+ * numbers from elsewhere would not. */
 #include "verdict/expected_pattern.h"
 
 #include "base/plain.h"

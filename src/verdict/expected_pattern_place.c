@@ -1,4 +1,5 @@
-/* Which elements are off, and where they lie: rows, columns, tiles, what is behind the last tile. */
+/* Which elements are off, and where they lie: rows, columns, tiles, what is behind the last tile.
+ * */
 #include "verdict/expected_pattern.h"
 
 #include "base/buf.h"
@@ -270,29 +271,39 @@ static void put_sizes(struct buf *out, const struct off *f)
 
 void off_say_place(const struct off *f, char *text, size_t size)
 {
-    struct buf place = {0}, out = {0};
+    struct buf place = {0};
+    unsigned partial = 0;
+    for (unsigned d = 0; d < f->rank; d++)
+        partial += !is_all(&f->axis[d]);
+    text[0] = '\0';
+    put_place(&place, f, partial);
+    if (place.size && !place.failed)
+        plain_print(text, size, " in %s", place.data);
+    buf_free(&place);
+}
+
+void off_say_tile(const struct off *f, char *text, size_t size)
+{
+    struct buf out = {0};
     unsigned partial = 0, ranges = 0, tiles = 0; /* axes of which some are off, or several */
     uint64_t tail = 0;
     for (unsigned d = 0; d < f->rank; d++) {
-        partial += !is_all(&f->axis[d]);
-        ranges += !is_all(&f->axis[d]) && f->axis[d].n > 1;
-        tiles += !is_all(&f->axis[d]) && tile_of(&f->axis[d]);
-        tail = is_all(&f->axis[d]) ? tail : tail_of(&f->axis[d]);
+        const struct off_axis *axis = &f->axis[d];
+        if (is_all(axis))
+            continue;
+        partial++;
+        ranges += axis->n > 1;
+        tiles += tile_of(axis) > 0;
+        tail = tail_of(axis);
     }
     text[0] = '\0';
-    put_place(&place, f, partial);
-    if (place.size && partial == 1 && tail) {
-        buf_printf(&out, " behind the last full tile of %" PRIu64 " (%s)", tail, place.data);
-    } else if (place.size && ranges && tiles == ranges) {
-        buf_text(&out, " in a tile of ");
+    if (partial == 1 && tail) {
+        plain_print(text, size, " (behind the last full tile of %" PRIu64 ")", tail);
+    } else if (ranges && tiles == ranges) {
         put_sizes(&out, f);
-        buf_printf(&out, " (%s)", place.data);
-    } else if (place.size) {
-        buf_printf(&out, " in %s", place.data);
+        if (!out.failed)
+            plain_print(text, size, " (a tile of %s)", out.data);
     }
-    if (out.size && !out.failed && !place.failed)
-        plain_print(text, size, "%s", out.data);
-    buf_free(&place);
     buf_free(&out);
 }
 

@@ -33,8 +33,8 @@ bool vary_has_name(const struct vary_parameter *p, const char *name);
 bool vary_set(struct arena *arena, struct plumb_call *call, const struct vary_parameter *p,
               const struct plumb_arg *value);
 
-/* All floats of less than 32 bits as float32, which can then be changed by little. False when memory
- * runs out. */
+/* All floats of less than 32 bits as float32, which can then be changed by little. False when
+ * memory runs out. */
 bool vary_widen(struct arena *arena, struct plumb_call *call);
 
 /* Tensors made of others, in the arena; NULL when memory runs out, or where it makes no sense. */

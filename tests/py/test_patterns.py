@@ -159,21 +159,21 @@ def zeros() -> Iterator[Plant]:
 
 def tiles() -> Iterator[Plant]:
     yield from each((product(F32), linear(BF16), softmax(F16)), (slice(16, 32), slice(8, 16)), 0,
-                    "in a tile of 16 x 8 (rows 16 to 31, columns 8 to 15) are zero")
+                    "in rows 16 to 31, columns 8 to 15 are zero (a tile of 16 x 8)")
     yield from each((product(F64, 256, 24, 512), product(BF16, 256, 24, 512)),
                     (slice(128, 256), slice(256, 512)), lambda x: x * 1.5,
-                    "in a tile of 128 x 256 (rows 128 to 255, columns 256 to 511) are scaled by 1.5")
+                    "in rows 128 to 255, columns 256 to 511 are scaled by 1.5 (a tile of 128 x 256)")
     yield from each((images(F32), images(BF16), images(F16)), (1, 2, slice(32, 64), slice(0, 8)), 0,
-                    "in a tile of 32 x 8 ([1, 2, 32:64, 0:8]) are zero")
+                    "in [1, 2, 32:64, 0:8] are zero (a tile of 32 x 8)")
     yield from each((batched(F32), batched(F16)), (ALL, slice(8, 16), slice(32, 48)), 0,
-                    "in a tile of 8 x 16 ([:, 8:16, 32:48]) are zero")
+                    "in [:, 8:16, 32:48] are zero (a tile of 8 x 16)")
 
 
 def tails() -> Iterator[Plant]:
     yield from each((product(F32), product(BF16), product(F64)), (ALL, slice(64, None)), 0,
-                    "behind the last full tile of 64 (columns 64 to 79) are zero")
+                    "in columns 64 to 79 are zero (behind the last full tile of 64)")
     yield from each((linear(F32), linear(F16)), (slice(32, None),), lambda x: x * 2,
-                    "behind the last full tile of 32 (rows 32 to 47) are scaled by 2")
+                    "in rows 32 to 47 are scaled by 2 (behind the last full tile of 32)")
 
 
 def moved() -> Iterator[Plant]:

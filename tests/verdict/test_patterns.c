@@ -1,6 +1,6 @@
-/* Patterns of faults, judged in C: tensors of odd shapes, whole numbers, tensors that are another one
- * again, and sentences in a program with a comma for the point. tests/py/test_patterns.py plants the
- * others. */
+/* Patterns of faults, judged in C: tensors of odd shapes, whole numbers, tensors that are another
+ * one again, and sentences in a program with a comma for the point. tests/py/test_patterns.py
+ * plants the others. */
 #define _GNU_SOURCE
 #include "plumb/expected.h"
 
