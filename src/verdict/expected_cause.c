@@ -174,7 +174,8 @@ bool pattern_cause(struct plumb_expected *e, enum plumb_expected_part part, size
                       .call = e->call,
                       .text = text};
     c.y = arena_array(f->s->arena, (size_t)f->s->n + 1, sizeof *c.y);
-    if (!c.y)
+    c.other = arena_array(f->s->arena, (size_t)f->s->n + 1, sizeof *c.other);
+    if (!c.y || !c.other)
         return false;
     if (part != PLUMB_PART_GRADIENT)
         c.call.n_grads = 0;

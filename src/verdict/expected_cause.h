@@ -18,6 +18,7 @@ struct cause {
     uint64_t runs, most;    /* made, and allowed */
     uint64_t left;          /* not made */
     double *y;              /* what the last attempt gave */
+    double *other;          /* as many numbers, for whoever makes attempts */
     double error, before;   /* squares that it leaves; those of the reference */
     bool fits;              /* all elements are within noise, and not by chance */
     uint64_t counted;       /* how many were held against it */

@@ -20,9 +20,10 @@ bool cause_unbiased(struct cause *c)
         eps = cause_is_epsilon(&c->list.parameter[k]) ? &c->list.parameter[k] : eps;
         bias = vary_has_name(&c->list.parameter[k], "bias") ? &c->list.parameter[k] : bias;
     }
-    double *added = arena_array(s->arena, (size_t)s->n + 1, sizeof *added);
-    if (!eps || !bias || !added || c->e->terms[c->part] < 2)
+    double *added = c->other;
+    if (!eps || !bias || c->e->terms[c->part] < 2)
         return false;
+    memset(added, 0, (size_t)s->n * sizeof *added);
     if (bias->now.kind == PLUMB_ARG_TENSOR) {
         if (!cause_attempt_set(c, bias, &none))
             return false;
@@ -74,8 +75,8 @@ static bool next_step(struct cause *c, const struct knob *knob, double x, double
 {
     const struct sample *s = c->f->s;
     const double step = x == 0 ? 1e-6 : x * 0x1p-10;
-    double *here = arena_array(s->arena, (size_t)s->n + 1, sizeof *here);
-    if (!here || !attempt_knob(c, knob, x))
+    double *here = c->other;
+    if (!attempt_knob(c, knob, x))
         return false;
     memcpy(here, c->y, (size_t)s->n * sizeof *here);
     if (!attempt_knob(c, knob, x + step))

@@ -129,7 +129,7 @@ static bool try_whole(struct cause *c, const struct input *in)
         cause_say(c, "as if %s were inverted", in->name);
         return true;
     }
-    for (double by = -1; by <= 1; by += 2)
+    for (int by = -1; by <= 1; by += 2)
         if (attempt_tensor(c, in, vary_mapped(&c->arena, in->tensor, 1, by)) && c->fits) {
             cause_say(c, "off by one: as if %s were %s by 1", in->name,
                       by > 0 ? "larger" : "smaller");
