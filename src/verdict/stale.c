@@ -19,26 +19,47 @@ static bool real_type(enum plumb_dtype dtype, enum plumb_dtype *real)
     return plumb_dtype_info(*real)->kind == PLUMB_KIND_FLOAT;
 }
 
-static bool is_alike(enum plumb_dtype coarser, double a, double b)
+/* How near two numbers must be. */
+struct near {
+    bool whole;               /* whole numbers: equal */
+    enum plumb_dtype coarser; /* of the two types, the one with fewer bits */
+    double error;             /* beside one unit in its last place */
+};
+
+/* The mean magnitude of its first numbers. */
+static double mean_size(const struct plumb_tensor *t)
 {
-    if (isnan(a) || isnan(b))
-        return isnan(a) && isnan(b);
-    return a == b || fabs(a - b) <= sample_ulp(coarser, fmax(fabs(a), fabs(b)));
+    const uint64_t most = 4096, n = t->count < most ? t->count : most;
+    double sum = 0;
+    for (uint64_t k = 0; k < n; k++) {
+        double x[2];
+        plumb_tensor_to_f64(t, k, 1, x);
+        sum += isfinite(x[0]) ? fabs(x[0]) : 0;
+    }
+    return sum / (double)n;
 }
 
-/* The type that distances are measured in: the one with fewer bits; false: whole numbers. */
-static bool coarser_of(const struct plumb_tensor *a, const struct plumb_tensor *b,
-                       enum plumb_dtype *coarser)
+static struct near near_of(const struct plumb_tensor *a, const struct plumb_tensor *b,
+                           double relative)
 {
     enum plumb_dtype x, y;
     if (!real_type(a->dtype, &x) || !real_type(b->dtype, &y))
-        return false;
-    *coarser = plumb_dtype_info(x)->precision < plumb_dtype_info(y)->precision ? x : y;
-    return true;
+        return (struct near){.whole = true};
+    const bool first = plumb_dtype_info(x)->precision < plumb_dtype_info(y)->precision;
+    return (struct near){.coarser = first ? x : y, .error = relative * mean_size(b)};
 }
 
-static bool all_alike(const struct plumb_tensor *a, const struct plumb_tensor *b, bool whole,
-                      enum plumb_dtype coarser)
+static bool is_alike(const struct near *near, double a, double b)
+{
+    if (isnan(a) || isnan(b))
+        return isnan(a) && isnan(b);
+    return a == b ||
+           (!near->whole &&
+            fabs(a - b) <= near->error + sample_ulp(near->coarser, fmax(fabs(a), fabs(b))));
+}
+
+static bool all_alike(const struct plumb_tensor *a, const struct plumb_tensor *b,
+                      const struct near *near)
 {
     enum { PIECE = 256 };
     double x[2 * PIECE], y[2 * PIECE];
@@ -48,15 +69,15 @@ static bool all_alike(const struct plumb_tensor *a, const struct plumb_tensor *b
         plumb_tensor_to_f64(a, first, n, x);
         plumb_tensor_to_f64(b, first, n, y);
         for (size_t k = 0; k < n * parts; k++)
-            if (whole ? x[k] != y[k] : !is_alike(coarser, x[k], y[k]))
+            if (!is_alike(near, x[k], y[k]))
                 return false;
     }
     return true;
 }
 
 /* Whether equality says something: numbers of other places are not equal too. */
-static bool is_telling(const struct plumb_tensor *a, const struct plumb_tensor *b, bool whole,
-                       enum plumb_dtype coarser)
+static bool is_telling(const struct plumb_tensor *a, const struct plumb_tensor *b,
+                       const struct near *near)
 {
     enum { TRIES = 1024 };
     uint64_t hits = 0, tries = 0;
@@ -67,19 +88,23 @@ static bool is_telling(const struct plumb_tensor *a, const struct plumb_tensor *
         double x[2], y[2];
         plumb_tensor_to_f64(a, i, 1, x);
         plumb_tensor_to_f64(b, j, 1, y);
-        hits += whole ? x[0] == y[0] : is_alike(coarser, x[0], y[0]);
+        hits += is_alike(near, x[0], y[0]);
         tries++;
     }
     return tries && chance_log(a->count, hits, tries) < CERTAIN;
 }
 
-bool pattern_is_stale(const struct plumb_tensor *got, const struct plumb_tensor *other)
+bool stale_within(const struct plumb_tensor *got, const struct plumb_tensor *other, double relative)
 {
-    enum plumb_dtype coarser = PLUMB_F64;
     if (got->count != other->count || !got->count ||
         plumb_dtype_parts(got->dtype) != plumb_dtype_parts(other->dtype) ||
         plumb_dtype_info(got->dtype)->bits < 8 || plumb_dtype_info(other->dtype)->bits < 8)
         return false;
-    const bool whole = !coarser_of(got, other, &coarser);
-    return all_alike(got, other, whole, coarser) && is_telling(got, other, whole, coarser);
+    const struct near near = near_of(got, other, relative);
+    return all_alike(got, other, &near) && is_telling(got, other, &near);
+}
+
+bool pattern_is_stale(const struct plumb_tensor *got, const struct plumb_tensor *other)
+{
+    return stale_within(got, other, 0);
 }

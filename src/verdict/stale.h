@@ -10,6 +10,11 @@
  * of elements not. Takes no memory. Thread-safe. */
 bool pattern_is_stale(const struct plumb_tensor *got, const struct plumb_tensor *other);
 
+/* The same with an error beside that unit, relative to the mean magnitude: tensors that were
+ * computed in another way. */
+bool stale_within(const struct plumb_tensor *got, const struct plumb_tensor *other,
+                  double relative);
+
 /* How often numbers that have nothing to do with each other fit as well: the logarithm of the
  * chance that n all do, when hits of tries did. */
 double chance_log(uint64_t n, uint64_t hits, uint64_t tries);

@@ -194,6 +194,8 @@ def moved() -> Iterator[Plant]:
         right = one.right()
         yield one, right.roll(5, 1) if right.dim() == 3 else right.roll(1, 1), "along axis 1"
         yield one, right.transpose(0, 1).reshape(right.shape), "axes 0 and 1 are exchanged"
+        axis = right.dim() - 2
+        yield one, right.roll(right.shape[axis] // 2, axis), f"the two halves of axis {axis} are exchanged"
 
 
 def others() -> Iterator[Plant]:
@@ -249,6 +251,10 @@ def missing_terms() -> Iterator[Plant]:
         yield one, one.right(short(one.inputs[0], n), *one.inputs[1:]), f"as without the last {n} of"
     one = convolution(F32)
     yield one, one.right(short(one.inputs[0], 2, 1), *one.inputs[1:]), "as without the last 2 of 8 terms"
+    for one in (product(F32), product(BF16), product(F64), linear(F32)):
+        x = one.inputs[0].clone()
+        x[:, 10] = x[:, 33] = 0  # not at the end: only their rank tells
+        yield one, one.right(x, *one.inputs[1:]), "of the error is a matrix of rank 2"
     for dtype in (F32, F64):
         one = layer_norm(dtype)
         x, shape, w, b = (value.to(dtype) if isinstance(value, Tensor) else value for value in one.inputs)
@@ -381,6 +387,16 @@ class Patterns(unittest.TestCase):
                 opinion = one.judge(one.right())
                 self.assertIn(opinion.verdict, ("same", "rounding"), f"{one.name} {dtype}: {opinion}")
                 self.assertEqual(opinion.pattern, "")
+
+    def test_another_output(self) -> None:
+        """The second result in place of the first."""
+        for dtype in (F32, F64, BF16):
+            x = normal(24, 40).to(dtype)
+            var, mean = torch.var_mean(x.double(), -1)
+            opinion = plumb.judge((mean.to(dtype), mean.to(dtype)), "var_mean", (x, -1))
+            self.assertEqual(opinion.verdict, "fault")
+            self.assertIn("equal to output 1 of the reference", opinion.parts[0].pattern)
+            self.assertEqual(opinion.parts[1].pattern, "")
 
     def test_no_simple_pattern(self) -> None:
         """Noise is not made into a story."""
