@@ -45,8 +45,8 @@ struct plumb_opinion {
     double got, expected; /* its two values */
     double differing;     /* share of the elements that are not the correctly rounded reference */
     char arithmetic[64];  /* what explains it: "TF32 inputs"; empty when none does */
-    char pattern[200];    /* what a fault looks like: "scaled by 1.01"; empty when there is none */
-    char why[640];        /* the verdict in one sentence, with its numbers */
+    char pattern[256];    /* what a fault looks like: "scaled by 1.01"; empty when there is none */
+    char why[720];        /* the verdict in one sentence, with its numbers */
 };
 
 struct plumb_expected_options {

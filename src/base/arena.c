@@ -1,10 +1,10 @@
 /* Memory that is freed all at once. */
 #include "base/arena.h"
+#include "base/plain.h"
 
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -64,7 +64,7 @@ char *arena_printf(struct arena *arena, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    int length = vsnprintf(NULL, 0, format, args);
+    int length = plain_vprint(NULL, 0, format, args);
     va_end(args);
     if (length < 0)
         return NULL;
@@ -72,7 +72,7 @@ char *arena_printf(struct arena *arena, const char *format, ...)
     if (!text)
         return NULL;
     va_start(args, format);
-    vsnprintf(text, (size_t)length + 1, format, args);
+    plain_vprint(text, (size_t)length + 1, format, args);
     va_end(args);
     return text;
 }

@@ -1,9 +1,9 @@
 /* A growing byte buffer. */
 #include "base/buf.h"
+#include "base/plain.h"
 
 #include <stdarg.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -58,14 +58,14 @@ void buf_printf(struct buf *buf, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    int length = vsnprintf(NULL, 0, format, args);
+    int length = plain_vprint(NULL, 0, format, args);
     va_end(args);
     if (length < 0 || !reserve(buf, (size_t)length)) {
         buf->failed = true;
         return;
     }
     va_start(args, format);
-    vsnprintf(buf->data + buf->size, (size_t)length + 1, format, args);
+    plain_vprint(buf->data + buf->size, (size_t)length + 1, format, args);
     va_end(args);
     buf->size += (size_t)length;
 }

@@ -1,5 +1,6 @@
 /* Filling errors, and showing them. */
 #include "plumb/error.h"
+#include "base/plain.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -14,7 +15,7 @@ static enum plumb_code fill(struct plumb_error *err, enum plumb_code code, uint6
     err->code = code;
     err->offset = offset;
     err->file[0] = '\0';
-    vsnprintf(err->message, sizeof err->message, format, args);
+    plain_vprint(err->message, sizeof err->message, format, args);
     for (char *c = err->message; *c; c++)
         if (*c == '\n' || *c == '\r' || *c == '\t')
             *c = ' ';

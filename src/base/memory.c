@@ -1,6 +1,7 @@
 /* How much memory there is for this process. */
 #define _GNU_SOURCE
 #include "base/memory.h"
+#include "base/plain.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -133,7 +134,7 @@ bool memory_parse(const char *text, uint64_t *bytes)
     char *end;
     if (!isdigit((unsigned char)*text))
         return false;
-    double size = strtod(text, &end);
+    double size = plain_number(text, &end);
     const char *unit = *end ? strchr(units, toupper((unsigned char)*end)) : NULL;
     if (unit) {
         for (const char *k = units; k <= unit; k++)

@@ -1,5 +1,6 @@
 /* Numbers as text. */
 #include "base/number.h"
+#include "base/plain.h"
 #include "base/shortest.h"
 
 #include <math.h>
@@ -156,6 +157,6 @@ const char *number_brief(double value, int digits, char text[NUMBER_BYTES])
     if (isnan(value))
         put_word("NaN", text);
     else
-        snprintf(text, NUMBER_BYTES, "%.*g", digits, value);
+        plain_print(text, NUMBER_BYTES, "%.*g", digits, value);
     return text;
 }

@@ -1,4 +1,5 @@
 /* The verdict on arguments that are no tensors, and on their flags. */
+#include "base/plain.h"
 #include "verdict/decide.h"
 #include "verdict/recorded.h"
 #include "verdict/rules.h"
@@ -29,7 +30,7 @@ void recorded_judge_argument(const struct plumb_standard *standard,
     const char *t = target->value ? target->value : "None";
     const char *g = golden->value ? golden->value : "None";
     char *end[2];
-    double a = strtod(t, &end[0]), b = strtod(g, &end[1]);
+    double a = plain_number(t, &end[0]), b = plain_number(g, &end[1]);
     bool numbers = end[0] != t && !*end[0] && end[1] != g && !*end[1];
     if (strcmp(t, g) == 0)
         verdict_decide(verdict, PLUMB_NORMAL, "the same argument: %.100s", t);

@@ -2,6 +2,7 @@
 #include "verdict/cells.h"
 
 #include "base/number.h"
+#include "base/plain.h"
 #include "base/shortest.h"
 
 #include <inttypes.h>
@@ -27,19 +28,10 @@ static double widened(double value, enum plumb_dtype type)
     return copysign(wide, value);
 }
 
-/* printf with the locale's point, whatever that is, made a point. */
 static const char *fixed_text(struct arena *arena, double value, unsigned precision)
 {
     char text[FIXED_BYTES];
-    int length = snprintf(text, sizeof text, "%.*f", (int)precision, value);
-    char *digit = text + (text[0] == '-');
-    size_t whole = strspn(digit, "0123456789");
-    if (precision > 0) {
-        size_t before = (size_t)(digit - text) + whole;
-        size_t point = (size_t)length - before - precision;
-        memmove(text + before + 1, text + before + point, precision + 1);
-        text[before] = '.';
-    }
+    plain_print(text, sizeof text, "%.*f", (int)precision, value);
     return arena_copy(arena, text, strlen(text));
 }
 

@@ -1,8 +1,9 @@
 /* Writing a verdict down. */
 #include "verdict/decide.h"
 
+#include "base/plain.h"
+
 #include <stdarg.h>
-#include <stdio.h>
 
 void verdict_decide(struct plumb_verdict *verdict, enum plumb_severity severity, const char *format,
                     ...)
@@ -11,7 +12,7 @@ void verdict_decide(struct plumb_verdict *verdict, enum plumb_severity severity,
     va_start(args, format);
     verdict->severity = severity;
     verdict->unjudged = verdict->nonfinite = false;
-    vsnprintf(verdict->rule, sizeof verdict->rule, format, args);
+    plain_vprint(verdict->rule, sizeof verdict->rule, format, args);
     va_end(args);
 }
 

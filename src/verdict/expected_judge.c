@@ -2,6 +2,7 @@
 #include "verdict/expected_parts.h"
 
 #include "base/buf.h"
+#include "base/plain.h"
 #include "verdict/spell.h"
 #include "verdict/ties.h"
 
@@ -53,7 +54,8 @@ static enum plumb_code judge_other(const struct plumb_arg *reference, const stru
 }
 
 /* Bit for bit, as float64 where that holds them, and as stored where it does not. */
-static void judge_integers(const struct plumb_tensor *y, const struct plumb_tensor *got,
+static void judge_integers(struct plumb_expected *e, enum plumb_expected_part part, size_t k,
+                           const struct plumb_tensor *y, const struct plumb_tensor *got,
                            struct plumb_opinion *o)
 {
     const size_t size = plumb_dtype_info(got->dtype)->bits / 8;
@@ -79,10 +81,12 @@ static void judge_integers(const struct plumb_tensor *y, const struct plumb_tens
     }
     o->worst = INFINITY;
     o->word = PLUMB_WORD_FAULT;
-    snprintf(o->why, sizeof o->why,
-             "%llu of %llu whole numbers differ, the first at element %llu: %.17g instead of %.17g",
-             (unsigned long long)differing, (unsigned long long)got->count,
-             (unsigned long long)o->at, o->got, o->expected);
+    pattern_whole(e, part, k, y, got, o);
+    plain_print(
+        o->why, sizeof o->why,
+        "%s%s%llu of %llu whole numbers differ, the first at element %llu: %.17g instead of %.17g",
+        o->pattern, o->pattern[0] ? "; " : "", (unsigned long long)differing,
+        (unsigned long long)got->count, (unsigned long long)o->at, o->got, o->expected);
 }
 
 /* ---- NaN and infinities ---------------------------------------------------------------------- */
@@ -119,8 +123,9 @@ static bool find_special(const struct sample *s, uint64_t *at, uint64_t *n)
     return *n > 0;
 }
 
-static void say_special(const struct sample *s, const struct plumb_tensor *got, uint64_t at,
-                        uint64_t n, struct plumb_opinion *o)
+static void say_special(const struct plumb_expected *e, const struct sample *s,
+                        const struct plumb_tensor *got, uint64_t at, uint64_t n,
+                        struct plumb_opinion *o)
 {
     struct buf place = {0};
     spell_place(&place, got, at);
@@ -136,9 +141,10 @@ static void say_special(const struct sample *s, const struct plumb_tensor *got, 
              isnan(o->expected)   ? "NaN"
              : isinf(o->expected) ? "an infinity"
                                   : "a number");
-    snprintf(o->why, sizeof o->why, "%s, %llu of %llu, the first at %.*s: %.9g instead of %.9g",
-             o->pattern, (unsigned long long)n, (unsigned long long)s->n, (int)place.size,
-             place.data ? place.data : "", o->got, o->expected);
+    pattern_special(e, got, s, o);
+    plain_print(o->why, sizeof o->why, "%s, %llu of %llu, the first at %.*s: %.9g instead of %.9g",
+                o->pattern, (unsigned long long)n, (unsigned long long)s->n, (int)place.size,
+                place.data ? place.data : "", o->got, o->expected);
     buf_free(&place);
 }
 
@@ -157,8 +163,8 @@ static void say_where(const struct plumb_tensor *got, struct plumb_opinion *o, c
 {
     struct buf place = {0};
     spell_place(&place, got, o->at);
-    snprintf(text, size, "worst at %.*s: %.9g instead of %.9g", (int)place.size,
-             place.data ? place.data : "", o->got, o->expected);
+    plain_print(text, size, "worst at %.*s: %.9g instead of %.9g", (int)place.size,
+                place.data ? place.data : "", o->got, o->expected);
     buf_free(&place);
 }
 
@@ -166,7 +172,7 @@ static void say_numbers(const struct plumb_tensor *got, struct plumb_opinion *o,
 {
     char where[200];
     say_where(got, o, where, sizeof where);
-    snprintf(
+    plain_print(
         o->why, sizeof o->why,
         "%s; %.3g %% of the elements are not the correctly rounded ones, the largest excess is "
         "%.3g sigma (limit %.3g), %s",
@@ -184,7 +190,7 @@ static enum plumb_code judge_sample(struct plumb_expected *e, enum plumb_expecte
     o->limit = sample_limit(s->counted, s->terms);
     o->differing = s->counted ? (double)differing / (double)s->counted : 0;
     if (find_special(s, &special, &n_special)) {
-        say_special(s, got, special, n_special, o);
+        say_special(e, s, got, special, n_special, o);
         return PLUMB_OK;
     }
     if (!s->counted) {
@@ -225,7 +231,7 @@ static enum plumb_code judge_sample(struct plumb_expected *e, enum plumb_expecte
         return PLUMB_OK;
     }
     o->word = PLUMB_WORD_FAULT;
-    pattern_find(got, s, &system, o);
+    pattern_find(e, part, k, got, s, &system, o);
     say_numbers(got, o, o->pattern[0] ? o->pattern : "no simple pattern");
     return PLUMB_OK;
 }
@@ -268,7 +274,7 @@ static enum plumb_code judge_tensor(struct plumb_expected *e, enum plumb_expecte
         return PLUMB_OK;
     }
     if (is_whole(y)) {
-        judge_integers(y, got, o);
+        judge_integers(e, part, k, y, got, o);
         return PLUMB_OK;
     }
     if (!y->count) {

@@ -94,7 +94,8 @@ enum { SYSTEM_LEAST = 200 }; /* elements */
 
 struct system_part {
     bool found;
-    bool scale;     /* else an offset */
+    bool scale;     /* of everything */
+    bool offset;    /* of everything; neither: of a row or a column */
     double size;    /* of the coefficient: 0.01 for a scale of 1.01 */
     double z;       /* its significance, in standard deviations */
     char text[120]; /* "a scale of 1.01 (32 sigma)" */
@@ -113,8 +114,16 @@ enum plumb_code arithmetic_find(struct plumb_expected *e, enum plumb_expected_pa
                                 struct plumb_opinion *opinion, struct plumb_error *err);
 bool arithmetic_allowed(const char *list, const char *found);
 
-/* What a fault looks like, into opinion->pattern; empty when nothing simple describes it. */
-void pattern_find(const struct plumb_tensor *got, const struct sample *s,
+/* What a fault looks like, into opinion->pattern; empty when nothing simple describes it. Of whole
+ * numbers: y is the reference. Of NaN and infinities: adds to what the pattern says where they are,
+ * and why, where that can be seen. */
+void pattern_whole(struct plumb_expected *e, enum plumb_expected_part part, size_t k,
+                   const struct plumb_tensor *y, const struct plumb_tensor *got,
+                   struct plumb_opinion *opinion);
+void pattern_special(const struct plumb_expected *e, const struct plumb_tensor *got,
+                     const struct sample *s, struct plumb_opinion *opinion);
+void pattern_find(struct plumb_expected *e, enum plumb_expected_part part, size_t k,
+                  const struct plumb_tensor *got, const struct sample *s,
                   const struct system_part *system, struct plumb_opinion *opinion);
 
 #endif

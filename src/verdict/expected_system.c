@@ -3,8 +3,9 @@
  * rows and columns. */
 #include "verdict/expected_parts.h"
 
+#include "base/plain.h"
+
 #include <math.h>
-#include <stdio.h>
 
 /* A normal deviate above this has p < 1e-9, a few hypotheses counted. */
 static const double SIGNIFICANT = 6.5;
@@ -104,7 +105,7 @@ static double spread_z(const struct spread *p)
 static struct system_part report(const char *what, double size, double shown, double z)
 {
     struct system_part part = {.found = true, .size = size, .z = z};
-    snprintf(part.text, sizeof part.text, "%s %.6g (%.0f sigma)", what, shown, fabs(z));
+    plain_print(part.text, sizeof part.text, "%s %.6g (%.0f sigma)", what, shown, fabs(z));
     return part;
 }
 
@@ -162,8 +163,8 @@ static struct system_part rows_find(const struct system_work *w)
         const double b = fit_slope(&f), z = fit_z(&f);
         if (fabs(z) > limit && b * b * y2 > 9 * sigma2 && fabs(z) > fabs(worst.z)) {
             worst = report("row scaled by", b, 1 + b, z);
-            snprintf(worst.text, sizeof worst.text, "row %llu is scaled by %.6g (%.0f sigma)",
-                     (unsigned long long)r, 1 + b, fabs(z));
+            plain_print(worst.text, sizeof worst.text, "row %llu is scaled by %.6g (%.0f sigma)",
+                        (unsigned long long)r, 1 + b, fabs(z));
         }
     }
     return worst;
@@ -194,8 +195,8 @@ static struct system_part columns_find(const struct system_work *w)
         if (fabs(z) > limit && a * a * (double)columns[c].n > 9 * columns[c].sigma2 &&
             fabs(z) > fabs(worst.z)) {
             worst = report("column is off by", a, a, z);
-            snprintf(worst.text, sizeof worst.text, "column %llu is off by %.3g (%.0f sigma)",
-                     (unsigned long long)c, a, fabs(z));
+            plain_print(worst.text, sizeof worst.text, "column %llu is off by %.3g (%.0f sigma)",
+                        (unsigned long long)c, a, fabs(z));
         }
     }
     return worst;
@@ -227,8 +228,11 @@ struct system_part system_find(const struct sample *s, const double *y, const do
         part.scale = true;
         return part;
     }
-    if (is_offset)
-        return report("everything is off by", a, a, z_offset);
+    if (is_offset) {
+        struct system_part part = report("everything is off by", a, a, z_offset);
+        part.offset = true;
+        return part;
+    }
     if (strict)
         return none;
     const struct system_part row = rows_find(&w);

@@ -1,11 +1,11 @@
 /* Judging the metrics of a pair of tensors by the rules of a standard. */
+#include "base/plain.h"
 #include "verdict/decide.h"
 #include "verdict/rules.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 #define KINDS_SHOWN 2 /* kinds of NaN and infinity mismatches that a verdict names */
@@ -41,20 +41,20 @@ static void explain(struct plumb_verdict *verdict, const struct standard_rule *r
 {
     const char *name = rule->metric->name, *wanted = standard_sign[rule->relation];
     if (isnan(value)) {
-        snprintf(verdict->rule, sizeof verdict->rule, "%s is NaN, needs %s %.7g", name, wanted,
-                 rule->limit);
+        plain_print(verdict->rule, sizeof verdict->rule, "%s is NaN, needs %s %.7g", name, wanted,
+                    rule->limit);
         return;
     }
     char number[32], limit[32];
-    snprintf(number, sizeof number, "%.7g", value);
-    snprintf(limit, sizeof limit, "%.7g", rule->limit);
+    plain_print(number, sizeof number, "%.7g", value);
+    plain_print(limit, sizeof limit, "%.7g", rule->limit);
     /* "0.01 > 0.01" would look like a mistake. */
     if (value != rule->limit && strcmp(number, limit) == 0) {
-        snprintf(number, sizeof number, "%.17g", value);
-        snprintf(limit, sizeof limit, "%.17g", rule->limit);
+        plain_print(number, sizeof number, "%.17g", value);
+        plain_print(limit, sizeof limit, "%.17g", rule->limit);
     }
     const char *sign = standard_is_met(rule, value) ? wanted : broken_sign[rule->relation];
-    snprintf(verdict->rule, sizeof verdict->rule, "%s %s %s %s", name, number, sign, limit);
+    plain_print(verdict->rule, sizeof verdict->rule, "%s %s %s %s", name, number, sign, limit);
 }
 
 static void append(struct plumb_verdict *verdict, const char *format, ...)
@@ -65,7 +65,7 @@ static void append(struct plumb_verdict *verdict, const char *format, ...)
     size_t used = strlen(verdict->rule);
     va_list args;
     va_start(args, format);
-    vsnprintf(verdict->rule + used, sizeof verdict->rule - used, format, args);
+    plain_vprint(verdict->rule + used, sizeof verdict->rule - used, format, args);
     va_end(args);
 }
 
@@ -112,7 +112,7 @@ void plumb_standard_judge(const struct plumb_standard *standard,
 {
     *verdict = (struct plumb_verdict){.severity = PLUMB_NORMAL};
     if (metrics->count == 0) {
-        snprintf(verdict->rule, sizeof verdict->rule, "both sides are empty");
+        plain_print(verdict->rule, sizeof verdict->rule, "both sides are empty");
         return;
     }
     if (metrics->nonfinite_mismatch > 0) {
@@ -135,8 +135,8 @@ void plumb_standard_judge(const struct plumb_standard *standard,
     uint64_t both_nan = metrics->classes[PLUMB_NAN][PLUMB_NAN];
     if (both_nan > 0) {
         verdict->severity = PLUMB_SUSPICIOUS;
-        snprintf(verdict->rule, sizeof verdict->rule, "NaN on both sides at %" PRIu64 " place%s",
-                 both_nan, both_nan == 1 ? "" : "s");
+        plain_print(verdict->rule, sizeof verdict->rule, "NaN on both sides at %" PRIu64 " place%s",
+                    both_nan, both_nan == 1 ? "" : "s");
     } else if (met) {
         explain(verdict, met, met->metric->value(metrics));
     }

@@ -2,6 +2,7 @@
 #include "verdict/ladder_rules.h"
 
 #include "base/nearest.h"
+#include "base/plain.h"
 #include "verdict/ladder_names.h"
 #include "verdict/lines.h"
 #include "verdict/profile.h"
@@ -114,7 +115,7 @@ static enum plumb_code read_number(struct reading *reading, char *const *words, 
                           nearest_is_close(&nearest) ? nearest.name : "",
                           nearest_is_close(&nearest) ? "'? " : "", reading->set->profile->name);
     char *end;
-    const double value = strtod(words[2], &end);
+    const double value = plain_number(words[2], &end);
     if (end == words[2] || *end || !(value >= 0 && value <= number.most))
         return plumb_fail(err, PLUMB_E_FORMAT, "line %zu: %s needs a number from 0 %s, not '%s'",
                           line, words[1], number.most == 1 ? "to 1" : "up", words[2]);

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "verdict/rules.h"
 
+#include "base/plain.h"
 #include "verdict/lines.h"
 
 #include <math.h>
@@ -25,7 +26,7 @@ enum standard_setting standard_find_setting(const char *name)
 static bool read_number(const char *text, double *number)
 {
     char *end;
-    *number = strtod(text, &end);
+    *number = plain_number(text, &end);
     return end != text && *end == '\0' && !isnan(*number);
 }
 

@@ -1,8 +1,9 @@
 /* Values before and after a change of the program: within a precision, or else different. */
 #include "verdict/same.h"
 
+#include "base/plain.h"
+
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 /* ---- The rule -------------------------------------------------------------------------------- */
@@ -16,7 +17,7 @@ enum plumb_code same_rule_init(struct same_rule *rule, double precision, struct 
         code = plumb_standard_override(rule->standard, "equal_nan=yes", err);
     for (size_t k = 0; k < sizeof names / sizeof *names && !code; k++) {
         char text[64];
-        snprintf(text, sizeof text, "%s=%.17g", names[k], precision);
+        plain_print(text, sizeof text, "%s=%.17g", names[k], precision);
         code = plumb_standard_override(rule->standard, text, err);
     }
     if (code)
@@ -48,7 +49,7 @@ struct plumb_metric_spec same_spec(const struct same_rule *rule, enum plumb_dtyp
 static void differ(struct same_verdict *out, const char *reason)
 {
     out->verdict.severity = PLUMB_FAILED;
-    snprintf(out->verdict.rule, sizeof out->verdict.rule, "%s", reason);
+    plain_print(out->verdict.rule, sizeof out->verdict.rule, "%s", reason);
 }
 
 static bool same_shape(const struct plumb_tensor *a, const struct plumb_tensor *b)

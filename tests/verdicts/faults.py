@@ -69,7 +69,7 @@ def _results(right: Tensor, wide: Tensor, seed: int) -> Iterator[Fault]:
     yield Fault("tile stale", _set(wide, _tile(right), torch.roll(wide, 1, 0)[_tile(right)]), "")
     yield Fault("tail zero", _set(wide, (Ellipsis, slice(-3, None)), 0), "zero")
     first = (0,) * max(0, right.dim() - 1) if right.dim() > 1 else (slice(0, 4),)
-    yield Fault("row", _set(wide, first, lambda x: x * 1.1), "row")
+    yield Fault("row", _set(wide, first, lambda x: x * 1.1), "row" if right.dim() > 1 else "scaled")
     yield Fault("sign", -wide, "sign")
     yield from _moved(wide, seed)
     size = _sizes(wide)

@@ -1,6 +1,8 @@
 /* Reading signatures, and fitting the arguments of a call to them. */
 #include "exec/op/bind.h"
 
+#include "base/plain.h"
+
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -146,7 +148,7 @@ static struct plumb_arg number_arg(const char *text, char **end)
 {
     size_t digits = strspn(text, "-0123456789");
     if (strchr(".eE", text[digits]) && text[digits])
-        return (struct plumb_arg){.kind = PLUMB_ARG_FLOAT, .number = strtod(text, end)};
+        return (struct plumb_arg){.kind = PLUMB_ARG_FLOAT, .number = plain_number(text, end)};
     return (struct plumb_arg){.kind = PLUMB_ARG_INT, .integer = strtoll(text, end, 10)};
 }
 

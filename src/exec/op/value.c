@@ -3,6 +3,7 @@
 #include "exec/op/op.h"
 
 #include "base/memory.h"
+#include "base/plain.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -16,7 +17,7 @@ void *op_fail(struct op *o, enum plumb_code code, const char *format, ...)
     char text[400];
     va_list list;
     va_start(list, format);
-    vsnprintf(text, sizeof text, format, list);
+    plain_vprint(text, sizeof text, format, list);
     va_end(list);
     plumb_fail(o->err, code, "%s", text);
     return NULL;

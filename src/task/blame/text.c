@@ -4,6 +4,7 @@
 #include "base/buf.h"
 #include "base/json_put.h"
 #include "base/number.h"
+#include "base/plain.h"
 #include "base/utf8.h"
 
 #include <inttypes.h>
@@ -53,10 +54,10 @@ static void put_line(struct buf *out, unsigned width, unsigned indent, const cha
     va_list arguments, again;
     va_start(arguments, format);
     va_copy(again, arguments);
-    const int size = vsnprintf(NULL, 0, format, arguments);
+    const int size = plain_vprint(NULL, 0, format, arguments);
     va_end(arguments);
     if (size >= 0 && (text = arena_alloc(&arena, (size_t)size + 1)))
-        vsnprintf(text, (size_t)size + 1, format, again);
+        plain_vprint(text, (size_t)size + 1, format, again);
     va_end(again);
     if (text)
         put_wrapped(out, text, width, indent);

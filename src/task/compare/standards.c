@@ -1,6 +1,7 @@
 /* What a comparison judges by. */
 #include "task/compare/compare.h"
 
+#include "base/plain.h"
 #include "verdict/rules.h"
 
 #include <math.h>
@@ -17,7 +18,7 @@ static enum plumb_code read_limit(const char *setting, double *limit, bool *mine
         return PLUMB_OK;
     char *end;
     const char *text = setting + sizeof name - 1;
-    *limit = strtod(text, &end);
+    *limit = plain_number(text, &end);
     if (end == text || *end || !(*limit > 0))
         return plumb_fail(err, PLUMB_E_ARG, "stat_limit needs a number above 0, not '%s'", text);
     return PLUMB_OK;
