@@ -22,7 +22,7 @@ import torch
 import plumb
 from kinds import Kind
 from operators import Case
-from plumb import _core
+from plumb import _core, tensors
 from plumb._verdict import judge as plumb_judge
 
 Tensor = torch.Tensor
@@ -86,12 +86,12 @@ def tool() -> Path:
 
 def _reference(item: Item) -> _core.Tensor:
     prefix, name = plumb_judge._name_of(item.case.op)
-    args = [plumb_judge._core_value(item.type.hand(value)) for value in item.case.inputs]
+    args = [tensors.to_core(item.type.hand(value)) for value in item.case.inputs]
     if item.part is None:
         return _core.run_op(prefix, name, args, item.case.kwargs)[0][0]
     args = [plumb_judge._wanting(value) for value in args]
     found = _core.run_op(prefix, name, args, item.case.kwargs,
-                         [plumb_judge._core_value(item.type.hand(item.g))])
+                         [tensors.to_core(item.type.hand(item.g))])
     return found[2][item.part]
 
 

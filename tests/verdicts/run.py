@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """The planted suite: right results, faults and cheaper arithmetic, judged by plumb and by others.
 
-    tests/verdicts/run.py [--fast] [--type float32,bfloat16] [--op mm,softmax] [--pass backward] [--list]
+    tests/verdicts/run.py [--fast] [--type float32,bfloat16] [--op mm,softmax] [--pass backward] [--list] [--alone]
     tests/verdicts/run.py --calibrate [--fast] [--type ...] [--op ...] [--pass ...] [--list]
 
 Outputs and gradients of each operator are judged in every type. Prints what was missed and what was
 blamed; --list names each such case. --fast uses one seed, and plants each fault into one of the
-gradients. Ends with 1 when a right result is called a fault, a fault is not, or cheaper arithmetic is
+gradients. --alone asks plumb only, not the other rules. Ends with 1 when a right result is called a fault, a fault is not, or cheaper arithmetic is
 not seen. --list also notes right results that are called cheaper although they were not.
 
 "own" counts those of the blamed that PyTorch computed in the type, in whatever arithmetic it likes; the
@@ -67,10 +67,11 @@ class Count:
 
 
 class Table:
-    def __init__(self) -> None:
+    def __init__(self, alone: bool) -> None:
+        self.alone = alone
         self.counts: Dict[str, Count] = collections.defaultdict(Count)
         self.others: Dict[str, Dict[str, int]] = collections.defaultdict(collections.Counter)
-        self.documented = rules.Documented() if rules.tool().exists() else None
+        self.documented = rules.Documented() if rules.tool().exists() and not alone else None
         self.bad: List[str] = []
         self.notes: List[str] = []
 
@@ -82,7 +83,7 @@ class Table:
             self.bad.append(f"{item.kind}: {item.where}: {opinion.verdict}: {opinion.why}")
         elif item.kind == "right" and opinion.verdict == "cheaper arithmetic" and not own_kernel(item):
             self.notes.append(f"note: right: {item.where}: {opinion.verdict}: {opinion.why}")
-        for name, rule in rules.OTHERS.items():
+        for name, rule in ({} if self.alone else rules.OTHERS).items():
             passes = rule(item)
             self.others[name][item.kind] += passes is not None and passes != (item.kind == "right")
         if self.documented:
@@ -97,7 +98,7 @@ class Table:
         if self.documented:
             self.documented.flush()
             others["documented rules"] = self.documented.wrong
-        else:
+        elif not self.alone:
             print(f"documented rules: not judged, there is no {rules.tool()}")
         for name, wrong in others.items():
             print(f"{name}: blames {wrong['right']} right results, misses {wrong['fault']} faults")
@@ -111,6 +112,7 @@ def main() -> int:
     parser.add_argument("--op", default="")
     parser.add_argument("--pass", dest="passes", default="forward,backward")
     parser.add_argument("--list", action="store_true")
+    parser.add_argument("--alone", action="store_true")
     options = parser.parse_args()
     torch.manual_seed(0)
     types, passes = tuple(options.type.split(",")), tuple(options.passes.split(","))
@@ -118,7 +120,7 @@ def main() -> int:
     if options.calibrate:
         return calibrate(types, (1,) if options.fast else (1, 2, 3), wanted, passes, options.list)
     seeds = (1,) if options.fast else (1, 2)
-    table = Table()
+    table = Table(options.alone)
     if "forward" in passes:
         for item in items(types, seeds, wanted):
             table.take("forward", item)

@@ -38,6 +38,18 @@ static inline real tally_value(real sum, real lost)
     return isfinite(sum) ? sum + lost : sum;
 }
 
+/* sum + x with so many significant bits, for a split of 2^(53 - bits) + 1. */
+static inline double sum_short(double sum, double x, double split)
+{
+    const double s = sum + x, c = s * split, rounded = c - (c - s);
+    return isfinite(rounded) ? rounded : s;
+}
+
+static inline double sum_split(unsigned bits)
+{
+    return (double)(UINT64_C(1) << (53 - bits)) + 1;
+}
+
 /* The sum of n elements, not yet rounded to one number. */
 struct tally tally_of(const real *x, int64_t n, int64_t stride);
 
