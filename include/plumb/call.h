@@ -53,6 +53,8 @@ enum plumb_stored {
     PLUMB_STORED_SINGLE, /* single numbers: the sum, mean or scale of a row */
     PLUMB_STORED_ARRAYS, /* all but these */
     PLUMB_STORED_NODES,  /* whole tensors between two operators, not what is inside of one */
+    PLUMB_STORED_BOTH,   /* these and single numbers, not arrays inside of an operator */
+    PLUMB_STORED_BACK,   /* the same, single numbers only on the way back */
 };
 
 /* Computing a call as if with errors, to see what they do to its results. */

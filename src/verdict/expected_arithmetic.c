@@ -80,10 +80,12 @@ struct search {
     size_t k;
     const struct sample *s;
     double limit;
-    double *y, *sigma; /* of the hypothesis */
-    unsigned widest;   /* significant bits of the widest floating input */
-    bool product;      /* sums of products of two inputs */
-    bool rounded;      /* numbers among the arguments that the type does not hold */
+    double *y, *sigma;              /* of the hypothesis */
+    double together;                /* how much errors of rows go together in it, at most */
+    unsigned widest;                /* significant bits of the widest floating input */
+    bool product;                   /* sums of products of two inputs */
+    bool rounded;                   /* numbers among the arguments that the type does not hold */
+    struct plumb_call rounded_call; /* with these rounded to it */
     const char *found;
 };
 
@@ -219,6 +221,22 @@ static enum plumb_code run_hypothesis(struct search *q, const struct plumb_noise
     return code == PLUMB_E_NOMEM ? code : PLUMB_OK;
 }
 
+/* Whether the result is the simulated one, but for right arithmetic's noise. That may carry a number on
+ * the way to the next one of its type, and some results with it: a few may be off by a step or two if
+ * nearly all that was wrong is explained. */
+static bool is_simulated(const struct search *q)
+{
+    const struct sample *s = q->s;
+    const uint64_t wrong = sample_excess(s, s->y, s->sigma, q->limit).beyond;
+    const struct excess rest = sample_excess(s, q->y, s->sigma, q->limit);
+    if (rest.beyond * 5 > wrong || rest.beyond > 1 + s->counted / 50)
+        return false;
+    for (uint64_t i = 0; rest.beyond && i < s->n; i++)
+        if (!s->out[i] && fabs(s->got[i] - q->y[i]) > 2.5 * s->ulp[i] + q->limit * s->sigma[i])
+            return false;
+    return !system_find(s, q->y, s->sigma, false).found;
+}
+
 /* Whether right arithmetic on inputs of so many bits shows this. */
 static enum plumb_code try_inputs(struct search *q, unsigned bits, const char *word,
                                   struct plumb_error *err)
@@ -231,8 +249,7 @@ static enum plumb_code try_inputs(struct search *q, unsigned bits, const char *w
             .store = PLUMB_DTYPE_COUNT, .input_bits = bits, .input_cut = cut};
         bool ran;
         code = run_hypothesis(q, &noise, &ran, err);
-        if (!code && ran && sample_excess(q->s, q->y, q->s->sigma, q->limit).worst <= q->limit &&
-            !system_find(q->s, q->y, q->s->sigma, false).found)
+        if (!code && ran && is_simulated(q))
             q->found = word;
     }
     return code;
@@ -259,6 +276,7 @@ static enum plumb_code try_numbers(struct search *q, struct plumb_error *err)
     struct plumb_error why;
     if (!change_call(q->s->arena, round_number, q, &call))
         return plumb_no_memory(err);
+    q->rounded_call = call;
     if (!q->rounded || plumb_op_run(&call, PLUMB_RAISED, &run, &why))
         return PLUMB_OK;
     const struct plumb_tensor *t = expected_tensor_of(&run, q->part, q->k);
@@ -359,12 +377,42 @@ static bool errs_alike(const struct sample *s, const double *sigma, const double
            found->size / own.size < 2;
 }
 
-/* Whether the errors go with the results: one scale, or one offset, is nearly all there is to
- * them, or they undo what the results differ by, as numbers from elsewhere do. Chance does not
- * do that. */
+/* How much better a scale, or an offset, and rounding describe the errors than that noise does, and
+ * than rounding alone: the logarithm of the ratio of likelihoods. What is left beside a scale should be noise, not rounding
+ * alone. */
+static double advantage(const struct sample *s, const double *sigma, bool scale)
+{
+    double xe = 0, xx = 0, by_noise = 0, by_rest = 0;
+    for (uint64_t i = 0; i < s->n; i++) {
+        const double r2 = s->ulp[i] * s->ulp[i] / 12 + s->sigma[i] * s->sigma[i];
+        const double x = scale ? s->y[i] : 1;
+        if (s->out[i] || !(r2 > 0))
+            continue;
+        xe += x * (s->got[i] - s->y[i]) / r2;
+        xx += x * x / r2;
+    }
+    const double b = xx > 0 ? xe / xx : 0;
+    for (uint64_t i = 0; i < s->n; i++) {
+        const double e = s->got[i] - s->y[i], rest = e - b * (scale ? s->y[i] : 1);
+        const double r2 = s->ulp[i] * s->ulp[i] / 12 + s->sigma[i] * s->sigma[i];
+        const double n2 = s->ulp[i] * s->ulp[i] / 12 + sigma[i] * sigma[i];
+        if (s->out[i] || !(r2 > 0))
+            continue;
+        by_noise -= e * e / n2 / 2 + log(n2 / r2) / 2;
+        by_rest -= rest * rest / r2 / 2;
+    }
+    return xx > 0 ? fmin(by_rest - by_noise, xe * xe / xx / 2) : 0;
+}
+
+/* Whether the errors go with the results: one scale, or one offset, is all there is to them, or they
+ * undo what the results differ by, as numbers from elsewhere do. Chance does not do that. */
 static bool goes_with_results(const struct sample *s, const double *sigma)
 {
+    const double enough = 6;
     double ee = 0, ye = 0, yy = 0, e1 = 0, y1 = 0, w1 = 0;
+    if (s->counted > 3 &&
+        (advantage(s, sigma, true) > enough || advantage(s, sigma, false) > enough))
+        return true;
     for (uint64_t i = 0; i < s->n; i++) {
         if (s->out[i])
             continue;
@@ -377,22 +425,17 @@ static bool goes_with_results(const struct sample *s, const double *sigma)
         y1 += weight * s->y[i];
         w1 += weight;
     }
-    const double by_scale = yy > 0 && ee > 0 ? ye * ye / yy / ee : 0;
-    const double by_offset = w1 > 0 && ee > 0 ? e1 * e1 / w1 / ee : 0;
-    const double rest = fmax(1 - fmax(by_scale, by_offset), 0);
-    if (s->counted > 3 && rest < 0.5 && pow(rest, ((double)s->counted - 1) / 2) < 1e-6)
-        return true;
     const double cov = ye - e1 * y1 / w1, var_y = yy - y1 * y1 / w1, var_e = ee - e1 * e1 / w1;
     const double r2 = var_y > 0 && var_e > 0 ? cov * cov / var_y / var_e : 0;
     return s->counted >= 32 && cov < 0 && -cov / var_y > 0.25 &&
            r2 * ((double)s->counted - 2) > 30 * (1 - r2);
 }
 
-/* Whether elements with nearly the same input err alike, as those of another formula do. Results
- * of a narrow type have inputs too far apart. */
+/* Whether elements with nearly the same input err alike, as those of another formula do, absolutely or
+ * in proportion to the result. Results of a narrow type have inputs too far apart. */
 static bool goes_with_inputs(const struct sample *s, const double *sigma)
 {
-    double products = 0, squares = 0, before = NAN;
+    double products[2] = {0}, squares = 0, before[2] = {NAN, NAN};
     uint64_t n = 0;
     if (!s->order || plumb_dtype_info(s->dtype)->bits < 32)
         return false;
@@ -400,15 +443,99 @@ static bool goes_with_inputs(const struct sample *s, const double *sigma)
         const uint64_t i = s->order[at];
         if (s->out[i] || !(sigma[i] > 0) || (at && s->key[i] == s->key[s->order[at - 1]]))
             continue;
-        const double e = (s->got[i] - s->y[i]) / sigma[i];
-        if (!isnan(before)) {
-            products += e * before;
+        const double e = (s->got[i] - s->y[i]) / sigma[i], in_proportion = s->y[i] < 0 ? -e : e;
+        if (!isnan(before[0])) {
+            products[0] += e * before[0];
+            products[1] += in_proportion * before[1];
             squares += e * e;
             n++;
         }
-        before = e;
+        before[0] = e;
+        before[1] = in_proportion;
     }
-    return n >= 16 && products > 0.6 * squares;
+    return n >= 16 && fmax(products[0], products[1]) > 0.6 * squares;
+}
+
+/* How large the errors are beside that noise. */
+struct fitting {
+    double size, worst; /* root mean square, and largest */
+    double share;       /* of the noise in what is expected, the rest is rounding to the type */
+};
+
+static struct fitting fit_noise(const struct sample *s, const double *sigma)
+{
+    struct fitting f = {0};
+    for (uint64_t i = 0; i < s->n; i++) {
+        if (s->out[i])
+            continue;
+        const double d = fabs(s->got[i] - s->y[i]);
+        const double sd = sqrt(sigma[i] * sigma[i] + s->ulp[i] * s->ulp[i] / 12);
+        const double t = sd > 0 ? d / sd : d > 0 ? INFINITY : 0;
+        f.size += t * t;
+        f.share += sd > 0 ? sigma[i] * sigma[i] / (sd * sd) : 0;
+        f.worst = fmax(f.worst, t);
+    }
+    const double n = (double)(s->counted ? s->counted : 1);
+    f.size = sqrt(f.size / n);
+    f.share = sqrt(f.share / n);
+    return f;
+}
+
+/* So few elements may be anything: one step of the type is all that can be believed. */
+enum { FEW = 8 };
+
+static bool within_a_step(const struct sample *s)
+{
+    for (uint64_t i = 0; i < s->n; i++)
+        if (!s->out[i] && fabs(s->got[i] - s->y[i]) > 1.5 * s->ulp[i])
+            return false;
+    return true;
+}
+
+/* Noise explains errors of its own size, neither larger nor much smaller ones: beside rounding to the
+ * type, a third of it has to be there in a function of single elements, whose steps are known, and a
+ * seventh in others. Errors of rows go together: then there are no more of them than rows. */
+static bool is_of_size(const struct search *q, const struct fitting *f)
+{
+    const struct sample *s = q->s;
+    const bool alone = q->product || s->order;
+    const double n = (double)(alone || s->rows < 2 ? s->counted : s->rows);
+    const double least = s->order && q->part == PLUMB_PART_OUTPUT ? 1.0 / 3 : 1.0 / 7;
+    const double noise2 = f->share * f->share, there2 = f->size * f->size - (1 - noise2);
+    return f->size < 1.3 * (1 + 2 / sqrt(n)) &&
+           there2 + 1 / sqrt((double)s->counted) > least * least * noise2 &&
+           f->worst < (q->product ? 3 : 5) * q->limit * f->size;
+}
+
+/* How much the errors of a row go together, absolutely and in proportion to the results: 1 for
+ * independent ones. */
+static double together_in_rows(const struct sample *s, const double *values)
+{
+    double together = 0;
+    uint64_t n = 0;
+    for (uint64_t r = 0; r < s->rows; r++) {
+        double sum = 0, in_proportion = 0;
+        for (uint64_t i = r * s->row; i < (r + 1) * s->row; i++) {
+            const double sd = sqrt(s->sigma[i] * s->sigma[i] + s->ulp[i] * s->ulp[i] / 12);
+            const double e = plumb_round_to(s->dtype, values[i]) - s->y[i];
+            if (s->out[i] || !(sd > 0) || !isfinite(e))
+                continue;
+            sum += e / sd;
+            in_proportion += s->y[i] < 0 ? -e / sd : e / sd;
+            n++;
+        }
+        together += sum * sum + in_proportion * in_proportion;
+    }
+    return n ? together / (double)n / 2 : 0;
+}
+
+/* No more than in what such arithmetic gave plumb. */
+static bool is_less_together(const struct search *q)
+{
+    const struct sample *s = q->s;
+    const double more = 1 + 3 / sqrt((double)(s->rows ? s->rows : 1));
+    return s->rows < 4 || s->row < 16 ||
+           together_in_rows(s, s->got) < 4 * more * more * fmax(q->together, 1);
 }
 
 /* Whether the errors are that noise: within its limit, everywhere, of about one size, and with
@@ -417,23 +544,18 @@ static bool goes_with_inputs(const struct sample *s, const double *sigma)
 static bool is_noise(struct search *q, const double *sigma, const double *simulated)
 {
     const struct sample *s = q->s;
-    double squares = 0, worst = 0;
-    for (uint64_t i = 0; i < s->n; i++) {
-        if (s->out[i])
-            continue;
-        const double d = fabs(s->got[i] - s->y[i]);
-        const double sd = sqrt(sigma[i] * sigma[i] + s->ulp[i] * s->ulp[i] / 12);
-        const double t = sd > 0 ? d / sd : d > 0 ? INFINITY : 0;
-        squares += t * t;
-        worst = fmax(worst, t);
-    }
-    const double size = sqrt(squares / (double)(s->counted ? s->counted : 1));
-    if (sample_excess(s, s->y, sigma, q->limit).worst > q->limit ||
-        worst > (q->product ? 3 : 5) * q->limit * size || !is_everywhere(s, sigma))
+    const struct fitting f = fit_noise(s, sigma);
+    if (s->counted < FEW && !within_a_step(s))
         return false;
-    if (goes_with_results(s, sigma) || goes_with_inputs(s, sigma))
+    if (sample_excess(s, s->y, sigma, q->limit).worst > q->limit || !is_of_size(q, &f) ||
+        !is_everywhere(s, sigma))
         return false;
-    const struct system_part system = system_find(s, s->y, sigma, true);
+    if (goes_with_results(s, sigma) || goes_with_inputs(s, sigma) || !is_less_together(q))
+        return false;
+    /* Few rows that err by themselves look like one scale. */
+    struct system_part system = {0};
+    if (s->counted >= SYSTEM_LEAST || q->product || s->order)
+        system = system_find(s, s->y, sigma, true);
     if (system.found && !(simulated && errs_alike(s, sigma, simulated, &system)))
         return false;
     if (!q->product) /* a row's mean that is off has rank one, and is the row's own */
@@ -499,47 +621,94 @@ static void try_bits(struct search *q, unsigned bits, bool accumulator, const ch
         q->found = word;
 }
 
-/* Results on the way rounded to a type. First exactly as plumb would do it, which leaves no more
- * than right arithmetic's noise; then as noise of that size, since others round at other steps. */
+/* As noise of the size of what such arithmetic gave plumb. */
+static bool is_as_simulated(struct search *q, unsigned bits)
+{
+    double *squares = arena_array(q->s->arena, (size_t)q->s->n + 1, sizeof *squares);
+    for (uint64_t i = 0; squares && i < q->s->n; i++) {
+        const double d = q->y[i] - q->s->y[i];
+        squares[i] = isfinite(d) ? d * d : 0;
+    }
+    const struct narrow narrow = {
+        .squares = squares, .weight = 1, .factor = 1, .bits = bits, .simulated = q->y};
+    return squares && is_such_noise(q, &narrow);
+}
+
+/* A sum kept in so many bits: as plumb adds up in them, one term after the other, or as noise of
+ * that size. Where that would take too long, as noise that follows from the number of terms. */
+static enum plumb_code try_sum(struct search *q, unsigned bits, const char *word,
+                               struct plumb_error *err)
+{
+    const double most = 0x1p28;
+    const struct plumb_noise noise = {.store = PLUMB_DTYPE_COUNT, .sum_bits = bits};
+    const bool of_sums =
+        q->product || q->e->op->results == PLUMB_OP_LINEAR || q->part == PLUMB_PART_GRADIENT;
+    bool ran;
+    if (q->found || q->s->terms < 8)
+        return PLUMB_OK;
+    if ((double)q->s->n * (double)q->s->terms > most) {
+        try_bits(q, bits, true, word);
+        return PLUMB_OK;
+    }
+    const enum plumb_code code = run_hypothesis(q, &noise, &ran, err);
+    if (!code && ran)
+        q->together = together_in_rows(q->s, q->y);
+    if (!code && ran && (is_simulated(q) || (of_sums && is_as_simulated(q, bits))))
+        q->found = word;
+    return code;
+}
+
+/* Results on the way rounded to a type, exactly as plumb would do it: no more than right arithmetic's
+ * noise is left then. Leaves the last of the runs in q->y. */
 static enum plumb_code try_stored(struct search *q, enum plumb_dtype dtype, const char *word,
                                   struct plumb_error *err)
 {
-    static const enum plumb_stored kinds[] = {PLUMB_STORED_SINGLE, PLUMB_STORED_ARRAYS,
-                                              PLUMB_STORED_ALL};
+    static const enum plumb_stored kinds[] = {PLUMB_STORED_NODES,  PLUMB_STORED_SINGLE,
+                                              PLUMB_STORED_BACK,   PLUMB_STORED_BOTH,
+                                              PLUMB_STORED_ARRAYS, PLUMB_STORED_ALL};
     bool ran = false;
     for (size_t k = 0; !q->found && k < sizeof kinds / sizeof *kinds; k++) {
         const struct plumb_noise noise = {.store = dtype, .stored = kinds[k]};
         const enum plumb_code code = run_hypothesis(q, &noise, &ran, err);
         if (code || !ran)
             return code;
-        if (sample_excess(q->s, q->y, q->s->sigma, q->limit).worst <= q->limit &&
-            !system_find(q->s, q->y, q->s->sigma, false).found)
+        if (is_simulated(q))
             q->found = word;
+        q->together = fmax(q->together, together_in_rows(q->s, q->y));
     }
     return PLUMB_OK;
 }
 
+/* The same, then as noise of that size, since others round at other steps. */
+static enum plumb_code try_stores(struct search *q, enum plumb_dtype dtype, const char *word,
+                                  struct plumb_error *err)
+{
+    const enum plumb_code code = try_stored(q, dtype, word, err);
+    const unsigned bits = (unsigned)plumb_dtype_info(dtype)->precision + 1;
+    if (code || q->found)
+        return code;
+    if (is_as_simulated(q, bits))
+        q->found = word;
+    else if (q->s->dtype == dtype)
+        try_bits(q, bits, false, word);
+    return PLUMB_OK;
+}
+
+/* Numbers among the arguments may have been rounded to the type as well. */
 static enum plumb_code try_store(struct search *q, enum plumb_dtype dtype, const char *word,
                                  struct plumb_error *err)
 {
     if (q->found)
         return PLUMB_OK;
-    const enum plumb_code code = try_stored(q, dtype, word, err);
-    double *squares = arena_array(q->s->arena, (size_t)q->s->n + 1, sizeof *squares);
-    if (code || q->found || !squares)
+    q->together = 0;
+    enum plumb_code code = try_stores(q, dtype, word, err);
+    if (code || q->found || !q->rounded || q->s->dtype != dtype)
         return code;
-    for (uint64_t i = 0; i < q->s->n; i++) {
-        const double d = q->y[i] - q->s->y[i];
-        squares[i] = isfinite(d) ? d * d : 0;
-    }
-    const unsigned bits = (unsigned)plumb_dtype_info(dtype)->precision + 1;
-    const struct narrow narrow = {
-        .squares = squares, .weight = 1, .factor = 1, .bits = bits, .simulated = q->y};
-    if (is_such_noise(q, &narrow))
-        q->found = word;
-    else if (q->s->dtype == dtype)
-        try_bits(q, bits, false, word);
-    return PLUMB_OK;
+    const struct plumb_call call = q->e->call;
+    q->e->call = q->rounded_call;
+    code = try_stored(q, dtype, word, err);
+    q->e->call = call;
+    return code;
 }
 
 /* ---- All of them ----------------------------------------------------------------------------- */
@@ -575,18 +744,18 @@ static enum plumb_code try_all(struct search *q, struct plumb_error *err)
         code = try_inputs(q, 24, "f32-input", err);
     if (!code)
         code = try_inputs(q, 11, "tf32", err);
-    if (!code)
+    if (!code && fits_type(q, PLUMB_BF16))
         code = try_inputs(q, 8, "bf16-input", err);
     if (code)
         return code;
     if (fits_type(q, PLUMB_F16))
         code = try_store(q, PLUMB_F16, "f16-store", err);
-    if (fits_type(q, PLUMB_F16) && is_all(q->s, PLUMB_F16))
-        try_bits(q, 11, true, "f16-accumulator");
+    if (!code && fits_type(q, PLUMB_F16) && is_all(q->s, PLUMB_F16))
+        code = try_sum(q, 11, "f16-accumulator", err);
     if (!code && fits_type(q, PLUMB_BF16))
         code = try_store(q, PLUMB_BF16, "bf16-store", err);
-    if (fits_type(q, PLUMB_BF16) && is_all(q->s, PLUMB_BF16))
-        try_bits(q, 8, true, "bf16-accumulator");
+    if (!code && fits_type(q, PLUMB_BF16) && is_all(q->s, PLUMB_BF16))
+        code = try_sum(q, 8, "bf16-accumulator", err);
     return code;
 }
 

@@ -30,7 +30,7 @@ Tensor = torch.Tensor
 
 class Item(NamedTuple):
     """One result that is to be judged."""
-    kind: str     # "right", "fault" or "cheaper"
+    kind: str     # "right", "fault", "cheaper", or "none": planted, and yet a right result
     where: str
     case: Case
     got: Tensor
@@ -39,6 +39,7 @@ class Item(NamedTuple):
     type: Kind
     g: Optional[Tensor] = None   # the gradient of the output, where a gradient is judged
     part: Optional[int] = None   # which gradient
+    hidden: str = ""             # why nobody can tell it from a right result; "" where one can
 
 
 def own_kernel(item: Item) -> bool:

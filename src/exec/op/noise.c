@@ -74,6 +74,13 @@ static void disturb(struct op *o, real *x, int64_t n, double factor)
         scale(x, n, relative, key, false);
 }
 
+static _Thread_local bool on_the_way_back;
+
+void noise_set_back(bool back)
+{
+    on_the_way_back = back;
+}
+
 /* What is between two steps: an array inside of an operator, one number of a row, or a tensor. */
 enum place { ARRAY, ONE, NODE };
 
@@ -81,7 +88,9 @@ static bool stores(enum plumb_stored stored, enum place place)
 {
     return stored == PLUMB_STORED_ALL || (stored == PLUMB_STORED_SINGLE && place == ONE) ||
            (stored == PLUMB_STORED_ARRAYS && place != ONE) ||
-           (stored == PLUMB_STORED_NODES && place == NODE);
+           (stored == PLUMB_STORED_NODES && place == NODE) ||
+           (stored == PLUMB_STORED_BOTH && place != ARRAY) ||
+           (stored == PLUMB_STORED_BACK && (place == NODE || (place == ONE && on_the_way_back)));
 }
 
 static void store(const struct op *o, real *x, int64_t n, enum place place)

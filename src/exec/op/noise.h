@@ -17,4 +17,7 @@ int64_t noise_take_terms(void);
 void noise_set_sum_bits(unsigned bits);
 unsigned noise_sum_bits(void);
 
+/* Whether this thread is on the way back, from outputs to gradients. */
+void noise_set_back(bool back);
+
 #endif

@@ -146,8 +146,10 @@ bool op_execute(struct op *o, size_t family, size_t def)
     o->result->terms = noise_take_terms();
     if (!o->failed && o->result->n_outputs == 0 && !o->result->tuple)
         op_fail(o, PLUMB_E_UNSUPPORTED, "%s: no result", o->call->name);
+    noise_set_back(true);
     if (!o->failed && o->call->n_grads)
         walk_back(o);
+    noise_set_back(false);
     o->result->grad_terms = noise_take_terms();
     noise_set_sum_bits(0);
     return !o->failed;

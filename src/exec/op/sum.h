@@ -38,11 +38,17 @@ static inline real tally_value(real sum, real lost)
     return isfinite(sum) ? sum + lost : sum;
 }
 
-/* sum + x with so many significant bits, for a split of 2^(53 - bits) + 1. */
+/* x with so many significant bits, for a split of 2^(53 - bits) + 1. */
+static inline double sum_shorten(double x, double split)
+{
+    const double c = x * split, rounded = c - (c - x);
+    return isfinite(rounded) ? rounded : x;
+}
+
+/* sum + x, where both steps to it and the sum itself keep so many bits. */
 static inline double sum_short(double sum, double x, double split)
 {
-    const double s = sum + x, c = s * split, rounded = c - (c - s);
-    return isfinite(rounded) ? rounded : s;
+    return sum_shorten(sum + sum_shorten(x, split), split);
 }
 
 static inline double sum_split(unsigned bits)

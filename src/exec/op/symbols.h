@@ -83,6 +83,7 @@
 #define noise_take_terms OP_SYM(noise_take_terms)
 #define noise_set_sum_bits OP_SYM(noise_set_sum_bits)
 #define noise_sum_bits OP_SYM(noise_sum_bits)
+#define noise_set_back OP_SYM(noise_set_back)
 #define norm_write_running OP_SYM(norm_write_running)
 #define v_norm_rows OP_SYM(v_norm_rows)
 #define v_extreme OP_SYM(v_extreme)
