@@ -80,11 +80,12 @@ struct search {
     size_t k;
     const struct sample *s;
     double limit;
-    double *y, *sigma;              /* of the hypothesis */
-    double together;                /* how much errors of rows go together in it, at most */
-    unsigned widest;                /* significant bits of the widest floating input */
-    bool product;                   /* sums of products of two inputs */
-    bool rounded;                   /* numbers among the arguments that the type does not hold */
+    double *y, *sigma; /* of the hypothesis */
+    double together;   /* how much errors of rows go together in it, at most */
+    double alike;      /* how its errors go with those that were got, at most: a correlation */
+    unsigned widest;   /* significant bits of the widest floating input */
+    bool product;      /* sums of products of two inputs */
+    bool rounded;      /* numbers among the arguments that the type does not hold */
     struct plumb_call rounded_call; /* with these rounded to it */
     const char *found;
 };
@@ -124,34 +125,77 @@ static bool is_truncated(struct search *q)
            -units > 0.3 * (double)inexact && -units < 0.7 * (double)inexact;
 }
 
-/* Where noise exceeds a unit: half a unit toward zero on average, and no scale that does the same.
- * e = a unit sign(y) + b y: numbers within a binade tell the two apart. */
+/* Weighted sums for e = a unit sign(y) + b y: numbers within a binade tell the two apart. */
+struct toward_zero {
+    double aa, ab, bb, ae, be, ee;
+    uint64_t n;
+    double a, b, determinant;
+};
+
+static double unit_toward_zero(const struct sample *s, uint64_t i)
+{
+    return s->y[i] < 0 ? -s->ulp[i] : s->ulp[i];
+}
+
+static double weight_at(const struct sample *s, uint64_t i)
+{
+    const bool counts = !s->out[i] && s->y[i] != 0;
+    return counts ? 1 / (s->ulp[i] * s->ulp[i] / 12 + s->sigma[i] * s->sigma[i]) : 0;
+}
+
+static bool fit_toward_zero(const struct sample *s, struct toward_zero *f)
+{
+    for (uint64_t i = 0; i < s->n; i++) {
+        const double weight = weight_at(s, i), x = unit_toward_zero(s, i), y = s->y[i];
+        if (weight == 0)
+            continue;
+        const double e = s->got[i] - y;
+        f->aa += weight * x * x;
+        f->ab += weight * x * y;
+        f->bb += weight * y * y;
+        f->ae += weight * x * e;
+        f->be += weight * y * e;
+        f->ee += weight * e * e;
+        f->n++;
+    }
+    f->determinant = f->aa * f->bb - f->ab * f->ab;
+    if (f->n < SYSTEM_LEAST || !(f->determinant > 1e-6 * f->aa * f->bb))
+        return false;
+    f->a = (f->ae * f->bb - f->be * f->ab) / f->determinant;
+    f->b = (f->be * f->aa - f->ae * f->ab) / f->determinant;
+    return true;
+}
+
+/* How far a may be off where the elements of a row err together: by what each row adds to it. */
+static double error_by_rows(const struct sample *s, const struct toward_zero *f)
+{
+    double squares = 0;
+    for (uint64_t r = 0; r < s->rows; r++) {
+        double sum = 0;
+        for (uint64_t i = r * s->row; i < (r + 1) * s->row; i++) {
+            const double weight = weight_at(s, i), x = unit_toward_zero(s, i);
+            if (weight > 0)
+                sum += weight * (x * f->bb - s->y[i] * f->ab) *
+                       (s->got[i] - s->y[i] - f->a * x - f->b * s->y[i]);
+        }
+        squares += sum * sum;
+    }
+    return sqrt(squares) / f->determinant;
+}
+
+/* Where noise exceeds a unit: half a unit toward zero on average, and no scale that does the same. */
 static bool is_truncated_on_average(struct search *q)
 {
     const struct sample *s = q->s;
-    double aa = 0, ab = 0, bb = 0, ae = 0, be = 0, ee = 0;
-    uint64_t n = 0;
-    for (uint64_t i = 0; i < s->n; i++) {
-        if (s->out[i] || s->y[i] == 0)
-            continue;
-        const double weight = 1 / (s->ulp[i] * s->ulp[i] / 12 + s->sigma[i] * s->sigma[i]);
-        const double x = s->y[i] < 0 ? -s->ulp[i] : s->ulp[i], y = s->y[i], e = s->got[i] - y;
-        aa += weight * x * x;
-        ab += weight * x * y;
-        bb += weight * y * y;
-        ae += weight * x * e;
-        be += weight * y * e;
-        ee += weight * e * e;
-        n++;
-    }
-    const double determinant = aa * bb - ab * ab;
-    if (n < SYSTEM_LEAST || !(determinant > 1e-6 * aa * bb))
+    const bool alone = q->product || s->order || s->rows < 2;
+    struct toward_zero f = {0};
+    if (!fit_toward_zero(s, &f) || (!alone && s->rows < 8))
         return false;
-    const double a = (ae * bb - be * ab) / determinant;
-    const double b = (be * aa - ae * ab) / determinant;
-    const double rest = fmax(ee - a * ae - b * be, 0) / (double)(n - 2);
-    const double error = sqrt(rest * bb / determinant);
-    return a < -0.25 && a > -0.75 && error > 0 && -a / error > 8;
+    const double rest = fmax(f.ee - f.a * f.ae - f.b * f.be, 0) / (double)(f.n - 2);
+    double error = sqrt(rest * f.bb / f.determinant);
+    if (!alone)
+        error = fmax(error, error_by_rows(s, &f));
+    return f.a < -0.25 && f.a > -0.75 && error > 0 && -f.a / error > 8;
 }
 
 /* Only numbers that are not normal are wrong, and they are zero. */
@@ -391,6 +435,34 @@ static bool is_of_size(const struct search *q, const struct fitting *f)
            f->worst < (q->product ? 3 : 5) * q->limit * f->size;
 }
 
+/* The correlation of the errors with those of the hypothesis. Whoever rounds the same number on the way
+ * errs alike. */
+static double correlation(const struct search *q)
+{
+    const struct sample *s = q->s;
+    double both = 0, got = 0, own = 0, mean = 0;
+    for (uint64_t i = 0; i < s->n; i++)
+        mean += s->out[i] ? 0 : s->y[i] * s->y[i] / (double)s->counted;
+    for (uint64_t i = 0; i < s->n; i++) {
+        const double weight = 1 / (s->y[i] * s->y[i] + mean);
+        const double e = s->got[i] - s->y[i], d = q->y[i] - s->y[i];
+        if (s->out[i] || !isfinite(weight * e * e) || !isfinite(weight * d * d))
+            continue;
+        both += weight * e * d;
+        got += weight * e * e;
+        own += weight * d * d;
+    }
+    return got > 0 && own > 0 ? both / sqrt(got * own) : 0;
+}
+
+/* A result with all its bits shows which numbers on the way lost theirs: without such a likeness, it was
+ * something else. Few elements, or a narrow type, do not show it. */
+static bool shows_likeness(const struct search *q)
+{
+    const bool narrow = plumb_dtype_info(q->s->dtype)->bits < 32;
+    return narrow || q->s->counted < 32 || q->alike > 0.25;
+}
+
 /* No more than in what such arithmetic gave plumb. */
 static bool is_less_together(const struct search *q)
 {
@@ -413,13 +485,12 @@ static bool is_noise(struct search *q, const double *sigma, const double *simula
         !is_everywhere(s, sigma))
         return false;
     if (system_goes_with_results(s, sigma) || system_goes_with_inputs(s, sigma) ||
-        !is_less_together(q))
+        !is_less_together(q) || !shows_likeness(q))
         return false;
-    /* Few rows that err by themselves look like one scale. */
-    struct system_part system = {0};
-    if (s->counted >= SYSTEM_LEAST || q->product || s->order)
-        system = system_find(s, s->y, sigma, true);
-    if (system.found && !(simulated && errs_alike(s, sigma, simulated, &system)))
+    const struct system_part system = system_find(s, s->y, sigma, true);
+    /* Few rows that err by themselves look a little like one scale. */
+    const bool certain = s->counted >= SYSTEM_LEAST || q->product || s->order || fabs(system.z) > 6;
+    if (system.found && certain && !(simulated && errs_alike(s, sigma, simulated, &system)))
         return false;
     if (!q->product) /* a row's mean that is off has rank one, and is the row's own */
         return true;
@@ -512,8 +583,10 @@ static enum plumb_code try_sum(struct search *q, unsigned bits, const char *word
         return PLUMB_OK;
     }
     const enum plumb_code code = run_hypothesis(q, &noise, &ran, err);
-    if (!code && ran)
+    if (!code && ran) {
         q->together = system_together(q->s, q->y);
+        q->alike = correlation(q);
+    }
     if (!code && ran && (is_simulated(q) || (of_sums && is_as_simulated(q, bits))))
         q->found = word;
     return code;
@@ -536,6 +609,7 @@ static enum plumb_code try_stored(struct search *q, enum plumb_dtype dtype, cons
         if (is_simulated(q))
             q->found = word;
         q->together = fmax(q->together, system_together(q->s, q->y));
+        q->alike = fmax(q->alike, correlation(q));
     }
     return PLUMB_OK;
 }
@@ -561,7 +635,7 @@ static enum plumb_code try_store(struct search *q, enum plumb_dtype dtype, const
 {
     if (q->found)
         return PLUMB_OK;
-    q->together = 0;
+    q->together = q->alike = 0;
     enum plumb_code code = try_stores(q, dtype, word, err);
     if (code || q->found || !q->rounded || q->s->dtype != dtype)
         return code;
