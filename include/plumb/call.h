@@ -52,6 +52,9 @@ enum plumb_stored {
     PLUMB_STORED_ALL,
     PLUMB_STORED_SINGLE, /* single numbers: the sum, mean or scale of a row */
     PLUMB_STORED_ARRAYS, /* all but these */
+    PLUMB_STORED_NODES,  /* whole tensors between two operators, not what is inside of one */
+    PLUMB_STORED_BOTH,   /* these and single numbers, not arrays inside of an operator */
+    PLUMB_STORED_BACK,   /* the same, single numbers only on the way back */
 };
 
 /* Computing a call as if with errors, to see what they do to its results. */
@@ -63,6 +66,8 @@ struct plumb_noise {
     enum plumb_stored stored; /* which of them */
     unsigned input_bits;      /* inputs keep that many significant bits; 0: all */
     bool input_cut;           /* and the others are cut off, not rounded */
+    unsigned sum_bits; /* sums keep that many significant bits from one addition to the next, one
+                          term after the other; 0: all */
 };
 
 struct plumb_call {

@@ -81,9 +81,12 @@ struct search {
     const struct sample *s;
     double limit;
     double *y, *sigma; /* of the hypothesis */
+    double together;   /* how much errors of rows go together in it, at most */
+    double alike;      /* how its errors go with those that were got, at most: a correlation */
     unsigned widest;   /* significant bits of the widest floating input */
     bool product;      /* sums of products of two inputs */
     bool rounded;      /* numbers among the arguments that the type does not hold */
+    struct plumb_call rounded_call; /* with these rounded to it */
     const char *found;
 };
 
@@ -122,34 +125,77 @@ static bool is_truncated(struct search *q)
            -units > 0.3 * (double)inexact && -units < 0.7 * (double)inexact;
 }
 
-/* Where noise exceeds a unit: half a unit toward zero on average, and no scale that does the same.
- * e = a unit sign(y) + b y: numbers within a binade tell the two apart. */
+/* Weighted sums for e = a unit sign(y) + b y: numbers within a binade tell the two apart. */
+struct toward_zero {
+    double aa, ab, bb, ae, be, ee;
+    uint64_t n;
+    double a, b, determinant;
+};
+
+static double unit_toward_zero(const struct sample *s, uint64_t i)
+{
+    return s->y[i] < 0 ? -s->ulp[i] : s->ulp[i];
+}
+
+static double weight_at(const struct sample *s, uint64_t i)
+{
+    const bool counts = !s->out[i] && s->y[i] != 0;
+    return counts ? 1 / (s->ulp[i] * s->ulp[i] / 12 + s->sigma[i] * s->sigma[i]) : 0;
+}
+
+static bool fit_toward_zero(const struct sample *s, struct toward_zero *f)
+{
+    for (uint64_t i = 0; i < s->n; i++) {
+        const double weight = weight_at(s, i), x = unit_toward_zero(s, i), y = s->y[i];
+        if (weight == 0)
+            continue;
+        const double e = s->got[i] - y;
+        f->aa += weight * x * x;
+        f->ab += weight * x * y;
+        f->bb += weight * y * y;
+        f->ae += weight * x * e;
+        f->be += weight * y * e;
+        f->ee += weight * e * e;
+        f->n++;
+    }
+    f->determinant = f->aa * f->bb - f->ab * f->ab;
+    if (f->n < SYSTEM_LEAST || !(f->determinant > 1e-6 * f->aa * f->bb))
+        return false;
+    f->a = (f->ae * f->bb - f->be * f->ab) / f->determinant;
+    f->b = (f->be * f->aa - f->ae * f->ab) / f->determinant;
+    return true;
+}
+
+/* How far a may be off where the elements of a row err together: by what each row adds to it. */
+static double error_by_rows(const struct sample *s, const struct toward_zero *f)
+{
+    double squares = 0;
+    for (uint64_t r = 0; r < s->rows; r++) {
+        double sum = 0;
+        for (uint64_t i = r * s->row; i < (r + 1) * s->row; i++) {
+            const double weight = weight_at(s, i), x = unit_toward_zero(s, i);
+            if (weight > 0)
+                sum += weight * (x * f->bb - s->y[i] * f->ab) *
+                       (s->got[i] - s->y[i] - f->a * x - f->b * s->y[i]);
+        }
+        squares += sum * sum;
+    }
+    return sqrt(squares) / f->determinant;
+}
+
+/* Where noise exceeds a unit: half a unit toward zero on average, and no scale that does the same. */
 static bool is_truncated_on_average(struct search *q)
 {
     const struct sample *s = q->s;
-    double aa = 0, ab = 0, bb = 0, ae = 0, be = 0, ee = 0;
-    uint64_t n = 0;
-    for (uint64_t i = 0; i < s->n; i++) {
-        if (s->out[i] || s->y[i] == 0)
-            continue;
-        const double weight = 1 / (s->ulp[i] * s->ulp[i] / 12 + s->sigma[i] * s->sigma[i]);
-        const double x = s->y[i] < 0 ? -s->ulp[i] : s->ulp[i], y = s->y[i], e = s->got[i] - y;
-        aa += weight * x * x;
-        ab += weight * x * y;
-        bb += weight * y * y;
-        ae += weight * x * e;
-        be += weight * y * e;
-        ee += weight * e * e;
-        n++;
-    }
-    const double determinant = aa * bb - ab * ab;
-    if (n < SYSTEM_LEAST || !(determinant > 1e-6 * aa * bb))
+    const bool alone = q->product || s->order || s->rows < 2;
+    struct toward_zero f = {0};
+    if (!fit_toward_zero(s, &f) || (!alone && s->rows < 8))
         return false;
-    const double a = (ae * bb - be * ab) / determinant;
-    const double b = (be * aa - ae * ab) / determinant;
-    const double rest = fmax(ee - a * ae - b * be, 0) / (double)(n - 2);
-    const double error = sqrt(rest * bb / determinant);
-    return a < -0.25 && a > -0.75 && error > 0 && -a / error > 8;
+    const double rest = fmax(f.ee - f.a * f.ae - f.b * f.be, 0) / (double)(f.n - 2);
+    double error = sqrt(rest * f.bb / f.determinant);
+    if (!alone)
+        error = fmax(error, error_by_rows(s, &f));
+    return f.a < -0.25 && f.a > -0.75 && error > 0 && -f.a / error > 8;
 }
 
 /* Only numbers that are not normal are wrong, and they are zero. */
@@ -219,6 +265,22 @@ static enum plumb_code run_hypothesis(struct search *q, const struct plumb_noise
     return code == PLUMB_E_NOMEM ? code : PLUMB_OK;
 }
 
+/* Whether the result is the simulated one, but for right arithmetic's noise. That may carry a number on
+ * the way to the next one of its type, and some results with it: a few may be off by a step or two if
+ * nearly all that was wrong is explained. */
+static bool is_simulated(const struct search *q)
+{
+    const struct sample *s = q->s;
+    const uint64_t wrong = sample_excess(s, s->y, s->sigma, q->limit).beyond;
+    const struct excess rest = sample_excess(s, q->y, s->sigma, q->limit);
+    if (rest.beyond * 5 > wrong || rest.beyond > 1 + s->counted / 50)
+        return false;
+    for (uint64_t i = 0; rest.beyond && i < s->n; i++)
+        if (!s->out[i] && fabs(s->got[i] - q->y[i]) > 2.5 * s->ulp[i] + q->limit * s->sigma[i])
+            return false;
+    return !system_find(s, q->y, s->sigma, false).found;
+}
+
 /* Whether right arithmetic on inputs of so many bits shows this. */
 static enum plumb_code try_inputs(struct search *q, unsigned bits, const char *word,
                                   struct plumb_error *err)
@@ -231,8 +293,7 @@ static enum plumb_code try_inputs(struct search *q, unsigned bits, const char *w
             .store = PLUMB_DTYPE_COUNT, .input_bits = bits, .input_cut = cut};
         bool ran;
         code = run_hypothesis(q, &noise, &ran, err);
-        if (!code && ran && sample_excess(q->s, q->y, q->s->sigma, q->limit).worst <= q->limit &&
-            !system_find(q->s, q->y, q->s->sigma, false).found)
+        if (!code && ran && is_simulated(q))
             q->found = word;
     }
     return code;
@@ -259,6 +320,7 @@ static enum plumb_code try_numbers(struct search *q, struct plumb_error *err)
     struct plumb_error why;
     if (!change_call(q->s->arena, round_number, q, &call))
         return plumb_no_memory(err);
+    q->rounded_call = call;
     if (!q->rounded || plumb_op_run(&call, PLUMB_RAISED, &run, &why))
         return PLUMB_OK;
     const struct plumb_tensor *t = expected_tensor_of(&run, q->part, q->k);
@@ -272,43 +334,6 @@ static enum plumb_code try_numbers(struct search *q, struct plumb_error *err)
 }
 
 /* ---- With a noise of their own --------------------------------------------------------------- */
-
-/* The share of the squares of d, as a matrix of rows, that its largest singular value has, beside
- * what noise would have there. Missing terms of a sum are a matrix of low rank. */
-static double low_rank(const struct sample *s, const double *y, double *left, double *right)
-{
-    if (s->rows < 16 || s->row < 16)
-        return 0;
-    double all = 0, top = 0;
-    for (uint64_t c = 0; c < s->row; c++)
-        right[c] = c % 3 ? 1 : -0.5;
-    for (int pass = 0; pass < 4; pass++) {
-        double norm = 0;
-        for (uint64_t c = 0; c < s->row; c++)
-            norm += right[c] * right[c];
-        norm = norm > 0 ? 1 / sqrt(norm) : 0;
-        all = top = 0;
-        for (uint64_t r = 0; r < s->rows; r++) {
-            left[r] = 0;
-            for (uint64_t c = 0; c < s->row; c++) {
-                const uint64_t i = r * s->row + c;
-                const double d = s->out[i] ? 0 : s->got[i] - y[i];
-                left[r] += d * right[c] * norm;
-                all += d * d;
-            }
-            top += left[r] * left[r];
-        }
-        for (uint64_t c = 0; c < s->row; c++)
-            right[c] = 0;
-        for (uint64_t r = 0; r < s->rows; r++)
-            for (uint64_t c = 0; c < s->row; c++) {
-                const uint64_t i = r * s->row + c;
-                right[c] += s->out[i] ? 0 : (s->got[i] - y[i]) * left[r];
-            }
-    }
-    const double noise = 1 / sqrt((double)s->rows) + 1 / sqrt((double)s->row);
-    return all > 0 ? top / all / (noise * noise) : 0;
-}
 
 /* How many of some elements are not the correctly rounded ones, and how many should not be. */
 struct share {
@@ -359,56 +384,92 @@ static bool errs_alike(const struct sample *s, const double *sigma, const double
            found->size / own.size < 2;
 }
 
-/* Whether the errors go with the results: one scale, or one offset, is nearly all there is to
- * them, or they undo what the results differ by, as numbers from elsewhere do. Chance does not
- * do that. */
-static bool goes_with_results(const struct sample *s, const double *sigma)
+/* How large the errors are beside that noise. */
+struct fitting {
+    double size, worst; /* root mean square, and largest */
+    double share;       /* of the noise in what is expected, the rest is rounding to the type */
+};
+
+static struct fitting fit_noise(const struct sample *s, const double *sigma)
 {
-    double ee = 0, ye = 0, yy = 0, e1 = 0, y1 = 0, w1 = 0;
+    struct fitting f = {0};
     for (uint64_t i = 0; i < s->n; i++) {
         if (s->out[i])
             continue;
-        const double weight = 1 / (s->ulp[i] * s->ulp[i] + sigma[i] * sigma[i]);
-        const double e = s->got[i] - s->y[i];
-        ee += weight * e * e;
-        ye += weight * e * s->y[i];
-        yy += weight * s->y[i] * s->y[i];
-        e1 += weight * e;
-        y1 += weight * s->y[i];
-        w1 += weight;
+        const double d = fabs(s->got[i] - s->y[i]);
+        const double sd = sqrt(sigma[i] * sigma[i] + s->ulp[i] * s->ulp[i] / 12);
+        const double t = sd > 0 ? d / sd : d > 0 ? INFINITY : 0;
+        f.size += t * t;
+        f.share += sd > 0 ? sigma[i] * sigma[i] / (sd * sd) : 0;
+        f.worst = fmax(f.worst, t);
     }
-    const double by_scale = yy > 0 && ee > 0 ? ye * ye / yy / ee : 0;
-    const double by_offset = w1 > 0 && ee > 0 ? e1 * e1 / w1 / ee : 0;
-    const double rest = fmax(1 - fmax(by_scale, by_offset), 0);
-    if (s->counted > 3 && rest < 0.5 && pow(rest, ((double)s->counted - 1) / 2) < 1e-6)
-        return true;
-    const double cov = ye - e1 * y1 / w1, var_y = yy - y1 * y1 / w1, var_e = ee - e1 * e1 / w1;
-    const double r2 = var_y > 0 && var_e > 0 ? cov * cov / var_y / var_e : 0;
-    return s->counted >= 32 && cov < 0 && -cov / var_y > 0.25 &&
-           r2 * ((double)s->counted - 2) > 30 * (1 - r2);
+    const double n = (double)(s->counted ? s->counted : 1);
+    f.size = sqrt(f.size / n);
+    f.share = sqrt(f.share / n);
+    return f;
 }
 
-/* Whether elements with nearly the same input err alike, as those of another formula do. Results
- * of a narrow type have inputs too far apart. */
-static bool goes_with_inputs(const struct sample *s, const double *sigma)
+/* So few elements may be anything: one step of the type is all that can be believed. */
+enum { FEW = 8 };
+
+static bool within_a_step(const struct sample *s)
 {
-    double products = 0, squares = 0, before = NAN;
-    uint64_t n = 0;
-    if (!s->order || plumb_dtype_info(s->dtype)->bits < 32)
-        return false;
-    for (uint64_t at = 0; at < s->n; at++) {
-        const uint64_t i = s->order[at];
-        if (s->out[i] || !(sigma[i] > 0) || (at && s->key[i] == s->key[s->order[at - 1]]))
+    for (uint64_t i = 0; i < s->n; i++)
+        if (!s->out[i] && fabs(s->got[i] - s->y[i]) > 1.5 * s->ulp[i])
+            return false;
+    return true;
+}
+
+/* Noise explains errors of its own size, neither larger nor much smaller ones: beside rounding to the
+ * type, a third of it has to be there in a function of single elements, whose steps are known, and a
+ * seventh in others. Errors of rows go together: then there are no more of them than rows. */
+static bool is_of_size(const struct search *q, const struct fitting *f)
+{
+    const struct sample *s = q->s;
+    const bool alone = q->product || s->order;
+    const double n = (double)(alone || s->rows < 2 ? s->counted : s->rows);
+    const double least = s->order && q->part == PLUMB_PART_OUTPUT ? 1.0 / 3 : 1.0 / 7;
+    const double noise2 = f->share * f->share, there2 = f->size * f->size - (1 - noise2);
+    return f->size < 1.3 * (1 + 2 / sqrt(n)) &&
+           there2 + 1 / sqrt((double)s->counted) > least * least * noise2 &&
+           f->worst < (q->product ? 3 : 5) * q->limit * f->size;
+}
+
+/* The correlation of the errors with those of the hypothesis. Whoever rounds the same number on the way
+ * errs alike. */
+static double correlation(const struct search *q)
+{
+    const struct sample *s = q->s;
+    double both = 0, got = 0, own = 0, mean = 0;
+    for (uint64_t i = 0; i < s->n; i++)
+        mean += s->out[i] ? 0 : s->y[i] * s->y[i] / (double)s->counted;
+    for (uint64_t i = 0; i < s->n; i++) {
+        const double weight = 1 / (s->y[i] * s->y[i] + mean);
+        const double e = s->got[i] - s->y[i], d = q->y[i] - s->y[i];
+        if (s->out[i] || !isfinite(weight * e * e) || !isfinite(weight * d * d))
             continue;
-        const double e = (s->got[i] - s->y[i]) / sigma[i];
-        if (!isnan(before)) {
-            products += e * before;
-            squares += e * e;
-            n++;
-        }
-        before = e;
+        both += weight * e * d;
+        got += weight * e * e;
+        own += weight * d * d;
     }
-    return n >= 16 && products > 0.6 * squares;
+    return got > 0 && own > 0 ? both / sqrt(got * own) : 0;
+}
+
+/* A result with all its bits shows which numbers on the way lost theirs: without such a likeness, it was
+ * something else. Few elements, or a narrow type, do not show it. */
+static bool shows_likeness(const struct search *q)
+{
+    const bool narrow = plumb_dtype_info(q->s->dtype)->bits < 32;
+    return narrow || q->s->counted < 32 || q->alike > 0.25;
+}
+
+/* No more than in what such arithmetic gave plumb. */
+static bool is_less_together(const struct search *q)
+{
+    const struct sample *s = q->s;
+    const double more = 1 + 3 / sqrt((double)(s->rows ? s->rows : 1));
+    return s->rows < 4 || s->row < 16 ||
+           system_together(s, s->got) < 4 * more * more * fmax(q->together, 1);
 }
 
 /* Whether the errors are that noise: within its limit, everywhere, of about one size, and with
@@ -417,30 +478,23 @@ static bool goes_with_inputs(const struct sample *s, const double *sigma)
 static bool is_noise(struct search *q, const double *sigma, const double *simulated)
 {
     const struct sample *s = q->s;
-    double squares = 0, worst = 0;
-    for (uint64_t i = 0; i < s->n; i++) {
-        if (s->out[i])
-            continue;
-        const double d = fabs(s->got[i] - s->y[i]);
-        const double sd = sqrt(sigma[i] * sigma[i] + s->ulp[i] * s->ulp[i] / 12);
-        const double t = sd > 0 ? d / sd : d > 0 ? INFINITY : 0;
-        squares += t * t;
-        worst = fmax(worst, t);
-    }
-    const double size = sqrt(squares / (double)(s->counted ? s->counted : 1));
-    if (sample_excess(s, s->y, sigma, q->limit).worst > q->limit ||
-        worst > (q->product ? 3 : 5) * q->limit * size || !is_everywhere(s, sigma))
+    const struct fitting f = fit_noise(s, sigma);
+    if (s->counted < FEW && !within_a_step(s))
         return false;
-    if (goes_with_results(s, sigma) || goes_with_inputs(s, sigma))
+    if (sample_excess(s, s->y, sigma, q->limit).worst > q->limit || !is_of_size(q, &f) ||
+        !is_everywhere(s, sigma))
+        return false;
+    if (system_goes_with_results(s, sigma) || system_goes_with_inputs(s, sigma) ||
+        !is_less_together(q) || !shows_likeness(q))
         return false;
     const struct system_part system = system_find(s, s->y, sigma, true);
-    if (system.found && !(simulated && errs_alike(s, sigma, simulated, &system)))
+    /* Few rows that err by themselves look a little like one scale. */
+    const bool certain = s->counted >= SYSTEM_LEAST || q->product || s->order || fabs(system.z) > 6;
+    if (system.found && certain && !(simulated && errs_alike(s, sigma, simulated, &system)))
         return false;
     if (!q->product) /* a row's mean that is off has rank one, and is the row's own */
         return true;
-    double *left = arena_array(s->arena, (size_t)s->rows + 1, sizeof *left);
-    double *right = arena_array(s->arena, (size_t)s->row + 1, sizeof *right);
-    return left && right && low_rank(s, s->y, left, right) < 2.5;
+    return system_low_rank(s) < 2.5;
 }
 
 /* A sum that was kept in a narrow type is a number of it, whatever it is stored in. */
@@ -499,47 +553,97 @@ static void try_bits(struct search *q, unsigned bits, bool accumulator, const ch
         q->found = word;
 }
 
-/* Results on the way rounded to a type. First exactly as plumb would do it, which leaves no more
- * than right arithmetic's noise; then as noise of that size, since others round at other steps. */
+/* As noise of the size of what such arithmetic gave plumb. */
+static bool is_as_simulated(struct search *q, unsigned bits)
+{
+    double *squares = arena_array(q->s->arena, (size_t)q->s->n + 1, sizeof *squares);
+    for (uint64_t i = 0; squares && i < q->s->n; i++) {
+        const double d = q->y[i] - q->s->y[i];
+        squares[i] = isfinite(d) ? d * d : 0;
+    }
+    const struct narrow narrow = {
+        .squares = squares, .weight = 1, .factor = 1, .bits = bits, .simulated = q->y};
+    return squares && is_such_noise(q, &narrow);
+}
+
+/* A sum kept in so many bits: as plumb adds up in them, one term after the other, or as noise of
+ * that size. Where that would take too long, as noise that follows from the number of terms. */
+static enum plumb_code try_sum(struct search *q, unsigned bits, const char *word,
+                               struct plumb_error *err)
+{
+    const double most = 0x1p28;
+    const struct plumb_noise noise = {.store = PLUMB_DTYPE_COUNT, .sum_bits = bits};
+    const bool of_sums =
+        q->product || q->e->op->results == PLUMB_OP_LINEAR || q->part == PLUMB_PART_GRADIENT;
+    bool ran;
+    if (q->found || q->s->terms < 8)
+        return PLUMB_OK;
+    if ((double)q->s->n * (double)q->s->terms > most) {
+        try_bits(q, bits, true, word);
+        return PLUMB_OK;
+    }
+    const enum plumb_code code = run_hypothesis(q, &noise, &ran, err);
+    if (!code && ran) {
+        q->together = system_together(q->s, q->y);
+        q->alike = correlation(q);
+    }
+    if (!code && ran && (is_simulated(q) || (of_sums && is_as_simulated(q, bits))))
+        q->found = word;
+    return code;
+}
+
+/* Results on the way rounded to a type, exactly as plumb would do it: no more than right arithmetic's
+ * noise is left then. Leaves the last of the runs in q->y. */
 static enum plumb_code try_stored(struct search *q, enum plumb_dtype dtype, const char *word,
                                   struct plumb_error *err)
 {
-    static const enum plumb_stored kinds[] = {PLUMB_STORED_SINGLE, PLUMB_STORED_ARRAYS,
-                                              PLUMB_STORED_ALL};
+    static const enum plumb_stored kinds[] = {PLUMB_STORED_NODES,  PLUMB_STORED_SINGLE,
+                                              PLUMB_STORED_BACK,   PLUMB_STORED_BOTH,
+                                              PLUMB_STORED_ARRAYS, PLUMB_STORED_ALL};
     bool ran = false;
     for (size_t k = 0; !q->found && k < sizeof kinds / sizeof *kinds; k++) {
         const struct plumb_noise noise = {.store = dtype, .stored = kinds[k]};
         const enum plumb_code code = run_hypothesis(q, &noise, &ran, err);
         if (code || !ran)
             return code;
-        if (sample_excess(q->s, q->y, q->s->sigma, q->limit).worst <= q->limit &&
-            !system_find(q->s, q->y, q->s->sigma, false).found)
+        if (is_simulated(q))
             q->found = word;
+        q->together = fmax(q->together, system_together(q->s, q->y));
+        q->alike = fmax(q->alike, correlation(q));
     }
     return PLUMB_OK;
 }
 
+/* The same, then as noise of that size, since others round at other steps. */
+static enum plumb_code try_stores(struct search *q, enum plumb_dtype dtype, const char *word,
+                                  struct plumb_error *err)
+{
+    const enum plumb_code code = try_stored(q, dtype, word, err);
+    const unsigned bits = (unsigned)plumb_dtype_info(dtype)->precision + 1;
+    if (code || q->found)
+        return code;
+    if (is_as_simulated(q, bits))
+        q->found = word;
+    else if (q->s->dtype == dtype)
+        try_bits(q, bits, false, word);
+    return PLUMB_OK;
+}
+
+/* Numbers among the arguments may have been rounded to the type as well. */
 static enum plumb_code try_store(struct search *q, enum plumb_dtype dtype, const char *word,
                                  struct plumb_error *err)
 {
     if (q->found)
         return PLUMB_OK;
-    const enum plumb_code code = try_stored(q, dtype, word, err);
-    double *squares = arena_array(q->s->arena, (size_t)q->s->n + 1, sizeof *squares);
-    if (code || q->found || !squares)
+    q->together = q->alike = 0;
+    enum plumb_code code = try_stores(q, dtype, word, err);
+    if (code || q->found || !q->rounded || q->s->dtype != dtype)
         return code;
-    for (uint64_t i = 0; i < q->s->n; i++) {
-        const double d = q->y[i] - q->s->y[i];
-        squares[i] = isfinite(d) ? d * d : 0;
-    }
-    const unsigned bits = (unsigned)plumb_dtype_info(dtype)->precision + 1;
-    const struct narrow narrow = {
-        .squares = squares, .weight = 1, .factor = 1, .bits = bits, .simulated = q->y};
-    if (is_such_noise(q, &narrow))
-        q->found = word;
-    else if (q->s->dtype == dtype)
-        try_bits(q, bits, false, word);
-    return PLUMB_OK;
+    const struct plumb_call call = q->e->call;
+    q->e->call = q->rounded_call;
+    code = try_stored(q, dtype, word, err);
+    q->e->call = call;
+    return code;
 }
 
 /* ---- All of them ----------------------------------------------------------------------------- */
@@ -575,18 +679,18 @@ static enum plumb_code try_all(struct search *q, struct plumb_error *err)
         code = try_inputs(q, 24, "f32-input", err);
     if (!code)
         code = try_inputs(q, 11, "tf32", err);
-    if (!code)
+    if (!code && fits_type(q, PLUMB_BF16))
         code = try_inputs(q, 8, "bf16-input", err);
     if (code)
         return code;
     if (fits_type(q, PLUMB_F16))
         code = try_store(q, PLUMB_F16, "f16-store", err);
-    if (fits_type(q, PLUMB_F16) && is_all(q->s, PLUMB_F16))
-        try_bits(q, 11, true, "f16-accumulator");
+    if (!code && fits_type(q, PLUMB_F16) && is_all(q->s, PLUMB_F16))
+        code = try_sum(q, 11, "f16-accumulator", err);
     if (!code && fits_type(q, PLUMB_BF16))
         code = try_store(q, PLUMB_BF16, "bf16-store", err);
-    if (fits_type(q, PLUMB_BF16) && is_all(q->s, PLUMB_BF16))
-        try_bits(q, 8, true, "bf16-accumulator");
+    if (!code && fits_type(q, PLUMB_BF16) && is_all(q->s, PLUMB_BF16))
+        code = try_sum(q, 8, "bf16-accumulator", err);
     return code;
 }
 

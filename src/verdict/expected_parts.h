@@ -106,6 +106,22 @@ struct system_part {
 struct system_part system_find(const struct sample *s, const double *y, const double *sigma,
                                bool strict);
 
+/* Whether a scale or an offset, and rounding, describe the errors better than noise of that sigma, or
+ * they undo what the results differ by, as numbers from elsewhere do. */
+bool system_goes_with_results(const struct sample *s, const double *sigma);
+
+/* Whether elements with nearly the same input err alike, as those of another formula do, absolutely or
+ * in proportion to the result. Results of a narrow type have inputs too far apart. */
+bool system_goes_with_inputs(const struct sample *s, const double *sigma);
+
+/* How much the errors of a row go together, absolutely and in proportion to the results: 1 for
+ * independent ones. values: of what was got, or of a run. */
+double system_together(const struct sample *s, const double *values);
+
+/* The share of the squared errors, as a matrix of rows, that its largest singular value has, beside
+ * what noise would have there. Missing terms of a sum are a matrix of low rank. */
+double system_low_rank(const struct sample *s);
+
 /* ---- Explanations ---------------------------------------------------------------------------- */
 
 /* Fills arithmetic and returns true when a named one explains the result. */

@@ -238,3 +238,138 @@ struct system_part system_find(const struct sample *s, const double *y, const do
     const struct system_part row = rows_find(&w);
     return row.found ? row : columns_find(&w);
 }
+
+/* ---- Beside noise that is said to explain them ------------------------------------------------ */
+
+/* How much better a scale, or an offset, and rounding describe the errors than that noise does, and
+ * than rounding alone: the logarithm of the ratio of likelihoods. What is left beside a scale should be noise, not rounding
+ * alone. */
+static double advantage(const struct sample *s, const double *sigma, bool scale)
+{
+    double xe = 0, xx = 0, by_noise = 0, by_rest = 0;
+    for (uint64_t i = 0; i < s->n; i++) {
+        const double r2 = s->ulp[i] * s->ulp[i] / 12 + s->sigma[i] * s->sigma[i];
+        const double x = scale ? s->y[i] : 1;
+        if (s->out[i] || !(r2 > 0))
+            continue;
+        xe += x * (s->got[i] - s->y[i]) / r2;
+        xx += x * x / r2;
+    }
+    const double b = xx > 0 ? xe / xx : 0;
+    for (uint64_t i = 0; i < s->n; i++) {
+        const double e = s->got[i] - s->y[i], rest = e - b * (scale ? s->y[i] : 1);
+        const double r2 = s->ulp[i] * s->ulp[i] / 12 + s->sigma[i] * s->sigma[i];
+        const double n2 = s->ulp[i] * s->ulp[i] / 12 + sigma[i] * sigma[i];
+        if (s->out[i] || !(r2 > 0))
+            continue;
+        by_noise -= e * e / n2 / 2 + log(n2 / r2) / 2;
+        by_rest -= rest * rest / r2 / 2;
+    }
+    return xx > 0 ? fmin(by_rest - by_noise, xe * xe / xx / 2) : 0;
+}
+
+bool system_goes_with_results(const struct sample *s, const double *sigma)
+{
+    const double enough = 6;
+    double ee = 0, ye = 0, yy = 0, e1 = 0, y1 = 0, w1 = 0;
+    if (s->counted > 3 &&
+        (advantage(s, sigma, true) > enough || advantage(s, sigma, false) > enough))
+        return true;
+    for (uint64_t i = 0; i < s->n; i++) {
+        if (s->out[i])
+            continue;
+        const double weight = 1 / (s->ulp[i] * s->ulp[i] + sigma[i] * sigma[i]);
+        const double e = s->got[i] - s->y[i];
+        ee += weight * e * e;
+        ye += weight * e * s->y[i];
+        yy += weight * s->y[i] * s->y[i];
+        e1 += weight * e;
+        y1 += weight * s->y[i];
+        w1 += weight;
+    }
+    const double cov = ye - e1 * y1 / w1, var_y = yy - y1 * y1 / w1, var_e = ee - e1 * e1 / w1;
+    const double r2 = var_y > 0 && var_e > 0 ? cov * cov / var_y / var_e : 0;
+    return s->counted >= 32 && cov < 0 && -cov / var_y > 0.25 &&
+           r2 * ((double)s->counted - 2) > 30 * (1 - r2);
+}
+
+bool system_goes_with_inputs(const struct sample *s, const double *sigma)
+{
+    double products[2] = {0}, squares = 0, before[2] = {NAN, NAN};
+    uint64_t n = 0;
+    if (!s->order || plumb_dtype_info(s->dtype)->bits < 32)
+        return false;
+    for (uint64_t at = 0; at < s->n; at++) {
+        const uint64_t i = s->order[at];
+        if (s->out[i] || !(sigma[i] > 0) || (at && s->key[i] == s->key[s->order[at - 1]]))
+            continue;
+        const double e = (s->got[i] - s->y[i]) / sigma[i], in_proportion = s->y[i] < 0 ? -e : e;
+        if (!isnan(before[0])) {
+            products[0] += e * before[0];
+            products[1] += in_proportion * before[1];
+            squares += e * e;
+            n++;
+        }
+        before[0] = e;
+        before[1] = in_proportion;
+    }
+    return n >= 16 && fmax(products[0], products[1]) > 0.6 * squares;
+}
+
+double system_together(const struct sample *s, const double *values)
+{
+    double together = 0;
+    uint64_t n = 0;
+    for (uint64_t r = 0; r < s->rows; r++) {
+        double sum = 0, in_proportion = 0;
+        for (uint64_t i = r * s->row; i < (r + 1) * s->row; i++) {
+            const double sd = sqrt(s->sigma[i] * s->sigma[i] + s->ulp[i] * s->ulp[i] / 12);
+            const double e = plumb_round_to(s->dtype, values[i]) - s->y[i];
+            if (s->out[i] || !(sd > 0) || !isfinite(e))
+                continue;
+            sum += e / sd;
+            in_proportion += s->y[i] < 0 ? -e / sd : e / sd;
+            n++;
+        }
+        together += sum * sum + in_proportion * in_proportion;
+    }
+    return n ? together / (double)n / 2 : 0;
+}
+
+double system_low_rank(const struct sample *s)
+{
+    double *left = arena_array(s->arena, (size_t)s->rows + 1, sizeof *left);
+    double *right = arena_array(s->arena, (size_t)s->row + 1, sizeof *right);
+    const double *y = s->y;
+    if (s->rows < 16 || s->row < 16 || !left || !right)
+        return 0;
+    double all = 0, top = 0;
+    for (uint64_t c = 0; c < s->row; c++)
+        right[c] = c % 3 ? 1 : -0.5;
+    for (int pass = 0; pass < 4; pass++) {
+        double norm = 0;
+        for (uint64_t c = 0; c < s->row; c++)
+            norm += right[c] * right[c];
+        norm = norm > 0 ? 1 / sqrt(norm) : 0;
+        all = top = 0;
+        for (uint64_t r = 0; r < s->rows; r++) {
+            left[r] = 0;
+            for (uint64_t c = 0; c < s->row; c++) {
+                const uint64_t i = r * s->row + c;
+                const double d = s->out[i] ? 0 : s->got[i] - y[i];
+                left[r] += d * right[c] * norm;
+                all += d * d;
+            }
+            top += left[r] * left[r];
+        }
+        for (uint64_t c = 0; c < s->row; c++)
+            right[c] = 0;
+        for (uint64_t r = 0; r < s->rows; r++)
+            for (uint64_t c = 0; c < s->row; c++) {
+                const uint64_t i = r * s->row + c;
+                right[c] += s->out[i] ? 0 : (s->got[i] - y[i]) * left[r];
+            }
+    }
+    const double noise = 1 / sqrt((double)s->rows) + 1 / sqrt((double)s->row);
+    return all > 0 ? top / all / (noise * noise) : 0;
+}

@@ -109,15 +109,41 @@ def _is_nearest(got: Tensor, exact: Tensor, kind: Kind) -> bool:
     return bool((alike | ((got.double() - exact).abs() <= (best.double() - exact).abs())).all())
 
 
+def _distance(got: Tensor, exact: Tensor) -> Tuple[float, float]:
+    """The root mean square of the errors and the largest, beside the size of each result."""
+    size = exact.abs() + float(torch.nan_to_num(exact.abs(), 0.0, 0.0, 0.0).mean()) + 1e-300
+    error = ((got.double() - exact) / size).flatten()
+    error = error[torch.isfinite(error)].abs()
+    return (float((error * error).mean().sqrt()), float(error.max())) if error.numel() else (0.0, 0.0)
+
+
+def _why_hidden(got: Tensor, right: Named, exact: Tensor, kind: Kind) -> str:
+    """Why no judge could tell it from a right result: it is one, or it is no farther from the exact
+    result than one that was computed in float32 (float64), on average and at most."""
+    if any(same(got, other) for other in right.values()):
+        return "a right result"
+    if _is_nearest(got, exact, kind):
+        return "the exact result, rounded"
+    if not torch.equal(torch.isfinite(got), torch.isfinite(kind.store(exact))):
+        return ""
+    own = _distance(got, exact)
+    for name, other in right.items():
+        if not name.startswith("PyTorch"):
+            mean, most = _distance(other, exact)
+            if own[0] <= mean and own[1] <= most:
+                return f"no farther from the exact result than the right one by '{name}'"
+    return ""
+
+
 def planted(where: str, right: Named, exact: Tensor, wrong: Iterator[faults.Fault], kind_of_item: str,
             case: Case, kind: Kind, *of_gradient: Any) -> Iterator[Item]:
-    """Items of what can be told from a right result: not of what equals one of those here, nor of what
-    is the exact result, rounded (either way where it lies in the middle)."""
+    """Items; "none" for what is a right result after all."""
     for fault in wrong:
-        if not any(same(fault.got, got) for got in right.values()) and not _is_nearest(fault.got, exact,
-                                                                                       kind):
-            yield Item(kind_of_item, f"{where}: {fault.name}", case, fault.got, fault.pattern,
-                       first_of(right), kind, *of_gradient)
+        hidden = _why_hidden(fault.got, right, exact, kind)
+        is_right = hidden and not hidden.startswith("no farther")
+        item = Item("none" if is_right else kind_of_item, f"{where}: {fault.name}", case, fault.got,
+                    fault.pattern, first_of(right), kind, *of_gradient)
+        yield item._replace(hidden=hidden)
 
 
 def outputs(where: str, case: Case, kind: Kind, seed: int) -> Iterator[Item]:

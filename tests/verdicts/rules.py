@@ -22,16 +22,15 @@ import torch
 import plumb
 from kinds import Kind
 from operators import Case
-from plumb import _core
+from plumb import _core, tensors
 from plumb._verdict import judge as plumb_judge
-from plumb.tensors import to_core
 
 Tensor = torch.Tensor
 
 
 class Item(NamedTuple):
     """One result that is to be judged."""
-    kind: str     # "right", "fault" or "cheaper"
+    kind: str     # "right", "fault", "cheaper", or "none": planted, and yet a right result
     where: str
     case: Case
     got: Tensor
@@ -40,6 +39,7 @@ class Item(NamedTuple):
     type: Kind
     g: Optional[Tensor] = None   # the gradient of the output, where a gradient is judged
     part: Optional[int] = None   # which gradient
+    hidden: str = ""             # why nobody can tell it from a right result; "" where one can
 
 
 def own_kernel(item: Item) -> bool:
@@ -87,12 +87,12 @@ def tool() -> Path:
 
 def _reference(item: Item) -> _core.Tensor:
     prefix, name = plumb_judge._name_of(item.case.op)
-    args = [to_core(item.type.hand(value)) for value in item.case.inputs]
+    args = [tensors.to_core(item.type.hand(value)) for value in item.case.inputs]
     if item.part is None:
         return _core.run_op(prefix, name, args, item.case.kwargs)[0][0]
     args = [plumb_judge._wanting(value) for value in args]
     found = _core.run_op(prefix, name, args, item.case.kwargs,
-                         [to_core(item.type.hand(item.g))])
+                         [tensors.to_core(item.type.hand(item.g))])
     return found[2][item.part]
 
 

@@ -1,13 +1,19 @@
 #!/usr/bin/env python3
 """The planted suite: right results, faults and cheaper arithmetic, judged by plumb and by others.
 
-    tests/verdicts/run.py [--fast] [--type float32,bfloat16] [--op mm,softmax] [--pass backward] [--list]
+    tests/verdicts/run.py [--fast] [--type float32,bfloat16] [--op mm,softmax]
+                          [--pass backward] [--list] [--alone]
     tests/verdicts/run.py --calibrate [--fast] [--type ...] [--op ...] [--pass ...] [--list]
 
 Outputs and gradients of each operator are judged in every type. Prints what was missed and what was
 blamed; --list names each such case. --fast uses one seed, and plants each fault into one of the
-gradients. Ends with 1 when a right result is called a fault, a fault is not, or cheaper arithmetic is
-not seen. --list also notes right results that are called cheaper although they were not.
+gradients. --alone asks plumb only, not the other rules. Ends with 1 when a right result is called a
+fault, a fault is not, or cheaper arithmetic is not seen. --list also notes right results that are called cheaper although they were not.
+
+"none" counts what was planted and is a right result all the same: number for number one of the right
+results, or the exact one, rounded. "hidden" counts what was not found and is no farther from the exact
+result, on average and at most, than a right result of the same call that was computed in float32
+(float64): smaller than right arithmetic's own noise. --list gives the reason of each.
 
 "own" counts those of the blamed that PyTorch computed in the type, in whatever arithmetic it likes; the
 others computed in float32 (float64) and rounded once.
@@ -44,12 +50,16 @@ class Count:
         self.named: Dict[str, int] = collections.Counter()
         self.patterns: Dict[str, int] = collections.Counter()
         self.cheaper = self.own = 0  # right results: called cheaper; PyTorch's own kernels blamed
+        self.hidden = 0
 
     def take(self, item: Item, opinion: Any) -> bool:
         """Whether the verdict is wrong."""
         flagged = opinion.verdict in ("fault", "cheaper arithmetic")
         wrong = (opinion.verdict == "fault" if item.kind == "right" else
                  opinion.verdict != "fault" if item.kind == "fault" else not flagged)
+        if wrong and item.hidden:
+            self.hidden += 1
+            return False
         self.all[item.kind] += 1
         self.wrong[item.kind] += wrong
         self.cheaper += item.kind == "right" and opinion.verdict == "cheaper arithmetic"
@@ -59,30 +69,40 @@ class Count:
             self.named[item.kind] += item.pattern in opinion.pattern + opinion.arithmetic
         return wrong
 
+    def take_none(self) -> None:
+        self.all["none"] += 1
+
     def row(self) -> str:
         def named(kind: str) -> str:
             return f"{self.all[kind]:>9}{self.wrong[kind]:>8}{self.named[kind]:>7}/{self.patterns[kind]:<5}"
         return (f"{self.all['right']:>9}{self.wrong['right']:>8}{self.own:>5}{self.cheaper:>9}" +
-                named("fault") + named("cheaper"))
+                named("fault") + named("cheaper") + f"{self.hidden:>8}{self.all['none']:>7}")
 
 
 class Table:
-    def __init__(self) -> None:
+    def __init__(self, alone: bool) -> None:
+        self.alone = alone
         self.counts: Dict[str, Count] = collections.defaultdict(Count)
         self.others: Dict[str, Dict[str, int]] = collections.defaultdict(collections.Counter)
-        self.documented = rules.Documented() if rules.tool().exists() else None
+        self.documented = rules.Documented() if rules.tool().exists() and not alone else None
         self.bad: List[str] = []
         self.notes: List[str] = []
 
     def take(self, which: str, item: Item) -> None:
+        if item.kind == "none":
+            for name in (f"{which} {item.type.name}", f"{which}, all"):
+                self.counts[name].take_none()
+            return
         opinion = judge(item)
         wrong = self.counts[f"{which} {item.type.name}"].take(item, opinion)
         self.counts[f"{which}, all"].take(item, opinion)
+        if item.hidden and opinion.verdict in ("same", "rounding"):
+            self.notes.append(f"hidden: {item.kind}: {item.where}: {opinion.verdict}: {item.hidden}")
         if wrong:
             self.bad.append(f"{item.kind}: {item.where}: {opinion.verdict}: {opinion.why}")
         elif item.kind == "right" and opinion.verdict == "cheaper arithmetic" and not own_kernel(item):
             self.notes.append(f"note: right: {item.where}: {opinion.verdict}: {opinion.why}")
-        for name, rule in rules.OTHERS.items():
+        for name, rule in ({} if self.alone else rules.OTHERS).items():
             passes = rule(item)
             self.others[name][item.kind] += passes is not None and passes != (item.kind == "right")
         if self.documented:
@@ -90,14 +110,14 @@ class Table:
 
     def print(self) -> None:
         print(f"{'':24}    right  blamed  own  cheaper    fault  missed  named/of     cheaper  unseen"
-              "  named/of")
+              "  named/of   hidden   none")
         for name, count in sorted(self.counts.items(), key=lambda item: item[0].endswith(", all")):
             print(f"{name:24}{count.row()}")
         others = dict(self.others)
         if self.documented:
             self.documented.flush()
             others["documented rules"] = self.documented.wrong
-        else:
+        elif not self.alone:
             print(f"documented rules: not judged, there is no {rules.tool()}")
         for name, wrong in others.items():
             print(f"{name}: blames {wrong['right']} right results, misses {wrong['fault']} faults")
@@ -111,6 +131,7 @@ def main() -> int:
     parser.add_argument("--op", default="")
     parser.add_argument("--pass", dest="passes", default="forward,backward")
     parser.add_argument("--list", action="store_true")
+    parser.add_argument("--alone", action="store_true")
     options = parser.parse_args()
     torch.manual_seed(0)
     types, passes = tuple(options.type.split(",")), tuple(options.passes.split(","))
@@ -118,7 +139,7 @@ def main() -> int:
     if options.calibrate:
         return calibrate(types, (1,) if options.fast else (1, 2, 3), wanted, passes, options.list)
     seeds = (1,) if options.fast else (1, 2)
-    table = Table()
+    table = Table(options.alone)
     if "forward" in passes:
         for item in items(types, seeds, wanted):
             table.take("forward", item)

@@ -43,10 +43,12 @@ static real slope_size(enum elem_usual usual, real x)
     const real size = fabs(x) < 8 ? fabs(x) : R(8);
     return usual == USUAL_TIMES_X  ? R(1) + (fabs(x) < 64 ? fabs(x) : R(64))
            : usual == USUAL_HALF_X ? R(1) + size * size
+           : usual == USUAL_ONE    ? R(0)
                                    : R(1);
 }
 
-/* The gradient with slopes that are differences. */
+/* The gradient with slopes that are rounded before they are multiplied, and that may be
+ * differences. */
 static void usual_slopes(struct op *o, const struct unary_saved *s, const struct val *x,
                          const struct val *out, real *gx)
 {
@@ -58,7 +60,7 @@ static void usual_slopes(struct op *o, const struct unary_saved *s, const struct
     s->fn->slope(x->f, out->f, ones, slope, x->count, s->p);
     for (int64_t k = 0; k < x->count; k++)
         slope[k] += slope_size(s->fn->usual, x->f[k]);
-    op_between(o, slope, x->count);
+    (s->fn->usual == USUAL_ONE ? op_between_nodes : op_between)(o, slope, x->count);
     for (int64_t k = 0; k < x->count; k++)
         gx[k] += out->grad[k] * (slope[k] - slope_size(s->fn->usual, x->f[k]));
 }
@@ -68,7 +70,7 @@ static void unary_backward(struct op *o, struct val *out)
     struct val *x = out->in[0];
     const struct unary_saved *s = out->saved;
     real *gx = val_grad(o, x);
-    if (gx && o->call->noise && s->fn->usual != USUAL_ONE)
+    if (gx && o->call->noise)
         usual_slopes(o, s, x, out, gx);
     else if (gx)
         s->fn->slope(x->f, out->f, out->grad, gx, x->count, s->p);

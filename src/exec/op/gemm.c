@@ -3,6 +3,8 @@
 #include "exec/op/gemm.h"
 
 #include "exec/op/blas.h"
+#include "exec/op/noise.h"
+#include "exec/op/sum.h"
 
 #include <limits.h>
 
@@ -107,6 +109,23 @@ static void vector(const struct blas *blas, bool ta, int64_t rows, int64_t colum
      (int)incy);
 }
 
+/* Sums of few bits, one term after the other. */
+static void gemm_short(bool ta, bool tb, int64_t m, int64_t n, int64_t k, real alpha, const real *a,
+                       int64_t lda, const real *b, int64_t ldb, real *c, int64_t ldc)
+{
+    const double split = sum_split(noise_sum_bits());
+    for (int64_t i = 0; i < m; i++)
+        for (int64_t j = 0; j < n; j++) {
+            double sum = (double)c[i * ldc + j];
+            for (int64_t p = 0; p < k; p++) {
+                const real x = ta ? a[p * lda + i] : a[i * lda + p];
+                const real y = tb ? b[j * ldb + p] : b[p * ldb + j];
+                sum = sum_short(sum, (double)(alpha * x * y), split);
+            }
+            c[i * ldc + j] = (real)sum;
+        }
+}
+
 void gemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, real alpha, const real *a, int64_t lda,
           const real *b, int64_t ldb, real beta, real *c, int64_t ldc)
 {
@@ -115,6 +134,11 @@ void gemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, real alpha, const r
         return;
     if (k <= 0 || alpha == 0) {
         scale(m, n, beta, c, ldc);
+        return;
+    }
+    if (noise_sum_bits()) {
+        scale(m, n, beta, c, ldc);
+        gemm_short(ta, tb, m, n, k, alpha, a, lda, b, ldb, c, ldc);
         return;
     }
     const struct blas *blas = blas_find();

@@ -37,9 +37,12 @@ static void moment_back_row(const struct row *row, void *context)
     real g = m->grad[row->at];
     if (m->root)
         g = y == 0 ? 0 : g / (2 * y);
-    const real factor = 2 / m->freedom * g;
+    const real factor = op_between_one(m->o, op_between_one(m->o, 2 / m->freedom) * g);
     for (int64_t k = 0; k < row->n; k++)
-        row->out[0][k] += factor * (row->in[0][k] - mean);
+        m->scratch[k] = row->in[0][k] - mean;
+    op_between(m->o, m->scratch, row->n);
+    for (int64_t k = 0; k < row->n; k++)
+        row->out[0][k] += factor * m->scratch[k];
 }
 
 static void moment_back(struct op *o, struct val *out)

@@ -74,37 +74,62 @@ static void disturb(struct op *o, real *x, int64_t n, double factor)
         scale(x, n, relative, key, false);
 }
 
-static void store(const struct op *o, real *x, int64_t n, enum plumb_stored not_if)
+static _Thread_local bool on_the_way_back;
+
+void noise_set_back(bool back)
+{
+    on_the_way_back = back;
+}
+
+/* What is between two steps: an array inside of an operator, one number of a row, or a tensor. */
+enum place { ARRAY, ONE, NODE };
+
+static bool stores(enum plumb_stored stored, enum place place)
+{
+    return stored == PLUMB_STORED_ALL || (stored == PLUMB_STORED_SINGLE && place == ONE) ||
+           (stored == PLUMB_STORED_ARRAYS && place != ONE) ||
+           (stored == PLUMB_STORED_NODES && place == NODE) ||
+           (stored == PLUMB_STORED_BOTH && place != ARRAY) ||
+           (stored == PLUMB_STORED_BACK && (place == NODE || (place == ONE && on_the_way_back)));
+}
+
+static void store(const struct op *o, real *x, int64_t n, enum place place)
 {
     const struct plumb_noise *noise = o->call->noise;
-    if (noise->store == PLUMB_DTYPE_COUNT || noise->stored == not_if)
+    if (noise->store == PLUMB_DTYPE_COUNT || !stores(noise->stored, place))
         return;
     for (int64_t k = 0; k < n; k++)
         x[k] = (real)plumb_round_to(noise->store, (double)x[k]);
 }
 
-static void between(struct op *o, real *x, int64_t n, enum plumb_stored not_if)
+static void between(struct op *o, real *x, int64_t n, enum place place)
 {
     disturb(o, x, n, 1);
-    store(o, x, n, not_if);
+    store(o, x, n, place);
 }
 
 void op_accumulated(struct op *o, real *x, int64_t n)
 {
     if (o->call->noise)
-        store(o, x, n, PLUMB_STORED_SINGLE);
+        store(o, x, n, ARRAY);
 }
 
 void op_between(struct op *o, real *x, int64_t n)
 {
     if (o->call->noise)
-        between(o, x, n, PLUMB_STORED_SINGLE);
+        between(o, x, n, ARRAY);
+}
+
+void op_between_nodes(struct op *o, real *x, int64_t n)
+{
+    if (o->call->noise)
+        between(o, x, n, NODE);
 }
 
 real op_between_one(struct op *o, real x)
 {
     if (o->call->noise)
-        between(o, &x, 1, PLUMB_STORED_ARRAYS);
+        between(o, &x, 1, ONE);
     return x;
 }
 
@@ -131,6 +156,20 @@ void noise_take_back(const struct op *o, struct val *x)
         return;
     scale(x->f, x->count, noise->relative, key_of(o, x->disturbed), true);
     x->disturbed = 0;
+}
+
+/* ---- Sums of few bits ------------------------------------------------------------------------ */
+
+static _Thread_local unsigned sum_bits;
+
+void noise_set_sum_bits(unsigned bits)
+{
+    sum_bits = bits < 53 ? bits : 0;
+}
+
+unsigned noise_sum_bits(void)
+{
+    return sum_bits;
 }
 
 /* ---- How long sums are ----------------------------------------------------------------------- */

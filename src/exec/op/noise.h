@@ -13,4 +13,11 @@ void noise_take_back(const struct op *o, struct val *x);
 /* The longest sum of this thread since the last question. */
 int64_t noise_take_terms(void);
 
+/* How many significant bits sums of this thread keep from one addition to the next; 0: all. */
+void noise_set_sum_bits(unsigned bits);
+unsigned noise_sum_bits(void);
+
+/* Whether this thread is on the way back, from outputs to gradients. */
+void noise_set_back(bool back);
+
 #endif

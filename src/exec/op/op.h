@@ -121,6 +121,7 @@ struct val *val_moved(struct op *o, struct val *out, op_backward *backward, stru
  * disturbed or rounded if the call asks for it (plumb_noise), otherwise left as it is. */
 void op_between(struct op *o, real *x, int64_t n);
 void op_between_function(struct op *o, real *x, int64_t n); /* of a function such as erf */
+void op_between_nodes(struct op *o, real *x, int64_t n);    /* what is a tensor of its own */
 real op_between_one(struct op *o, real x);                  /* the sum, mean or scale of a row */
 
 /* Partial sums that a device may keep in memory from one addition to the next: rounded if the call

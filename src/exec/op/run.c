@@ -130,7 +130,7 @@ static void walk_back(struct op *o)
     for (struct val *x = o->tape; x && !o->failed; x = x->earlier)
         if (x->grad) {
             if (!x->moved)
-                op_between(o, x->grad, x->count);
+                op_between_nodes(o, x->grad, x->count);
             x->backward(o, x);
         }
 }
@@ -141,13 +141,17 @@ bool op_execute(struct op *o, size_t family, size_t def)
     if (!op_find_leaves(o) || !op_bind(o, d->schema))
         return false;
     noise_take_terms();
+    noise_set_sum_bits(o->call->noise ? o->call->noise->sum_bits : 0);
     d->run(o);
     o->result->terms = noise_take_terms();
     if (!o->failed && o->result->n_outputs == 0 && !o->result->tuple)
         op_fail(o, PLUMB_E_UNSUPPORTED, "%s: no result", o->call->name);
+    noise_set_back(true);
     if (!o->failed && o->call->n_grads)
         walk_back(o);
+    noise_set_back(false);
     o->result->grad_terms = noise_take_terms();
+    noise_set_sum_bits(0);
     return !o->failed;
 }
 

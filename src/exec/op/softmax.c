@@ -73,15 +73,18 @@ static void softmax_back_row(const struct row *row, void *context)
     int64_t most = 0;
     for (int64_t k = 1; k < row->n; k++)
         most = y[k] > y[most] ? k : most;
-    for (int64_t k = 0; k < row->n; k++)
-        shifted[k] = g[k] - g[most];
-    const real sum = op_between_one(b->o, real_dot(shifted, y, row->n));
     if (b->o->call->noise) { /* a device has no reason to shift, and rounds what cancels */
-        const real whole = op_between_one(b->o, sum + g[most]);
+        const real whole = op_between_one(b->o, real_dot(g, y, row->n));
         for (int64_t k = 0; k < row->n; k++)
-            row->out[0][k] += y[k] * op_between_one(b->o, g[k] - whole);
+            shifted[k] = g[k] - whole;
+        op_between(b->o, shifted, row->n);
+        for (int64_t k = 0; k < row->n; k++)
+            row->out[0][k] += y[k] * shifted[k];
         return;
     }
+    for (int64_t k = 0; k < row->n; k++)
+        shifted[k] = g[k] - g[most];
+    const real sum = real_dot(shifted, y, row->n);
     for (int64_t k = 0; k < row->n; k++)
         row->out[0][k] += y[k] * (shifted[k] - sum);
 }
@@ -92,8 +95,11 @@ static void log_softmax_back_row(const struct row *row, void *context)
     struct op *o = context;
     const real *y = row->in[0], *g = row->in[1];
     const real sum = op_between_one(o, real_sum(g, row->n, 1));
-    for (int64_t k = 0; k < row->n; k++)
-        row->out[0][k] += g[k] - op_between_one(o, fast_exp(y[k]) * sum);
+    for (int64_t k = 0; k < row->n; k++) {
+        real part = fast_exp(y[k]) * sum;
+        op_between(o, &part, 1);
+        row->out[0][k] += g[k] - part;
+    }
 }
 
 static void softmax_back(struct op *o, struct val *out)

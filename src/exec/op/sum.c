@@ -2,7 +2,7 @@
  * additions, so that the compiler can use vectors, the result does not depend on the machine,
  * and no length or cancellation costs accuracy. */
 #include "exec/op/sum.h"
-#include "exec/op/op.h"
+#include "exec/op/noise.h"
 #if OP_REAL == 128
 #include "exec/op/pair.h"
 #endif
@@ -104,6 +104,16 @@ static void lanes_add(real *restrict sum, real *restrict lost, const real *restr
         sum_add(&sum[k], &lost[k], x[k]);
 }
 
+/* A sum of few bits, one term after the other. */
+static real short_sum(const real *x, int64_t n, int64_t stride)
+{
+    const double split = sum_split(noise_sum_bits());
+    double sum = 0;
+    for (int64_t k = 0; k < n; k++)
+        sum = sum_short(sum, (double)x[k * stride], split);
+    return (real)sum;
+}
+
 static struct tally lanes_total(const real *sum, const real *lost)
 {
     struct tally t = {0, 0};
@@ -118,6 +128,8 @@ static struct tally lanes_total(const real *sum, const real *lost)
 
 struct tally tally_of(const real *x, int64_t n, int64_t stride)
 {
+    if (noise_sum_bits())
+        return (struct tally){short_sum(x, n, stride), 0};
     real sum[LANES] = {0}, lost[LANES] = {0};
     int64_t at = 0;
     for (; at + LANES <= n; at += LANES) {
@@ -135,9 +147,20 @@ struct tally tally_of(const real *x, int64_t n, int64_t stride)
     return lanes_total(sum, lost);
 }
 
+static real short_dot(const real *a, const real *b, int64_t n)
+{
+    const double split = sum_split(noise_sum_bits());
+    double sum = 0;
+    for (int64_t k = 0; k < n; k++)
+        sum = sum_short(sum, (double)a[k] * (double)b[k], split);
+    return (real)sum;
+}
+
 real real_dot(const real *a, const real *b, int64_t n)
 {
     op_terms(n);
+    if (noise_sum_bits())
+        return short_dot(a, b, n);
     real sum[LANES] = {0}, lost[LANES] = {0}, product[LANES];
     int64_t at = 0;
     for (; at + LANES <= n; at += LANES) {
@@ -155,6 +178,10 @@ real real_dot(const real *a, const real *b, int64_t n)
 
 static void sum_tile(const real *x, int64_t rows, int n, int64_t stride, real *out)
 {
+    for (int k = 0; noise_sum_bits() && k < n; k++)
+        out[k] = short_sum(x + k, rows, stride);
+    if (noise_sum_bits())
+        return;
     real sum[TILE] = {0}, lost[TILE] = {0};
     for (int64_t row = 0; row < rows; row++)
         lanes_add(sum, lost, x + row * stride, n);

@@ -38,6 +38,24 @@ static inline real tally_value(real sum, real lost)
     return isfinite(sum) ? sum + lost : sum;
 }
 
+/* x with so many significant bits, for a split of 2^(53 - bits) + 1. */
+static inline double sum_shorten(double x, double split)
+{
+    const double c = x * split, rounded = c - (c - x);
+    return isfinite(rounded) ? rounded : x;
+}
+
+/* sum + x, where both steps to it and the sum itself keep so many bits. */
+static inline double sum_short(double sum, double x, double split)
+{
+    return sum_shorten(sum + sum_shorten(x, split), split);
+}
+
+static inline double sum_split(unsigned bits)
+{
+    return (double)(UINT64_C(1) << (53 - bits)) + 1;
+}
+
 /* The sum of n elements, not yet rounded to one number. */
 struct tally tally_of(const real *x, int64_t n, int64_t stride);
 

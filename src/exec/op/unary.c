@@ -22,7 +22,7 @@
 
 ELEM_UNARY(exp,        fast_exp(x),            g * y);
 ELEM_UNARY(exp2,       exp2(x),           g * y * REAL_LN2);
-ELEM_UNARY(expm1,      expm1(x),          g * exp(x));
+ELEM_UNARY_AS(USUAL_SLOPE, expm1, expm1(x), g * exp(x));
 ELEM_UNARY(log,        log(x),            g / x);
 ELEM_UNARY(log2,       log2(x),           g / (x * REAL_LN2));
 ELEM_UNARY(log10,      log10(x),          g / (x * REAL_C(2.302585092994045684017991454684364208)));

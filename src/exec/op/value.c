@@ -126,7 +126,7 @@ struct val *val_node(struct op *o, struct val *out, op_backward *backward, struc
                      struct val *b, struct val *c, const void *saved)
 {
     if (out && out->f && o->call->noise && !o->failed) {
-        op_between(o, out->f, out->count);
+        op_between_nodes(o, out->f, out->count);
         out->disturbed = o->disturbances;
     }
     out = val_moved(o, out, backward, a, b, c, saved);
