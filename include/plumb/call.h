@@ -63,6 +63,12 @@ struct plumb_noise {
     enum plumb_stored stored; /* which of them */
     unsigned input_bits;      /* inputs keep that many significant bits; 0: all */
     bool input_cut;           /* and the others are cut off, not rounded */
+    bool grads_only;          /* arguments are left alone, gradients of the outputs are not: what an
+                                 exact operator decides about its arguments stays as it is */
+    /* Instead of all these: results are the root mean square changes that r uniform in [-1, 1] would
+     * make, from squared inputs. Operators that are no sums of products (plumb_op.closed) refuse:
+     * PLUMB_E_UNSUPPORTED. */
+    bool squares;
 };
 
 struct plumb_call {

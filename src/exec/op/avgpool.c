@@ -160,7 +160,7 @@ const struct op_def op_avgpool[] = {
     {"lp_pool1d lp_pool2d lp_pool3d",
      "lp_pool(Tensor input, number norm_type, int[] kernel_size, int[]? stride=None, bool "
      "ceil_mode=False, *, bool count_include_pad=True)",
-     run_lp_pool, 0, "(sum of x^p)^(1/p)"},
+     run_lp_pool, OP_COMPOSITE, "(sum of x^p)^(1/p)"},
     {"avg_pool2d_backward avg_pool3d_backward",
      "avg_pool_backward(Tensor grad_output, Tensor input|self, " AVG, run_avg_backward, 0, NULL},
     {"_adaptive_avg_pool2d_backward _adaptive_avg_pool3d_backward",

@@ -430,7 +430,7 @@ const struct op_def op_embedding[] = {
     {"embedding_dense_backward",
      "embedding_dense_backward(Tensor grad|grad_output, Tensor input|indices, int num_weights, int "
      "padding_idx, bool scale_grad_by_freq)",
-     run_embedding_dense_backward, OP_NO_GRAD, NULL},
+     run_embedding_dense_backward, OP_NO_GRAD | OP_LINEAR, NULL},
     {"embedding_bag _embedding_bag _embedding_bag_forward_only",
      "Functional.embedding_bag(Tensor input, Tensor weight, Tensor? offsets=None, float? "
      "max_norm=None, float norm_type=2, bool scale_grad_by_freq=False, str mode='mean', bool "

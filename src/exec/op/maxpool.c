@@ -231,13 +231,13 @@ const struct op_def op_maxpool[] = {
      "Aten.max_unpool2d(Tensor input|self, Tensor indices, int[] output_size)\n"
      "Aten.max_unpool3d(Tensor input|self, Tensor indices, int[] output_size, int[] stride, int[] "
      "padding)\n" UNPOOL,
-     run_unpool, 0, NULL},
+     run_unpool, OP_EXACT, NULL},
     {"max_pool2d_with_indices_backward max_pool3d_with_indices_backward",
      "max_pool_backward(Tensor grad_output, Tensor input|self, int[] kernel_size, int[] stride, "
      "int[] padding, int[] dilation, bool ceil_mode, Tensor indices)",
-     run_backward, 0, NULL},
+     run_backward, OP_LINEAR, NULL},
     {"adaptive_max_pool2d_backward adaptive_max_pool3d_backward",
      "adaptive_max_backward(Tensor grad_output, Tensor input|self, Tensor indices)", run_backward,
-     0, NULL},
+     OP_LINEAR, NULL},
     {0},
 };
