@@ -14,6 +14,8 @@ static real window_sum(const struct pool *p, const struct spot *s, const real *x
     const struct axis *z = &p->axis[0], *y = &p->axis[1], *w = &p->axis[2];
     const int64_t first = w->start[s->at[2]], count = w->end[s->at[2]] - first;
     real sum = 0;
+    op_terms((z->end[s->at[0]] - z->start[s->at[0]]) * (y->end[s->at[1]] - y->start[s->at[1]]) *
+             count);
     for (int64_t i = z->start[s->at[0]]; i < z->end[s->at[0]]; i++)
         for (int64_t j = y->start[s->at[1]]; j < y->end[s->at[1]]; j++) {
             const real *line = x + (i * y->in + j) * w->in + first;
@@ -40,6 +42,7 @@ static void mean_backward(struct op *o, struct val *out)
 {
     const struct pool *p = out->saved;
     real *g = val_grad(o, out->in[0]);
+    op_terms(pool_overlap(p));
     for (int64_t b = 0; g && p->out_count && b < p->planes; b++) {
         struct spot s = {0};
         for (int64_t k = b * p->out_count; k < (b + 1) * p->out_count; k++, pool_next(p, &s))
@@ -124,6 +127,7 @@ static void return_spread(struct op *o, struct pool *p, const struct val *x, uns
         return;
     }
     struct val *y = val_like(o, x, g->dtype);
+    op_terms(pool_overlap(p));
     for (int64_t b = 0; y && p->out_count && b < p->planes; b++) {
         struct spot s = {0};
         for (int64_t k = b * p->out_count; k < (b + 1) * p->out_count; k++, pool_next(p, &s))

@@ -142,6 +142,10 @@ void op_accumulated(struct op *o, real *x, int64_t n);
 
 /* n numbers are added up. gemm(), real_sum() and their kind say so themselves. */
 void op_terms(int64_t n);
+/* The same of n sums of what was added up before: a sum over one dimension after another. */
+void op_terms_again(int64_t n);
+/* The same of elements 0 to n - 1 that are added to places of a map (negative: none). */
+void op_terms_map(struct op *o, const int64_t *map, int64_t n, int64_t places);
 
 /* The gradient buffer of x to add to, or NULL when x needs none (or memory ran out). */
 real *val_grad(struct op *o, struct val *x);

@@ -97,6 +97,7 @@ static struct val *sum_runs(struct op *o, struct val *x, uint64_t dims, bool kee
         reduced = size_times(reduced, run.length);
         runs[n++] = run;
     }
+    op_terms(reduced);
     if (n == 0)
         runs[n++] = (struct span3){1, 1, x->count};
     for (unsigned k = 0; k < n && x; k++) {

@@ -131,13 +131,22 @@ static void start_grad(struct op *o, size_t k)
         start[e] += grad->f[e];
 }
 
+/* The gradient of an output was given, and disturbed as an input already. */
+static bool is_output(const struct op *o, const struct val *x)
+{
+    bool found = false;
+    for (size_t k = 0; k < o->result->n_outputs; k++)
+        found |= o->outputs[k] == x;
+    return found;
+}
+
 static void walk_back(struct op *o)
 {
     for (size_t k = 0; k < o->call->n_grads; k++)
         start_grad(o, k);
     for (struct val *x = o->tape; x && !o->failed; x = x->earlier)
         if (x->grad) {
-            if (!x->moved)
+            if (!x->moved && !is_output(o, x))
                 op_between(o, x->grad, x->count);
             x->backward(o, x);
         }

@@ -179,6 +179,7 @@ static struct val *reduce_into(struct op *o, struct val *x, struct val *source, 
     }
     for (int64_t p = 0; p < x->count; p++) {
         int64_t n = hits[p] + with_self;
+        op_terms(n);
         if (hits[p] == 0 && x->f)
             out->f[p] = x->f[p];
         else if (hits[p] == 0)
