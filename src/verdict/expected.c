@@ -189,6 +189,31 @@ static enum plumb_code add_run(struct plumb_expected *e, const struct plumb_resu
     return PLUMB_OK;
 }
 
+bool expected_is_same(const struct plumb_tensor *reference, const struct plumb_tensor *got)
+{
+    enum { PIECE = 512 };
+    double a[2 * PIECE], b[2 * PIECE];
+    const enum plumb_dtype dtype = got->dtype == PLUMB_C64    ? PLUMB_F32
+                                   : got->dtype == PLUMB_C128 ? PLUMB_F64
+                                                              : got->dtype;
+    const unsigned parts = plumb_dtype_parts(got->dtype);
+    bool finite = false;
+    for (uint64_t first = 0; first < got->count; first += PIECE) {
+        const size_t n = got->count - first < PIECE ? (size_t)(got->count - first) : PIECE;
+        plumb_tensor_to_f64(reference, first, n, a);
+        plumb_tensor_to_f64(got, first, n, b);
+        for (size_t k = 0; k < n * parts; k++) {
+            /* A float32 that is the reference's number already needs no rounding. */
+            const bool same =
+                a[k] == b[k] || plumb_round_to(dtype, a[k]) == b[k] || (isnan(a[k]) && isnan(b[k]));
+            if (!same)
+                return false;
+            finite |= isfinite(a[k]) && isfinite(b[k]);
+        }
+    }
+    return finite;
+}
+
 /* ---- plumb's own run in the arithmetic of the type ------------------------------------------- */
 
 static bool widen_tensor(struct arena *arena, const struct plumb_tensor *from,

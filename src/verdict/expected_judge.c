@@ -275,6 +275,11 @@ static enum plumb_code judge_tensor(struct plumb_expected *e, enum plumb_expecte
         say(o, PLUMB_WORD_NOT_JUDGED, "an empty tensor");
         return PLUMB_OK;
     }
+    if (expected_is_same(y, got)) {
+        o->limit = sample_limit(got->count * plumb_dtype_parts(got->dtype), 1);
+        say(o, PLUMB_WORD_SAME, "the correctly rounded reference, bit for bit");
+        return PLUMB_OK;
+    }
     struct arena arena = {0};
     struct sample s;
     const bool exact = expected_is_exact(e, part);

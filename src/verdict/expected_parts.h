@@ -48,6 +48,10 @@ bool expected_is_random(const struct plumb_expected *e);
 /* Whether nothing is rounded on the way to that part: any difference is a fault. */
 bool expected_is_exact(const struct plumb_expected *e, enum plumb_expected_part part);
 
+/* Whether got is the correctly rounded reference, bit for bit, and has finite numbers: then nothing
+ * needs to be measured. */
+bool expected_is_same(const struct plumb_tensor *reference, const struct plumb_tensor *got);
+
 /* Measures the noise, once: with few runs, which is enough for most results; whole: with as many as
  * seem right, and plumb's own run in the arithmetic of the type, which can only make it larger. */
 enum plumb_code expected_measure(struct plumb_expected *e, bool whole, struct plumb_error *err);

@@ -278,26 +278,25 @@ static real mean_of(const struct op *o, const struct val *x)
     return o->squares.mean && from && x->count ? (real)from->count / (real)x->count : 1;
 }
 
-static const real *roots(struct op *o, const real *squares, int64_t n, real factor, int exponent)
+/* In place: nobody else needs the squares any more. */
+static const real *roots(real *squares, int64_t n, real factor, int exponent)
 {
-    real *out = op_alloc(o, n + 1, sizeof *out);
     const real scale = (real)ldexp(1, exponent);
-    for (int64_t k = 0; out && k < n; k++)
-        out[k] = (real)sqrt((double)(fabs(squares[k]) * factor)) * scale;
-    return out;
+    for (int64_t k = 0; k < n; k++)
+        squares[k] = (real)sqrt((double)(fabs(squares[k]) * factor)) * scale;
+    return squares;
 }
 
 const real *squares_output(struct op *o, const struct val *x)
 {
-    return roots(o, x->f, x->count, (real)o->squares.factors / 3 / mean_of(o, x),
-                 o->squares.exponent);
+    return roots(x->f, x->count, (real)o->squares.factors / 3 / mean_of(o, x), o->squares.exponent);
 }
 
 const real *squares_leaf(struct op *o, size_t k)
 {
     const struct op_leaf *leaf = &o->leaves[k];
     const struct val *out = o->result->n_outputs ? o->outputs[0] : NULL;
-    return roots(o, leaf->val->grad, leaf->val->count,
+    return roots(leaf->val->grad, leaf->val->count,
                  share_of(o, leaf) * (real)o->squares.factors / 3 / (out ? mean_of(o, out) : 1),
                  o->squares.grad_exponent + o->squares.exponent - leaf->exponent);
 }
