@@ -172,6 +172,7 @@ def measure_precheck(results: Results) -> None:
         dump = folder / f"{name}.json"
         precheck.write_dump(dump, calls)
         took = best("acc_check", dump, "-o", folder, "--quiet")
+        found.opinions[name] = best("acc_check", dump, "-o", folder, "--quiet", "--verdict", "both") / took
         if name == "small":
             found.rate = len(calls) / took
         else:
@@ -182,7 +183,8 @@ def measure_precheck(results: Results) -> None:
     found.references = precheck.op_speed(Path(PLUMB).parent / "tests" / "op_speed")
     sets.remove(folder)
     say(f"  pre-check: {found.rate:.0f} small APIs a second; layers {found.plumb:.2f} s, "
-        f"PyTorch {found.torch:.2f} s")
+        f"PyTorch {found.torch:.2f} s; with --verdict both "
+        + ", ".join(f"{times:.2f} times ({name})" for name, times in found.opinions.items()))
 
 
 def measure_torch(results: Results) -> None:

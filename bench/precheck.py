@@ -27,6 +27,7 @@ class Precheck:
     rate: float = 0.0  # small APIs a second
     plumb: float = 0.0  # seconds for the layers
     torch: float = 0.0
+    opinions: dict[str, float] = field(default_factory=dict)  # --verdict both, as times the plain check
     references: dict[str, tuple[float, float]] = field(default_factory=dict)  # seconds, work
 
 

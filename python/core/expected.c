@@ -94,6 +94,9 @@ static PyObject *judge_call(PyObject *module, PyObject *arguments, PyObject *nam
         goto out;
     Py_BEGIN_ALLOW_THREADS;
     code = plumb_expected_new(&call, NULL, &options, &e, &err);
+    if (!code)
+        code = plumb_expected_given(e, parts[0].items, parts[0].n_items, parts[1].items,
+                                    parts[1].n_items, &err);
     Py_END_ALLOW_THREADS;
     if (code) {
         core_raise(&err);

@@ -206,7 +206,7 @@ static enum plumb_code judge_sample(struct plumb_expected *e, enum plumb_expecte
     o->at = x.at;
     o->got = s->got[x.at];
     o->expected = s->y[x.at];
-    const bool exact = e->op->results == PLUMB_OP_EXACT && part != PLUMB_PART_GRADIENT;
+    const bool exact = expected_is_exact(e, part);
     struct system_part system = {0};
     if (!exact)
         system = system_find(s, s->y, s->sigma, false);
@@ -281,9 +281,14 @@ static enum plumb_code judge_tensor(struct plumb_expected *e, enum plumb_expecte
         say(o, PLUMB_WORD_NOT_JUDGED, "an empty tensor");
         return PLUMB_OK;
     }
+    if (expected_is_same(y, got)) {
+        o->limit = sample_limit(got->count * plumb_dtype_parts(got->dtype), 1);
+        say(o, PLUMB_WORD_SAME, "the correctly rounded reference, bit for bit");
+        return PLUMB_OK;
+    }
     struct arena arena = {0};
     struct sample s;
-    const bool exact = e->op->results == PLUMB_OP_EXACT && part != PLUMB_PART_GRADIENT;
+    const bool exact = expected_is_exact(e, part);
     enum plumb_code code = PLUMB_OK;
     bool whole = false, again = true;
     while (again && !code) {
@@ -299,28 +304,63 @@ static enum plumb_code judge_tensor(struct plumb_expected *e, enum plumb_expecte
     return code;
 }
 
+static const struct plumb_arg nothing = {.kind = PLUMB_ARG_NONE};
+
+static const struct plumb_arg *reference_of(const struct plumb_expected *e,
+                                            enum plumb_expected_part part, size_t k)
+{
+    const struct plumb_result *r = e->reference;
+    const struct plumb_arg *list = part == PLUMB_PART_OUTPUT     ? r->outputs
+                                   : part == PLUMB_PART_GRADIENT ? r->grads
+                                                                 : r->written;
+    return k < e->n_parts[part] ? &list[k] : &nothing;
+}
+
+/* What was decided, as far as one part shows it. */
+static enum plumb_code settle_alone(struct plumb_expected *e, enum plumb_expected_part part,
+                                    size_t k, const struct plumb_arg *got, struct plumb_error *err)
+{
+    if (e->given || part == PLUMB_PART_WRITTEN || got->kind != PLUMB_ARG_TENSOR)
+        return PLUMB_OK;
+    struct plumb_arg *list = arena_array(&e->arena, k + 1, sizeof *list);
+    if (!list)
+        return plumb_no_memory(err);
+    memset(list, 0, (k + 1) * sizeof *list);
+    list[k] = *got;
+    const enum plumb_code code = part == PLUMB_PART_OUTPUT
+                                     ? plumb_expected_given(e, list, k + 1, NULL, 0, err)
+                                     : plumb_expected_given(e, NULL, 0, list, k + 1, err);
+    e->given = false;
+    return code;
+}
+
 enum plumb_code plumb_expected_judge(struct plumb_expected *expected, enum plumb_expected_part part,
                                      size_t k, const struct plumb_arg *got,
                                      struct plumb_opinion *opinion, struct plumb_error *err)
 {
-    static const struct plumb_arg nothing = {.kind = PLUMB_ARG_NONE};
-    const struct plumb_result *r = expected->reference;
-    const struct plumb_arg *list = part == PLUMB_PART_OUTPUT     ? r->outputs
-                                   : part == PLUMB_PART_GRADIENT ? r->grads
-                                                                 : r->written;
-    const struct plumb_arg *y = k < expected->n_parts[part] ? &list[k] : &nothing;
     *opinion = (struct plumb_opinion){0};
     if (!got)
         got = &nothing;
-    if (expected->op->random) {
+    if (expected_is_random(expected)) {
         say(opinion, PLUMB_WORD_NOT_JUDGED, "the results are random");
         return PLUMB_OK;
     }
+    enum plumb_code code = settle_alone(expected, part, k, got, err);
+    if (!code && got->kind == PLUMB_ARG_TENSOR)
+        code = decision_by_noise(expected, part, k, got->tensor, err);
+    if (code)
+        return code;
+    const struct plumb_arg *y = reference_of(expected, part, k);
     if (y->kind == PLUMB_ARG_NONE && got->kind != PLUMB_ARG_NONE) {
         say(opinion, PLUMB_WORD_NOT_JUDGED, "plumb's operator does not determine this result");
         return PLUMB_OK;
     }
     if (y->kind != PLUMB_ARG_TENSOR || got->kind != PLUMB_ARG_TENSOR)
         return judge_other(y, got, opinion);
-    return judge_tensor(expected, part, k, y->tensor, got->tensor, opinion, err);
+    code = judge_tensor(expected, part, k, y->tensor, got->tensor, opinion, err);
+    if (!code && expected->dropout)
+        dropout_tell(expected, part, k, opinion);
+    else if (!code)
+        decision_tell(expected, part, k, opinion);
+    return code;
 }

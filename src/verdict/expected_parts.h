@@ -8,6 +8,8 @@
 /* One tensor of the reference, and what errors did to it. */
 struct expected_tensor {
     const struct plumb_tensor *reference; /* NULL: no tensor */
+    const struct plumb_tensor *computed;  /* the same before decisions were settled */
+    uint64_t ties;                        /* elements of it that took the device's choice */
     double *noise; /* mean square change for perturbations in [-1, 1]: times u^2 it is P^2 */
     double *own;   /* squared error of plumb's own run in the arithmetic of the type */
 };
@@ -26,12 +28,29 @@ struct plumb_expected {
     unsigned runs;                 /* that the noise was measured with */
     bool whole;                    /* and all there is to measure was */
     bool wide;                     /* float64 among the arguments */
+    bool given;                    /* what the device decided is known */
+    bool still;                    /* nothing is drawn in this call of a random operator */
+    struct dropout *dropout;       /* of an operator that drops elements; or NULL */
+    struct plumb_result settled; /* the reference with the device's decisions, once there are any */
     const struct plumb_op *op;
 };
 
 /* The reference's tensor, or one of a run of the same call; NULL when it is none. */
 const struct plumb_tensor *expected_tensor_of(const struct plumb_result *result,
                                               enum plumb_expected_part part, size_t k);
+
+/* Puts the tensors of e->reference into e->parts. False when memory runs out. */
+bool expected_make_parts(struct plumb_expected *e);
+
+/* Whether the results are random, and nothing can be said of them. */
+bool expected_is_random(const struct plumb_expected *e);
+
+/* Whether nothing is rounded on the way to that part: any difference is a fault. */
+bool expected_is_exact(const struct plumb_expected *e, enum plumb_expected_part part);
+
+/* Whether got is the correctly rounded reference, bit for bit, and has finite numbers: then nothing
+ * needs to be measured. */
+bool expected_is_same(const struct plumb_tensor *reference, const struct plumb_tensor *got);
 
 /* Measures the noise, once: with few runs, which is enough for most results; whole: with as many as
  * seem right, and plumb's own run in the arithmetic of the type, which can only make it larger. */
@@ -40,6 +59,37 @@ enum plumb_code expected_measure(struct plumb_expected *e, bool whole, struct pl
 /* Runs the call with errors of that kind. */
 enum plumb_code expected_run(const struct plumb_expected *e, const struct plumb_noise *noise,
                              struct plumb_result *out, struct plumb_error *err);
+
+/* ---- What the device decided ----------------------------------------------------------------- */
+
+/* Lets the reference take the device's choice among equals, in all that was got. */
+enum plumb_code decision_settle(struct plumb_expected *e, const struct plumb_result *got,
+                                struct plumb_error *err);
+
+/* The same for whole numbers, and for decisions about numbers that the call computes: an element of
+ * got is as good as the reference's if errors of rounding lead to it. */
+enum plumb_code decision_by_noise(struct plumb_expected *e, enum plumb_expected_part part, size_t k,
+                                  const struct plumb_tensor *got, struct plumb_error *err);
+
+/* Says so. */
+void decision_tell(const struct plumb_expected *e, enum plumb_expected_part part, size_t k,
+                   struct plumb_opinion *opinion);
+
+/* Prepares an operator that drops elements at random, if it is one: what it gives when nothing is
+ * dropped, and when everything is. */
+enum plumb_code dropout_begin(struct plumb_expected *e, struct plumb_error *err);
+void dropout_end(struct plumb_expected *e);
+
+/* The reference with what the device dropped. */
+enum plumb_code dropout_settle(struct plumb_expected *e, const struct plumb_result *got,
+                               struct plumb_error *err);
+
+/* The next run makes the same choices again. */
+void dropout_rewind(const struct plumb_expected *e);
+
+/* What is to be said of the choices, into the opinion about the values. */
+void dropout_tell(const struct plumb_expected *e, enum plumb_expected_part part, size_t k,
+                  struct plumb_opinion *opinion);
 
 /* ---- One result against its reference -------------------------------------------------------- */
 

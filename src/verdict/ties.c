@@ -1,6 +1,8 @@
 /* Settling ties: the reference takes the device's choice among equal elements. */
 #include "verdict/ties.h"
 
+#include "verdict/ties_window.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -352,14 +354,12 @@ static enum plumb_code settle_unique(const struct plumb_call *call,
     return good ? PLUMB_OK : PLUMB_E_NOMEM;
 }
 
-enum plumb_code ties_settle(const struct plumb_call *call, const struct plumb_result *device,
-                            struct plumb_result *bench, struct arena *arena, uint64_t *settled)
+static enum plumb_code settle_rows(const struct plumb_call *call, const struct plumb_result *device,
+                                   struct plumb_result *bench, struct arena *arena,
+                                   uint64_t *settled)
 {
     struct ties t = {.decision = decision_of(call->name)};
     const struct plumb_arg *stable = keyword(call, "stable");
-    *settled = 0;
-    if (strcmp(call->name, "unique") == 0)
-        return settle_unique(call, device, bench, arena, settled);
     if (!t.decision || (stable && stable->kind == PLUMB_ARG_BOOL && stable->integer))
         return PLUMB_OK;
     const struct plumb_tensor *b = indices_of(bench, t.decision->index);
@@ -378,4 +378,14 @@ enum plumb_code ties_settle(const struct plumb_call *call, const struct plumb_re
         follow_order(&t, device, bench, arena, &moved))
         return PLUMB_E_NOMEM;
     return settle(&t, call, d, bench, moved, arena, settled);
+}
+
+enum plumb_code ties_settle(const struct plumb_call *call, const struct plumb_result *device,
+                            struct plumb_result *bench, struct arena *arena, uint64_t *settled)
+{
+    *settled = 0;
+    if (strcmp(call->name, "unique") == 0)
+        return settle_unique(call, device, bench, arena, settled);
+    const enum plumb_code code = settle_rows(call, device, bench, arena, settled);
+    return code ? code : ties_settle_windows(call, device, bench, arena, settled);
 }

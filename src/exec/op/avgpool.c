@@ -14,6 +14,8 @@ static real window_sum(const struct pool *p, const struct spot *s, const real *x
     const struct axis *z = &p->axis[0], *y = &p->axis[1], *w = &p->axis[2];
     const int64_t first = w->start[s->at[2]], count = w->end[s->at[2]] - first;
     real sum = 0;
+    op_terms((z->end[s->at[0]] - z->start[s->at[0]]) * (y->end[s->at[1]] - y->start[s->at[1]]) *
+             count);
     for (int64_t i = z->start[s->at[0]]; i < z->end[s->at[0]]; i++)
         for (int64_t j = y->start[s->at[1]]; j < y->end[s->at[1]]; j++) {
             const real *line = x + (i * y->in + j) * w->in + first;
@@ -40,6 +42,7 @@ static void mean_backward(struct op *o, struct val *out)
 {
     const struct pool *p = out->saved;
     real *g = val_grad(o, out->in[0]);
+    op_terms(pool_overlap(p));
     for (int64_t b = 0; g && p->out_count && b < p->planes; b++) {
         struct spot s = {0};
         for (int64_t k = b * p->out_count; k < (b + 1) * p->out_count; k++, pool_next(p, &s))
@@ -124,6 +127,7 @@ static void return_spread(struct op *o, struct pool *p, const struct val *x, uns
         return;
     }
     struct val *y = val_like(o, x, g->dtype);
+    op_terms(pool_overlap(p));
     for (int64_t b = 0; y && p->out_count && b < p->planes; b++) {
         struct spot s = {0};
         for (int64_t k = b * p->out_count; k < (b + 1) * p->out_count; k++, pool_next(p, &s))
@@ -160,7 +164,7 @@ const struct op_def op_avgpool[] = {
     {"lp_pool1d lp_pool2d lp_pool3d",
      "lp_pool(Tensor input, number norm_type, int[] kernel_size, int[]? stride=None, bool "
      "ceil_mode=False, *, bool count_include_pad=True)",
-     run_lp_pool, 0, "(sum of x^p)^(1/p)"},
+     run_lp_pool, OP_COMPOSITE, "(sum of x^p)^(1/p)"},
     {"avg_pool2d_backward avg_pool3d_backward",
      "avg_pool_backward(Tensor grad_output, Tensor input|self, " AVG, run_avg_backward, 0, NULL},
     {"_adaptive_avg_pool2d_backward _adaptive_avg_pool3d_backward",

@@ -17,6 +17,8 @@ static void blend_backward(struct op *o, struct val *out)
     const struct blend *b = out->saved;
     real *g = val_grad(o, out->in[0]);
     const int64_t inner = b->from.inner;
+    if (b->from.length)
+        op_terms_again((b->begin[b->length] + b->from.length - 1) / b->from.length);
     for (int64_t p = 0; g && p < b->from.outer; p++)
         for (int64_t j = 0; j < b->length; j++)
             for (int64_t k = b->begin[j]; k < b->begin[j + 1]; k++) {
@@ -40,6 +42,8 @@ struct val *v_blend(struct op *o, struct val *x, unsigned dim, struct blend *b)
         return NULL;
     b->from = val_span(x, dim);
     const int64_t inner = b->from.inner;
+    if (b->length)
+        op_terms_again((b->begin[b->length] + b->length - 1) / b->length);
     for (int64_t p = 0; p < b->from.outer; p++)
         for (int64_t j = 0; j < b->length; j++)
             for (int64_t k = b->begin[j]; k < b->begin[j + 1]; k++) {

@@ -119,6 +119,7 @@ static void scatter(const struct conv *c, const real *out, const real *weight, r
 {
     const int64_t rows = c->in_channels * c->w.kernel_count;
     struct tile t;
+    op_terms(c->out_channels * window_overlap(&c->w));
     for (bool more = tile_begin(c, &t); more; more = tile_next(&t)) {
         const real *w = weight + weight_place(&t), *from = out + out_place(&t);
         if (c->pointwise) {
@@ -138,6 +139,7 @@ static void weigh(const struct conv *c, const real *in, const real *out, real *w
 {
     const int64_t rows = c->in_channels * c->w.kernel_count;
     struct tile t;
+    op_terms(c->batch * c->w.out_count);
     for (bool more = tile_begin(c, &t); more; more = tile_next(&t)) {
         int64_t ld;
         const real *from = unfold(&t, in, columns, &ld);

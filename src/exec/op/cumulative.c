@@ -306,12 +306,12 @@ const struct op_def op_cumulative[] = {
     {"cumsum cumsum_", "cumsum(Tensor input|self, int dim|axis, *, dtype? dtype=None)", run_cumsum,
      0, NULL},
     {"cumprod cumprod_", "cumprod(Tensor input|self, int dim|axis, *, dtype? dtype=None)",
-     run_cumprod, 0, NULL},
-    {"logcumsumexp", "logcumsumexp(Tensor input|self, int dim|axis)", run_logcumsumexp, 0,
-     "log(cumsum(exp(x)))"},
-    {"cummax", "cummax(Tensor input|self, int dim|axis)", run_cummax, 0,
+     run_cumprod, OP_COMPOSITE, NULL},
+    {"logcumsumexp", "logcumsumexp(Tensor input|self, int dim|axis)", run_logcumsumexp,
+     OP_COMPOSITE, "log(cumsum(exp(x)))"},
+    {"cummax", "cummax(Tensor input|self, int dim|axis)", run_cummax, OP_DECISION,
      "(values, indices); the last index of equal values"},
-    {"cummin", "cummin(Tensor input|self, int dim|axis)", run_cummin, 0,
+    {"cummin", "cummin(Tensor input|self, int dim|axis)", run_cummin, OP_DECISION,
      "(values, indices); the last index of equal values"},
     {"diff",
      "diff(Tensor input|self, int n=1, int dim|axis=-1, Tensor? prepend=None, "
@@ -320,10 +320,10 @@ const struct op_def op_cumulative[] = {
     {"trapezoid trapz",
      "trapezoid(Tensor input|y, Tensor x, *, int dim|axis=-1)\n"
      "trapezoid(Tensor input|y, *, number dx=1, int dim|axis=-1)",
-     run_trapezoid, 0, "sum((y_k + y_(k+1)) / 2 (x_(k+1) - x_k))"},
+     run_trapezoid, OP_COMPOSITE, "sum((y_k + y_(k+1)) / 2 (x_(k+1) - x_k))"},
     {"cumulative_trapezoid",
      "cumulative_trapezoid(Tensor input|y, Tensor x, *, int dim|axis=-1)\n"
      "cumulative_trapezoid(Tensor input|y, *, number dx=1, int dim|axis=-1)",
-     run_cumulative_trapezoid, 0, NULL},
+     run_cumulative_trapezoid, OP_COMPOSITE, NULL},
     {0},
 };

@@ -9,8 +9,15 @@ struct op;
 
 enum op_flag {
     OP_NO_GRAD = 1, /* results have no gradient */
-    OP_RANDOM = 2,  /* results are random */
-    OP_EXACT = 4,   /* results are elements of the inputs, or follow from them without rounding */
+    /* What its results are (enum plumb_op_class), where most of the family are something else. */
+    OP_RANDOM = 2,
+    OP_EXACT = 4,
+    OP_DECISION = 8,
+    OP_ELEMENTWISE = 16,
+    OP_LINEAR = 32,
+    OP_BILINEAR = 64,
+    OP_COMPOSITE = 128,
+    OP_COMPUTED = 256, /* of a decision: about numbers that it computes first */
 };
 
 struct op_def {
@@ -33,5 +40,9 @@ extern op_call_fn op_call_f32, op_call_f64, op_call_f128;
 extern op_call_fn op_call_f32_avx2, op_call_f64_avx2;
 #endif
 extern op_family_fn op_family_f64;
+
+/* Sums of products of arguments, and nothing else: "input * weight + bias". NULL: it is no such sum. */
+typedef const char *op_form_fn(const struct op_def *def);
+extern op_form_fn op_form_f64;
 
 #endif

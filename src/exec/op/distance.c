@@ -68,6 +68,11 @@ static void pairs_back(struct op *o, struct val *out)
                                  .g = out->grad,
                                  .grad_a = val_grad(o, a),
                                  .grad_b = val_grad(o, b)};
+    const struct pairs *s = out->saved;
+    if (!o->failed && s->n && a->count)
+        op_terms(out->count * s->n / a->count);
+    if (!o->failed && s->n && b->count)
+        op_terms(out->count * s->n / b->count * (a == b ? 2 : 1));
     if (!o->failed)
         each_pair(out->saved, pair_gradient, &arrays);
 }

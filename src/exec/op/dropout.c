@@ -192,6 +192,6 @@ const struct op_def op_dropout[] = {
      run_native_dropout, OP_RANDOM, NULL},
     {"native_dropout_backward",
      "native_dropout_backward(Tensor grad|grad_output, Tensor mask, float scale)",
-     run_native_dropout_backward, 0, "grad * mask * scale"},
+     run_native_dropout_backward, OP_ELEMENTWISE, "grad * mask * scale"},
     {0},
 };

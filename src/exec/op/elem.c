@@ -230,6 +230,10 @@ void elem_gather(struct op *o, const struct elem_plan *plan, unsigned operand, c
     const int64_t n = plan->shape[plan->rank - 1];
     const bool along = plan->stride[operand][plan->rank - 1] != 0;
     struct elem_place place = {0};
+    int64_t all = 1;
+    for (unsigned d = 0; d < plan->rank; d++)
+        all *= plan->stride[operand][d] ? 1 : plan->shape[d];
+    op_terms(all);
     do {
         const int64_t to = place.offset[operand];
         if (along) {

@@ -107,6 +107,8 @@ static void embedding_backward(struct op *o, struct val *out)
     const struct rows *r = out->saved;
     real *g = val_grad(o, out->in[0]);
     int64_t width = out->in[0]->shape[1];
+    if (g)
+        op_terms_map(o, r->index->i, r->index->count, out->in[0]->shape[0]);
     for (int64_t k = 0; g && k < r->index->count; k++) {
         if (r->share[k] == 0)
             continue;
@@ -258,7 +260,7 @@ static struct val *fill_bags(struct op *o, struct val *weight, struct val *scale
         real *to = out->f + b->bag[k] * width;
         const real *row = weight->f + b->index->i[k] * width, s = scale ? scale->f[k] : 1;
         int64_t *from = largest + b->bag[k] * width;
-        sizes[b->bag[k]]++;
+        op_terms(++sizes[b->bag[k]]);
         for (int64_t j = 0; j < width; j++) {
             if (b->mode != BAG_MAX) {
                 to[j] += row[j] * s;
@@ -430,7 +432,7 @@ const struct op_def op_embedding[] = {
     {"embedding_dense_backward",
      "embedding_dense_backward(Tensor grad|grad_output, Tensor input|indices, int num_weights, int "
      "padding_idx, bool scale_grad_by_freq)",
-     run_embedding_dense_backward, OP_NO_GRAD, NULL},
+     run_embedding_dense_backward, OP_NO_GRAD | OP_LINEAR, NULL},
     {"embedding_bag _embedding_bag _embedding_bag_forward_only",
      "Functional.embedding_bag(Tensor input, Tensor weight, Tensor? offsets=None, float? "
      "max_norm=None, float norm_type=2, bool scale_grad_by_freq=False, str mode='mean', bool "

@@ -27,6 +27,7 @@ int factor_lu(int64_t n, real *a, int64_t *row, int64_t *zero)
 {
     int sign = 1;
     *zero = 0;
+    op_terms(n);
     for (int64_t i = 0; i < n; i++) {
         int64_t best = i;
         for (int64_t r = i + 1; r < n; r++)
@@ -56,6 +57,7 @@ void factor_triangle_solve(int64_t n, int64_t k, const real *a, bool upper, bool
                            bool unit, real *x)
 {
     const bool forward = upper == transposed;
+    op_terms(n);
     const int64_t down = transposed ? 1 : n, across = transposed ? n : 1;
     for (int64_t step = 0; step < n; step++) {
         const int64_t i = forward ? step : n - 1 - step;
@@ -87,6 +89,7 @@ void factor_lu_solve(int64_t n, int64_t k, const real *lu, const int64_t *row, b
 
 int64_t factor_cholesky(int64_t n, real *a)
 {
+    op_terms(n);
     for (int64_t i = 0; i < n; i++) {
         for (int64_t j = 0; j <= i; j++) {
             const real left = a[i * n + j] - real_dot(a + i * n, a + j * n, j);

@@ -17,16 +17,16 @@
     X(foreach, ELEMENTWISE)                                                                        \
     X(ternary, ELEMENTWISE)                                                                        \
     X(bits, EXACT)                                                                                 \
-    X(extreme, EXACT)                                                                              \
+    X(extreme, DECISION)                                                                           \
     X(moments, COMPOSITE)                                                                          \
     X(vector_norm, COMPOSITE)                                                                      \
     X(distance, COMPOSITE)                                                                         \
     X(quantile, COMPOSITE)                                                                         \
     X(histogram, COMPOSITE)                                                                        \
-    X(unique, EXACT)                                                                               \
+    X(unique, DECISION)                                                                            \
     X(batch_norm, COMPOSITE)                                                                       \
     X(reduce, COMPOSITE)                                                                           \
-    X(order, EXACT)                                                                                \
+    X(order, DECISION)                                                                             \
     X(cumulative, LINEAR)                                                                          \
     X(norm, COMPOSITE)                                                                             \
     X(softmax, COMPOSITE)                                                                          \
@@ -40,7 +40,7 @@
     X(orthogonal, COMPOSITE)                                                                       \
     X(spectral, COMPOSITE)                                                                         \
     X(conv, BILINEAR)                                                                              \
-    X(maxpool, EXACT)                                                                              \
+    X(maxpool, DECISION)                                                                           \
     X(avgpool, LINEAR)                                                                             \
     X(spread, LINEAR)                                                                              \
     X(attention, COMPOSITE)                                                                        \

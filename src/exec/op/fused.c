@@ -228,10 +228,11 @@ static void run_softmax_cross_entropy(struct op *o)
 #define X "(Tensor input|self|x"
 
 const struct op_def op_fused[] = {
-    {"npu_fast_gelu fast_gelu", "npu_fast_gelu" X ")", run_fast_gelu, 0, "x sigmoid(1.702 x)"},
-    {"npu_mish", "npu_mish" X ")", run_mish, 0, "x tanh(log(1 + exp(x)))"},
-    {"npu_silu npu_silu_", "npu_silu" X ")", run_silu, 0, "x sigmoid(x)"},
-    {"npu_gelu", "npu_gelu" X ", str approximate='none')", run_gelu, 0, NULL},
+    {"npu_fast_gelu fast_gelu", "npu_fast_gelu" X ")", run_fast_gelu, OP_ELEMENTWISE,
+     "x sigmoid(1.702 x)"},
+    {"npu_mish", "npu_mish" X ")", run_mish, OP_ELEMENTWISE, "x tanh(log(1 + exp(x)))"},
+    {"npu_silu npu_silu_", "npu_silu" X ")", run_silu, OP_ELEMENTWISE, "x sigmoid(x)"},
+    {"npu_gelu", "npu_gelu" X ", str approximate='none')", run_gelu, OP_ELEMENTWISE, NULL},
     {"npu_swiglu", "npu_swiglu" X ", int dim=-1)", run_swiglu, 0,
      "silu(a) b of the halves a and b"},
     {"npu_geglu", "npu_geglu" X ", int dim=-1, int approximate=1, bool activate_left=False)",
@@ -247,9 +248,9 @@ const struct op_def op_fused[] = {
      "npu_apply_rotary_pos_emb(Tensor query, Tensor key, Tensor cos, Tensor sin, any layout='BSH', "
      "str rotary_mode='half')",
      run_apply_rotary, 0, "cos x + sin (-x2, x1) of query and of key"},
-    {"npu_linear", "npu_linear" X ", Tensor weight, Tensor? bias=None)", run_linear, 0,
+    {"npu_linear", "npu_linear" X ", Tensor weight, Tensor? bias=None)", run_linear, OP_BILINEAR,
      "x weight^T + bias"},
-    {"npu_bmmV2", "npu_bmmV2" X ", Tensor mat2, int[] output_sizes)", run_bmm, 0, NULL},
+    {"npu_bmmV2", "npu_bmmV2" X ", Tensor mat2, int[] output_sizes)", run_bmm, OP_BILINEAR, NULL},
     {"npu_scaled_masked_softmax",
      "npu_scaled_masked_softmax" X ", Tensor? mask, number scale=1, bool fixed_triu_mask=False)",
      run_scaled_masked_softmax, 0, "softmax(scale x), -10000 where masked"},

@@ -215,26 +215,27 @@ static void run_ffn(struct op *o)
 #define X "(Tensor input|self|x"
 
 const struct op_def op_fused_misc[] = {
-    {"npu_pad", "npu_pad" X ", int[] paddings)", run_pad, 0, "zeros before and after"},
+    {"npu_pad", "npu_pad" X ", int[] paddings)", run_pad, OP_EXACT, "zeros before and after"},
     {"npu_one_hot",
      "npu_one_hot" X ", int axis|num_classes|num_classses=-1, int depth=1, number on_value=1, "
      "number off_value=0)",
-     run_one_hot, OP_NO_GRAD, "on_value at the place that the element names, else off_value"},
-    {"one_", "one_" X ")", run_ones, OP_NO_GRAD, "1 everywhere"},
-    {"npu_sign_bits_pack", "npu_sign_bits_pack" X ", int size)", run_pack, OP_NO_GRAD,
+     run_one_hot, OP_NO_GRAD | OP_EXACT,
+     "on_value at the place that the element names, else off_value"},
+    {"one_", "one_" X ")", run_ones, OP_NO_GRAD | OP_EXACT, "1 everywhere"},
+    {"npu_sign_bits_pack", "npu_sign_bits_pack" X ", int size)", run_pack, OP_NO_GRAD | OP_EXACT,
      "eight signs a byte, 1 for 0 and above"},
     {"npu_sign_bits_unpack", "npu_sign_bits_unpack" X ", any dtype, int size)", run_unpack,
-     OP_NO_GRAD, "1 or -1 for each bit"},
+     OP_NO_GRAD | OP_EXACT, "1 or -1 for each bit"},
     {"npu_scatter_nd_update npu_scatter_nd_update_",
-     "npu_scatter_nd_update" X ", Tensor indices, Tensor updates)", run_scatter_nd, 0,
+     "npu_scatter_nd_update" X ", Tensor indices, Tensor updates)", run_scatter_nd, OP_EXACT,
      "input[index] = update for each row of indices"},
-    {"npu_gather_sparse_index", "npu_gather_sparse_index" X ", Tensor index)", run_gather_rows, 0,
-     "input[index]"},
+    {"npu_gather_sparse_index", "npu_gather_sparse_index" X ", Tensor index)", run_gather_rows,
+     OP_EXACT, "input[index]"},
     {"npu_transpose_batchmatmul",
      "npu_transpose_batchmatmul" X ", Tensor weight, *, Tensor? bias=None, Tensor? scale=None, "
      "int[]? perm_x1=[0, 1, 2], int[]? perm_x2=[0, 1, 2], int[]? perm_y=[1, 0, 2], int "
      "batch_split_factor=1)",
-     run_transpose_batchmatmul, 0, "the product of permuted batches, permuted"},
+     run_transpose_batchmatmul, OP_BILINEAR, "the product of permuted batches, permuted"},
     {"npu_ffn ffn.npu_ffn",
      "npu_ffn(Tensor x, Tensor weight1, Tensor weight2, str activation, *, any "
      "expert_tokens=None, any expert_tokens_index=None, Tensor? bias1=None, Tensor? bias2=None, "

@@ -163,7 +163,8 @@ const struct op_def op_fused_quant[] = {
     {"npu_quantize",
      "npu_quantize(Tensor input|self, Tensor scales, Tensor? zero_points, dtype? dtype, int "
      "axis=1, bool div_mode=True)",
-     run_quantize, OP_NO_GRAD, "round(x / scale + zero), or round(x scale + zero)"},
+     run_quantize, OP_NO_GRAD | OP_DECISION | OP_COMPUTED,
+     "round(x / scale + zero), or round(x scale + zero)"},
     {"npu_dynamic_quant",
      "npu_dynamic_quant(Tensor input|x, *, Tensor? smooth_scales=None, Tensor? group_index=None, "
      "dtype? dst_type=None)",

@@ -192,9 +192,9 @@ static void run_histogram(struct op *o)
 
 const struct op_def op_histogram[] = {
     {"bincount", "bincount(Tensor input|self, Tensor? weights=None, int minlength=0)", run_bincount,
-     OP_NO_GRAD, NULL},
+     OP_NO_GRAD | OP_LINEAR, NULL},
     {"histc", "histc(Tensor input|self, int bins=100, number min=0, number max=0)", run_histc,
-     OP_NO_GRAD, "counts in equal bins from min to max, both included"},
+     OP_NO_GRAD | OP_DECISION | OP_COMPUTED, "counts in equal bins from min to max, both included"},
     {"histogram",
      "histogram(Tensor input|self, Tensor bins, *, Tensor? weight=None, bool density=False)\n"
      "histogram(Tensor input|self, int bins=100, *, float[]? range=None, Tensor? weight=None, "

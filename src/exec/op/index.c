@@ -455,8 +455,8 @@ static void run_index_put(struct op *o)
 const struct op_def op_index[] = {
     {"__getitem__", "__getitem__(Tensor input|self, any index|key)", run_getitem, OP_EXACT,
      "x[index]: numbers, slices, None, ..., masks, index tensors and lists"},
-    {"__setitem__", "__setitem__(Tensor input|self, any index|key, Operand value)", run_setitem, 0,
-     "x after x[index] = value"},
+    {"__setitem__", "__setitem__(Tensor input|self, any index|key, Operand value)", run_setitem,
+     OP_EXACT, "x after x[index] = value"},
     {"index _unsafe_index", "index(Tensor input|self, Tensor?[] indices)", run_index, OP_EXACT,
      NULL},
     {"index_put index_put_ _unsafe_index_put _index_put_impl_",

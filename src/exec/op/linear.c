@@ -212,7 +212,7 @@ const struct op_def op_linear[] = {
     {"_addmm_activation",
      "_addmm_activation(Tensor input|self, Tensor mat1, Tensor mat2, *, number beta=1, number "
      "alpha=1, bool use_gelu=False)",
-     run_addmm_activation, 0, "relu or gelu of beta * input + alpha * (mat1 @ mat2)"},
+     run_addmm_activation, OP_COMPOSITE, "relu or gelu of beta * input + alpha * (mat1 @ mat2)"},
     {"addmv addmv_",
      "addmv(Tensor input|self, Tensor mat, Tensor vec, *, number beta=1, number alpha=1)",
      run_addmv, 0, "beta * input + alpha * (mat @ vec)"},
@@ -225,7 +225,7 @@ const struct op_def op_linear[] = {
     {"baddbmm baddbmm_",
      "baddbmm(Tensor input|self, Tensor batch1, Tensor batch2, *, number beta=1, number alpha=1)",
      run_baddbmm, 0, "beta * input + alpha * (batch1 @ batch2)"},
-    {"_int_mm", "_int_mm(Tensor input|self, Tensor mat2)", run_int_mm, OP_NO_GRAD,
+    {"_int_mm", "_int_mm(Tensor input|self, Tensor mat2)", run_int_mm, OP_NO_GRAD | OP_EXACT,
      "int8 @ int8 as int32"},
     {0},
 };

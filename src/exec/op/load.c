@@ -2,6 +2,7 @@
 #include "exec/op/bind.h"
 #include "exec/op/noise.h"
 #include "exec/op/run.h"
+#include "exec/op/squares.h"
 
 #include <stdint.h>
 #include <string.h>
@@ -127,8 +128,10 @@ struct val *op_load(struct op *o, const struct plumb_arg *tensor)
     struct op_leaf *leaf = &o->leaves[k];
     if (!leaf->val) {
         leaf->val = load_tensor(o, tensor->tensor);
-        if (leaf->val && leaf->val->f && o->call->noise)
+        if (leaf->val && leaf->val->f && o->call->noise && !o->call->noise->grads_only)
             noise_input(o, leaf->val->f, leaf->val->count);
+        if (o->call->noise && o->call->noise->squares)
+            squares_input(o, k);
         if (leaf->val)
             leaf->val->needs_grad = o->call->n_grads && tensor->requires_grad && leaf->val->f;
     }

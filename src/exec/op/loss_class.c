@@ -205,6 +205,7 @@ static void multi_margin_backward(struct op *o, struct val *out)
 {
     const struct margin *m = out->saved;
     real *dx = val_grad(o, out->in[0]);
+    op_terms(m->n);
     for (int64_t row = 0; dx && row < m->rows; row++) {
         const real *x = out->in[0]->f + row * m->n;
         real *to = dx + row * m->n;
@@ -249,6 +250,7 @@ static void run_multi_margin(struct op *o)
     *m = (struct margin){
         rows, n, (int)p, R(arg_number(o, "margin")), target->i, weight ? weight->f : NULL};
     struct val *loss = val_new(o, x->dtype, target->rank, target->shape);
+    op_terms(n);
     for (int64_t r = 0; loss && r < rows; r++) {
         real sum = 0;
         for (int64_t j = 0; j < n; j++) {
@@ -280,6 +282,7 @@ static void multilabel_backward(struct op *o, struct val *out)
 {
     const struct multilabel *m = out->saved;
     real *dx = val_grad(o, out->in[0]);
+    op_terms(m->n);
     for (int64_t r = 0; dx && r < m->rows; r++) {
         const real *x = out->in[0]->f + r * m->n;
         const int64_t *target = m->target + r * m->n, *named = m->named + r * m->n;
@@ -321,6 +324,7 @@ static void run_multilabel_margin(struct op *o)
         }
     *m = (struct multilabel){rows, n, target->i, named};
     struct val *loss = val_new(o, x->dtype, x->rank == 2 ? 1 : 0, x->shape);
+    op_terms(n);
     for (int64_t r = 0; loss && r < rows; r++) {
         const int64_t *y = target->i + r * n, length = target_length(y, n);
         real sum = 0;

@@ -47,6 +47,7 @@ static struct alignment alignment_of(const struct ctc *c, const real *logp, int6
 static void walk(const struct alignment *a, bool backwards, real *alpha)
 {
     const int64_t places = 2 * a->length + 1;
+    op_terms(a->steps + places); /* logarithms of sums of sums */
     for (int64_t step = 0; step < a->steps; step++) {
         const int64_t t = backwards ? a->steps - 1 - step : step;
         const real *before = alpha + (backwards ? t + 1 : t - 1) * places;

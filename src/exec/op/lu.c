@@ -15,6 +15,7 @@ struct lu {
 /* As factor_lu, of any shape, and without looking for pivots where they are not wanted. */
 static void factor(int64_t m, int64_t n, real *a, bool pivot, int64_t *row, int64_t *zero)
 {
+    op_terms(m < n ? m : n);
     for (int64_t i = 0; i < (m < n ? m : n); i++) {
         int64_t best = i;
         for (int64_t r = i + 1; pivot && r < m; r++)

@@ -94,6 +94,10 @@ static void backward(struct op *o, struct val *out)
     const real *a = out->in[0]->f, *b = out->in[1]->f;
     real *da = val_grad(o, out->in[0]), *db = val_grad(o, out->in[1]);
     struct place at = {0};
+    if (da && out->in[0]->count) /* a matrix that several others were multiplied with */
+        op_terms(p->batches * p->m * p->k / out->in[0]->count * p->n);
+    if (db && out->in[1]->count)
+        op_terms(p->batches * p->k * p->n / out->in[1]->count * p->m);
     for (int64_t i = 0; i < p->batches; i++, place_next(p, &at)) {
         const real *g = out->grad + i * p->m * p->n;
         if (da)

@@ -24,12 +24,14 @@ static int64_t largest(const struct pool *p, const struct spot *s, const real *x
 struct places {
     int64_t planes, in_count, out_count;
     const int64_t *index;
+    int64_t overlap; /* windows that one element may be the largest of */
 };
 
 static void max_backward(struct op *o, struct val *out)
 {
     const struct places *s = out->saved;
     real *g = val_grad(o, out->in[0]);
+    op_terms(s->overlap);
     for (int64_t b = 0; g && b < s->planes; b++)
         for (int64_t k = 0; k < s->out_count; k++)
             g[b * s->in_count + s->index[b * s->out_count + k]] += out->grad[b * s->out_count + k];
@@ -43,7 +45,7 @@ static struct val *v_max_pool(struct op *o, struct pool *p, struct val *x, unsig
     *index = y ? val_like(o, y, PLUMB_I64) : NULL;
     if (!*index)
         return NULL;
-    *s = (struct places){p->planes, p->in_count, p->out_count, (*index)->i};
+    *s = (struct places){p->planes, p->in_count, p->out_count, (*index)->i, pool_overlap(p)};
     for (int64_t b = 0; p->out_count && b < p->planes; b++) {
         struct spot spot = {0};
         for (int64_t k = b * p->out_count; k < (b + 1) * p->out_count; k++, pool_next(p, &spot)) {
@@ -143,7 +145,7 @@ static void run_unpool(struct op *o)
     struct val *y = val_new(o, x->dtype, x->rank, shape);
     if (!y)
         return;
-    *s = (struct places){1, 1, 1, index->i};
+    *s = (struct places){1, 1, 1, index->i, 1};
     for (unsigned d = 0; d < x->rank; d++)
         if (d + nd < x->rank) {
             s->planes *= x->shape[d];
@@ -185,7 +187,7 @@ static void run_backward(struct op *o)
         return;
     bool fits = g->f && x->f && index->i && same_shape(g, index) && g->rank == x->rank &&
                 (x->rank == nd + 1 || x->rank == nd + 2);
-    *s = (struct places){1, 1, 1, index->i};
+    *s = (struct places){1, 1, 1, index->i, 1};
     for (unsigned d = 0; fits && d < x->rank; d++)
         if (d + nd < x->rank) {
             s->planes *= x->shape[d];
@@ -204,6 +206,8 @@ static void run_backward(struct op *o)
     struct val *y = val_like(o, x, g->dtype);
     if (!y)
         return;
+    for (int64_t b = 0; b < s->planes; b++)
+        op_terms_map(o, index->i + b * s->out_count, s->out_count, s->in_count);
     for (int64_t b = 0; b < s->planes; b++)
         for (int64_t k = b * s->out_count; k < (b + 1) * s->out_count; k++)
             y->f[b * s->in_count + index->i[k]] += g->f[k];
@@ -231,13 +235,13 @@ const struct op_def op_maxpool[] = {
      "Aten.max_unpool2d(Tensor input|self, Tensor indices, int[] output_size)\n"
      "Aten.max_unpool3d(Tensor input|self, Tensor indices, int[] output_size, int[] stride, int[] "
      "padding)\n" UNPOOL,
-     run_unpool, 0, NULL},
+     run_unpool, OP_EXACT, NULL},
     {"max_pool2d_with_indices_backward max_pool3d_with_indices_backward",
      "max_pool_backward(Tensor grad_output, Tensor input|self, int[] kernel_size, int[] stride, "
      "int[] padding, int[] dilation, bool ceil_mode, Tensor indices)",
-     run_backward, 0, NULL},
+     run_backward, OP_LINEAR, NULL},
     {"adaptive_max_pool2d_backward adaptive_max_pool3d_backward",
      "adaptive_max_backward(Tensor grad_output, Tensor input|self, Tensor indices)", run_backward,
-     0, NULL},
+     OP_LINEAR, NULL},
     {0},
 };

@@ -9,6 +9,8 @@ static void map_backward(struct op *o, struct val *out)
 {
     const int64_t *map = out->saved;
     real *to = val_grad(o, out->in[0]);
+    if (to)
+        op_terms_map(o, map, out->count, out->in[0]->count);
     for (int64_t k = 0; to && k < out->count; k++)
         if (map[k] >= 0)
             to[map[k]] += out->grad[k];

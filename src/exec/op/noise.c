@@ -182,6 +182,20 @@ void op_terms(int64_t n)
         longest = n;
 }
 
+void op_terms_again(int64_t n)
+{
+    if (n > 1 && __builtin_mul_overflow(longest, n, &longest))
+        longest = INT64_MAX;
+}
+
+void op_terms_map(struct op *o, const int64_t *map, int64_t n, int64_t places)
+{
+    int64_t *hits = op_alloc(o, places + 1, sizeof *hits);
+    for (int64_t k = 0; hits && k < n; k++)
+        if (map[k] >= 0)
+            op_terms(++hits[map[k]]);
+}
+
 int64_t noise_take_terms(void)
 {
     const int64_t n = longest;

@@ -334,6 +334,7 @@ static void run_local_response_norm(struct op *o)
                 x->rank, (long long)size);
         return;
     }
+    op_terms(size);
     struct val *mean = window_mean(o, v_square(o, x), size);
     struct val *base = v_offset(o, v_scale(o, mean, arg_number(o, "alpha")), arg_number(o, "k"));
     op_return(o, v_div(o, x, v_pow(o, base, v_number(o, arg_number(o, "beta")))));

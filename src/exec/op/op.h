@@ -66,6 +66,18 @@ struct op_leaf {
     const struct plumb_arg *arg;
     struct val *val;     /* once asked for */
     struct val *written; /* what the call leaves in it; NULL: what was there */
+
+    /* On squares (squares.c): the product it is a factor of, from 1; 0: none. */
+    unsigned term, factors; /* which, and of how many factors */
+    int exponent;           /* it is divided by that power of two */
+    bool first, minus;      /* of its product; and the product is subtracted */
+};
+
+/* What a run on squares needs to know of the whole. */
+struct op_squares {
+    unsigned factors; /* most that one product has */
+    int exponent, grad_exponent;
+    bool mean;
 };
 
 /* The running call. Families use the functions below, not the fields, but for `raised` and
@@ -86,6 +98,7 @@ struct op {
     struct val **outputs; /* parallel to result->outputs; NULL where that is no tensor */
     size_t max_outputs;
     uint64_t disturbances; /* so far; see noise.c */
+    struct op_squares squares;
 };
 
 /* A call about to run. err is filled on failure. */
@@ -130,6 +143,10 @@ void op_accumulated(struct op *o, real *x, int64_t n);
 
 /* n numbers are added up. gemm(), real_sum() and their kind say so themselves. */
 void op_terms(int64_t n);
+/* The same of n sums of what was added up before: a sum over one dimension after another. */
+void op_terms_again(int64_t n);
+/* The same of elements 0 to n - 1 that are added to places of a map (negative: none). */
+void op_terms_map(struct op *o, const int64_t *map, int64_t n, int64_t places);
 
 /* The gradient buffer of x to add to, or NULL when x needs none (or memory ran out). */
 real *val_grad(struct op *o, struct val *x);

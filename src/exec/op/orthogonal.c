@@ -10,6 +10,7 @@
 static void reflect_all(int64_t m, int64_t n, real *a, real *tau)
 {
     const int64_t k = m < n ? m : n;
+    op_terms(m);
     for (int64_t j = 0; j < k; j++) {
         real below = 0;
         for (int64_t i = j + 1; i < m; i++)
@@ -37,6 +38,7 @@ static void reflect_all(int64_t m, int64_t n, real *a, real *tau)
 static void multiply_out(int64_t m, int64_t n, const real *a, const real *tau, int64_t columns,
                          real *q)
 {
+    op_terms(m);
     memset(q, 0, (size_t)(m * columns) * sizeof *q);
     for (int64_t i = 0; i < m && i < columns; i++)
         q[i * columns + i] = 1;

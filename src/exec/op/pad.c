@@ -143,6 +143,6 @@ const struct op_def op_pad[] = {
     {"reflection_pad1d_backward reflection_pad2d_backward reflection_pad3d_backward "
      "replication_pad1d_backward replication_pad2d_backward replication_pad3d_backward",
      "reflection_pad1d_backward(Tensor grad|grad_output, Tensor input|self, int[] padding)",
-     run_pad_backward, 0, NULL},
+     run_pad_backward, OP_LINEAR, NULL},
     {0},
 };

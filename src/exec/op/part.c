@@ -385,7 +385,7 @@ const struct op_def op_part[] = {
     {"unfold_backward",
      "unfold_backward(Tensor grad|grad_in, int[] sizes|input_sizes, int dimension|dim, int size, "
      "int step)",
-     run_unfold_backward, 0, NULL},
+     run_unfold_backward, OP_LINEAR, NULL},
     {"diag", "diag(Tensor input|self, int diagonal=0)", run_diag, 0, NULL},
     {"diag_embed", "diag_embed(Tensor input|self, int offset=0, int dim1=-2, int dim2=-1)",
      run_diag_embed, 0, NULL},

@@ -222,6 +222,8 @@ struct val *v_place(struct op *o, struct val *x, struct val *source, const int64
 struct val *v_place_add(struct op *o, struct val *x, struct val *source, const int64_t *map)
 {
     struct val *out = x && source && map ? copy_of(o, x) : NULL;
+    if (out)
+        op_terms_map(o, map, source->count, x->count);
     for (int64_t k = 0; out && k < source->count; k++) {
         if (map[k] < 0)
             continue;

@@ -185,3 +185,22 @@ void pool_next(const struct pool *p, struct spot *s)
         s->at[d] = 0;
     }
 }
+
+int64_t pool_overlap(const struct pool *p)
+{
+    int64_t n = 1;
+    for (unsigned d = 0; d < WINDOW_DIMS; d++) {
+        const struct axis *a = &p->axis[d];
+        int64_t elements = 0, most = 0;
+        for (int64_t i = 0; i < a->out; i++) {
+            const int64_t taps = (a->end[i] - a->start[i] + a->step - 1) / a->step;
+            elements += taps;
+            most = taps > most ? taps : most;
+        }
+        if (a->step > 1) /* some lie in many windows, others in none */
+            n *= most < a->out ? most : a->out;
+        else
+            n *= a->in > 0 && elements > a->in ? (elements + a->in - 1) / a->in : 1;
+    }
+    return n;
+}

@@ -42,6 +42,9 @@ struct pool *pool_adaptive(struct op *o, const struct val *x, unsigned nd, const
 struct val *pool_result(struct op *o, struct pool *p, const struct val *x, unsigned nd,
                         enum plumb_dtype dtype);
 
+/* Windows that one element may lie in. */
+int64_t pool_overlap(const struct pool *p);
+
 /* To the next window of a plane, in the order of the output. */
 void pool_next(const struct pool *p, struct spot *s);
 

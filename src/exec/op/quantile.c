@@ -275,17 +275,17 @@ static void run_nanquantile(struct op *o)
 
 const struct op_def op_quantile[] = {
     {"kthvalue", "kthvalue(Tensor input|self, int k, int dim|axis=-1, bool keepdim|keepdims=False)",
-     run_kthvalue, 0, "the k-th smallest (values, indices)"},
+     run_kthvalue, OP_DECISION, "the k-th smallest (values, indices)"},
     {"median",
      "median(Tensor input|self)\n"
      "median(Tensor input|self, int dim|axis, bool keepdim|keepdims=False)",
-     run_median, 0, "the lower median; NaN if there is any"},
+     run_median, OP_DECISION, "the lower median; NaN if there is any"},
     {"nanmedian",
      "nanmedian(Tensor input|self)\n"
      "nanmedian(Tensor input|self, int dim|axis, bool keepdim|keepdims=False)",
-     run_nanmedian, 0, "the lower median of those that are not NaN"},
-    {"mode", "mode(Tensor input|self, int dim|axis=-1, bool keepdim|keepdims=False)", run_mode, 0,
-     "the smallest of the most frequent values, and its last index"},
+     run_nanmedian, OP_DECISION, "the lower median of those that are not NaN"},
+    {"mode", "mode(Tensor input|self, int dim|axis=-1, bool keepdim|keepdims=False)", run_mode,
+     OP_DECISION, "the smallest of the most frequent values, and its last index"},
     {"quantile",
      "quantile(Tensor input|self, Operand q, int? dim|axis=None, bool keepdim|keepdims=False, *, "
      "str interpolation='linear')",

@@ -97,6 +97,7 @@ static struct val *sum_runs(struct op *o, struct val *x, uint64_t dims, bool kee
         reduced = size_times(reduced, run.length);
         runs[n++] = run;
     }
+    op_terms(reduced);
     if (n == 0)
         runs[n++] = (struct span3){1, 1, x->count};
     for (unsigned k = 0; k < n && x; k++) {
@@ -379,32 +380,32 @@ const struct op_def op_reduce[] = {
      "sum(Tensor input|self|x, *, dtype? dtype=None)\n"
      "sum(Tensor input|self|x, int[]? dim|axis=None, bool keepdim|keepdims=False, *, "
      "dtype? dtype=None)",
-     run_sum, 0, NULL},
+     run_sum, OP_LINEAR, NULL},
     {"nansum",
      "nansum(Tensor input|self|x, int[]? dim|axis=None, bool keepdim|keepdims=False, *, "
      "dtype? dtype=None)",
-     run_nansum, 0, "sum of the elements that are not NaN"},
+     run_nansum, OP_LINEAR, "sum of the elements that are not NaN"},
     {"mean",
      "mean(Tensor input|self|x, int[]? dim|axis=None, bool keepdim|keepdims=False, *, "
      "dtype? dtype=None)",
-     run_mean, 0, NULL},
+     run_mean, OP_LINEAR, NULL},
     {"nanmean",
      "nanmean(Tensor input|self|x, int[]? dim|axis=None, bool keepdim|keepdims=False, *, "
      "dtype? dtype=None)",
      run_nanmean, 0, "mean of the elements that are not NaN"},
-    {"sum_to_size", "sum_to_size(Tensor input|self, int[]... size)", run_sum_to_size, 0,
+    {"sum_to_size", "sum_to_size(Tensor input|self, int[]... size)", run_sum_to_size, OP_LINEAR,
      "sums over what broadcasting the size would repeat"},
-    {"trace", "trace(Tensor input|self)", run_trace, 0, NULL},
+    {"trace", "trace(Tensor input|self)", run_trace, OP_LINEAR, NULL},
     {"prod",
      "prod(Tensor input|self|x, int[]? dim|axis=None, bool keepdim|keepdims=False, *, "
      "dtype? dtype=None)",
      run_prod, 0, NULL},
     {"count_nonzero", "count_nonzero(Tensor input|self|x, int[]? dim|axis=None)", run_count_nonzero,
-     OP_NO_GRAD, NULL},
+     OP_NO_GRAD | OP_EXACT, NULL},
     {"all", "all(Tensor input|self|x, int[]? dim|axis=None, bool keepdim|keepdims=False)", run_all,
-     OP_NO_GRAD, NULL},
+     OP_NO_GRAD | OP_EXACT, NULL},
     {"any", "any(Tensor input|self|x, int[]? dim|axis=None, bool keepdim|keepdims=False)", run_any,
-     OP_NO_GRAD, NULL},
+     OP_NO_GRAD | OP_EXACT, NULL},
     {"logsumexp special.logsumexp special_logsumexp",
      "logsumexp(Tensor input|self|x, int[] dim|axis, bool keepdim|keepdims=False)", run_logsumexp,
      0, "log(sum(exp(x - max))) + max"},

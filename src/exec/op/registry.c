@@ -49,14 +49,21 @@ static const char *family_name(size_t family)
 static enum plumb_op_class class_of(size_t family, const struct op_def *d)
 {
 #define CLASS(name, class) PLUMB_OP_##class,
-    static const enum plumb_op_class classes[] = {OP_FAMILIES(CLASS)};
+    static const enum plumb_op_class of_family[] = {OP_FAMILIES(CLASS)};
 #undef CLASS
-    if (d->flags & OP_RANDOM)
-        return PLUMB_OP_RANDOM;
-    if (d->flags & OP_EXACT)
-        return PLUMB_OP_EXACT;
-    return classes[family] == PLUMB_OP_EXACT && strstr(d->names, "backward") ? PLUMB_OP_COMPOSITE
-                                                                             : classes[family];
+    static const struct {
+        enum op_flag flag;
+        enum plumb_op_class class;
+    } of_row[] = {
+        {OP_RANDOM, PLUMB_OP_RANDOM},       {OP_EXACT, PLUMB_OP_EXACT},
+        {OP_DECISION, PLUMB_OP_DECISION},   {OP_ELEMENTWISE, PLUMB_OP_ELEMENTWISE},
+        {OP_LINEAR, PLUMB_OP_LINEAR},       {OP_BILINEAR, PLUMB_OP_BILINEAR},
+        {OP_COMPOSITE, PLUMB_OP_COMPOSITE},
+    };
+    for (size_t k = 0; k < sizeof of_row / sizeof *of_row; k++)
+        if (d->flags & of_row[k].flag)
+            return of_row[k].class;
+    return of_family[family];
 }
 
 static const char *family_types(const char *family)
@@ -100,15 +107,19 @@ static void make_index(void)
         return;
     for (size_t f = 0; (table = op_family_f64(f)); f++)
         for (size_t d = 0; table[d].names; d++) {
-            index_.ops[index_.n_ops] =
-                (struct plumb_op){.names = table[d].names,
-                                  .schema = table[d].schema,
-                                  .family = family_name(f),
-                                  .about = table[d].about,
-                                  .types = family_types(family_name(f)),
-                                  .backward = !(table[d].flags & OP_NO_GRAD),
-                                  .random = (table[d].flags & OP_RANDOM) != 0,
-                                  .results = class_of(f, &table[d])};
+            const enum plumb_op_class class = class_of(f, &table[d]);
+            index_.ops[index_.n_ops] = (struct plumb_op){
+                .names = table[d].names,
+                .schema = table[d].schema,
+                .family = family_name(f),
+                .about = table[d].about,
+                .types = family_types(family_name(f)),
+                .backward = !(table[d].flags & OP_NO_GRAD),
+                .closed = op_form_f64(&table[d]) != NULL,
+                .random = (table[d].flags & OP_RANDOM) != 0,
+                .results = class,
+                .exact = class == PLUMB_OP_EXACT ||
+                         (class == PLUMB_OP_DECISION && !(table[d].flags & OP_COMPUTED))};
             add_names(&table[d], f, d, index_.n_ops++);
         }
     qsort(index_.entries, index_.n_entries, sizeof *index_.entries, by_name);

@@ -230,7 +230,7 @@ const struct op_def op_resample[] = {
      run_interpolate, 0, "linear and cubic (a = -0.75) sums, nearest elements, or means of areas"},
     {"upsample_nearest",
      "upsample_nearest(Tensor input, int[]? size=None, float[]? scale_factor=None)",
-     run_upsample_nearest, 0, NULL},
+     run_upsample_nearest, OP_EXACT, NULL},
     {"upsample_bilinear",
      "upsample_bilinear(Tensor input, int[]? size=None, float[]? scale_factor=None)",
      run_upsample_bilinear, 0, "with aligned corners"},
@@ -242,7 +242,7 @@ const struct op_def op_resample[] = {
      "upsample_nearest3d(Tensor input|self, int[] output_size, float? scales_d=None, float? "
      "scales_h=None, float? scales_w=None)\n"
      "upsample_nearest2d(Tensor input|self, int[]? output_size, float[]? scale_factors)",
-     run_aten_upsample, 0, NULL},
+     run_aten_upsample, OP_EXACT, NULL},
     {"upsample_linear1d upsample_bilinear2d upsample_trilinear3d upsample_bicubic2d "
      "_upsample_bilinear2d_aa _upsample_bicubic2d_aa",
      "upsample_linear1d(Tensor input|self, int[1] output_size, bool align_corners, float? "

@@ -4,6 +4,7 @@
 #include "exec/op/bind.h"
 #include "exec/op/families.h"
 #include "exec/op/noise.h"
+#include "exec/op/squares.h"
 
 #include <string.h>
 
@@ -92,6 +93,11 @@ void op_write(struct op *o, const char *name, struct val *x)
 
 /* ---- Running --------------------------------------------------------------------------------- */
 
+static bool on_squares(const struct op *o)
+{
+    return o->call->noise && o->call->noise->squares;
+}
+
 /* Puts the given gradient into output k. */
 static void start_grad(struct op *o, size_t k)
 {
@@ -114,6 +120,8 @@ static void start_grad(struct op *o, size_t k)
                 o->call->name, k, (long long)grad->count, (long long)out->count);
         return;
     }
+    if (on_squares(o))
+        squares_grad(o, grad);
     if (!out->grad && grad->f != given->data) { /* a copy already: it may be added to */
         out->grad = grad->f;
         return;
@@ -123,13 +131,22 @@ static void start_grad(struct op *o, size_t k)
         start[e] += grad->f[e];
 }
 
+/* The gradient of an output was given, and disturbed as an input already. */
+static bool is_output(const struct op *o, const struct val *x)
+{
+    bool found = false;
+    for (size_t k = 0; k < o->result->n_outputs; k++)
+        found |= o->outputs[k] == x;
+    return found;
+}
+
 static void walk_back(struct op *o)
 {
     for (size_t k = 0; k < o->call->n_grads; k++)
         start_grad(o, k);
     for (struct val *x = o->tape; x && !o->failed; x = x->earlier)
         if (x->grad) {
-            if (!x->moved)
+            if (!x->moved && !is_output(o, x))
                 op_between_nodes(o, x->grad, x->count);
             x->backward(o, x);
         }
@@ -139,6 +156,8 @@ bool op_execute(struct op *o, size_t family, size_t def)
 {
     const struct op_def *d = &op_family(family)[def];
     if (!op_find_leaves(o) || !op_bind(o, d->schema))
+        return false;
+    if (on_squares(o) && !squares_begin(o, op_form(d)))
         return false;
     noise_take_terms();
     noise_set_sum_bits(o->call->noise ? o->call->noise->sum_bits : 0);
@@ -195,6 +214,11 @@ static void store_written(struct op *o)
     }
 }
 
+static const real *elements_of(struct op *o, const struct val *x)
+{
+    return x->f && on_squares(o) ? squares_output(o, x) : x->f;
+}
+
 bool op_finish(struct op *o)
 {
     struct plumb_result *result = o->result;
@@ -203,15 +227,16 @@ bool op_finish(struct op *o)
             noise_take_back(o, o->outputs[k]);
     for (size_t k = 0; k < result->n_outputs && !o->failed; k++)
         if (o->outputs[k])
-            result->outputs[k].tensor = op_store(o, o->outputs[k], o->outputs[k]->f);
+            result->outputs[k].tensor = op_store(o, o->outputs[k], elements_of(o, o->outputs[k]));
     result->n_grads = o->n_leaves;
     result->n_arg_grads = o->n_arg_leaves;
     result->grads = op_alloc(o, (int64_t)o->n_leaves + 1, sizeof *result->grads);
     for (size_t k = 0; k < o->n_leaves && !o->failed; k++) {
         struct val *x = o->leaves[k].val;
         if (x && x->grad)
-            result->grads[k] =
-                (struct plumb_arg){.kind = PLUMB_ARG_TENSOR, .tensor = op_store(o, x, x->grad)};
+            result->grads[k] = (struct plumb_arg){
+                .kind = PLUMB_ARG_TENSOR,
+                .tensor = op_store(o, x, on_squares(o) ? squares_leaf(o, k) : x->grad)};
     }
     store_written(o);
     if (!o->failed)

@@ -149,10 +149,20 @@ static struct stencil find_stencil(const struct sampler *s, const real *grid)
     return out;
 }
 
+/* Elements that one sample is a sum of. */
+static int64_t taps_of(const struct sampler *s)
+{
+    return s->method == SAMPLE_CUBIC ? 16 : s->method == SAMPLE_LINEAR ? INT64_C(1) << s->dims : 1;
+}
+
 /* Adds to gx and gg, where they are not NULL, what the gradient of the samples is worth to them. */
 static void sample_back(const struct sampler *s, const real *x, const real *grid, const real *grad,
                         real *gx, real *gg)
 {
+    if (s->plane)
+        op_terms((s->places + s->plane - 1) / s->plane * taps_of(s));
+    if (gg)
+        op_terms(s->channels * taps_of(s));
     for (int64_t p = 0; p < s->n * s->places; p++) {
         const struct stencil t = find_stencil(s, grid + p * s->dims);
         for (int64_t c = 0; c < s->channels; c++) {
@@ -226,6 +236,7 @@ static struct val *sampled(struct op *o, struct val *x, struct val *grid, enum m
     struct val *out = s ? val_new(o, x->dtype, x->rank, shape) : NULL;
     if (!out)
         return NULL;
+    op_terms(taps_of(s));
     for (int64_t p = 0; p < s->n * s->places; p++) {
         const struct stencil t = find_stencil(s, grid->f + p * s->dims);
         for (int64_t c = 0; c < s->channels; c++) {

@@ -179,6 +179,7 @@ static struct val *reduce_into(struct op *o, struct val *x, struct val *source, 
     }
     for (int64_t p = 0; p < x->count; p++) {
         int64_t n = hits[p] + with_self;
+        op_terms(n);
         if (hits[p] == 0 && x->f)
             out->f[p] = x->f[p];
         else if (hits[p] == 0)
@@ -511,35 +512,37 @@ const struct op_def op_scatter[] = {
      "scatter(Tensor input|self, int dim, Tensor index, Operand src|value, *, str? reduce=None)",
      run_scatter, 0, "out[index[i][j]][j] = src[i][j] for dim 0; the last one stays"},
     {"scatter_add scatter_add_",
-     "scatter_add(Tensor input|self, int dim, Tensor index, Tensor src)", run_scatter_add, 0, NULL},
+     "scatter_add(Tensor input|self, int dim, Tensor index, Tensor src)", run_scatter_add,
+     OP_LINEAR, NULL},
     {"scatter_reduce scatter_reduce_",
      "scatter_reduce(Tensor input|self, int dim, Tensor index, Tensor src, str reduce, *, bool "
      "include_self=True)",
      run_scatter_reduce, 0, "sum, prod, mean, amax or amin at each place"},
     {"index_add index_add_",
      "index_add(Tensor input|self, int dim, Tensor index, Tensor source, *, number alpha=1)",
-     run_index_add, 0, NULL},
+     run_index_add, OP_LINEAR, NULL},
     {"index_copy index_copy_",
-     "index_copy(Tensor input|self, int dim, Tensor index, Tensor source)", run_index_copy, 0,
-     NULL},
+     "index_copy(Tensor input|self, int dim, Tensor index, Tensor source)", run_index_copy,
+     OP_EXACT, NULL},
     {"index_fill index_fill_",
-     "index_fill(Tensor input|self, int dim, Tensor index, Operand value)", run_index_fill, 0,
-     NULL},
+     "index_fill(Tensor input|self, int dim, Tensor index, Operand value)", run_index_fill,
+     OP_EXACT, NULL},
     {"index_reduce index_reduce_",
      "index_reduce(Tensor input|self, int dim, Tensor index, Tensor source, str reduce, *, bool "
      "include_self=True)",
      run_index_reduce, 0, NULL},
     {"masked_fill masked_fill_", "masked_fill(Tensor input|self, Tensor mask, Operand value)",
-     run_masked_fill, 0, NULL},
+     run_masked_fill, OP_EXACT, NULL},
     {"masked_scatter masked_scatter_",
-     "masked_scatter(Tensor input|self, Tensor mask, Tensor source)", run_masked_scatter, 0, NULL},
+     "masked_scatter(Tensor input|self, Tensor mask, Tensor source)", run_masked_scatter, OP_EXACT,
+     NULL},
     {"put_ put", "put_(Tensor input|self, Tensor index, Tensor source, bool accumulate=False)",
      run_put, 0, NULL},
     {"copy_ copy", "copy_(Tensor input|self, Operand src|other, bool non_blocking=False)", run_copy,
-     0, NULL},
-    {"fill_ fill", "fill_(Tensor input|self, Operand value)", run_fill, 0, NULL},
-    {"zero_ zero", "zero_(Tensor input|self)", run_zero, 0, NULL},
+     OP_EXACT, NULL},
+    {"fill_ fill", "fill_(Tensor input|self, Operand value)", run_fill, OP_EXACT, NULL},
+    {"zero_ zero", "zero_(Tensor input|self)", run_zero, OP_EXACT, NULL},
     {"fill_diagonal_", "fill_diagonal_(Tensor input|self, Operand fill_value, bool wrap=False)",
-     run_fill_diagonal, 0, NULL},
+     run_fill_diagonal, OP_EXACT, NULL},
     {0},
 };

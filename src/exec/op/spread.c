@@ -128,7 +128,7 @@ const struct op_def op_spread[] = {
     {"Functional.unfold im2col",
      "unfold(Tensor input|self, int[] kernel_size, int[] dilation=1, int[] padding=0, int[] "
      "stride=1)",
-     run_unfold, 0, "the elements under each window as a column"},
+     run_unfold, OP_EXACT, "the elements under each window as a column"},
     {"fold col2im",
      "fold(Tensor input|self, int[] output_size, int[] kernel_size, int[] dilation=1, int[] "
      "padding=0, int[] stride=1)",

@@ -122,9 +122,20 @@ void window_gather(const struct window *w, const real *x, int64_t channels, int6
     }
 }
 
+int64_t window_overlap(const struct window *w)
+{
+    int64_t n = 1;
+    for (unsigned d = 0; d < WINDOW_DIMS; d++) {
+        const int64_t over = (w->kernel[d] + w->stride[d] - 1) / w->stride[d];
+        n *= over < w->out[d] ? over : w->out[d];
+    }
+    return n;
+}
+
 void window_scatter(const struct window *w, const real *columns, int64_t channels, int64_t first,
                     int64_t count, real *x)
 {
+    op_terms(window_overlap(w));
     for (int64_t c = 0; c < channels; c++, x += w->in_count) {
         int64_t k[WINDOW_DIMS] = {0};
         for (int64_t i = 0; i < w->kernel_count; i++, next_element(w, k))

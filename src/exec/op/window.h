@@ -32,6 +32,9 @@ bool window_finish(struct op *o, struct window *w);
 void window_gather(const struct window *w, const real *x, int64_t channels, int64_t first,
                    int64_t count, real *columns);
 
+/* Windows that one element may lie in. */
+int64_t window_overlap(const struct window *w);
+
 /* The opposite: adds every column element to its place in x. */
 void window_scatter(const struct window *w, const real *columns, int64_t channels, int64_t first,
                     int64_t count, real *x);

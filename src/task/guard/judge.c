@@ -153,7 +153,9 @@ static void opine(const struct plumb_guard *guard, const struct plumb_guard_case
     if (guard->verdict == PLUMB_BY_RULES || about->judged ||
         plumb_expected_new(&about->call, reference, &options, &expected, &err))
         return;
-    for (size_t k = 0; k < about->n_outputs; k++) {
+    const bool given =
+        !plumb_expected_given(expected, about->outputs, about->n_outputs, NULL, 0, &err);
+    for (size_t k = 0; given && k < about->n_outputs; k++) {
         struct plumb_opinion opinion;
         if (plumb_expected_judge(expected, PLUMB_PART_OUTPUT, k, &about->outputs[k], &opinion,
                                  &err))

@@ -29,8 +29,13 @@ static enum plumb_code prepare(struct work *w, struct plumb_error *err)
 {
     const struct plumb_expected_options options = {
         .seed = w->inputs.seed, .arithmetic = w->shared->arithmetic, .memory = work_memory_left(w)};
-    return w->expected ? PLUMB_OK
-                       : plumb_expected_new(&w->raised, &w->bench, &options, &w->expected, err);
+    if (w->expected)
+        return PLUMB_OK;
+    const enum plumb_code code =
+        plumb_expected_new(&w->raised, &w->bench, &options, &w->expected, err);
+    return code ? code
+                : plumb_expected_given(w->expected, w->actual.outputs, w->actual.n_outputs,
+                                       w->actual.grads, w->actual.n_grads, err);
 }
 
 enum plumb_code work_opine(struct work *w, enum plumb_expected_part part, size_t k,

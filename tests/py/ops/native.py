@@ -3,7 +3,7 @@
 import ctypes as c
 import os
 from pathlib import Path
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 import torch
 
@@ -14,6 +14,8 @@ DTYPES = ["bool", "uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32
 KINDS = {"none": 0, "tensor": 1, "bool": 2, "int": 3, "float": 4, "text": 5, "dtype": 6, "list": 7, "slice": 8,
          "ellipsis": 9}
 OWN, RAISED = 0, 1
+NO_DTYPE = 23  # PLUMB_DTYPE_COUNT
+CLASSES = ("exact", "decision", "elementwise", "linear", "bilinear", "composite", "random")
 
 
 class CTensor(c.Structure):
@@ -55,7 +57,16 @@ class CError(c.Structure):
 
 class COp(c.Structure):
     _fields_ = [("names", c.c_char_p), ("schema", c.c_char_p), ("family", c.c_char_p), ("about", c.c_char_p),
-                ("types", c.c_char_p), ("backward", c.c_bool), ("results", c.c_int), ("random", c.c_bool)]
+                ("types", c.c_char_p), ("backward", c.c_bool), ("results", c.c_int), ("exact", c.c_bool),
+                ("closed", c.c_bool), ("random", c.c_bool)]
+
+
+class CNoise(c.Structure):
+    _fields_ = [("relative", c.c_double), ("seed", c.c_uint64), ("store", c.c_int), ("stored", c.c_int),
+                ("input_bits", c.c_uint), ("input_cut", c.c_bool), ("grads_only", c.c_bool), ("squares", c.c_bool)]
+
+    def __init__(self, relative: float = 0.0, seed: int = 0, squares: bool = False) -> None:
+        super().__init__(relative, seed, NO_DTYPE, 0, 0, False, False, squares)
 
 
 def load() -> c.CDLL:
@@ -152,6 +163,15 @@ def from_c(arg: CArg) -> Any:
     raise TypeError(arg.kind)
 
 
+class Ran(NamedTuple):
+    """What a run gave; a gradient for each tensor among the arguments."""
+    outputs: List[Any]
+    tuple: bool
+    grads: List[Optional[torch.Tensor]]
+    terms: int
+    grad_terms: int
+
+
 class Native:
     def __init__(self) -> None:
         self.library = load()
@@ -174,14 +194,19 @@ class Native:
 
     def run(self, call: Call, precision: int) -> Tuple[List[Any], bool, List[Optional[torch.Tensor]]]:
         """Outputs, whether they are a tuple, and a gradient for each tensor among the arguments."""
+        ran = self.run_noisy(call, None, precision)
+        return ran.outputs, ran.tuple, ran.grads
+
+    def run_noisy(self, call: Call, noise: Optional[CNoise], precision: int = RAISED) -> Ran:
         result, error = CResult(), CError()
+        call.c.noise = c.cast(c.pointer(noise), c.c_void_p) if noise else None
         code = self.library.plumb_op_run(c.byref(call.c), precision, c.byref(result), c.byref(error))
         try:
             if code:
                 raise Refused(code, error.message.decode())
             outputs = [from_c(result.outputs[k]) for k in range(result.n_outputs)]
             grads = [from_c(result.grads[k]) for k in range(result.n_grads)]
-            return outputs, result.tuple, grads
+            return Ran(outputs, result.tuple, grads, result.terms, result.grad_terms)
         finally:
             self.library.plumb_result_destroy(c.byref(result))
 
