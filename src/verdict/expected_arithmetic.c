@@ -125,79 +125,6 @@ static bool is_truncated(struct search *q)
            -units > 0.3 * (double)inexact && -units < 0.7 * (double)inexact;
 }
 
-/* Weighted sums for e = a unit sign(y) + b y: numbers within a binade tell the two apart. */
-struct toward_zero {
-    double aa, ab, bb, ae, be, ee;
-    uint64_t n;
-    double a, b, determinant;
-};
-
-static double unit_toward_zero(const struct sample *s, uint64_t i)
-{
-    return s->y[i] < 0 ? -s->ulp[i] : s->ulp[i];
-}
-
-static double weight_at(const struct sample *s, uint64_t i)
-{
-    const bool counts = !s->out[i] && s->y[i] != 0;
-    return counts ? 1 / (s->ulp[i] * s->ulp[i] / 12 + s->sigma[i] * s->sigma[i]) : 0;
-}
-
-static bool fit_toward_zero(const struct sample *s, struct toward_zero *f)
-{
-    for (uint64_t i = 0; i < s->n; i++) {
-        const double weight = weight_at(s, i), x = unit_toward_zero(s, i), y = s->y[i];
-        if (weight == 0)
-            continue;
-        const double e = s->got[i] - y;
-        f->aa += weight * x * x;
-        f->ab += weight * x * y;
-        f->bb += weight * y * y;
-        f->ae += weight * x * e;
-        f->be += weight * y * e;
-        f->ee += weight * e * e;
-        f->n++;
-    }
-    f->determinant = f->aa * f->bb - f->ab * f->ab;
-    if (f->n < SYSTEM_LEAST || !(f->determinant > 1e-6 * f->aa * f->bb))
-        return false;
-    f->a = (f->ae * f->bb - f->be * f->ab) / f->determinant;
-    f->b = (f->be * f->aa - f->ae * f->ab) / f->determinant;
-    return true;
-}
-
-/* How far a may be off where the elements of a row err together: by what each row adds to it. */
-static double error_by_rows(const struct sample *s, const struct toward_zero *f)
-{
-    double squares = 0;
-    for (uint64_t r = 0; r < s->rows; r++) {
-        double sum = 0;
-        for (uint64_t i = r * s->row; i < (r + 1) * s->row; i++) {
-            const double weight = weight_at(s, i), x = unit_toward_zero(s, i);
-            if (weight > 0)
-                sum += weight * (x * f->bb - s->y[i] * f->ab) *
-                       (s->got[i] - s->y[i] - f->a * x - f->b * s->y[i]);
-        }
-        squares += sum * sum;
-    }
-    return sqrt(squares) / f->determinant;
-}
-
-/* Where noise exceeds a unit: half a unit toward zero on average, and no scale that does the same. */
-static bool is_truncated_on_average(struct search *q)
-{
-    const struct sample *s = q->s;
-    const bool alone = q->product || s->order || s->rows < 2;
-    struct toward_zero f = {0};
-    if (!fit_toward_zero(s, &f) || (!alone && s->rows < 8))
-        return false;
-    const double rest = fmax(f.ee - f.a * f.ae - f.b * f.be, 0) / (double)(f.n - 2);
-    double error = sqrt(rest * f.bb / f.determinant);
-    if (!alone)
-        error = fmax(error, error_by_rows(s, &f));
-    return f.a < -0.25 && f.a > -0.75 && error > 0 && -f.a / error > 8;
-}
-
 /* Only numbers that are not normal are wrong, and they are zero. */
 static bool is_flushed(struct search *q)
 {
@@ -711,7 +638,7 @@ enum plumb_code arithmetic_find(struct plumb_expected *e, enum plumb_expected_pa
     call_tensors(&e->call, see_bits, &q.widest);
     enum plumb_code code = PLUMB_OK;
     if (even) {
-        if (is_truncated(&q) || is_truncated_on_average(&q))
+        if (is_truncated(&q) || system_toward_zero(s, q.product || s->order || s->rows < 2))
             q.found = "truncation";
     } else {
         try_results(&q);

@@ -172,6 +172,10 @@ double system_together(const struct sample *s, const double *values);
  * what noise would have there. Missing terms of a sum are a matrix of low rank. */
 double system_low_rank(const struct sample *s);
 
+/* Whether results are half a unit short on average, where noise exceeds a unit, and no scale does the
+ * same. alone: elements err by themselves, not with their row. */
+bool system_toward_zero(const struct sample *s, bool alone);
+
 /* ---- Explanations ---------------------------------------------------------------------------- */
 
 /* Fills arithmetic and returns true when a named one explains the result. */

@@ -11,15 +11,12 @@ static bool find_simple(struct plumb_expected *e, enum plumb_expected_part part,
                         char *text)
 {
     char where[120];
-    *sure = true;
-    if (pattern_other(e, part, k, f, text))
-        return true;
     off_say_place(f, where, sizeof where);
     *sure = f->n == f->of || *where;
     if (pattern_replaced(f, text))
         return true;
     *sure = true;
-    if (pattern_moved(f, text))
+    if (pattern_other(e, part, k, f, text) || pattern_moved(f, text))
         return true;
     *sure = f->n && *where;
     if (!*where && pattern_system(f, system, text))

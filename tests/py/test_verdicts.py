@@ -1,6 +1,7 @@
 """plumb.judge: a part of the planted suite, and properties that every verdict has."""
 
 import importlib.util
+import math
 import os
 import subprocess
 import sys
@@ -153,6 +154,82 @@ class Properties(unittest.TestCase):
             said.append(done.stdout)
         self.assertIn("verdict", said[0])
         self.assertEqual(*said)
+
+
+class Explanations(unittest.TestCase):
+    """What cheaper arithmetic explains, and what only looks like it."""
+
+    def judge(self, got: torch.Tensor, op: str, *inputs: Any, **kwargs: Any) -> Any:
+        return plumb.judge(got, op, inputs, kwargs)
+
+    def test_sums_of_few_bits(self) -> None:
+        """One after the other, with a sign: sums of positive numbers stagnate."""
+        a, b = (normal(*shape, seed=seed).abs().bfloat16() for shape, seed in (((24, 200), 1),
+                                                                               ((200, 30), 2)))
+        got = torch.zeros(24, 30, dtype=torch.bfloat16)
+        for k in range(200):
+            got = got + a[:, k:k + 1] * b[k:k + 1]
+        opinion = self.judge(got, "mm", a, b)
+        self.assertEqual((opinion.verdict, opinion.arithmetic),
+                         ("cheaper arithmetic", "a sum kept in 8 bits (bfloat16)"))
+        self.assertEqual(self.judge(got * 1.05, "mm", a, b).verdict, "fault")
+
+    def test_a_missing_bias_is_no_sum_of_few_bits(self) -> None:
+        c, a, b = (normal(*shape, seed=seed, dtype=torch.bfloat16) for shape, seed in
+                   (((40, 30), 1), ((40, 120), 2), ((120, 30), 3)))
+        got = (a.float() @ b.float()).bfloat16()
+        self.assertEqual(self.judge(got, "addmm", c, a, b).verdict, "fault")
+
+    def test_saved_results(self) -> None:
+        """A backward that starts from a rounded output, with a rounded sum."""
+        x, g = normal(32, 100, dtype=torch.bfloat16) * 3, normal(32, 100, seed=2, dtype=torch.bfloat16)
+        y = torch.softmax(x.float(), -1).bfloat16().float()
+        total = (g.float() * y).sum(-1, keepdim=True).bfloat16().float()
+        for factor, word in ((1.0, "cheaper arithmetic"), (1.02, "fault")):
+            got = ((g.float() - total) * y * factor).bfloat16()
+            opinion = plumb.judge(None, "softmax", (x,), {"dim": -1}, grad_outputs=g, got_grads=[got])
+            self.assertEqual(opinion.verdict, word)
+
+    def test_a_single_number(self) -> None:
+        a, b = normal(13, 7), normal(13, 7, seed=2)
+        loss = torch.nn.functional.mse_loss(a, b)
+        self.assertIn(self.judge(loss, "mse_loss", a, b).verdict, ("same", "rounding"))
+        for factor in (1.01, 0.999, 1.0005, 91 / 90):
+            self.assertEqual(self.judge(loss * factor, "mse_loss", a, b).verdict, "fault")
+
+    def test_masked_rows(self) -> None:
+        x, mask = normal(30, 70), normal(30, 70, seed=2) < -0.5
+        mask[:, 0] = False
+        hidden = x.masked_fill(mask, -math.inf)
+        self.assertIn(self.judge(torch.softmax(hidden, -1), "softmax", hidden, dim=-1).verdict,
+                      ("same", "rounding"))
+        shifted = torch.softmax(x.masked_fill(mask.roll(1, -1), -math.inf), -1)
+        self.assertEqual(self.judge(shifted, "softmax", hidden, dim=-1).verdict, "fault")
+
+    def test_a_mean_of_all_but_the_last(self) -> None:
+        x, n = normal(96, 320) + 0.5, [320]
+        part = x[:, :-2]
+        far = x - part.mean(-1, keepdim=True)
+        got = far * torch.rsqrt(part.var(-1, unbiased=False, keepdim=True) + 1e-5)
+        self.assertEqual(self.judge(got, "layer_norm", x, n).verdict, "fault")
+
+    def test_another_formula(self) -> None:
+        for dtype in (torch.float32, torch.bfloat16):
+            x = normal(60, 200, dtype=dtype) * 2
+            got = torch.nn.functional.gelu(x.float(), approximate="tanh").to(dtype)
+            self.assertEqual(self.judge(got, "gelu", x).verdict, "fault")
+
+    def test_rows_that_err_together_are_not_truncated(self) -> None:
+        for seed in range(1, 6):
+            x = normal(9, 1031, seed=seed) * 4
+            self.assertIn(self.judge(torch.log_softmax(x, -1), "log_softmax", x, dim=-1).verdict,
+                          ("same", "rounding"))
+
+    def test_a_slope_that_cancels(self) -> None:
+        x, g = normal(40, 50) * 3, normal(40, 50, seed=2)
+        got = g * (torch.expm1(x) + 1)  # as everybody computes it
+        opinion = plumb.judge(None, "expm1", (x,), grad_outputs=g, got_grads=[got])
+        self.assertIn(opinion.verdict, ("same", "rounding"))
 
 
 class Verdicts(unittest.TestCase):
