@@ -1,12 +1,16 @@
 """plumb.judge on choices: what dropout drops, and decisions among equals, with right variants and planted faults."""
 
+import sys
 import unittest
+from pathlib import Path
 from typing import Any, Callable, List, Tuple
 
-import torch
-import torch.nn.functional as F
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+import python_case  # noqa: E402,F401  (puts the package under test into the path)
+import torch  # noqa: E402
+import torch.nn.functional as F  # noqa: E402
 
-import plumb
+import plumb  # noqa: E402
 
 
 def rows(*shape: int, dtype: torch.dtype = torch.float32, seed: int = 5) -> torch.Tensor:

@@ -146,8 +146,8 @@ static void walk_back(struct op *o)
         start_grad(o, k);
     for (struct val *x = o->tape; x && !o->failed; x = x->earlier)
         if (x->grad) {
-            if (!x->moved && !is_output(o, x))
-                op_between_nodes(o, x->grad, x->count);
+            if (!x->moved)
+                (is_output(o, x) ? op_accumulated : op_between_nodes)(o, x->grad, x->count);
             x->backward(o, x);
         }
 }
