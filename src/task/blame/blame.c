@@ -1,13 +1,9 @@
-/* Looking at a run: all calls of its dumps on several threads, then the other run, then the
- * answer. */
+/* Looking at a run: all calls of its dumps, then the other run, then the answer. */
 #define _GNU_SOURCE
 #include "task/blame/parts.h"
 
-#include "base/memory.h"
-#include "base/pool.h"
 #include "run/run.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,63 +14,6 @@ struct kept {
     struct sites sites;
     struct arena arena;
 };
-
-/* A call that waits, or has its verdicts. */
-struct job {
-    size_t tree, call;
-    bool small; /* it did not fit beside others */
-    struct arena arena;
-    struct local_verdict verdicts[2];
-    struct plumb_error err;
-};
-
-struct work {
-    const struct plumb_blame_options *options;
-    const struct dump_tree *trees;
-    struct case_file **files; /* by tree; NULL: unreadable */
-    struct job *jobs;
-    size_t n_jobs, done;
-    uint64_t memory; /* of one call */
-    pthread_mutex_t lock;
-};
-
-static void judge_job(void *context, size_t i, unsigned thread)
-{
-    (void)thread;
-    struct work *work = context;
-    struct job *job = &work->jobs[i];
-    const struct local_options options = {.file = work->files[job->tree],
-                                          .arithmetic = work->options->arithmetic,
-                                          .seed = work->options->seed,
-                                          .memory = work->memory};
-    const enum plumb_code code =
-        local_judge(&options, job->call, &job->arena, job->verdicts, &job->err);
-    job->small = code == PLUMB_E_NOMEM;
-    pthread_mutex_lock(&work->lock);
-    if (work->options->progress)
-        work->options->progress(work->options->progress_context, ++work->done, work->n_jobs);
-    pthread_mutex_unlock(&work->lock);
-}
-
-/* Those that did not fit run again, one at a time, with all of the memory. */
-static void judge_large(struct work *work, uint64_t memory)
-{
-    work->memory = memory;
-    for (size_t i = 0; i < work->n_jobs; i++) {
-        struct job *job = &work->jobs[i];
-        if (!job->small)
-            continue;
-        arena_free(&job->arena);
-        judge_job(work, i, 0);
-        if (job->small)
-            for (int d = 0; d < 2; d++)
-                job->verdicts[d] = (struct local_verdict){.seen = d == 0,
-                                                          .word = PLUMB_WORD_NOT_JUDGED,
-                                                          .result = "",
-                                                          .why = "it needs more memory than "
-                                                                 "there is"};
-    }
-}
 
 /* Why no call of a dump can be computed. False when out of memory. */
 static bool note_unreadable(struct kept *kept, const struct dump_tree *tree, const char *why)
@@ -88,42 +27,15 @@ static bool note_unreadable(struct kept *kept, const struct dump_tree *tree, con
     return text != NULL;
 }
 
-static enum plumb_code list_jobs(struct kept *kept, struct work *work, struct plumb_error *err)
-{
-    const size_t n_trees = kept->target->tree_count;
-    work->files = calloc(n_trees + 1, sizeof *work->files);
-    if (!work->files)
-        return plumb_no_memory(err);
-    for (size_t t = 0; t < n_trees; t++) {
-        struct plumb_error why = {0};
-        if (work->trees[t].debug)
-            continue;
-        if (!case_file_open(work->trees[t].path, &work->files[t], &why))
-            work->n_jobs += case_count(work->files[t]);
-        else if (!note_unreadable(kept, &work->trees[t], why.message))
-            return plumb_no_memory(err);
-    }
-    work->jobs = calloc(work->n_jobs + 1, sizeof *work->jobs);
-    if (!work->jobs)
-        return plumb_no_memory(err);
-    size_t n = 0;
-    for (size_t t = 0; t < n_trees; t++)
-        for (size_t i = 0; work->files[t] && i < case_count(work->files[t]); i++) {
-            work->jobs[n].tree = t;
-            work->jobs[n++].call = i;
-        }
-    return PLUMB_OK;
-}
-
 /* "Functional.linear.0" stands for two sites, an operator "00004-aten" for one. */
-static enum plumb_code store(struct kept *kept, const struct work *work, const struct job *job,
+static enum plumb_code store(struct kept *kept, const struct judged_call *call,
                              struct plumb_error *err)
 {
     static const char *const endings[] = {".forward", ".backward"};
-    const struct dump_tree *tree = &work->trees[job->tree];
-    const char *name = case_place(work->files[job->tree], job->call)->name;
+    const struct dump_tree *tree = &kept->target->trees[call->tree];
+    const char *name = call->name;
     for (int d = 0; d < 2; d++) {
-        const struct local_verdict *v = &job->verdicts[d];
+        const struct local_verdict *v = &call->verdicts[d];
         if (!v->seen)
             continue;
         struct arena arena = {0};
@@ -151,26 +63,21 @@ static enum plumb_code store(struct kept *kept, const struct work *work, const s
 static enum plumb_code judge_calls(struct kept *kept, const struct plumb_blame_options *options,
                                    struct plumb_error *err)
 {
-    const unsigned threads = options->threads ? options->threads : pool_default_threads();
-    const uint64_t memory = options->memory ? options->memory : memory_default();
-    struct work work = {.options = options,
-                        .trees = kept->target->trees,
-                        .memory = memory / threads,
-                        .lock = PTHREAD_MUTEX_INITIALIZER};
-    enum plumb_code code = list_jobs(kept, &work, err);
-    if (!code) {
-        pool_run(threads, work.n_jobs, judge_job, &work);
-        judge_large(&work, memory);
-    }
-    for (size_t i = 0; i < work.n_jobs && work.jobs; i++) {
-        if (!code)
-            code = store(kept, &work, &work.jobs[i], err);
-        arena_free(&work.jobs[i].arena);
-    }
-    for (size_t t = 0; work.files && t < kept->target->tree_count; t++)
-        case_file_close(work.files[t]);
-    free(work.files);
-    free(work.jobs);
+    const struct calls_options how = {.arithmetic = options->arithmetic,
+                                      .seed = options->seed,
+                                      .threads = options->threads,
+                                      .memory = options->memory,
+                                      .progress = options->progress,
+                                      .progress_context = options->progress_context};
+    struct judged_calls calls;
+    enum plumb_code code = calls_judge(&calls, kept->target, &how, err);
+    for (size_t t = 0; t < calls.n_trees && !code; t++)
+        if (calls.unreadable[t] &&
+            !note_unreadable(kept, &kept->target->trees[t], calls.unreadable[t]))
+            code = plumb_no_memory(err);
+    for (size_t i = 0; i < calls.count && !code; i++)
+        code = store(kept, &calls.list[i], err);
+    calls_free(&calls);
     return code;
 }
 

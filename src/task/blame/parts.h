@@ -4,31 +4,9 @@
 
 #include "base/arena.h"
 #include "base/map.h"
-#include "dump/call.h"
 #include "plumb/blame.h"
 #include "plumb/pair.h"
-
-/* ---- One call of a dump, computed again ------------------------------------------------------ */
-
-struct local_options {
-    const struct case_file *file;
-    const char *arithmetic;
-    uint64_t seed, memory; /* bytes that a call may take */
-};
-
-/* The worst that is to be said of one direction of a call. */
-struct local_verdict {
-    bool seen; /* there was something to look at */
-    enum plumb_word word;
-    double worst;
-    const char *result, *why; /* "output 0" */
-};
-
-/* Judges call i by its recorded inputs, outputs and gradients: forward, then backward. Texts
- * live in the arena. PLUMB_E_NOMEM: it needs more than it may take. Whatever else goes wrong is
- * a verdict of its own. */
-enum plumb_code local_judge(const struct local_options *options, size_t i, struct arena *arena,
-                            struct local_verdict out[2], struct plumb_error *err);
+#include "verdict/calls.h"
 
 /* ---- The calls of a run ---------------------------------------------------------------------- */
 

@@ -1,5 +1,5 @@
 /* One call of a dump, computed again from what went in, and what came out held against it. */
-#include "task/blame/parts.h"
+#include "verdict/local.h"
 
 #include "verdict/convert.h"
 #include "verdict/given.h"
@@ -19,21 +19,49 @@ struct local {
     struct plumb_expected *expected;
     uint64_t ties;
     struct local_verdict *out;
-    const char *no_backward; /* why the recorded one is not judged, or NULL */
+    size_t place; /* which recorded result is being looked at; SIZE_MAX: none */
+    const struct plumb_opinion *opinion; /* of it; NULL: it has none */
+    size_t n_grads_recorded;             /* entries of the backward's output */
+    const char *no_backward;             /* why the recorded one is not judged, or NULL */
 };
+
+/* Adds what is said of the result that is being looked at. */
+static bool note(struct local *l, struct local_verdict *out, const struct local_verdict *verdict,
+                 const char *why)
+{
+    const struct plumb_opinion *opinion = l->opinion;
+    struct local_result *result = arena_alloc(l->arena, sizeof *result);
+    if (!result)
+        return false;
+    *result = (struct local_result){
+        .place = l->place,
+        .word = verdict->word,
+        .worst = verdict->worst,
+        .why = why,
+        .arithmetic = arena_printf(l->arena, "%s", opinion ? opinion->arithmetic : ""),
+        .pattern = arena_printf(l->arena, "%s", opinion ? opinion->pattern : ""),
+        .next = out->results};
+    out->results = result;
+    return result->arithmetic && result->pattern;
+}
 
 static enum plumb_code keep(struct local *l, unsigned direction,
                             const struct local_verdict *verdict, struct plumb_error *err)
 {
     struct local_verdict *out = &l->out[direction];
     const unsigned new = plumb_word_severity(verdict->word), old = plumb_word_severity(out->word);
+    const char *why = arena_printf(l->arena, "%s", verdict->why);
+    if (!why || (l->place != SIZE_MAX && !note(l, out, verdict, why)))
+        return plumb_no_memory(err);
     if (out->seen && (new < old || (new == old && !(verdict->worst > out->worst))))
         return PLUMB_OK;
+    const struct local_result *results = out->results;
     *out = *verdict;
     out->seen = true;
-    out->why = arena_printf(l->arena, "%s", verdict->why);
+    out->why = why;
     out->result = arena_printf(l->arena, "%s", verdict->result);
-    return out->why && out->result ? PLUMB_OK : plumb_no_memory(err);
+    out->results = results;
+    return out->result ? PLUMB_OK : plumb_no_memory(err);
 }
 
 static enum plumb_code not_judged(struct local *l, unsigned direction, const char *why,
@@ -118,6 +146,17 @@ static enum plumb_code run_reference(struct local *l, struct plumb_error *err)
 
 /* ---- Results --------------------------------------------------------------------------------- */
 
+static enum plumb_code load_given(struct local *l, struct plumb_error *err)
+{
+    struct case_results results;
+    enum plumb_code code =
+        given_result(l->options->file, &l->from, &l->call, &l->inputs, &l->scratch, &l->given, err);
+    if (!code)
+        code = case_parse_results(l->options->file, l->from.index, &l->scratch, &results, err);
+    l->n_grads_recorded = code ? 0 : results.n_grads;
+    return code;
+}
+
 static enum plumb_code judge_result(struct local *l, enum plumb_expected_part part, size_t k,
                                     const struct plumb_arg *reference, const struct plumb_arg *got,
                                     struct plumb_error *err)
@@ -125,6 +164,7 @@ static enum plumb_code judge_result(struct local *l, enum plumb_expected_part pa
     const unsigned direction = part == PLUMB_PART_GRADIENT;
     if (reference->kind == PLUMB_ARG_NONE && got->kind == PLUMB_ARG_NONE)
         return PLUMB_OK;
+    l->place = direction ? given_gradient(&l->call, l->n_grads_recorded, k) : k;
     if (got->kind == PLUMB_ARG_OTHER)
         return not_judged(l, direction, got->text ? got->text : "it is no tensor", err);
     struct plumb_opinion opinion;
@@ -133,16 +173,20 @@ static enum plumb_code judge_result(struct local *l, enum plumb_expected_part pa
         return code;
     if (code)
         return not_judged(l, direction, err->message, err);
-    char result[48];
+    char result[48], why[sizeof opinion.why + 16];
     snprintf(result, sizeof result, "%s %zu", direction ? "gradient" : "output", k);
+    snprintf(why, sizeof why, "%s%s", opinion.allowed ? "allowed: " : "", opinion.why);
     const struct local_verdict verdict = {.word = opinion.allowed ? PLUMB_WORD_ROUNDING
                                                   : opinion.word == PLUMB_WORD_SAME && l->ties > 0
                                                       ? PLUMB_WORD_TIE
                                                       : opinion.word,
                                           .worst = opinion.worst,
-                                          .why = opinion.why,
+                                          .why = why,
                                           .result = result};
-    return keep(l, direction, &verdict, err);
+    l->opinion = &opinion;
+    code = keep(l, direction, &verdict, err);
+    l->opinion = NULL;
+    return code;
 }
 
 static enum plumb_code judge_results(struct local *l, enum plumb_expected_part part,
@@ -155,6 +199,7 @@ static enum plumb_code judge_results(struct local *l, enum plumb_expected_part p
     for (size_t k = 0; (k < n_reference || k < n_got) && !code; k++)
         code = judge_result(l, part, k, k < n_reference ? &reference[k] : &nothing,
                             k < n_got ? &got[k] : &nothing, err);
+    l->place = SIZE_MAX;
     return code;
 }
 
@@ -202,8 +247,7 @@ static enum plumb_code run(struct local *l, size_t i, struct plumb_error *err)
     if (!code && !refused)
         code = run_reference(l, &why);
     if (!code && !refused)
-        code = given_result(l->options->file, &l->from, &l->call, &l->inputs, &l->scratch,
-                            &l->given, &why);
+        code = load_given(l, &why);
     if (!code && !refused)
         code = judge_all(l, &why);
     if (code == PLUMB_E_NOMEM) {
@@ -221,7 +265,8 @@ enum plumb_code local_judge(const struct local_options *options, size_t i, struc
                                  .recorded_only = true,
                                  .memory = options->memory / 3},
                       .arena = arena,
-                      .out = out};
+                      .out = out,
+                      .place = SIZE_MAX};
     out[0] = out[1] = (struct local_verdict){0};
     const enum plumb_code code = run(&l, i, err);
     plumb_expected_free(l.expected);
