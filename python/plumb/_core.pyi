@@ -109,9 +109,11 @@ class Table:
 
 def compare_runs(target: str, golden: str, standard: Optional[str] = None, settings: Sequence[str] = (),
                  metrics: Optional[str] = None, match: Optional[str] = None, wide: bool = False,
+                 verdict: str = "rules", arithmetic: Optional[str] = None,
                  ) -> Tuple[Table, str, Dict[str, int]]:
     """What `plumb compare` does: the table, the closing lines, and the counts compared, passed,
-    suspicious, failed, unjudged, unmatched, unreadable."""
+    suspicious, failed, unjudged, unmatched, unreadable; with a verdict other than "rules" also those of
+    each word ("fault", "not judged", ...) and "bad", the rows that fail by what decides."""
 def summarise_run(path: str) -> Table: ...
 def load_tensor(path: str) -> Tensor:
     """The one tensor of a file of any format, dense, in memory of its own. Nothing in the file is run."""

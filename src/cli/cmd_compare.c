@@ -1,6 +1,7 @@
 /* compare: which kind of comparison two paths want, and where its tables go. */
 #define _GNU_SOURCE
 #include "base/folder.h"
+#include "base/memory.h"
 #include "base/pool.h"
 #include "cli/cli.h"
 #include "cli/diff_analyze.h"
@@ -21,6 +22,8 @@
 #include <string.h>
 #include <unistd.h>
 
+static const char *const verdict_words[] = {"rules", "expected", "both"};
+
 enum only { ONLY_FAIL, ONLY_SUSPICIOUS };
 enum mode { MODE_AUTO, MODE_TORCHAIR };
 
@@ -35,6 +38,15 @@ struct compare_options {
     const char *cell_map, *data_map, *api_map, *layer_map;
     struct args_list set;
     double rtol, atol, gt, max_err, stat_limit;
+    int verdict;
+    const char *arithmetic, *memory;
+    int64_t seed;
+};
+
+/* What was found, over all ranks. */
+struct found {
+    size_t bad;    /* rows that fail by what decides */
+    size_t judged; /* results with a second opinion */
 };
 
 /* Which words are which, once the options have had their say. */
@@ -112,6 +124,15 @@ static const char **settings(const struct compare_options *options, struct arena
     return list;
 }
 
+/* Calls are looked at after the bytes, and their time begins then. */
+static void judging_update(void *context, uint64_t done, uint64_t total)
+{
+    struct progress *judging = context;
+    if (!judging->started)
+        progress_restart(judging);
+    progress_update(judging, done, total);
+}
+
 /* rank NULL: all of them. */
 static enum plumb_code compare(struct plumb_comparison *comparison,
                                const struct compare_options *options, const struct sides *sides,
@@ -119,7 +140,7 @@ static enum plumb_code compare(struct plumb_comparison *comparison,
                                struct plumb_error *err)
 {
     struct arena arena = {0};
-    struct progress progress;
+    struct progress progress, judging;
     size_t count;
     enum plumb_code code;
     const char **list = settings(options, &arena, &count);
@@ -146,13 +167,25 @@ static enum plumb_code compare(struct plumb_comparison *comparison,
         .threads = cli_threads(&options->view.common),
         .progress = progress_update,
         .progress_context = &progress,
+        .verdict = (enum plumb_deciding)options->verdict,
+        .arithmetic = options->arithmetic,
+        .seed = options->seed == ARGS_UNSET ? 1234 : (uint64_t)options->seed,
+        .judging = judging_update,
+        .judging_context = &judging,
     };
+    if (options->memory && !memory_parse(options->memory, &all.memory)) {
+        code = plumb_fail(err, PLUMB_E_ARG, "--memory takes a size such as 512M or 16G, not '%s'",
+                          options->memory);
+        goto out;
+    }
     if (options->fuzzy && all.match.mode == PLUMB_PAIR_AUTO)
         all.match.mode = PLUMB_PAIR_FUZZY;
     progress_init(&progress, NULL);
     progress.enabled = progress.enabled && !options->quiet;
+    judging = (struct progress){.unit = "calls", .enabled = progress.enabled};
     code = plumb_compare(comparison, runs[0], runs[1], &all, err);
     progress_end(&progress);
+    progress_end(&judging);
 out:
     arena_free(&arena);
     return code;
@@ -230,21 +263,23 @@ static int compare_general(const struct compare_options *options, const struct s
     return general_run(places, &request);
 }
 
-/* Compares one rank, or all, and shows or writes the table. *bad counts what is not well. */
+/* Compares one rank, or all, and shows or writes the table. */
 static enum plumb_code compare_rank(const struct compare_options *options,
                                     const struct sides *sides, struct plumb_run *const runs[2],
-                                    const int64_t *rank, size_t *bad, struct plumb_error *err)
+                                    const int64_t *rank, struct found *found,
+                                    struct plumb_error *err)
 {
     struct plumb_comparison comparison = {0};
     enum plumb_code code = compare(&comparison, options, sides, runs, rank, err);
     if (code)
         return code;
-    size_t here = comparison.failed + comparison.unmatched + comparison.unreadable;
-    if (!here && !comparison.compared)
+    if (!comparison.compared && !comparison.unmatched && !comparison.unreadable)
         code = plumb_fail(err, PLUMB_E_ARG, "there is no tensor on either side");
     else
         code = deliver(&comparison, options, sides, rank, err);
-    *bad += here;
+    found->bad += comparison.bad;
+    for (int word = 0; word < PLUMB_WORDS; word++)
+        found->judged += word == PLUMB_WORD_NOT_JUDGED ? 0 : comparison.words[word];
     plumb_comparison_free(&comparison);
     return code;
 }
@@ -295,7 +330,8 @@ static enum plumb_code check_dump_options(const struct compare_options *options,
 /* Opens both runs and compares them: in one table or, where files get their names from plumb, in
  * one for each rank of a dump. */
 static enum plumb_code compare_runs(const struct compare_options *options,
-                                    const struct sides *sides, size_t *bad, struct plumb_error *err)
+                                    const struct sides *sides, struct found *found,
+                                    struct plumb_error *err)
 {
     struct plumb_run *runs[2] = {NULL, NULL};
     int64_t *ranks = NULL;
@@ -309,9 +345,9 @@ static enum plumb_code compare_runs(const struct compare_options *options,
     if (!code && goes_to_file(options, sides) && !sides->result)
         code = ranks_list(&ranks, &count, runs, err);
     if (!code && count < 2)
-        code = compare_rank(options, sides, runs, NULL, bad, err);
+        code = compare_rank(options, sides, runs, NULL, found, err);
     for (size_t i = 0; i < count && count > 1 && !code; i++)
-        code = compare_rank(options, sides, runs, &ranks[i], bad, err);
+        code = compare_rank(options, sides, runs, &ranks[i], found, err);
     free(ranks);
     plumb_run_free(runs[1]);
     plumb_run_free(runs[0]);
@@ -381,7 +417,12 @@ static int refuse_for_graphs(const struct compare_options *options)
         {options->data_map, "-dm"},
         {options->cell_map, "-cm"},
     };
-    return refuse_idle(idle, sizeof idle / sizeof *idle, "on graph dumps, which pair by the graph");
+    const struct idle_option opinions[] = {{options->verdict != PLUMB_BY_RULES, "--verdict"}};
+    const int status = refuse_idle(opinions, sizeof opinions / sizeof *opinions,
+                                   "on graph dumps, which hold no calls that could be judged");
+    return status ? status
+                  : refuse_idle(idle, sizeof idle / sizeof *idle,
+                                "on graph dumps, which pair by the graph");
 }
 
 /* Dumps of compiled graphs. */
@@ -429,13 +470,51 @@ static bool are_graph_dumps(const struct compare_options *options, const struct 
            (plumb_torchair_recognise_fx(sides->golden) || plumb_torchair_recognise(sides->golden));
 }
 
+/* Second opinions need recorded calls, a table with room for them, and to be asked for. */
+static int check_verdict(const struct compare_options *options)
+{
+    const bool rules = options->verdict == PLUMB_BY_RULES;
+    const struct idle_option needs[] = {{options->arithmetic, "--arithmetic"},
+                                        {options->seed != ARGS_UNSET, "--seed"},
+                                        {options->memory, "--memory"}};
+    for (size_t i = 0; i < sizeof needs / sizeof *needs && rules; i++)
+        if (needs[i].given)
+            return cli_usage(&cmd_compare, "%s needs --verdict expected or both", needs[i].name);
+    if (rules)
+        return CLI_OK;
+    if (profile_chosen(options->rules) || other_columns(options))
+        return cli_usage(&cmd_compare, "--verdict %s has no place in the tables of " PROFILE_OTHER,
+                         verdict_words[options->verdict]);
+    if (options->columns == PLUMB_COLUMNS_XRAY)
+        return cli_usage(&cmd_compare, "--verdict %s has no place in the xray columns",
+                         verdict_words[options->verdict]);
+    if (options->diff_analyze)
+        return cli_usage(&cmd_compare, "--verdict has no effect on -da");
+    setenv("OPENBLAS_NUM_THREADS", "1", 1); /* or it starts threads that wait in a loop */
+    return CLI_OK;
+}
+
+/* Who asked for second opinions and got none must not take that for success. */
+static int status_of(const struct compare_options *options, const struct found *found)
+{
+    if (options->verdict == PLUMB_BY_RULES || found->judged)
+        return found->bad ? CLI_BAD : CLI_OK;
+    cli_message(
+        "no result could be judged: --verdict %s takes dumps of tensors (dump.json, level L1 "
+        "or mix), whose calls can be computed again",
+        verdict_words[options->verdict]);
+    return CLI_UNUSABLE;
+}
+
 static int run_compare(const void *context)
 {
     const struct compare_options *options = context;
     struct plumb_error err;
     struct sides sides;
-    size_t bad = 0;
+    struct found found = {0};
     int status = find_sides(&sides, options);
+    if (!status)
+        status = check_verdict(options);
     if (status)
         return status;
     if (options->diff_analyze)
@@ -462,11 +541,11 @@ static int run_compare(const void *context)
             code = PLUMB_OK;
     }
     if (!code)
-        code = compare_runs(options, &sides, &bad, &err);
+        code = compare_runs(options, &sides, &found, &err);
     if (code)
         cli_report(&err);
     else
-        status = bad ? CLI_BAD : CLI_OK;
+        status = status_of(options, &found);
     return status;
 }
 
@@ -606,6 +685,37 @@ static const struct args_option verdict_options[] = {
     {.names = {NULL}},
 };
 
+static const struct args_option opinion_options[] = {
+    {.names = {"--verdict"},
+     .kind = ARGS_CHOICE,
+     FIELD(verdict),
+     .choices = "rules|expected|both",
+     .initial = "rules",
+     .help =
+         "expected: dumps of tensors; each call is computed again from the target's own inputs, "
+         "and what right arithmetic cannot have given is a fault; both: either may object"},
+    {.names = {"--arithmetic"},
+     .kind = ARGS_TEXT,
+     FIELD(arithmetic),
+     .metavar = "LIST",
+     .help = "cheaper arithmetic that is meant, such as tf32,bf16-store; docs/VERDICTS.md has the "
+             "names"},
+    {.names = {"--seed"},
+     .kind = ARGS_INT,
+     FIELD(seed),
+     .metavar = "N",
+     .min = 0,
+     .max = 9007199254740992.0,
+     .help = "seed of the perturbations (default: 1234)"},
+    {.names = {"--memory"},
+     .kind = ARGS_TEXT,
+     FIELD(memory),
+     .metavar = "SIZE",
+     .help = "what computed calls together may take, such as 16G (default: three quarters of the "
+             "machine, or of the container)"},
+    {.names = {NULL}},
+};
+
 static const struct args_option table_options[] = {
     {.names = {"--columns"},
      .kind = ARGS_CHOICE,
@@ -637,6 +747,7 @@ static const struct args_option table_options[] = {
 static const struct args_set compare_sets[] = {{"Arguments", compare_arguments},
                                                {"Pairing", pairing_options},
                                                {"Verdict", verdict_options},
+                                               {"Second opinion", opinion_options},
                                                {"Table", table_options},
                                                {"Output", cli_view_options},
                                                {"Common options", cli_common_options},
@@ -648,6 +759,7 @@ static const struct args_example compare_examples[] = {
     {"plumb compare a.pt b.pt --standard allclose --rtol 1e-3", "other rules"},
     {"plumb compare -tp npu -gp gpu -o results", "results/compare_result_TIME.csv"},
     {"plumb compare -tp npu/step0 -gp gpu/step0 -da", "the first difference of all ranks"},
+    {"plumb compare npu gpu --verdict expected", "which calls of npu are wrong by themselves"},
     {"plumb compare a.npz b.npz --match order --sort -MaxAbsErr", "worst first"},
     {NULL, NULL},
 };
@@ -662,9 +774,12 @@ const struct args_command cmd_compare = {
         "of 40 rows and more: counts, the first failure, the worst rows, kinds of trouble.",
     .sets = compare_sets,
     .examples = compare_examples,
-    .exits = "0 when everything passes\n"
-             "1 when something fails, has no partner, or cannot be read\n"
-             "2 when the input or the command line is unusable",
+    .exits =
+        "0 when everything passes; with --verdict expected when no judged call is a fault\n"
+        "1 when something fails, has no partner, or cannot be read; with --verdict expected or "
+        "both when a call is a fault\n"
+        "2 when the input or the command line is unusable, or no call could be judged that "
+        "should have been",
     .size = sizeof(struct compare_options),
     .run = run_compare,
 };

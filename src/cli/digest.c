@@ -15,6 +15,7 @@ enum { FEW_ROWS = 40, ROWS_AROUND = 3, WORST_ROWS = 10, INDENT = 4, NARROW = 30 
 static const struct {
     const char *what, *option;
 } kinds[] = {
+    [PLUMB_TROUBLE_FAULT] = {"at fault: the call itself is wrong", "--only fail"},
     [PLUMB_TROUBLE_NONFINITE] = {"with NaN or infinity on one side only", "--only fail"},
     [PLUMB_TROUBLE_LIMIT] = {"beyond the limits", "--only fail"},
     [PLUMB_TROUBLE_SHAPE] = {"of different shapes", "--only fail"},
@@ -24,7 +25,9 @@ static const struct {
     [PLUMB_TROUBLE_ONLY_TARGET] = {"in the target run only", "--only fail"},
     [PLUMB_TROUBLE_ONLY_GOLDEN] = {"in the golden run only", "--only fail"},
     [PLUMB_TROUBLE_UNJUDGED] = {"suspicious and not judged", "--only suspicious"},
+    [PLUMB_TROUBLE_CHEAPER] = {"of cheaper arithmetic", "--only suspicious"},
     [PLUMB_TROUBLE_SUSPICIOUS] = {"suspicious", "--only suspicious"},
+    [PLUMB_TROUBLE_NO_OPINION] = {"without a second opinion", "--only suspicious"},
     [PLUMB_TROUBLE_ALONE] = {"without a counterpart", "--only suspicious"},
 };
 _Static_assert(sizeof kinds / sizeof *kinds == PLUMB_TROUBLES, "words for each kind");
@@ -132,15 +135,31 @@ static const struct plumb_trouble_rows *find_first(const struct plumb_comparison
     return first;
 }
 
+/* The row to begin with, and the words for it; NULL when nothing is odd. */
+static const struct plumb_trouble_rows *choose_first(const struct plumb_comparison *comparison,
+                                                     const char **what)
+{
+    const bool expected = comparison->verdict == PLUMB_BY_EXPECTED;
+    const struct plumb_trouble_rows *first =
+        find_first(comparison, PLUMB_TROUBLE_FAULT, PLUMB_TROUBLE_FAULT + 1);
+    *what = "First fault, with the rows around it:";
+    if (!first && !expected) {
+        first = find_first(comparison, PLUMB_TROUBLE_FAULT + 1, PLUMB_TROUBLE_UNJUDGED);
+        *what = "First failure, with the rows around it:";
+    }
+    if (!first) {
+        first = find_first(comparison, PLUMB_TROUBLE_UNJUDGED, PLUMB_TROUBLE_NO_OPINION);
+        *what = expected ? "No fault. First suspicious row, with the rows around it:"
+                         : "Nothing fails. First suspicious row, with the rows around it:";
+    }
+    return first;
+}
+
 static enum plumb_code show_first(const struct plumb_comparison *comparison,
                                   const struct cli_view *view, struct plumb_error *err)
 {
-    const char *what = "First failure, with the rows around it:";
-    const struct plumb_trouble_rows *first = find_first(comparison, 0, PLUMB_TROUBLE_UNJUDGED);
-    if (!first) {
-        what = "Nothing fails. First suspicious row, with the rows around it:";
-        first = find_first(comparison, PLUMB_TROUBLE_UNJUDGED, PLUMB_TROUBLE_ALONE);
-    }
+    const char *what;
+    const struct plumb_trouble_rows *first = choose_first(comparison, &what);
     if (!first)
         return PLUMB_OK;
     size_t rows[2 * ROWS_AROUND + 1], count = 0, all = plumb_table_rows(comparison->table);
@@ -156,11 +175,18 @@ static enum plumb_code show_first(const struct plumb_comparison *comparison,
     return code;
 }
 
+/* What was not judged need not be bad. */
+static enum plumb_trouble rank_of(enum plumb_trouble trouble)
+{
+    return trouble == PLUMB_TROUBLE_NO_OPINION ? PLUMB_TROUBLE_NONE : trouble;
+}
+
 /* By the kind of trouble, then by the distance; NaN is the worst there is. */
 static bool is_worse(const struct plumb_outcome *a, const struct plumb_outcome *b)
 {
-    if (a->trouble != b->trouble)
-        return a->trouble < b->trouble;
+    const enum plumb_trouble x = rank_of(a->trouble), y = rank_of(b->trouble);
+    if (x != y)
+        return x < y;
     return isnan(a->distance) ? !isnan(b->distance) : a->distance > b->distance;
 }
 
@@ -171,7 +197,7 @@ static size_t find_worst(size_t worst[WORST_ROWS], const struct plumb_comparison
     size_t count = 0;
     for (size_t row = 0; row < plumb_table_rows(comparison->table); row++) {
         enum plumb_trouble trouble = outcomes[row].trouble;
-        bool dull = trouble == PLUMB_TROUBLE_NONE && outcomes[row].distance == 0;
+        bool dull = rank_of(trouble) == PLUMB_TROUBLE_NONE && outcomes[row].distance == 0;
         if (dull || trouble == PLUMB_TROUBLE_ALONE)
             continue;
         size_t place = count;
@@ -192,7 +218,7 @@ static enum plumb_code show_worst(const struct plumb_comparison *comparison,
     size_t worst[WORST_ROWS], count = find_worst(worst, comparison);
     if (!count)
         return PLUMB_OK;
-    bool troubled = comparison->outcomes[worst[0]].trouble != PLUMB_TROUBLE_NONE;
+    bool troubled = rank_of(comparison->outcomes[worst[0]].trouble) != PLUMB_TROUBLE_NONE;
     char heading[100];
     snprintf(heading, sizeof heading,
              troubled ? "The worst %zu, by kind and relative distance:"

@@ -24,6 +24,11 @@ void progress_init(struct progress *progress, const char *unit)
         (struct progress){.unit = unit, .enabled = isatty(STDERR_FILENO) == 1, .started = now_ms()};
 }
 
+void progress_restart(struct progress *progress)
+{
+    progress->started = now_ms();
+}
+
 /* "1.2 of 6.4 MB, 0.5 MB/s" or "300 of 5000 rows, 120 rows/s" */
 static void put_amounts(char *text, size_t size, const char *unit, uint64_t done, uint64_t total,
                         double seconds)

@@ -14,6 +14,9 @@ struct progress {
 
 void progress_init(struct progress *progress, const char *unit);
 
+/* Its time begins now. */
+void progress_restart(struct progress *progress);
+
 /* A plumb_progress_fn: context is the struct progress. */
 void progress_update(void *context, uint64_t done, uint64_t total);
 

@@ -88,7 +88,7 @@ int torchair_run(const struct torchair_request *request)
     bool to_file = request->to_file || result.count > 1;
     for (size_t i = 0; i < result.count && !code; i++) {
         const struct plumb_comparison *one = &result.parts[i].comparison;
-        if (one->failed + one->unmatched + one->unreadable || !one->compared)
+        if (one->bad || !one->compared)
             status = CLI_BAD;
         code = deliver(&result.parts[i], to_file, request, &err);
     }

@@ -5,6 +5,7 @@
 #include "base/pool.h"
 #include "run/run.h"
 
+#include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -22,7 +23,7 @@ static void judge(void *context, size_t i, unsigned thread)
     struct work *work = context;
     struct judged_call *call = &work->calls->list[i];
     struct plumb_error err;
-    const struct local_options options = {.file = work->calls->files[call->tree],
+    const struct local_options options = {.file = work->calls->dumps[call->dump].file,
                                           .arithmetic = work->options->arithmetic,
                                           .seed = work->options->seed,
                                           .memory = work->memory};
@@ -53,41 +54,67 @@ static void judge_large(struct work *work, uint64_t memory)
     }
 }
 
-static enum plumb_code open_files(struct judged_calls *calls, const struct plumb_run *run,
-                                  struct plumb_error *err)
+static enum plumb_code open_dumps(struct judged_calls *calls, const struct plumb_run *run,
+                                  const int64_t *rank, struct plumb_error *err)
 {
-    calls->files = calloc(run->tree_count + 1, sizeof *calls->files);
-    calls->unreadable = arena_array(&calls->arena, run->tree_count + 1, sizeof *calls->unreadable);
-    if (!calls->files || !calls->unreadable)
+    calls->dumps = calloc(run->tree_count + 1, sizeof *calls->dumps);
+    if (!calls->dumps)
         return plumb_no_memory(err);
-    calls->n_trees = run->tree_count;
     for (size_t t = 0; t < run->tree_count; t++) {
+        const struct dump_tree *tree = &run->trees[t];
+        struct judged_dump *dump = &calls->dumps[calls->n_dumps];
         struct plumb_error why = {0};
-        if (run->trees[t].debug)
+        if (tree->debug || (rank && *rank != tree->rank))
             continue;
-        if (!case_file_open(run->trees[t].path, &calls->files[t], &why))
-            calls->count += case_count(calls->files[t]);
-        else if (!(calls->unreadable[t] = arena_printf(&calls->arena, "%s", why.message)))
+        *dump = (struct judged_dump){.step = tree->step, .rank = tree->rank};
+        calls->n_dumps++;
+        if (!case_file_open(tree->path, &dump->file, &why))
+            calls->count += case_count(dump->file);
+        else if (!(dump->unreadable = arena_printf(&calls->arena, "%s", why.message)))
             return plumb_no_memory(err);
     }
     return PLUMB_OK;
 }
 
 static enum plumb_code list(struct judged_calls *calls, const struct plumb_run *run,
-                            struct plumb_error *err)
+                            const int64_t *rank, struct plumb_error *err)
 {
-    enum plumb_code code = open_files(calls, run, err);
+    enum plumb_code code = open_dumps(calls, run, rank, err);
     calls->list = code ? NULL : calloc(calls->count + 1, sizeof *calls->list);
     if (!calls->list) {
         calls->count = 0;
         return code ? code : plumb_no_memory(err);
     }
     size_t n = 0;
-    for (size_t t = 0; t < calls->n_trees; t++)
-        for (size_t i = 0; calls->files[t] && i < case_count(calls->files[t]); i++)
-            calls->list[n++] = (struct judged_call){
-                .tree = t, .number = i, .name = case_place(calls->files[t], i)->name};
+    for (size_t d = 0; d < calls->n_dumps; d++) {
+        const struct judged_dump *dump = &calls->dumps[d];
+        for (size_t i = 0; dump->file && i < case_count(dump->file); i++)
+            calls->list[n++] = (struct judged_call){.dump = d,
+                                                    .number = i,
+                                                    .step = dump->step,
+                                                    .rank = dump->rank,
+                                                    .name = case_place(dump->file, i)->name};
+    }
     return PLUMB_OK;
+}
+
+double calls_floor(enum plumb_dtype dtype, int64_t terms)
+{
+    const double k = sqrt((double)(terms < 1 ? 1 : terms));
+    switch (dtype) {
+    case PLUMB_F64:
+    case PLUMB_C128:
+        return 0x1p-53 * k;
+    case PLUMB_F32:
+    case PLUMB_C64:
+        return 0x1p-24 * k;
+    case PLUMB_F16:
+        return 0x1p-12;
+    case PLUMB_BF16:
+        return 0x1p-9;
+    default:
+        return plumb_dtype_info(dtype)->kind == PLUMB_KIND_FLOAT ? 0x1p-4 : 0;
+    }
 }
 
 enum plumb_code calls_judge(struct judged_calls *calls, const struct plumb_run *run,
@@ -100,7 +127,7 @@ enum plumb_code calls_judge(struct judged_calls *calls, const struct plumb_run *
                         .memory = memory / threads,
                         .lock = PTHREAD_MUTEX_INITIALIZER};
     *calls = (struct judged_calls){0};
-    const enum plumb_code code = list(calls, run, err);
+    const enum plumb_code code = list(calls, run, options->rank, err);
     if (code)
         return code;
     pool_run(threads, calls->count, judge, &work);
@@ -112,10 +139,10 @@ void calls_free(struct judged_calls *calls)
 {
     for (size_t i = 0; i < calls->count; i++)
         arena_free(&calls->list[i].arena);
-    for (size_t t = 0; t < calls->n_trees; t++)
-        case_file_close(calls->files[t]);
+    for (size_t d = 0; d < calls->n_dumps; d++)
+        case_file_close(calls->dumps[d].file);
     free(calls->list);
-    free(calls->files);
+    free(calls->dumps);
     arena_free(&calls->arena);
     *calls = (struct judged_calls){0};
 }

@@ -2,8 +2,6 @@
 #define _GNU_SOURCE
 #include "task/blame/parts.h"
 
-#include "run/run.h"
-
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,12 +14,12 @@ struct kept {
 };
 
 /* Why no call of a dump can be computed. False when out of memory. */
-static bool note_unreadable(struct kept *kept, const struct dump_tree *tree, const char *why)
+static bool note_unreadable(struct kept *kept, const struct judged_dump *dump)
 {
-    const char *text = arena_printf(&kept->arena, "its dump.json: %s", why);
+    const char *text = arena_printf(&kept->arena, "its dump.json: %s", dump->unreadable);
     for (size_t k = 0; k < kept->sites.count; k++) {
         struct plumb_suspect *is = &kept->sites.list[k].is;
-        if (is->step == tree->step && is->rank == tree->rank)
+        if (is->step == dump->step && is->rank == dump->rank)
             is->why = text;
     }
     return text != NULL;
@@ -32,7 +30,6 @@ static enum plumb_code store(struct kept *kept, const struct judged_call *call,
                              struct plumb_error *err)
 {
     static const char *const endings[] = {".forward", ".backward"};
-    const struct dump_tree *tree = &kept->target->trees[call->tree];
     const char *name = call->name;
     for (int d = 0; d < 2; d++) {
         const struct local_verdict *v = &call->verdicts[d];
@@ -41,9 +38,9 @@ static enum plumb_code store(struct kept *kept, const struct judged_call *call,
         struct arena arena = {0};
         const char *full = arena_printf(&arena, "%s%s", name, endings[d]);
         struct site *site =
-            full ? sites_find(&kept->sites, full, strlen(full), tree->step, tree->rank) : NULL;
+            full ? sites_find(&kept->sites, full, strlen(full), call->step, call->rank) : NULL;
         if (!site)
-            site = sites_find(&kept->sites, name, strlen(name), tree->step, tree->rank);
+            site = sites_find(&kept->sites, name, strlen(name), call->step, call->rank);
         arena_free(&arena);
         if (!full)
             return plumb_no_memory(err);
@@ -71,9 +68,8 @@ static enum plumb_code judge_calls(struct kept *kept, const struct plumb_blame_o
                                       .progress_context = options->progress_context};
     struct judged_calls calls;
     enum plumb_code code = calls_judge(&calls, kept->target, &how, err);
-    for (size_t t = 0; t < calls.n_trees && !code; t++)
-        if (calls.unreadable[t] &&
-            !note_unreadable(kept, &kept->target->trees[t], calls.unreadable[t]))
+    for (size_t d = 0; d < calls.n_dumps && !code; d++)
+        if (calls.dumps[d].unreadable && !note_unreadable(kept, &calls.dumps[d]))
             code = plumb_no_memory(err);
     for (size_t i = 0; i < calls.count && !code; i++)
         code = store(kept, &calls.list[i], err);

@@ -100,26 +100,6 @@ static void measure(void *context, size_t i, unsigned thread)
     pthread_mutex_unlock(&d->lock);
 }
 
-/* What the rounding of a type makes of results that are sums of that many numbers. */
-static double floor_of(enum plumb_dtype dtype, int64_t terms)
-{
-    const double k = sqrt((double)(terms < 1 ? 1 : terms));
-    switch (dtype) {
-    case PLUMB_F64:
-    case PLUMB_C128:
-        return 0x1p-53 * k;
-    case PLUMB_F32:
-    case PLUMB_C64:
-        return 0x1p-24 * k;
-    case PLUMB_F16:
-        return 0x1p-12;
-    case PLUMB_BF16:
-        return 0x1p-9;
-    default:
-        return plumb_dtype_info(dtype)->kind == PLUMB_KIND_FLOAT ? 0x1p-4 : 0;
-    }
-}
-
 static bool is_call_input(const struct plumb_record *record, bool *output)
 {
     size_t length;
@@ -158,7 +138,7 @@ static void spread(const struct distances *d, struct sites *sites)
         site->n_out += output;
         const int64_t terms = record->ndim ? record->shape[record->ndim - 1] : 1;
         if (record->recorded ? record->recorded->tensor : true)
-            site->floor = fmax(site->floor, floor_of(record->dtype, terms));
+            site->floor = fmax(site->floor, calls_floor(record->dtype, terms));
     }
 }
 

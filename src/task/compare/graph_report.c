@@ -223,6 +223,7 @@ static size_t count_rows(struct plumb_comparison *out, const struct measurement 
 {
     size_t place = 0, alone = 0;
     *worst = *first = out->worst_row = out->first_failing_row = PLUMB_NO_RECORD;
+    out->first_fault_row = PLUMB_NO_RECORD;
     for (size_t i = 0; i < what->count; i++) {
         const struct air_result *result = &what->results[i];
         bool failed = measure_severity(what, i) == PLUMB_FAILED;
@@ -251,6 +252,7 @@ static size_t count_rows(struct plumb_comparison *out, const struct measurement 
         }
         place++;
     }
+    out->bad = out->failed + out->unmatched + out->unreadable;
     return alone;
 }
 

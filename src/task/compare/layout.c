@@ -141,6 +141,14 @@ static void verdict_columns(struct layout *layout, enum plumb_columns columns, b
     }
 }
 
+static void opinion_columns(struct layout *layout, bool whole)
+{
+    add_text(layout, "Verdict", FROM_WORD, 0, false);
+    add_text(layout, "Why", FROM_WHY, 0, true);
+    if (whole)
+        add_text(layout, "Judged by", FROM_JUDGE, 0, false);
+}
+
 static void all_metrics(struct layout *layout)
 {
     if ((layout->groups & PLUMB_G_ALL) == PLUMB_G_ALL)
@@ -208,5 +216,7 @@ enum plumb_code layout_init(struct layout *layout, enum plumb_columns columns,
     verdict_columns(layout, columns, options->reasons || options->wide);
     if (ranks && !options->wide)
         add(layout, "Rank", FROM_RANK, 0);
+    if (options->verdict != PLUMB_BY_RULES)
+        opinion_columns(layout, options->reasons || options->wide);
     return PLUMB_OK;
 }

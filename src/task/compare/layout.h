@@ -27,6 +27,9 @@ enum source {
     FROM_SHAPES,
     FROM_MATCH,
     FROM_PATH,  /* of side `detail` */
+    FROM_WORD,  /* of the second opinion */
+    FROM_WHY,   /* of it */
+    FROM_JUDGE, /* its version and options */
     FROM_TOKEN, /* graph dumps: which execution */
     FROM_PLACE, /* graph dumps: "input 0" or "output 1" */
 };
