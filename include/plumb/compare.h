@@ -2,7 +2,7 @@
 #ifndef PLUMB_COMPARE_H
 #define PLUMB_COMPARE_H
 
-#include "plumb/expected.h"
+#include "plumb/baseline.h"
 #include "plumb/pair.h"
 #include "plumb/progress.h"
 #include "plumb/table.h"
@@ -36,10 +36,11 @@ struct plumb_compare_options {
      * Verdict and Why, and Judged by where reasons or wide are asked for. Not with the xray
      * columns. */
     enum plumb_deciding verdict;
-    const char *arithmetic;     /* cheaper arithmetic that is allowed; NULL: none */
-    uint64_t seed;              /* of the perturbations */
-    uint64_t memory;            /* bytes that calls may take together; 0: three quarters of all */
-    plumb_progress_fn *judging; /* of calls; NULL: none */
+    const char *arithmetic;       /* cheaper arithmetic that is allowed; NULL: none */
+    uint64_t seed;                /* of the perturbations */
+    uint64_t memory;              /* bytes that calls may take together; 0: three quarters of all */
+    struct plumb_baseline *found; /* what is said of each result is added there; NULL: nowhere */
+    plumb_progress_fn *judging;   /* of calls; NULL: none */
     void *judging_context;
 };
 

@@ -3,6 +3,7 @@
 #include "base/folder.h"
 #include "base/memory.h"
 #include "base/pool.h"
+#include "cli/baseline.h"
 #include "cli/cli.h"
 #include "cli/diff_analyze.h"
 #include "cli/digest.h"
@@ -39,14 +40,16 @@ struct compare_options {
     struct args_list set;
     double rtol, atol, gt, max_err, stat_limit;
     int verdict;
-    const char *arithmetic, *memory;
+    const char *arithmetic, *memory, *baseline, *write_baseline;
     int64_t seed;
 };
 
 /* What was found, over all ranks. */
 struct found {
     size_t bad;    /* rows that fail by what decides */
+    size_t broken; /* by the documented rules, where these do */
     size_t judged; /* results with a second opinion */
+    struct cli_baseline baseline;
 };
 
 /* Which words are which, once the options have had their say. */
@@ -124,6 +127,11 @@ static const char **settings(const struct compare_options *options, struct arena
     return list;
 }
 
+static uint64_t seed_of(const struct compare_options *options)
+{
+    return options->seed == ARGS_UNSET ? 1234 : (uint64_t)options->seed;
+}
+
 /* Calls are looked at after the bytes, and their time begins then. */
 static void judging_update(void *context, uint64_t done, uint64_t total)
 {
@@ -137,7 +145,7 @@ static void judging_update(void *context, uint64_t done, uint64_t total)
 static enum plumb_code compare(struct plumb_comparison *comparison,
                                const struct compare_options *options, const struct sides *sides,
                                struct plumb_run *const runs[2], const int64_t *rank,
-                               struct plumb_error *err)
+                               const struct found *found, struct plumb_error *err)
 {
     struct arena arena = {0};
     struct progress progress, judging;
@@ -169,7 +177,8 @@ static enum plumb_code compare(struct plumb_comparison *comparison,
         .progress_context = &progress,
         .verdict = (enum plumb_deciding)options->verdict,
         .arithmetic = options->arithmetic,
-        .seed = options->seed == ARGS_UNSET ? 1234 : (uint64_t)options->seed,
+        .seed = seed_of(options),
+        .found = found->baseline.found,
         .judging = judging_update,
         .judging_context = &judging,
     };
@@ -270,7 +279,7 @@ static enum plumb_code compare_rank(const struct compare_options *options,
                                     struct plumb_error *err)
 {
     struct plumb_comparison comparison = {0};
-    enum plumb_code code = compare(&comparison, options, sides, runs, rank, err);
+    enum plumb_code code = compare(&comparison, options, sides, runs, rank, found, err);
     if (code)
         return code;
     if (!comparison.compared && !comparison.unmatched && !comparison.unreadable)
@@ -278,6 +287,8 @@ static enum plumb_code compare_rank(const struct compare_options *options,
     else
         code = deliver(&comparison, options, sides, rank, err);
     found->bad += comparison.bad;
+    if (comparison.verdict != PLUMB_BY_EXPECTED)
+        found->broken += comparison.failed + comparison.unmatched + comparison.unreadable;
     for (int word = 0; word < PLUMB_WORDS; word++)
         found->judged += word == PLUMB_WORD_NOT_JUDGED ? 0 : comparison.words[word];
     plumb_comparison_free(&comparison);
@@ -476,7 +487,9 @@ static int check_verdict(const struct compare_options *options)
     const bool rules = options->verdict == PLUMB_BY_RULES;
     const struct idle_option needs[] = {{options->arithmetic, "--arithmetic"},
                                         {options->seed != ARGS_UNSET, "--seed"},
-                                        {options->memory, "--memory"}};
+                                        {options->memory, "--memory"},
+                                        {options->baseline, "--baseline"},
+                                        {options->write_baseline, "--write-baseline"}};
     for (size_t i = 0; i < sizeof needs / sizeof *needs && rules; i++)
         if (needs[i].given)
             return cli_usage(&cmd_compare, "%s needs --verdict expected or both", needs[i].name);
@@ -494,6 +507,18 @@ static int check_verdict(const struct compare_options *options)
     return CLI_OK;
 }
 
+/* With a baseline, what is new or worse fails in place of faults. */
+static enum plumb_code ask_baseline(struct found *found, struct plumb_error *err)
+{
+    uint64_t changed = 0;
+    if (!found->baseline.found)
+        return PLUMB_OK;
+    enum plumb_code code =
+        found->baseline.accepted ? cli_baseline_compare(&found->baseline, &changed, err) : PLUMB_OK;
+    found->bad = found->broken + changed;
+    return code ? code : cli_baseline_write(&found->baseline, err);
+}
+
 /* Who asked for second opinions and got none must not take that for success. */
 static int status_of(const struct compare_options *options, const struct found *found)
 {
@@ -506,12 +531,25 @@ static int status_of(const struct compare_options *options, const struct found *
     return CLI_UNUSABLE;
 }
 
+static enum plumb_code compare_judged(const struct compare_options *options,
+                                      const struct sides *sides, struct found *found,
+                                      struct plumb_error *err)
+{
+    const struct plumb_baseline_options judged = {.seed = seed_of(options),
+                                                  .arithmetic = options->arithmetic};
+    enum plumb_code code = cli_baseline_begin(&found->baseline, &judged, err);
+    if (!code)
+        code = compare_runs(options, sides, found, err);
+    return code || !found->judged ? code : ask_baseline(found, err);
+}
+
 static int run_compare(const void *context)
 {
     const struct compare_options *options = context;
     struct plumb_error err;
     struct sides sides;
-    struct found found = {0};
+    struct found found = {
+        .baseline = {.read_path = options->baseline, .write_path = options->write_baseline}};
     int status = find_sides(&sides, options);
     if (!status)
         status = check_verdict(options);
@@ -541,11 +579,12 @@ static int run_compare(const void *context)
             code = PLUMB_OK;
     }
     if (!code)
-        code = compare_runs(options, &sides, &found, &err);
+        code = compare_judged(options, &sides, &found, &err);
     if (code)
         cli_report(&err);
     else
         status = status_of(options, &found);
+    cli_baseline_free(&found.baseline);
     return status;
 }
 
@@ -700,6 +739,16 @@ static const struct args_option opinion_options[] = {
      .metavar = "LIST",
      .help = "cheaper arithmetic that is meant, such as tf32,bf16-store; docs/VERDICTS.md has the "
              "names"},
+    {.names = {"--baseline"},
+     .kind = ARGS_PATH,
+     FIELD(baseline),
+     .metavar = "FILE",
+     .help = CLI_BASELINE_HELP},
+    {.names = {"--write-baseline"},
+     .kind = ARGS_PATH,
+     FIELD(write_baseline),
+     .metavar = "FILE",
+     .help = CLI_WRITE_BASELINE_HELP},
     {.names = {"--seed"},
      .kind = ARGS_INT,
      FIELD(seed),

@@ -202,6 +202,7 @@ static void find_result(const struct comparison *c, const struct plumb_record *r
         if (r->place == number) {
             opinion->word = r->word;
             opinion->why = r->why;
+            opinion->result = r;
         }
 }
 
@@ -245,6 +246,29 @@ enum plumb_code compare_opinions_ready(struct comparison *comparison, struct plu
     return code || !compare_is_dump(comparison->run[0]) ? code : plumb_op_ready(err);
 }
 
+/* What is said of each result, for the caller's baseline. */
+static enum plumb_code gather(const struct comparison *comparison, struct plumb_error *err)
+{
+    struct plumb_baseline *found = comparison->options->found;
+    enum plumb_code code = PLUMB_OK;
+    for (size_t i = 0; found && i < comparison->matching.count && !code; i++) {
+        const struct opinion *opinion = &comparison->opinions[i];
+        const struct plumb_record *record = compare_record(comparison, i, 0);
+        if (opinion->kind != OPINION_GIVEN)
+            continue;
+        const struct local_result *result = opinion->result;
+        const struct plumb_deviation is = {.call = record->name,
+                                           .step = record->step,
+                                           .rank = record->rank,
+                                           .word = opinion->word,
+                                           .worst = result ? result->worst : 0,
+                                           .arithmetic = result ? result->arithmetic : "",
+                                           .pattern = result ? result->pattern : ""};
+        code = plumb_baseline_add(found, &is, err);
+    }
+    return code;
+}
+
 enum plumb_code compare_opinions(struct comparison *comparison, struct plumb_error *err)
 {
     const struct plumb_compare_options *options = comparison->options;
@@ -269,6 +293,8 @@ enum plumb_code compare_opinions(struct comparison *comparison, struct plumb_err
     for (size_t i = 0; i < comparison->matching.count && !code; i++)
         if (!judge_row(&j, i))
             code = plumb_no_memory(err);
+    if (!code)
+        code = gather(comparison, err);
     map_free(&j.index);
     arena_free(&j.scratch);
     free(j.sites);
