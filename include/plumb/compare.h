@@ -77,6 +77,8 @@ struct plumb_trouble_rows {
     char *text;   /* that row as "name (reason)", safe for a terminal */
 };
 
+enum { PLUMB_SPARE = 255 };
+
 struct plumb_comparison {
     struct plumb_table *table;
     size_t compared;                   /* pairs whose values were compared */
@@ -96,7 +98,9 @@ struct plumb_comparison {
     char *advice;  /* the first lines of `closing`, those before the counts; may be "" */
     char *counts;  /* the rest of it without the rows that it names: a line */
     struct plumb_outcome *outcomes; /* one per row of the unsorted table; NULL: a profile's table */
-    bool *spare; /* one per column, together with outcomes: what a digest can do without */
+    unsigned char *spare; /* one per column, together with outcomes: how well a digest can do
+                           * without it. 0: not at all; PLUMB_SPARE: always; else the larger go
+                           * first where a terminal is narrow */
     struct plumb_trouble_rows troubles[PLUMB_TROUBLES];
 };
 

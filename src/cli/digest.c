@@ -3,6 +3,7 @@
 
 #include "base/buf.h"
 #include "base/utf8.h"
+#include "cli/digest_table.h"
 #include "cli/terminal.h"
 
 #include <math.h>
@@ -92,26 +93,13 @@ static enum plumb_code print_lines(const struct buf *lines, struct plumb_error *
     return failed ? plumb_no_memory(err) : PLUMB_OK;
 }
 
-static struct plumb_table *pick(const struct plumb_comparison *comparison, const size_t *rows,
-                                size_t count)
-{
-    size_t all = plumb_table_columns(comparison->table), kept = 0;
-    size_t *columns = calloc(all + 1, sizeof *columns);
-    for (size_t i = 0; columns && i < all; i++)
-        if (!comparison->spare[i])
-            columns[kept++] = i;
-    struct plumb_table *some =
-        columns ? plumb_table_pick(comparison->table, rows, count, columns, kept) : NULL;
-    free(columns);
-    return some;
-}
-
 /* A heading, and the rows that it is about. */
 static enum plumb_code show_rows(const struct plumb_comparison *comparison, const char *heading,
-                                 const size_t *rows, size_t count, const struct cli_view *view,
-                                 struct plumb_error *err)
+                                 const size_t *rows, size_t count, bool distances,
+                                 const struct cli_view *view, struct plumb_error *err)
 {
-    struct plumb_table *some = pick(comparison, rows, count);
+    const size_t width = view->wide ? 0 : terminal_width(STDOUT_FILENO);
+    struct plumb_table *some = digest_table(comparison, rows, count, width, distances);
     struct buf lines = {0};
     buf_printf(&lines, "\n%s\n", heading);
     enum plumb_code code = some ? print_lines(&lines, err) : plumb_no_memory(err);
@@ -170,7 +158,7 @@ static enum plumb_code show_first(const struct plumb_comparison *comparison,
     buf_printf(&heading, "%s %s", what, first->text);
     enum plumb_code code = heading.failed
                                ? plumb_no_memory(err)
-                               : show_rows(comparison, heading.data, rows, count, view, err);
+                               : show_rows(comparison, heading.data, rows, count, false, view, err);
     buf_free(&heading);
     return code;
 }
@@ -224,7 +212,7 @@ static enum plumb_code show_worst(const struct plumb_comparison *comparison,
              troubled ? "The worst %zu, by kind and relative distance:"
                       : "The %zu with the largest relative distance:",
              count);
-    return show_rows(comparison, heading, worst, count, view, err);
+    return show_rows(comparison, heading, worst, count, true, view, err);
 }
 
 static enum plumb_code show_kinds(const struct plumb_comparison *comparison,
@@ -234,7 +222,9 @@ static enum plumb_code show_kinds(const struct plumb_comparison *comparison,
     buf_text(&lines, "\n");
     for (int kind = 0; kind < PLUMB_TROUBLES; kind++) {
         const struct plumb_trouble_rows *rows = &comparison->troubles[kind];
-        if (rows->count)
+        if (kind == PLUMB_TROUBLE_FAULT && rows->count) /* the first stands above */
+            buf_printf(&lines, "%zu %s (%s)\n", rows->count, kinds[kind].what, kinds[kind].option);
+        else if (rows->count)
             buf_printf(&lines, "%zu %s (%s); first: %s\n", rows->count, kinds[kind].what,
                        kinds[kind].option, rows->text);
     }

@@ -162,11 +162,27 @@ static enum plumb_trouble trouble_of(const struct comparison *comparison, size_t
     return own < rules ? own : rules;
 }
 
+/* The first in the order of execution, not of the table. */
+static enum plumb_code note_first_fault(struct plumb_comparison *out,
+                                        const struct comparison *comparison,
+                                        struct plumb_error *err)
+{
+    struct plumb_trouble_rows *faults = &out->troubles[PLUMB_TROUBLE_FAULT];
+    if (!faults->count)
+        return PLUMB_OK;
+    struct buf text = {0};
+    compare_put_opinion(&text, "", comparison, out->first_fault_row, false);
+    free(faults->text);
+    faults->text = text.data;
+    faults->first = out->first_fault_row;
+    return text.failed ? plumb_no_memory(err) : PLUMB_OK;
+}
+
 static enum plumb_code note_outcomes(struct plumb_comparison *out,
                                      const struct comparison *comparison, struct plumb_error *err)
 {
     out->outcomes = calloc(comparison->matching.count + 1, sizeof *out->outcomes);
-    out->spare = layout_spare(&comparison->layout);
+    out->spare = layout_spare(&comparison->layout, comparison->options->verdict);
     if (!out->outcomes || !out->spare)
         return plumb_no_memory(err);
     for (size_t i = 0; i < comparison->matching.count; i++) {
@@ -177,14 +193,14 @@ static enum plumb_code note_outcomes(struct plumb_comparison *out,
             continue;
         struct buf text = {0};
         if (outcome.trouble == compare_opinion_trouble(comparison, i))
-            compare_put_opinion(&text, "", comparison, i);
+            compare_put_opinion(&text, "", comparison, i, true);
         else
             put_row(&text, "", comparison, i);
         out->troubles[outcome.trouble].text = text.data;
         if (text.failed)
             return plumb_no_memory(err);
     }
-    return PLUMB_OK;
+    return note_first_fault(out, comparison, err);
 }
 
 static void put_counts(struct buf *text, const struct plumb_comparison *out,

@@ -35,7 +35,7 @@ struct compare_standards {
 
 /* What the call that gave a row has to say for itself. */
 enum opinion_kind {
-    OPINION_NONE,      /* nothing: the row is an input, which another call gave */
+    OPINION_NONE,      /* nothing: the row is an input, which another call gave, or a None */
     OPINION_UNMATCHED, /* nothing: the target does not have it */
     OPINION_GIVEN,
 };
@@ -117,9 +117,10 @@ enum plumb_severity compare_severity(const struct comparison *comparison, size_t
 /* What an opinion has against a pair; PLUMB_TROUBLE_NONE: nothing. */
 enum plumb_trouble compare_opinion_trouble(const struct comparison *comparison, size_t pair);
 
-/* "first fault: NAME (why)": what, then the pair and its opinion, safe for a terminal. */
+/* "first fault: NAME (why)": what, then the pair and its opinion, or the gist of it, safe for a
+ * terminal. */
 void compare_put_opinion(struct buf *text, const char *what, const struct comparison *comparison,
-                         size_t pair);
+                         size_t pair, bool brief);
 
 /* Counts opinions, and puts the line about them first. */
 enum plumb_code compare_opinion_lines(struct plumb_comparison *out, struct closing_parts *parts,

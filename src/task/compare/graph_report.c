@@ -295,7 +295,7 @@ static enum plumb_code note_outcomes(struct plumb_comparison *out, const struct 
 {
     size_t place = 0;
     out->outcomes = calloc(what->count + 1, sizeof *out->outcomes);
-    out->spare = layout_spare(&what->layout);
+    out->spare = layout_spare(&what->layout, PLUMB_BY_RULES);
     if (!out->outcomes || !out->spare)
         return plumb_no_memory(err);
     for (size_t i = 0; i < what->count; i++) {

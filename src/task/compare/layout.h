@@ -57,9 +57,9 @@ enum layout_kind { LAYOUT_TENSORS, LAYOUT_STATISTICS, LAYOUT_CHECKSUMS };
 /* Puts Token and In/Out behind Data Name: what the rows of a graph dump are told apart by. */
 void layout_add_places(struct layout *layout);
 
-/* For each column whether the others make up for it where room is scarce. malloc; NULL when out of
- * memory. */
-bool *layout_spare(const struct layout *layout);
+/* For each column how well the others make up for it where room is scarce, as in struct
+ * plumb_comparison. malloc; NULL when out of memory. */
+unsigned char *layout_spare(const struct layout *layout, enum plumb_deciding verdict);
 
 /* Columns for the options; `columns` is not AUTO; ranks: the rows are of several. PLUMB_E_ARG names
  * an unknown metric and its nearest relatives. */

@@ -206,6 +206,12 @@ static void find_result(const struct comparison *c, const struct plumb_record *r
         }
 }
 
+/* Nothing was given; where something should have been, the call has a verdict on it. */
+static bool is_none(const struct plumb_record *record)
+{
+    return !record->recorded->tensor && !record->recorded->type;
+}
+
 /* False when out of memory. */
 static bool judge_row(struct judging *j, size_t pair)
 {
@@ -230,6 +236,8 @@ static bool judge_row(struct judging *j, size_t pair)
     if (!site)
         return false;
     find_result(c, record, site, result ? place + sizeof output - 1 : "", opinion);
+    if (!opinion->result && site->verdict && site->verdict->results && is_none(record))
+        *opinion = (struct opinion){.kind = OPINION_NONE};
     return !is_right(opinion->word) || explain_distance(j, pair, record, site, opinion);
 }
 

@@ -22,15 +22,21 @@ enum plumb_trouble compare_opinion_trouble(const struct comparison *comparison, 
 }
 
 void compare_put_opinion(struct buf *text, const char *what, const struct comparison *comparison,
-                         size_t pair)
+                         size_t pair, bool brief)
 {
     if (pair == PLUMB_NO_RECORD)
         return;
+    const char *why = comparison->opinions[pair].why;
+    struct buf gist = {0};
+    buf_append(&gist, why, brief ? strcspn(why, ";") : strlen(why));
     buf_text(text, what);
     utf8_put_clean(text, compare_name(comparison, pair));
     buf_text(text, " (");
-    utf8_put_clean(text, comparison->opinions[pair].why);
+    if (gist.data)
+        utf8_put_clean(text, gist.data);
     buf_text(text, ")");
+    text->failed = text->failed || gist.failed;
+    buf_free(&gist);
 }
 
 /* ---- Why some were not judged ---------------------------------------------------------------- */
@@ -105,8 +111,11 @@ static void count_words(struct plumb_comparison *out, const struct comparison *c
         if (opinion->kind != OPINION_GIVEN)
             continue;
         out->words[opinion->word]++;
-        if (opinion->word == PLUMB_WORD_FAULT && out->first_fault_row == PLUMB_NO_RECORD)
-            out->first_fault_row = i;
+        if (opinion->word == PLUMB_WORD_FAULT &&
+            (out->first_fault_row == PLUMB_NO_RECORD ||
+             comparison->matching.pairs[i].target <
+                 comparison->matching.pairs[out->first_fault_row].target))
+            out->first_fault_row = i; /* rows without a partner stand at the end, calls do not */
     }
 }
 
@@ -138,8 +147,8 @@ enum plumb_code compare_opinion_lines(struct plumb_comparison *out, struct closi
     buf_printf(text, "; %" PRIu64 " not judged", unjudged);
     const enum plumb_code code = put_reasons(text, comparison, unjudged, err);
     if (inputs)
-        buf_printf(text, "; %zu input%s, which other calls gave", inputs, inputs == 1 ? "" : "s");
-    compare_put_opinion(&parts->fault, "; first fault: ", comparison, out->first_fault_row);
+        buf_printf(text, "; %zu rows are inputs or None", inputs);
+    compare_put_opinion(&parts->fault, "; first fault: ", comparison, out->first_fault_row, false);
     buf_text(&parts->fault, "\n");
     return code;
 }
