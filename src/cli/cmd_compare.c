@@ -234,7 +234,9 @@ static enum plumb_code deliver(const struct plumb_comparison *comparison,
         if (!code && !options->quiet)
             cli_say_written(comparison->table, made ? made : sides->result);
     } else if (!options->quiet) {
-        code = digest ? digest_show(comparison, view, err) : cli_show(comparison->table, view, err);
+        code = digest         ? digest_show(comparison, view, err)
+               : options->all ? cli_show(comparison->table, view, err)
+                              : digest_show_table(comparison, view, err);
     }
     /* People's lines do not go into a stream that a program reads. */
     bool to_stderr = !to_file && cli_is_machine_format(view->format);
@@ -452,6 +454,7 @@ static int compare_torchair(const struct compare_options *options, const struct 
         .xlsx = options->xlsx,
         .quiet = options->quiet,
         .digest = may_digest(options),
+        .all = options->all,
         .only = options->only < 0 ? -1 : (int)least[options->only],
         .options = {.rules = profile_chosen(options->rules),
                     .columns = other_columns(options),

@@ -98,8 +98,9 @@ static enum plumb_code show_rows(const struct plumb_comparison *comparison, cons
                                  const size_t *rows, size_t count, bool distances,
                                  const struct cli_view *view, struct plumb_error *err)
 {
-    const size_t width = view->wide ? 0 : terminal_width(STDOUT_FILENO);
-    struct plumb_table *some = digest_table(comparison, rows, count, width, distances);
+    const struct digest_look look = {.width = view->wide ? 0 : terminal_width(STDOUT_FILENO),
+                                     .distances = distances};
+    struct plumb_table *some = digest_table(comparison, rows, count, &look);
     struct buf lines = {0};
     buf_printf(&lines, "\n%s\n", heading);
     enum plumb_code code = some ? print_lines(&lines, err) : plumb_no_memory(err);
@@ -234,6 +235,33 @@ static enum plumb_code show_kinds(const struct plumb_comparison *comparison,
     buf_text(&lines, "plumb compare TARGET GOLDEN result.csv\n");
     enum plumb_code code = print_lines(&lines, err);
     buf_free(&lines);
+    return code;
+}
+
+enum plumb_code digest_show_table(const struct plumb_comparison *comparison,
+                                  const struct cli_view *view, struct plumb_error *err)
+{
+    const struct digest_look look = {.width = terminal_width(STDOUT_FILENO), .all = true};
+    if (!comparison->spare || view->format != PLUMB_TABLE_BOX || view->wide || !look.width ||
+        !isatty(STDOUT_FILENO))
+        return cli_show(comparison->table, view, err);
+    const size_t count = plumb_table_rows(comparison->table);
+    size_t *rows = calloc(count + 1, sizeof *rows);
+    for (size_t i = 0; rows && i < count; i++)
+        rows[i] = i;
+    struct plumb_table *some = rows ? digest_table(comparison, rows, count, &look) : NULL;
+    enum plumb_code code = some ? cli_show(some, view, err) : plumb_no_memory(err);
+    const size_t left =
+        some ? plumb_table_columns(comparison->table) - plumb_table_columns(some) : 0;
+    if (!code && left) {
+        struct buf lines = {0};
+        buf_printf(&lines, "%zu more column%s with --wide\n", left,
+                   left == 1 ? "" : "s");
+        code = print_lines(&lines, err);
+        buf_free(&lines);
+    }
+    plumb_table_free(some);
+    free(rows);
     return code;
 }
 

@@ -20,8 +20,8 @@ struct choice {
     size_t name;     /* the column that tells rows apart */
     size_t *columns; /* those that are shown */
     size_t n_columns;
-    size_t total, width; /* what they take, and what there is; 0: no limit */
-    bool distances;      /* behind the name there is one more */
+    size_t total; /* what they take */
+    const struct digest_look *look;
 };
 
 static const struct plumb_column *column_of(const struct choice *choice, size_t column)
@@ -57,12 +57,13 @@ static bool is_chosen(const struct choice *choice, size_t column)
 static void choose(struct choice *choice)
 {
     const size_t all = plumb_table_columns(choice->comparison->table);
-    for (unsigned level = 0; level < PLUMB_SPARE; level++)
+    const unsigned end = choice->look->all ? PLUMB_SPARE + 1 : PLUMB_SPARE;
+    for (unsigned level = 0; level < end; level++)
         for (size_t i = 0; i < all; i++) {
             if (choice->comparison->spare[i] != level)
                 continue;
             const size_t more = needs(choice, i) + BETWEEN;
-            if (level && choice->width && choice->total + more > choice->width)
+            if (level && choice->look->width && choice->total + more > choice->look->width)
                 continue;
             choice->columns[choice->n_columns++] = i;
             choice->total += more;
@@ -136,7 +137,7 @@ static bool put_row(struct plumb_table *out, const struct choice *choice, size_t
         const bool name = choice->columns[k] == choice->name;
         good = name && cell->type == PLUMB_CELL_TEXT ? put_name(out, at++, cell->as.text, room)
                                                      : put_cell(out, at++, cell);
-        if (good && name && choice->distances)
+        if (good && name && choice->look->distances)
             good = put_distance(out, at++, &choice->comparison->outcomes[row]);
     }
     return good;
@@ -146,8 +147,9 @@ static bool put_row(struct plumb_table *out, const struct choice *choice, size_t
 static size_t name_room(const struct choice *choice)
 {
     const size_t all = needs(choice, choice->name);
-    const size_t over =
-        choice->width && choice->total > choice->width ? choice->total - choice->width : 0;
+    const size_t over = choice->look->width && choice->total > choice->look->width
+                            ? choice->total - choice->look->width
+                            : 0;
     return over >= all || all - over < LEAST_ELASTIC ? LEAST_ELASTIC : all - over;
 }
 
@@ -158,15 +160,15 @@ static struct plumb_table *fill(const struct choice *choice)
     for (size_t k = 0; about && k < choice->n_columns; k++) {
         const bool name = choice->columns[k] == choice->name;
         about[n] = *column_of(choice, choice->columns[k]);
-        if (name && choice->width)
+        if (name && choice->look->width)
             about[n].elastic = false; /* it has its width already */
         n++;
-        if (name && choice->distances)
+        if (name && choice->look->distances)
             about[n++] = distance;
     }
     struct plumb_table *out = about ? plumb_table_new(about, n) : NULL;
     free(about);
-    const size_t room = choice->width ? name_room(choice) : SIZE_MAX;
+    const size_t room = choice->look->width ? name_room(choice) : SIZE_MAX;
     for (size_t i = 0; out && i < choice->count; i++)
         if (!put_row(out, choice, choice->rows[i], room)) {
             plumb_table_free(out);
@@ -176,7 +178,7 @@ static struct plumb_table *fill(const struct choice *choice)
 }
 
 struct plumb_table *digest_table(const struct plumb_comparison *comparison, const size_t *rows,
-                                 size_t count, size_t width, bool distances)
+                                 size_t count, const struct digest_look *look)
 {
     const size_t all = plumb_table_columns(comparison->table);
     size_t *columns = calloc(2 * all + 1, sizeof *columns);
@@ -184,9 +186,8 @@ struct plumb_table *digest_table(const struct plumb_comparison *comparison, cons
                             .rows = rows,
                             .count = count,
                             .columns = columns,
-                            .total = distances ? 1 + DISTANCE_WIDTH + BETWEEN : 1,
-                            .width = width,
-                            .distances = distances};
+                            .total = look->distances ? 1 + DISTANCE_WIDTH + BETWEEN : 1,
+                            .look = look};
     while (choice.name < all && !column_of(&choice, choice.name)->elastic)
         choice.name++;
     if (columns)

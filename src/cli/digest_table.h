@@ -4,10 +4,15 @@
 
 #include "plumb/compare.h"
 
+struct digest_look {
+    size_t width;   /* of the terminal; 0: no limit */
+    bool all;       /* columns that a digest always does without are there, too, if they fit */
+    bool distances; /* there is a column of them behind the names */
+};
+
 /* Names are kept whole as long as possible, and cut at their beginning: what tells them apart is
- * their end. width 0: no limit. distances: there is a column of them behind the names. NULL when out
- * of memory. */
+ * their end. NULL when out of memory. */
 struct plumb_table *digest_table(const struct plumb_comparison *comparison, const size_t *rows,
-                                 size_t count, size_t width, bool distances);
+                                 size_t count, const struct digest_look *look);
 
 #endif

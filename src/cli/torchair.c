@@ -50,7 +50,9 @@ static enum plumb_code deliver(const struct plumb_torchair_part *part, bool to_f
         code = request->result ? cli_save(table, request->result, view, err)
                                : save(&made, part, request, err);
     else if (!code && shown)
-        code = digest ? digest_show(&part->comparison, view, err) : cli_show(table, view, err);
+        code = digest         ? digest_show(&part->comparison, view, err)
+               : request->all ? cli_show(table, view, err)
+                              : digest_show_table(&part->comparison, view, err);
     const char *path = made ? made : request->result;
     if (!request->quiet) { /* what was found counts, wherever the table went */
         if (!code && to_file)
