@@ -229,8 +229,10 @@ static enum plumb_code deliver(const struct plumb_comparison *comparison,
     if (code)
         return code;
     if (to_file) {
+        struct waiting *waiting = options->quiet ? NULL : waiting_begin("writing the table");
         code = sides->result ? cli_save(comparison->table, sides->result, view, err)
                              : save(&made, comparison->table, options, rank, err);
+        waiting_end(waiting);
         if (!code && !options->quiet)
             cli_say_written(comparison->table, made ? made : sides->result);
     } else if (!options->quiet) {

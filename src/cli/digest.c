@@ -255,8 +255,7 @@ enum plumb_code digest_show_table(const struct plumb_comparison *comparison,
         some ? plumb_table_columns(comparison->table) - plumb_table_columns(some) : 0;
     if (!code && left) {
         struct buf lines = {0};
-        buf_printf(&lines, "%zu more column%s with --wide\n", left,
-                   left == 1 ? "" : "s");
+        buf_printf(&lines, "%zu more column%s with --wide\n", left, left == 1 ? "" : "s");
         code = print_lines(&lines, err);
         buf_free(&lines);
     }
