@@ -4,7 +4,7 @@
 #include "base/memory.h"
 #include "base/pool.h"
 #include "cli/baseline.h"
-#include "cli/cli.h"
+#include "cli/compare_options.h"
 #include "cli/diff_analyze.h"
 #include "cli/digest.h"
 #include "cli/general.h"
@@ -15,7 +15,6 @@
 #include "cli/result.h"
 #include "cli/torchair.h"
 #include "plumb/compare.h"
-#include "verdict/standard_names.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -24,25 +23,6 @@
 #include <unistd.h>
 
 static const char *const verdict_words[] = {"rules", "expected", "both"};
-
-enum only { ONLY_FAIL, ONLY_SUSPICIOUS };
-enum mode { MODE_AUTO, MODE_TORCHAIR };
-
-struct compare_options {
-    struct cli_view view;
-    const char *words[3]; /* TARGET GOLDEN RESULT, or what of them no option gave */
-    const char *target, *golden, *output;
-    bool xlsx, fuzzy, quiet, all, diff_analyze;
-    int match, columns, equal_nan, only;
-    const char *map, *standard, *metrics;
-    int rules, mode;
-    const char *cell_map, *data_map, *api_map, *layer_map;
-    struct args_list set;
-    double rtol, atol, gt, max_err, stat_limit;
-    int verdict;
-    const char *arithmetic, *memory, *baseline, *write_baseline;
-    int64_t seed;
-};
 
 /* What was found, over all ranks. */
 struct found {
@@ -512,14 +492,36 @@ static int check_verdict(const struct compare_options *options)
     return CLI_OK;
 }
 
+/* Counts what is new or worse, and says so where people look. */
+static enum plumb_code ask_accepted(const struct cli_baseline *baseline,
+                                    const struct compare_options *options, uint64_t *changed,
+                                    struct plumb_error *err)
+{
+    enum { CHANGES_SHOWN = 20 }; /* of a kind */
+    struct plumb_baseline_diff *diff = NULL;
+    enum plumb_code code = plumb_baseline_compare(baseline->accepted, baseline->found, &diff, err);
+    if (code)
+        return code;
+    *changed = diff->count[PLUMB_STANDING_NEW] + diff->count[PLUMB_STANDING_WORSE];
+    char *text = plumb_baseline_diff_text(diff, CHANGES_SHOWN);
+    plumb_baseline_diff_free(diff);
+    if (text && !options->quiet)
+        notes_close(text, cli_is_machine_format(options->view.format) ? stderr : stdout);
+    code = text ? PLUMB_OK : plumb_no_memory(err);
+    free(text);
+    return code;
+}
+
 /* With a baseline, what is new or worse fails in place of faults. */
-static enum plumb_code ask_baseline(struct found *found, struct plumb_error *err)
+static enum plumb_code ask_baseline(struct found *found, const struct compare_options *options,
+                                    struct plumb_error *err)
 {
     uint64_t changed = 0;
     if (!found->baseline.found)
         return PLUMB_OK;
-    enum plumb_code code =
-        found->baseline.accepted ? cli_baseline_compare(&found->baseline, &changed, err) : PLUMB_OK;
+    enum plumb_code code = found->baseline.accepted
+                               ? ask_accepted(&found->baseline, options, &changed, err)
+                               : PLUMB_OK;
     found->bad = found->broken + changed;
     return code ? code : cli_baseline_write(&found->baseline, err);
 }
@@ -545,7 +547,7 @@ static enum plumb_code compare_judged(const struct compare_options *options,
     enum plumb_code code = cli_baseline_begin(&found->baseline, &judged, err);
     if (!code)
         code = compare_runs(options, sides, found, err);
-    return code || !found->judged ? code : ask_baseline(found, err);
+    return code || !found->judged ? code : ask_baseline(found, options, err);
 }
 
 static int run_compare(const void *context)
@@ -592,231 +594,6 @@ static int run_compare(const void *context)
     cli_baseline_free(&found.baseline);
     return status;
 }
-
-#define FIELD(name) .offset = offsetof(struct compare_options, name)
-
-static const struct args_option compare_arguments[] = {
-    {.names = {"TARGET"},
-     .kind = ARGS_PATH,
-     .arity = ARGS_MAYBE,
-     FIELD(words[0]),
-     .help = "the run to judge: a file, or a folder of files"},
-    {.names = {"GOLDEN"},
-     .kind = ARGS_PATH,
-     .arity = ARGS_MAYBE,
-     FIELD(words[1]),
-     .help = "the run that is right"},
-    {.names = {"RESULT"},
-     .kind = ARGS_PATH,
-     .arity = ARGS_MAYBE,
-     FIELD(words[2]),
-     .help = "file for the table: .csv .json .md .xlsx .txt"},
-    {.names = {"-tp", "--target_path"},
-     .kind = ARGS_PATH,
-     FIELD(target),
-     .metavar = "PATH",
-     .help = "TARGET as an option"},
-    {.names = {"-gp", "--golden_path"},
-     .kind = ARGS_PATH,
-     FIELD(golden),
-     .metavar = "PATH",
-     .help = "GOLDEN as an option; with both, the table goes to a file"},
-    {.names = {"-o", "--output_path"},
-     .kind = ARGS_PATH,
-     FIELD(output),
-     .metavar = "DIR",
-     .help = "folder for a compare_result_TIME.csv"},
-    {.names = {"--xlsx"}, .kind = ARGS_FLAG, FIELD(xlsx), .help = "write that file as .xlsx"},
-    {.names = {"-m", "--mode"},
-     .kind = ARGS_CHOICE,
-     FIELD(mode),
-     .choices = "auto|torchair",
-     .initial = "auto",
-     .help = "torchair: graph dumps; auto: by content"},
-    {.names = {"-da", "--diff_analyze"},
-     .kind = ARGS_FLAG,
-     FIELD(diff_analyze),
-     .help = "dump.json only: find the first node that differs"},
-    {.names = {NULL}},
-};
-
-static const struct args_option pairing_options[] = {
-    {.names = {"--match"},
-     .kind = ARGS_CHOICE,
-     FIELD(match),
-     .choices = "auto|exact|fuzzy|order",
-     .initial = "auto",
-     .help = "equal names, then similar ones; or in order"},
-    {.names = {"-fm", "--fuzzy_match"},
-     .kind = ARGS_FLAG,
-     FIELD(fuzzy),
-     .help = "the same as --match fuzzy"},
-    {.names = {"--map"},
-     .kind = ARGS_PATH,
-     FIELD(map),
-     .metavar = "FILE",
-     .help = "pairs of names, used before anything else"},
-    {.names = {"-cm", "--cell_mapping"},
-     .kind = ARGS_PATH,
-     .arity = ARGS_MAYBE,
-     FIELD(cell_map),
-     .metavar = "FILE",
-     .help = "YAML: target's module names: golden's"},
-    {.names = {"-am", "--api_mapping"},
-     .kind = ARGS_PATH,
-     .arity = ARGS_MAYBE,
-     FIELD(api_map),
-     .metavar = "FILE",
-     .help = "MindSpore's APIs as PyTorch's; YAML for more"},
-    {.names = {"-lm", "--layer_mapping"},
-     .kind = ARGS_PATH,
-     .arity = ARGS_MAYBE,
-     FIELD(layer_map),
-     .metavar = "FILE",
-     .help = "dumps by layer; YAML: renamed modules by class"},
-    {.names = {"-dm", "--data_mapping"},
-     .kind = ARGS_PATH,
-     FIELD(data_map),
-     .metavar = "FILE",
-     .help = "YAML: target's row names: golden's"},
-    {.names = {NULL}},
-};
-
-static const struct args_option verdict_options[] = {
-    {.names = {"--rules"},
-     .kind = ARGS_CHOICE,
-     FIELD(rules),
-     .choices = PROFILE_NAMES,
-     .initial = "documented",
-     .help = PROFILE_OTHER ": judge as " PROFILE_OTHER_TOOL " does, quirks included"},
-    {.names = {"--standard"},
-     .kind = ARGS_PATH,
-     FIELD(standard),
-     .metavar = "NAME|FILE",
-     .help = "rules: " STANDARD_LIST ", or a file"},
-    {.names = {"--set"},
-     .kind = ARGS_TEXT,
-     .arity = ARGS_EACH,
-     FIELD(set),
-     .metavar = "NAME=VALUE",
-     .help = "change a number of the rules; repeatable"},
-    {.names = {"--max_err"},
-     .kind = ARGS_REAL,
-     FIELD(max_err),
-     .metavar = "T",
-     .help = "largest absolute error that passes"},
-    {.names = {"--stat_limit"},
-     .kind = ARGS_REAL,
-     FIELD(stat_limit),
-     .metavar = "R",
-     .help = "statistics pass below this (0.01 = 1 %)"},
-    {.names = {"--rtol"},
-     .kind = ARGS_REAL,
-     FIELD(rtol),
-     .metavar = "R",
-     .help = "IsClose is |target-golden| <= A + R*|golden|"},
-    {.names = {"--atol"}, .kind = ARGS_REAL, FIELD(atol), .metavar = "A", .help = "see --rtol"},
-    {.names = {"--gt"},
-     .kind = ARGS_REAL,
-     FIELD(gt),
-     .metavar = "T",
-     .help = "GtNum counts |target-golden| > T"},
-    {.names = {"--equal_nan"},
-     .kind = ARGS_CHOICE,
-     FIELD(equal_nan),
-     .choices = "yes|no",
-     .help = "whether two NaNs are equal"},
-    {.names = {NULL}},
-};
-
-static const struct args_option opinion_options[] = {
-    {.names = {"--verdict"},
-     .kind = ARGS_CHOICE,
-     FIELD(verdict),
-     .choices = "rules|expected|both",
-     .initial = "rules",
-     .help =
-         "expected: dumps of tensors; each call is computed again from the target's own inputs, "
-         "and what right arithmetic cannot have given is a fault; both: either may object"},
-    {.names = {"--arithmetic"},
-     .kind = ARGS_TEXT,
-     FIELD(arithmetic),
-     .metavar = "LIST",
-     .help = "cheaper arithmetic that is meant, such as tf32,bf16-store; docs/VERDICTS.md has the "
-             "names"},
-    {.names = {"--baseline"},
-     .kind = ARGS_PATH,
-     FIELD(baseline),
-     .metavar = "FILE",
-     .help = CLI_BASELINE_HELP},
-    {.names = {"--write-baseline"},
-     .kind = ARGS_PATH,
-     FIELD(write_baseline),
-     .metavar = "FILE",
-     .help = CLI_WRITE_BASELINE_HELP},
-    {.names = {"--seed"},
-     .kind = ARGS_INT,
-     FIELD(seed),
-     .metavar = "N",
-     .min = 0,
-     .max = 9007199254740992.0,
-     .help = "seed of the perturbations (default: 1234)"},
-    {.names = {"--memory"},
-     .kind = ARGS_TEXT,
-     FIELD(memory),
-     .metavar = "SIZE",
-     .help = "what computed calls together may take, such as 16G (default: three quarters of the "
-             "machine, or of the container)"},
-    {.names = {NULL}},
-};
-
-static const struct args_option table_options[] = {
-    {.names = {"--columns"},
-     .kind = ARGS_CHOICE,
-     FIELD(columns),
-     .choices = "auto|xray|torchair|" PROFILE_OTHER,
-     .initial = "auto",
-     .help = "auto: xray when every tensor has a step"},
-    {.names = {"--metrics"},
-     .kind = ARGS_TEXT,
-     FIELD(metrics),
-     .metavar = "all|NAME,...",
-     .help = "more columns; see: plumb help metrics"},
-    {.names = {"--only"},
-     .kind = ARGS_CHOICE,
-     FIELD(only),
-     .choices = "fail|suspicious",
-     .help = "only rows that are at least this bad"},
-    {.names = {"--all"},
-     .kind = ARGS_FLAG,
-     FIELD(all),
-     .help = "on a terminal: the whole table, not a digest of it"},
-    {.names = {"--quiet"},
-     .kind = ARGS_FLAG,
-     FIELD(quiet),
-     .help = "print nothing; only set the exit code"},
-    {.names = {NULL}},
-};
-
-static const struct args_set compare_sets[] = {{"Arguments", compare_arguments},
-                                               {"Pairing", pairing_options},
-                                               {"Verdict", verdict_options},
-                                               {"Second opinion", opinion_options},
-                                               {"Table", table_options},
-                                               {"Output", cli_view_options},
-                                               {"Common options", cli_common_options},
-                                               {NULL, NULL}};
-
-static const struct args_example compare_examples[] = {
-    {"plumb compare npu.h5 gpu.h5", "a table on the terminal, or a digest of a long one"},
-    {"plumb compare npu gpu result.xlsx --only fail", "what fails, as a spreadsheet"},
-    {"plumb compare a.pt b.pt --standard allclose --rtol 1e-3", "other rules"},
-    {"plumb compare -tp npu -gp gpu -o results", "results/compare_result_TIME.csv"},
-    {"plumb compare -tp npu/step0 -gp gpu/step0 -da", "the first difference of all ranks"},
-    {"plumb compare npu gpu --verdict expected", "which calls of npu are wrong by themselves"},
-    {"plumb compare a.npz b.npz --match order --sort -MaxAbsErr", "worst first"},
-    {NULL, NULL},
-};
 
 const struct args_command cmd_compare = {
     .name = "compare",

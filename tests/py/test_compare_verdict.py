@@ -207,6 +207,8 @@ class Deciding(Case):
         done = plumb("compare", bad, good, "--verdict", "expected", "--baseline", file, status=0)
         self.assertIn("baseline: accepted: 1, new: 0, worse: 0, gone: 0", done.stdout)
         plumb("compare", bad, good, "--verdict", "both", "--baseline", file, status=1)  # the rules object
+        _, said = self.compare(bad, good, "--verdict", "expected", "--baseline", str(file))
+        self.assertIn("baseline: accepted: 1,", said)
         path = bad.parent / "dump_tensor_data" / f"{RELU}.forward.output.0.npy"
         np.save(path, np.load(path) * np.float32(1.5))
         done = plumb("compare", bad, good, "--verdict", "expected", "--baseline", file, status=1)
