@@ -19,49 +19,43 @@ struct local {
     struct plumb_expected *expected;
     uint64_t ties;
     struct local_verdict *out;
-    size_t place; /* which recorded result is being looked at; SIZE_MAX: none */
-    const struct plumb_opinion *opinion; /* of it; NULL: it has none */
-    size_t n_grads_recorded;             /* entries of the backward's output */
-    const char *no_backward;             /* why the recorded one is not judged, or NULL */
+    size_t recorded;         /* which recorded result is being looked at; SIZE_MAX: none */
+    size_t n_grads_recorded; /* entries of the backward's output */
+    const char *no_backward; /* why the recorded one is not judged, or NULL */
 };
 
-/* Adds what is said of the result that is being looked at. */
-static bool note(struct local *l, struct local_verdict *out, const struct local_verdict *verdict,
-                 const char *why)
+/* False when out of memory. */
+static bool copy_texts(struct arena *arena, const struct local_verdict *from,
+                       struct local_verdict *to)
 {
-    const struct plumb_opinion *opinion = l->opinion;
-    struct local_result *result = arena_alloc(l->arena, sizeof *result);
-    if (!result)
-        return false;
-    *result = (struct local_result){
-        .place = l->place,
-        .word = verdict->word,
-        .worst = verdict->worst,
-        .why = why,
-        .arithmetic = arena_printf(l->arena, "%s", opinion ? opinion->arithmetic : ""),
-        .pattern = arena_printf(l->arena, "%s", opinion ? opinion->pattern : ""),
-        .next = out->results};
-    out->results = result;
-    return result->arithmetic && result->pattern;
+    const char *const *texts[] = {&from->why, &from->result, &from->arithmetic, &from->pattern};
+    const char **copies[] = {&to->why, &to->result, &to->arithmetic, &to->pattern};
+    *to = *from;
+    to->seen = true;
+    bool fine = true;
+    for (size_t k = 0; k < sizeof texts / sizeof *texts; k++) {
+        *copies[k] = arena_printf(arena, "%s", *texts[k] ? *texts[k] : "");
+        fine &= *copies[k] != NULL;
+    }
+    return fine;
 }
 
 static enum plumb_code keep(struct local *l, unsigned direction,
                             const struct local_verdict *verdict, struct plumb_error *err)
 {
     struct local_verdict *out = &l->out[direction];
-    const unsigned new = plumb_word_severity(verdict->word), old = plumb_word_severity(out->word);
-    const char *why = arena_printf(l->arena, "%s", verdict->why);
-    if (!why || (l->place != SIZE_MAX && !note(l, out, verdict, why)))
+    struct local_verdict *kept = arena_alloc(l->arena, sizeof *kept);
+    if (!kept || !copy_texts(l->arena, verdict, kept))
         return plumb_no_memory(err);
+    kept->recorded = l->recorded;
+    kept->next = out->next;
+    out->next = kept;
+    const unsigned new = plumb_word_severity(verdict->word), old = plumb_word_severity(out->word);
     if (out->seen && (new < old || (new == old && !(verdict->worst > out->worst))))
         return PLUMB_OK;
-    const struct local_result *results = out->results;
-    *out = *verdict;
-    out->seen = true;
-    out->why = why;
-    out->result = arena_printf(l->arena, "%s", verdict->result);
-    out->results = results;
-    return out->result ? PLUMB_OK : plumb_no_memory(err);
+    *out = *kept;
+    out->next = kept;
+    return PLUMB_OK;
 }
 
 static enum plumb_code not_judged(struct local *l, unsigned direction, const char *why,
@@ -164,7 +158,7 @@ static enum plumb_code judge_result(struct local *l, enum plumb_expected_part pa
     const unsigned direction = part == PLUMB_PART_GRADIENT;
     if (reference->kind == PLUMB_ARG_NONE && got->kind == PLUMB_ARG_NONE)
         return PLUMB_OK;
-    l->place = direction ? given_gradient(&l->call, l->n_grads_recorded, k) : k;
+    l->recorded = direction ? given_gradient(&l->call, l->n_grads_recorded, k) : k;
     if (got->kind == PLUMB_ARG_OTHER)
         return not_judged(l, direction, got->text ? got->text : "it is no tensor", err);
     struct plumb_opinion opinion;
@@ -182,11 +176,10 @@ static enum plumb_code judge_result(struct local *l, enum plumb_expected_part pa
                                                       : opinion.word,
                                           .worst = opinion.worst,
                                           .why = why,
-                                          .result = result};
-    l->opinion = &opinion;
-    code = keep(l, direction, &verdict, err);
-    l->opinion = NULL;
-    return code;
+                                          .result = result,
+                                          .arithmetic = opinion.arithmetic,
+                                          .pattern = opinion.pattern};
+    return keep(l, direction, &verdict, err);
 }
 
 static enum plumb_code judge_results(struct local *l, enum plumb_expected_part part,
@@ -199,7 +192,7 @@ static enum plumb_code judge_results(struct local *l, enum plumb_expected_part p
     for (size_t k = 0; (k < n_reference || k < n_got) && !code; k++)
         code = judge_result(l, part, k, k < n_reference ? &reference[k] : &nothing,
                             k < n_got ? &got[k] : &nothing, err);
-    l->place = SIZE_MAX;
+    l->recorded = SIZE_MAX;
     return code;
 }
 
@@ -266,7 +259,7 @@ enum plumb_code local_judge(const struct local_options *options, size_t i, struc
                                  .memory = options->memory / 3},
                       .arena = arena,
                       .out = out,
-                      .place = SIZE_MAX};
+                      .recorded = SIZE_MAX};
     out[0] = out[1] = (struct local_verdict){0};
     const enum plumb_code code = run(&l, i, err);
     plumb_expected_free(l.expected);

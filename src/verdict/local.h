@@ -12,22 +12,15 @@ struct local_options {
     uint64_t seed, memory; /* bytes that a call may take */
 };
 
-/* What is to be said of one result. */
-struct local_result {
-    size_t place; /* which of those that were recorded; SIZE_MAX: none was */
-    enum plumb_word word;
-    double worst;
-    const char *why, *arithmetic, *pattern; /* of struct plumb_opinion; "": none */
-    const struct local_result *next;
-};
-
-/* The worst that is to be said of one direction of a call. */
+/* What is to be said of one result; or the worst that is to be said of one direction of a call. */
 struct local_verdict {
     bool seen; /* there was something to look at */
     enum plumb_word word;
     double worst;
-    const char *result, *why;           /* "output 0" */
-    const struct local_result *results; /* each of them, where any was looked at */
+    const char *result, *why;         /* "output 0" */
+    const char *arithmetic, *pattern; /* of struct plumb_opinion; "": none */
+    size_t recorded;                  /* which of the recorded results it is; SIZE_MAX: none */
+    const struct local_verdict *next; /* of a direction: all results, or why there are none */
 };
 
 /* Judges call i by its recorded inputs, outputs and gradients: forward, then backward. Texts

@@ -44,7 +44,7 @@ struct opinion {
     enum opinion_kind kind;
     enum plumb_word word;
     const char *why;
-    const struct local_result *result; /* of which it is; NULL: it was not judged */
+    const struct local_verdict *result; /* of which it is; NULL: it was not judged */
 };
 
 struct comparison {

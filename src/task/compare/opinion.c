@@ -183,6 +183,14 @@ static const char *no_call(const struct comparison *c, const struct plumb_record
                                                              : "not a recorded call";
 }
 
+static bool has_results(const struct local_verdict *verdict)
+{
+    for (const struct local_verdict *r = verdict->next; r; r = r->next)
+        if (r->recorded != SIZE_MAX)
+            return true;
+    return false;
+}
+
 /* The verdict on the result that a row holds. */
 static void find_result(const struct comparison *c, const struct plumb_record *record,
                         const struct site *site, const char *place, struct opinion *opinion)
@@ -193,13 +201,13 @@ static void find_result(const struct comparison *c, const struct plumb_record *r
         opinion->why = no_call(c, record);
         return;
     }
-    opinion->why = !verdict->seen      ? "plumb cannot compute it from what was recorded"
-                   : !verdict->results ? verdict->why
-                                       : "plumb computes no such result";
+    opinion->why = !verdict->seen          ? "plumb cannot compute it from what was recorded"
+                   : !has_results(verdict) ? verdict->why
+                                           : "plumb computes no such result";
     char *end;
     const size_t number = strtoul(place, &end, 10);
-    for (const struct local_result *r = verdict->results; r && end != place; r = r->next)
-        if (r->place == number) {
+    for (const struct local_verdict *r = verdict->next; r && end != place; r = r->next)
+        if (r->recorded == number) {
             opinion->word = r->word;
             opinion->why = r->why;
             opinion->result = r;
@@ -236,7 +244,7 @@ static bool judge_row(struct judging *j, size_t pair)
     if (!site)
         return false;
     find_result(c, record, site, result ? place + sizeof output - 1 : "", opinion);
-    if (!opinion->result && site->verdict && site->verdict->results && is_none(record))
+    if (!opinion->result && site->verdict && has_results(site->verdict) && is_none(record))
         *opinion = (struct opinion){.kind = OPINION_NONE};
     return !is_right(opinion->word) || explain_distance(j, pair, record, site, opinion);
 }
@@ -264,7 +272,7 @@ static enum plumb_code gather(const struct comparison *comparison, struct plumb_
         const struct plumb_record *record = compare_record(comparison, i, 0);
         if (opinion->kind != OPINION_GIVEN)
             continue;
-        const struct local_result *result = opinion->result;
+        const struct local_verdict *result = opinion->result;
         const struct plumb_deviation is = {.call = record->name,
                                            .step = record->step,
                                            .rank = record->rank,
