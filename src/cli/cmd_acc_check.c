@@ -382,7 +382,7 @@ static int check(const struct args_command *command, const struct check_options 
                          options->memory);
     if (options->rng == 1 && options->inputs > 0)
         return cli_usage(command, "--rng " PROFILE_OTHER " makes uniform values only");
-    enum plumb_deciding verdict;
+    enum plumb_deciding verdict = PLUMB_BY_RULES;
     const int usage = choose_verdict(command, options, &verdict);
     if (usage)
         return usage;
