@@ -99,47 +99,78 @@ static int compare_numbers(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* What elements [first, end) have in common, in units of sigma^2: the middle one of those that
- * differ at all, if that is a quarter of them. Few that differ say nothing about the others. */
-static double common_spread(const struct sample *s, const double *spread, uint64_t first,
-                            uint64_t end, unsigned n)
+/* Variances of elements that have something in common. */
+struct common {
+    double absolute, relative; /* the one that describes them better, in units of 1 or of sigma^2 */
+    double sigma;              /* of right arithmetic: the middle one */
+};
+
+/* How far apart the quarters are. */
+static double quarters(const double *sorted, size_t n)
+{
+    return sorted[n * 3 / 4] / sorted[n / 4];
+}
+
+/* Of elements [first, end): the middle one of those that differ at all, if that is an eighth of
+ * them. Few that differ say nothing about the others. */
+static struct common common_of(const struct sample *s, const double *spread, uint64_t first,
+                               uint64_t end, unsigned n)
 {
     enum { MOST = 1024 };
-    double of[MOST];
+    double absolute[MOST], relative[MOST], sigma[MOST];
     size_t differ = 0, seen = 0;
     const uint64_t step = (end - first + MOST - 1) / MOST;
     for (uint64_t i = first; i < end; i += step) {
         if (s->out[i] || !(s->sigma[i] > 0))
             continue;
-        seen++;
-        if (spread[i] > 0)
-            of[differ++] = spread[i] / (s->sigma[i] * s->sigma[i]);
+        sigma[seen++] = s->sigma[i];
+        if (spread[i] > 0) {
+            absolute[differ] = spread[i];
+            relative[differ++] = spread[i] / (s->sigma[i] * s->sigma[i]);
+        }
     }
-    if (differ < 8 || 4 * differ < seen)
-        return 0;
-    qsort(of, differ, sizeof *of, compare_numbers);
+    struct common c = {0};
+    if (seen) {
+        qsort(sigma, seen, sizeof *sigma, compare_numbers);
+        c.sigma = sigma[seen / 2];
+    }
+    if (differ < 8 || 8 * differ < seen)
+        return c;
+    qsort(absolute, differ, sizeof *absolute, compare_numbers);
+    qsort(relative, differ, sizeof *relative, compare_numbers);
     /* The median of a mean of n squares of normal numbers is below their variance. */
     const double below = pow(1 - 2.0 / (9 * n), 3);
-    return of[differ / 2] / below;
+    if (quarters(absolute, differ) < quarters(relative, differ))
+        c.absolute = absolute[differ / 2] / below;
+    else
+        c.relative = relative[differ / 2] / below;
+    return c;
+}
+
+static double common_at(const struct common *c, double sigma)
+{
+    return fmax(sqrt(c->absolute), sigma * sqrt(c->relative));
 }
 
 double *repeat_sigma(const struct expected_tensor *t, const struct sample *s)
 {
     const struct repeats *r = t->repeats;
-    const double most = s->u < 0x1p-40 ? COARSEST_SUM_WIDE : COARSEST_SUM;
+    const double coarsest = s->u < 0x1p-40 ? COARSEST_SUM_WIDE : COARSEST_SUM;
+    const double most = s->terms > 8 ? coarsest : 4 * coarsest; /* scattered sums are not counted */
     double *spread = arena_array(s->arena, (size_t)s->n + 1, sizeof *spread);
     if (!spread)
         return NULL;
     for (uint64_t i = 0; i < s->n; i++)
         spread[i] = s->out[i] ? 0 : spread_at(r, s, i);
-    const double all = common_spread(s, spread, 0, s->n, r->n);
+    const struct common all = common_of(s, spread, 0, s->n, r->n);
     for (uint64_t first = 0; first < s->n; first += s->row) {
         const uint64_t end = first + s->row < s->n ? first + s->row : s->n;
-        const double common = fmax(all, common_spread(s, spread, first, end, r->n));
+        const struct common row = common_of(s, spread, first, end, r->n);
         for (uint64_t i = first; i < end; i++) {
-            const double sigma = s->sigma[i];
-            const double between = fmax(sqrt(spread[i]), sigma * sqrt(common));
-            spread[i] = fmax(sigma, fmin(between, most * sigma));
+            const double sigma = s->sigma[i],
+                         together = fmax(common_at(&all, sigma), common_at(&row, sigma));
+            const double between = fmax(sqrt(spread[i]), together);
+            spread[i] = fmax(sigma, fmin(between, most * fmax(sigma, row.sigma)));
         }
     }
     return spread;

@@ -334,7 +334,8 @@ class Blame(Case):
     def test_hostile_names(self) -> None:
         dump = Dump(self.folder / "hostile")
         x = self.numbers(4, 4)
-        dump.forward("Functional.relu.0", [x], [x], parent="Module.\x1b[31mred'; rm -rf x.forward.0")
+        for k in range(3):
+            dump.forward(f"Functional.relu.{k}", [x], [x], parent="Module.\x1b[31mred'; rm -rf x.forward.0")
         target = dump.save().parent
         shutil.move(str(target), self.folder / "it's here")
         text = plumb("blame", self.folder / "it's here", status=1).stdout

@@ -337,6 +337,9 @@ static enum plumb_code run(struct local *l, size_t i, struct plumb_error *err)
     enum plumb_code code = load(l, i, &refused, &why);
     if (!code && !refused)
         code = judge_all(l, &why);
+    if (!code && !refused && l->options->watch)
+        return l->options->watch(l->options->watch_context, l->expected, &l->reference, &l->given,
+                                 err);
     if (code == PLUMB_E_NOMEM) {
         *err = why;
         return code;

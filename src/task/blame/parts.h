@@ -27,12 +27,19 @@ void meter_add(struct meter *meter, uint64_t n);
 
 struct repeats;
 
+/* Told of a call that was judged: its reference, what it gave, and what decided. */
+typedef enum plumb_code local_watch(void *context, struct plumb_expected *expected,
+                                    const struct plumb_result *reference,
+                                    const struct plumb_result *given, struct plumb_error *err);
+
 struct local_options {
     const struct case_file *file;
     const struct repeats *repeats; /* of the same program; NULL: none */
     int64_t step, rank;            /* of the file: where repeats have the call */
     const char *arithmetic;
     uint64_t seed, memory; /* bytes that a call may take */
+    local_watch *watch;    /* or NULL; what it returns becomes an error of local_judge */
+    void *watch_context;
 };
 
 /* What is to be said of one result; and of one direction of a call: the worst of its results. */
@@ -140,6 +147,10 @@ void text_place(struct buf *out, const struct plumb_suspect *is);
 /* The suspicious calls of cheaper arithmetic, by kind. */
 void cheaper_put(struct buf *out, const struct plumb_suspect *list, size_t n, const char *target,
                  unsigned width);
+
+/* The line of the program that led to a call: the first one that is not PyTorch's own; NULL: there is
+ * none. */
+const char *source_line(const char *const *stack);
 
 /* The command that takes a call out of its dump and judges it alone, as a shell takes it. */
 void replay_put(struct buf *out, const char *target, const struct plumb_suspect *is);

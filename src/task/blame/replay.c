@@ -1,7 +1,15 @@
-/* The command that runs one call alone. */
+/* Where one call is: its line of the program, and the command that runs it alone. */
 #include "task/blame/parts.h"
 
 #include <string.h>
+
+const char *source_line(const char *const *stack)
+{
+    for (size_t k = 0; stack && stack[k]; k++)
+        if (!strstr(stack[k], "/torch/"))
+            return stack[k];
+    return stack ? stack[0] : NULL;
+}
 
 /* As a shell takes it for one word. */
 static void put_quoted(struct buf *out, const char *word)

@@ -79,15 +79,6 @@ void text_place(struct buf *out, const struct plumb_suspect *is)
 
 enum { SHOWN_FAULTS = 8, SHOWN_SUSPICIOUS = 5, SHOWN_UNSTEADY = 5, SHOWN_TALLIES = 4 };
 
-/* The line of the program that led to the call: the first one that is not PyTorch's own. */
-static const char *source_line(const char *const *stack)
-{
-    for (size_t k = 0; stack && stack[k]; k++)
-        if (!strstr(stack[k], "/torch/"))
-            return stack[k];
-    return stack ? stack[0] : NULL;
-}
-
 /* Captures put the source behind a line break. */
 static void put_source(struct buf *out, const char *line, unsigned width)
 {
@@ -120,7 +111,7 @@ static void put_suspect_text(struct buf *out, size_t number, const struct plumb_
     buf_text(out, "   ");
     text_put(out, is->why, width - 3, 3);
     put_source(out, source_line(is->stack), width);
-    if (!is->by_jump) {
+    if (target && !is->by_jump) {
         buf_text(out, "   ");
         replay_put(out, target, is);
         buf_text(out, "\n");
@@ -259,8 +250,8 @@ static void put_counts_text(struct buf *out, const struct plumb_blame *blame, bo
 {
     const uint64_t not_judged = blame->words[PLUMB_WORD_NOT_JUDGED];
     struct buf line = {0};
-    buf_printf(&line, "%" PRIu64 " calls (forward and backward apart): %" PRIu64 " judged",
-               blame->calls, blame->calls - not_judged);
+    buf_printf(&line, "%" PRIu64 " call%s (forward and backward apart): %" PRIu64 " judged",
+               blame->calls, blame->calls == 1 ? "" : "s", blame->calls - not_judged);
     if (golden)
         buf_printf(&line, ", %" PRIu64 " of them only by their distance from the other run",
                    blame->by_jump);
@@ -289,11 +280,11 @@ char *plumb_blame_text(const struct plumb_blame *blame, const struct plumb_blame
 {
     struct buf out = {0};
     width = width < 20 ? 20 : width;
+    const char *target = blame->calls > 2 ? options->target : NULL; /* one call is alone already */
     put_counts_text(&out, blame, options->golden != NULL, width);
-    put_suspects(&out, "fault", blame->faults, blame->n_faults, SHOWN_FAULTS, options->target,
-                 width);
+    put_suspects(&out, "fault", blame->faults, blame->n_faults, SHOWN_FAULTS, target, width);
     put_closing(&out, blame, width);
-    put_suspicious(&out, blame, options->target, width);
+    put_suspicious(&out, blame, target, width);
     put_unsteady(&out, blame, width);
     put_amplifiers(&out, blame, width);
     if (blame->n_inherited == 1 && strcmp(blame->inherited->what, "no module") == 0)
