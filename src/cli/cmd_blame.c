@@ -77,6 +77,7 @@ static int run_blame(const void *context)
     struct plumb_blame *blame = NULL;
     bool printed = true;
     setenv("OPENBLAS_NUM_THREADS", "1", 1); /* or it starts threads that wait in a loop */
+    cli_keep_memory();
     enum plumb_code code = cli_baseline_begin(&baseline, &judged, &err);
     request.accepted = baseline.accepted;
     request.found = baseline.found;

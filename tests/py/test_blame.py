@@ -294,6 +294,18 @@ class Blame(Case):
         fault, = found["faults"]
         self.assertEqual((fault["step"], fault["rank"], found["calls"]), (1, 0, 28))
 
+    def test_memory(self) -> None:
+        """What does not fit is not judged, and says why; the rest is."""
+        dump = Dump(self.folder / "large")
+        x = self.numbers(300, 300)
+        dump.forward("Functional.relu.0", [x], [np.maximum(x, 0)])
+        dump.forward("Functional.relu.1", [x[0]], [np.maximum(x[0], 0)])
+        dump.save()
+        self.assertEqual(self.blame(dump.folder, status=0)["verdicts"]["same"], 2)
+        found = self.blame(dump.folder, "--memory", "4M", status=0)
+        self.assertEqual((found["verdicts"]["same"], found["verdicts"]["not judged"]), (1, 1))
+        self.assertIn("more memory than calls may take", found["not_judged"][0]["what"])
+
     def test_unusable(self) -> None:
         for words in (["nothing/there"], [self.make("right"), "nothing/there"],
                       [self.folder / "right", "--memory", "much"], [self.folder / "right", "--arithmetic", "x"]):

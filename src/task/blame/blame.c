@@ -74,6 +74,8 @@ static void judge_job(void *context, size_t i, unsigned thread)
         meter_add(&work->kept->meter, 1);
 }
 
+static const char too_large[] = "it needs more memory than calls may take (--memory)";
+
 /* Those that did not fit run again, one at a time, with all of the memory. */
 static void judge_large(struct work *work, uint64_t memory)
 {
@@ -86,11 +88,8 @@ static void judge_large(struct work *work, uint64_t memory)
         judge_job(work, i, 0);
         if (job->small)
             for (int d = 0; d < 2; d++)
-                job->verdicts[d] = (struct local_verdict){.seen = d == 0,
-                                                          .word = PLUMB_WORD_NOT_JUDGED,
-                                                          .result = "",
-                                                          .why = "it needs more memory than "
-                                                                 "there is"};
+                job->verdicts[d] = (struct local_verdict){
+                    .seen = true, .word = PLUMB_WORD_NOT_JUDGED, .result = "", .why = too_large};
     }
 }
 

@@ -316,8 +316,34 @@ static enum plumb_code ask_repeats(struct local *l, struct plumb_error *err)
     return code || !shown ? code : opine(l, err);
 }
 
+/* What judging takes besides the tensors: bytes for each number of all results, whose noise is kept,
+ * and of the largest one, which is held against hypotheses. As measured. */
+enum { NOISE_BYTES = 32, SAMPLE_BYTES = 128 };
+
+static void add_numbers(const struct plumb_arg *list, size_t n, uint64_t *all, uint64_t *largest)
+{
+    for (size_t k = 0; list && k < n; k++) {
+        const struct plumb_tensor *t = list[k].kind == PLUMB_ARG_TENSOR ? list[k].tensor : NULL;
+        const uint64_t numbers = t ? t->count * plumb_dtype_parts(t->dtype) : 0;
+        *all += numbers;
+        *largest = numbers > *largest ? numbers : *largest;
+    }
+}
+
+static bool fits(const struct local *l)
+{
+    uint64_t all = 0, largest = 0;
+    add_numbers(l->reference.outputs, l->reference.n_outputs, &all, &largest);
+    add_numbers(l->reference.grads, l->reference.n_grads, &all, &largest);
+    const uint64_t taken = l->scratch.bytes;
+    return taken <= l->options->memory &&
+           NOISE_BYTES * all + SAMPLE_BYTES * largest <= l->options->memory - taken;
+}
+
 static enum plumb_code judge_all(struct local *l, struct plumb_error *err)
 {
+    if (!fits(l))
+        return plumb_fail(err, PLUMB_E_NOMEM, "it needs more memory than it may take");
     const struct plumb_expected_options options = {.seed = l->options->seed,
                                                    .arithmetic = l->options->arithmetic,
                                                    .memory = l->options->memory};
