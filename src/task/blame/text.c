@@ -245,14 +245,13 @@ static void put_closing(struct buf *out, const struct plumb_blame *blame, unsign
     buf_free(&line);
 }
 
-static void put_counts_text(struct buf *out, const struct plumb_blame *blame, bool golden,
-                            unsigned width)
+static void put_counts_text(struct buf *out, const struct plumb_blame *blame, unsigned width)
 {
     const uint64_t not_judged = blame->words[PLUMB_WORD_NOT_JUDGED];
     struct buf line = {0};
     buf_printf(&line, "%" PRIu64 " call%s (forward and backward apart): %" PRIu64 " judged",
                blame->calls, blame->calls == 1 ? "" : "s", blame->calls - not_judged);
-    if (golden)
+    if (blame->by_jump)
         buf_printf(&line, ", %" PRIu64 " of them only by their distance from the other run",
                    blame->by_jump);
     buf_printf(&line, "; %" PRIu64 " not judged", not_judged);
@@ -281,7 +280,7 @@ char *plumb_blame_text(const struct plumb_blame *blame, const struct plumb_blame
     struct buf out = {0};
     width = width < 20 ? 20 : width;
     const char *target = blame->calls > 2 ? options->target : NULL; /* one call is alone already */
-    put_counts_text(&out, blame, options->golden != NULL, width);
+    put_counts_text(&out, blame, width);
     put_suspects(&out, "fault", blame->faults, blame->n_faults, SHOWN_FAULTS, target, width);
     put_closing(&out, blame, width);
     put_suspicious(&out, blame, target, width);
