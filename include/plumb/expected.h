@@ -97,8 +97,8 @@ enum plumb_code plumb_expected_judge(struct plumb_expected *expected, enum plumb
                                      size_t k, const struct plumb_arg *got,
                                      struct plumb_opinion *opinion, struct plumb_error *err);
 
-/* The standard deviation that right arithmetic has at each number of such a result, C order, complex
- * ones by parts: got->count times the parts of its type. All 0: none, its numbers are exact, or no
+/* The standard deviation that right arithmetic has at each number of such a result, C order,
+ * complex ones by parts: got->count times the parts of its type. All 0: none, its numbers are exact, or no
  * floating-point ones. PLUMB_E_ARG: the reference has no such result. */
 enum plumb_code plumb_expected_noise(struct plumb_expected *expected, enum plumb_expected_part part,
                                      size_t k, const struct plumb_tensor *got, double *out,

@@ -38,7 +38,7 @@ static struct repeats *repeats_of(struct plumb_expected *e, struct expected_tens
     return t->repeats = r->mean && r->squares ? r : NULL;
 }
 
-/* The mean of one more error, and the squared distances from it. NaN sticks, and excuses nothing. */
+/* The mean of one more error, and squared distances from it. NaN sticks, and excuses nothing. */
 static void join(double error, unsigned n, double *mean, double *squares)
 {
     const double apart = error - *mean;

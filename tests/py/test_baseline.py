@@ -28,7 +28,7 @@ class Baseline(Case):
         bad = self.make("bad", fault=1.001)
         self.blame(bad, status=1)
         done = plumb("blame", bad, "--write-baseline", self.file, status=0)
-        self.assertIn("1 deviations are accepted", done.stderr)
+        self.assertIn("deviations accepted from now on: 1", done.stderr)
         kept = json.loads(self.file.read_text())
         entry, = kept["accepted"]
         self.assertEqual((entry["call"], entry["result"], entry["verdict"], kept["verdict_version"]),

@@ -15,7 +15,7 @@ enum { MAX_AMPLIFIERS = 5 };
 #define JUMP_SUSPICIOUS 4.0
 #define JUMP_FAULT 8.0
 
-/* What differs between repeats of the program; what is not finite there says nothing of this run. */
+/* What differs between repeats of the program; what is not finite says nothing of this run. */
 static double steady_floor(const struct site *site)
 {
     return isfinite(site->between) ? site->between : 0;

@@ -1,4 +1,4 @@
-/* Calls of cheaper arithmetic in the answer for people: by kind, with the operators and the worst. */
+/* Calls of cheaper arithmetic in the answer for people: by kind, with operators and the worst. */
 #include "task/blame/parts.h"
 
 #include <stdlib.h>

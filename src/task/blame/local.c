@@ -316,8 +316,8 @@ static enum plumb_code ask_repeats(struct local *l, struct plumb_error *err)
     return code || !shown ? code : opine(l, err);
 }
 
-/* What judging takes besides the tensors: bytes for each number of all results, whose noise is kept,
- * and of the largest one, which is held against hypotheses. As measured. */
+/* What judging takes besides the tensors: bytes for each number of all results, whose noise is
+ * kept, and of the largest one, which is held against hypotheses. As measured. */
 enum { NOISE_BYTES = 32, SAMPLE_BYTES = 128 };
 
 static void add_numbers(const struct plumb_arg *list, size_t n, uint64_t *all, uint64_t *largest)

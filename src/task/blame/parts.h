@@ -148,8 +148,8 @@ void text_place(struct buf *out, const struct plumb_suspect *is);
 void cheaper_put(struct buf *out, const struct plumb_suspect *list, size_t n, const char *target,
                  unsigned width);
 
-/* The line of the program that led to a call: the first one that is not PyTorch's own; NULL: there is
- * none. */
+/* The line of the program that led to a call: the first one that is not PyTorch's own; NULL: there
+ * is none. */
 const char *source_line(const char *const *stack);
 
 /* The command that takes a call out of its dump and judges it alone, as a shell takes it. */

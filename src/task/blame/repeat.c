@@ -39,7 +39,7 @@ static char *key_of(struct arena *arena, const char *name, int64_t step, int64_t
     return arena_printf(arena, "%s/%" PRId64 "/%" PRId64, name, step, rank);
 }
 
-/* Where the target and the repeat have one step each, that is the same one whatever it is called. */
+/* Where target and repeat have one step each, that is the same one whatever it is called. */
 static enum plumb_code list_calls(struct repeat *r, int64_t target_step, struct plumb_error *err)
 {
     const bool one = target_step != INT64_MIN && only_step(r->run) != INT64_MIN;

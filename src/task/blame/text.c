@@ -287,7 +287,7 @@ char *plumb_blame_text(const struct plumb_blame *blame, const struct plumb_blame
     put_unsteady(&out, blame, width);
     put_amplifiers(&out, blame, width);
     if (blame->n_inherited == 1 && strcmp(blame->inherited->what, "no module") == 0)
-        put_line(&out, width, 0, "%" PRIu64 " calls only passed on what came in.",
+        put_line(&out, width, 0, "Calls that only passed on what came in: %" PRIu64 ".",
                  blame->inherited->count);
     else
         put_tallies(&out, "Calls that only passed on what came in, by module:", "in",
