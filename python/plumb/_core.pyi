@@ -67,8 +67,10 @@ def judge_call(prefix: Optional[str], name: str, args: Sequence[Value], kwargs: 
     arguments; None: not looked at) and written (likewise)."""
 
 def blame(target: str, golden: Optional[str] = None, arithmetic: Optional[str] = None, *,
-          seed: int = 1234, threads: int = 0) -> Tuple[str, str]:
-    """Which calls of a run are wrong: as JSON, and for people."""
+          seed: int = 1234, threads: int = 0, repeat: Tuple[str, ...] = (),
+          baseline: Optional[str] = None, write_baseline: Optional[str] = None) -> Tuple[str, str]:
+    """Which calls of a run are wrong: as JSON, and for people. `repeat`: runs of the same program;
+    `baseline`: a file of what is accepted; `write_baseline`: where to write what was found."""
 
 # -- Comparison ------------------------------------------------------------------------------------
 

@@ -42,7 +42,7 @@ enum plumb_code cli_baseline_write(const struct cli_baseline *baseline, struct p
         return PLUMB_OK;
     const enum plumb_code code = plumb_baseline_write(baseline->found, baseline->write_path, err);
     if (!code)
-        cli_message("%s: %zu deviations are accepted from now on", baseline->write_path,
+        cli_message("%s: deviations accepted from now on: %zu", baseline->write_path,
                     plumb_baseline_count(baseline->found));
     return code;
 }

@@ -8,13 +8,10 @@
 #include "cli/terminal.h"
 #include "plumb/precheck.h"
 
-#include <limits.h>
-#include <malloc.h>
 #include <math.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -307,23 +304,6 @@ static void print_summary(const struct plumb_precheck_summary *s, enum plumb_dec
         printf("%s\n", s->error_data);
 }
 
-/* Tensors come and go by the thousand, and a page from the system costs more than most
- * operators. So memory that was used once stays with the process, and comes in large pages: a
- * range is asked for and given back before anything is in it, which only settles how the system
- * will back it. */
-static void keep_memory(void)
-{
-    mallopt(M_ARENA_MAX, 1);
-    mallopt(M_MMAP_MAX, 0);
-    mallopt(M_TRIM_THRESHOLD, INT_MAX);
-    const size_t size = (size_t)INT_MAX / 16 * 15; /* more would be trimmed */
-    const size_t step = (size_t)sysconf(_SC_PAGESIZE);
-    void *range = aligned_alloc(step, size / step * step);
-    if (range)
-        madvise(range, size / step * step, MADV_HUGEPAGE); /* no harm where it is refused */
-    free(range);
-}
-
 /* 0, or the exit code of a wrong command line. */
 static int choose_verdict(const struct args_command *command, const struct check_options *options,
                           enum plumb_deciding *out)
@@ -440,7 +420,7 @@ static int check(const struct args_command *command, const struct check_options 
     };
     if (!code) {
         setenv("OPENBLAS_NUM_THREADS", "1", 1); /* or it starts threads that wait in a loop */
-        keep_memory();
+        cli_keep_memory();
         catch_signals();
         code = plumb_precheck_run(&request, &summary, &err);
     }

@@ -240,6 +240,10 @@ static bool say_gone(const struct plumb_baseline *found, const struct plumb_devi
                      char *why, size_t size)
 {
     const struct plumb_deviation *now = baseline_find(found, before);
+    struct plumb_deviation call = *before;
+    call.result = "";
+    if (!now) /* of a call that was not judged there are no results */
+        now = baseline_find(found, &call);
     if (!baseline_is_deviation(before) || (now && baseline_is_deviation(now)))
         return false;
     snprintf(why, size, "%s%s", now ? "now " : "not there now",

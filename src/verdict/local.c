@@ -1,8 +1,10 @@
 /* One call of a dump, computed again from what went in, and what came out held against it. */
 #include "verdict/local.h"
 
+#include "base/buf.h"
 #include "verdict/convert.h"
 #include "verdict/given.h"
+#include "verdict/spell.h"
 #include "verdict/ties.h"
 
 #include <stdio.h>
@@ -28,8 +30,9 @@ struct local {
 static bool copy_texts(struct arena *arena, const struct local_verdict *from,
                        struct local_verdict *to)
 {
-    const char *const *texts[] = {&from->why, &from->result, &from->arithmetic, &from->pattern};
-    const char **copies[] = {&to->why, &to->result, &to->arithmetic, &to->pattern};
+    const char *const *texts[] = {&from->why, &from->result, &from->arithmetic, &from->pattern,
+                                  &from->place};
+    const char **copies[] = {&to->why, &to->result, &to->arithmetic, &to->pattern, &to->place};
     *to = *from;
     to->seen = true;
     bool fine = true;
@@ -53,8 +56,9 @@ static enum plumb_code keep(struct local *l, unsigned direction,
     const unsigned new = plumb_word_severity(verdict->word), old = plumb_word_severity(out->word);
     if (out->seen && (new < old || (new == old && !(verdict->worst > out->worst))))
         return PLUMB_OK;
+    struct local_verdict *all = out->next;
     *out = *kept;
-    out->next = kept;
+    out->next = all;
     return PLUMB_OK;
 }
 
@@ -140,17 +144,6 @@ static enum plumb_code run_reference(struct local *l, struct plumb_error *err)
 
 /* ---- Results --------------------------------------------------------------------------------- */
 
-static enum plumb_code load_given(struct local *l, struct plumb_error *err)
-{
-    struct case_results results;
-    enum plumb_code code =
-        given_result(l->options->file, &l->from, &l->call, &l->inputs, &l->scratch, &l->given, err);
-    if (!code)
-        code = case_parse_results(l->options->file, l->from.index, &l->scratch, &results, err);
-    l->n_grads_recorded = code ? 0 : results.n_grads;
-    return code;
-}
-
 static enum plumb_code judge_result(struct local *l, enum plumb_expected_part part, size_t k,
                                     const struct plumb_arg *reference, const struct plumb_arg *got,
                                     struct plumb_error *err)
@@ -168,18 +161,29 @@ static enum plumb_code judge_result(struct local *l, enum plumb_expected_part pa
     if (code)
         return not_judged(l, direction, err->message, err);
     char result[48], why[sizeof opinion.why + 16];
-    snprintf(result, sizeof result, "%s %zu", direction ? "gradient" : "output", k);
+    struct buf place = {0};
     snprintf(why, sizeof why, "%s%s", opinion.allowed ? "allowed: " : "", opinion.why);
+    snprintf(result, sizeof result, "%s %zu", direction ? "gradient" : "output", k);
+    if (got->kind == PLUMB_ARG_TENSOR && got->tensor->count && opinion.worst > 0)
+        spell_place(&place, got->tensor, opinion.at);
     const struct local_verdict verdict = {.word = opinion.allowed ? PLUMB_WORD_ROUNDING
                                                   : opinion.word == PLUMB_WORD_SAME && l->ties > 0
                                                       ? PLUMB_WORD_TIE
                                                       : opinion.word,
+                                          .unsteady = opinion.unsteady,
                                           .worst = opinion.worst,
+                                          .limit = opinion.limit,
                                           .why = why,
                                           .result = result,
                                           .arithmetic = opinion.arithmetic,
-                                          .pattern = opinion.pattern};
-    return keep(l, direction, &verdict, err);
+                                          .pattern = opinion.pattern,
+                                          .place = place.data,
+                                          .got = opinion.got,
+                                          .expected = opinion.expected,
+                                          .differing = opinion.differing};
+    code = keep(l, direction, &verdict, err);
+    buf_free(&place);
+    return code;
 }
 
 static enum plumb_code judge_results(struct local *l, enum plumb_expected_part part,
@@ -196,18 +200,13 @@ static enum plumb_code judge_results(struct local *l, enum plumb_expected_part p
     return code;
 }
 
-static enum plumb_code judge_all(struct local *l, struct plumb_error *err)
+/* Every recorded result. */
+static enum plumb_code opine(struct local *l, struct plumb_error *err)
 {
-    const struct plumb_expected_options options = {.seed = l->options->seed,
-                                                   .arithmetic = l->options->arithmetic,
-                                                   .memory = l->options->memory};
-    enum plumb_code code = ties_settle(&l->call, &l->given, &l->reference, &l->scratch, &l->ties);
-    if (code)
-        return plumb_no_memory(err);
-    code = plumb_expected_new(&l->call, &l->reference, &options, &l->expected, err);
-    if (!code)
-        code = judge_results(l, PLUMB_PART_OUTPUT, l->reference.outputs, l->reference.n_outputs,
-                             l->given.outputs, l->given.n_outputs, err);
+    l->out[0] = l->out[1] = (struct local_verdict){0};
+    enum plumb_code code =
+        judge_results(l, PLUMB_PART_OUTPUT, l->reference.outputs, l->reference.n_outputs,
+                      l->given.outputs, l->given.n_outputs, err);
     if (code)
         return code;
     if (!l->out[0].seen)
@@ -220,29 +219,171 @@ static enum plumb_code judge_all(struct local *l, struct plumb_error *err)
     return code;
 }
 
+static enum plumb_code load_given(struct local *l, struct plumb_error *err)
+{
+    struct case_results results;
+    enum plumb_code code =
+        given_result(l->options->file, &l->from, &l->call, &l->inputs, &l->scratch, &l->given, err);
+    if (!code)
+        code = case_parse_results(l->options->file, l->from.index, &l->scratch, &results, err);
+    l->n_grads_recorded = code ? 0 : results.n_grads;
+    return code;
+}
+
+/* The call, its reference and what it gave; *refused says why it is not to be judged. */
+static enum plumb_code load(struct local *l, size_t i, const char **refused,
+                            struct plumb_error *err)
+{
+    enum plumb_code code = case_parse(l->options->file, i, &l->scratch, &l->from, err);
+    if (code)
+        return code;
+    const struct plumb_op *op = plumb_op_find(l->from.prefix, l->from.api);
+    if (!op) {
+        *refused = arena_printf(l->arena, "plumb has no operator %s", l->from.api);
+        return *refused ? PLUMB_OK : plumb_no_memory(err);
+    }
+    if (op->random) {
+        *refused = "the results are random";
+        return PLUMB_OK;
+    }
+    code = prepare(l, refused, err);
+    if (!code && !*refused)
+        code = run_reference(l, err);
+    if (!code && !*refused)
+        code = load_given(l, err);
+    return code;
+}
+
+/* ---- Repeats of the program ------------------------------------------------------------------ */
+
+static void local_init(struct local *l, const struct local_options *options, struct arena *arena,
+                       struct local_verdict *out)
+{
+    *l = (struct local){.options = options,
+                        .inputs = {.data_dir = case_data_dir(options->file),
+                                   .recorded_only = true,
+                                   .memory = options->memory / 3},
+                        .arena = arena,
+                        .out = out,
+                        .recorded = SIZE_MAX};
+}
+
+static void local_free(struct local *l)
+{
+    plumb_expected_free(l->expected);
+    plumb_result_destroy(&l->reference);
+    arena_free(&l->scratch);
+}
+
+/* Shows what a repeat gave to the verdict; what it does not have, or has otherwise, is left. */
+static void show_results(struct local *l, enum plumb_expected_part part,
+                         const struct plumb_arg *reference, size_t n_reference,
+                         const struct plumb_arg *got, size_t n_got, bool *shown)
+{
+    struct plumb_error why;
+    for (size_t k = 0; k < n_reference && k < n_got; k++)
+        if (reference[k].kind == PLUMB_ARG_TENSOR && got[k].kind == PLUMB_ARG_TENSOR)
+            *shown |= !plumb_expected_repeat(l->expected, part, k, reference[k].tensor,
+                                             got[k].tensor, &why);
+}
+
+/* The same call of one repeat, by its own inputs. PLUMB_E_NOMEM. */
+static enum plumb_code show_repeat(struct local *l, size_t k, bool *shown, struct plumb_error *err)
+{
+    struct local_options options = *l->options;
+    struct local_verdict unused[2];
+    struct arena texts = {0};
+    struct plumb_error why = {0};
+    const char *refused = NULL;
+    size_t call = 0;
+    options.file =
+        repeats_find(options.repeats, k, l->from.name, options.step, options.rank, &call);
+    if (!options.file)
+        return PLUMB_OK;
+    struct local other;
+    local_init(&other, &options, &texts, unused);
+    const enum plumb_code code = load(&other, call, &refused, &why);
+    if (!code && !refused) {
+        show_results(l, PLUMB_PART_OUTPUT, other.reference.outputs, other.reference.n_outputs,
+                     other.given.outputs, other.given.n_outputs, shown);
+        show_results(l, PLUMB_PART_GRADIENT, other.reference.grads, other.reference.n_grads,
+                     other.given.grads, other.given.n_grads, shown);
+    }
+    local_free(&other);
+    arena_free(&texts);
+    if (code == PLUMB_E_NOMEM)
+        *err = why;
+    return code == PLUMB_E_NOMEM ? code : PLUMB_OK;
+}
+
+static bool is_deviation(const struct local_verdict *v)
+{
+    return v->seen && (v->word == PLUMB_WORD_FAULT || v->word == PLUMB_WORD_CHEAPER);
+}
+
+/* What is worse than rounding is judged again, beside what repeats of the program gave. */
+static enum plumb_code ask_repeats(struct local *l, struct plumb_error *err)
+{
+    const size_t n = repeats_count(l->options->repeats);
+    bool shown = false;
+    enum plumb_code code = PLUMB_OK;
+    if (!n || !(is_deviation(&l->out[0]) || is_deviation(&l->out[1])))
+        return PLUMB_OK;
+    for (size_t k = 0; k < n && !code; k++)
+        code = show_repeat(l, k, &shown, err);
+    return code || !shown ? code : opine(l, err);
+}
+
+/* What judging takes besides the tensors: bytes for each number of all results, whose noise is
+ * kept, and of the largest one, which is held against hypotheses. As measured. */
+enum { NOISE_BYTES = 32, SAMPLE_BYTES = 128 };
+
+static void add_numbers(const struct plumb_arg *list, size_t n, uint64_t *all, uint64_t *largest)
+{
+    for (size_t k = 0; list && k < n; k++) {
+        const struct plumb_tensor *t = list[k].kind == PLUMB_ARG_TENSOR ? list[k].tensor : NULL;
+        const uint64_t numbers = t ? t->count * plumb_dtype_parts(t->dtype) : 0;
+        *all += numbers;
+        *largest = numbers > *largest ? numbers : *largest;
+    }
+}
+
+static bool fits(const struct local *l)
+{
+    uint64_t all = 0, largest = 0;
+    add_numbers(l->reference.outputs, l->reference.n_outputs, &all, &largest);
+    add_numbers(l->reference.grads, l->reference.n_grads, &all, &largest);
+    const uint64_t taken = l->scratch.bytes;
+    return taken <= l->options->memory &&
+           NOISE_BYTES * all + SAMPLE_BYTES * largest <= l->options->memory - taken;
+}
+
+static enum plumb_code judge_all(struct local *l, struct plumb_error *err)
+{
+    if (!fits(l))
+        return plumb_fail(err, PLUMB_E_NOMEM, "it needs more memory than it may take");
+    const struct plumb_expected_options options = {.seed = l->options->seed,
+                                                   .arithmetic = l->options->arithmetic,
+                                                   .memory = l->options->memory};
+    enum plumb_code code = ties_settle(&l->call, &l->given, &l->reference, &l->scratch, &l->ties);
+    if (code)
+        return plumb_no_memory(err);
+    code = plumb_expected_new(&l->call, &l->reference, &options, &l->expected, err);
+    if (!code)
+        code = opine(l, err);
+    return code ? code : ask_repeats(l, err);
+}
+
 static enum plumb_code run(struct local *l, size_t i, struct plumb_error *err)
 {
     struct plumb_error why = {0};
-    enum plumb_code code = case_parse(l->options->file, i, &l->scratch, &l->from, &why);
-    if (code == PLUMB_E_NOMEM)
-        return code;
-    if (code)
-        return leave(l, reason(l, "", &why), err);
-    const struct plumb_op *op = plumb_op_find(l->from.prefix, l->from.api);
-    if (!op) {
-        const char *text = arena_printf(l->arena, "plumb has no operator %s", l->from.api);
-        return text ? leave(l, text, err) : plumb_no_memory(err);
-    }
-    if (op->random)
-        return leave(l, "the results are random", err);
     const char *refused = NULL;
-    code = prepare(l, &refused, &why);
-    if (!code && !refused)
-        code = run_reference(l, &why);
-    if (!code && !refused)
-        code = load_given(l, &why);
+    enum plumb_code code = load(l, i, &refused, &why);
     if (!code && !refused)
         code = judge_all(l, &why);
+    if (!code && !refused && l->options->watch)
+        return l->options->watch(l->options->watch_context, l->expected, &l->reference, &l->given,
+                                 err);
     if (code == PLUMB_E_NOMEM) {
         *err = why;
         return code;
@@ -253,17 +394,10 @@ static enum plumb_code run(struct local *l, size_t i, struct plumb_error *err)
 enum plumb_code local_judge(const struct local_options *options, size_t i, struct arena *arena,
                             struct local_verdict out[2], struct plumb_error *err)
 {
-    struct local l = {.options = options,
-                      .inputs = {.data_dir = case_data_dir(options->file),
-                                 .recorded_only = true,
-                                 .memory = options->memory / 3},
-                      .arena = arena,
-                      .out = out,
-                      .recorded = SIZE_MAX};
+    struct local l;
+    local_init(&l, options, arena, out);
     out[0] = out[1] = (struct local_verdict){0};
     const enum plumb_code code = run(&l, i, err);
-    plumb_expected_free(l.expected);
-    plumb_result_destroy(&l.reference);
-    arena_free(&l.scratch);
+    local_free(&l);
     return code;
 }
