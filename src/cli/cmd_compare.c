@@ -489,6 +489,7 @@ static int check_verdict(const struct compare_options *options)
     if (options->diff_analyze)
         return cli_usage(&cmd_compare, "--verdict has no effect on -da");
     setenv("OPENBLAS_NUM_THREADS", "1", 1); /* or it starts threads that wait in a loop */
+    cli_keep_memory();
     return CLI_OK;
 }
 
