@@ -165,11 +165,13 @@ class Deciding(Case):
         rows, _ = self.compare(paths["cheap"], paths["good"], "--verdict", "expected")
         row = rows["Torch.exp.0.forward.output.0"]
         self.assertEqual(row["Verdict"], "cheaper arithmetic")
-        rows, _ = self.compare(paths["cheap"], paths["good"], "--verdict", "expected", "--arithmetic", "bf16-result")
+        rows, _ = self.compare(paths["cheap"], paths["good"], "--verdict", "expected", "--arithmetic",
+                               "bf16-result")
         row = rows["Torch.exp.0.forward.output.0"]
         self.assertRegex(row["Why"], "allowed: ")
         self.assertEqual(row["Judged by"], "expected 1; seed 1234; allowed bf16-result")
-        done = plumb("compare", paths["cheap"], paths["good"], "--verdict", "expected", "--arithmetic", "tf33", status=2)
+        done = plumb("compare", paths["cheap"], paths["good"], "--verdict", "expected", "--arithmetic", "tf33",
+                     status=2)
         self.assertIn("tf33", done.stderr)
 
     def test_nothing_to_judge(self) -> None:
