@@ -67,8 +67,8 @@ enum plumb_standing {
     PLUMB_STANDING_FINE,     /* it is no deviation */
     PLUMB_STANDING_ACCEPTED, /* it is in the baseline */
     PLUMB_STANDING_NEW,      /* it is not */
-    PLUMB_STANDING_WORSE, /* a worse word, twice the excess, another pattern or arithmetic */
-    PLUMB_STANDING_GONE, /* it is in the baseline, and is no deviation now */
+    PLUMB_STANDING_WORSE,    /* a worse word, twice the excess, another pattern or arithmetic */
+    PLUMB_STANDING_GONE,     /* it is in the baseline, and is no deviation now */
     PLUMB_STANDINGS
 };
 

@@ -98,8 +98,8 @@ enum plumb_code plumb_expected_judge(struct plumb_expected *expected, enum plumb
                                      struct plumb_opinion *opinion, struct plumb_error *err);
 
 /* The standard deviation that right arithmetic has at each number of such a result, C order,
- * complex ones by parts: got->count times the parts of its type. All 0: none, its numbers are exact, or no
- * floating-point ones. PLUMB_E_ARG: the reference has no such result. */
+ * complex ones by parts: got->count times the parts of its type. All 0: its numbers are exact, or
+ * no floating-point ones. PLUMB_E_ARG: the reference has no such result. */
 enum plumb_code plumb_expected_noise(struct plumb_expected *expected, enum plumb_expected_part part,
                                      size_t k, const struct plumb_tensor *got, double *out,
                                      struct plumb_error *err);

@@ -144,6 +144,29 @@ class Repeat(Case):
         row, = self.blame(steady, 1, golden)["faults"]
         self.assertEqual(row["call"], "Module.layer1.Odd.forward")
 
+    def test_steps(self) -> None:
+        """Steps of one run are repeats of each other, whatever their numbers; a run is none of itself."""
+        for step, path in enumerate(self.runs(lambda y, rng: y, 3, 1e-3)):
+            where = self.folder / "run" / f"step{step}" / "rank0"
+            where.parent.mkdir(parents=True)
+            path.rename(where)
+        run = self.folder / "run"
+        self.assertEqual(len(self.blame([run / "step0", run / "step1", run / "step2"], 0)["unsteady"]), 1)
+        found = self.blame([run, run], 0)
+        self.assertEqual((len(found["unsteady"]), len(found["suspicious"])), (0, 3))
+
+    def test_not_finite(self) -> None:
+        """NaN in a repeat excuses nothing, and NaN in the run is a fault whatever repeats have."""
+        def nan(y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+            y[2, 3] = np.nan
+            return y
+
+        bad, right = self.runs(nan, 2), self.runs(lambda y, rng: y, 2)
+        for runs in (bad, [bad[0], *right]):
+            self.assertIn("NaN", self.blame(runs, 1)["faults"][0]["why"])
+        wrong = self.runs(lambda y, rng: -y, 1)
+        self.assertEqual(len(self.blame([*wrong, bad[0]], 1)["faults"]), 1)
+
     def test_python(self) -> None:
         sys.path.insert(0, str(BUILD / "python"))
         import plumb as package
