@@ -21,6 +21,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
+import blame
 import capture
 import dumps
 import guard
@@ -187,6 +188,20 @@ def measure_precheck(results: Results) -> None:
         + ", ".join(f"{times:.2f} times ({name})" for name, times in found.opinions.items()))
 
 
+def measure_blame(results: Results) -> None:
+    """Every call computed again, beside reading the same files."""
+    target, golden = blame.pair(SCRATCH, max(1, TENSORS // 100))
+    found = results.blame
+    found.gigabytes = (sets.size(target) + sets.size(golden)) / 1e9
+    found.compare = best("compare", *origin_form(target, golden))
+    found.seconds = min(seconds("blame", target, golden) for _ in range(2))
+    found.anonymous = memory("blame", target, golden).anonymous
+    found.bounded = memory("blame", target, golden, "--memory", "512M").anonymous
+    done_with(target, golden)
+    say(f"  blame of {found.gigabytes:.2f} GB {found.seconds:6.2f} s, {found.anonymous:.0f} MB; "
+        f"compare {found.compare:.2f} s")
+
+
 def measure_torch(results: Results) -> None:
     """What the Python package adds to a training step."""
     build = Path(PLUMB).parent
@@ -209,6 +224,7 @@ def main() -> None:
     say(f"  reading memory {results.read[0]:.1f} GB/s, with two threads {results.read[1]:.1f}")
     measure_torch(results)
     measure_precheck(results)
+    measure_blame(results)
     measure_tiny(results)
     measure_statistics(results)
     for kind in KINDS:

@@ -6,6 +6,7 @@ import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import blame
 import capture
 import commands
 import guard
@@ -36,6 +37,7 @@ class Results:
     tiny: dict[str, float] = field(default_factory=dict)  # ms, by kind
     json: dict[str, Json] = field(default_factory=dict)  # dump.json without payloads
     precheck: precheck.Precheck = field(default_factory=precheck.Precheck)
+    blame: blame.Blame = field(default_factory=blame.Blame)
     captures: list[capture.Capture] = field(default_factory=list)
     guard: guard.Guard = field(default_factory=guard.Guard)
 
@@ -92,6 +94,16 @@ def goal_rows(results: Results) -> list[Row]:
     rows.append(("online check, past max_checks", "at most 1.05 of a plain step", f"{watch.past:.3f}",
                  watch.past <= 1.05))
     return rows
+
+
+def blame_lines(results: Results) -> list[str]:
+    one = results.blame
+    read = one.gigabytes / results.read[1]
+    return ["| blame of a pair of dumps | seconds | times reading the bytes | times `plumb compare` "
+            "| anonymous MB | with --memory 512M |", "|---|---:|---:|---:|---:|---:|",
+            f"| {one.gigabytes:.2f} GB, a transformer's blocks, float32 | {one.seconds:.2f} "
+            f"| {one.seconds / read:.0f} | {one.seconds / one.compare:.0f} "
+            f"| {one.anonymous:.0f} | {one.bounded:.0f} |"]
 
 
 def torch_lines(results: Results) -> list[str]:
@@ -191,5 +203,5 @@ def page(results: Results) -> str:
     for what, goal, measured, met in goal_rows(results):
         lines.append(f"| {what} | {goal} | {measured} | {'yes' if met else '**no**'} |")
     lines += ["", "## All numbers", "", *tensor_lines(results), "", *json_lines(results), "",
-              *reference_lines(results), "", *torch_lines(results)]
+              *reference_lines(results), "", *blame_lines(results), "", *torch_lines(results)]
     return "\n".join([*lines, "", *other_lines(results)]) + "\n"

@@ -6,6 +6,7 @@
 #ifndef PLUMB_BLAME_H
 #define PLUMB_BLAME_H
 
+#include "plumb/baseline.h"
 #include "plumb/expected.h"
 #include "plumb/progress.h"
 
@@ -14,25 +15,40 @@ extern "C" {
 #endif
 
 struct plumb_blame_options {
-    const char *target;          /* a dump, or anything that plumb_run_open takes */
-    const char *golden;          /* another run of the same program; NULL: there is none */
-    const char *arithmetic;      /* cheaper arithmetic that is allowed; NULL: none */
-    uint64_t seed;               /* of the perturbations */
-    unsigned threads;            /* 0: all processors */
-    uint64_t memory;             /* bytes that calls may take together; 0: three quarters of all */
-    plumb_progress_fn *progress; /* of records; NULL: none */
+    const char *target;         /* a dump, or anything that plumb_run_open takes */
+    const char *golden;         /* another run of the same program; NULL: there is none */
+    const char *const *repeats; /* runs of the same program as the target: what differs between
+                                    them is its own noise */
+    size_t n_repeats;
+    const char *arithmetic; /* cheaper arithmetic that is allowed; NULL: none */
+    uint64_t seed;          /* of the perturbations */
+    unsigned threads;       /* 0: all processors */
+    uint64_t memory;        /* bytes that calls may take together; 0: three quarters of all */
+    const struct plumb_baseline *accepted; /* deviations that do not fail; NULL: there are none */
+    struct plumb_baseline *found;          /* gets what is found; NULL: not asked for */
+    plumb_progress_fn *progress;           /* of bytes; NULL: none */
     void *progress_context;
 };
 
 /* A call in one direction: "Functional.linear.3.forward". */
 struct plumb_suspect {
     const char *call;
-    const char *result;       /* which of its results: "output 0", "gradient 1"; "" by its jump */
-    int64_t step, rank;       /* -1: not counted */
-    enum plumb_word word;     /* what it is */
-    bool by_jump;             /* and that was seen by its jump */
-    double worst;             /* excess in standard deviations, of struct plumb_opinion */
-    const char *why;          /* one sentence */
+    const char *result;   /* which of its results: "output 0", "gradient 1"; "" by its jump */
+    int64_t step, rank;   /* -1: not counted */
+    enum plumb_word word; /* what it is */
+    bool by_jump;         /* and that was seen by its jump */
+    bool unsteady;        /* rounding only since repeats of the program differ as much */
+    enum plumb_standing standing; /* beside the baseline; PLUMB_STANDING_FINE without one */
+    double worst;        /* excess in standard deviations, of struct plumb_opinion; or the jump */
+    double limit;        /* for it; 0: there is none */
+    const char *why;     /* one sentence */
+    const char *pattern; /* what a fault looks like; "": nothing simple */
+    const char *arithmetic;   /* what explains it; "": nothing */
+    const char *equals;       /* which other tensor of the run a fault is equal to; "": none */
+    const char *place;        /* of the worst element: "[0, 3]"; "": not known */
+    double got, expected;     /* its two values */
+    double differing;         /* share of elements that are not the correctly rounded ones */
+    const char *dump;         /* the dump.json that it is in; NULL: the run has one only */
     const char *parent;       /* the module that it was called in, or NULL */
     const char *const *stack; /* lines, ended by NULL; or NULL */
     double in, out; /* largest relative distance of its inputs and outputs from the other run; NaN:
@@ -56,10 +72,16 @@ struct plumb_blame {
     size_t n_faults, n_suspicious;
     const struct plumb_suspect *amplifiers; /* where the difference grew most, in right calls */
     size_t n_amplifiers;
-    const struct plumb_tally *inherited; /* modules with calls that only pass on, most first */
+    const struct plumb_suspect
+        *unsteady; /* right ones that differ between repeats of the program */
+    size_t n_unsteady;
+    struct plumb_baseline_diff *baseline; /* what is new, worse and gone; NULL: none was given */
+    const struct plumb_tally *inherited;  /* modules with calls that only pass on, most first */
     size_t n_inherited;
     struct plumb_suspect
-        largest; /* the result that is furthest from the other run; call NULL: none */
+        largest;       /* the result that is furthest from the other run; call NULL: none */
+    double rounding;   /* how far the rounding of its type would put it */
+    const char *since; /* the last call before it that is no further off than that; or NULL */
     void *memory;
 };
 

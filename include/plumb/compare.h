@@ -2,6 +2,7 @@
 #ifndef PLUMB_COMPARE_H
 #define PLUMB_COMPARE_H
 
+#include "plumb/baseline.h"
 #include "plumb/pair.h"
 #include "plumb/progress.h"
 #include "plumb/table.h"
@@ -29,10 +30,23 @@ struct plumb_compare_options {
     unsigned threads;            /* 0: as many as there are processors */
     plumb_progress_fn *progress; /* of bytes; NULL: none */
     void *progress_context;
+
+    /* Second opinions: other than PLUMB_BY_RULES, every result of the target that a recorded call
+     * gave is held against that call, computed again from the target's own inputs. Adds the columns
+     * Verdict and Why, and Judged by where reasons or wide are asked for. Not with the xray
+     * columns. */
+    enum plumb_deciding verdict;
+    const char *arithmetic;       /* cheaper arithmetic that is allowed; NULL: none */
+    uint64_t seed;                /* of the perturbations */
+    uint64_t memory;              /* bytes that calls may take together; 0: three quarters of all */
+    struct plumb_baseline *found; /* what is said of each result is added there; NULL: nowhere */
+    plumb_progress_fn *judging;   /* of calls; NULL: none */
+    void *judging_context;
 };
 
 /* What keeps a row from passing plainly, the worst first. */
 enum plumb_trouble {
+    PLUMB_TROUBLE_FAULT,        /* the call that gave it is wrong by itself */
     PLUMB_TROUBLE_NONFINITE,    /* fails: a NaN or infinity that the other side does not have */
     PLUMB_TROUBLE_LIMIT,        /* fails by any other rule */
     PLUMB_TROUBLE_SHAPE,        /* the shapes differ */
@@ -42,7 +56,9 @@ enum plumb_trouble {
     PLUMB_TROUBLE_ONLY_TARGET,  /* the golden run does not have it */
     PLUMB_TROUBLE_ONLY_GOLDEN,  /* the target run does not have it */
     PLUMB_TROUBLE_UNJUDGED,     /* neither passes nor fails */
+    PLUMB_TROUBLE_CHEAPER,      /* cheaper arithmetic explains it, which is not allowed */
     PLUMB_TROUBLE_SUSPICIOUS,   /* passes */
+    PLUMB_TROUBLE_NO_OPINION,   /* a second opinion was asked for, and there is none */
     PLUMB_TROUBLE_ALONE,        /* graph dumps: need not have a counterpart, and has none */
     PLUMB_TROUBLE_NONE,
     PLUMB_TROUBLES = PLUMB_TROUBLE_NONE
@@ -61,6 +77,8 @@ struct plumb_trouble_rows {
     char *text;   /* that row as "name (reason)", safe for a terminal */
 };
 
+enum { PLUMB_SPARE = 255 };
+
 struct plumb_comparison {
     struct plumb_table *table;
     size_t compared;                   /* pairs whose values were compared */
@@ -69,13 +87,20 @@ struct plumb_comparison {
                        * them, NaN on both sides for one, tells nothing */
     size_t unmatched;  /* records without a partner */
     size_t unreadable; /* pairs that could not be compared: unreadable, shapes differ, ... */
+    size_t bad;        /* rows that fail by what decides: for PLUMB_BY_RULES failed, unmatched and
+                        * unreadable, for PLUMB_BY_EXPECTED faults */
+    enum plumb_deciding verdict;         /* what that is */
+    uint64_t words[PLUMB_WORDS];         /* of the target's results */
+    size_t first_fault_row;              /* as the next two */
     size_t worst_row, first_failing_row; /* rows of the unsorted table, or PLUMB_NO_RECORD */
     char *closing; /* the closing line(s) for people: counts, worst, first failure, advice */
     char *mapping; /* of the rows that a layer_map paired, as a data_map file; or NULL */
     char *advice;  /* the first lines of `closing`, those before the counts; may be "" */
     char *counts;  /* the rest of it without the rows that it names: a line */
     struct plumb_outcome *outcomes; /* one per row of the unsorted table; NULL: a profile's table */
-    bool *spare; /* one per column, together with outcomes: what a digest can do without */
+    unsigned char *spare; /* one per column, together with outcomes: how well a digest can do
+                           * without it. 0: not at all; PLUMB_SPARE: always; else the larger go
+                           * first where a terminal is narrow */
     struct plumb_trouble_rows troubles[PLUMB_TROUBLES];
 };
 

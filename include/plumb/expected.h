@@ -39,6 +39,7 @@ unsigned plumb_word_severity(enum plumb_word word);
 struct plumb_opinion {
     enum plumb_word word;
     bool allowed;         /* cheaper arithmetic that the caller allows */
+    bool unsteady;        /* it is rounding only since repeats of the program differ as much */
     double worst, limit;  /* the largest excess over rounding to the type, in standard deviations of
                              right arithmetic, and what is expected of the largest of so many */
     uint64_t at;          /* which element that is, in C order */
@@ -60,6 +61,9 @@ struct plumb_expected_options {
 
 /* PLUMB_E_ARG when a word of the list is not known; the message names those that are. */
 enum plumb_code plumb_arithmetic_check(const char *list, struct plumb_error *err);
+
+/* The word that allows what an opinion calls so in its arithmetic; "" when there is none. */
+const char *plumb_arithmetic_word(const char *arithmetic);
 
 struct plumb_expected;
 
@@ -87,11 +91,28 @@ const struct plumb_result *plumb_expected_reference(const struct plumb_expected 
 
 enum plumb_expected_part { PLUMB_PART_OUTPUT, PLUMB_PART_GRADIENT, PLUMB_PART_WRITTEN };
 
+/* What a repeat of the same program gave for the same result, and the reference for the inputs of
+ * that repeat. From then on a result that is further from its reference than rounding is held
+ * against what differs between the repeats, too: an error that all of them share stays what it is,
+ * and so does one that no rounding makes. Any number of repeats may be given, one after the other.
+ * PLUMB_E_ARG: it has another shape. */
+enum plumb_code plumb_expected_repeat(struct plumb_expected *expected,
+                                      enum plumb_expected_part part, size_t k,
+                                      const struct plumb_tensor *reference,
+                                      const struct plumb_tensor *got, struct plumb_error *err);
+
 /* What is to be said about output, gradient or written argument number k. got may be any argument;
  * a NULL one counts as missing. Fails only when memory runs out. */
 enum plumb_code plumb_expected_judge(struct plumb_expected *expected, enum plumb_expected_part part,
                                      size_t k, const struct plumb_arg *got,
                                      struct plumb_opinion *opinion, struct plumb_error *err);
+
+/* The standard deviation that right arithmetic has at each number of such a result, C order,
+ * complex ones by parts: got->count times the parts of its type. All 0: its numbers are exact, or
+ * no floating-point ones. PLUMB_E_ARG: the reference has no such result. */
+enum plumb_code plumb_expected_noise(struct plumb_expected *expected, enum plumb_expected_part part,
+                                     size_t k, const struct plumb_tensor *got, double *out,
+                                     struct plumb_error *err);
 
 #ifdef __cplusplus
 }

@@ -19,7 +19,7 @@ struct plumb_merge {
 
 struct plumb_merge_options {
     const char *config; /* a YAML file with the lists api and compare_index; NULL: all of both */
-    plumb_progress_fn *progress; /* of files; NULL: none */
+    plumb_progress_fn *progress; /* of files, then of rows of the sheets; NULL: none */
     void *progress_context;
 };
 

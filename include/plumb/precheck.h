@@ -2,6 +2,7 @@
 #ifndef PLUMB_PRECHECK_H
 #define PLUMB_PRECHECK_H
 
+#include "plumb/baseline.h"
 #include "plumb/device.h"
 #include "plumb/expected.h"
 
@@ -29,6 +30,9 @@ struct plumb_precheck_options {
                            or the path of a file of rules */
     enum plumb_deciding verdict; /* only with rules that let columns be added */
     const char *arithmetic;      /* cheaper arithmetic that is allowed, of plumb_expected_options */
+    struct plumb_baseline *found; /* gets the second opinion about every row, by its name in the
+                                     details; not of what an earlier run finished. NULL: not asked
+                                     for */
     enum plumb_precheck_inputs inputs;
     const char *rng; /* of the inputs: "counter" (NULL too), or the name of rules that have one
                         generator of their own, which means one thread, in file order */

@@ -2,7 +2,7 @@
 #ifndef PLUMB_PRECISION_H
 #define PLUMB_PRECISION_H
 
-#include "plumb/error.h"
+#include "plumb/expected.h"
 
 #include <stdbool.h>
 
@@ -11,9 +11,11 @@ extern "C" {
 #endif
 
 struct plumb_precision_options {
-    const char *npu, *gpu; /* accuracy_checking_details files, with either header language */
-    const char *folder;    /* where the two files go; must be there */
-    const char *rules;     /* as in struct plumb_precheck_options */
+    const char *npu, *gpu;       /* accuracy_checking_details files, with either header language */
+    const char *folder;          /* where the two files go; must be there */
+    const char *rules;           /* as in struct plumb_precheck_options */
+    enum plumb_deciding verdict; /* other than PLUMB_BY_RULES: both files have the columns of
+                                    acc_check's second opinion, which are joined and written, too */
 };
 
 struct plumb_precision_result {
@@ -24,6 +26,9 @@ struct plumb_precision_result {
     size_t only_npu, only_gpu; /* rows without a partner, which are left out */
     char first_only_npu[128];  /* one of them, cut; "" when there is none */
     char first_only_gpu[128];
+    uint64_t words[PLUMB_WORDS]; /* of the outputs of the device under test */
+    uint64_t shared;             /* faults that the trusted device has, too */
+    char judges[2][128]; /* versions and options of the opinions in both files; "" without them */
 };
 
 /* Compares and writes api_precision_compare_details_TIME.csv and

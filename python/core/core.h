@@ -25,6 +25,7 @@ int core_add_json(PyObject *module);
 int core_add_writer(PyObject *module);
 int core_add_guard(PyObject *module);
 int core_add_expected(PyObject *module);
+int core_add_blame(PyObject *module);
 
 /* -- Failures and arguments (support.c) -------------------------------------------------------- */
 

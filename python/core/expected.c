@@ -2,7 +2,6 @@
 #include "core.h"
 
 #include "base/arena.h"
-#include "plumb/blame.h"
 #include "plumb/expected.h"
 
 #include <stdlib.h>
@@ -118,45 +117,12 @@ out:
     return answer;
 }
 
-/* Who is wrong in a whole run: the report for programs, and for people. */
-static PyObject *blame(PyObject *module, PyObject *arguments, PyObject *named)
-{
-    (void)module;
-    char *keywords[] = {"target", "golden", "arithmetic", "seed", "threads", NULL};
-    struct plumb_blame_options options = {0};
-    unsigned long long seed = 1234;
-    if (!PyArg_ParseTupleAndKeywords(arguments, named, "s|zz$KI:blame", keywords, &options.target,
-                                     &options.golden, &options.arithmetic, &seed, &options.threads))
-        return NULL;
-    options.seed = seed;
-    struct plumb_blame *found = NULL;
-    struct plumb_error err;
-    char *json = NULL, *text = NULL;
-    enum plumb_code code;
-    Py_BEGIN_ALLOW_THREADS;
-    code = plumb_blame_run(&options, &found, &err);
-    if (!code) {
-        json = plumb_blame_json(found, &options);
-        text = plumb_blame_text(found, &options, 100);
-    }
-    plumb_blame_free(found);
-    Py_END_ALLOW_THREADS;
-    PyObject *answer = code           ? core_raise(&err)
-                       : json && text ? Py_BuildValue("ss", json, text)
-                                      : PyErr_NoMemory();
-    free(json);
-    free(text);
-    return answer;
-}
-
 int core_add_expected(PyObject *module)
 {
     static PyMethodDef methods[] = {
         {"judge_call", (PyCFunction)(void (*)(void))judge_call, METH_VARARGS | METH_KEYWORDS,
          "judge_call(prefix, name, args, kwargs, grads, outputs, got_grads, *, seed=0, runs=0, "
          "arithmetic=None, written=()): opinions."},
-        {"blame", (PyCFunction)(void (*)(void))blame, METH_VARARGS | METH_KEYWORDS,
-         "blame(target, golden=None, arithmetic=None, *, seed=1234, threads=0): JSON and text."},
         {0},
     };
     return PyModule_AddFunctions(module, methods);

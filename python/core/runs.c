@@ -23,6 +23,21 @@ static bool find_mode(const char *name, enum plumb_pair_mode *mode)
     return false;
 }
 
+static bool find_verdict(const char *name, enum plumb_deciding *verdict)
+{
+    static const char *const names[] = {
+        [PLUMB_BY_RULES] = "rules",
+        [PLUMB_BY_EXPECTED] = "expected",
+        [PLUMB_BY_BOTH] = "both",
+    };
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (strcmp(name, names[i]) == 0) {
+            *verdict = (enum plumb_deciding)i;
+            return true;
+        }
+    return false;
+}
+
 /* Malloc'd strings of a sequence; false with an exception set. */
 static bool read_settings(PyObject *value, char ***settings, size_t *count)
 {
@@ -58,6 +73,23 @@ static enum plumb_code compare_paths(char *const paths[2],
     return code;
 }
 
+static bool add_count(PyObject *counts, const char *name, size_t count)
+{
+    PyObject *value = PyLong_FromSize_t(count);
+    const bool good = value && PyDict_SetItemString(counts, name, value) == 0;
+    Py_XDECREF(value);
+    return good;
+}
+
+/* What second opinions say. */
+static bool add_words(PyObject *counts, const struct plumb_comparison *comparison)
+{
+    bool good = add_count(counts, "bad", comparison->bad);
+    for (int word = 0; word < PLUMB_WORDS && good; word++)
+        good = add_count(counts, plumb_word_text((enum plumb_word)word), comparison->words[word]);
+    return good;
+}
+
 /* Takes the comparison apart. */
 static PyObject *from_comparison(struct plumb_comparison *comparison)
 {
@@ -71,25 +103,35 @@ static PyObject *from_comparison(struct plumb_comparison *comparison)
         Py_XDECREF(table);
         return NULL;
     }
-    return Py_BuildValue(
+    PyObject *result = Py_BuildValue(
         "NN{snsnsnsnsnsnsn}", table, lines, "compared", (Py_ssize_t)comparison->compared, "passed",
         (Py_ssize_t)comparison->passed, "suspicious", (Py_ssize_t)comparison->suspicious, "failed",
         (Py_ssize_t)comparison->failed, "unjudged", (Py_ssize_t)comparison->unjudged, "unmatched",
         (Py_ssize_t)comparison->unmatched, "unreadable", (Py_ssize_t)comparison->unreadable);
+    if (result && comparison->verdict != PLUMB_BY_RULES &&
+        !add_words(PyTuple_GetItem(result, 2), comparison)) {
+        Py_DECREF(result);
+        result = NULL;
+    }
+    return result;
 }
 
 static PyObject *compare_runs(PyObject *module, PyObject *args, PyObject *kwargs)
 {
     (void)module;
-    char *keywords[] = {"target",  "golden", "standard", "settings",
-                        "metrics", "match",  "wide",     NULL};
+    char *keywords[] = {"target", "golden", "standard", "settings",   "metrics",
+                        "match",  "wide",   "verdict",  "arithmetic", NULL};
     PyObject *sides[2], *standard = Py_None, *settings = NULL;
-    const char *metrics = NULL, *match = NULL;
+    const char *metrics = NULL, *match = NULL, *verdict = "rules", *arithmetic = NULL;
     int wide = 0;
-    struct plumb_compare_options options = {.reasons = true};
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|OOzzp:compare_runs", keywords, &sides[0],
-                                     &sides[1], &standard, &settings, &metrics, &match, &wide))
+    struct plumb_compare_options options = {.reasons = true, .seed = 1234};
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|OOzzpsz:compare_runs", keywords, &sides[0],
+                                     &sides[1], &standard, &settings, &metrics, &match, &wide,
+                                     &verdict, &arithmetic))
         return NULL;
+    if (!find_verdict(verdict, &options.verdict))
+        return core_raise_text(PLUMB_E_ARG, "verdict \"%s\" is none of rules, expected, both",
+                               verdict);
     if (match && !find_mode(match, &options.match.mode))
         return core_raise_text(PLUMB_E_ARG, "match \"%s\" is none of auto, exact, fuzzy, order",
                                match);
@@ -111,6 +153,7 @@ static PyObject *compare_runs(PyObject *module, PyObject *args, PyObject *kwargs
     options.settings_count = count;
     options.metrics = metrics;
     options.wide = wide;
+    options.arithmetic = arithmetic && *arithmetic ? arithmetic : NULL;
     Py_BEGIN_ALLOW_THREADS;
     code = compare_paths(paths, &options, &comparison, &err);
     Py_END_ALLOW_THREADS;

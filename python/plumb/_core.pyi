@@ -67,8 +67,10 @@ def judge_call(prefix: Optional[str], name: str, args: Sequence[Value], kwargs: 
     arguments; None: not looked at) and written (likewise)."""
 
 def blame(target: str, golden: Optional[str] = None, arithmetic: Optional[str] = None, *,
-          seed: int = 1234, threads: int = 0) -> Tuple[str, str]:
-    """Which calls of a run are wrong: as JSON, and for people."""
+          seed: int = 1234, threads: int = 0, repeat: Tuple[str, ...] = (),
+          baseline: Optional[str] = None, write_baseline: Optional[str] = None) -> Tuple[str, str]:
+    """Which calls of a run are wrong: as JSON, and for people. `repeat`: runs of the same program;
+    `baseline`: a file of what is accepted; `write_baseline`: where to write what was found."""
 
 # -- Comparison ------------------------------------------------------------------------------------
 
@@ -109,9 +111,11 @@ class Table:
 
 def compare_runs(target: str, golden: str, standard: Optional[str] = None, settings: Sequence[str] = (),
                  metrics: Optional[str] = None, match: Optional[str] = None, wide: bool = False,
+                 verdict: str = "rules", arithmetic: Optional[str] = None,
                  ) -> Tuple[Table, str, Dict[str, int]]:
     """What `plumb compare` does: the table, the closing lines, and the counts compared, passed,
-    suspicious, failed, unjudged, unmatched, unreadable."""
+    suspicious, failed, unjudged, unmatched, unreadable; with a verdict other than "rules" also those of
+    each word ("fault", "not judged", ...) and "bad", the rows that fail by what decides."""
 def summarise_run(path: str) -> Table: ...
 def load_tensor(path: str) -> Tensor:
     """The one tensor of a file of any format, dense, in memory of its own. Nothing in the file is run."""

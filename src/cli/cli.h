@@ -60,6 +60,12 @@ bool cli_ends_with(const char *text, const char *ending);
 /* The number of threads asked for; 0 means all processors. */
 unsigned cli_threads(const struct cli_common *common);
 
+/* Tensors come and go by the thousand, and a page from the system costs more than most
+ * operators. So memory that was used once stays with the process, and comes in large pages: a
+ * range is asked for and given back before anything is in it, which only settles how the system
+ * will back it. */
+void cli_keep_memory(void);
+
 /* Writes text to stdout. False (after a message, unless the reader has gone) when that fails. */
 bool cli_print(const char *text);
 

@@ -2,18 +2,16 @@
 #define _GNU_SOURCE
 #include "base/memory.h"
 #include "base/utf8.h"
+#include "cli/baseline.h"
 #include "cli/cli.h"
 #include "cli/profiles.h"
 #include "cli/terminal.h"
 #include "plumb/precheck.h"
 
-#include <limits.h>
-#include <malloc.h>
 #include <math.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -29,7 +27,7 @@ struct check_options {
     double timeout;
     int64_t torch_threads;
     bool no_torch;
-    const char *memory, *arithmetic;
+    const char *memory, *arithmetic, *baseline, *write_baseline;
     int verdict;
 };
 
@@ -306,23 +304,6 @@ static void print_summary(const struct plumb_precheck_summary *s, enum plumb_dec
         printf("%s\n", s->error_data);
 }
 
-/* Tensors come and go by the thousand, and a page from the system costs more than most
- * operators. So memory that was used once stays with the process, and comes in large pages: a
- * range is asked for and given back before anything is in it, which only settles how the system
- * will back it. */
-static void keep_memory(void)
-{
-    mallopt(M_ARENA_MAX, 1);
-    mallopt(M_MMAP_MAX, 0);
-    mallopt(M_TRIM_THRESHOLD, INT_MAX);
-    const size_t size = (size_t)INT_MAX / 16 * 15; /* more would be trimmed */
-    const size_t step = (size_t)sysconf(_SC_PAGESIZE);
-    void *range = aligned_alloc(step, size / step * step);
-    if (range)
-        madvise(range, size / step * step, MADV_HUGEPAGE); /* no harm where it is refused */
-    free(range);
-}
-
 /* 0, or the exit code of a wrong command line. */
 static int choose_verdict(const struct args_command *command, const struct check_options *options,
                           enum plumb_deciding *out)
@@ -338,7 +319,33 @@ static int choose_verdict(const struct args_command *command, const struct check
                                  : PLUMB_BY_RULES;
     if (options->arithmetic && *out == PLUMB_BY_RULES)
         return cli_usage(command, "--arithmetic needs --verdict expected or both");
+    const char *baseline = options->baseline         ? "--baseline"
+                           : options->write_baseline ? "--write-baseline"
+                                                     : NULL;
+    if (baseline && *out == PLUMB_BY_RULES)
+        return cli_usage(command, "%s needs --verdict expected or both", baseline);
+    if (baseline && options->csv_path)
+        return cli_usage(command,
+                         "%s does not go with -csv_path: the tables of what was finished before do "
+                         "not have all that a baseline needs",
+                         baseline);
     return 0;
+}
+
+/* Whether the second opinion fails the run: a fault, or with a baseline what is new or worse. */
+static enum plumb_code conclude(const struct cli_baseline *baseline,
+                                const struct plumb_precheck_summary *summary, bool *bad,
+                                struct plumb_error *err)
+{
+    uint64_t changed = 0;
+    *bad = summary->words[PLUMB_WORD_FAULT] > 0 && !baseline->write_path;
+    if (!baseline->found)
+        return PLUMB_OK;
+    enum plumb_code code =
+        baseline->accepted ? cli_baseline_compare(baseline, &changed, err) : PLUMB_OK;
+    if (baseline->accepted)
+        *bad = changed > 0;
+    return code ? code : cli_baseline_write(baseline, err);
 }
 
 static int check(const struct args_command *command, const struct check_options *options)
@@ -355,7 +362,7 @@ static int check(const struct args_command *command, const struct check_options 
                          options->memory);
     if (options->rng == 1 && options->inputs > 0)
         return cli_usage(command, "--rng " PROFILE_OTHER " makes uniform values only");
-    enum plumb_deciding verdict;
+    enum plumb_deciding verdict = PLUMB_BY_RULES;
     const int usage = choose_verdict(command, options, &verdict);
     if (usage)
         return usage;
@@ -373,7 +380,13 @@ static int check(const struct args_command *command, const struct check_options 
         .jit = options->jit,
     };
     struct fallback fallback = {0};
-    enum plumb_code code = open_devices(&options->devices, &how, devices, &n_devices, &err);
+    const uint64_t seed = options->seed == ARGS_UNSET ? 1234 : (uint64_t)options->seed;
+    const struct plumb_baseline_options judged = {.seed = seed, .arithmetic = options->arithmetic};
+    struct cli_baseline baseline = {.read_path = options->baseline,
+                                    .write_path = options->write_baseline};
+    enum plumb_code code = cli_baseline_begin(&baseline, &judged, &err);
+    if (!code)
+        code = open_devices(&options->devices, &how, devices, &n_devices, &err);
     if (!code && !options->no_torch)
         code = open_fallback(&how, devices, n_devices, &fallback, &err);
     struct watcher watcher = {.terminal = isatty(STDERR_FILENO) == 1,
@@ -391,7 +404,8 @@ static int check(const struct args_command *command, const struct check_options 
         .arithmetic = options->arithmetic,
         .inputs = (enum plumb_precheck_inputs)(options->inputs < 0 ? 0 : options->inputs),
         .rng = options->rng == 1 ? PROFILE_OTHER : NULL,
-        .seed = options->seed == ARGS_UNSET ? 1234 : (uint64_t)options->seed,
+        .seed = seed,
+        .found = baseline.found,
         .filter = options->filter,
         .save_error_data = options->save_error_data,
         .devices = devices,
@@ -406,7 +420,7 @@ static int check(const struct args_command *command, const struct check_options 
     };
     if (!code) {
         setenv("OPENBLAS_NUM_THREADS", "1", 1); /* or it starts threads that wait in a loop */
-        keep_memory();
+        cli_keep_memory();
         catch_signals();
         code = plumb_precheck_run(&request, &summary, &err);
     }
@@ -414,17 +428,22 @@ static int check(const struct args_command *command, const struct check_options 
     for (size_t k = 0; k < n_devices; k++)
         plumb_device_close(devices[k]);
     close_fallback(&fallback);
+    bool objected = false;
+    const bool unfinished = code || summary.stopped;
     if (*summary.result)
         print_summary(&summary, verdict, options->quiet);
+    if (!unfinished)
+        code = conclude(&baseline, &summary, &objected, &err);
+    cli_baseline_free(&baseline);
     if (code)
         cli_report(&err);
-    if ((code || summary.stopped) && *summary.result)
+    if (unfinished && *summary.result)
         cli_message("not finished; to continue, repeat the command with -csv_path %s",
                     summary.result);
     if (code || summary.stopped)
         return CLI_UNUSABLE;
     const bool errors = verdict != PLUMB_BY_EXPECTED && summary.apis[PLUMB_PRECHECK_ERROR];
-    return errors || summary.words[PLUMB_WORD_FAULT] ? CLI_BAD : CLI_OK;
+    return errors || objected ? CLI_BAD : CLI_OK;
 }
 
 static int run_acc_check(const void *context)
@@ -519,6 +538,16 @@ static const struct args_option arguments[] = {
      .metavar = "LIST",
      .help = "cheaper arithmetic that is meant, such as tf32,bf16-store; docs/VERDICTS.md has the "
              "names"},
+    {.names = {"--baseline"},
+     .kind = ARGS_PATH,
+     FIELD(baseline),
+     .metavar = "FILE",
+     .help = CLI_BASELINE_HELP},
+    {.names = {"--write-baseline"},
+     .kind = ARGS_PATH,
+     FIELD(write_baseline),
+     .metavar = "FILE",
+     .help = CLI_WRITE_BASELINE_HELP},
     {.names = {"--rng"},
      .kind = ARGS_CHOICE,
      FIELD(rng),
@@ -603,7 +632,8 @@ static const struct args_example examples[] = {
 #define EXITS                                                                                      \
     "0 when no API is an error, or with --verdict expected a fault (warnings and skips "           \
     "included)\n"                                                                                  \
-    "1 when an API is an error, or with --verdict expected or both a fault\n"                      \
+    "1 when an API is an error, or with --verdict expected or both a fault; with --baseline "      \
+    "what is new or worse in place of faults\n"                                                    \
     "2 when the check could not be done or finished"
 
 const struct args_command cmd_acc_check = {

@@ -4,11 +4,15 @@
 #include "cli/profiles.h"
 #include "plumb/precision.h"
 
+#include <inttypes.h>
+#include <string.h>
+
 struct precision_options {
     struct cli_common common;
     const char *npu, *gpu, *output;
     const char *rules;
     bool quiet;
+    int verdict;
 };
 
 static void say_left_out(size_t count, const char *where, const char *first)
@@ -18,13 +22,57 @@ static void say_left_out(size_t count, const char *where, const char *first)
                     count == 1 ? " is" : "s are", where, first, count > 1 ? ", ..." : "");
 }
 
-static void say_counts(const struct plumb_precision_result *result)
+static void say_words(const struct plumb_precision_result *result)
+{
+    const char *gap = "";
+    printf("second opinion: ");
+    for (int word = 0; word < PLUMB_WORDS; word++)
+        if (result->words[word]) {
+            printf("%s%" PRIu64 " %s", gap, result->words[word],
+                   plumb_word_text((enum plumb_word)word));
+            gap = ", ";
+        }
+    if (result->shared)
+        printf("; the trusted device has %" PRIu64 " of the faults, too", result->shared);
+    putchar('\n');
+}
+
+static void say_counts(const struct plumb_precision_result *result, bool words)
 {
     printf("%zu output%s compared; %zu API%s: %zu pass, %zu warning, %zu error, %zu SKIP\n",
            result->outputs, result->outputs == 1 ? "" : "s", result->apis,
            result->apis == 1 ? "" : "s", result->pass, result->warning, result->error,
            result->skip);
+    if (words)
+        say_words(result);
     printf("details: %s\nresult: %s\n", result->details_path, result->result_path);
+}
+
+static uint64_t count_judged(const struct plumb_precision_result *result)
+{
+    uint64_t judged = 0;
+    for (int word = 0; word < PLUMB_WORDS; word++)
+        judged += word == PLUMB_WORD_NOT_JUDGED ? 0 : result->words[word];
+    return judged;
+}
+
+/* What second opinions change about the exit code of the rules. */
+static int decide(const struct precision_options *options,
+                  const struct plumb_precision_result *result)
+{
+    const bool error = result->error > 0;
+    if (options->verdict == PLUMB_BY_RULES)
+        return error ? CLI_BAD : CLI_OK;
+    if (strcmp(result->judges[0], result->judges[1]) != 0)
+        cli_message("warning: the second opinions of the two files were not made alike: \"%s\" and "
+                    "\"%s\"",
+                    result->judges[0], result->judges[1]);
+    if (!count_judged(result)) {
+        cli_message("no output could be judged by its second opinion; the details say why");
+        return CLI_UNUSABLE;
+    }
+    return result->words[PLUMB_WORD_FAULT] || (error && options->verdict == PLUMB_BY_BOTH) ? CLI_BAD
+                                                                                           : CLI_OK;
 }
 
 static int run_precision(const void *context)
@@ -43,6 +91,7 @@ static int run_precision(const void *context)
                                            .gpu = options->gpu,
                                            .folder = options->output,
                                            .rules = options->rules,
+                                           .verdict = (enum plumb_deciding)options->verdict,
                                        },
                                        &err);
     if (code)
@@ -50,8 +99,8 @@ static int run_precision(const void *context)
     say_left_out(result.only_npu, "NPU", result.first_only_npu);
     say_left_out(result.only_gpu, "GPU", result.first_only_gpu);
     if (result.details_path && !options->quiet)
-        say_counts(&result);
-    int exit = code ? CLI_UNUSABLE : result.error ? CLI_BAD : CLI_OK;
+        say_counts(&result, options->verdict != PLUMB_BY_RULES);
+    int exit = code ? CLI_UNUSABLE : decide(options, &result);
     plumb_precision_free(&result);
     return exit;
 }
@@ -83,6 +132,13 @@ static const struct args_option arguments[] = {
      .initial = "documented",
      .help = "standards, levels and CSV dialect; FILE: rules of your own, which start from those "
              "that 'plumb standard' prints"},
+    {.names = {"--verdict"},
+     .kind = ARGS_CHOICE,
+     FIELD(verdict),
+     .choices = "rules|expected|both",
+     .initial = "rules",
+     .help = "what decides: the rules, the second opinion of acc_check --verdict, which both files "
+             "then need, or either; the files then have columns Verdict and Why"},
     {.names = {"--quiet"},
      .kind = ARGS_FLAG,
      FIELD(quiet),
@@ -117,9 +173,12 @@ const struct args_command cmd_api_precision_compare = {
         " the files are those of " PROFILE_OTHER_TOOL ".",
     .sets = sets,
     .examples = examples,
-    .exits = "0 when no API is in error (warnings and skipped ones included)\n"
-             "1 when some API is\n"
-             "2 when a file or the command line is unusable",
+    .exits = "0 when no API is in error (warnings and skipped ones included); with --verdict "
+             "expected when no output of the device under test is a fault\n"
+             "1 when some API is in error; with --verdict expected or both when an output is a "
+             "fault\n"
+             "2 when a file or the command line is unusable, or no output has a second opinion "
+             "that should have one",
     .size = sizeof(struct precision_options),
     .run = run_precision,
 };

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "base/memory.h"
 #include "base/output.h"
+#include "cli/baseline.h"
 #include "cli/cli.h"
 #include "cli/progress.h"
 #include "cli/terminal.h"
@@ -14,10 +15,38 @@
 
 struct blame_options {
     struct cli_common common;
-    const char *target, *golden, *arithmetic, *memory, *out;
+    const char *target, *golden, *arithmetic, *memory, *out, *baseline, *write_baseline;
+    struct args_list repeats;
     int64_t seed;
     int format;
 };
+
+/* Prints the answer, or writes it to its file. */
+static enum plumb_code show(const struct blame_options *options, const struct plumb_blame *blame,
+                            const struct plumb_blame_options *request, bool *printed,
+                            struct plumb_error *err)
+{
+    const unsigned width = terminal_width(STDOUT_FILENO);
+    char *text = options->format == 1 ? plumb_blame_json(blame, request)
+                                      : plumb_blame_text(blame, request, width ? width : 100);
+    if (!text)
+        return plumb_no_memory(err);
+    enum plumb_code code = PLUMB_OK;
+    if (options->out)
+        code = output_whole(options->out, text, strlen(text), false, err);
+    else
+        *printed = cli_print(text);
+    free(text);
+    return code;
+}
+
+/* A fault; with a baseline what is new or worse; nothing when all of it is to be accepted. */
+static bool is_bad(const struct plumb_blame *blame, const struct cli_baseline *baseline)
+{
+    const struct plumb_baseline_diff *diff = blame->baseline;
+    return diff ? diff->count[PLUMB_STANDING_NEW] + diff->count[PLUMB_STANDING_WORSE] > 0
+                : blame->n_faults && !baseline->write_path;
+}
 
 static int run_blame(const void *context)
 {
@@ -28,10 +57,12 @@ static int run_blame(const void *context)
         return cli_usage(&cmd_blame, "--memory takes a size such as 512M or 16G, not '%s'",
                          options->memory);
     struct progress progress;
-    progress_init(&progress, "calls and pairs");
-    const struct plumb_blame_options request = {
+    progress_init(&progress, "calls and tensors");
+    struct plumb_blame_options request = {
         .target = options->target,
         .golden = options->golden,
+        .repeats = options->repeats.items,
+        .n_repeats = options->repeats.count,
         .arithmetic = options->arithmetic,
         .seed = options->seed == ARGS_UNSET ? 1234 : (uint64_t)options->seed,
         .threads = cli_threads(&options->common),
@@ -39,27 +70,32 @@ static int run_blame(const void *context)
         .progress = progress_update,
         .progress_context = &progress,
     };
+    const struct plumb_baseline_options judged = {.seed = request.seed,
+                                                  .arithmetic = request.arithmetic};
+    struct cli_baseline baseline = {.read_path = options->baseline,
+                                    .write_path = options->write_baseline};
     struct plumb_blame *blame = NULL;
+    bool printed = true;
     setenv("OPENBLAS_NUM_THREADS", "1", 1); /* or it starts threads that wait in a loop */
-    enum plumb_code code = plumb_blame_run(&request, &blame, &err);
+    cli_keep_memory();
+    enum plumb_code code = cli_baseline_begin(&baseline, &judged, &err);
+    request.accepted = baseline.accepted;
+    request.found = baseline.found;
+    if (!code)
+        code = plumb_blame_run(&request, &blame, &err);
     progress_end(&progress);
-    const unsigned width = terminal_width(STDOUT_FILENO);
-    char *text = NULL;
-    if (!code) {
-        text = options->format == 1 ? plumb_blame_json(blame, &request)
-                                    : plumb_blame_text(blame, &request, width ? width : 100);
-        if (!text)
-            code = plumb_fail(&err, PLUMB_E_NOMEM, "out of memory");
-    }
-    if (!code && options->out)
-        code = output_whole(options->out, text, strlen(text), false, &err);
-    const bool printed = code || options->out || cli_print(text);
-    const bool judged = !code && blame->calls > blame->words[PLUMB_WORD_NOT_JUDGED];
-    const int status = !judged || !printed ? CLI_UNUSABLE : blame->n_faults ? CLI_BAD : CLI_OK;
+    const bool judges = !code && blame->calls > blame->words[PLUMB_WORD_NOT_JUDGED];
+    if (!code)
+        code = show(options, blame, &request, &printed, &err);
+    if (judges && !code)
+        code = cli_baseline_write(&baseline, &err);
+    const int status = code || !judges || !printed ? CLI_UNUSABLE
+                       : is_bad(blame, &baseline)  ? CLI_BAD
+                                                   : CLI_OK;
     if (code)
         cli_report(&err);
-    free(text);
     plumb_blame_free(blame);
+    cli_baseline_free(&baseline);
     return status;
 }
 
@@ -76,6 +112,13 @@ static const struct args_option arguments[] = {
      FIELD(golden),
      .help = "another run of the same program, which shows where differences grow and lets "
              "modules be judged"},
+    {.names = {"--repeat"},
+     .kind = ARGS_PATH,
+     .arity = ARGS_MANY,
+     FIELD(repeats),
+     .metavar = "DIR",
+     .help = "dumps of the same program on the same machine: what differs between them and TARGET "
+             "is its own noise"},
     {.names = {"--format"},
      .kind = ARGS_CHOICE,
      FIELD(format),
@@ -99,6 +142,16 @@ static const struct args_option arguments[] = {
      .min = 0,
      .max = 9007199254740992.0,
      .help = "seed of the perturbations (default: 1234)"},
+    {.names = {"--baseline"},
+     .kind = ARGS_PATH,
+     FIELD(baseline),
+     .metavar = "FILE",
+     .help = CLI_BASELINE_HELP},
+    {.names = {"--write-baseline"},
+     .kind = ARGS_PATH,
+     FIELD(write_baseline),
+     .metavar = "FILE",
+     .help = CLI_WRITE_BASELINE_HELP},
     {.names = {"--memory"},
      .kind = ARGS_TEXT,
      FIELD(memory),
@@ -114,6 +167,8 @@ static const struct args_set sets[] = {
 static const struct args_example examples[] = {
     {"plumb blame dump", "which recorded calls are wrong, whatever they should have led to"},
     {"plumb blame dump_npu dump_gpu", "the same, and where the two runs part"},
+    {"plumb blame dump --repeat dump_again dump_once_more", "a program that is not deterministic"},
+    {"plumb blame dump --baseline known.json", "fail only for what is new or worse"},
     {"plumb blame dump --format json -o blame.json", "for a program"},
     {NULL, NULL},
 };
@@ -131,7 +186,8 @@ const struct args_command cmd_blame = {
     .sets = sets,
     .examples = examples,
     .exits =
-        "0 when no judged call is a fault\n1 when one is\n2 when the run is unusable, or nothing "
+        "0 when no judged call is a fault\n1 when one is; with --baseline when something is new or "
+        "worse\n2 when the run is unusable, or nothing "
         "of it could be judged",
     .size = sizeof(struct blame_options),
     .run = run_blame,

@@ -1,8 +1,10 @@
 /* compare: which kind of comparison two paths want, and where its tables go. */
 #define _GNU_SOURCE
 #include "base/folder.h"
+#include "base/memory.h"
 #include "base/pool.h"
-#include "cli/cli.h"
+#include "cli/baseline.h"
+#include "cli/compare_options.h"
 #include "cli/diff_analyze.h"
 #include "cli/digest.h"
 #include "cli/general.h"
@@ -13,7 +15,6 @@
 #include "cli/result.h"
 #include "cli/torchair.h"
 #include "plumb/compare.h"
-#include "verdict/standard_names.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -21,20 +22,14 @@
 #include <string.h>
 #include <unistd.h>
 
-enum only { ONLY_FAIL, ONLY_SUSPICIOUS };
-enum mode { MODE_AUTO, MODE_TORCHAIR };
+static const char *const verdict_words[] = {"rules", "expected", "both"};
 
-struct compare_options {
-    struct cli_view view;
-    const char *words[3]; /* TARGET GOLDEN RESULT, or what of them no option gave */
-    const char *target, *golden, *output;
-    bool xlsx, fuzzy, quiet, all, diff_analyze;
-    int match, columns, equal_nan, only;
-    const char *map, *standard, *metrics;
-    int rules, mode;
-    const char *cell_map, *data_map, *api_map, *layer_map;
-    struct args_list set;
-    double rtol, atol, gt, max_err, stat_limit;
+/* What was found, over all ranks. */
+struct found {
+    size_t bad;    /* rows that fail by what decides */
+    size_t broken; /* by the documented rules, where these do */
+    size_t judged; /* results with a second opinion */
+    struct cli_baseline baseline;
 };
 
 /* Which words are which, once the options have had their say. */
@@ -112,14 +107,28 @@ static const char **settings(const struct compare_options *options, struct arena
     return list;
 }
 
+static uint64_t seed_of(const struct compare_options *options)
+{
+    return options->seed == ARGS_UNSET ? 1234 : (uint64_t)options->seed;
+}
+
+/* Calls are looked at after the bytes, and their time begins then. */
+static void judging_update(void *context, uint64_t done, uint64_t total)
+{
+    struct progress *judging = context;
+    if (!judging->started)
+        progress_restart(judging);
+    progress_update(judging, done, total);
+}
+
 /* rank NULL: all of them. */
 static enum plumb_code compare(struct plumb_comparison *comparison,
                                const struct compare_options *options, const struct sides *sides,
                                struct plumb_run *const runs[2], const int64_t *rank,
-                               struct plumb_error *err)
+                               const struct found *found, struct plumb_error *err)
 {
     struct arena arena = {0};
-    struct progress progress;
+    struct progress progress, judging;
     size_t count;
     enum plumb_code code;
     const char **list = settings(options, &arena, &count);
@@ -146,13 +155,26 @@ static enum plumb_code compare(struct plumb_comparison *comparison,
         .threads = cli_threads(&options->view.common),
         .progress = progress_update,
         .progress_context = &progress,
+        .verdict = (enum plumb_deciding)options->verdict,
+        .arithmetic = options->arithmetic,
+        .seed = seed_of(options),
+        .found = found->baseline.found,
+        .judging = judging_update,
+        .judging_context = &judging,
     };
+    if (options->memory && !memory_parse(options->memory, &all.memory)) {
+        code = plumb_fail(err, PLUMB_E_ARG, "--memory takes a size such as 512M or 16G, not '%s'",
+                          options->memory);
+        goto out;
+    }
     if (options->fuzzy && all.match.mode == PLUMB_PAIR_AUTO)
         all.match.mode = PLUMB_PAIR_FUZZY;
     progress_init(&progress, NULL);
     progress.enabled = progress.enabled && !options->quiet;
+    judging = (struct progress){.unit = "calls", .enabled = progress.enabled};
     code = plumb_compare(comparison, runs[0], runs[1], &all, err);
     progress_end(&progress);
+    progress_end(&judging);
 out:
     arena_free(&arena);
     return code;
@@ -187,12 +209,16 @@ static enum plumb_code deliver(const struct plumb_comparison *comparison,
     if (code)
         return code;
     if (to_file) {
+        struct waiting *waiting = options->quiet ? NULL : waiting_begin("writing the table");
         code = sides->result ? cli_save(comparison->table, sides->result, view, err)
                              : save(&made, comparison->table, options, rank, err);
+        waiting_end(waiting);
         if (!code && !options->quiet)
             cli_say_written(comparison->table, made ? made : sides->result);
     } else if (!options->quiet) {
-        code = digest ? digest_show(comparison, view, err) : cli_show(comparison->table, view, err);
+        code = digest         ? digest_show(comparison, view, err)
+               : options->all ? cli_show(comparison->table, view, err)
+                              : digest_show_table(comparison, view, err);
     }
     /* People's lines do not go into a stream that a program reads. */
     bool to_stderr = !to_file && cli_is_machine_format(view->format);
@@ -230,21 +256,25 @@ static int compare_general(const struct compare_options *options, const struct s
     return general_run(places, &request);
 }
 
-/* Compares one rank, or all, and shows or writes the table. *bad counts what is not well. */
+/* Compares one rank, or all, and shows or writes the table. */
 static enum plumb_code compare_rank(const struct compare_options *options,
                                     const struct sides *sides, struct plumb_run *const runs[2],
-                                    const int64_t *rank, size_t *bad, struct plumb_error *err)
+                                    const int64_t *rank, struct found *found,
+                                    struct plumb_error *err)
 {
     struct plumb_comparison comparison = {0};
-    enum plumb_code code = compare(&comparison, options, sides, runs, rank, err);
+    enum plumb_code code = compare(&comparison, options, sides, runs, rank, found, err);
     if (code)
         return code;
-    size_t here = comparison.failed + comparison.unmatched + comparison.unreadable;
-    if (!here && !comparison.compared)
+    if (!comparison.compared && !comparison.unmatched && !comparison.unreadable)
         code = plumb_fail(err, PLUMB_E_ARG, "there is no tensor on either side");
     else
         code = deliver(&comparison, options, sides, rank, err);
-    *bad += here;
+    found->bad += comparison.bad;
+    if (comparison.verdict != PLUMB_BY_EXPECTED)
+        found->broken += comparison.failed + comparison.unmatched + comparison.unreadable;
+    for (int word = 0; word < PLUMB_WORDS; word++)
+        found->judged += word == PLUMB_WORD_NOT_JUDGED ? 0 : comparison.words[word];
     plumb_comparison_free(&comparison);
     return code;
 }
@@ -295,7 +325,8 @@ static enum plumb_code check_dump_options(const struct compare_options *options,
 /* Opens both runs and compares them: in one table or, where files get their names from plumb, in
  * one for each rank of a dump. */
 static enum plumb_code compare_runs(const struct compare_options *options,
-                                    const struct sides *sides, size_t *bad, struct plumb_error *err)
+                                    const struct sides *sides, struct found *found,
+                                    struct plumb_error *err)
 {
     struct plumb_run *runs[2] = {NULL, NULL};
     int64_t *ranks = NULL;
@@ -309,9 +340,9 @@ static enum plumb_code compare_runs(const struct compare_options *options,
     if (!code && goes_to_file(options, sides) && !sides->result)
         code = ranks_list(&ranks, &count, runs, err);
     if (!code && count < 2)
-        code = compare_rank(options, sides, runs, NULL, bad, err);
+        code = compare_rank(options, sides, runs, NULL, found, err);
     for (size_t i = 0; i < count && count > 1 && !code; i++)
-        code = compare_rank(options, sides, runs, &ranks[i], bad, err);
+        code = compare_rank(options, sides, runs, &ranks[i], found, err);
     free(ranks);
     plumb_run_free(runs[1]);
     plumb_run_free(runs[0]);
@@ -381,7 +412,12 @@ static int refuse_for_graphs(const struct compare_options *options)
         {options->data_map, "-dm"},
         {options->cell_map, "-cm"},
     };
-    return refuse_idle(idle, sizeof idle / sizeof *idle, "on graph dumps, which pair by the graph");
+    const struct idle_option opinions[] = {{options->verdict != PLUMB_BY_RULES, "--verdict"}};
+    const int status = refuse_idle(opinions, sizeof opinions / sizeof *opinions,
+                                   "on graph dumps, which hold no calls that could be judged");
+    return status ? status
+                  : refuse_idle(idle, sizeof idle / sizeof *idle,
+                                "on graph dumps, which pair by the graph");
 }
 
 /* Dumps of compiled graphs. */
@@ -400,6 +436,7 @@ static int compare_torchair(const struct compare_options *options, const struct 
         .xlsx = options->xlsx,
         .quiet = options->quiet,
         .digest = may_digest(options),
+        .all = options->all,
         .only = options->only < 0 ? -1 : (int)least[options->only],
         .options = {.rules = profile_chosen(options->rules),
                     .columns = other_columns(options),
@@ -429,13 +466,101 @@ static bool are_graph_dumps(const struct compare_options *options, const struct 
            (plumb_torchair_recognise_fx(sides->golden) || plumb_torchair_recognise(sides->golden));
 }
 
+/* Second opinions need recorded calls, a table with room for them, and to be asked for. */
+static int check_verdict(const struct compare_options *options)
+{
+    const bool rules = options->verdict == PLUMB_BY_RULES;
+    const struct idle_option needs[] = {{options->arithmetic, "--arithmetic"},
+                                        {options->seed != ARGS_UNSET, "--seed"},
+                                        {options->memory, "--memory"},
+                                        {options->baseline, "--baseline"},
+                                        {options->write_baseline, "--write-baseline"}};
+    for (size_t i = 0; i < sizeof needs / sizeof *needs && rules; i++)
+        if (needs[i].given)
+            return cli_usage(&cmd_compare, "%s needs --verdict expected or both", needs[i].name);
+    if (rules)
+        return CLI_OK;
+    if (profile_chosen(options->rules) || other_columns(options))
+        return cli_usage(&cmd_compare, "--verdict %s has no place in the tables of " PROFILE_OTHER,
+                         verdict_words[options->verdict]);
+    if (options->columns == PLUMB_COLUMNS_XRAY)
+        return cli_usage(&cmd_compare, "--verdict %s has no place in the xray columns",
+                         verdict_words[options->verdict]);
+    if (options->diff_analyze)
+        return cli_usage(&cmd_compare, "--verdict has no effect on -da");
+    setenv("OPENBLAS_NUM_THREADS", "1", 1); /* or it starts threads that wait in a loop */
+    cli_keep_memory();
+    return CLI_OK;
+}
+
+/* Counts what is new or worse, and says so where people look. */
+static enum plumb_code ask_accepted(const struct cli_baseline *baseline,
+                                    const struct compare_options *options, uint64_t *changed,
+                                    struct plumb_error *err)
+{
+    enum { CHANGES_SHOWN = 20 }; /* of a kind */
+    struct plumb_baseline_diff *diff = NULL;
+    enum plumb_code code = plumb_baseline_compare(baseline->accepted, baseline->found, &diff, err);
+    if (code)
+        return code;
+    *changed = diff->count[PLUMB_STANDING_NEW] + diff->count[PLUMB_STANDING_WORSE];
+    char *text = plumb_baseline_diff_text(diff, CHANGES_SHOWN);
+    plumb_baseline_diff_free(diff);
+    if (text && !options->quiet)
+        notes_close(text, cli_is_machine_format(options->view.format) ? stderr : stdout);
+    code = text ? PLUMB_OK : plumb_no_memory(err);
+    free(text);
+    return code;
+}
+
+/* With a baseline, what is new or worse fails in place of faults. */
+static enum plumb_code ask_baseline(struct found *found, const struct compare_options *options,
+                                    struct plumb_error *err)
+{
+    uint64_t changed = 0;
+    if (!found->baseline.found)
+        return PLUMB_OK;
+    enum plumb_code code = found->baseline.accepted
+                               ? ask_accepted(&found->baseline, options, &changed, err)
+                               : PLUMB_OK;
+    found->bad = found->broken + changed;
+    return code ? code : cli_baseline_write(&found->baseline, err);
+}
+
+/* Who asked for second opinions and got none must not take that for success. */
+static int status_of(const struct compare_options *options, const struct found *found)
+{
+    if (options->verdict == PLUMB_BY_RULES || found->judged)
+        return found->bad ? CLI_BAD : CLI_OK;
+    cli_message(
+        "no result could be judged: --verdict %s takes dumps of tensors (dump.json, level L1 "
+        "or mix), whose calls can be computed again",
+        verdict_words[options->verdict]);
+    return CLI_UNUSABLE;
+}
+
+static enum plumb_code compare_judged(const struct compare_options *options,
+                                      const struct sides *sides, struct found *found,
+                                      struct plumb_error *err)
+{
+    const struct plumb_baseline_options judged = {.seed = seed_of(options),
+                                                  .arithmetic = options->arithmetic};
+    enum plumb_code code = cli_baseline_begin(&found->baseline, &judged, err);
+    if (!code)
+        code = compare_runs(options, sides, found, err);
+    return code || !found->judged ? code : ask_baseline(found, options, err);
+}
+
 static int run_compare(const void *context)
 {
     const struct compare_options *options = context;
     struct plumb_error err;
     struct sides sides;
-    size_t bad = 0;
+    struct found found = {
+        .baseline = {.read_path = options->baseline, .write_path = options->write_baseline}};
     int status = find_sides(&sides, options);
+    if (!status)
+        status = check_verdict(options);
     if (status)
         return status;
     if (options->diff_analyze)
@@ -462,195 +587,14 @@ static int run_compare(const void *context)
             code = PLUMB_OK;
     }
     if (!code)
-        code = compare_runs(options, &sides, &bad, &err);
+        code = compare_judged(options, &sides, &found, &err);
     if (code)
         cli_report(&err);
     else
-        status = bad ? CLI_BAD : CLI_OK;
+        status = status_of(options, &found);
+    cli_baseline_free(&found.baseline);
     return status;
 }
-
-#define FIELD(name) .offset = offsetof(struct compare_options, name)
-
-static const struct args_option compare_arguments[] = {
-    {.names = {"TARGET"},
-     .kind = ARGS_PATH,
-     .arity = ARGS_MAYBE,
-     FIELD(words[0]),
-     .help = "the run to judge: a file, or a folder of files"},
-    {.names = {"GOLDEN"},
-     .kind = ARGS_PATH,
-     .arity = ARGS_MAYBE,
-     FIELD(words[1]),
-     .help = "the run that is right"},
-    {.names = {"RESULT"},
-     .kind = ARGS_PATH,
-     .arity = ARGS_MAYBE,
-     FIELD(words[2]),
-     .help = "file for the table: .csv .json .md .xlsx .txt"},
-    {.names = {"-tp", "--target_path"},
-     .kind = ARGS_PATH,
-     FIELD(target),
-     .metavar = "PATH",
-     .help = "TARGET as an option"},
-    {.names = {"-gp", "--golden_path"},
-     .kind = ARGS_PATH,
-     FIELD(golden),
-     .metavar = "PATH",
-     .help = "GOLDEN as an option; with both, the table goes to a file"},
-    {.names = {"-o", "--output_path"},
-     .kind = ARGS_PATH,
-     FIELD(output),
-     .metavar = "DIR",
-     .help = "folder for a compare_result_TIME.csv"},
-    {.names = {"--xlsx"}, .kind = ARGS_FLAG, FIELD(xlsx), .help = "write that file as .xlsx"},
-    {.names = {"-m", "--mode"},
-     .kind = ARGS_CHOICE,
-     FIELD(mode),
-     .choices = "auto|torchair",
-     .initial = "auto",
-     .help = "torchair: graph dumps; auto: by content"},
-    {.names = {"-da", "--diff_analyze"},
-     .kind = ARGS_FLAG,
-     FIELD(diff_analyze),
-     .help = "dump.json only: find the first node that differs"},
-    {.names = {NULL}},
-};
-
-static const struct args_option pairing_options[] = {
-    {.names = {"--match"},
-     .kind = ARGS_CHOICE,
-     FIELD(match),
-     .choices = "auto|exact|fuzzy|order",
-     .initial = "auto",
-     .help = "equal names, then similar ones; or in order"},
-    {.names = {"-fm", "--fuzzy_match"},
-     .kind = ARGS_FLAG,
-     FIELD(fuzzy),
-     .help = "the same as --match fuzzy"},
-    {.names = {"--map"},
-     .kind = ARGS_PATH,
-     FIELD(map),
-     .metavar = "FILE",
-     .help = "pairs of names, used before anything else"},
-    {.names = {"-cm", "--cell_mapping"},
-     .kind = ARGS_PATH,
-     .arity = ARGS_MAYBE,
-     FIELD(cell_map),
-     .metavar = "FILE",
-     .help = "YAML: target's module names: golden's"},
-    {.names = {"-am", "--api_mapping"},
-     .kind = ARGS_PATH,
-     .arity = ARGS_MAYBE,
-     FIELD(api_map),
-     .metavar = "FILE",
-     .help = "MindSpore's APIs as PyTorch's; YAML for more"},
-    {.names = {"-lm", "--layer_mapping"},
-     .kind = ARGS_PATH,
-     .arity = ARGS_MAYBE,
-     FIELD(layer_map),
-     .metavar = "FILE",
-     .help = "dumps by layer; YAML: renamed modules by class"},
-    {.names = {"-dm", "--data_mapping"},
-     .kind = ARGS_PATH,
-     FIELD(data_map),
-     .metavar = "FILE",
-     .help = "YAML: target's row names: golden's"},
-    {.names = {NULL}},
-};
-
-static const struct args_option verdict_options[] = {
-    {.names = {"--rules"},
-     .kind = ARGS_CHOICE,
-     FIELD(rules),
-     .choices = PROFILE_NAMES,
-     .initial = "documented",
-     .help = PROFILE_OTHER ": judge as " PROFILE_OTHER_TOOL " does, quirks included"},
-    {.names = {"--standard"},
-     .kind = ARGS_PATH,
-     FIELD(standard),
-     .metavar = "NAME|FILE",
-     .help = "rules: " STANDARD_LIST ", or a file"},
-    {.names = {"--set"},
-     .kind = ARGS_TEXT,
-     .arity = ARGS_EACH,
-     FIELD(set),
-     .metavar = "NAME=VALUE",
-     .help = "change a number of the rules; repeatable"},
-    {.names = {"--max_err"},
-     .kind = ARGS_REAL,
-     FIELD(max_err),
-     .metavar = "T",
-     .help = "largest absolute error that passes"},
-    {.names = {"--stat_limit"},
-     .kind = ARGS_REAL,
-     FIELD(stat_limit),
-     .metavar = "R",
-     .help = "statistics pass below this (0.01 = 1 %)"},
-    {.names = {"--rtol"},
-     .kind = ARGS_REAL,
-     FIELD(rtol),
-     .metavar = "R",
-     .help = "IsClose is |target-golden| <= A + R*|golden|"},
-    {.names = {"--atol"}, .kind = ARGS_REAL, FIELD(atol), .metavar = "A", .help = "see --rtol"},
-    {.names = {"--gt"},
-     .kind = ARGS_REAL,
-     FIELD(gt),
-     .metavar = "T",
-     .help = "GtNum counts |target-golden| > T"},
-    {.names = {"--equal_nan"},
-     .kind = ARGS_CHOICE,
-     FIELD(equal_nan),
-     .choices = "yes|no",
-     .help = "whether two NaNs are equal"},
-    {.names = {NULL}},
-};
-
-static const struct args_option table_options[] = {
-    {.names = {"--columns"},
-     .kind = ARGS_CHOICE,
-     FIELD(columns),
-     .choices = "auto|xray|torchair|" PROFILE_OTHER,
-     .initial = "auto",
-     .help = "auto: xray when every tensor has a step"},
-    {.names = {"--metrics"},
-     .kind = ARGS_TEXT,
-     FIELD(metrics),
-     .metavar = "all|NAME,...",
-     .help = "more columns; see: plumb help metrics"},
-    {.names = {"--only"},
-     .kind = ARGS_CHOICE,
-     FIELD(only),
-     .choices = "fail|suspicious",
-     .help = "only rows that are at least this bad"},
-    {.names = {"--all"},
-     .kind = ARGS_FLAG,
-     FIELD(all),
-     .help = "on a terminal: the whole table, not a digest of it"},
-    {.names = {"--quiet"},
-     .kind = ARGS_FLAG,
-     FIELD(quiet),
-     .help = "print nothing; only set the exit code"},
-    {.names = {NULL}},
-};
-
-static const struct args_set compare_sets[] = {{"Arguments", compare_arguments},
-                                               {"Pairing", pairing_options},
-                                               {"Verdict", verdict_options},
-                                               {"Table", table_options},
-                                               {"Output", cli_view_options},
-                                               {"Common options", cli_common_options},
-                                               {NULL, NULL}};
-
-static const struct args_example compare_examples[] = {
-    {"plumb compare npu.h5 gpu.h5", "a table on the terminal, or a digest of a long one"},
-    {"plumb compare npu gpu result.xlsx --only fail", "what fails, as a spreadsheet"},
-    {"plumb compare a.pt b.pt --standard allclose --rtol 1e-3", "other rules"},
-    {"plumb compare -tp npu -gp gpu -o results", "results/compare_result_TIME.csv"},
-    {"plumb compare -tp npu/step0 -gp gpu/step0 -da", "the first difference of all ranks"},
-    {"plumb compare a.npz b.npz --match order --sort -MaxAbsErr", "worst first"},
-    {NULL, NULL},
-};
 
 const struct args_command cmd_compare = {
     .name = "compare",
@@ -662,9 +606,12 @@ const struct args_command cmd_compare = {
         "of 40 rows and more: counts, the first failure, the worst rows, kinds of trouble.",
     .sets = compare_sets,
     .examples = compare_examples,
-    .exits = "0 when everything passes\n"
-             "1 when something fails, has no partner, or cannot be read\n"
-             "2 when the input or the command line is unusable",
+    .exits =
+        "0 when everything passes; with --verdict expected when no judged call is a fault\n"
+        "1 when something fails, has no partner, or cannot be read; with --verdict expected or "
+        "both when a call is a fault\n"
+        "2 when the input or the command line is unusable, or no call could be judged that "
+        "should have been",
     .size = sizeof(struct compare_options),
     .run = run_compare,
 };

@@ -22,8 +22,8 @@ static void say_result(const struct plumb_unittest_result *result)
         printf("%zu call%s left out: on the blacklist\n", result->blacklisted,
                result->blacklisted == 1 ? "" : "s");
     if (result->unusable)
-        printf("%zu call%s left out: recorded without operator or arguments\n", result->unusable,
-               result->unusable == 1 ? "" : "s");
+        printf("%zu call%s left out: recorded without operator or arguments, or a backward\n",
+               result->unusable, result->unusable == 1 ? "" : "s");
     printf("run them: pytest --detail_compare_path=./xpu.csv %s --seed 42\n", result->folder);
 }
 
@@ -105,7 +105,10 @@ const struct args_command cmd_jprof = {
     .summary = "write unit tests for recorded operators",
     .usage = "[--cpu_init] [--blacklist [FILE]] [--factory load|random] [-o FOLDER] DUMP",
     .about =
-        "Reads a dump.json that plumb.begin_dump and end_dump wrote, and writes a folder pytests "
+        "Reads a dump.json that plumb.begin_dump and end_dump wrote, or one of level L1 such as "
+        "that of a "
+        "capsule (forward calls of functions that plumb computes itself, and that are not random), "
+        "and writes a folder pytests "
         "beside it, or the one of -o: one pytest module per operator, one test per recorded "
         "call, and conftest.py. The tests need PyTorch and pytest, nothing else, so the folder "
         "(and dump, for recorded "

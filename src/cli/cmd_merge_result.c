@@ -64,6 +64,15 @@ static enum plumb_code save_csv(const struct plumb_merge *merged, const char *fo
     return code;
 }
 
+static enum plumb_code save_workbook(const struct plumb_merge *merged, const char *path,
+                                     struct plumb_error *err)
+{
+    struct waiting *waiting = waiting_begin("writing the sheets");
+    const enum plumb_code code = plumb_workbook_save(merged->sheets, merged->count, path, err);
+    waiting_end(waiting);
+    return code;
+}
+
 static enum plumb_code save_xlsx(const struct plumb_merge *merged, const char *folder,
                                  struct plumb_error *err)
 {
@@ -71,7 +80,7 @@ static enum plumb_code save_xlsx(const struct plumb_merge *merged, const char *f
     char *hidden = NULL, *path = NULL;
     enum plumb_code code = result_hidden(&hidden, &name, err);
     if (!code)
-        code = plumb_workbook_save(merged->sheets, merged->count, hidden, err);
+        code = save_workbook(merged, hidden, err);
     if (!code) {
         code = result_claim(&path, &name, hidden, err);
         if (code)
@@ -85,6 +94,11 @@ static enum plumb_code save_xlsx(const struct plumb_merge *merged, const char *f
     return code;
 }
 
+static void merge_update(void *context, uint64_t done, uint64_t total)
+{
+    progress_update_parts(context, "rows", done, total);
+}
+
 static int run_merge_result(const void *context)
 {
     const struct merge_result_options *options = context;
@@ -94,7 +108,7 @@ static int run_merge_result(const void *context)
         return cli_usage(&cmd_merge_result, "%s is missing", options->input ? "-o DIR" : "-i DIR");
     struct progress progress;
     struct plumb_merge_options how = {
-        .config = options->config, .progress = progress_update, .progress_context = &progress};
+        .config = options->config, .progress = merge_update, .progress_context = &progress};
     progress_init(&progress, "files");
     enum plumb_code code = plumb_merge_results(&merged, options->input, &how, &err);
     progress_end(&progress);

@@ -3,6 +3,7 @@
 
 #include "base/buf.h"
 #include "base/utf8.h"
+#include "cli/digest_table.h"
 #include "cli/terminal.h"
 
 #include <math.h>
@@ -15,6 +16,7 @@ enum { FEW_ROWS = 40, ROWS_AROUND = 3, WORST_ROWS = 10, INDENT = 4, NARROW = 30 
 static const struct {
     const char *what, *option;
 } kinds[] = {
+    [PLUMB_TROUBLE_FAULT] = {"at fault: the call itself is wrong", "--only fail"},
     [PLUMB_TROUBLE_NONFINITE] = {"with NaN or infinity on one side only", "--only fail"},
     [PLUMB_TROUBLE_LIMIT] = {"beyond the limits", "--only fail"},
     [PLUMB_TROUBLE_SHAPE] = {"of different shapes", "--only fail"},
@@ -24,7 +26,9 @@ static const struct {
     [PLUMB_TROUBLE_ONLY_TARGET] = {"in the target run only", "--only fail"},
     [PLUMB_TROUBLE_ONLY_GOLDEN] = {"in the golden run only", "--only fail"},
     [PLUMB_TROUBLE_UNJUDGED] = {"suspicious and not judged", "--only suspicious"},
+    [PLUMB_TROUBLE_CHEAPER] = {"of cheaper arithmetic", "--only suspicious"},
     [PLUMB_TROUBLE_SUSPICIOUS] = {"suspicious", "--only suspicious"},
+    [PLUMB_TROUBLE_NO_OPINION] = {"without a second opinion", "--only suspicious"},
     [PLUMB_TROUBLE_ALONE] = {"without a counterpart", "--only suspicious"},
 };
 _Static_assert(sizeof kinds / sizeof *kinds == PLUMB_TROUBLES, "words for each kind");
@@ -89,26 +93,14 @@ static enum plumb_code print_lines(const struct buf *lines, struct plumb_error *
     return failed ? plumb_no_memory(err) : PLUMB_OK;
 }
 
-static struct plumb_table *pick(const struct plumb_comparison *comparison, const size_t *rows,
-                                size_t count)
-{
-    size_t all = plumb_table_columns(comparison->table), kept = 0;
-    size_t *columns = calloc(all + 1, sizeof *columns);
-    for (size_t i = 0; columns && i < all; i++)
-        if (!comparison->spare[i])
-            columns[kept++] = i;
-    struct plumb_table *some =
-        columns ? plumb_table_pick(comparison->table, rows, count, columns, kept) : NULL;
-    free(columns);
-    return some;
-}
-
 /* A heading, and the rows that it is about. */
 static enum plumb_code show_rows(const struct plumb_comparison *comparison, const char *heading,
-                                 const size_t *rows, size_t count, const struct cli_view *view,
-                                 struct plumb_error *err)
+                                 const size_t *rows, size_t count, bool distances,
+                                 const struct cli_view *view, struct plumb_error *err)
 {
-    struct plumb_table *some = pick(comparison, rows, count);
+    const struct digest_look look = {.width = view->wide ? 0 : terminal_width(STDOUT_FILENO),
+                                     .distances = distances};
+    struct plumb_table *some = digest_table(comparison, rows, count, &look);
     struct buf lines = {0};
     buf_printf(&lines, "\n%s\n", heading);
     enum plumb_code code = some ? print_lines(&lines, err) : plumb_no_memory(err);
@@ -132,15 +124,31 @@ static const struct plumb_trouble_rows *find_first(const struct plumb_comparison
     return first;
 }
 
+/* The row to begin with, and the words for it; NULL when nothing is odd. */
+static const struct plumb_trouble_rows *choose_first(const struct plumb_comparison *comparison,
+                                                     const char **what)
+{
+    const bool expected = comparison->verdict == PLUMB_BY_EXPECTED;
+    const struct plumb_trouble_rows *first =
+        find_first(comparison, PLUMB_TROUBLE_FAULT, PLUMB_TROUBLE_FAULT + 1);
+    *what = "First fault, with the rows around it:";
+    if (!first && !expected) {
+        first = find_first(comparison, PLUMB_TROUBLE_FAULT + 1, PLUMB_TROUBLE_UNJUDGED);
+        *what = "First failure, with the rows around it:";
+    }
+    if (!first) {
+        first = find_first(comparison, PLUMB_TROUBLE_UNJUDGED, PLUMB_TROUBLE_NO_OPINION);
+        *what = expected ? "No fault. First suspicious row, with the rows around it:"
+                         : "Nothing fails. First suspicious row, with the rows around it:";
+    }
+    return first;
+}
+
 static enum plumb_code show_first(const struct plumb_comparison *comparison,
                                   const struct cli_view *view, struct plumb_error *err)
 {
-    const char *what = "First failure, with the rows around it:";
-    const struct plumb_trouble_rows *first = find_first(comparison, 0, PLUMB_TROUBLE_UNJUDGED);
-    if (!first) {
-        what = "Nothing fails. First suspicious row, with the rows around it:";
-        first = find_first(comparison, PLUMB_TROUBLE_UNJUDGED, PLUMB_TROUBLE_ALONE);
-    }
+    const char *what;
+    const struct plumb_trouble_rows *first = choose_first(comparison, &what);
     if (!first)
         return PLUMB_OK;
     size_t rows[2 * ROWS_AROUND + 1], count = 0, all = plumb_table_rows(comparison->table);
@@ -151,16 +159,23 @@ static enum plumb_code show_first(const struct plumb_comparison *comparison,
     buf_printf(&heading, "%s %s", what, first->text);
     enum plumb_code code = heading.failed
                                ? plumb_no_memory(err)
-                               : show_rows(comparison, heading.data, rows, count, view, err);
+                               : show_rows(comparison, heading.data, rows, count, false, view, err);
     buf_free(&heading);
     return code;
+}
+
+/* What was not judged need not be bad. */
+static enum plumb_trouble rank_of(enum plumb_trouble trouble)
+{
+    return trouble == PLUMB_TROUBLE_NO_OPINION ? PLUMB_TROUBLE_NONE : trouble;
 }
 
 /* By the kind of trouble, then by the distance; NaN is the worst there is. */
 static bool is_worse(const struct plumb_outcome *a, const struct plumb_outcome *b)
 {
-    if (a->trouble != b->trouble)
-        return a->trouble < b->trouble;
+    const enum plumb_trouble x = rank_of(a->trouble), y = rank_of(b->trouble);
+    if (x != y)
+        return x < y;
     return isnan(a->distance) ? !isnan(b->distance) : a->distance > b->distance;
 }
 
@@ -171,7 +186,7 @@ static size_t find_worst(size_t worst[WORST_ROWS], const struct plumb_comparison
     size_t count = 0;
     for (size_t row = 0; row < plumb_table_rows(comparison->table); row++) {
         enum plumb_trouble trouble = outcomes[row].trouble;
-        bool dull = trouble == PLUMB_TROUBLE_NONE && outcomes[row].distance == 0;
+        bool dull = rank_of(trouble) == PLUMB_TROUBLE_NONE && outcomes[row].distance == 0;
         if (dull || trouble == PLUMB_TROUBLE_ALONE)
             continue;
         size_t place = count;
@@ -192,13 +207,13 @@ static enum plumb_code show_worst(const struct plumb_comparison *comparison,
     size_t worst[WORST_ROWS], count = find_worst(worst, comparison);
     if (!count)
         return PLUMB_OK;
-    bool troubled = comparison->outcomes[worst[0]].trouble != PLUMB_TROUBLE_NONE;
+    bool troubled = rank_of(comparison->outcomes[worst[0]].trouble) != PLUMB_TROUBLE_NONE;
     char heading[100];
     snprintf(heading, sizeof heading,
              troubled ? "The worst %zu, by kind and relative distance:"
                       : "The %zu with the largest relative distance:",
              count);
-    return show_rows(comparison, heading, worst, count, view, err);
+    return show_rows(comparison, heading, worst, count, true, view, err);
 }
 
 static enum plumb_code show_kinds(const struct plumb_comparison *comparison,
@@ -208,7 +223,9 @@ static enum plumb_code show_kinds(const struct plumb_comparison *comparison,
     buf_text(&lines, "\n");
     for (int kind = 0; kind < PLUMB_TROUBLES; kind++) {
         const struct plumb_trouble_rows *rows = &comparison->troubles[kind];
-        if (rows->count)
+        if (kind == PLUMB_TROUBLE_FAULT && rows->count) /* the first stands above */
+            buf_printf(&lines, "%zu %s (%s)\n", rows->count, kinds[kind].what, kinds[kind].option);
+        else if (rows->count)
             buf_printf(&lines, "%zu %s (%s); first: %s\n", rows->count, kinds[kind].what,
                        kinds[kind].option, rows->text);
     }
@@ -218,6 +235,32 @@ static enum plumb_code show_kinds(const struct plumb_comparison *comparison,
     buf_text(&lines, "plumb compare TARGET GOLDEN result.csv\n");
     enum plumb_code code = print_lines(&lines, err);
     buf_free(&lines);
+    return code;
+}
+
+enum plumb_code digest_show_table(const struct plumb_comparison *comparison,
+                                  const struct cli_view *view, struct plumb_error *err)
+{
+    const struct digest_look look = {.width = terminal_width(STDOUT_FILENO), .all = true};
+    if (!comparison->spare || view->format != PLUMB_TABLE_BOX || view->wide || !look.width ||
+        !isatty(STDOUT_FILENO))
+        return cli_show(comparison->table, view, err);
+    const size_t count = plumb_table_rows(comparison->table);
+    size_t *rows = calloc(count + 1, sizeof *rows);
+    for (size_t i = 0; rows && i < count; i++)
+        rows[i] = i;
+    struct plumb_table *some = rows ? digest_table(comparison, rows, count, &look) : NULL;
+    enum plumb_code code = some ? cli_show(some, view, err) : plumb_no_memory(err);
+    const size_t left =
+        some ? plumb_table_columns(comparison->table) - plumb_table_columns(some) : 0;
+    if (!code && left) {
+        struct buf lines = {0};
+        buf_printf(&lines, "%zu more column%s with --wide\n", left, left == 1 ? "" : "s");
+        code = print_lines(&lines, err);
+        buf_free(&lines);
+    }
+    plumb_table_free(some);
+    free(rows);
     return code;
 }
 

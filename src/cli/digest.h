@@ -10,6 +10,11 @@
  * were made: not sorted, and none dropped. */
 bool digest_suits(const struct plumb_comparison *comparison);
 
+/* Prints all rows of the table, on a terminal in the columns that it has room for, which says so
+ * below. */
+enum plumb_code digest_show_table(const struct plumb_comparison *comparison,
+                                  const struct cli_view *view, struct plumb_error *err);
+
 /* Prints the digest, closing lines included. */
 enum plumb_code digest_show(const struct plumb_comparison *comparison, const struct cli_view *view,
                             struct plumb_error *err);

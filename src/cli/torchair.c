@@ -50,7 +50,9 @@ static enum plumb_code deliver(const struct plumb_torchair_part *part, bool to_f
         code = request->result ? cli_save(table, request->result, view, err)
                                : save(&made, part, request, err);
     else if (!code && shown)
-        code = digest ? digest_show(&part->comparison, view, err) : cli_show(table, view, err);
+        code = digest         ? digest_show(&part->comparison, view, err)
+               : request->all ? cli_show(table, view, err)
+                              : digest_show_table(&part->comparison, view, err);
     const char *path = made ? made : request->result;
     if (!request->quiet) { /* what was found counts, wherever the table went */
         if (!code && to_file)
@@ -88,7 +90,7 @@ int torchair_run(const struct torchair_request *request)
     bool to_file = request->to_file || result.count > 1;
     for (size_t i = 0; i < result.count && !code; i++) {
         const struct plumb_comparison *one = &result.parts[i].comparison;
-        if (one->failed + one->unmatched + one->unreadable || !one->compared)
+        if (one->bad || !one->compared)
             status = CLI_BAD;
         code = deliver(&result.parts[i], to_file, request, &err);
     }

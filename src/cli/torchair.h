@@ -12,6 +12,7 @@ struct torchair_request {
     const char *folder; /* for files that get their name from the time, or NULL */
     bool to_file, xlsx, quiet;
     bool digest; /* instead of a long table, on a terminal */
+    bool all;    /* columns, on a terminal that has no room for them */
     int only;    /* the least severity that is shown; -1: all */
     struct plumb_torchair_options options;
 };

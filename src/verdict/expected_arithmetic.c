@@ -53,6 +53,14 @@ bool arithmetic_allowed(const char *list, const char *found)
     return false;
 }
 
+const char *plumb_arithmetic_word(const char *found)
+{
+    for (size_t k = 0; k < NAMES; k++)
+        if (strcmp(names[k].text, found) == 0)
+            return names[k].word;
+    return "";
+}
+
 enum plumb_code plumb_arithmetic_check(const char *list, struct plumb_error *err)
 {
     for (const char *at = list; at && *at; at += strcspn(at, ","), at += *at == ',') {

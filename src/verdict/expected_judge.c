@@ -3,6 +3,7 @@
 
 #include "base/buf.h"
 #include "base/plain.h"
+#include "base/number.h"
 #include "verdict/spell.h"
 #include "verdict/ties.h"
 
@@ -179,6 +180,42 @@ static void say_numbers(const struct plumb_tensor *got, struct plumb_opinion *o,
         lead, 100 * o->differing, o->worst, o->limit, where);
 }
 
+/* Whether repeats of the program differ as much; where they do not, what they show of the worst
+ * element is added to the sentence by say_repeats. False when out of memory. */
+static bool judge_repeats(const struct expected_tensor *t, const struct plumb_tensor *got,
+                          const struct sample *s, struct plumb_opinion *o)
+{
+    const double *sigma = repeat_sigma(t, s);
+    if (!sigma)
+        return false;
+    const struct excess x = sample_excess(s, s->y, sigma, o->limit);
+    if (x.worst > o->limit || system_find(s, s->y, sigma, false).found)
+        return true;
+    char lead[160], apart[NUMBER_BYTES], times[NUMBER_BYTES];
+    snprintf(
+        lead, sizeof lead,
+        "differs between repeats of the same program by as much (by %s there, %s times what "
+        "rounding leaves)",
+        number_brief(sigma[o->at], 3, apart),
+        number_brief(s->sigma[o->at] > 0 ? sigma[o->at] / s->sigma[o->at] : INFINITY, 3, times));
+    o->word = PLUMB_WORD_ROUNDING;
+    o->unsteady = true;
+    say_numbers(got, o, lead);
+    o->worst = x.worst;
+    return true;
+}
+
+static void say_repeats(const struct expected_tensor *t, const struct sample *s,
+                        struct plumb_opinion *o)
+{
+    const unsigned n = repeat_count(t);
+    const double apart = repeat_apart(t, s, o->at), off = fabs(o->got - o->expected);
+    const size_t used = strlen(o->why);
+    snprintf(o->why + used, sizeof o->why - used, "; %s %s",
+             4 * apart < off ? "the same in" : "not reproducible: otherwise in",
+             n == 1 ? "the repeat" : "the repeats");
+}
+
 /* *again: it is not even, and more could be measured to be sure. */
 static enum plumb_code judge_sample(struct plumb_expected *e, enum plumb_expected_part part,
                                     size_t k, const struct plumb_tensor *got,
@@ -215,6 +252,12 @@ static enum plumb_code judge_sample(struct plumb_expected *e, enum plumb_expecte
         *again = true;
         return PLUMB_OK;
     }
+    const struct expected_tensor *t = &e->parts[part][k];
+    const bool repeated = !even && !exact && repeat_count(t);
+    if (repeated && !judge_repeats(t, got, s, o))
+        return plumb_no_memory(err);
+    if (o->unsteady)
+        return PLUMB_OK;
     bool found = false;
     const enum plumb_code code = arithmetic_find(e, part, k, s, even, &found, o, err);
     if (code)
@@ -223,6 +266,8 @@ static enum plumb_code judge_sample(struct plumb_expected *e, enum plumb_expecte
         o->word = PLUMB_WORD_CHEAPER;
         o->allowed = arithmetic_allowed(e->options.arithmetic, o->arithmetic);
         say_numbers(got, o, o->arithmetic);
+        if (repeated)
+            say_repeats(t, s, o);
         return PLUMB_OK;
     }
     if (even) {
@@ -233,6 +278,8 @@ static enum plumb_code judge_sample(struct plumb_expected *e, enum plumb_expecte
     o->word = PLUMB_WORD_FAULT;
     pattern_find(e, part, k, got, s, &system, o);
     say_numbers(got, o, o->pattern[0] ? o->pattern : "no simple pattern");
+    if (repeated)
+        say_repeats(t, s, o);
     return PLUMB_OK;
 }
 

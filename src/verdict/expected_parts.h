@@ -12,6 +12,7 @@ struct expected_tensor {
     uint64_t ties;                        /* elements of it that took the device's choice */
     double *noise; /* mean square change for perturbations in [-1, 1]: times u^2 it is P^2 */
     double *own;   /* squared error of plumb's own run in the arithmetic of the type */
+    struct repeats *repeats; /* what repeats of the program gave; NULL: none */
 };
 
 enum { EXPECTED_PARTS = PLUMB_PART_WRITTEN + 1 };
@@ -195,5 +196,17 @@ void pattern_special(const struct plumb_expected *e, const struct plumb_tensor *
 void pattern_find(struct plumb_expected *e, enum plumb_expected_part part, size_t k,
                   const struct plumb_tensor *got, const struct sample *s,
                   const struct system_part *system, struct plumb_opinion *opinion);
+
+/* ---- Repeats of the program ------------------------------------------------------------------ */
+
+/* How many there are. */
+unsigned repeat_count(const struct expected_tensor *t);
+
+/* The larger of right arithmetic's standard deviation and the one between repeats, of which there
+ * are some; in the sample's arena. NULL when out of memory. */
+double *repeat_sigma(const struct expected_tensor *t, const struct sample *s);
+
+/* The standard deviation of element i between them. */
+double repeat_apart(const struct expected_tensor *t, const struct sample *s, uint64_t i);
 
 #endif

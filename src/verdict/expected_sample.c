@@ -257,3 +257,27 @@ struct excess sample_excess(const struct sample *s, const double *y, const doubl
     }
     return e;
 }
+
+enum plumb_code plumb_expected_noise(struct plumb_expected *expected, enum plumb_expected_part part,
+                                     size_t k, const struct plumb_tensor *got, double *out,
+                                     struct plumb_error *err)
+{
+    const struct plumb_tensor *y =
+        k < expected->n_parts[part] ? expected->parts[part][k].reference : NULL;
+    const unsigned parts = plumb_dtype_parts(got->dtype);
+    const enum plumb_kind kind = plumb_dtype_info(got->dtype)->kind;
+    if (!y || y->count != got->count || plumb_dtype_parts(y->dtype) != parts)
+        return plumb_fail(err, PLUMB_E_ARG, "the reference has no such result");
+    memset(out, 0, (size_t)got->count * parts * sizeof *out);
+    if (!got->count || (kind != PLUMB_KIND_FLOAT && kind != PLUMB_KIND_COMPLEX))
+        return PLUMB_OK;
+    struct arena arena = {0};
+    struct sample s = {0};
+    enum plumb_code code = expected_measure(expected, true, err);
+    if (!code)
+        code = sample_load(expected, part, k, got, &arena, &s, err);
+    if (!code)
+        memcpy(out, s.sigma, (size_t)s.n * sizeof *out);
+    arena_free(&arena);
+    return code;
+}

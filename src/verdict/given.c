@@ -9,37 +9,55 @@ static size_t count_leaves(const struct plumb_arg *arg)
     return n;
 }
 
+struct leaves {
+    size_t of_args, all;
+};
+
+static struct leaves leaves_of(const struct plumb_call *call)
+{
+    struct leaves n = {0};
+    for (size_t k = 0; k < call->n_args; k++)
+        n.of_args += count_leaves(&call->args[k]);
+    n.all = n.of_args;
+    for (size_t k = 0; k < call->n_kwargs; k++)
+        n.all += count_leaves(&call->kwargs[k].value);
+    return n;
+}
+
+size_t given_gradient(const struct plumb_call *call, size_t n, size_t tensor)
+{
+    const struct leaves leaves = leaves_of(call);
+    if (n == leaves.of_args || n == leaves.all)
+        return tensor < n ? tensor : SIZE_MAX;
+    for (size_t k = 0, leaf = 0; n == call->n_args && k < n; k++) {
+        if (call->args[k].kind == PLUMB_ARG_TENSOR && leaf == tensor)
+            return k;
+        leaf += count_leaves(&call->args[k]);
+    }
+    return SIZE_MAX;
+}
+
 /* Puts gradients beside the tensors. */
 static enum plumb_code place_grads(const struct plumb_call *call, struct plumb_arg *given, size_t n,
                                    struct arena *arena, struct plumb_result *out,
                                    struct plumb_error *err)
 {
-    size_t leaves = 0;
-    for (size_t k = 0; k < call->n_args; k++)
-        leaves += count_leaves(&call->args[k]);
-    out->n_arg_grads = leaves;
-    for (size_t k = 0; k < call->n_kwargs; k++)
-        leaves += count_leaves(&call->kwargs[k].value);
-    out->n_grads = leaves;
-    out->grads = arena_array(arena, leaves + 1, sizeof *out->grads);
+    const struct leaves leaves = leaves_of(call);
+    const bool known = n == leaves.of_args || n == leaves.all || n == call->n_args;
+    out->n_arg_grads = leaves.of_args;
+    out->n_grads = leaves.all;
+    out->grads = arena_array(arena, leaves.all + 1, sizeof *out->grads);
     if (!out->grads)
         return plumb_no_memory(err);
-    for (size_t k = 0; k < leaves; k++)
-        out->grads[k] = (struct plumb_arg){.kind = PLUMB_ARG_NONE};
-    if (n == out->n_arg_grads || n == leaves) {
-        for (size_t k = 0; k < n; k++)
-            out->grads[k] = given[k];
-        return PLUMB_OK;
+    for (size_t k = 0; k < leaves.all; k++) {
+        const size_t place = given_gradient(call, n, k);
+        out->grads[k] = place != SIZE_MAX ? given[place]
+                        : known || n == 0 ? (struct plumb_arg){.kind = PLUMB_ARG_NONE}
+                                          : (struct plumb_arg){.kind = PLUMB_ARG_OTHER,
+                                                               .text = "which tensors the recorded "
+                                                                       "gradients belong to "
+                                                                       "cannot be told"};
     }
-    for (size_t k = 0, leaf = 0; n == call->n_args && k < n; k++) {
-        if (call->args[k].kind == PLUMB_ARG_TENSOR)
-            out->grads[leaf] = given[k];
-        leaf += count_leaves(&call->args[k]);
-    }
-    for (size_t k = 0; n != call->n_args && n > 0 && k < leaves; k++)
-        out->grads[k] = (struct plumb_arg){
-            .kind = PLUMB_ARG_OTHER,
-            .text = "which tensors the recorded gradients belong to cannot be told"};
     return PLUMB_OK;
 }
 

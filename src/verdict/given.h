@@ -14,4 +14,8 @@ enum plumb_code given_result(const struct case_file *file, const struct check_ca
                              struct arena *arena, struct plumb_result *out,
                              struct plumb_error *err);
 
+/* Where the gradient of a call's tensor, counted as in a result, stands among the n that were
+ * recorded; SIZE_MAX: it is not among them, or that cannot be told. */
+size_t given_gradient(const struct plumb_call *call, size_t n, size_t tensor);
+
 #endif

@@ -42,6 +42,9 @@ struct details_row {
     const char *verdict, *why; /* the second opinion (plumb/expected.h); NULL: none was asked for */
     const char *judged_by;     /* its version and options */
     enum plumb_word word;
+    bool allowed; /* cheaper arithmetic that the user allows */
+    double worst; /* of struct plumb_opinion */
+    const char *arithmetic, *pattern;
 };
 
 struct judge_options {

@@ -24,7 +24,7 @@ try plumb jprof --blacklist nowhere proc_1/dump.json
 try plumb jprof
 try plumb jprof --factory=guess proc_1/dump.json
 try plumb jprof nowhere.json
-echo '{"data": {"Torch.add.0.forward": {"input_args": []}}}' >dump.json
+echo '{"data": {"Torch.load.0.forward": {"input_args": []}}}' >dump.json
 try plumb jprof dump.json
 echo '{"data": {"00000-aten": {"op": ' >dump.json
 try plumb jprof dump.json

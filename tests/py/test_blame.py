@@ -308,6 +308,18 @@ class Blame(Case):
         fault, = found["faults"]
         self.assertEqual((fault["step"], fault["rank"], found["calls"]), (1, 0, 28))
 
+    def test_memory(self) -> None:
+        """What does not fit is not judged, and says why; the rest is."""
+        dump = Dump(self.folder / "large")
+        x = self.numbers(300, 300)
+        dump.forward("Functional.relu.0", [x], [np.maximum(x, 0)])
+        dump.forward("Functional.relu.1", [x[0]], [np.maximum(x[0], 0)])
+        dump.save()
+        self.assertEqual(self.blame(dump.folder, status=0)["verdicts"]["same"], 2)
+        found = self.blame(dump.folder, "--memory", "4M", status=0)
+        self.assertEqual((found["verdicts"]["same"], found["verdicts"]["not judged"]), (1, 1))
+        self.assertIn("more memory than calls may take", found["not_judged"][0]["what"])
+
     def test_unusable(self) -> None:
         for words in (["nothing/there"], [self.make("right"), "nothing/there"],
                       [self.folder / "right", "--memory", "much"], [self.folder / "right", "--arithmetic", "x"]):
@@ -348,7 +360,8 @@ class Blame(Case):
     def test_hostile_names(self) -> None:
         dump = Dump(self.folder / "hostile")
         x = self.numbers(4, 4)
-        dump.forward("Functional.relu.0", [x], [x], parent="Module.\x1b[31mred'; rm -rf x.forward.0")
+        for k in range(3):
+            dump.forward(f"Functional.relu.{k}", [x], [x], parent="Module.\x1b[31mred'; rm -rf x.forward.0")
         target = dump.save().parent
         shutil.move(str(target), self.folder / "it's here")
         text = plumb("blame", self.folder / "it's here", status=1).stdout

@@ -72,6 +72,22 @@ class Progress(unittest.TestCase):
     def test_narrow(self) -> None:
         self.assertLess(max(map(len, self.bars(40))), 40)
 
+    def test_merge(self) -> None:
+        """Reading, making and writing the sheets: none of it stands still in silence."""
+        row = "Module.b.Linear.forward.{0}.output.0," + ",".join(["0.01"] * 8) + "\n"
+        titles = ("NPU Name,Max diff,Min diff,Mean diff,L2norm diff,MaxRelativeErr,MinRelativeErr,"
+                  "MeanRelativeErr,NormRelativeErr\n")
+        rows, text = 20000, ""
+        while "writing the sheets: 1 s" not in text and rows <= 640000:
+            for rank in range(4):
+                path = self.folder / f"compare_result_rank{rank}_20260101000000.csv"
+                path.write_text(titles + "".join(row.format(i) for i in range(rows)))
+            text = drawn(100, "merge_result", "-i", str(self.folder), "-o", str(self.folder / "out"))
+            rows *= 4
+        self.assertRegex(text, r"\rwriting the sheets: 1 s\x1b\[K")
+        self.assertTrue(text.endswith("\r\x1b[K"), text)
+        self.assertNotIn("\n", text)
+
     def test_pipe(self) -> None:
         done = subprocess.run([PLUMB, "overflow_check", self.step(2), "-o", str(self.folder)],
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE)

@@ -7,7 +7,7 @@ these, and paths of what plumb reads. Results print themselves, in a terminal an
 import os
 import tempfile
 from html import escape
-from typing import Any, Dict, Iterator, List, Optional, Tuple, Union
+from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple, Union
 
 from plumb._compare import leaves, pairs
 from plumb._core import Table, Writer, compare_runs, summarise_run
@@ -16,6 +16,7 @@ from plumb._verdict.judge import judge
 
 Path = Union[str, "os.PathLike[str]"]
 
+_COUNTS = ("compared", "passed", "suspicious", "failed", "unjudged", "unmatched", "unreadable")
 _COLOURS = {1: "#fff3cd", 2: "#f8d7da"}
 
 
@@ -64,13 +65,18 @@ class Listing:
 
 class Report(Listing):
     """The result of a comparison: true when nothing failed. `counts` says how many were compared,
-    passed, suspicious, failed, unjudged (neither), unmatched and unreadable."""
+    passed, suspicious, failed, unjudged (neither), unmatched and unreadable. `verdicts` says how many
+    results have which word, where second opinions were asked for; `bool` then follows what decides."""
 
     def __init__(self, table: Table, closing: str, counts: Dict[str, int]) -> None:
         super().__init__(table, closing)
-        self.counts = counts
+        self.counts = {name: counts.pop(name) for name in _COUNTS}
+        self.bad: Optional[int] = counts.pop("bad", None)
+        self.verdicts = counts
 
     def __bool__(self) -> bool:
+        if self.bad is not None:
+            return not self.bad
         return not any(self.counts[name] for name in ("failed", "unmatched", "unreadable"))
 
 
@@ -86,20 +92,30 @@ def _is_path(value: Any) -> bool:
 
 def compare(target: Any, golden: Any, standard: Optional[str] = None, *,
             metrics: Optional[str] = None, match: Optional[str] = None, wide: bool = False,
+            verdict: str = "rules", arithmetic: Union[str, Sequence[str]] = "",
             **settings: Any) -> Report:
     """Compares what was computed with what it should be. Settings change thresholds and tolerances
     of the standard: rtol=1e-2, max_abs=0.1. Without a standard, values in memory are compared
     element by element with tolerances that fit the coarser of the two types, and files as
     `plumb compare` does it. metrics ("all", or names with commas between), match and wide are for
-    files only."""
+    files only. So is verdict: with "expected" or "both" every recorded call of a dump of tensors is
+    computed again from the target's own inputs, and what right arithmetic cannot have given is a fault;
+    arithmetic names cheaper arithmetic that is meant. Raises plumb.Error when no call can be judged."""
+    allowed = arithmetic if isinstance(arithmetic, str) else ",".join(arithmetic)
+    if verdict != "rules" and not _is_path(target):
+        raise leaves.refuse("second opinions need recorded calls, which a dump on disk holds; "
+                            "plumb.judge() takes the result of a call in memory")
     if not _is_path(target) and not _is_path(golden):
         return _compare_memory(target, golden, standard, settings)
     with tempfile.TemporaryDirectory(prefix="plumb-") as folder:
         memory = os.path.join(folder, "memory.safetensors")
         paths = [side if _is_path(side) else _to_file(side, memory) for side in (target, golden)]
         table, closing, counts = compare_runs(*paths, standard, pairs.assignments(settings),
-                                              metrics, match, wide)
-    return Report(table, closing, counts)
+                                              metrics, match, wide, verdict, allowed)
+    report = Report(table, closing, counts)
+    if report.verdicts and sum(report.verdicts.values()) == report.verdicts["not judged"]:
+        raise leaves.refuse(f"no result could be judged: {report.closing}")
+    return report
 
 
 def _to_file(value: Any, path: str) -> str:
@@ -121,8 +137,7 @@ _COLUMNS = ["Name", "Result", "Dtype", "Shape", "Cosine", "MaxAbsErr", "MaxRelat
 def _compare_memory(target: Any, golden: Any, standard: Optional[str],
                     settings: Dict[str, Any]) -> Report:
     table = Table(_COLUMNS)
-    counts = dict.fromkeys(
-        ("compared", "passed", "suspicious", "failed", "unjudged", "unmatched", "unreadable"), 0)
+    counts = dict.fromkeys(_COUNTS, 0)
     first: Optional[Tuple[str, str]] = None
     for name, result in pairs.judge_all(target, golden, standard, settings):
         counts[result.count] += 1

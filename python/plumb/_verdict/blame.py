@@ -9,7 +9,7 @@ from plumb import _core
 
 class Blame(Dict[str, Any]):
     """What `plumb blame --format json` says, as a dictionary; printed, the page for people. It is true
-    when no judged call is a fault."""
+    when no judged call is a fault; with a baseline, when nothing is new or worse."""
 
     def __init__(self, fields: Dict[str, Any], text: str) -> None:
         super().__init__(fields)
@@ -21,7 +21,8 @@ class Blame(Dict[str, Any]):
         return faults
 
     def __bool__(self) -> bool:
-        return not self["faults"]
+        accepted = self["baseline"]
+        return not (accepted["new"] + accepted["worse"] if accepted else self["faults"])
 
     def __str__(self) -> str:
         return self.text
@@ -30,12 +31,23 @@ class Blame(Dict[str, Any]):
         return f"<Blame: {self['calls']} calls, {len(self['faults'])} faults>"
 
 
-def blame(target: "Union[str, os.PathLike[str]]",
-          golden: "Optional[Union[str, os.PathLike[str]]]" = None, *,
-          arithmetic: Union[str, Sequence[str]] = "", seed: int = 1234, threads: int = 0) -> Blame:
+Path = Union[str, "os.PathLike[str]"]
+
+
+def blame(target: Path, golden: Optional[Path] = None, *, arithmetic: Union[str, Sequence[str]] = "",
+          repeat: Union[Path, Sequence[Path]] = (), baseline: Optional[Path] = None,
+          write_baseline: Optional[Path] = None, seed: int = 1234, threads: int = 0) -> Blame:
     """Names the calls of `target` (a dump, or its folder) that are wrong themselves. With another run of
-    the same program as `golden`, it also says where differences grow, and judges modules."""
+    the same program as `golden`, it also says where differences grow, and judges modules. What differs
+    between `target` and each `repeat` of the same program is noise of its own. What `baseline`, a file
+    of `write_baseline`, has is accepted."""
     allowed = arithmetic if isinstance(arithmetic, str) else ",".join(arithmetic)
-    fields, text = _core.blame(os.fspath(target), None if golden is None else os.fspath(golden),
-                               allowed or None, seed=seed, threads=threads)
+    repeats = [repeat] if isinstance(repeat, (str, os.PathLike)) else repeat
+
+    def path(name: Optional[Path]) -> Optional[str]:
+        return None if name is None else os.fspath(name)
+
+    fields, text = _core.blame(os.fspath(target), path(golden), allowed or None, seed=seed,
+                               threads=threads, repeat=tuple(map(os.fspath, repeats)),
+                               baseline=path(baseline), write_baseline=path(write_baseline))
     return Blame(json.loads(fields), text)

@@ -15,10 +15,16 @@ enum { MAX_AMPLIFIERS = 5 };
 #define JUMP_SUSPICIOUS 4.0
 #define JUMP_FAULT 8.0
 
+/* What differs between repeats of the program; what is not finite says nothing of this run. */
+static double steady_floor(const struct site *site)
+{
+    return isfinite(site->between) ? site->between : 0;
+}
+
 static double growth(const struct site *site)
 {
     const double in = isnan(site->is.in) ? 0 : site->is.in;
-    const double least = fmax(in, site->floor);
+    const double least = fmax(fmax(in, site->floor), steady_floor(site));
     return site->is.out == 0 ? 0 : least > 0 ? site->is.out / least : INFINITY;
 }
 
@@ -41,6 +47,26 @@ static const char *say_inherited(const struct site *site, struct arena *arena)
                         site->judged_locally ? site->is.why : "");
 }
 
+/* A repeat of the program jumps as no rounding does: a race, or memory that nobody wrote. */
+static bool jumps_between(const struct site *site)
+{
+    return site->between > JUMP_FAULT * fmax(fmax(site->between_in, 0), site->floor);
+}
+
+static bool say_irreproducible(struct site *site, struct arena *arena)
+{
+    char out[NUMBER_BYTES], in[NUMBER_BYTES];
+    site->jumps = site->is.by_jump = true;
+    site->is.worst = site->between / fmax(fmax(site->between_in, 0), site->floor);
+    site->is.word = PLUMB_WORD_NOT_JUDGED;
+    site->is.why = arena_printf(arena,
+                                "not reproducible: its outputs differ by %s %% between repeats of "
+                                "the program, and its inputs by %s %%",
+                                number_brief(100 * site->between, 3, out),
+                                number_brief(100 * fmax(site->between_in, 0), 3, in));
+    return site->is.why != NULL;
+}
+
 static bool decide_by_jump(struct site *site, struct arena *arena)
 {
     struct plumb_suspect *is = &site->is;
@@ -56,6 +82,11 @@ static bool decide_by_jump(struct site *site, struct arena *arena)
     else if (jump > JUMP_SUSPICIOUS)
         is->why = "NaN, infinities or another shape where the other run has none, and its inputs "
                   "do not explain that";
+    else if (is->out > site->floor && is->out <= steady_floor(site))
+        is->why = arena_printf(arena,
+                               "%s %% from the other run, and repeats of the same program differ "
+                               "by as much",
+                               number_brief(100 * is->out, 3, out));
     else if (is->out > site->floor)
         is->why = say_inherited(site, arena);
     else
@@ -63,6 +94,8 @@ static bool decide_by_jump(struct site *site, struct arena *arena)
                                : "no further from the other run than "
                                  "rounding";
     site->jumps = jump > JUMP_SUSPICIOUS && jump <= JUMP_FAULT;
+    is->unsteady =
+        jump <= JUMP_SUSPICIOUS && is->out > JUMP_SUSPICIOUS * fmax(fmax(is->in, 0), site->floor);
     is->word = jump > JUMP_FAULT       ? PLUMB_WORD_FAULT
                : site->jumps           ? PLUMB_WORD_NOT_JUDGED
                : is->out > site->floor ? PLUMB_WORD_INHERITED
@@ -83,6 +116,8 @@ static bool decide(struct site *site, bool golden, struct arena *arena)
         is->word = PLUMB_WORD_INHERITED;
         return is->why != NULL;
     }
+    if (jumps_between(site))
+        return say_irreproducible(site, arena);
     if (apart && !isnan(is->in))
         return decide_by_jump(site, arena);
     if (!is->why)
@@ -174,6 +209,11 @@ static int compare_growth(const void *a, const void *b)
     return p != q ? (p > q ? -1 : 1) : *x < *y ? -1 : *x > *y;
 }
 
+static bool is_unsteady(const struct site *site)
+{
+    return site->is.unsteady;
+}
+
 typedef bool chooses(const struct site *site);
 
 static bool is_fault(const struct site *site)
@@ -256,24 +296,45 @@ static struct plumb_tally *tally(const struct sites *sites, enum plumb_word word
     return out;
 }
 
-enum plumb_code answer_make(struct sites *sites, bool golden, struct arena *arena,
-                            struct plumb_blame *blame, struct plumb_error *err)
+enum plumb_code answer_decide(struct sites *sites, bool golden, struct arena *arena,
+                              struct plumb_error *err)
 {
-    bool fine = true;
-    for (size_t k = 0; k < sites->count && fine; k++)
-        fine = decide(&sites->list[k], golden, arena);
-    if (fine)
-        settle_modules(sites);
+    for (size_t k = 0; k < sites->count; k++)
+        if (!decide(&sites->list[k], golden, arena))
+            return plumb_no_memory(err);
+    settle_modules(sites);
     weigh_calls(sites);
+    return PLUMB_OK;
+}
+
+/* The result that is furthest from the other run, and since when there is more than rounding. */
+static void say_largest(const struct sites *sites, const struct site *largest,
+                        struct plumb_blame *blame)
+{
+    blame->largest = largest->is;
+    blame->rounding = largest->floor;
+    for (const struct site *s = largest; s-- > sites->list && !blame->since;)
+        if (s->is.step == largest->is.step && s->is.rank == largest->is.rank &&
+            s->is.out <= 2 * s->floor)
+            blame->since = s->is.call;
+}
+
+enum plumb_code answer_list(struct sites *sites, struct arena *arena, struct plumb_blame *blame,
+                            struct plumb_error *err)
+{
+    const struct site *largest = NULL;
     blame->calls = sites->count;
     for (size_t k = 0; k < sites->count; k++) {
         const struct site *site = &sites->list[k];
         blame->words[site->is.word]++;
         blame->by_jump += site->is.by_jump && site->is.word != PLUMB_WORD_NOT_JUDGED;
-        if (isfinite(site->is.out) && (!blame->largest.call || site->is.out > blame->largest.out))
-            blame->largest = site->is;
+        if (isfinite(site->is.out) && (!largest || site->is.out > largest->is.out))
+            largest = site;
     }
-    if (fine)
+    if (largest)
+        say_largest(sites, largest, blame);
+    blame->unsteady = list(sites, is_unsteady, compare_faults, arena, &blame->n_unsteady);
+    if (blame->unsteady)
         blame->faults = list(sites, is_fault, compare_faults, arena, &blame->n_faults);
     if (blame->faults)
         blame->suspicious = list(sites, is_suspicious, compare_faults, arena, &blame->n_suspicious);

@@ -14,9 +14,15 @@
 /* What an answer leads into. */
 struct kept {
     struct plumb_blame blame;
-    struct plumb_run *target;
+    const struct plumb_blame_options *options;
+    struct plumb_run *target, *golden;
+    struct repeats *repeats;
     struct sites sites;
     struct arena arena;
+    struct plumb_baseline *found; /* the caller's, or own; NULL: nobody asks */
+    struct plumb_baseline *own;
+    struct meter meter;
+    unsigned threads;
 };
 
 /* A call that waits, or has its verdicts. */
@@ -29,32 +35,46 @@ struct job {
 };
 
 struct work {
-    const struct plumb_blame_options *options;
+    struct kept *kept;
     const struct dump_tree *trees;
     struct case_file **files; /* by tree; NULL: unreadable */
     struct job *jobs;
-    size_t n_jobs, done;
+    size_t n_jobs;
     uint64_t memory; /* of one call */
-    pthread_mutex_t lock;
 };
+
+void meter_add(struct meter *meter, uint64_t n)
+{
+    if (!meter->tell)
+        return;
+    pthread_mutex_lock(&meter->lock);
+    meter->done += n;
+    meter->tell(meter->context, meter->done, meter->total);
+    pthread_mutex_unlock(&meter->lock);
+}
 
 static void judge_job(void *context, size_t i, unsigned thread)
 {
     (void)thread;
     struct work *work = context;
     struct job *job = &work->jobs[i];
+    const struct dump_tree *tree = &work->trees[job->tree];
     const struct local_options options = {.file = work->files[job->tree],
-                                          .arithmetic = work->options->arithmetic,
-                                          .seed = work->options->seed,
+                                          .repeats = work->kept->repeats,
+                                          .step = tree->step,
+                                          .rank = tree->rank,
+                                          .arithmetic = work->kept->options->arithmetic,
+                                          .seed = work->kept->options->seed,
                                           .memory = work->memory};
+    const bool first = !job->small;
     const enum plumb_code code =
         local_judge(&options, job->call, &job->arena, job->verdicts, &job->err);
     job->small = code == PLUMB_E_NOMEM;
-    pthread_mutex_lock(&work->lock);
-    if (work->options->progress)
-        work->options->progress(work->options->progress_context, ++work->done, work->n_jobs);
-    pthread_mutex_unlock(&work->lock);
+    if (first)
+        meter_add(&work->kept->meter, 1);
 }
+
+static const char too_large[] = "it needs more memory than calls may take (--memory)";
 
 /* Those that did not fit run again, one at a time, with all of the memory. */
 static void judge_large(struct work *work, uint64_t memory)
@@ -68,11 +88,8 @@ static void judge_large(struct work *work, uint64_t memory)
         judge_job(work, i, 0);
         if (job->small)
             for (int d = 0; d < 2; d++)
-                job->verdicts[d] = (struct local_verdict){.seen = d == 0,
-                                                          .word = PLUMB_WORD_NOT_JUDGED,
-                                                          .result = "",
-                                                          .why = "it needs more memory than "
-                                                                 "there is"};
+                job->verdicts[d] = (struct local_verdict){
+                    .seen = true, .word = PLUMB_WORD_NOT_JUDGED, .result = "", .why = too_large};
     }
 }
 
@@ -115,6 +132,46 @@ static enum plumb_code list_jobs(struct kept *kept, struct work *work, struct pl
     return PLUMB_OK;
 }
 
+/* Every result of a site, for the baseline. */
+static enum plumb_code gather(struct kept *kept, const struct site *site,
+                              const struct local_verdict *results, struct plumb_error *err)
+{
+    enum plumb_code code = PLUMB_OK;
+    for (const struct local_verdict *v = results; kept->found && v && !code; v = v->next) {
+        const struct plumb_deviation is = {.call = site->is.call,
+                                           .result = v->result,
+                                           .step = site->is.step,
+                                           .rank = site->is.rank,
+                                           .word = v->word,
+                                           .worst = v->worst,
+                                           .arithmetic = v->arithmetic,
+                                           .pattern = v->pattern};
+        code = plumb_baseline_add(kept->found, &is, err);
+    }
+    return code;
+}
+
+/* False when out of memory. */
+static bool take_verdict(struct arena *arena, const struct local_verdict *v,
+                         struct plumb_suspect *is)
+{
+    const char *const from[] = {v->result, v->why, v->pattern, v->arithmetic, v->place};
+    const char **const to[] = {&is->result, &is->why, &is->pattern, &is->arithmetic, &is->place};
+    is->word = v->word;
+    is->unsteady = v->unsteady;
+    is->worst = v->worst;
+    is->limit = v->limit;
+    is->got = v->got;
+    is->expected = v->expected;
+    is->differing = v->differing;
+    bool fine = true;
+    for (size_t k = 0; k < sizeof from / sizeof *from; k++) {
+        *to[k] = arena_printf(arena, "%s", from[k] ? from[k] : "");
+        fine &= *to[k] != NULL;
+    }
+    return fine;
+}
+
 /* "Functional.linear.0" stands for two sites, an operator "00004-aten" for one. */
 static enum plumb_code store(struct kept *kept, const struct work *work, const struct job *job,
                              struct plumb_error *err)
@@ -138,28 +195,27 @@ static enum plumb_code store(struct kept *kept, const struct work *work, const s
         if (!site)
             continue;
         site->judged_locally = true;
-        site->is.word = v->word;
-        site->is.worst = v->worst;
-        site->is.result = arena_printf(&kept->arena, "%s", v->result);
-        site->is.why = arena_printf(&kept->arena, "%s", v->why);
-        if (!site->is.result || !site->is.why)
+        if (kept->target->tree_count > 1)
+            site->is.dump = tree->path;
+        if (!take_verdict(&kept->arena, v, &site->is))
             return plumb_no_memory(err);
+        const enum plumb_code code = gather(kept, site, v->next, err);
+        if (code)
+            return code;
     }
     return PLUMB_OK;
 }
 
-static enum plumb_code judge_calls(struct kept *kept, const struct plumb_blame_options *options,
-                                   struct plumb_error *err)
+static enum plumb_code judge_calls(struct kept *kept, struct plumb_error *err)
 {
-    const unsigned threads = options->threads ? options->threads : pool_default_threads();
-    const uint64_t memory = options->memory ? options->memory : memory_default();
-    struct work work = {.options = options,
-                        .trees = kept->target->trees,
-                        .memory = memory / threads,
-                        .lock = PTHREAD_MUTEX_INITIALIZER};
+    const uint64_t memory = kept->options->memory ? kept->options->memory : memory_default();
+    struct work work = {
+        .kept = kept, .trees = kept->target->trees, .memory = memory / kept->threads};
     enum plumb_code code = list_jobs(kept, &work, err);
     if (!code) {
-        pool_run(threads, work.n_jobs, judge_job, &work);
+        const size_t others = (kept->golden != NULL) + repeats_count(kept->repeats);
+        kept->meter.total = work.n_jobs + others * plumb_run_count(kept->target);
+        pool_run(kept->threads, work.n_jobs, judge_job, &work);
         judge_large(&work, memory);
     }
     for (size_t i = 0; i < work.n_jobs && work.jobs; i++) {
@@ -174,6 +230,85 @@ static enum plumb_code judge_calls(struct kept *kept, const struct plumb_blame_o
     return code;
 }
 
+static enum plumb_code open_runs(struct kept *kept, struct plumb_error *err)
+{
+    const struct plumb_blame_options *options = kept->options;
+    enum plumb_code code = plumb_run_open(&kept->target, options->target, err);
+    if (!code && options->golden)
+        code = plumb_run_open(&kept->golden, options->golden, err);
+    if (!code)
+        code =
+            repeats_open(options->repeats, options->n_repeats, kept->target, &kept->repeats, err);
+    if (!code)
+        code = sites_list(&kept->sites, kept->target, err);
+    if (!code && !kept->sites.count) {
+        code = plumb_fail(err, PLUMB_E_UNSUPPORTED,
+                          "no calls: names of inputs and outputs are what tells them");
+        plumb_error_in_file(err, options->target);
+    }
+    return code;
+}
+
+static enum plumb_code measure_distances(struct kept *kept, struct plumb_error *err)
+{
+    enum plumb_code code = PLUMB_OK;
+    if (kept->golden)
+        code = distances_fill(&kept->sites, kept->target, kept->golden, kept->threads, &kept->meter,
+                              &kept->blame, err);
+    for (size_t k = 0; k < repeats_count(kept->repeats) && !code; k++)
+        code = distances_between(&kept->sites, kept->target, repeats_run(kept->repeats, k),
+                                 kept->threads, &kept->meter, err);
+    return code;
+}
+
+static struct plumb_deviation as_deviation(const struct plumb_suspect *is)
+{
+    return (struct plumb_deviation){.call = is->call,
+                                    .result = is->result,
+                                    .step = is->step,
+                                    .rank = is->rank,
+                                    .word = is->word,
+                                    .worst = is->worst,
+                                    .arithmetic = is->arithmetic,
+                                    .pattern = is->pattern};
+}
+
+/* Adds what was not computed to what was found, and asks what of it is accepted. */
+static enum plumb_code ask_baseline(struct kept *kept, struct plumb_error *err)
+{
+    const struct plumb_baseline *accepted = kept->options->accepted;
+    enum plumb_code code = PLUMB_OK;
+    for (size_t k = 0; k < kept->sites.count && !code; k++) {
+        struct site *site = &kept->sites.list[k];
+        const struct plumb_deviation is = as_deviation(&site->is);
+        if (kept->found && (!site->judged_locally || site->is.by_jump))
+            code = plumb_baseline_add(kept->found, &is, err);
+        if (accepted)
+            site->is.standing = plumb_baseline_ask(accepted, &is);
+    }
+    return code || !accepted
+               ? code
+               : plumb_baseline_compare(accepted, kept->found, &kept->blame.baseline, err);
+}
+
+static enum plumb_code begin(struct kept *kept, struct plumb_error *err)
+{
+    const struct plumb_blame_options *options = kept->options;
+    const struct plumb_baseline_options how = {.seed = options->seed,
+                                               .arithmetic = options->arithmetic};
+    kept->blame.memory = kept;
+    kept->threads = options->threads ? options->threads : pool_default_threads();
+    kept->meter = (struct meter){.tell = options->progress,
+                                 .context = options->progress_context,
+                                 .lock = PTHREAD_MUTEX_INITIALIZER};
+    kept->found = options->found;
+    if (kept->found || !options->accepted)
+        return PLUMB_OK;
+    const enum plumb_code code = plumb_baseline_new(&how, &kept->own, err);
+    kept->found = kept->own;
+    return code;
+}
+
 enum plumb_code plumb_blame_run(const struct plumb_blame_options *options, struct plumb_blame **out,
                                 struct plumb_error *err)
 {
@@ -183,28 +318,29 @@ enum plumb_code plumb_blame_run(const struct plumb_blame_options *options, struc
         code = plumb_op_ready(err);
     if (code)
         return code;
-    struct plumb_run *golden = NULL;
     struct kept *kept = calloc(1, sizeof *kept);
     if (!kept)
         return plumb_no_memory(err);
-    kept->blame.memory = kept;
-    code = plumb_run_open(&kept->target, options->target, err);
-    if (!code && options->golden)
-        code = plumb_run_open(&golden, options->golden, err);
+    kept->options = options;
+    code = begin(kept, err);
     if (!code)
-        code = sites_list(&kept->sites, kept->target, err);
-    if (!code && !kept->sites.count) {
-        code = plumb_fail(err, PLUMB_E_UNSUPPORTED,
-                          "no calls: names of inputs and outputs are what tells them");
-        plumb_error_in_file(err, options->target);
-    }
+        code = open_runs(kept, err);
     if (!code)
-        code = judge_calls(kept, options, err);
-    if (!code && golden)
-        code = distances_fill(&kept->sites, kept->target, golden, options, &kept->blame, err);
+        code = judge_calls(kept, err);
     if (!code)
-        code = answer_make(&kept->sites, golden != NULL, &kept->arena, &kept->blame, err);
-    plumb_run_free(golden);
+        code = measure_distances(kept, err);
+    if (!code)
+        code = answer_decide(&kept->sites, kept->golden != NULL, &kept->arena, err);
+    if (!code)
+        code = stale_find(&kept->sites, kept->target, &kept->arena, err);
+    if (!code)
+        code = ask_baseline(kept, err);
+    if (!code)
+        code = answer_list(&kept->sites, &kept->arena, &kept->blame, err);
+    plumb_run_free(kept->golden);
+    repeats_free(kept->repeats);
+    kept->golden = NULL;
+    kept->repeats = NULL;
     if (code)
         plumb_blame_free(&kept->blame);
     else
@@ -217,6 +353,8 @@ void plumb_blame_free(struct plumb_blame *blame)
     if (!blame)
         return;
     struct kept *kept = blame->memory;
+    plumb_baseline_diff_free(blame->baseline);
+    plumb_baseline_free(kept->own);
     plumb_run_free(kept->target);
     sites_free(&kept->sites);
     arena_free(&kept->arena);

@@ -1,6 +1,6 @@
 /* A call alone, as a small dump of its own. */
 #define _GNU_SOURCE
-#include "task/blame/parts.h"
+#include "task/blame/capsule.h"
 
 #include "base/buf.h"
 #include "base/json_put.h"
@@ -16,17 +16,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-struct capsule {
-    const char *folder; /* in the making */
-    const struct dump_tree *tree;
-    const struct case_file *file;
-    size_t call;
-    bool aten;        /* of a dump of operators */
-    const char *data; /* what the folder of data files is called there */
-    struct arena arena;
-    struct map copied; /* names of data files */
-};
 
 /* ---- The call -------------------------------------------------------------------------------- */
 
@@ -151,8 +140,8 @@ static enum plumb_code copy_tensors(struct capsule *c, struct plumb_error *err)
 
 /* ---- Its texts ------------------------------------------------------------------------------- */
 
-static enum plumb_code save(const struct capsule *c, const char *name, struct buf *text,
-                            struct plumb_error *err)
+enum plumb_code capsule_save(const struct capsule *c, const char *name, struct buf *text,
+                             struct plumb_error *err)
 {
     char path[PATH_MAX];
     enum plumb_code code = PLUMB_OK;
@@ -198,7 +187,7 @@ static enum plumb_code save_dump(struct capsule *c, struct plumb_error *err)
         return plumb_fail(err, PLUMB_E_IO, "the dump shrank while it was read");
     }
     buf_text(&out, "\n }}\n");
-    return save(c, "dump.json", &out, err);
+    return capsule_save(c, "dump.json", &out, err);
 }
 
 /* Where it was called from. */
@@ -213,43 +202,14 @@ static enum plumb_code save_stack(struct capsule *c, struct plumb_error *err)
     json_put_string(&out, name.data ? name.data : "");
     buf_text(&out, "], [");
     const char *const *lines = stack ? c->tree->stacks[stack - 1] : NULL;
+    c->source = source_line(lines);
     for (size_t k = 0; lines && lines[k]; k++) {
         buf_text(&out, k ? ",\n  " : "\n  ");
         json_put_string(&out, lines[k]);
     }
     buf_text(&out, "]]}\n");
     buf_free(&name);
-    return save(c, "stack.json", &out, err);
-}
-
-/* What was said of it when it was made. */
-static enum plumb_code save_verdict(struct capsule *c, struct plumb_error *err)
-{
-    static const char *const directions[] = {"forward", "backward"};
-    const struct local_options options = {.file = c->file, .memory = SIZE_MAX / 4};
-    struct local_verdict verdicts[2];
-    enum plumb_code code = local_judge(&options, c->call, &c->arena, verdicts, err);
-    if (code)
-        return code;
-    struct buf out = {0};
-    buf_printf(&out,
-               "{\"capsule\": 1, \"plumb\": \"%s\", \"verdicts\": %d, \"call\": ", PLUMB_VERSION,
-               PLUMB_EXPECTED_VERSION);
-    json_put_string(&out, case_place(c->file, c->call)->name);
-    buf_printf(&out, ", \"step\": %lld, \"rank\": %lld", (long long)c->tree->step,
-               (long long)c->tree->rank);
-    for (int d = 0; d < 2; d++) {
-        if (!verdicts[d].seen)
-            continue;
-        buf_printf(&out, ",\n \"%s\": {\"verdict\": \"%s\", \"result\": ", directions[d],
-                   plumb_word_text(verdicts[d].word));
-        json_put_string(&out, verdicts[d].result);
-        buf_text(&out, ", \"why\": ");
-        json_put_string(&out, verdicts[d].why);
-        buf_text(&out, "}");
-    }
-    buf_text(&out, "}\n");
-    return save(c, "capsule.json", &out, err);
+    return capsule_save(c, "stack.json", &out, err);
 }
 
 /* ---- All of it ------------------------------------------------------------------------------- */
@@ -266,16 +226,31 @@ static enum plumb_code make_folder(const char *path, struct plumb_error *err)
 static enum plumb_code fill(struct capsule *c, struct plumb_error *err)
 {
     const char *inside = arena_printf(&c->arena, "%s/%s", c->folder, c->data);
-    enum plumb_code code = inside ? make_folder(c->folder, err) : plumb_no_memory(err);
+    const char *wanted = arena_printf(&c->arena, "%s/" EXPECTED, c->folder);
+    enum plumb_code code = inside && wanted ? make_folder(c->folder, err) : plumb_no_memory(err);
     if (!code)
         code = make_folder(inside, err);
+    if (!code)
+        code = make_folder(wanted, err);
     if (!code)
         code = copy_tensors(c, err);
     if (!code)
         code = save_dump(c, err);
     if (!code)
         code = save_stack(c, err);
-    return code ? code : save_verdict(c, err);
+    return code ? code : capsule_facts(c, err);
+}
+
+/* Removes files of the folder, and the folder. */
+static void empty_folder(const struct capsule *c, const char *inside, const struct map *names)
+{
+    char path[PATH_MAX];
+    for (size_t k = 0; k < names->capacity; k++)
+        if (names->slots[k].key && snprintf(path, sizeof path, "%s/%s/%s", c->folder, inside,
+                                            names->slots[k].key) < (int)sizeof path)
+            unlink(path);
+    if (snprintf(path, sizeof path, "%s/%s", c->folder, inside) < (int)sizeof path)
+        rmdir(path);
 }
 
 /* Takes back what fill() made. */
@@ -283,15 +258,11 @@ static void empty(struct capsule *c)
 {
     static const char *const texts[] = {"dump.json", "stack.json", "capsule.json"};
     char path[PATH_MAX];
-    for (size_t k = 0; k < c->copied.capacity; k++)
-        if (c->copied.slots[k].key && snprintf(path, sizeof path, "%s/%s/%s", c->folder, c->data,
-                                               c->copied.slots[k].key) < (int)sizeof path)
-            unlink(path);
+    empty_folder(c, c->data, &c->copied);
+    empty_folder(c, EXPECTED, &c->expected);
     for (size_t k = 0; k < sizeof texts / sizeof *texts; k++)
         if (snprintf(path, sizeof path, "%s/%s", c->folder, texts[k]) < (int)sizeof path)
             unlink(path);
-    if (snprintf(path, sizeof path, "%s/%s", c->folder, c->data) < (int)sizeof path)
-        rmdir(path);
     rmdir(c->folder);
 }
 
@@ -345,6 +316,7 @@ enum plumb_code plumb_capsule_write(const char *target, const char *call, const 
         case_file_close(files[t]);
     free(files);
     map_free(&c.copied);
+    map_free(&c.expected);
     arena_free(&c.arena);
     plumb_run_free(run);
     return code;

@@ -6,7 +6,6 @@
 #include "plumb/metric.h"
 
 #include <math.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,10 +14,7 @@ struct distances {
     struct plumb_matching matching;
     double *of; /* of each pair; NaN: not known */
     bool *bad;  /* and that it should be */
-    plumb_progress_fn *progress;
-    void *progress_context;
-    pthread_mutex_t lock;
-    size_t done;
+    struct meter *meter;
 };
 
 /* Norms, largest and smallest values apart, in relation to their size. */
@@ -94,30 +90,7 @@ static void measure(void *context, size_t i, unsigned thread)
         d->bad[i] = of_values(d, pair, &d->of[i], &why) != PLUMB_OK;
     else if (a->recorded && b->recorded && a->recorded->tensor && b->recorded->tensor)
         d->of[i] = of_statistics(a->recorded, b->recorded);
-    pthread_mutex_lock(&d->lock);
-    if (d->progress)
-        d->progress(d->progress_context, ++d->done, d->matching.matched);
-    pthread_mutex_unlock(&d->lock);
-}
-
-/* What the rounding of a type makes of results that are sums of that many numbers. */
-static double floor_of(enum plumb_dtype dtype, int64_t terms)
-{
-    const double k = sqrt((double)(terms < 1 ? 1 : terms));
-    switch (dtype) {
-    case PLUMB_F64:
-    case PLUMB_C128:
-        return 0x1p-53 * k;
-    case PLUMB_F32:
-    case PLUMB_C64:
-        return 0x1p-24 * k;
-    case PLUMB_F16:
-        return 0x1p-12;
-    case PLUMB_BF16:
-        return 0x1p-9;
-    default:
-        return plumb_dtype_info(dtype)->kind == PLUMB_KIND_FLOAT ? 0x1p-4 : 0;
-    }
+    meter_add(d->meter, 1);
 }
 
 static bool is_call_input(const struct plumb_record *record, bool *output)
@@ -141,7 +114,7 @@ static struct site *site_of(const struct sites *sites, const struct plumb_record
 }
 
 /* The longest sum is at most as long as the last dimension of an input. */
-static void spread(const struct distances *d, struct sites *sites)
+static void spread(const struct distances *d, struct sites *sites, bool between)
 {
     for (size_t i = 0; i < d->matching.matched; i++) {
         const struct plumb_record *record =
@@ -151,32 +124,33 @@ static void spread(const struct distances *d, struct sites *sites)
         if (!site || isnan(d->of[i]))
             continue;
         const bool input = is_call_input(record, &output);
-        if (input && !(site->is.in >= d->of[i]))
-            site->is.in = d->of[i];
-        if (output && !(site->is.out >= d->of[i]))
-            site->is.out = d->of[i];
+        double *in = between ? &site->between_in : &site->is.in;
+        double *out = between ? &site->between : &site->is.out;
+        if (input && !(*in >= d->of[i]))
+            *in = d->of[i];
+        if (output && !(*out >= d->of[i]))
+            *out = d->of[i];
+        if (between)
+            continue;
         site->n_out += output;
         const int64_t terms = record->ndim ? record->shape[record->ndim - 1] : 1;
         if (record->recorded ? record->recorded->tensor : true)
-            site->floor = fmax(site->floor, floor_of(record->dtype, terms));
+            site->floor = fmax(site->floor, calls_floor(record->dtype, terms));
     }
 }
 
-enum plumb_code distances_fill(struct sites *sites, const struct plumb_run *target,
-                               const struct plumb_run *golden,
-                               const struct plumb_blame_options *options, struct plumb_blame *blame,
-                               struct plumb_error *err)
+/* between: the other run is a repeat of the program. */
+static enum plumb_code fill(struct sites *sites, const struct plumb_run *target,
+                            const struct plumb_run *other, bool between, unsigned threads,
+                            struct meter *meter, struct plumb_blame *blame, struct plumb_error *err)
 {
-    struct distances d = {.target = target,
-                          .golden = golden,
-                          .progress = options->progress,
-                          .progress_context = options->progress_context,
-                          .lock = PTHREAD_MUTEX_INITIALIZER};
+    struct distances d = {.target = target, .golden = other, .meter = meter};
     const struct plumb_pair_options how = {.mode = PLUMB_PAIR_AUTO};
-    enum plumb_code code = plumb_match(&d.matching, target, golden, &how, err);
+    enum plumb_code code = plumb_match(&d.matching, target, other, &how, err);
     if (code)
         return code;
-    blame->unmatched = d.matching.count - d.matching.matched;
+    if (blame)
+        blame->unmatched = d.matching.count - d.matching.matched;
     d.of = malloc((d.matching.matched + 1) * sizeof *d.of);
     d.bad = calloc(d.matching.matched + 1, sizeof *d.bad);
     if (!d.of || !d.bad)
@@ -184,14 +158,30 @@ enum plumb_code distances_fill(struct sites *sites, const struct plumb_run *targ
     if (!code) {
         for (size_t i = 0; i < d.matching.matched; i++)
             d.of[i] = NAN;
-        pool_run(options->threads ? options->threads : pool_default_threads(), d.matching.matched,
-                 measure, &d);
-        for (size_t i = 0; i < d.matching.matched; i++)
+        pool_run(threads, d.matching.matched, measure, &d);
+        for (size_t i = 0; blame && i < d.matching.matched; i++)
             blame->unreadable += d.bad[i];
-        spread(&d, sites);
+        spread(&d, sites, between);
+        if (plumb_run_count(target) > d.matching.matched)
+            meter_add(meter, plumb_run_count(target) - d.matching.matched);
     }
     free(d.of);
     free(d.bad);
     plumb_matching_free(&d.matching);
     return code;
+}
+
+enum plumb_code distances_fill(struct sites *sites, const struct plumb_run *target,
+                               const struct plumb_run *golden, unsigned threads,
+                               struct meter *meter, struct plumb_blame *blame,
+                               struct plumb_error *err)
+{
+    return fill(sites, target, golden, false, threads, meter, blame, err);
+}
+
+enum plumb_code distances_between(struct sites *sites, const struct plumb_run *target,
+                                  const struct plumb_run *repeat, unsigned threads,
+                                  struct meter *meter, struct plumb_error *err)
+{
+    return fill(sites, target, repeat, true, threads, meter, NULL, err);
 }

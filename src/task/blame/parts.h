@@ -3,32 +3,26 @@
 #define BLAME_PARTS_H
 
 #include "base/arena.h"
+#include "base/buf.h"
 #include "base/map.h"
-#include "dump/call.h"
 #include "plumb/blame.h"
 #include "plumb/pair.h"
+#include "verdict/calls.h"
+#include "verdict/repeat.h"
 
-/* ---- One call of a dump, computed again ------------------------------------------------------ */
+#include <pthread.h>
 
-struct local_options {
-    const struct case_file *file;
-    const char *arithmetic;
-    uint64_t seed, memory; /* bytes that a call may take */
+/* ---- How far it is --------------------------------------------------------------------------- */
+
+/* Calls and tensors that are done; threads share it. */
+struct meter {
+    plumb_progress_fn *tell; /* or NULL */
+    void *context;
+    pthread_mutex_t lock;
+    uint64_t done, total;
 };
 
-/* The worst that is to be said of one direction of a call. */
-struct local_verdict {
-    bool seen; /* there was something to look at */
-    enum plumb_word word;
-    double worst;
-    const char *result, *why; /* "output 0" */
-};
-
-/* Judges call i by its recorded inputs, outputs and gradients: forward, then backward. Texts
- * live in the arena. PLUMB_E_NOMEM: it needs more than it may take. Whatever else goes wrong is
- * a verdict of its own. */
-enum plumb_code local_judge(const struct local_options *options, size_t i, struct arena *arena,
-                            struct local_verdict out[2], struct plumb_error *err);
+void meter_add(struct meter *meter, uint64_t n);
 
 /* ---- The calls of a run ---------------------------------------------------------------------- */
 
@@ -40,9 +34,11 @@ struct site {
     bool holds;      /* what is wrong with it happens in a call inside */
     size_t n_inside; /* calls inside it, and how many of those are judged as right */
     size_t right_inside;
-    double of_call; /* the worst of both directions of the call */
-    size_t n_out;   /* outputs whose distance is known */
-    double floor;   /* distance that the type's rounding makes by itself */
+    double of_call;             /* the worst of both directions of the call */
+    size_t n_out;               /* outputs whose distance is known */
+    double floor;               /* distance that the type's rounding makes by itself */
+    double between_in, between; /* largest distance of inputs and outputs between repeats of the
+                                   program; NaN: not known */
 };
 
 struct sites {
@@ -69,14 +65,44 @@ void sites_free(struct sites *sites);
 
 /* Fills the distances of all sites; counts into blame what could not be had. */
 enum plumb_code distances_fill(struct sites *sites, const struct plumb_run *target,
-                               const struct plumb_run *golden,
-                               const struct plumb_blame_options *options, struct plumb_blame *blame,
+                               const struct plumb_run *golden, unsigned threads,
+                               struct meter *meter, struct plumb_blame *blame,
                                struct plumb_error *err);
+
+/* The same from a repeat of the program: the largest of all repeats counts. */
+enum plumb_code distances_between(struct sites *sites, const struct plumb_run *target,
+                                  const struct plumb_run *repeat, unsigned threads,
+                                  struct meter *meter, struct plumb_error *err);
 
 /* ---- The answer ------------------------------------------------------------------------------ */
 
+/* What each site is: by its local verdict, else by its jump. Texts in the arena. */
+enum plumb_code answer_decide(struct sites *sites, bool golden, struct arena *arena,
+                              struct plumb_error *err);
+
+/* Says of faults which other tensor of the run they are equal to. */
+enum plumb_code stale_find(struct sites *sites, const struct plumb_run *run, struct arena *arena,
+                           struct plumb_error *err);
+
 /* From sites to what blame says; texts in the arena, which blame comes to own. */
-enum plumb_code answer_make(struct sites *sites, bool golden, struct arena *arena,
-                            struct plumb_blame *blame, struct plumb_error *err);
+enum plumb_code answer_list(struct sites *sites, struct arena *arena, struct plumb_blame *blame,
+                            struct plumb_error *err);
+
+/* A paragraph for people: words wrapped, all lines but the first indented, a newline behind it. */
+void text_put(struct buf *out, const char *text, unsigned width, unsigned indent);
+
+/* ", output 0, step 3, in Module.block.1.forward.0", as far as that is known. */
+void text_place(struct buf *out, const struct plumb_suspect *is);
+
+/* The suspicious calls of cheaper arithmetic, by kind. */
+void cheaper_put(struct buf *out, const struct plumb_suspect *list, size_t n, const char *target,
+                 unsigned width);
+
+/* The line of the program that led to a call: the first one that is not PyTorch's own; NULL: there
+ * is none. */
+const char *source_line(const char *const *stack);
+
+/* The command that takes a call out of its dump and judges it alone, as a shell takes it. */
+void replay_put(struct buf *out, const char *target, const struct plumb_suspect *is);
 
 #endif

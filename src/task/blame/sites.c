@@ -48,11 +48,17 @@ struct site *sites_get(struct sites *sites, const char *call, size_t length, int
     site = &sites->list[sites->count++];
     *site = (struct site){.is = {.call = name,
                                  .result = "",
+                                 .pattern = "",
+                                 .arithmetic = "",
+                                 .equals = "",
+                                 .place = "",
                                  .step = step,
                                  .rank = rank,
                                  .word = PLUMB_WORD_NOT_JUDGED,
                                  .in = NAN,
-                                 .out = NAN}};
+                                 .out = NAN},
+                          .between_in = NAN,
+                          .between = NAN};
     return site;
 }
 

@@ -1,8 +1,7 @@
-/* The answer for people, on one screen, and for programs. */
+/* The answer for people, on one screen. */
 #include "task/blame/parts.h"
 
 #include "base/buf.h"
-#include "base/json_put.h"
 #include "base/number.h"
 #include "base/plain.h"
 #include "base/utf8.h"
@@ -16,8 +15,7 @@
 
 /* ---- Lines ----------------------------------------------------------------------------------- */
 
-/* A paragraph, words wrapped, all lines but the first indented. */
-static void put_wrapped(struct buf *out, const char *text, unsigned width, unsigned indent)
+void text_put(struct buf *out, const char *text, unsigned width, unsigned indent)
 {
     struct buf clean = {0};
     utf8_put_clean(&clean, text);
@@ -60,31 +58,13 @@ static void put_line(struct buf *out, unsigned width, unsigned indent, const cha
         plain_vprint(text, (size_t)size + 1, format, again);
     va_end(again);
     if (text)
-        put_wrapped(out, text, width, indent);
+        text_put(out, text, width, indent);
     else
         out->failed = true;
     arena_free(&arena);
 }
 
-/* As a shell takes it for one word. */
-static void put_quoted(struct buf *out, const char *word)
-{
-    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-                                "_-./:=,+@%";
-    if (*word && word[strspn(word, plain)] == '\0') {
-        buf_text(out, word);
-        return;
-    }
-    buf_text(out, "'");
-    for (const char *c = word; *c; c++)
-        if (*c == '\'')
-            buf_text(out, "'\\''");
-        else
-            buf_append(out, c, 1);
-    buf_text(out, "'");
-}
-
-static void put_place(struct buf *out, const struct plumb_suspect *is)
+void text_place(struct buf *out, const struct plumb_suspect *is)
 {
     if (*is->result)
         buf_printf(out, ", %s", is->result);
@@ -96,62 +76,88 @@ static void put_place(struct buf *out, const struct plumb_suspect *is)
         buf_printf(out, ", in %s", is->parent);
 }
 
-/* The call without its direction: what a capsule is made of. */
-static size_t bare_length(const char *call)
-{
-    static const char *const endings[] = {".forward", ".backward"};
-    const size_t length = strlen(call);
-    for (int k = 0; k < 2; k++) {
-        const size_t tail = strlen(endings[k]);
-        if (length > tail && strcmp(call + length - tail, endings[k]) == 0)
-            return length - tail;
-    }
-    return length;
-}
-
-static void put_replay(struct buf *out, const char *target, const struct plumb_suspect *is)
-{
-    struct arena arena = {0};
-    const char *call = arena_copy(&arena, is->call, bare_length(is->call));
-    buf_text(out, "   plumb capsule ");
-    put_quoted(out, target);
-    buf_text(out, " ");
-    put_quoted(out, call ? call : is->call);
-    buf_text(out, " -o capsule\n");
-    arena_free(&arena);
-}
-
 /* ---- People ---------------------------------------------------------------------------------- */
 
-enum { SHOWN_FAULTS = 8, SHOWN_SUSPICIOUS = 5, SHOWN_TALLIES = 4 };
+enum { SHOWN_FAULTS = 8, SHOWN_SUSPICIOUS = 5, SHOWN_UNSTEADY = 5, SHOWN_TALLIES = 4 };
 
-static void put_suspects(struct buf *out, const char *title, const struct plumb_suspect *list,
-                         size_t n, size_t shown, const char *target, unsigned width)
+/* Captures put the source behind a line break. */
+static void put_source(struct buf *out, const char *line, unsigned width)
 {
-    if (!n)
+    struct buf text = {0};
+    if (!line)
         return;
-    put_line(out, width, 0, "%zu %s%s:", n, title, n == 1 ? "" : "s");
-    for (size_t k = 0; k < n && k < shown; k++) {
-        struct buf head = {0};
-        buf_printf(&head, "%zu. %s", k + 1, list[k].call);
-        put_place(&head, &list[k]);
-        put_wrapped(out, head.data ? head.data : "", width, 3);
-        buf_free(&head);
-        buf_text(out, "   ");
-        put_wrapped(out, list[k].why, width - 3, 3);
-        if (list[k].stack && list[k].stack[0]) {
-            buf_text(out, "   ");
-            put_wrapped(out, list[k].stack[0], width - 3, 3);
-        }
-        if (!list[k].by_jump)
-            put_replay(out, target, &list[k]);
-    }
-    if (n > shown)
-        put_line(out, width, 0, "... and %zu more, which --format json lists", n - shown);
+    for (const char *at = line; *at; at++)
+        buf_append(&text, *at == '\n' ? " " : at, 1);
+    buf_text(out, "   ");
+    text_put(out, text.data ? text.data : "", width - 3, 3);
+    out->failed |= text.failed;
+    buf_free(&text);
 }
 
-static void put_tallies(struct buf *out, const char *title, const struct plumb_tally *list,
-                        size_t n, unsigned width)
+static bool is_accepted(const struct plumb_suspect *is)
+{
+    return is->standing == PLUMB_STANDING_ACCEPTED;
+}
+
+static void put_suspect_text(struct buf *out, size_t number, const struct plumb_suspect *is,
+                             const char *target, unsigned width)
+{
+    struct buf head = {0};
+    buf_printf(&head, "%zu. %s", number, is->call);
+    text_place(&head, is);
+    if (is->standing == PLUMB_STANDING_WORSE)
+        buf_text(&head, " (worse than in the baseline)");
+    text_put(out, head.data ? head.data : "", width, 3);
+    buf_free(&head);
+    buf_text(out, "   ");
+    text_put(out, is->why, width - 3, 3);
+    put_source(out, source_line(is->stack), width);
+    if (target && !is->by_jump) {
+        buf_text(out, "   ");
+        replay_put(out, target, is);
+        buf_text(out, "\n");
+    }
+}
+
+/* Those that are not accepted; the others are counted. */
+static void put_suspects(struct buf *out, const char *title, const struct plumb_suspect *list,
+                         size_t n, size_t most, const char *target, unsigned width)
+{
+    size_t shown = 0, accepted = 0;
+    for (size_t k = 0; k < n; k++)
+        accepted += is_accepted(&list[k]);
+    if (!n)
+        return;
+    buf_printf(out, "%zu %s%s", n, title, n == 1 ? "" : "s");
+    if (accepted)
+        buf_printf(out, ", %zu accepted", accepted);
+    buf_text(out, accepted == n ? "\n" : ":\n");
+    for (size_t k = 0; k < n && shown < most; k++)
+        if (!is_accepted(&list[k]))
+            put_suspect_text(out, ++shown, &list[k], target, width);
+    if (n - accepted > shown)
+        put_line(out, width, 0, "... and %zu more, which --format json lists",
+                 n - accepted - shown);
+}
+
+/* Calls that jump are listed one by one; cheaper arithmetic is mostly that of a kernel, by kind. */
+static void put_suspicious(struct buf *out, const struct plumb_blame *blame, const char *target,
+                           unsigned width)
+{
+    struct plumb_suspect *jumps = calloc(blame->n_suspicious + 1, sizeof *jumps);
+    size_t n = 0;
+    for (size_t k = 0; jumps && k < blame->n_suspicious; k++)
+        if (blame->suspicious[k].word != PLUMB_WORD_CHEAPER)
+            jumps[n++] = blame->suspicious[k];
+    if (jumps)
+        put_suspects(out, "suspicious call", jumps, n, SHOWN_SUSPICIOUS, target, width);
+    out->failed |= !jumps;
+    free(jumps);
+    cheaper_put(out, blame->suspicious, blame->n_suspicious, target, width);
+}
+
+static void put_tallies(struct buf *out, const char *title, const char *rest_title,
+                        const struct plumb_tally *list, size_t n, unsigned width)
 {
     struct buf line = {0};
     uint64_t rest = 0;
@@ -164,8 +170,8 @@ static void put_tallies(struct buf *out, const char *title, const struct plumb_t
         else
             rest += list[k].count;
     if (rest)
-        buf_printf(&line, "; %" PRIu64 " for %zu other reasons", rest, n - SHOWN_TALLIES);
-    put_wrapped(out, line.data ? line.data : "", width, 2);
+        buf_printf(&line, "; %" PRIu64 " %s %zu others", rest, rest_title, n - SHOWN_TALLIES);
+    text_put(out, line.data ? line.data : "", width, 2);
     buf_free(&line);
 }
 
@@ -177,151 +183,117 @@ static void put_amplifiers(struct buf *out, const struct plumb_blame *blame, uns
     for (size_t k = 0; k < blame->n_amplifiers; k++) {
         const struct plumb_suspect *is = &blame->amplifiers[k];
         char in[NUMBER_BYTES], after[NUMBER_BYTES];
-        put_line(out, width, 2, "  %s: from %s %% to %s %%", is->call,
+        buf_text(out, "  ");
+        put_line(out, width - 2, 4, "%s: from %s %% to %s %%", is->call,
                  number_brief(100 * (isnan(is->in) ? 0 : is->in), 3, in),
                  number_brief(100 * is->out, 3, after));
     }
+}
+
+static void put_unsteady(struct buf *out, const struct plumb_blame *blame, unsigned width)
+{
+    const size_t n = blame->n_unsteady;
+    if (!n)
+        return;
+    put_line(out, width, 0,
+             "%zu result%s would be worse than rounding, and %s between repeats of the program as "
+             "much:",
+             n, n == 1 ? "" : "s", n == 1 ? "differs" : "differ");
+    for (size_t k = 0; k < n && k < SHOWN_UNSTEADY; k++) {
+        const struct plumb_suspect *is = &blame->unsteady[k];
+        struct buf line = {0};
+        buf_text(&line, is->call);
+        text_place(&line, is);
+        buf_printf(&line, ": %s", is->why);
+        buf_text(out, "  ");
+        text_put(out, line.data ? line.data : "", width - 2, 4);
+        buf_free(&line);
+    }
+    if (n > SHOWN_UNSTEADY)
+        put_line(out, width, 0, "... and %zu more, which --format json lists", n - SHOWN_UNSTEADY);
 }
 
 static void put_closing(struct buf *out, const struct plumb_blame *blame, unsigned width)
 {
     const struct plumb_suspect *largest = &blame->largest;
     const uint64_t judged = blame->calls - blame->words[PLUMB_WORD_NOT_JUDGED];
-    char apart[NUMBER_BYTES];
+    const char *most = blame->words[PLUMB_WORD_CHEAPER] ? "cheaper arithmetic" : "rounding";
+    char apart[NUMBER_BYTES], times[NUMBER_BYTES];
     if (blame->n_faults)
         return;
     if (!judged) {
         put_line(out, width, 0, "Nothing could be judged.");
         return;
     }
-    if (!largest->call || !(largest->out > 0))
-        put_line(out, width, 0, "No call that was judged does worse than %s.",
-                 blame->words[PLUMB_WORD_CHEAPER] ? "cheaper arithmetic" : "rounding");
+    if (!largest->call || !(largest->out > 0)) {
+        put_line(out, width, 0, "No call that was judged does worse than %s.", most);
+        return;
+    }
+    struct buf line = {0};
+    buf_printf(&line,
+               "No call that was judged does worse than %s; the largest difference from the other "
+               "run, %s %% at %s, is ",
+               most, number_brief(100 * largest->out, 3, apart), largest->call);
+    if (blame->rounding > 0 && largest->out > 2 * blame->rounding)
+        buf_printf(&line, "%s amplified %sx on the way there", most,
+                   number_brief(largest->out / blame->rounding, 2, times));
     else
-        put_line(out, width, 0,
-                 "No call that was judged does worse than %s; the largest difference from the "
-                 "other run, %s %% at %s, is what such errors grow to on the way there.",
-                 blame->words[PLUMB_WORD_CHEAPER] ? "cheaper arithmetic" : "rounding",
-                 number_brief(100 * largest->out, 3, apart), largest->call);
+        buf_printf(&line, "no more than the type's rounding");
+    if (blame->since && largest->out > 2 * blame->rounding)
+        buf_printf(&line, " from %s", blame->since);
+    buf_text(&line, ".");
+    text_put(out, line.data ? line.data : "", width, 0);
+    buf_free(&line);
+}
+
+static void put_counts_text(struct buf *out, const struct plumb_blame *blame, unsigned width)
+{
+    const uint64_t not_judged = blame->words[PLUMB_WORD_NOT_JUDGED];
+    struct buf line = {0};
+    buf_printf(&line, "%" PRIu64 " call%s (forward and backward apart): %" PRIu64 " judged",
+               blame->calls, blame->calls == 1 ? "" : "s", blame->calls - not_judged);
+    if (blame->by_jump)
+        buf_printf(&line, ", %" PRIu64 " of them only by their distance from the other run",
+                   blame->by_jump);
+    buf_printf(&line, "; %" PRIu64 " not judged", not_judged);
+    text_put(out, line.data ? line.data : "", width, 2);
+    buf_free(&line);
+    put_tallies(out, "not judged:", "for", blame->reasons, blame->n_reasons, width);
+    if (blame->unmatched || blame->unreadable)
+        put_line(out, width, 2,
+                 "%" PRIu64 " tensors have no partner in the other run, %" PRIu64
+                 " pairs could not be compared",
+                 blame->unmatched, blame->unreadable);
+}
+
+static void put_baseline(struct buf *out, const struct plumb_blame *blame)
+{
+    char *text = blame->baseline ? plumb_baseline_diff_text(blame->baseline, SHOWN_FAULTS) : NULL;
+    if (text)
+        buf_text(out, text);
+    out->failed |= blame->baseline && !text;
+    free(text);
 }
 
 char *plumb_blame_text(const struct plumb_blame *blame, const struct plumb_blame_options *options,
                        unsigned width)
 {
     struct buf out = {0};
-    const uint64_t not_judged = blame->words[PLUMB_WORD_NOT_JUDGED];
-    put_line(&out, width, 2,
-             "%" PRIu64 " calls (forward and backward apart): %" PRIu64 " judged, of these %" PRIu64
-             " only by their distance from the other run; %" PRIu64 " not judged",
-             blame->calls, blame->calls - not_judged, blame->by_jump, not_judged);
-    put_tallies(&out, "  not judged:", blame->reasons, blame->n_reasons, width);
-    if (blame->unmatched || blame->unreadable)
-        put_line(&out, width, 2,
-                 "  %" PRIu64 " tensors have no partner in the other run, %" PRIu64
-                 " pairs could not be compared",
-                 blame->unmatched, blame->unreadable);
-    put_suspects(&out, "fault", blame->faults, blame->n_faults, SHOWN_FAULTS, options->target,
-                 width);
-    put_suspects(&out, "suspicious call", blame->suspicious, blame->n_suspicious, SHOWN_SUSPICIOUS,
-                 options->target, width);
-    put_amplifiers(&out, blame, width);
-    put_tallies(&out, "Only passed on what came in, by module:", blame->inherited,
-                blame->n_inherited, width);
+    width = width < 20 ? 20 : width;
+    const char *target = blame->calls > 2 ? options->target : NULL; /* one call is alone already */
+    put_counts_text(&out, blame, width);
+    put_suspects(&out, "fault", blame->faults, blame->n_faults, SHOWN_FAULTS, target, width);
     put_closing(&out, blame, width);
-    if (out.failed) {
-        buf_free(&out);
-        return NULL;
-    }
-    return out.data;
-}
-
-/* ---- Programs -------------------------------------------------------------------------------- */
-
-static void put_number(struct buf *out, const char *name, double value)
-{
-    char text[NUMBER_BYTES];
-    number_exact(value, false, text);
-    buf_printf(out, ", \"%s\": %s", name, isfinite(value) ? text : "null");
-}
-
-static void put_string(struct buf *out, const char *name, const char *text)
-{
-    buf_printf(out, ", \"%s\": ", name);
-    if (text)
-        json_put_string(out, text);
+    put_suspicious(&out, blame, target, width);
+    put_unsteady(&out, blame, width);
+    put_amplifiers(&out, blame, width);
+    if (blame->n_inherited == 1 && strcmp(blame->inherited->what, "no module") == 0)
+        put_line(&out, width, 0, "Calls that only passed on what came in: %" PRIu64 ".",
+                 blame->inherited->count);
     else
-        buf_text(out, "null");
-}
-
-static void put_suspect(struct buf *out, const struct plumb_suspect *is)
-{
-    buf_text(out, "{\"call\": ");
-    json_put_string(out, is->call);
-    put_string(out, "result", is->result);
-    buf_printf(out, ", \"step\": %" PRId64 ", \"rank\": %" PRId64, is->step, is->rank);
-    put_string(out, "verdict", plumb_word_text(is->word));
-    buf_printf(out, ", \"by_jump\": %s", is->by_jump ? "true" : "false");
-    put_number(out, "worst", is->worst);
-    put_string(out, "why", is->why);
-    put_string(out, "parent", is->parent);
-    put_number(out, "inputs_apart", is->in);
-    put_number(out, "outputs_apart", is->out);
-    buf_text(out, ", \"stack\": [");
-    for (size_t k = 0; is->stack && is->stack[k]; k++) {
-        buf_text(out, k ? ", " : "");
-        json_put_string(out, is->stack[k]);
-    }
-    buf_text(out, "]}");
-}
-
-static void put_list(struct buf *out, const char *name, const struct plumb_suspect *list, size_t n)
-{
-    buf_printf(out, ",\n  \"%s\": [", name);
-    for (size_t k = 0; k < n; k++) {
-        buf_text(out, k ? ",\n    " : "\n    ");
-        put_suspect(out, &list[k]);
-    }
-    buf_text(out, n ? "\n  ]" : "]");
-}
-
-static void put_counts(struct buf *out, const char *name, const struct plumb_tally *list, size_t n)
-{
-    buf_printf(out, ",\n  \"%s\": [", name);
-    for (size_t k = 0; k < n; k++) {
-        buf_printf(out, "%s{\"count\": %" PRIu64, k ? ",\n    " : "\n    ", list[k].count);
-        put_string(out, "what", list[k].what);
-        buf_text(out, "}");
-    }
-    buf_text(out, n ? "\n  ]" : "]");
-}
-
-char *plumb_blame_json(const struct plumb_blame *blame, const struct plumb_blame_options *options)
-{
-    struct buf out = {0};
-    buf_printf(&out, "{\n  \"version\": %d, \"seed\": %" PRIu64, PLUMB_EXPECTED_VERSION,
-               options->seed);
-    put_string(&out, "arithmetic", options->arithmetic);
-    put_string(&out, "target", options->target);
-    put_string(&out, "golden", options->golden);
-    buf_printf(&out,
-               ",\n  \"calls\": %" PRIu64 ", \"by_jump\": %" PRIu64 ", \"unmatched\": %" PRIu64
-               ", \"unreadable\": %" PRIu64 ",\n  \"verdicts\": {",
-               blame->calls, blame->by_jump, blame->unmatched, blame->unreadable);
-    for (int k = 0; k < PLUMB_WORDS; k++)
-        buf_printf(&out, "%s\"%s\": %" PRIu64, k ? ", " : "", plumb_word_text((enum plumb_word)k),
-                   blame->words[k]);
-    buf_text(&out, "}");
-    put_counts(&out, "not_judged", blame->reasons, blame->n_reasons);
-    put_list(&out, "faults", blame->faults, blame->n_faults);
-    put_list(&out, "suspicious", blame->suspicious, blame->n_suspicious);
-    put_list(&out, "amplifiers", blame->amplifiers, blame->n_amplifiers);
-    put_counts(&out, "inherited", blame->inherited, blame->n_inherited);
-    buf_text(&out, ",\n  \"largest\": ");
-    if (blame->largest.call)
-        put_suspect(&out, &blame->largest);
-    else
-        buf_text(&out, "null");
-    buf_text(&out, "\n}\n");
+        put_tallies(&out, "Calls that only passed on what came in, by module:", "in",
+                    blame->inherited, blame->n_inherited, width);
+    put_baseline(&out, blame);
     if (out.failed) {
         buf_free(&out);
         return NULL;

@@ -24,9 +24,11 @@ static bool worse(double a, double b)
 static void count_rows(struct plumb_comparison *out, const struct comparison *comparison)
 {
     out->worst_row = out->first_failing_row = PLUMB_NO_RECORD;
+    out->verdict = comparison->options->verdict;
     for (size_t i = 0; i < comparison->matching.count; i++) {
         const struct row *row = &comparison->rows[i];
         bool failed = fails(comparison, i);
+        out->bad += compare_severity(comparison, i) == PLUMB_FAILED;
         if (failed && out->first_failing_row == PLUMB_NO_RECORD)
             out->first_failing_row = i;
         if (!row->compared) {
@@ -61,7 +63,7 @@ static void first_names(struct buf *text, const char *side, const struct plumb_r
     buf_text(text, count > 3 ? ", ...\n" : "\n");
 }
 
-static bool is_dump(const struct plumb_run *run)
+bool compare_is_dump(const struct plumb_run *run)
 {
     return strcmp(plumb_run_kind(run), "dump") == 0;
 }
@@ -83,7 +85,7 @@ static void put_rule(struct buf *text, const struct comparison *comparison)
 static size_t first_difference(const struct plumb_comparison *out,
                                const struct comparison *comparison)
 {
-    if (!is_dump(comparison->run[0]))
+    if (!compare_is_dump(comparison->run[0]))
         return PLUMB_NO_RECORD;
     for (size_t i = 0; i < comparison->matching.count && i < out->first_failing_row; i++)
         if (comparison->rows[i].compared &&
@@ -129,7 +131,8 @@ static void advise(struct buf *text, const struct comparison *comparison)
     }
     enum plumb_pair_mode mode = comparison->options->match.mode;
     buf_text(text, "To pair more: ");
-    if (mode == PLUMB_PAIR_AUTO && is_dump(comparison->run[0]) && is_dump(comparison->run[1]))
+    if (mode == PLUMB_PAIR_AUTO && compare_is_dump(comparison->run[0]) &&
+        compare_is_dump(comparison->run[1]))
         buf_text(text, "-fm pairs calls by their order where numbers differ; ");
     else if (mode == PLUMB_PAIR_EXACT)
         buf_text(text, "--match fuzzy bridges other class names, prefixes and call indices; ");
@@ -138,7 +141,7 @@ static void advise(struct buf *text, const struct comparison *comparison)
     buf_text(text, "--map FILE takes lines 'target name: golden name'.\n");
 }
 
-static enum plumb_trouble trouble_of(const struct comparison *comparison, size_t pair)
+static enum plumb_trouble trouble_by_rules(const struct comparison *comparison, size_t pair)
 {
     const struct row *row = &comparison->rows[pair];
     if (row->compared)
@@ -149,11 +152,37 @@ static enum plumb_trouble trouble_of(const struct comparison *comparison, size_t
                                                                       : PLUMB_TROUBLE_ONLY_TARGET;
 }
 
+static enum plumb_trouble trouble_of(const struct comparison *comparison, size_t pair)
+{
+    const enum plumb_trouble rules = trouble_by_rules(comparison, pair);
+    const enum plumb_trouble own = compare_opinion_trouble(comparison, pair);
+    if (comparison->options->verdict == PLUMB_BY_EXPECTED && rules != PLUMB_TROUBLE_ONLY_TARGET &&
+        rules != PLUMB_TROUBLE_ONLY_GOLDEN)
+        return own;
+    return own < rules ? own : rules;
+}
+
+/* The first in the order of execution, not of the table. */
+static enum plumb_code note_first_fault(struct plumb_comparison *out,
+                                        const struct comparison *comparison,
+                                        struct plumb_error *err)
+{
+    struct plumb_trouble_rows *faults = &out->troubles[PLUMB_TROUBLE_FAULT];
+    if (!faults->count)
+        return PLUMB_OK;
+    struct buf text = {0};
+    compare_put_opinion(&text, "", comparison, out->first_fault_row, false);
+    free(faults->text);
+    faults->text = text.data;
+    faults->first = out->first_fault_row;
+    return text.failed ? plumb_no_memory(err) : PLUMB_OK;
+}
+
 static enum plumb_code note_outcomes(struct plumb_comparison *out,
                                      const struct comparison *comparison, struct plumb_error *err)
 {
     out->outcomes = calloc(comparison->matching.count + 1, sizeof *out->outcomes);
-    out->spare = layout_spare(&comparison->layout);
+    out->spare = layout_spare(&comparison->layout, comparison->options->verdict);
     if (!out->outcomes || !out->spare)
         return plumb_no_memory(err);
     for (size_t i = 0; i < comparison->matching.count; i++) {
@@ -163,12 +192,15 @@ static enum plumb_code note_outcomes(struct plumb_comparison *out,
         if (!outcome_note(out, i, outcome))
             continue;
         struct buf text = {0};
-        put_row(&text, "", comparison, i);
+        if (outcome.trouble == compare_opinion_trouble(comparison, i))
+            compare_put_opinion(&text, "", comparison, i, true);
+        else
+            put_row(&text, "", comparison, i);
         out->troubles[outcome.trouble].text = text.data;
         if (text.failed)
             return plumb_no_memory(err);
     }
-    return PLUMB_OK;
+    return note_first_fault(out, comparison, err);
 }
 
 static void put_counts(struct buf *text, const struct plumb_comparison *out,
@@ -177,6 +209,8 @@ static void put_counts(struct buf *text, const struct plumb_comparison *out,
     size_t alike = 0;
     for (size_t i = 0; i < comparison->matching.count; i++)
         alike += comparison->matching.pairs[i].how == PLUMB_BY_LIKENESS;
+    if (comparison->options->verdict == PLUMB_BY_EXPECTED)
+        buf_text(text, "By the documented rules, which do not decide here: ");
     put_count(text, "", out->compared, "compared");
     if (alike)
         buf_printf(text, " (%zu paired by similar names)", alike);
@@ -216,9 +250,11 @@ enum plumb_code compare_closing(struct plumb_comparison *out, const struct compa
     count_rows(out, comparison);
     if (out->unmatched)
         advise(&parts.advice, comparison);
+    enum plumb_code code = compare_opinion_lines(out, &parts, comparison, err);
     put_counts(&parts.counts, out, comparison);
     put_details(&parts.details, out, comparison);
     put_rule(&parts.rule, comparison);
-    enum plumb_code code = closing_join(out, &parts, err);
+    const enum plumb_code joined = closing_join(out, &parts, code ? NULL : err);
+    code = code ? code : joined;
     return code ? code : note_outcomes(out, comparison, err);
 }

@@ -157,11 +157,18 @@ static enum plumb_code prepare(struct comparison *comparison, struct plumb_error
 {
     const struct plumb_compare_options *options = comparison->options;
     enum plumb_columns columns = choose_columns(comparison);
+    enum plumb_code code = compare_opinions_ready(comparison, err);
+    if (code)
+        return code;
+    if (options->verdict != PLUMB_BY_RULES && columns == PLUMB_COLUMNS_XRAY)
+        return plumb_fail(err, PLUMB_E_ARG,
+                          "the xray columns have no place for second opinions; take the torchair "
+                          "columns for them");
     const char *standard = options->standard;
     if (!standard)
         standard = columns == PLUMB_COLUMNS_XRAY ? "xray" : "torchair";
-    enum plumb_code code = compare_load_standards(&comparison->standards, standard,
-                                                  options->settings, options->settings_count, err);
+    code = compare_load_standards(&comparison->standards, standard, options->settings,
+                                  options->settings_count, err);
     comparison->mode = compare_choose_mode(comparison->run[0], comparison->run[1]);
     static const enum layout_kind kinds[] = {[MODE_TENSORS] = LAYOUT_TENSORS,
                                              [MODE_STATISTICS] = LAYOUT_STATISTICS,
@@ -234,6 +241,8 @@ enum plumb_code plumb_compare(struct plumb_comparison *out, const struct plumb_r
     if (!code)
         code = compare_jumps(&comparison, err);
     if (!code)
+        code = compare_opinions(&comparison, err);
+    if (!code)
         code = compare_table(&out->table, &comparison, err);
     if (!code)
         code = compare_closing(out, &comparison, err);
@@ -252,6 +261,9 @@ enum plumb_code plumb_compare(struct plumb_comparison *out, const struct plumb_r
     free(comparison.rows);
     free(comparison.values);
     free(comparison.differences);
+    free(comparison.opinions);
+    calls_free(&comparison.calls);
+    arena_free(&comparison.arena);
     compare_free_standards(&comparison.standards);
     plumb_matching_free(&comparison.matching);
     return code;

@@ -3,6 +3,8 @@
 #define COMPARE_COMPARE_H
 
 #include "task/compare/layout.h"
+#include "task/compare/outcome.h"
+#include "verdict/calls.h"
 #include "verdict/recorded.h"
 
 /* What a pair is compared by; what two runs are, by and large. */
@@ -31,6 +33,20 @@ struct compare_standards {
     struct plumb_standard *recorded; /* the others */
 };
 
+/* What the call that gave a row has to say for itself. */
+enum opinion_kind {
+    OPINION_NONE,      /* nothing: the row is an input, which another call gave, or a None */
+    OPINION_UNMATCHED, /* nothing: the target does not have it */
+    OPINION_GIVEN,
+};
+
+struct opinion {
+    enum opinion_kind kind;
+    enum plumb_word word;
+    const char *why;
+    const struct local_verdict *result; /* of which it is; NULL: it was not judged */
+};
+
 struct comparison {
     const struct plumb_run *run[2]; /* target, golden */
     const struct plumb_compare_options *options;
@@ -42,6 +58,10 @@ struct comparison {
     struct row *rows;                        /* one a pair */
     double *values;                          /* layout.metric_count a pair */
     struct recorded_difference *differences; /* PLUMB_STATISTICS a pair */
+    struct opinion *opinions;                /* one a pair; NULL: none are asked for */
+    struct judged_calls calls;               /* the target's, for them */
+    struct arena arena;                      /* of their texts */
+    char judged_by[256];                     /* version and options */
 };
 
 /* Tensors where both have them, else checksums where both are dumps made for them, else statistics,
@@ -84,6 +104,29 @@ const char *compare_shape(const struct plumb_record *record, char *text, size_t 
 
 /* Marks rows whose operator made errors grow by more than the standard allows. */
 enum plumb_code compare_jumps(struct comparison *comparison, struct plumb_error *err);
+
+/* Whether second opinions can be had, where they are asked for; before any work is done. */
+enum plumb_code compare_opinions_ready(struct comparison *comparison, struct plumb_error *err);
+
+/* Gives rows their second opinions, where they are asked for; for finished rows. */
+enum plumb_code compare_opinions(struct comparison *comparison, struct plumb_error *err);
+
+/* How bad a pair is, by what decides. */
+enum plumb_severity compare_severity(const struct comparison *comparison, size_t pair);
+
+/* What an opinion has against a pair; PLUMB_TROUBLE_NONE: nothing. */
+enum plumb_trouble compare_opinion_trouble(const struct comparison *comparison, size_t pair);
+
+/* "first fault: NAME (why)": what, then the pair and its opinion, or the gist of it, safe for a
+ * terminal. */
+void compare_put_opinion(struct buf *text, const char *what, const struct comparison *comparison,
+                         size_t pair, bool brief);
+
+/* Counts opinions, and puts the line about them first. */
+enum plumb_code compare_opinion_lines(struct plumb_comparison *out, struct closing_parts *parts,
+                                      const struct comparison *comparison, struct plumb_error *err);
+
+bool compare_is_dump(const struct plumb_run *run);
 
 /* The table, from finished rows. */
 enum plumb_code compare_table(struct plumb_table **table, const struct comparison *comparison,

@@ -223,6 +223,7 @@ static size_t count_rows(struct plumb_comparison *out, const struct measurement 
 {
     size_t place = 0, alone = 0;
     *worst = *first = out->worst_row = out->first_failing_row = PLUMB_NO_RECORD;
+    out->first_fault_row = PLUMB_NO_RECORD;
     for (size_t i = 0; i < what->count; i++) {
         const struct air_result *result = &what->results[i];
         bool failed = measure_severity(what, i) == PLUMB_FAILED;
@@ -251,6 +252,7 @@ static size_t count_rows(struct plumb_comparison *out, const struct measurement 
         }
         place++;
     }
+    out->bad = out->failed + out->unmatched + out->unreadable;
     return alone;
 }
 
@@ -293,7 +295,7 @@ static enum plumb_code note_outcomes(struct plumb_comparison *out, const struct 
 {
     size_t place = 0;
     out->outcomes = calloc(what->count + 1, sizeof *out->outcomes);
-    out->spare = layout_spare(&what->layout);
+    out->spare = layout_spare(&what->layout, PLUMB_BY_RULES);
     if (!out->outcomes || !out->spare)
         return plumb_no_memory(err);
     for (size_t i = 0; i < what->count; i++) {

@@ -105,7 +105,19 @@ void layout_add_places(struct layout *layout)
     layout->count += 2;
 }
 
-static bool is_spare(const struct layout *layout, const struct field *field)
+/* The two ratios say less than the largest error; what says most stays longest. */
+static unsigned char spare_metric(const struct plumb_metric_name *metric)
+{
+    static const char *const worth[] = {"max_rel", "max_abs", "cosine"};
+    enum { FIRST = 3 };
+    for (unsigned char k = 0; k < sizeof worth / sizeof *worth; k++)
+        if (strcmp(metric->name, worth[k]) == 0)
+            return (unsigned char)(FIRST + k);
+    return metric->group == PLUMB_G_RELATIVE ? PLUMB_SPARE : FIRST + 3;
+}
+
+static unsigned char spare_field(const struct layout *layout, const struct field *field,
+                                 bool rules_decide)
 {
     switch (field->source) {
     case FROM_STACK:
@@ -113,20 +125,32 @@ static bool is_spare(const struct layout *layout, const struct field *field)
     case FROM_GRAD:
     case FROM_REACHED:
     case FROM_DIFFERENCE:
-        return true;
+    case FROM_JUDGE:
+        return PLUMB_SPARE;
+    case FROM_WHY:
+        return 1;
+    case FROM_STATUS:
+    case FROM_RESULT:
+        return rules_decide ? 0 : 3;
+    case FROM_REASON:
+        return rules_decide ? 2 : 6;
     case FROM_METRIC:
-        return layout->metrics[field->detail]->group == PLUMB_G_RELATIVE &&
-               strcmp(layout->metrics[field->detail]->name, "max_rel") != 0;
+        return spare_metric(layout->metrics[field->detail]);
+    case FROM_RELATIVE:
+        return field->detail == PLUMB_STATISTIC_NORM ? 3 : 4;
+    case FROM_CHECKSUM:
+    case FROM_INDEX:
+        return 4;
     default:
-        return false;
+        return 0;
     }
 }
 
-bool *layout_spare(const struct layout *layout)
+unsigned char *layout_spare(const struct layout *layout, enum plumb_deciding verdict)
 {
-    bool *spare = calloc(layout->count + 1, sizeof *spare);
+    unsigned char *spare = calloc(layout->count + 1, sizeof *spare);
     for (size_t i = 0; spare && !layout->whole && i < layout->count; i++)
-        spare[i] = is_spare(layout, &layout->fields[i]);
+        spare[i] = spare_field(layout, &layout->fields[i], verdict != PLUMB_BY_EXPECTED);
     return spare;
 }
 
@@ -139,6 +163,14 @@ static void verdict_columns(struct layout *layout, enum plumb_columns columns, b
     } else if (reasons) {
         add_text(layout, "Reason", FROM_REASON, 0, true);
     }
+}
+
+static void opinion_columns(struct layout *layout, bool whole)
+{
+    add_text(layout, "Verdict", FROM_WORD, 0, false);
+    add_text(layout, "Why", FROM_WHY, 0, true);
+    if (whole)
+        add_text(layout, "Judged by", FROM_JUDGE, 0, false);
 }
 
 static void all_metrics(struct layout *layout)
@@ -208,5 +240,7 @@ enum plumb_code layout_init(struct layout *layout, enum plumb_columns columns,
     verdict_columns(layout, columns, options->reasons || options->wide);
     if (ranks && !options->wide)
         add(layout, "Rank", FROM_RANK, 0);
+    if (options->verdict != PLUMB_BY_RULES)
+        opinion_columns(layout, options->reasons || options->wide);
     return PLUMB_OK;
 }

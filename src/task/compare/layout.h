@@ -27,6 +27,9 @@ enum source {
     FROM_SHAPES,
     FROM_MATCH,
     FROM_PATH,  /* of side `detail` */
+    FROM_WORD,  /* of the second opinion */
+    FROM_WHY,   /* of it */
+    FROM_JUDGE, /* its version and options */
     FROM_TOKEN, /* graph dumps: which execution */
     FROM_PLACE, /* graph dumps: "input 0" or "output 1" */
 };
@@ -54,9 +57,9 @@ enum layout_kind { LAYOUT_TENSORS, LAYOUT_STATISTICS, LAYOUT_CHECKSUMS };
 /* Puts Token and In/Out behind Data Name: what the rows of a graph dump are told apart by. */
 void layout_add_places(struct layout *layout);
 
-/* For each column whether the others make up for it where room is scarce. malloc; NULL when out of
- * memory. */
-bool *layout_spare(const struct layout *layout);
+/* For each column how well the others make up for it where room is scarce, as in struct
+ * plumb_comparison. malloc; NULL when out of memory. */
+unsigned char *layout_spare(const struct layout *layout, enum plumb_deciding verdict);
 
 /* Columns for the options; `columns` is not AUTO; ranks: the rows are of several. PLUMB_E_ARG names
  * an unknown metric and its nearest relatives. */

@@ -25,22 +25,27 @@ bool outcome_note(struct plumb_comparison *out, size_t row, struct plumb_outcome
 enum plumb_code closing_join(struct plumb_comparison *out, struct closing_parts *parts,
                              struct plumb_error *err)
 {
-    struct buf *all[] = {&parts->advice, &parts->counts, &parts->details, &parts->rule};
-    struct buf closing = {0};
+    struct buf *all[] = {&parts->advice, &parts->words,   &parts->fault,
+                         &parts->counts, &parts->details, &parts->rule};
+    struct buf closing = {0}, counts = {0};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         buf_append(&closing, all[i]->data, all[i]->size);
         closing.failed = closing.failed || all[i]->failed;
     }
-    buf_append(&parts->counts, parts->rule.data, parts->rule.size);
+    buf_append(&counts, parts->words.data, parts->words.size);
+    buf_text(&counts, parts->words.size ? "\n" : "");
+    buf_append(&counts, parts->counts.data, parts->counts.size);
+    buf_append(&counts, parts->rule.data, parts->rule.size);
     buf_text(&parts->advice, "");
-    bool failed = closing.failed || parts->counts.failed || parts->advice.failed;
+    bool failed = closing.failed || counts.failed || parts->advice.failed;
     if (failed) {
         buf_free(&closing);
+        buf_free(&counts);
     } else {
         out->closing = closing.data;
         out->advice = parts->advice.data;
-        out->counts = parts->counts.data;
-        parts->advice = parts->counts = (struct buf){0};
+        out->counts = counts.data;
+        parts->advice = (struct buf){0};
     }
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         buf_free(all[i]);

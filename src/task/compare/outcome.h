@@ -14,6 +14,8 @@ bool outcome_note(struct plumb_comparison *out, size_t row, struct plumb_outcome
 
 struct closing_parts {
     struct buf advice;  /* whole lines, or nothing */
+    struct buf words;   /* second opinions, or nothing: "113 results: 1 fault, ..." */
+    struct buf fault;   /* "; first fault: ...\n" */
     struct buf counts;  /* "119 compared: ..." */
     struct buf details; /* "; worst: ..." */
     struct buf rule;    /* "; standard: xray\n" */

@@ -194,15 +194,23 @@ static bool set_names(struct plumb_table *table, size_t column, const struct plu
     return ok;
 }
 
+static bool set_word(struct plumb_table *table, size_t column, const struct opinion *opinion)
+{
+    return opinion->kind == OPINION_NONE ||
+           plumb_table_text(table, column,
+                            opinion->kind == OPINION_UNMATCHED ? "unmatched"
+                                                               : plumb_word_text(opinion->word));
+}
+
 static bool set_cell(struct plumb_table *table, size_t column, const struct comparison *comparison,
-                     size_t pair, enum plumb_severity severity)
+                     size_t pair)
 {
     const struct field *field = &comparison->layout.fields[column];
     const struct row *row = &comparison->rows[pair];
     const struct plumb_record *target = compare_record(comparison, pair, 0);
     const struct plumb_record *golden = compare_record(comparison, pair, 1);
     const struct plumb_record *either = golden ? golden : target;
-    bool failed = severity == PLUMB_FAILED;
+    bool failed = !row->compared || row->verdict.severity == PLUMB_FAILED;
     char text[1024], a[160], b[160];
 
     switch (field->source) {
@@ -272,6 +280,13 @@ static bool set_cell(struct plumb_table *table, size_t column, const struct comp
         const struct plumb_record *record = field->detail == 0 ? target : golden;
         return plumb_table_text(table, column, record ? record->path : "N/A");
     }
+    case FROM_WORD:
+        return set_word(table, column, &comparison->opinions[pair]);
+    case FROM_WHY:
+        return !comparison->opinions[pair].why ||
+               plumb_table_text(table, column, comparison->opinions[pair].why);
+    case FROM_JUDGE:
+        return plumb_table_text(table, column, comparison->judged_by);
     case FROM_TOKEN: /* of graph dumps, which have a table of their own */
     case FROM_PLACE:
         break;
@@ -285,11 +300,9 @@ enum plumb_code compare_table(struct plumb_table **table, const struct compariso
     const struct layout *layout = &comparison->layout;
     struct plumb_table *made = plumb_table_new(layout->columns, layout->count);
     for (size_t pair = 0; made && pair < comparison->matching.count; pair++) {
-        const struct row *row = &comparison->rows[pair];
-        enum plumb_severity severity = row->compared ? row->verdict.severity : PLUMB_FAILED;
-        bool ok = plumb_table_add_row(made, severity);
+        bool ok = plumb_table_add_row(made, compare_severity(comparison, pair));
         for (size_t column = 0; ok && column < layout->count; column++)
-            ok = set_cell(made, column, comparison, pair, severity);
+            ok = set_cell(made, column, comparison, pair);
         if (!ok) {
             plumb_table_free(made);
             made = NULL;

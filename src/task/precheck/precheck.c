@@ -114,13 +114,34 @@ static void tell_progress(struct run *run, const struct journal_entry *entry)
     }
 }
 
+/* What its rows say, for the caller's baseline. */
+static enum plumb_code gather(struct run *run, const struct journal_entry *entry,
+                              struct plumb_error *err)
+{
+    enum plumb_code code = PLUMB_OK;
+    for (size_t k = 0; run->options->found && k < entry->n_rows && !code; k++) {
+        const struct details_row *row = &entry->rows[k];
+        if (!row->verdict || *row->verdict == ' ')
+            continue;
+        const struct plumb_deviation is = {.call = row->name,
+                                           .step = -1,
+                                           .rank = -1,
+                                           .word = row->allowed ? PLUMB_WORD_ROUNDING : row->word,
+                                           .worst = row->worst,
+                                           .arithmetic = row->arithmetic,
+                                           .pattern = row->pattern};
+        code = plumb_baseline_add(run->options->found, &is, err);
+    }
+    return code;
+}
+
 /* Writes whatever is ready and next in order. Called with the lock held. */
 static void write_ready(struct run *run)
 {
     while (run->written < run->end && run->slots[run->written].ready) {
         struct slot *slot = &run->slots[run->written];
         struct plumb_error err = {0};
-        if (journal_add(&run->journal, &slot->entry, &err)) {
+        if (journal_add(&run->journal, &slot->entry, &err) || gather(run, &slot->entry, &err)) {
             fail_at(run, run->written, &err);
             return;
         }

@@ -74,7 +74,11 @@ enum plumb_code work_opine(struct work *w, enum plumb_expected_part part, size_t
         return PLUMB_OK;
     row->word = opinion.word == PLUMB_WORD_SAME && w->ties ? PLUMB_WORD_TIE : opinion.word;
     row->verdict = plumb_word_text(row->word);
-    return PLUMB_OK;
+    row->allowed = allowed;
+    row->worst = opinion.worst;
+    row->arithmetic = arena_printf(w->arena, "%s", opinion.arithmetic);
+    row->pattern = arena_printf(w->arena, "%s", opinion.pattern);
+    return row->arithmetic && row->pattern ? PLUMB_OK : work_no_memory(err);
 }
 
 void work_worst_opinion(const struct work *w, struct journal_entry *out)

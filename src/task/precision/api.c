@@ -29,10 +29,11 @@ static bool copy_text(struct api_list *list, struct csv_cell *to, const char *te
     return to->text;
 }
 
-static void write_row(struct api_list *list, struct csv_cell name, enum verdict forward,
+static void write_row(struct api_list *list, const struct api_entry *entry, enum verdict forward,
                       enum verdict backward, struct csv_cell message)
 {
-    precision_write_result(list->writer, name, forward, backward, message);
+    precision_write_result(list->writer, entry->name, forward, backward, message,
+                           entry->judged ? plumb_word_text(entry->word) : "", entry->why);
     list->written++;
     list->counts[forward > backward ? forward : backward]++;
 }
@@ -48,7 +49,7 @@ static void write_entry(struct api_list *list, const struct api_entry *entry)
     if (entry->told != entry->forward && entry->told != entry->backward)
         message.length = 0; /* of an output that was skipped beside others that were not */
     if (entry->unsupported) {
-        write_row(list, entry->name, VERDICT_SKIP, VERDICT_SKIP,
+        write_row(list, entry, VERDICT_SKIP, VERDICT_SKIP,
                   text_cell("outputs of this type are not compared"));
         return;
     }
@@ -56,7 +57,7 @@ static void write_entry(struct api_list *list, const struct api_entry *entry)
         list->profile->remark ? list->profile->remark(entry->api, entry->forward) : NULL;
     if (remark)
         message = text_cell(remark);
-    write_row(list, entry->name, entry->forward, entry->backward, message);
+    write_row(list, entry, entry->forward, entry->backward, message);
 }
 
 static enum plumb_code new_entry(struct api_list *list, struct csv_cell name, struct csv_cell api,
@@ -138,13 +139,32 @@ static enum plumb_code take_message(struct api_list *list, struct api_entry *ent
     return PLUMB_OK;
 }
 
+/* The worst word of all outputs, and why. */
+static enum plumb_code take_opinion(struct api_list *list, struct api_entry *entry,
+                                    const struct output_name *name, const struct opinions *opinions,
+                                    struct plumb_error *err)
+{
+    if (!opinions->asked || !opinions->given ||
+        (entry->judged && plumb_word_severity(opinions->word) <= plumb_word_severity(entry->word)))
+        return PLUMB_OK;
+    struct buf why = {0};
+    opinions_put_why(&why, name->place, opinions);
+    const bool kept = !why.failed && copy_text(list, &entry->why, why.data, why.size);
+    buf_free(&why);
+    entry->judged = true;
+    entry->word = opinions->word;
+    return kept ? PLUMB_OK : plumb_no_memory(err);
+}
+
 enum plumb_code api_list_add(struct api_list *list, const struct output_name *name,
                              enum verdict verdict, bool unsupported, const struct buf *message,
-                             struct plumb_error *err)
+                             const struct opinions *opinions, struct plumb_error *err)
 {
     struct api_entry *entry = NULL;
     enum plumb_code code = list->profile->by_stretch ? next_entry(list, name, &entry, err)
                                                      : find_entry(list, name, &entry, err);
+    if (!code)
+        code = take_opinion(list, entry, name, opinions, err);
     if (code)
         return code;
     entry->unsupported = unsupported;
@@ -164,7 +184,7 @@ enum plumb_code api_list_skip(struct api_list *list, struct csv_cell name,
                               const struct buf *message, struct plumb_error *err)
 {
     if (list->profile->by_stretch) {
-        write_row(list, name, VERDICT_SKIP, VERDICT_SKIP,
+        write_row(list, &(struct api_entry){.name = name}, VERDICT_SKIP, VERDICT_SKIP,
                   (struct csv_cell){message->data, message->size});
         return PLUMB_OK;
     }

@@ -13,6 +13,9 @@ struct api_entry {
     bool unsupported;        /* the type of its last output */
     struct csv_cell message; /* of the worst output so far */
     enum verdict told;       /* what that output was */
+    bool judged;             /* some output has a second opinion */
+    enum plumb_word word;    /* the worst of them */
+    struct csv_cell why;
 };
 
 /* Outputs of an API belong together wherever they stand, and rows are written at the end, in the
@@ -35,7 +38,7 @@ void api_list_free(struct api_list *list);
 
 enum plumb_code api_list_add(struct api_list *list, const struct output_name *name,
                              enum verdict verdict, bool unsupported, const struct buf *message,
-                             struct plumb_error *err);
+                             const struct opinions *opinions, struct plumb_error *err);
 
 /* A row that belongs to no API, or could not be evaluated. */
 enum plumb_code api_list_skip(struct api_list *list, struct csv_cell name,

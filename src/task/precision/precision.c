@@ -74,13 +74,13 @@ static enum plumb_code find_route(struct comparison *all, const struct output_na
 
 /* A row that is in no API: it gets a result row of its own. */
 static enum plumb_code skip_row(struct comparison *all, struct csv_cell name, struct judged *judged,
-                                struct plumb_error *err)
+                                const struct opinions *opinions, struct plumb_error *err)
 {
     judged->verdict = VERDICT_SKIP;
     judged->standard = -1;
     if (all->message.failed)
         return plumb_no_memory(err);
-    precision_write_details(&all->writer, name, judged);
+    precision_write_details(&all->writer, name, judged, opinions);
     return api_list_skip(&all->apis, name, &all->message, err);
 }
 
@@ -142,11 +142,38 @@ static enum plumb_code judge_row(struct comparison *all, const struct details_ce
     return code;
 }
 
+/* What acc_check's second opinion said of both, where that is asked for. */
+static enum plumb_code join_opinions(struct comparison *all, const struct details_cells *a,
+                                     const struct details_cells *b, struct opinions *opinions,
+                                     struct plumb_error *err)
+{
+    struct csv_cell bad;
+    if (!all->writer.opinions)
+        return PLUMB_OK;
+    if (!opinions_read(a->opinion, b->opinion, opinions, &bad)) {
+        struct csv_cell name = a->cell[COLUMN_NAME];
+        plumb_fail(err, PLUMB_E_FORMAT, "%.*s: \"%.*s\" is no verdict",
+                   (int)(name.length < 120 ? name.length : 120), name.text,
+                   (int)(bad.length < 60 ? bad.length : 60), bad.text);
+        plumb_error_in_file(err, bad.text == a->opinion[OPINION_VERDICT].text ? all->npu.path
+                                                                              : all->gpu.path);
+        return PLUMB_E_FORMAT;
+    }
+    if (!opinions->given)
+        return PLUMB_OK;
+    all->result->words[opinions->word]++;
+    all->result->shared += opinions->shared;
+    keep_name(all->result->judges[0], opinions->cells[OPINION_JUDGE]);
+    keep_name(all->result->judges[1], opinions->other_cells[OPINION_JUDGE]);
+    return PLUMB_OK;
+}
+
 static enum plumb_code compare_row(struct comparison *all, const struct details_cells *a,
                                    struct plumb_error *err)
 {
     struct csv_cell text = a->cell[COLUMN_NAME];
     struct judged judged = {.standard = -1, .message = &all->message};
+    struct opinions opinions = {0};
     struct output_name name;
     all->message.size = 0;
     if (details_is_missing(&all->npu, text) || details_is_formula(text))
@@ -163,7 +190,7 @@ static enum plumb_code compare_row(struct comparison *all, const struct details_
     if (!precision_name(text, &name) ||
         (name.direction == DIRECTION_OTHER && !all->profile->any_direction)) {
         buf_text(&all->message, "not the name of an API's output (TYPE.API.N.DIRECTION.output.I)");
-        return skip_row(all, text, &judged, err);
+        return skip_row(all, text, &judged, &opinions, err);
     }
     if (!mark) {
         if (!all->result->only_npu++)
@@ -178,17 +205,20 @@ static enum plumb_code compare_row(struct comparison *all, const struct details_
     code = find_route(all, &name, a->cell[COLUMN_DTYPE], &route, err);
     if (!code)
         code = judge_row(all, a, &b, route, &judged, err);
+    if (!code)
+        code = join_opinions(all, a, &b, &opinions, err);
     if (code)
         return code;
     all->result->outputs++;
     if (judged.failed)
-        return skip_row(all, text, &judged, err);
+        return skip_row(all, text, &judged, &opinions, err);
     if (all->message.failed)
         return plumb_no_memory(err);
-    precision_write_details(&all->writer, text, &judged);
+    precision_write_details(&all->writer, text, &judged, &opinions);
     const bool unsupported =
         all->profile->unsupported && all->profile->unsupported(a->cell[COLUMN_DTYPE]);
-    return api_list_add(&all->apis, &name, judged.verdict, unsupported, &all->message, err);
+    return api_list_add(&all->apis, &name, judged.verdict, unsupported, &all->message, &opinions,
+                        err);
 }
 
 static enum plumb_code compare_rows(struct comparison *all, struct plumb_error *err)
@@ -241,11 +271,13 @@ static enum plumb_code left_guards(struct comparison *all, enum plumb_code code,
 
 /* Everything but opening the two files, which are open and guarded. A stop that keeps
  * what came before leaves its error in *stopped and is no failure here. */
-static enum plumb_code compare_files(struct comparison *all, const char *folder,
+static enum plumb_code compare_files(struct comparison *all,
+                                     const struct plumb_precision_options *options,
                                      enum plumb_code *stopped, struct plumb_error *err)
 {
     enum plumb_code code =
-        precision_writer_open(&all->writer, folder, all->set->profile->files, err);
+        precision_writer_open(&all->writer, options->folder, all->set->profile->files,
+                              options->verdict != PLUMB_BY_RULES, err);
     if (code)
         return code;
     code = compare_rows(all, err);
@@ -256,6 +288,28 @@ static enum plumb_code compare_files(struct comparison *all, const char *folder,
     if (!code && !*stopped)
         api_list_finish(&all->apis);
     return code;
+}
+
+/* Second opinions have to be in both files. */
+static enum plumb_code check_opinions(const struct comparison *all, struct plumb_error *err)
+{
+    const struct precheck_profile *profile = all->set->profile;
+    if (profile->compare->outputs_only)
+        return plumb_fail(err, PLUMB_E_ARG,
+                          "tables under the rules of %s have no columns for other verdicts",
+                          profile->name);
+    const struct details_file *const files[] = {&all->npu, &all->gpu};
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+        for (int column = 0; column < OPINION_COLUMNS; column++)
+            if (files[i]->opinion_place[column] < 0) {
+                plumb_fail(err, PLUMB_E_ARG,
+                           "it has no column %s; plumb acc_check --verdict both (or expected) "
+                           "writes it on that device",
+                           opinion_titles[column]);
+                plumb_error_in_file(err, files[i]->path);
+                return PLUMB_E_ARG;
+            }
+    return PLUMB_OK;
 }
 
 static void count_apis(const struct api_list *apis, struct plumb_precision_result *result)
@@ -287,10 +341,12 @@ enum plumb_code plumb_precision_compare(struct plumb_precision_result *result,
     code = details_open(&all.npu, options->npu, precheck_profiles, profile, false, err);
     if (!code)
         code = details_open(&all.gpu, options->gpu, precheck_profiles, profile, true, err);
+    if (!code && options->verdict != PLUMB_BY_RULES)
+        code = check_opinions(&all, err);
     if (!code) {
         plumb_file_guard_enter(&all.npu_guard, &all.npu.file);
         plumb_file_guard_enter(&all.gpu_guard, &all.gpu.file);
-        code = compare_files(&all, options->folder, &stopped, err);
+        code = compare_files(&all, options, &stopped, err);
         if (!code && !stopped)
             code = count_only_gpu(&all, err);
         code = left_guards(&all, code, err);

@@ -66,8 +66,25 @@ static enum plumb_code take_cells(struct details_file *file, struct details_cell
         row->cell[column] =
             place >= 0 && (size_t)place < csv->count ? csv->cells[place] : (struct csv_cell){0};
     }
+    for (int column = 0; column < OPINION_COLUMNS; column++) {
+        int place = file->opinion_place[column];
+        row->opinion[column] =
+            place >= 0 && (size_t)place < csv->count ? csv->cells[place] : (struct csv_cell){0};
+    }
     row->line = csv->row_line;
     return PLUMB_OK;
+}
+
+/* Behind the documented columns. */
+static void find_opinions(struct details_file *file)
+{
+    const struct csv *csv = &file->csv;
+    for (int column = 0; column < OPINION_COLUMNS; column++) {
+        file->opinion_place[column] = -1;
+        for (size_t i = 0; i < csv->count; i++)
+            if (precision_is_text(csv->cells[i], opinion_titles[column]))
+                file->opinion_place[column] = (int)i;
+    }
 }
 
 static enum plumb_code read_header(struct details_file *file,
@@ -92,6 +109,7 @@ static enum plumb_code read_header(struct details_file *file,
         plumb_error_in_file(err, file->path);
     }
     buf_free(&missing);
+    find_opinions(file);
     file->width = file->csv.count;
     file->stretch = stretch_of(file->width);
     return code;

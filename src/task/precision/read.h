@@ -7,11 +7,13 @@
 #include "base/map.h"
 #include "plumb/file.h"
 #include "task/precision/columns.h"
+#include "task/precision/opinion.h"
 
 struct details_cells {
     struct csv_cell cell[COLUMN_COUNT]; /* text is NULL for a cell that the row does not have */
-    uint64_t line;                      /* where the row begins; 0 when found by name */
-    size_t number;                      /* of the row, from 0 */
+    struct csv_cell opinion[OPINION_COLUMNS]; /* likewise */
+    uint64_t line;                            /* where the row begins; 0 when found by name */
+    size_t number;                            /* of the row, from 0 */
 };
 
 struct row_mark {
@@ -29,9 +31,10 @@ struct details_file {
     struct csv csv; /* stands before the next row of details_next */
     size_t next;    /* the number of that row */
     int place[COLUMN_COUNT];
-    size_t width;           /* columns of the header */
-    struct map names;       /* of a file whose rows are found by name */
-    struct row_mark *marks; /* of these rows */
+    int opinion_place[OPINION_COLUMNS]; /* -1: it has none */
+    size_t width;                       /* columns of the header */
+    struct map names;                   /* of a file whose rows are found by name */
+    struct row_mark *marks;             /* of these rows */
     size_t rows, marks_capacity;
     uint8_t *types; /* of each metric in each stretch of rows: what pandas would make of them */
     size_t stretch, stretches, types_capacity;

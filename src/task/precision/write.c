@@ -57,15 +57,18 @@ static void write_headers(struct precision_writer *writer)
                 sink_char(sink, ',');
             csv_write_text(sink, titles[column]);
         }
+        if (writer->opinions)
+            sink_text(sink,
+                      i == FILE_DETAILS ? ",Verdict,Why,GPU Verdict,GPU Why" : ",Verdict,Why");
         end_row(writer, sink);
     }
 }
 
 enum plumb_code precision_writer_open(struct precision_writer *writer, const char *folder,
-                                      const struct precheck_dialect *dialect,
+                                      const struct precheck_dialect *dialect, bool opinions,
                                       struct plumb_error *err)
 {
-    *writer = (struct precision_writer){.dialect = dialect, .folder = folder};
+    *writer = (struct precision_writer){.dialect = dialect, .folder = folder, .opinions = opinions};
     enum plumb_code code = PLUMB_OK;
     for (int i = 0; i < FILE_COUNT && !code; i++)
         code = begin_file(writer, i, err);
@@ -98,8 +101,21 @@ static void write_verdict(const struct precision_writer *writer, struct sink *si
         sink_text(sink, precision_verdict_text(verdict));
 }
 
+static void write_opinions(struct precision_writer *writer, struct sink *sink,
+                           const struct opinions *opinions)
+{
+    const struct csv_cell cells[] = {opinions->cells[OPINION_VERDICT], opinions->cells[OPINION_WHY],
+                                     opinions->other_cells[OPINION_VERDICT],
+                                     opinions->other_cells[OPINION_WHY]};
+    for (size_t k = 0; k < sizeof cells / sizeof *cells && writer->opinions; k++) {
+        sink_char(sink, ',');
+        if (opinions->asked)
+            write_cell(writer, sink, cells[k]);
+    }
+}
+
 void precision_write_details(struct precision_writer *writer, struct csv_cell name,
-                             const struct judged *judged)
+                             const struct judged *judged, const struct opinions *opinions)
 {
     struct sink *sink = writer->files[FILE_DETAILS].sink;
     write_cell(writer, sink, name);
@@ -124,11 +140,13 @@ void precision_write_details(struct precision_writer *writer, struct csv_cell na
     sink_char(sink, ',');
     if (judged->message->size)
         csv_write_text(sink, judged->message->data);
+    write_opinions(writer, sink, opinions);
     end_row(writer, sink);
 }
 
 void precision_write_result(struct precision_writer *writer, struct csv_cell name,
-                            enum verdict forward, enum verdict backward, struct csv_cell message)
+                            enum verdict forward, enum verdict backward, struct csv_cell message,
+                            const char *word, struct csv_cell why)
 {
     struct sink *sink = writer->files[FILE_RESULT].sink;
     write_cell(writer, sink, name);
@@ -138,6 +156,12 @@ void precision_write_result(struct precision_writer *writer, struct csv_cell nam
     write_verdict(writer, sink, backward);
     sink_char(sink, ',');
     write_cell(writer, sink, message);
+    if (writer->opinions) {
+        sink_char(sink, ',');
+        sink_text(sink, word);
+        sink_char(sink, ',');
+        write_cell(writer, sink, why);
+    }
     end_row(writer, sink);
 }
 

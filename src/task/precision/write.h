@@ -4,6 +4,7 @@
 
 #include "base/output.h"
 #include "report/sink.h"
+#include "task/precision/opinion.h"
 #include "verdict/profile.h"
 
 enum precision_file { FILE_DETAILS, FILE_RESULT, FILE_COUNT };
@@ -11,6 +12,7 @@ enum precision_file { FILE_DETAILS, FILE_RESULT, FILE_COUNT };
 struct precision_writer {
     const struct precheck_dialect *dialect;
     const char *folder;
+    bool opinions;   /* the files have columns for them */
     struct buf text; /* a cell that shall end with a NUL */
     struct {
         char *path; /* once it is committed */
@@ -21,14 +23,15 @@ struct precision_writer {
 
 /* Begins both files, in a folder whose name outlives the writer. */
 enum plumb_code precision_writer_open(struct precision_writer *writer, const char *folder,
-                                      const struct precheck_dialect *dialect,
+                                      const struct precheck_dialect *dialect, bool opinions,
                                       struct plumb_error *err);
 
 /* Failures of writing stay until the commit; out of memory too. */
 void precision_write_details(struct precision_writer *writer, struct csv_cell name,
-                             const struct judged *judged);
+                             const struct judged *judged, const struct opinions *opinions);
 void precision_write_result(struct precision_writer *writer, struct csv_cell name,
-                            enum verdict forward, enum verdict backward, struct csv_cell message);
+                            enum verdict forward, enum verdict backward, struct csv_cell message,
+                            const char *word, struct csv_cell why);
 
 /* Puts both files on the disk and gives them names of the next second that has none of the two yet.
  * Where that fails neither is left. */

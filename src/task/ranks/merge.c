@@ -219,10 +219,20 @@ out:
     return table;
 }
 
-static enum plumb_code fill(struct merging *m, struct plumb_table *table, const char *title,
+/* How far the sheets are: `before` rows are in others. */
+static void tell_rows(const struct merging *m, size_t before, size_t rows, size_t all)
+{
+    enum { ROWS = 1024 };
+    if (m->options->progress && rows % ROWS == 0)
+        m->options->progress(m->options->progress_context, before + rows, all);
+}
+
+static enum plumb_code fill(struct merging *m, struct plumb_table *table, size_t number,
                             const struct joined *joined, struct plumb_error *err)
 {
+    const char *title = m->indices.items[number];
     for (size_t i = 0; i < joined->count; i++) {
+        tell_rows(m, number * joined->count, i, m->indices.count * joined->count);
         if (!plumb_table_add_row(table, PLUMB_NORMAL) ||
             !plumb_table_text(table, 0, joined->list[i]))
             return plumb_no_memory(err);
@@ -259,7 +269,7 @@ static enum plumb_code make_sheets(struct plumb_merge *out, struct merging *m,
         struct plumb_table *table = new_table(m);
         char *name = strdup(m->indices.items[i]);
         out->sheets[out->count++] = (struct plumb_sheet){name, table};
-        code = table && name ? fill(m, table, name, &joined, err) : plumb_no_memory(err);
+        code = table && name ? fill(m, table, i, &joined, err) : plumb_no_memory(err);
     }
     if (!code && !joined.count)
         code = plumb_fail(err, PLUMB_E_ARG, "no rank has a row of the APIs to merge");

@@ -4,6 +4,7 @@
 #include "base/map.h"
 #include "base/mapped.h"
 #include "dump/outline.h"
+#include "plumb/op.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -31,6 +32,36 @@ static const char *take_text(struct indexer *x, size_t *length)
     return text;
 }
 
+/* "Functional.linear.3.forward" is a call of torch.nn.functional.linear: its operator is
+ * "Functional.linear". Only what plumb computes itself is taken for a function, and nothing random:
+ * names come out of the dump. False when out of memory. */
+static bool find_function(struct indexer *x, struct call *call)
+{
+    static const char ending[] = ".forward";
+    const size_t tail = sizeof ending - 1;
+    if (call->name_length <= tail ||
+        memcmp(call->name + call->name_length - tail, ending, tail) != 0)
+        return true;
+    char *name = arena_copy(&x->calls->arena, call->name, call->name_length - tail);
+    if (!name)
+        return false;
+    char *number = strrchr(name, '.'), *dot = strchr(name, '.');
+    if (!number || number == dot || !number[1] ||
+        strspn(number + 1, "0123456789") != strlen(number + 1))
+        return true;
+    *number = *dot = '\0';
+    const bool known = strcmp(name, "Functional") == 0 || strcmp(name, "Torch") == 0 ||
+                       strcmp(name, "Tensor") == 0;
+    const struct plumb_op *op = known ? plumb_op_find(name, dot + 1) : NULL;
+    *dot = '.';
+    if (op && !op->random) {
+        call->op = name;
+        call->op_length = strlen(name);
+        x->calls->functions = true;
+    }
+    return true;
+}
+
 /* Fills what an entry, whose first brace was just read, says about itself. */
 static enum plumb_code read_entry(struct indexer *x, struct call *call, bool *usable)
 {
@@ -46,6 +77,8 @@ static enum plumb_code read_entry(struct indexer *x, struct call *call, bool *us
         if (!json_skip(&x->json, event))
             return PLUMB_E_FORMAT;
     }
+    if (!call->op && arguments && !find_function(x, call))
+        return plumb_no_memory(x->err);
     *usable = call->op && call->op_length && call->op_length <= MAX_NAME && arguments;
     return event == JSON_OBJECT_END ? PLUMB_OK : PLUMB_E_FORMAT;
 }
@@ -121,7 +154,7 @@ static enum plumb_code read_calls(struct indexer *x)
     if (!x->calls->count && x->entries)
         return plumb_fail(x->err, PLUMB_E_FORMAT,
                           "none of its %zu entries is an operator with its arguments; record with "
-                          "plumb.begin_dump(X_DEBUG=0x102)",
+                          "plumb.begin_dump(X_DEBUG=0x102), or at level L1",
                           x->entries);
     if (!x->calls->count)
         return plumb_fail(x->err, PLUMB_E_FORMAT, "nothing was recorded: \"data\" is empty");

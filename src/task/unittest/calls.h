@@ -5,9 +5,11 @@
 #include "base/arena.h"
 #include "plumb/file.h"
 
+#include <stdbool.h>
+
 struct call {
     const char *name; /* "00004-aten" */
-    const char *op;   /* "aten.add.Tensor" */
+    const char *op;   /* "aten.add.Tensor"; "Functional.linear" of a call at level L1 */
     size_t name_length, op_length;
     uint64_t start; /* of the entry in the file */
     size_t size;
@@ -30,6 +32,7 @@ struct calls {
     struct call_group *groups; /* in the order of their first calls */
     size_t group_count;
     size_t *order;
+    bool functions;  /* some are calls at level L1 */
     size_t unusable; /* entries without an operator or without arguments */
 };
 

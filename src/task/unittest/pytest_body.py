@@ -133,7 +133,7 @@ def pytest_terminal_summary(terminalreporter: Any, config: Any) -> None:
     if not isinstance(session, Session):
         return  # another folder's, which says this itself
     if session.missing:
-        places = " or ".join(os.path.join(folder, "dump") for folder in session.folders)
+        places = " or ".join(os.path.join(folder, os.path.basename(DATA)) for folder in session.folders)
         terminalreporter.write_line("%d recorded tensors are not in %s: generated ones were used"
                                     % (session.missing, places))
     if session.path and session.rows:
@@ -324,8 +324,23 @@ def widen(value: Any) -> Any:
     return value
 
 
+# Where calls of level L1 are: plumb writes tests of functions that it computes itself, and no others.
+FUNCTIONS = {"Functional": torch.nn.functional, "Torch": torch, "Tensor": torch.Tensor}
+
+
+def find_function(op: str) -> Callable:
+    found: Any = FUNCTIONS[op.partition(".")[0]]
+    for part in op.split(".")[1:]:
+        found = getattr(found, part, None)
+    if not callable(found) or isinstance(found, type):
+        raise Refused("this PyTorch has no function %s" % op)
+    return found
+
+
 def find_operator(op: str) -> Callable:
     found: Any = None
+    if op.partition(".")[0] in FUNCTIONS:
+        return find_function(op)
     if re.fullmatch(r"[A-Za-z]\w*\.\w+(\.\w+)?", op) and "__import" not in op:
         found = torch.ops
         for part in op.split("."):

@@ -1,3 +1,4 @@
+import ast
 import csv
 import ctypes
 import hashlib
@@ -102,11 +103,39 @@ class Words(pickle.Unpickler):
         return Stored(dtype, member, int(count))
 
 
+NUMPY = {"<f8": torch.float64, "<f4": torch.float32, "<f2": torch.float16, "<i8": torch.int64,
+         "<i4": torch.int32, "<i2": torch.int16, "|i1": torch.int8, "|u1": torch.uint8,
+         "|b1": torch.bool, "<c8": torch.complex64, "<c16": torch.complex128}
+
+
+def read_npy(path: str) -> torch.Tensor:
+    """The array of a .npy file, in C order and of a type that PyTorch has."""
+    with open(path, "rb") as stream:
+        start = stream.read(8)
+        if start[:6] != b"\x93NUMPY":
+            raise Refused("it is no .npy file")
+        size = int.from_bytes(stream.read(2 if start[6] == 1 else 4), "little")
+        if size > MOST_WORDS:
+            raise Refused("it says too much of its array")
+        said = ast.literal_eval(stream.read(size).decode("latin-1"))
+        if said["fortran_order"] or said["descr"] not in NUMPY:
+            raise Refused("it holds an array of another kind")
+        shape = tuple(int(n) for n in said["shape"])
+        data = bytearray(stream.read())
+        dtype = NUMPY[said["descr"]]
+        if len(data) != math.prod(shape) * torch.empty(0, dtype=dtype).element_size():
+            raise Refused("the size of its data is wrong")
+        flat = torch.frombuffer(data, dtype=torch.uint8).view(dtype) if data else torch.zeros(0, dtype=dtype)
+        return flat.reshape(shape)
+
+
 def read_tensor(path: str) -> torch.Tensor:
-    """The tensor of a file that torch.save wrote. Refused when it is anything else."""
+    """The tensor of a file that torch.save or numpy.save wrote. Refused when it is anything else."""
     try:
         if not stat.S_ISREG(os.lstat(path).st_mode):
             raise Refused("it is a link, or no file")
+        if path.endswith(".npy"):
+            return read_npy(path)
         with zipfile.ZipFile(path) as archive:
             [words] = [name for name in archive.namelist() if name.endswith("/data.pkl")]
             if archive.getinfo(words).file_size > MOST_WORDS:

@@ -81,15 +81,16 @@ static enum plumb_code write_modules(struct plumb_unittest_result *out, const st
 
 /* Where the tensors of the dump are, seen from the tests: beside the folder, so that both can be
  * moved, unless the caller chose another place for it. */
-static void data_folder(struct buf *text, const char *dump, bool chosen)
+static void data_folder(struct buf *text, const char *dump, bool functions, bool chosen)
 {
+    const char *name = functions ? "dump_tensor_data" : "dump";
     char *path = chosen ? realpath(dump, NULL) : NULL;
     char *slash = path ? strrchr(path, '/') : NULL;
     struct buf data = {0};
     if (slash)
-        buf_printf(&data, "%.*s/dump", (int)(slash - path), path);
+        buf_printf(&data, "%.*s/%s", (int)(slash - path), path, name);
     else
-        buf_text(&data, "../dump");
+        buf_printf(&data, "../%s", name);
     if (!data.failed)
         code_string(text, data.data, data.size);
     text->failed |= data.failed || (chosen && !slash);
@@ -97,7 +98,7 @@ static void data_folder(struct buf *text, const char *dump, bool chosen)
     free(path);
 }
 
-static enum plumb_code write_conftest(const char *folder, const char *dump,
+static enum plumb_code write_conftest(const char *folder, const char *dump, bool functions,
                                       const struct plumb_unittest_options *options,
                                       struct plumb_error *err)
 {
@@ -108,7 +109,7 @@ static enum plumb_code write_conftest(const char *folder, const char *dump,
              "cuda]\n\n"
              "Made by plumb jprof. Needs PyTorch and pytest only.\n\"\"\"\n\n"
              "DATA = ");
-    data_folder(&text, dump, options->folder != NULL);
+    data_folder(&text, dump, functions, options->folder != NULL);
     buf_text(&text, "  # the folder of kept tensors, seen from this one\n");
     buf_printf(&text,
                "CPU_INIT = %s  # inputs are made on the CPU, then moved\n"
@@ -141,7 +142,7 @@ enum plumb_code plumb_unittest_write(struct plumb_unittest_result *out, const ch
     if (code)
         goto out;
     out->unusable = calls.unusable;
-    code = write_conftest(out->folder, dump, options, err);
+    code = write_conftest(out->folder, dump, calls.functions, options, err);
     if (code)
         goto out;
     struct plumb_file_guard guard;

@@ -184,9 +184,9 @@ static void test_errors(void **state)
     check_error("[]", "at byte 0: not a dump.json: it holds no JSON object");
     check_error("{}", "not a dump.json: there is no object \"data\"");
     check_error("{\"data\": {}}", "nothing was recorded: \"data\" is empty");
-    check_error("{\"data\": {\"Torch.add.0.forward\": {\"input_args\": []}, \"a\": 1}}",
+    check_error("{\"data\": {\"Torch.load.0.forward\": {\"input_args\": []}, \"a\": 1}}",
                 "none of its 2 entries is an operator with its arguments; record with "
-                "plumb.begin_dump(X_DEBUG=0x102)");
+                "plumb.begin_dump(X_DEBUG=0x102), or at level L1");
     check_error("{\"data\": {\"1-aten\": {\"op\": \"aten.f\", \"input_args\": []}}, \"data\": {}}",
                 "nothing was recorded: \"data\" is empty"); /* of several the last counts */
     struct calls calls = {0};

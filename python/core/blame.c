@@ -1,0 +1,110 @@
+/* plumb.blame: who is wrong in a whole run. */
+#include "core.h"
+
+#include "plumb/blame.h"
+
+#include <stdlib.h>
+
+/* Copies of the texts of a tuple; NULL with an exception. To be freed with free_texts. */
+static char **copy_texts(PyObject *tuple, size_t *n)
+{
+    const Py_ssize_t size = PyTuple_Size(tuple);
+    char **texts = calloc((size_t)size + 1, sizeof *texts);
+    *n = 0;
+    if (!texts)
+        PyErr_NoMemory();
+    for (Py_ssize_t k = 0; texts && k < size; k++) {
+        if (!(texts[k] = core_path(PyTuple_GetItem(tuple, k)))) {
+            for (Py_ssize_t j = 0; j < k; j++)
+                free(texts[j]);
+            free(texts);
+            return NULL;
+        }
+        *n = (size_t)k + 1;
+    }
+    return texts;
+}
+
+static void free_texts(char **texts, size_t n)
+{
+    for (size_t k = 0; k < n; k++)
+        free(texts[k]);
+    free(texts);
+}
+
+/* What it is beside the baseline, and what is accepted from now on. */
+struct baseline {
+    const char *read, *write;
+    struct plumb_baseline *accepted, *found;
+};
+
+static enum plumb_code run(struct plumb_blame_options *options, struct baseline *baseline,
+                           char **json, char **text, struct plumb_error *err)
+{
+    const struct plumb_baseline_options how = {.seed = options->seed,
+                                               .arithmetic = options->arithmetic};
+    struct plumb_blame *found = NULL;
+    enum plumb_code code = PLUMB_OK;
+    if (baseline->read)
+        code = plumb_baseline_read(baseline->read, &how, &baseline->accepted, err);
+    if (!code)
+        code = plumb_baseline_new(&how, &baseline->found, err);
+    options->accepted = baseline->accepted;
+    options->found = baseline->found;
+    if (!code)
+        code = plumb_blame_run(options, &found, err);
+    if (!code) {
+        *json = plumb_blame_json(found, options);
+        *text = plumb_blame_text(found, options, 100);
+        code = *json && *text ? PLUMB_OK : plumb_no_memory(err);
+    }
+    plumb_blame_free(found);
+    if (!code && baseline->write)
+        code = plumb_baseline_write(baseline->found, baseline->write, err);
+    plumb_baseline_free(baseline->accepted);
+    plumb_baseline_free(baseline->found);
+    return code;
+}
+
+static PyObject *blame(PyObject *module, PyObject *arguments, PyObject *named)
+{
+    (void)module;
+    char *keywords[] = {"target", "golden",   "arithmetic",     "seed", "threads",
+                        "repeat", "baseline", "write_baseline", NULL};
+    struct plumb_blame_options options = {0};
+    struct baseline baseline = {0};
+    unsigned long long seed = 1234;
+    PyObject *repeat = NULL;
+    char **repeats = NULL;
+    if (!PyArg_ParseTupleAndKeywords(arguments, named, "s|zz$KIO!zz:blame", keywords,
+                                     &options.target, &options.golden, &options.arithmetic, &seed,
+                                     &options.threads, &PyTuple_Type, &repeat, &baseline.read,
+                                     &baseline.write))
+        return NULL;
+    if (repeat && !(repeats = copy_texts(repeat, &options.n_repeats)))
+        return NULL;
+    options.seed = seed;
+    options.repeats = (const char *const *)repeats;
+    struct plumb_error err;
+    char *json = NULL, *text = NULL;
+    enum plumb_code code;
+    Py_BEGIN_ALLOW_THREADS;
+    code = run(&options, &baseline, &json, &text, &err);
+    Py_END_ALLOW_THREADS;
+    PyObject *answer = code ? core_raise(&err) : Py_BuildValue("ss", json, text);
+    free(json);
+    free(text);
+    free_texts(repeats, options.n_repeats);
+    return answer;
+}
+
+int core_add_blame(PyObject *module)
+{
+    static PyMethodDef methods[] = {
+        {"blame", (PyCFunction)(void (*)(void))blame, METH_VARARGS | METH_KEYWORDS,
+         "blame(target, golden=None, arithmetic=None, *, seed=1234, threads=0, repeat=(), "
+         "baseline=None, write_baseline=None): JSON and text."},
+        {0},
+    };
+    return PyModule_AddFunctions(module, methods);
+}

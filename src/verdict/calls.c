@@ -1,0 +1,148 @@
+/* All recorded calls of a run on several threads: many small ones at a time, large ones alone. */
+#include "verdict/calls.h"
+
+#include "base/memory.h"
+#include "base/pool.h"
+#include "run/run.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+struct work {
+    const struct calls_options *options;
+    struct judged_calls *calls;
+    size_t done;
+    uint64_t memory; /* of one call */
+    pthread_mutex_t lock;
+};
+
+static void judge(void *context, size_t i, unsigned thread)
+{
+    (void)thread;
+    struct work *work = context;
+    struct judged_call *call = &work->calls->list[i];
+    struct plumb_error err;
+    const struct local_options options = {.file = work->calls->dumps[call->dump].file,
+                                          .arithmetic = work->options->arithmetic,
+                                          .seed = work->options->seed,
+                                          .memory = work->memory};
+    call->waits = local_judge(&options, call->number, &call->arena, call->verdicts, &err) != 0;
+    if (!work->options->progress)
+        return;
+    pthread_mutex_lock(&work->lock);
+    work->done += !call->waits; /* those come again */
+    work->options->progress(work->options->progress_context, work->done, work->calls->count);
+    pthread_mutex_unlock(&work->lock);
+}
+
+/* Those that did not fit run again, one at a time, with all of the memory. */
+static void judge_large(struct work *work, uint64_t memory)
+{
+    work->memory = memory;
+    for (size_t i = 0; i < work->calls->count; i++) {
+        struct judged_call *call = &work->calls->list[i];
+        if (!call->waits)
+            continue;
+        arena_free(&call->arena);
+        judge(work, i, 0);
+        for (int d = 0; call->waits && d < 2; d++)
+            call->verdicts[d] = (struct local_verdict){.seen = d == 0,
+                                                       .word = PLUMB_WORD_NOT_JUDGED,
+                                                       .result = "",
+                                                       .why = "it needs more memory than there is"};
+    }
+}
+
+static enum plumb_code open_dumps(struct judged_calls *calls, const struct plumb_run *run,
+                                  const int64_t *rank, struct plumb_error *err)
+{
+    calls->dumps = calloc(run->tree_count + 1, sizeof *calls->dumps);
+    if (!calls->dumps)
+        return plumb_no_memory(err);
+    for (size_t t = 0; t < run->tree_count; t++) {
+        const struct dump_tree *tree = &run->trees[t];
+        struct judged_dump *dump = &calls->dumps[calls->n_dumps];
+        struct plumb_error why = {0};
+        if (tree->debug || (rank && *rank != tree->rank))
+            continue;
+        *dump = (struct judged_dump){.step = tree->step, .rank = tree->rank};
+        calls->n_dumps++;
+        if (!case_file_open(tree->path, &dump->file, &why))
+            calls->count += case_count(dump->file);
+        else if (!(dump->unreadable = arena_printf(&calls->arena, "%s", why.message)))
+            return plumb_no_memory(err);
+    }
+    return PLUMB_OK;
+}
+
+static enum plumb_code list(struct judged_calls *calls, const struct plumb_run *run,
+                            const int64_t *rank, struct plumb_error *err)
+{
+    enum plumb_code code = open_dumps(calls, run, rank, err);
+    calls->list = code ? NULL : calloc(calls->count + 1, sizeof *calls->list);
+    if (!calls->list) {
+        calls->count = 0;
+        return code ? code : plumb_no_memory(err);
+    }
+    size_t n = 0;
+    for (size_t d = 0; d < calls->n_dumps; d++) {
+        const struct judged_dump *dump = &calls->dumps[d];
+        for (size_t i = 0; dump->file && i < case_count(dump->file); i++)
+            calls->list[n++] = (struct judged_call){.dump = d,
+                                                    .number = i,
+                                                    .step = dump->step,
+                                                    .rank = dump->rank,
+                                                    .name = case_place(dump->file, i)->name};
+    }
+    return PLUMB_OK;
+}
+
+double calls_floor(enum plumb_dtype dtype, int64_t terms)
+{
+    const double k = sqrt((double)(terms < 1 ? 1 : terms));
+    switch (dtype) {
+    case PLUMB_F64:
+    case PLUMB_C128:
+        return 0x1p-53 * k;
+    case PLUMB_F32:
+    case PLUMB_C64:
+        return 0x1p-24 * k;
+    case PLUMB_F16:
+        return 0x1p-12;
+    case PLUMB_BF16:
+        return 0x1p-9;
+    default:
+        return plumb_dtype_info(dtype)->kind == PLUMB_KIND_FLOAT ? 0x1p-4 : 0;
+    }
+}
+
+enum plumb_code calls_judge(struct judged_calls *calls, const struct plumb_run *run,
+                            const struct calls_options *options, struct plumb_error *err)
+{
+    const unsigned threads = options->threads ? options->threads : pool_default_threads();
+    const uint64_t memory = options->memory ? options->memory : memory_default();
+    struct work work = {.options = options,
+                        .calls = calls,
+                        .memory = memory / threads,
+                        .lock = PTHREAD_MUTEX_INITIALIZER};
+    *calls = (struct judged_calls){0};
+    const enum plumb_code code = list(calls, run, options->rank, err);
+    if (code)
+        return code;
+    pool_run(threads, calls->count, judge, &work);
+    judge_large(&work, memory);
+    return PLUMB_OK;
+}
+
+void calls_free(struct judged_calls *calls)
+{
+    for (size_t i = 0; i < calls->count; i++)
+        arena_free(&calls->list[i].arena);
+    for (size_t d = 0; d < calls->n_dumps; d++)
+        case_file_close(calls->dumps[d].file);
+    free(calls->list);
+    free(calls->dumps);
+    arena_free(&calls->arena);
+    *calls = (struct judged_calls){0};
+}

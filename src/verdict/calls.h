@@ -1,0 +1,51 @@
+/* All recorded calls of a run, each judged by what it made of its own inputs. */
+#ifndef VERDICT_CALLS_H
+#define VERDICT_CALLS_H
+
+#include "plumb/progress.h"
+#include "plumb/run.h"
+#include "verdict/local.h"
+
+struct calls_options {
+    const char *arithmetic;      /* cheaper arithmetic that is allowed; NULL: none */
+    uint64_t seed;               /* of the perturbations */
+    unsigned threads;            /* 0: all processors */
+    uint64_t memory;             /* bytes that calls may take together; 0: three quarters of all */
+    const int64_t *rank;         /* only of this one; NULL: of all */
+    plumb_progress_fn *progress; /* of calls; NULL: none */
+    void *progress_context;
+};
+
+struct judged_call {
+    size_t dump, number; /* which dump.json of the run, and which call in there */
+    int64_t step, rank;  /* -1: not counted */
+    const char *name;    /* "Functional.linear.0", or an operator's "00004-aten" */
+    struct local_verdict verdicts[2];
+    struct arena arena; /* of their texts */
+    bool waits;         /* it did not fit beside others */
+};
+
+struct judged_calls {
+    struct judged_call *list; /* in the order of the run */
+    size_t count;
+    struct judged_dump {
+        int64_t step, rank;
+        const char *unreadable; /* why its calls cannot be read; NULL: they can */
+        struct case_file *file;
+    } * dumps;
+    size_t n_dumps;
+    struct arena arena;
+};
+
+/* Judges all calls of the dumps of a run on several threads; a run that is no dump has none.
+ * Damage to a dump or a call is a text or a verdict here; fails when memory runs out. calls_free
+ * in any case. */
+enum plumb_code calls_judge(struct judged_calls *calls, const struct plumb_run *run,
+                            const struct calls_options *options, struct plumb_error *err);
+void calls_free(struct judged_calls *calls);
+
+/* The relative distance that rounding to a type makes between two right results that are sums of so
+ * many numbers. */
+double calls_floor(enum plumb_dtype dtype, int64_t terms);
+
+#endif
