@@ -58,7 +58,8 @@ struct plumb_unittest_diff {
  * the files disagree about operator, type or shape. Tests that ran on different inputs, by the
  * checksums in the files, are not judged; where a file has none, names alone decide. The columns
  * are named after the files, xpu.csv and gpu.csv, when their names are two different plain words,
- * else xpu and gpu. Opinions of either file are the last columns. Free with plumb_unittest_diff_free, after a failure too. */
+ * else xpu and gpu. Opinions of either file are the last columns. Free with
+ * plumb_unittest_diff_free, after a failure too. */
 enum plumb_code plumb_unittest_compare(struct plumb_unittest_diff *out, const char *first,
                                        const char *second, double allowance,
                                        struct plumb_error *err);

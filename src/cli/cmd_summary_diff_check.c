@@ -215,7 +215,8 @@ const struct args_command cmd_summary_diff_check = {
         "on the two devices are not judged.\n\n"
         "The columns are named after the files when those have two different plain words as names "
         "(xpu.csv and gpu.csv: xpu_max, gpu_max), else xpu and gpu. Tests of only one file come "
-        "last. Where tests were asked for a verdict (pytest --verdict=expected), verdicts and reasons are "
+        "last. Where tests were asked for a verdict (pytest --verdict=expected), verdicts and "
+        "reasons are "
         "the "
         "last columns. The counts are in the result file, and on the screen with --wide.",
     .sets = sets,

@@ -1,4 +1,4 @@
-"""A small transformer block and a convolution, and passes that rewrite them: right and wrong ones."""
+"""A small transformer block and a convolution, and passes that rewrite them, rightly and wrongly."""
 
 import copy
 import math
@@ -76,7 +76,8 @@ class Block(nn.Module):
             setattr(self, name, nn.Parameter(torch.randn(D) / 4))
         self.w1, self.b1 = weight(WIDE, D), nn.Parameter(torch.randn(WIDE) / 4)
         self.w2 = nn.Parameter(torch.randn(WIDE, D) / 8)
-        self.gamma, self.beta = nn.Parameter(1 + torch.randn(D) / 4), nn.Parameter(torch.randn(D) / 4)
+        self.gamma = nn.Parameter(1 + torch.randn(D) / 4)
+        self.beta = nn.Parameter(torch.randn(D) / 4)
         self.register_buffer("shift", torch.randn(D) / 4)
         self.register_buffer("c1", 1 + torch.rand(D))
         self.register_buffer("c2", 1 + torch.rand(D))
@@ -248,7 +249,8 @@ def cheap_passes() -> List[Tuple[str, Pass]]:
     return [
         ("product in bfloat16", changed(down=lambda m, x: torch.matmul(
             x.bfloat16(), m.w2.bfloat16()).float())),
-        ("activation in float16", changed(act=lambda m, x: F.gelu(x.half().float()).half().float())),
+        ("activation in float16", changed(
+            act=lambda m, x: F.gelu(x.half().float()).half().float())),
     ]
 
 

@@ -93,8 +93,8 @@ def by_command(before: nn.Module, after: nn.Module, value: Any,
         for path, module in zip(paths, (before, after)):
             os.mkdir(os.path.dirname(path))
             plumb.export_graph(module, value, path)
-        return subprocess.run([str(BUILD / "plumb"), "numeric_check", *paths, "--verdict", "expected",
-                               *more], stdout=subprocess.PIPE,
+        return subprocess.run([str(BUILD / "plumb"), "numeric_check", *paths,
+                               "--verdict", "expected", *more], stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE, text=True)
 
 
@@ -239,8 +239,8 @@ class Command(unittest.TestCase):
         done = by_command(block, block, x, "--arithmetic", "bf15")
         self.assertEqual(done.returncode, 2)
         self.assertIn("bf15", done.stderr)
-        done = subprocess.run([str(BUILD / "plumb"), "numeric_check", "a", "b", "--arithmetic", "tf32"],
-                              stderr=subprocess.PIPE, text=True)
+        done = subprocess.run([str(BUILD / "plumb"), "numeric_check", "a", "b",
+                               "--arithmetic", "tf32"], stderr=subprocess.PIPE, text=True)
         self.assertEqual(done.returncode, 2)
         self.assertIn("--arithmetic needs --verdict", done.stderr)
 

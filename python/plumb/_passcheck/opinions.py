@@ -1,6 +1,7 @@
 """The second opinion about a pass: what right arithmetic shows for the module before it.
 
-Both modules are run in float64, and the one before also with errors of the size that its types make.
+Both modules are run in float64, and the one before also with errors of the size that its types
+make.
 A result in float64 that is off is another formula; a stored one that is off by more than the errors
 explain is a fault (docs/PASSCHECK.md)."""
 

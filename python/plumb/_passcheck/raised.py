@@ -1,7 +1,7 @@
 """Runs of a module in float64, exactly or with errors made on purpose.
 
-Every operator that PyTorch runs, forward and backward, passes through a mode: what would be narrower
-than float64 is raised to it, and in runs with errors each result is off by what storing it in its
+Every operator that PyTorch runs, forward and backward, passes through a mode: what would be
+narrower than float64 is raised to it, and in runs with errors each result is off by what storing it in its
 own type may cost, and by what adding up in float32 may.
 """
 
@@ -20,15 +20,15 @@ WIDE.update({getattr(torch, name): torch.float64
 # Results are numbers of the arguments, or whole numbers: nothing is rounded.
 EXACT = set("""relu relu_ threshold threshold_backward clamp clamp_ clamp_min clamp_min_ clamp_max
 clamp_max_ maximum minimum max min amax amin where cat stack index index_select gather embedding
-select_backward slice_backward copy_ clone fill_ zero_ zeros zeros_like ones ones_like full full_like
-new_zeros new_ones new_full new_empty new_empty_strided empty empty_like empty_strided neg neg_ abs
-sign masked_fill masked_fill_ scatter scatter_ sort topk max_pool2d_with_indices constant_pad_nd flip
-roll repeat tril triu eq ne lt le gt ge arange argmax argmin logical_not logical_and logical_or
+select_backward slice_backward copy_ clone fill_ zero_ zeros zeros_like ones ones_like full
+full_like new_zeros new_ones new_full new_empty new_empty_strided empty empty_like empty_strided neg neg_ abs
+sign masked_fill masked_fill_ scatter scatter_ sort topk max_pool2d_with_indices constant_pad_nd
+flip roll repeat tril triu eq ne lt le gt ge arange argmax argmin logical_not logical_and logical_or
 bitwise_not masked_select nonzero index_put_ index_put one_hot _unsafe_view hardtanh hardtanh_ floor
 ceil round trunc isnan isinf lift_fresh_copy scalar_tensor _local_scalar_dense unfold_backward
 """.split())
-RANDOM = ("bernoulli", "dropout", "rand", "normal", "multinomial", "uniform", "exponential", "poisson",
-          "cauchy", "geometric", "log_normal", "rrelu")
+RANDOM = ("bernoulli", "dropout", "rand", "normal", "multinomial", "uniform", "exponential",
+          "poisson", "cauchy", "geometric", "log_normal", "rrelu")
 PRODUCTS = set("mm addmm bmm baddbmm matmul addbmm mv addmv dot".split())
 BITS = {torch.bfloat16: 8, torch.float16: 11, torch.float32: 24, torch.float64: 50,
         torch.complex64: 24, torch.complex128: 50}  # float64 rounds in these runs as well

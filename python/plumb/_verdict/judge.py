@@ -88,11 +88,12 @@ def _called(op: Any) -> _Call:
     module = getattr(op, "__module__", None) or ""
     if module in ("torch.nn.functional", "torch._C._nn"):
         return _Call("Functional", name)
-    if type(op).__name__ in ("method_descriptor", "wrapper_descriptor") or module == "torch._tensor":
+    if module == "torch._tensor" or \
+            type(op).__name__ in ("method_descriptor", "wrapper_descriptor"):
         return _Call("Tensor", name)
     if name == "<lambda>" or not (module == "" or module.split(".")[0] == "torch"):
-        raise TypeError(f"{op!r} is no function of PyTorch; give the operator that it should be like, "
-                        'by its name ("gelu") or as a function')
+        raise TypeError(f"{op!r} is no function of PyTorch; give the operator that it should be "
+                        'like, by its name ("gelu") or as a function')
     return _Call(None, name)
 
 
@@ -142,7 +143,8 @@ def _listed(value: Any) -> List[Any]:
 def _output(value: Any) -> Any:
     if isinstance(value, (list, tuple)) and value and \
             all(isinstance(item, (int, float, complex, list)) for item in value):
-        raise TypeError("got must be a tensor or an array, or several of them, not a list of numbers")
+        raise TypeError("got must be a tensor or an array, or several of them, not a list of "
+                        "numbers")
     return tensors.to_core(value)
 
 
