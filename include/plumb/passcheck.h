@@ -7,6 +7,7 @@
 #define PLUMB_PASSCHECK_H
 
 #include "plumb/device.h"
+#include "plumb/expected.h"
 #include "plumb/progress.h"
 #include "plumb/table.h"
 
@@ -45,9 +46,13 @@ struct plumb_passcheck_options {
     uint64_t seed;               /* of generated tensors and of operators that draw */
     plumb_progress_fn *progress; /* of iterations; NULL: none */
     void *progress_context;
+    /* Unless by rules, each pair of the first iteration has an opinion too: what right arithmetic
+     * would show (docs/PASSCHECK.md). Expected: that iteration is the only one that is run. */
+    enum plumb_deciding verdict;
+    const char *arithmetic; /* cheaper arithmetic that is meant, as plumb_expected_options has it */
 };
 
-/* 10 iterations, 1e-4, everything but nodes, the reference, seed 1337. */
+/* 10 iterations, 1e-4, everything but nodes, the reference, seed 1337, by rules. */
 void plumb_passcheck_options_init(struct plumb_passcheck_options *options);
 
 struct plumb_passcheck {
@@ -56,6 +61,9 @@ struct plumb_passcheck {
     const char *first_node; /* in the first iteration that differs, the first node that does, in the
                                  order they ran; or NULL */
     const char *closing;    /* lines for people, each with its newline */
+    size_t words[PLUMB_WORDS]; /* of the opinions, where there are any */
+    size_t later;              /* pairs of later iterations, which have none */
+    bool bad; /* what decides objects: a difference, a fault, or nothing that could be judged */
     struct plumb_passcheck_rows *at; /* the rows */
 };
 

@@ -3,6 +3,7 @@
 #ifndef PLUMB_UNITTEST_H
 #define PLUMB_UNITTEST_H
 
+#include "plumb/expected.h"
 #include "plumb/table.h"
 
 #ifdef __cplusplus
@@ -10,11 +11,13 @@ extern "C" {
 #endif
 
 struct plumb_unittest_options {
-    bool cpu_init;              /* inputs are made on the CPU, then moved */
-    bool random;                /* recorded tensors are not used, even where they were kept */
-    bool blacklist;             /* leave operators out: the built-in list, or that of the file */
-    const char *blacklist_file; /* names, one a line; NULL: the built-in list */
-    const char *folder;         /* for the tests; NULL: pytests beside the dump */
+    bool cpu_init;               /* inputs are made on the CPU, then moved */
+    bool random;                 /* recorded tensors are not used, even where they were kept */
+    bool blacklist;              /* leave operators out: the built-in list, or that of the file */
+    const char *blacklist_file;  /* names, one a line; NULL: the built-in list */
+    const char *folder;          /* for the tests; NULL: pytests beside the dump */
+    enum plumb_deciding verdict; /* of the tests, unless pytest is told; by rules they need PyTorch
+                                    and pytest only, else plumb's Python package too */
 };
 
 struct plumb_unittest_result {
@@ -43,6 +46,8 @@ struct plumb_unittest_diff {
     bool without_inputs[2];         /* the file does not say what its tests ran on */
     size_t first_only, second_only; /* listed at the end of the table */
     char names[2][32];              /* what the columns call the two files: "xpu", "gpu" */
+    bool judged[2];                 /* the file has opinions: columns Verdict and Why */
+    size_t faults, unjudged;        /* of the rows of the first file, where it has them */
 };
 
 /* Joins two CSV files that such tests wrote, by name, in the order of the names. A row passes when
@@ -53,7 +58,8 @@ struct plumb_unittest_diff {
  * the files disagree about operator, type or shape. Tests that ran on different inputs, by the
  * checksums in the files, are not judged; where a file has none, names alone decide. The columns
  * are named after the files, xpu.csv and gpu.csv, when their names are two different plain words,
- * else xpu and gpu. Free with plumb_unittest_diff_free, after a failure too. */
+ * else xpu and gpu. Opinions of either file are the last columns. Free with
+ * plumb_unittest_diff_free, after a failure too. */
 enum plumb_code plumb_unittest_compare(struct plumb_unittest_diff *out, const char *first,
                                        const char *second, double allowance,
                                        struct plumb_error *err);

@@ -26,6 +26,7 @@ int core_add_writer(PyObject *module);
 int core_add_guard(PyObject *module);
 int core_add_expected(PyObject *module);
 int core_add_blame(PyObject *module);
+int core_add_whole(PyObject *module);
 
 /* -- Failures and arguments (support.c) -------------------------------------------------------- */
 
@@ -89,6 +90,13 @@ bool core_read_grads(struct arena *arena, PyObject *grads, struct plumb_call *ca
 /* One value as an argument. */
 struct plumb_arg;
 bool core_read_value(struct arena *arena, PyObject *value, struct plumb_arg *arg);
+
+/* -- Opinions (expected.c) --------------------------------------------------------------------- */
+
+struct plumb_opinion;
+
+/* Its fields as a dict; NULL with an exception set. */
+PyObject *core_opinion(const struct plumb_opinion *opinion);
 
 /* -- Tables (table.c) -------------------------------------------------------------------------- */
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static PyObject *make_opinion(const struct plumb_opinion *o)
+PyObject *core_opinion(const struct plumb_opinion *o)
 {
     return Py_BuildValue("{sssOsdsdsKsdsdsdsssssssi}", "verdict", plumb_word_text(o->word),
                          "allowed", o->allowed ? Py_True : Py_False, "worst", o->worst, "limit",
@@ -31,7 +31,7 @@ static bool judge_part(struct plumb_expected *e, enum plumb_expected_part part, 
         code = plumb_expected_judge(e, part, k, &got->items[k], &opinion, &err);
         Py_END_ALLOW_THREADS;
         PyObject *row = code ? core_raise(&err)
-                             : Py_BuildValue("snN", name, (Py_ssize_t)k, make_opinion(&opinion));
+                             : Py_BuildValue("snN", name, (Py_ssize_t)k, core_opinion(&opinion));
         const bool added = row && PyList_Append(list, row) == 0;
         Py_XDECREF(row);
         if (!added)
@@ -47,7 +47,7 @@ static bool name_missing(const struct plumb_expected *e, size_t given, PyObject 
     for (size_t k = given; given && k < all; k++) {
         struct plumb_opinion opinion = {.word = PLUMB_WORD_NOT_JUDGED};
         memcpy(opinion.why, "not given", sizeof "not given");
-        PyObject *row = Py_BuildValue("snN", "output", (Py_ssize_t)k, make_opinion(&opinion));
+        PyObject *row = Py_BuildValue("snN", "output", (Py_ssize_t)k, core_opinion(&opinion));
         const bool added = row && PyList_Append(list, row) == 0;
         Py_XDECREF(row);
         if (!added)

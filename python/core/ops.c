@@ -289,6 +289,27 @@ static PyObject *has_op(PyObject *module, PyObject *args)
     return PyBool_FromLong(plumb_op_find(prefix, name) != NULL);
 }
 
+/* Every name of every operator, one after the other; names may come more than once. */
+static PyObject *op_names(PyObject *module, PyObject *args)
+{
+    (void)module;
+    (void)args;
+    struct plumb_error err;
+    if (plumb_op_ready(&err))
+        return core_raise(&err);
+    PyObject *list = PyList_New(0);
+    for (size_t i = 0; list && plumb_op_at(i); i++) {
+        PyObject *names = PyUnicode_FromString(plumb_op_at(i)->names);
+        const bool added = names && PyList_Append(list, names) == 0;
+        Py_XDECREF(names);
+        if (!added) {
+            Py_DECREF(list);
+            list = NULL;
+        }
+    }
+    return list;
+}
+
 static PyObject *run_op(PyObject *module, PyObject *arguments, PyObject *keywords_given)
 {
     (void)module;
@@ -364,6 +385,7 @@ int core_add_ops(PyObject *module)
 {
     static PyMethodDef methods[] = {
         {"has_op", has_op, METH_VARARGS, "has_op(prefix, name): whether plumb has the operator."},
+        {"op_names", op_names, METH_NOARGS, "op_names(): a text of names for each operator."},
         {"run_op", (PyCFunction)(void (*)(void))run_op, METH_VARARGS | METH_KEYWORDS,
          "run_op(prefix, name, args, kwargs, grads=None, raised=True): (outputs, tuple, grads)."},
         {0},

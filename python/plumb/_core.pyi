@@ -50,6 +50,8 @@ class Device(str):
 # -- Operators -------------------------------------------------------------------------------------
 
 def has_op(prefix: Optional[str], name: str) -> bool: ...
+def op_names() -> List[str]:
+    """For each operator its names, separated by blanks."""
 def run_op(prefix: Optional[str], name: str, args: Sequence[Value], kwargs: Dict[str, Value],
            grads: Optional[Sequence[Optional[Tensor]]] = None, raised: bool = True,
            ) -> Tuple[List[Value], bool, List[Optional[Tensor]]]:
@@ -65,6 +67,15 @@ def judge_call(prefix: Optional[str], name: str, args: Sequence[Value], kwargs: 
     """Holds the results of a call against what right arithmetic shows: ("output" | "gradient" |
     "written", its number, the opinion) for each of outputs, got_grads (one for each tensor of the
     arguments; None: not looked at) and written (likewise)."""
+
+def judge_whole(before: Value, after: Value, y: Optional[Tensor], formula: Optional[Tensor],
+                noise: Sequence[Tensor], fine: Sequence[Tensor], constants: Sequence[Tensor],
+                changed: Sequence[Tensor], *, narrowest: Optional[str] = None,
+                arithmetic: Optional[str] = None) -> Dict[str, Any]:
+    """The opinion about a result of a whole graph after a change. y, formula: it before and after,
+    in float64, complex numbers by parts; the others are runs of the same with errors: before, before
+    with 16-bit types as float32, after with errors in new constants, after. narrowest: the type of
+    the least precision that the graph after stores."""
 
 def blame(target: str, golden: Optional[str] = None, arithmetic: Optional[str] = None, *,
           seed: int = 1234, threads: int = 0, repeat: Tuple[str, ...] = (),

@@ -10,7 +10,7 @@ struct jprof_options {
     struct cli_common common;
     const char *dump, *blacklist, *folder;
     bool cpu_init;
-    int factory;
+    int factory, verdict;
 };
 
 static void say_result(const struct plumb_unittest_result *result)
@@ -48,6 +48,7 @@ static int run_jprof(const void *context)
                                  .blacklist = blacklist != NULL,
                                  .blacklist_file = blacklist && *blacklist ? blacklist : NULL,
                                  .folder = options->folder,
+                                 .verdict = (enum plumb_deciding)options->verdict,
                              },
                              &err);
     if (code)
@@ -82,6 +83,13 @@ static const struct args_option arguments[] = {
      .choices = "load|random",
      .initial = "load",
      .help = "inputs: recorded tensors where they were kept, or random ones"},
+    {.names = {"--verdict"},
+     .kind = ARGS_CHOICE,
+     FIELD(verdict),
+     .choices = "rules|expected|both",
+     .initial = "rules",
+     .help = "what decides in the tests, unless pytest is told: tolerances, or what right "
+             "arithmetic shows, or both; the last two need plumb's Python package there"},
     {.names = {"-o", "--output"},
      .kind = ARGS_PATH,
      FIELD(folder),
@@ -96,6 +104,7 @@ static const struct args_set sets[] = {
 static const struct args_example examples[] = {
     {"plumb jprof --cpu_init --blacklist --factory=load dump.json", "the usual way"},
     {"plumb jprof --blacklist slow.txt dump.json", "without the operators of a list"},
+    {"plumb jprof --verdict expected dump.json", "tests that tell rounding from faults"},
     {"plumb jprof -o tests theirs/proc_1/dump.json", "of somebody else's dump"},
     {NULL, NULL},
 };
@@ -103,7 +112,9 @@ static const struct args_example examples[] = {
 const struct args_command cmd_jprof = {
     .name = "jprof",
     .summary = "write unit tests for recorded operators",
-    .usage = "[--cpu_init] [--blacklist [FILE]] [--factory load|random] [-o FOLDER] DUMP",
+    .usage =
+        "[--cpu_init] [--blacklist [FILE]] [--factory load|random] [--verdict WHAT] [-o FOLDER] "
+        "DUMP",
     .about =
         "Reads a dump.json that plumb.begin_dump and end_dump wrote, or one of level L1 such as "
         "that of a "
@@ -123,6 +134,11 @@ const struct args_command cmd_jprof = {
         "square of the result, whichever is larger); integers must be equal. Inputs that were not "
         "kept are random numbers within the recorded range, which depend on the seed, the test "
         "and the argument only. plumb summary_diff_check compares the files of two devices.\n\n"
+        "With --verdict expected or both, here or for pytest, the tests also ask plumb.judge, "
+        "which tells rounding from faults (docs/VERDICTS.md), and the file has columns Verdict and "
+        "Why. They need plumb's Python package then. With expected a test fails when its verdict "
+        "is a fault, and is skipped when it was not judged; is_pass stays that of the "
+        "tolerances.\n\n"
         "A file of --blacklist has one name per line: aten.add.Tensor, aten.add or add, perhaps "
         "with "
         "a star at its end. Without a file, operators are left out that are random, that return "

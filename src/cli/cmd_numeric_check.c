@@ -12,7 +12,8 @@ struct numeric_options {
     int64_t iterations, seed;
     double precision;
     bool no_optimizer, follow, all, quiet;
-    const char *compare, *device, *output;
+    const char *compare, *device, *output, *arithmetic;
+    int verdict;
 };
 
 /* "output,gradient" as bits; 0 after a message. */
@@ -56,8 +57,9 @@ static enum plumb_code open_device(const char *name, struct plumb_device **out,
 static enum plumb_code show(const struct plumb_passcheck *check,
                             const struct numeric_options *options, struct plumb_error *err)
 {
-    const int64_t one =
-        check->first_iteration >= 0 ? check->first_iteration : options->iterations - 1;
+    const int64_t one = check->first_iteration >= 0 ? check->first_iteration
+                        : options->verdict > 0      ? 0
+                                                    : options->iterations - 1;
     struct plumb_table *table =
         plumb_passcheck_table(check, options->all ? -1 : one, options->view.wide);
     if (!table)
@@ -102,6 +104,10 @@ static int run_numeric_check(const void *context)
     how.kinds = parse_kinds(options->compare);
     if (!how.kinds)
         return CLI_UNUSABLE;
+    how.verdict = options->verdict > 0 ? (enum plumb_deciding)options->verdict : PLUMB_BY_RULES;
+    how.arithmetic = options->arithmetic;
+    if (how.arithmetic && how.verdict == PLUMB_BY_RULES)
+        return cli_usage(&cmd_numeric_check, "--arithmetic needs --verdict expected or both");
     if (options->no_optimizer)
         how.kinds &= ~(unsigned)PLUMB_PASSCHECK_STEP;
     if (options->follow)
@@ -125,7 +131,7 @@ static int run_numeric_check(const void *context)
         code = save(&check, options, &err);
     if (code)
         cli_report(&err);
-    const bool different = check.failed != 0;
+    const bool different = check.bad;
     plumb_passcheck_destroy(&check);
     plumb_passcheck_graph_free(after);
     plumb_passcheck_graph_free(before);
@@ -171,6 +177,19 @@ static const struct args_option arguments[] = {
      .kind = ARGS_FLAG,
      FIELD(follow),
      .help = "compare nodes of the same name too; name the first that differs"},
+    {.names = {"--verdict"},
+     .kind = ARGS_CHOICE,
+     FIELD(verdict),
+     .choices = "rules|expected|both",
+     .help = "what decides: the comparison with --precision (default), or how the results compare "
+             "with what right arithmetic shows, judged in one iteration, or both; with the last "
+             "two the tables have columns Verdict and Why"},
+    {.names = {"--arithmetic"},
+     .kind = ARGS_TEXT,
+     FIELD(arithmetic),
+     .metavar = "LIST",
+     .help = "cheaper arithmetic that is meant, such as bf16-store; docs/VERDICTS.md has the "
+             "names"},
     {.names = {"--device"},
      .kind = ARGS_TEXT,
      FIELD(device),
@@ -211,6 +230,8 @@ static const struct args_example examples[] = {
     {"plumb numeric_check before.json after.json --follow", "and at which node first?"},
     {"plumb numeric_check before.json after.json --device reference --precision 1e-9",
      "is it right except for rounding?"},
+    {"plumb numeric_check before.json after.json --verdict expected --follow",
+     "the same in the types of the graph, with the reason and the faulty node"},
     {NULL, NULL},
 };
 
@@ -229,8 +250,9 @@ const struct args_command cmd_numeric_check = {
         "--compare output.",
     .sets = sets,
     .examples = examples,
-    .exits = "0 when everything is equal\n"
-             "1 when something differs\n"
+    .exits = "0 when everything is equal, or with --verdict expected no result is a fault\n"
+             "1 when something differs, or with --verdict expected or both something is a fault or "
+             "nothing could be judged\n"
              "2 when a graph or the command line is unusable",
     .size = sizeof(struct numeric_options),
     .run = run_numeric_check,

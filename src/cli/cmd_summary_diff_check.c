@@ -9,22 +9,32 @@ struct diff_check_options {
     struct cli_view view;
     const char *first, *second, *out;
     double allowance;
+    int verdict;
 };
 
-/* What people look at first: everything up to the two largest errors. */
-enum { NARROW_COLUMNS = 9 };
+/* What people look at first: everything up to the two largest errors, and opinions. */
+enum { NARROW_COLUMNS = 9, MAX_COLUMNS = 32 };
+
+static bool is_opinion(const struct plumb_column *column)
+{
+    return cli_ends_with(column->title, "_Verdict") || cli_ends_with(column->title, "_Why");
+}
 
 static struct plumb_table *cut_columns(const struct plumb_table *table)
 {
-    struct plumb_column columns[NARROW_COLUMNS];
-    for (size_t i = 0; i < NARROW_COLUMNS; i++)
-        columns[i] = *plumb_table_column(table, i);
-    struct plumb_table *out = plumb_table_new(columns, NARROW_COLUMNS);
+    struct plumb_column columns[MAX_COLUMNS];
+    size_t from[MAX_COLUMNS], n = 0;
+    for (size_t i = 0; i < plumb_table_columns(table) && n < MAX_COLUMNS; i++)
+        if (i < NARROW_COLUMNS || is_opinion(plumb_table_column(table, i))) {
+            columns[n] = *plumb_table_column(table, i);
+            from[n++] = i;
+        }
+    struct plumb_table *out = plumb_table_new(columns, n);
     bool fine = out != NULL;
     for (size_t row = 0; fine && row < plumb_table_rows(table); row++) {
         fine = plumb_table_add_row(out, plumb_table_severity(table, row));
-        for (size_t i = 0; fine && i < NARROW_COLUMNS; i++) {
-            const struct plumb_cell *cell = plumb_table_cell(table, row, i);
+        for (size_t i = 0; fine && i < n; i++) {
+            const struct plumb_cell *cell = plumb_table_cell(table, row, from[i]);
             if (cell->type == PLUMB_CELL_TEXT)
                 fine = plumb_table_text(out, i, cell->as.text);
             else if (cell->type == PLUMB_CELL_REAL)
@@ -65,6 +75,9 @@ static void say_result(const struct plumb_unittest_diff *diff, FILE *out)
             fprintf(out, "; %zu only in %s", count, diff->names[side]);
     }
     fputs("\n", out);
+    if (diff->judged[0])
+        fprintf(out, "by what right arithmetic shows, %s has %zu fault%s, and %zu not judged\n",
+                diff->names[0], diff->faults, diff->faults == 1 ? "" : "s", diff->unjudged);
     for (size_t side = 0; side < 2; side++)
         if (diff->broken[side])
             fprintf(out,
@@ -107,6 +120,10 @@ static int run_diff_check(const void *context)
     if (!code)
         code = plumb_unittest_compare(&diff, options->first, options->second,
                                       options->allowance / 100, &err);
+    if (!code && options->verdict != PLUMB_BY_RULES && !diff.judged[0])
+        code = plumb_fail(&err, PLUMB_E_ARG,
+                          "%s has no column Verdict; pytest --verdict=expected writes it",
+                          options->first);
     if (!code)
         find_first(&diff, first, sizeof first);
     if (!code)
@@ -124,7 +141,11 @@ static int run_diff_check(const void *context)
         fprintf(people, "first to fail: %s\n", first);
     if (options->out)
         fprintf(people, "%zu rows written to %s\n", plumb_table_rows(diff.table), options->out);
-    bool good = !diff.failed && !diff.other_inputs && !diff.first_only && !diff.second_only;
+    bool good = !diff.other_inputs && !diff.first_only && !diff.second_only;
+    if (options->verdict != PLUMB_BY_EXPECTED)
+        good = good && !diff.failed;
+    if (options->verdict != PLUMB_BY_RULES)
+        good = good && !diff.faults;
     status = good ? CLI_OK : CLI_BAD;
 out:
     plumb_unittest_diff_free(&diff);
@@ -155,6 +176,12 @@ static const struct args_option arguments[] = {
      .min = 0,
      .max = 100,
      .help = "how many more elements FIRST may have above a power of ten"},
+    {.names = {"--verdict"},
+     .kind = ARGS_CHOICE,
+     FIELD(verdict),
+     .choices = "rules|expected|both",
+     .initial = "rules",
+     .help = "what decides: these counts, or the column Verdict of FIRST, or both"},
     {.names = {NULL}},
 };
 
@@ -188,7 +215,10 @@ const struct args_command cmd_summary_diff_check = {
         "on the two devices are not judged.\n\n"
         "The columns are named after the files when those have two different plain words as names "
         "(xpu.csv and gpu.csv: xpu_max, gpu_max), else xpu and gpu. Tests of only one file come "
-        "last. The counts are in the result file, and on the screen with --wide.",
+        "last. Where tests were asked for a verdict (pytest --verdict=expected), verdicts and "
+        "reasons are "
+        "the "
+        "last columns. The counts are in the result file, and on the screen with --wide.",
     .sets = sets,
     .examples = examples,
     .exits =

@@ -16,6 +16,7 @@ class Comparer:
     def __init__(self, report: NumericReport) -> None:
         self.report = report
         self.noted: Set[str] = set()
+        self.opinions: Any = None  # of the first iteration, where they are asked for
 
     def note(self, text: str) -> None:
         """Once, whatever the number of iterations."""
@@ -45,7 +46,8 @@ class Comparer:
 
     def _missing(self, iteration: int, kind: str, name: str, where: str, fails: bool) -> None:
         if fails:
-            self._add(iteration, kind, name, "", "", {}, False, where)
+            before, after = ("", None) if where == "only before" else (None, "")
+            self._add(iteration, kind, name, "", "", {}, False, where, before, after)
         else:
             self.note(f"{kind} {name} is there {where}")
 
@@ -54,7 +56,7 @@ class Comparer:
             return
         if before is None or after is None:
             self._add(iteration, kind, name, "", "", {}, False,
-                      "None before" if before is None else "None after")
+                      "None before" if before is None else "None after", before, after)
         elif tensors.is_tensor(before) and tensors.is_tensor(after):
             self._tensors(iteration, kind, name, before, after)
         else:
@@ -76,7 +78,7 @@ class Comparer:
                        f"a {type(before).__name__} says nothing of what it holds")
         else:
             self._add(iteration, kind, name, types, "", {}, same,
-                      "" if same else f"{_short(before)} became {_short(after)}")
+                      "" if same else f"{_short(before)} became {_short(after)}", before, after)
 
     def _same_value(self, before: Any, after: Any) -> Optional[bool]:
         """None where nobody can tell."""
@@ -111,18 +113,25 @@ class Comparer:
                 return
             if _dtype(before) != _dtype(after):
                 equal, reason = False, "the type changed"
-        self._add(iteration, kind, name, dtype, shape, metrics, equal, reason)
+        self._add(iteration, kind, name, dtype, shape, metrics, equal, reason, before, after)
 
     def _add(self, iteration: int, kind: str, name: str, dtype: str, shape: str,
-             metrics: Dict[str, Any], equal: bool, reason: str) -> None:
+             metrics: Dict[str, Any], equal: bool, reason: str, before: Any, after: Any) -> None:
+        opinion = None
+        if self.opinions is not None and iteration == 0:
+            opinion = self.opinions.judge(kind, name, before, after, equal)
         self.report.rows.append(
-            NumericRow(iteration, kind, name, dtype, shape, metrics, equal, reason))
+            NumericRow(iteration, kind, name, dtype, shape, metrics, equal, reason,
+                       opinion=opinion))
 
     def _skip(self, iteration: int, kind: str, name: str, dtype: str, shape: str,
               why: str) -> None:
         """What was not compared is not equal either."""
+        opinion = None
+        if self.opinions is not None and iteration == 0:
+            opinion = self.opinions.judge(kind, name, "", "", None)
         self.report.rows.append(
-            NumericRow(iteration, kind, name, dtype, shape, {}, False, why, False))
+            NumericRow(iteration, kind, name, dtype, shape, {}, False, why, False, opinion))
 
 
 def either(before: str, after: str) -> str:

@@ -13,12 +13,12 @@ import torch
 from torch import fx, nn
 
 from plumb import _core, tensors
-from plumb._passcheck.lower import Held, lower
 from plumb._passcheck.copies import copy_inputs, copy_module, describe
 from plumb._passcheck.leaves import PLAIN
 from plumb._passcheck.nodes import in_order
 from plumb._passcheck.run import split_inputs
 from plumb._passcheck.state import deterministic, seed
+from plumb._verdict.lower import Held, lower
 
 _OPERATORS = {
     "truediv": "div", "floordiv": "floor_divide", "mod": "remainder", "and_": "bitwise_and",

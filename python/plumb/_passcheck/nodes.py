@@ -106,7 +106,7 @@ def compare_nodes(comparer: Comparer, before: Dict[str, Any], after: Dict[str, A
         comparer.pairs(iteration, "node", named_leaves(value, name, iterators=False),
                        named_leaves(after[name], name, iterators=False))
     comparer.forgive(start)  # outputs decide; a node on the way there may be anything
-    failed = next((row for row in report.rows[start:] if not row.equal), None)
+    failed = next((row for row in report.rows[start:] if report.objects(row)), None)
     if failed is not None and report.first_node is None:
         report.first_node = failed.name
     if not keep_rows:

@@ -4,6 +4,7 @@ import html
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
 from plumb import _core
+from plumb._verdict.judge import ORDER, Opinion
 
 # Titles that people see; the other metrics go by their names.
 TITLES = {"cosine": "Cosine", "max_abs": "MaxAbsErr", "max_rel": "MaxRelativeErr",
@@ -24,6 +25,7 @@ class NumericRow(NamedTuple):
     equal: bool
     reason: str  # why not; or what is odd all the same
     compared: bool = True  # false: nobody can tell, which is not equal either
+    opinion: Optional[Opinion] = None  # what right arithmetic shows, where that was asked for
 
     @property
     def verdict(self) -> str:
@@ -35,9 +37,11 @@ class NumericRow(NamedTuple):
 
 
 class NumericReport:
-    """Truthy when before and after are equal, and the check could be made."""
+    """Truthy when before and after are equal, and the check could be made. With verdict="expected":
+    when no result is a fault, and one could be judged; with "both": when all of this holds."""
 
-    def __init__(self, num_iterations: int, precision: float) -> None:
+    def __init__(self, num_iterations: int, precision: float, deciding: str = "rules") -> None:
+        self.deciding = deciding
         self.num_iterations = num_iterations
         self.precision = precision
         self.rows: List[NumericRow] = []
@@ -54,10 +58,31 @@ class NumericReport:
         self.checked: List[Tuple[int, bool]] = []  # (how many passes, whether still equal)
 
     def __bool__(self) -> bool:
-        return self.error is None and self.raised is None and not any(self._failed())
+        return self.error is None and self.raised is None and not any(self._failed()) and \
+            (self.deciding == "rules" or bool(self.judged))
+
+    def objects(self, row: NumericRow) -> bool:
+        """Whether a row is bad by what decides."""
+        fault = row.opinion is not None and row.opinion.verdict == "fault"
+        return fault or (self.deciding != "expected" and not row.equal)
 
     def _failed(self) -> Iterator[NumericRow]:
-        return (row for row in self.rows if not row.equal)
+        return (row for row in self.rows if self.objects(row))
+
+    @property
+    def words(self) -> Dict[str, int]:
+        """How many rows have which verdict, where opinions were asked for."""
+        found = [row.opinion.verdict for row in self.rows if row.opinion is not None]
+        return {word: found.count(word) for word in ORDER if word in found}
+
+    @property
+    def judged(self) -> int:
+        return sum(count for word, count in self.words.items() if word != "not judged")
+
+    @property
+    def faults(self) -> List[NumericRow]:
+        return [row for row in self.rows
+                if row.opinion is not None and row.opinion.verdict == "fault"]
 
     @property
     def equal(self) -> bool:
@@ -82,15 +107,30 @@ class NumericReport:
                 names = list(row.metrics)
         return self._table(self.rows, names)
 
-    @staticmethod
-    def _table(rows: List[NumericRow], metrics: List[str]) -> "_core.Table":
+    def _severity(self, row: NumericRow) -> int:
+        if row.opinion is None:
+            return 0 if self.deciding == "expected" else row.severity
+        cheaper = row.opinion.verdict == "cheaper arithmetic" and not row.opinion.allowed
+        second = 2 if row.opinion.verdict == "fault" else 1 if cheaper else 0
+        return second if self.deciding == "expected" else max(second, row.severity)
+
+    def _opinion(self, row: NumericRow) -> List[str]:
+        """The cells of the second opinion."""
+        if self.deciding == "rules":
+            return []
+        if row.opinion is None:
+            return ["not judged", "only the first iteration is judged"]
+        return [row.opinion.verdict, row.opinion.why]
+
+    def _table(self, rows: List[NumericRow], metrics: List[str]) -> "_core.Table":
         columns = ["Iteration", "Kind", "Name", "DType", "Shape"]
         columns += [TITLES.get(name, name) for name in metrics] + ["Result", "Reason"]
+        columns += [] if self.deciding == "rules" else ["Verdict", "Why"]
         table = _core.Table(columns)
         for row in rows:
             values = [row.metrics.get(name) for name in metrics]
             table.add([row.iteration, row.kind, row.name, row.dtype, row.shape, *values,
-                       row.verdict, row.reason], row.severity)
+                       row.verdict, row.reason, *self._opinion(row)], self._severity(row))
         return table
 
     def save(self, path: str) -> None:
@@ -102,15 +142,16 @@ class NumericReport:
         if not self.rows:
             return []
         first = next(self._failed(), None)
-        iteration = first.iteration if first else self.rows[-1].iteration
+        last = 0 if self.deciding != "rules" else self.rows[-1].iteration
+        iteration = first.iteration if first else last
         rows = [row for row in self.rows if row.iteration == iteration]
         if len(rows) > MOST_LINES:
-            rows.sort(key=lambda row: row.equal)  # stable: what failed comes first
+            rows.sort(key=lambda row: not self.objects(row))  # stable: what failed comes first
         return rows[:MOST_LINES]
 
     def _verdict(self, first: NumericRow) -> str:
-        failed = sum(row.compared for row in self.failures)
-        unknown = len(self.failures) - failed
+        failed = sum(row.compared for row in self.rows if not row.equal)
+        unknown = sum(not row.compared for row in self.rows)
         word = f"DIFFERENT: {failed} of {len(self.rows)} comparisons failed" if failed else \
             f"NOT COMPARED: {unknown} of {len(self.rows)} comparisons could not be made"
         if failed and unknown:
@@ -118,19 +159,44 @@ class NumericReport:
         return (f"{word}; first: {first.kind} {first.name} in iteration {first.iteration}: "
                 f"{first.reason}")
 
+    def _opinions(self) -> List[str]:
+        words = self.words
+        counts = ", ".join(f"{count} {word}" for word, count in words.items()
+                           if word != "not judged")
+        head = "FAULT" if "fault" in words else "NO FAULT" if self.judged else "NOT JUDGED"
+        text = f"{head}: {self.judged} result{'s' * (self.judged != 1)} judged"
+        text += f": {counts}" if counts else ""
+        if "not judged" in words:
+            text += f"; {words['not judged']} not judged"
+        later = sum(row.opinion is None for row in self.rows)
+        if later:
+            text += f"; {later} of later iterations not judged"
+        lines = [text]
+        for word, lead in (("fault", "first fault"), ("not judged", "first not judged"),
+                           ("cheaper arithmetic", "first with cheaper arithmetic")):
+            for row in self.rows:
+                if row.opinion is not None and row.opinion.verdict == word:
+                    lines.append(f"{lead}: {row.kind} {row.name}: {row.opinion.why}")
+                    break
+        return lines
+
     def summary(self) -> str:
         """A few lines without the table."""
         lines = []
-        first = next(self._failed(), None)
-        first = next((row for row in self._failed() if row.compared), first)
+        failed = [row for row in self.rows if not row.equal]
+        first = next((row for row in failed if row.compared), failed[0] if failed else None)
         if self.error is not None:
             lines.append(f"NOT CHECKED: {self.error}")
+        elif self.deciding == "expected":
+            pass
         elif first is not None:
             lines.append(self._verdict(first))
         elif self.raised is None:
             lines.append(f"EQUAL: {len(self.rows)} comparisons in {self.num_iterations} "
                          f"iteration{'s' * (self.num_iterations != 1)}, all within "
                          f"{self.precision:g}")
+        if self.deciding != "rules" and self.error is None:
+            lines += self._opinions()
         if not self.traced:
             lines.append("tracing itself, before any pass, changed the numbers")
         if self.bad_pass is not None:
@@ -143,7 +209,8 @@ class NumericReport:
             good = len(self.passes) if self.raised is None else self.raised
             lines.append(f"{good} of {len(self.passes)} passes keep the numbers")
         if self.first_node is not None:
-            lines.append(f"first node that differs: {self.first_node}")
+            what = "is a fault" if self.deciding == "expected" else "differs"
+            lines.append(f"first node that {what}: {self.first_node}")
         return "\n".join(lines + self.notes)
 
     def text(self, every_iteration: bool = False, **look: Any) -> str:
@@ -162,13 +229,15 @@ class NumericReport:
 
     def _repr_html_(self) -> str:
         head = ["Iteration", "Kind", "Name", "DType", "Shape", *TITLES.values(), "Result", "Reason"]
+        head += [] if self.deciding == "rules" else ["Verdict", "Why"]
         cells = "".join(f"<th>{html.escape(title)}</th>" for title in head)
         lines = [f"<table><thead><tr>{cells}</tr></thead><tbody>"]
         for row in self._shown():
             values = [row.metrics.get(name) for name in METRICS]
             shown = [row.iteration, row.kind, row.name, row.dtype, row.shape,
-                     *("" if v is None else f"{v:.7g}" for v in values), row.verdict, row.reason]
-            style = "" if row.equal else ' style="background:#fdd"'
+                     *("" if v is None else f"{v:.7g}" for v in values), row.verdict, row.reason,
+                     *self._opinion(row)]
+            style = "" if not self.objects(row) else ' style="background:#fdd"'
             lines.append(f"<tr{style}>" + "".join(f"<td>{html.escape(str(cell))}</td>"
                                                   for cell in shown) + "</tr>")
         lines.append(f"</tbody></table><pre>{html.escape(self.summary())}</pre>")

@@ -17,6 +17,7 @@ from plumb._passcheck.state import SEED, deterministic, seed
 
 LEARNING_RATE = 0.01
 KINDS = ("parameter", "buffer", "output", "input", "gradient", "step")
+VERDICTS = ("rules", "expected", "both")
 STEP = "parameter after step"
 ALL = "gradient of all outputs"
 
@@ -26,7 +27,8 @@ Pass = Callable[[fx.GraphModule], Any]
 def numeric_check(before: torch.nn.Module, after: Union[torch.nn.Module, Sequence[Pass]],
                   inputs: Any, num_iterations: int = 10, precision: float = 1e-4,
                   requires_optimizer: bool = True, *, compare: Sequence[str] = KINDS,
-                  follow: Optional[bool] = None) -> NumericReport:
+                  follow: Optional[bool] = None, verdict: str = "rules",
+                  arithmetic: Union[str, Sequence[str]] = "") -> NumericReport:
     """Whether a transformation kept the numbers: parameters, outputs, inputs (which a run may
     change), gradients, and the parameters after a step of SGD, over several iterations, both sides
     from the same seeds.
@@ -37,10 +39,14 @@ def numeric_check(before: torch.nn.Module, after: Union[torch.nn.Module, Sequenc
     compare: what is compared, of parameter, buffer, output, input, gradient and step.
     follow: compare intermediate nodes of two graph modules that kept their names. None: only to
         name the first that differs, once something does.
+    verdict: what decides, "rules" (within precision), "expected" (how results compare with what
+        right arithmetic shows, in one iteration; docs/PASSCHECK.md) or "both".
+    arithmetic: cheaper arithmetic that is meant ("bf16-store").
 
     Works on copies and puts all global state back. What goes wrong in a module or a pass is in the
     report, which is then false; only senseless options raise."""
-    options = Options(num_iterations, precision, requires_optimizer, compare, follow)
+    options = Options(num_iterations, precision, requires_optimizer, compare, follow, verdict,
+                      arithmetic)
     if isinstance(after, (list, tuple)):
         from plumb._passcheck.bisect import check_passes
         return check_passes(before, after, inputs, options)
@@ -49,7 +55,8 @@ def numeric_check(before: torch.nn.Module, after: Union[torch.nn.Module, Sequenc
 
 class Options:
     def __init__(self, num_iterations: int, precision: float, requires_optimizer: bool,
-                 compare: Sequence[str], follow: Optional[bool]) -> None:
+                 compare: Sequence[str], follow: Optional[bool], verdict: str = "rules",
+                 arithmetic: Union[str, Sequence[str]] = "") -> None:
         if num_iterations < 1:
             raise ValueError(f"num_iterations must be at least 1, not {num_iterations}")
         if not 0 <= precision < float("inf"):
@@ -57,7 +64,13 @@ class Options:
         unknown = [kind for kind in compare if kind not in KINDS]
         if isinstance(compare, str) or unknown:
             raise ValueError(f"compare takes some of {', '.join(KINDS)}, not {compare!r}")
-        self.num_iterations = int(num_iterations)
+        if verdict not in VERDICTS:
+            raise ValueError(f"verdict is one of {', '.join(VERDICTS)}, not {verdict!r}")
+        if arithmetic and verdict == "rules":
+            raise ValueError('arithmetic needs verdict="expected" or "both"')
+        self.verdict = verdict
+        self.arithmetic = arithmetic if isinstance(arithmetic, str) else ",".join(arithmetic)
+        self.num_iterations = 1 if verdict == "expected" else int(num_iterations)
         self.precision = float(precision)
         self.kinds = set(compare) - (set() if requires_optimizer else {"step"})
         self.follow = follow
@@ -70,7 +83,7 @@ class Options:
         return twin
 
     def report(self) -> NumericReport:
-        return NumericReport(self.num_iterations, self.precision)
+        return NumericReport(self.num_iterations, self.precision, self.verdict)
 
 
 def split_inputs(inputs: Any) -> Tuple[Tuple[Any, ...], Dict[str, Any]]:
@@ -227,6 +240,8 @@ class _Check:
         kinds, pairs = self.options.kinds, self.comparer.pairs
         self.before.run(self.inputs)
         self.after.run(self.inputs)
+        if iteration == 0:
+            self._ask(self.before, self.after)
         if "parameter" in kinds:
             pairs(iteration, "parameter", self.before.parameters(), self.after.parameters())
         if "buffer" in kinds:
@@ -246,6 +261,22 @@ class _Check:
             self.before.step()
             self.after.step()
             pairs(iteration, STEP, self.before.parameters(), self.after.parameters())
+
+    def _ask(self, *sides: _Side) -> None:
+        """For the second opinion, once, where it is wanted. Both sides have been run."""
+        if self.options.verdict == "rules" or self.comparer.opinions is not None:
+            return
+        from plumb._passcheck.opinions import Opinions, Plan
+        before, after = (side.differentiable() for side in sides)
+        both = [name for name in before if name in after]
+        outputs = [next(iter(both or names), None) for names in (before, after)]
+        plan = Plan(self.options.kinds, outputs, self._cotangents(0, *sides), LEARNING_RATE)
+
+        def nodes(module: fx.GraphModule, inputs: Any) -> Dict[str, Any]:
+            return record_nodes(module, _placed(module, inputs))
+
+        self.comparer.opinions = Opinions(self.given, self.after.names, self.inputs, plan, _Side,
+                                          nodes, self.options.arithmetic)
 
     def _name(self) -> None:
         """Parameters that another name has after: found in the originals, which passes share."""
@@ -284,7 +315,7 @@ class _Check:
     def _backward_of_all(self, iteration: int) -> None:
         """From all outputs at once, with cotangents drawn at random: the sum of a softmax, or of
         anything else that is normalised, has no gradient at all."""
-        drawn = self._cotangents(iteration)
+        drawn = self._cotangents(iteration, self.before, self.after)
         if not drawn:
             return
         found, errors = [], []
@@ -301,17 +332,18 @@ class _Check:
         else:
             self.comparer.pairs(iteration, ALL, found[0], found[1])
 
-    def _cotangents(self, iteration: int) -> Dict[str, torch.Tensor]:
+    @staticmethod
+    def _cotangents(iteration: int, before: _Side, after: _Side) -> Dict[str, torch.Tensor]:
         generator = torch.Generator().manual_seed(SEED + iteration)
         drawn: Dict[str, torch.Tensor] = {}
-        after = set(self.after.differentiable())
-        for name in (name for name in self.before.differentiable() if name in after):
-            ours, theirs = self.before.outputs[name], self.after.outputs[name]
+        both = set(after.differentiable())
+        for name in (name for name in before.differentiable() if name in both):
+            ours, theirs = before.outputs[name], after.outputs[name]
             if (ours.shape, ours.dtype) == (theirs.shape, theirs.dtype) and \
                     ours.layout is theirs.layout is torch.strided:
                 wide = torch.complex128 if ours.is_complex() else torch.float64
                 drawn[name] = torch.randn(ours.shape, dtype=wide, generator=generator)
-        return {name: value.to(self.before.outputs[name].dtype) for name, value in drawn.items()}
+        return {name: value.to(before.outputs[name].dtype) for name, value in drawn.items()}
 
     def _follow(self, keep_rows: bool) -> None:
         """Fresh copies: training has moved on in those of the check."""
@@ -322,12 +354,26 @@ class _Check:
         try:
             seen = []
             for name, module in zip(("before", "after"), self.given):
-                args, kwargs = split_inputs(copy_inputs(self.inputs))
                 side = _Side(name, module, [])
-                args += tuple(kwargs[node.target] for node in side.module.graph.nodes
-                              if node.op == "placeholder" and node.target in kwargs)
+                args = _placed(side.module, copy_inputs(self.inputs))
                 seed()
                 seen.append(record_nodes(side.module, args))
+            if self.options.verdict != "rules" and self.comparer.opinions is None:
+                sides = [_Side(name, module, []) for name, module in
+                         zip(("before", "after"), self.given)]
+                for side in sides:
+                    side.run(self.inputs)
+                self._ask(*sides)
+            if self.comparer.opinions is not None:
+                shared = [name for name in seen[0] if name in seen[1]]
+                self.comparer.opinions.add_nodes(shared, named_leaves)
             compare_nodes(self.comparer, seen[0], seen[1], keep_rows)
         except Exception as error:
             self.comparer.note(f"nodes could not be followed: {describe(error)}")
+
+
+def _placed(module: fx.GraphModule, inputs: Any) -> Tuple[Any, ...]:
+    """The arguments in the order of the graph's placeholders."""
+    args, kwargs = split_inputs(inputs)
+    return args + tuple(kwargs[node.target] for node in module.graph.nodes
+                        if node.op == "placeholder" and node.target in kwargs)

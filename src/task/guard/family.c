@@ -152,7 +152,7 @@ static void take_news(struct plumb_guard *guard, const struct heard *heard)
     op->max_ulp = fmax(op->max_ulp, news->max_ulp);
     for (int k = 0; k < PLUMB_WORDS && news->verdict; k++)
         if (strcmp(news->verdict, plumb_word_text((enum plumb_word)k)) == 0)
-            guard_take_word(op, (enum plumb_word)k);
+            guard_take_word(op, (enum plumb_word)k, "in a forked process; the log has the numbers");
     if (news->skipped && !op->skipped)
         op->skipped = news->skipped;
     if (news->trouble) {

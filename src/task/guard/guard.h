@@ -58,6 +58,7 @@ struct plumb_guard_op {
     double max_abs, max_rel, max_ulp; /* worst of all checks */
     bool judged;                      /* by a second opinion; word is the worst */
     enum plumb_word word;
+    char why[400]; /* of that word, with its numbers */
     const char *first_failure, *where, *saved;
     uint64_t told; /* in a forked process: calls that the account of the first one has */
 };
@@ -66,7 +67,7 @@ struct plumb_guard_op {
 struct plumb_guard_op *guard_find(struct plumb_guard *guard, const char *full);
 
 /* Takes a second opinion into the account of an operator. Under the lock. */
-void guard_take_word(struct plumb_guard_op *op, enum plumb_word word);
+void guard_take_word(struct plumb_guard_op *op, enum plumb_word word, const char *why);
 
 /* ---- Forked processes (family.c) ------------------------------------------------------------- */
 

@@ -42,10 +42,12 @@ static const char *keep(struct plumb_guard *guard, const char *text)
     return text && *text ? arena_copy(&guard->arena, text, strlen(text)) : NULL;
 }
 
-void guard_take_word(struct plumb_guard_op *op, enum plumb_word word)
+void guard_take_word(struct plumb_guard_op *op, enum plumb_word word, const char *why)
 {
-    if (!op->judged || plumb_word_severity(word) > plumb_word_severity(op->word))
+    if (!op->judged || plumb_word_severity(word) > plumb_word_severity(op->word)) {
         op->word = word;
+        snprintf(op->why, sizeof op->why, "%s", why);
+    }
     op->judged = true;
 }
 
@@ -59,7 +61,7 @@ static void count(struct plumb_guard_op *op, const struct plumb_guard_case *abou
     op->max_rel = fmax(op->max_rel, verdict->found.max_rel);
     op->max_ulp = fmax(op->max_ulp, verdict->found.max_ulp);
     if (verdict->judged)
-        guard_take_word(op, verdict->opinion.word);
+        guard_take_word(op, verdict->opinion.word, verdict->opinion.why);
     const bool failed = verdict->found.fault != PLUMB_FAULT_NONE;
     const char *failure =
         failed

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OPERATOR, CALLS, CHECKED, FAILED, MAX_ABS, MAX_REL, ULPS, WHERE, VERDICT, COLUMNS };
+enum { OPERATOR, CALLS, CHECKED, FAILED, MAX_ABS, MAX_REL, ULPS, WHERE, VERDICT, WHY, COLUMNS };
 
 /* The innermost frame, which the stack ends with. */
 static const char *last_line(const char *stack)
@@ -31,7 +31,8 @@ static bool add_row(struct plumb_table *table, const struct plumb_guard_op *op)
         if (!isnan(op->max_ulp))
             plumb_table_real(table, ULPS, op->max_ulp);
     }
-    if (op->judged && !plumb_table_text(table, VERDICT, plumb_word_text(op->word)))
+    if (op->judged && (!plumb_table_text(table, VERDICT, plumb_word_text(op->word)) ||
+                       !plumb_table_text(table, WHY, op->why)))
         return false;
     return !op->where || plumb_table_text(table, WHERE, last_line(op->where));
 }
@@ -48,9 +49,10 @@ struct plumb_table *plumb_guard_table(struct plumb_guard *guard)
         [ULPS] = {.title = "Max ULP", .style = PLUMB_STYLE_DIGITS},
         [WHERE] = {.title = "First failed at", .left = true, .elastic = true},
         [VERDICT] = {.title = "Verdict", .left = true},
+        [WHY] = {.title = "Why", .left = true, .elastic = true},
     };
     const bool judged = guard->verdict != PLUMB_BY_RULES;
-    struct plumb_table *table = plumb_table_new(columns, judged ? COLUMNS : COLUMNS - 1);
+    struct plumb_table *table = plumb_table_new(columns, judged ? COLUMNS : VERDICT);
     bool fine = table != NULL;
     pthread_mutex_lock(&guard->lock);
     guard_family_hear(guard);

@@ -29,6 +29,12 @@ static enum plumb_code add_grad(struct passcheck_side *side, const struct passch
     if (!sum)
         return plumb_no_memory(err);
     const struct plumb_tensor *before = *place;
+    /* What a parameter gets is judged as it comes; only what is read again was stored before. */
+    const bool errs = side->noise && (edge->is_node || before);
+    const enum plumb_dtype type = edge->is_node
+                                      ? passcheck_node_type(side, edge->target, edge->output)
+                                      : passcheck_leaf_type(side, edge->target);
+    const uint64_t key = 4 * (uint64_t)edge->target + 2 * edge->is_node + 1;
     const size_t size = plumb_dtype_info(grad->dtype)->bits / 8;
     for (uint64_t first = 0; first < grad->count; first += PIECE) {
         const size_t n = grad->count - first < PIECE ? (size_t)(grad->count - first) : PIECE;
@@ -38,6 +44,8 @@ static enum plumb_code add_grad(struct passcheck_side *side, const struct passch
             for (size_t k = 0; k < n; k++)
                 more[k] += old[k];
         }
+        if (errs)
+            passcheck_noise_numbers(side, type, key, 1, first, n, more);
         plumb_from_f64(grad->dtype, more, n, (unsigned char *)data + first * size);
     }
     *place = sum;
@@ -54,7 +62,12 @@ static enum plumb_code walk_node(struct passcheck_side *side, size_t k, struct p
         return code;
     call.call.grads = (const struct plumb_tensor *const *)side->node_grads[k];
     call.call.n_grads = side->results[k].n_outputs;
+    struct plumb_noise noise;
+    if (passcheck_noise_call(side, k, true, &noise))
+        call.call.noise = &noise;
     code = passcheck_run_call(side, node, &call.call, &result, err);
+    if (side->grad_terms && !code)
+        side->grad_terms[k] = result.grad_terms;
     for (size_t e = 0; e < call.n_edges && e < result.n_grads && !code; e++)
         if (result.grads[e].kind == PLUMB_ARG_TENSOR &&
             passcheck_edge_needs_grad(side, &call.edges[e]))
@@ -98,8 +111,10 @@ static enum plumb_code start(struct passcheck_side *side, size_t output, const u
         return plumb_no_memory(err);
     const size_t size = plumb_dtype_info(from->dtype)->bits / 8;
     const uint64_t stream = seed ? *seed ^ ((uint64_t)output << 48) : 0;
+    const enum plumb_dtype type =
+        side->typed ? side->typed->outputs[output].tensor->dtype : from->dtype;
     for (uint64_t k = 0; k < weights->count; k++) {
-        const double weight = seed ? draw(stream, k) : 1;
+        const double weight = seed ? plumb_round_to(type, draw(stream, k)) : 1;
         plumb_from_f64(from->dtype, &weight, 1, (unsigned char *)data + k * size);
     }
     return add_grad(side, &side->output_edges[output], weights, err);

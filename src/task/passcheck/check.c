@@ -1,5 +1,5 @@
 /* The check: both graphs forward and backward, a step of SGD, again and again. */
-#include "base/buf.h"
+#include "task/passcheck/opinion.h"
 #include "task/passcheck/rows.h"
 #include "task/passcheck/side.h"
 
@@ -14,6 +14,7 @@ struct checker {
     struct passcheck_side before, after;
     const struct plumb_passcheck_options *options;
     struct plumb_passcheck_rows *rows;
+    struct opinions *opinions; /* of the first iteration; or NULL */
     unsigned iteration;
     char no_gradients[160];
     char no_random[256]; /* why gradients of all outputs were not compared */
@@ -30,10 +31,28 @@ void plumb_passcheck_options_init(struct plumb_passcheck_options *options)
     };
 }
 
+/* What right arithmetic would show for the row that was added last. */
+static bool add_opinion(struct checker *c, const struct plumb_arg *before,
+                        const struct plumb_arg *after)
+{
+    struct passcheck_row *row = &c->rows->row[c->rows->n - 1];
+    struct plumb_opinion opinion = {.word = PLUMB_WORD_NOT_JUDGED};
+    if (!c->opinions)
+        snprintf(opinion.why, sizeof opinion.why, "only the first iteration is judged");
+    else if (opinions_judge(c->opinions, row->kind, row->name, before, after, &opinion, NULL))
+        return false;
+    row->word = opinion.word;
+    row->allowed = opinion.allowed;
+    row->why = arena_copy(&c->rows->arena, opinion.why, strlen(opinion.why));
+    return row->why != NULL;
+}
+
 static bool add(struct checker *c, enum plumb_passcheck_kind kind, const char *name,
                 const struct plumb_arg *before, const struct plumb_arg *after)
 {
-    return passcheck_add_row(c->rows, c->iteration, kind, name, before, after);
+    const size_t n = c->rows->n;
+    return passcheck_add_row(c->rows, c->iteration, kind, name, before, after) &&
+           (c->rows->n == n || !c->options->verdict || add_opinion(c, before, after));
 }
 
 /* ---- What is compared ------------------------------------------------------------------------ */
@@ -189,6 +208,15 @@ static enum plumb_code walk_back(struct checker *c, struct plumb_error *err)
     return code;
 }
 
+/* Whether both sides can go back from an output together. */
+static bool goes_back(const struct checker *c, size_t k)
+{
+    const struct passcheck_side *a = &c->before, *b = &c->after;
+    return passcheck_is_differentiable(a, k) && passcheck_is_differentiable(b, k) &&
+           a->outputs[k].tensor->dtype == b->outputs[k].tensor->dtype &&
+           a->outputs[k].tensor->count == b->outputs[k].tensor->count;
+}
+
 /* Which outputs both sides can go back from, and what there was before: memory of the side's. */
 struct random_walk {
     bool *chosen;
@@ -198,7 +226,6 @@ struct random_walk {
 
 static bool prepare_walk(struct checker *c, struct passcheck_side *side, struct random_walk *walk)
 {
-    const struct passcheck_side *a = &c->before, *b = &c->after;
     walk->n_leaves = side->graph->n_leaves;
     walk->chosen = arena_array(&side->scratch, side->n_outputs + 1, sizeof *walk->chosen);
     walk->kept = arena_array(&side->scratch, walk->n_leaves + 1, sizeof *walk->kept);
@@ -206,9 +233,7 @@ static bool prepare_walk(struct checker *c, struct passcheck_side *side, struct 
         return false;
     memcpy(walk->kept, side->leaf_grads, walk->n_leaves * sizeof *walk->kept);
     for (size_t k = 0; k < side->n_outputs; k++)
-        walk->chosen[k] = passcheck_is_differentiable(a, k) && passcheck_is_differentiable(b, k) &&
-                          a->outputs[k].tensor->dtype == b->outputs[k].tensor->dtype &&
-                          a->outputs[k].tensor->count == b->outputs[k].tensor->count;
+        walk->chosen[k] = goes_back(c, k);
     return true;
 }
 
@@ -238,12 +263,26 @@ static enum plumb_code compare_random_gradients(struct checker *c, struct plumb_
     return code;
 }
 
+/* The second opinion starts where the two sides do: from the same parameters. */
+static enum plumb_code ask(struct checker *c, struct plumb_error *err)
+{
+    const size_t a = c->before.n_outputs, b = c->after.n_outputs, n = a > b ? a : b;
+    bool *chosen = arena_array(&c->rows->arena, n + 1, sizeof *chosen);
+    if (!chosen)
+        return plumb_no_memory(err);
+    for (size_t k = 0; k < n; k++)
+        chosen[k] = goes_back(c, k);
+    return opinions_new(&c->before, &c->after, chosen, learning_rate, &c->opinions, err);
+}
+
 static enum plumb_code iterate(struct checker *c, struct plumb_error *err)
 {
     const unsigned kinds = c->options->kinds;
     enum plumb_code code = passcheck_forward(&c->before, err);
     if (!code)
         code = passcheck_forward(&c->after, err);
+    if (!code && c->options->verdict && c->iteration == 0)
+        code = ask(c, err);
     if (!code)
         code = compare_parameters(c, PLUMB_PASSCHECK_PARAMETER, err);
     if (!code)
@@ -265,58 +304,6 @@ static enum plumb_code iterate(struct checker *c, struct plumb_error *err)
 
 /* ---- All of them ----------------------------------------------------------------------------- */
 
-static void count_rows(struct plumb_passcheck *check)
-{
-    check->compared = check->at->n;
-    check->first_iteration = -1;
-    for (size_t k = 0; k < check->at->n; k++) {
-        const struct passcheck_row *row = &check->at->row[k];
-        if (row->severity != PLUMB_FAILED)
-            continue;
-        if (check->failed++ == 0)
-            check->first_iteration = row->iteration;
-        /* Later iterations start from other parameters: their first node would be misleading. */
-        if (row->kind == PLUMB_PASSCHECK_NODE && row->iteration == check->first_iteration &&
-            !check->first_node)
-            check->first_node = row->name;
-    }
-}
-
-static const struct passcheck_row *first_failed(const struct plumb_passcheck *check)
-{
-    for (size_t k = 0; k < check->at->n; k++)
-        if (check->at->row[k].severity == PLUMB_FAILED)
-            return &check->at->row[k];
-    return NULL;
-}
-
-static enum plumb_code close_report(const struct checker *c, struct plumb_passcheck *check,
-                                    struct plumb_error *err)
-{
-    const struct passcheck_row *first = first_failed(check);
-    const unsigned n = c->options->iterations;
-    struct buf text = {0};
-    if (first)
-        buf_printf(&text,
-                   "%s: %zu of %zu comparisons failed in %u iteration%s; first: %s %s "
-                   "in iteration %u: %s\n",
-                   same_word(check->failed), check->failed, check->compared, n, n == 1 ? "" : "s",
-                   passcheck_kind_name(first->kind), first->name, first->iteration, first->reason);
-    else
-        buf_printf(&text, "%s: %zu comparison%s in %u iteration%s, all within %g\n",
-                   same_word(check->failed), check->compared, check->compared == 1 ? "" : "s", n,
-                   n == 1 ? "" : "s", c->options->precision);
-    if (check->first_node)
-        buf_printf(&text, "first node that differs: %s\n", check->first_node);
-    if (*c->no_gradients)
-        buf_printf(&text, "%s\n", c->no_gradients);
-    if (*c->no_random)
-        buf_printf(&text, "%s\n", c->no_random);
-    check->closing = text.failed ? NULL : arena_copy(&check->at->arena, text.data, text.size);
-    buf_free(&text);
-    return check->closing ? PLUMB_OK : plumb_no_memory(err);
-}
-
 enum plumb_code plumb_passcheck_run(const struct plumb_passcheck_graph *before,
                                     const struct plumb_passcheck_graph *after,
                                     const struct plumb_passcheck_options *options,
@@ -326,26 +313,35 @@ enum plumb_code plumb_passcheck_run(const struct plumb_passcheck_graph *before,
     if (options->iterations == 0 || !(options->precision >= 0) || isinf(options->precision))
         return plumb_fail(err, PLUMB_E_ARG,
                           "a check takes at least one iteration and a precision from 0 on");
+    enum plumb_code code = plumb_arithmetic_check(options->arithmetic, err);
+    if (code)
+        return code;
+    const unsigned iterations = options->verdict == PLUMB_BY_EXPECTED ? 1 : options->iterations;
     struct checker c = {.options = options};
     out->at = c.rows = calloc(1, sizeof *out->at);
     if (!out->at)
         return plumb_no_memory(err);
-    enum plumb_code code = same_rule_init(&c.rows->rule, options->precision, err);
+    out->at->verdict = options->verdict;
+    code = same_rule_init(&c.rows->rule, options->precision, err);
     if (!code)
         code = passcheck_side_init(&c.before, before, options, NULL, err);
     if (!code)
         code = passcheck_side_init(&c.after, after, options, &c.before, err);
-    for (; c.iteration < options->iterations && !code; c.iteration++) {
+    for (; c.iteration < iterations && !code; c.iteration++) {
         if (options->progress)
-            options->progress(options->progress_context, c.iteration, options->iterations);
+            options->progress(options->progress_context, c.iteration, iterations);
         code = iterate(&c, err);
+        opinions_free(c.opinions);
+        c.opinions = NULL;
     }
     if (!code && out->at->n == 0)
         code = plumb_fail(err, PLUMB_E_ARG, "%s and %s have nothing to compare", before->path,
                           after->path);
     if (!code) {
-        count_rows(out);
-        code = close_report(&c, out, err);
+        char notes[512];
+        snprintf(notes, sizeof notes, "%s%s%s%s", c.no_gradients, *c.no_gradients ? "\n" : "",
+                 c.no_random, *c.no_random ? "\n" : "");
+        code = passcheck_close(out, options, notes, err);
     }
     passcheck_side_destroy(&c.after);
     passcheck_side_destroy(&c.before);

@@ -78,9 +78,11 @@ static enum plumb_code add_ref(struct builder *b, const struct passcheck_arg *fr
         return add_value(b, &leaf, edge, out);
     }
     const struct plumb_result *result = &side->results[from->target];
+    const struct plumb_arg *stored =
+        side->stored && !side->collecting ? side->stored[from->target] : result->outputs;
     const int64_t n = (int64_t)result->n_outputs;
     if (from->index == PASSCHECK_WHOLE && !result->tuple)
-        return add_value(b, &result->outputs[0], edge, out);
+        return add_value(b, &stored[0], edge, out);
     if (from->index != PASSCHECK_WHOLE) {
         const int64_t index = from->index < 0 ? from->index + n : from->index;
         if (index < 0 || index >= n || !result->tuple)
@@ -88,7 +90,7 @@ static enum plumb_code add_ref(struct builder *b, const struct passcheck_arg *fr
                               from->ref, (long long)from->index, (long long)n,
                               result->tuple ? "" : ", which needs no \"index\"");
         edge.output = (size_t)index;
-        return add_value(b, &result->outputs[index], edge, out);
+        return add_value(b, &stored[index], edge, out);
     }
     struct plumb_arg *items = arena_array(&side->scratch, result->n_outputs, sizeof *items);
     if (!items)
@@ -96,7 +98,7 @@ static enum plumb_code add_ref(struct builder *b, const struct passcheck_arg *fr
     *out = (struct plumb_arg){.kind = PLUMB_ARG_LIST, .items = items, .n_items = result->n_outputs};
     enum plumb_code code = PLUMB_OK;
     for (edge.output = 0; edge.output < result->n_outputs && !code; edge.output++)
-        code = add_value(b, &result->outputs[edge.output], edge, &items[edge.output]);
+        code = add_value(b, &stored[edge.output], edge, &items[edge.output]);
     return code;
 }
 
@@ -244,10 +246,18 @@ static enum plumb_code run_node(struct passcheck_side *side, size_t k, struct pl
     for (size_t e = 0; e < call.n_edges; e++)
         needs |= passcheck_edge_needs_grad(side, &call.edges[e]);
     side->needs_grad[k] = needs && node->def->backward;
+    struct plumb_noise noise;
+    if (passcheck_noise_call(side, k, false, &noise))
+        call.call.noise = &noise;
     code = passcheck_run_call(side, node, &call.call, &side->results[k], err);
     if (!code)
         code = count_bytes(side, node, &side->results[k], err);
-    return code ? code : compact(side, &side->results[k], err);
+    if (code)
+        return code;
+    if (side->terms)
+        side->terms[k] = side->results[k].terms;
+    code = compact(side, &side->results[k], err);
+    return code || !side->noise ? code : passcheck_noise_store(side, k, err);
 }
 
 /* ---- Outputs --------------------------------------------------------------------------------- */
@@ -294,6 +304,7 @@ static enum plumb_code collect_outputs(struct passcheck_side *side, struct plumb
     side->outputs = NULL;
     side->output_edges = NULL;
     side->n_outputs = side->max_outputs = 0;
+    side->collecting = true;
     enum plumb_code code = PLUMB_OK;
     for (size_t k = 0; k < graph->n_outputs && !code; k++) {
         struct plumb_error why = {0};
@@ -305,6 +316,7 @@ static enum plumb_code collect_outputs(struct passcheck_side *side, struct plumb
         const struct passcheck_edge *edge = b.edges;
         code = flatten(side, &value, &edge, err);
     }
+    side->collecting = false;
     return code;
 }
 

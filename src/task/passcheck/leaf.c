@@ -170,6 +170,7 @@ static enum plumb_code take_input(struct passcheck_side *side, size_t k,
         const struct plumb_tensor *t = &inputs->leaves[from];
         struct plumb_tensor said;
         side->leaves[k] = *t;
+        side->declared[k] = inputs->declared[from];
         if (leaf->has_dtype && leaf->dtype != inputs->declared[from])
             code = plumb_fail_at(
                 err, PLUMB_E_ARG, leaf->at, "the input '%.80s' is %s here and %s in %s", leaf->name,

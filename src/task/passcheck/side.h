@@ -12,6 +12,14 @@ struct passcheck_edge {
     size_t output; /* of the node */
 };
 
+/* Errors made on purpose in a run in float64, to see how far right arithmetic may be off. */
+struct passcheck_noise {
+    uint64_t seed;
+    bool fine;        /* 16-bit types count as float32 */
+    const bool *only; /* of the leaves: these have errors, and nothing else; NULL: everything has */
+    const struct passcheck_side *reference; /* the same run without errors */
+};
+
 struct passcheck_side {
     const struct plumb_passcheck_graph *graph;
     const struct plumb_passcheck_options *options;
@@ -28,6 +36,12 @@ struct passcheck_side {
     struct passcheck_edge *output_edges; /* parallel; target SIZE_MAX: no tensor of the graph */
     size_t n_outputs, max_outputs;
     uint64_t bytes; /* of the results */
+    /* Only of runs beside the ones that are compared: */
+    const struct passcheck_side *typed;  /* the run of the same graph in its own types, or NULL */
+    const struct passcheck_noise *noise; /* or NULL */
+    struct plumb_arg **stored;   /* of the nodes: what others read of them, where there is noise */
+    bool collecting;             /* outputs are taken as computed, not as stored */
+    int64_t *terms, *grad_terms; /* of the nodes: in the longest sum */
 };
 
 /* Makes or reads the graph's tensors. inputs: the side whose inputs are taken, or NULL. The side is
@@ -83,6 +97,24 @@ size_t passcheck_first_differentiable(const struct passcheck_side *side);
 
 /* SGD: parameter -= rate * gradient, rounded to the parameter's type. */
 void passcheck_step(struct passcheck_side *side, double rate);
+
+/* The type that output k of a node has in the run in the graph's own types; float64 where there is
+ * none. Likewise of a leaf. */
+enum plumb_dtype passcheck_node_type(const struct passcheck_side *side, size_t node, size_t k);
+enum plumb_dtype passcheck_leaf_type(const struct passcheck_side *side, size_t leaf);
+
+/* Gives the leaves errors, as the side's noise says. Once, before it runs. */
+enum plumb_code passcheck_noise_leaves(struct passcheck_side *side, struct plumb_error *err);
+/* What a call of that node is to be run with; false: no errors of its own. backward: the call that
+ * gives gradients. */
+bool passcheck_noise_call(const struct passcheck_side *side, size_t node, bool backward,
+                          struct plumb_noise *out);
+/* Makes what others read of a node: its results with the errors of being stored. */
+enum plumb_code passcheck_noise_store(struct passcheck_side *side, size_t node,
+                                      struct plumb_error *err);
+/* The errors of storing n numbers of that type, from the first on, of the tensor called key. */
+void passcheck_noise_numbers(const struct passcheck_side *side, enum plumb_dtype dtype,
+                             uint64_t key, int64_t terms, uint64_t first, size_t n, double *values);
 
 /* A zeroed tensor like another one, in the arena; *data is its memory. */
 struct plumb_tensor *passcheck_like(const struct plumb_tensor *tensor, struct arena *arena,

@@ -18,7 +18,9 @@ enum column {
     FIRST_ERROR,
     SECOND_ERROR,
     COUNTS,
-    COLUMNS = COUNTS + 2 * OUTCOME_POWERS
+    COLUMNS = COUNTS + 2 * OUTCOME_POWERS,
+    OPINIONS = COLUMNS, /* two columns for each file that has them */
+    ALL_COLUMNS = COLUMNS + 4
 };
 
 /* The name of the file without folder and ending, when it is a word that a title can begin with. */
@@ -43,9 +45,9 @@ static void name_sides(char names[2][32], const char *first, const char *second)
     memcpy(names[1], "gpu", sizeof "gpu");
 }
 
-static struct plumb_table *make_table(char names[2][32])
+static struct plumb_table *make_table(char names[2][32], const bool judged[2])
 {
-    struct plumb_column columns[COLUMNS] = {
+    struct plumb_column columns[ALL_COLUMNS] = {
         [NAME] = {.title = "name", .left = true},
         [OP] = {.title = "op_name", .left = true, .elastic = true},
         [DTYPE] = {.title = "dtype", .left = true},
@@ -54,14 +56,22 @@ static struct plumb_table *make_table(char names[2][32])
         [MAX] = {.title = "max-val", .style = PLUMB_STYLE_NUMBER},
         [PASS] = {.title = "is_pass", .left = true},
     };
-    char titles[COLUMNS][64];
+    char titles[COLUMNS][64], opinions[4][64];
+    size_t n = COLUMNS;
     for (size_t k = 0; k < 2 * (1 + OUTCOME_POWERS); k++) {
         const char *what = k < 2 ? "max" : outcome_titles[OUTCOME_POWER + k / 2 - 1];
         snprintf(titles[k], sizeof titles[k], "%s_%s", names[k % 2], what);
         columns[FIRST_ERROR + k] =
             (struct plumb_column){.title = titles[k], .style = PLUMB_STYLE_DIGITS};
     }
-    return plumb_table_new(columns, COLUMNS);
+    for (size_t k = 0; k < 4; k++) {
+        if (!judged[k / 2])
+            continue;
+        snprintf(opinions[k], sizeof opinions[k], "%s_%s", names[k / 2], k % 2 ? "Why" : "Verdict");
+        columns[n++] =
+            (struct plumb_column){.title = opinions[k], .left = true, .elastic = k % 2 == 1};
+    }
+    return plumb_table_new(columns, n);
 }
 
 static bool put(struct plumb_table *table, size_t column, const char *text)
@@ -83,13 +93,22 @@ static bool begin_row(struct plumb_table *table, const struct outcome_row *row, 
     return fine && plumb_table_text(table, PASS, verdict);
 }
 
-static void put_numbers(struct plumb_table *table, const struct outcome_row *row, size_t side)
+/* What one file says: numbers, and its opinion where it has one. */
+static bool put_side(struct plumb_unittest_diff *out, const struct outcome_row *row, size_t side)
 {
-    if (row->skipped)
-        return;
-    plumb_table_real(table, FIRST_ERROR + side, row->error);
-    for (size_t k = 0; k < OUTCOME_POWERS; k++)
-        plumb_table_int(table, COUNTS + 2 * k + side, (int64_t)row->counts[k]);
+    if (!row->skipped) {
+        plumb_table_real(out->table, FIRST_ERROR + side, row->error);
+        for (size_t k = 0; k < OUTCOME_POWERS; k++)
+            plumb_table_int(out->table, COUNTS + 2 * k + side, (int64_t)row->counts[k]);
+    }
+    const char *verdict = row->extra[OUTCOME_VERDICT], *why = row->extra[OUTCOME_WHY];
+    if (!out->judged[side] || !verdict)
+        return true;
+    const size_t column = OPINIONS + (side && out->judged[0] ? 2 : 0);
+    out->faults += !side && strcmp(verdict, "fault") == 0;
+    out->unjudged += !side && strcmp(verdict, "not judged") == 0;
+    return plumb_table_text(out->table, column, verdict) &&
+           plumb_table_text(out->table, column + 1, why ? why : "");
 }
 
 /* The error that a type has by itself, relative to the size of the numbers: rounding, and what sums
@@ -179,9 +198,7 @@ static bool add_pair(struct plumb_unittest_diff *out, const struct outcome_row *
                    : fail ? PLUMB_FAILED
                           : PLUMB_SUSPICIOUS))
         return false;
-    put_numbers(out->table, first, 0);
-    put_numbers(out->table, second, 1);
-    return true;
+    return put_side(out, first, 0) && put_side(out, second, 1);
 }
 
 static bool add_lonely(struct plumb_unittest_diff *out, const struct outcome_file *file,
@@ -194,7 +211,8 @@ static bool add_lonely(struct plumb_unittest_diff *out, const struct outcome_fil
             continue;
         if (!begin_row(out->table, &file->rows[i], verdict, PLUMB_SUSPICIOUS))
             return false;
-        put_numbers(out->table, &file->rows[i], side);
+        if (!put_side(out, &file->rows[i], side))
+            return false;
         ++*(side ? &out->second_only : &out->first_only);
     }
     return true;
@@ -231,7 +249,9 @@ enum plumb_code plumb_unittest_compare(struct plumb_unittest_diff *out, const ch
         name_sides(out->names, first, second);
         out->without_inputs[0] = !a.has_inputs;
         out->without_inputs[1] = !b.has_inputs;
-        out->table = make_table(out->names);
+        out->judged[0] = a.judged;
+        out->judged[1] = b.judged;
+        out->table = make_table(out->names, out->judged);
         if (!out->table || !join(out, &a, &b, allowance))
             code = plumb_no_memory(err);
     }

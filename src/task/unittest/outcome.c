@@ -42,7 +42,7 @@ double outcome_elements(const char *shape)
     return *shape == ']' ? elements : 0;
 }
 
-static const char *const extra_titles[OUTCOME_EXTRAS] = {"seed", "inputs"};
+static const char *const extra_titles[OUTCOME_EXTRAS] = {"seed", "inputs", "Verdict", "Why"};
 
 struct reader {
     struct outcome_file *file;
@@ -94,6 +94,7 @@ static enum plumb_code read_titles(struct reader *r)
     for (size_t i = 0; i < OUTCOME_EXTRAS; i++)
         r->extra[i] = find_title(r, extra_titles[i]);
     r->file->has_inputs = r->extra[OUTCOME_INPUTS] != SIZE_MAX;
+    r->file->judged = r->extra[OUTCOME_VERDICT] != SIZE_MAX;
     return PLUMB_OK;
 }
 

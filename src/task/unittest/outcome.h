@@ -24,7 +24,13 @@ enum outcome_column {
 extern const char *const outcome_titles[OUTCOME_COLUMNS];
 
 /* What a test ran on. Files of older tests do not have these columns. */
-enum outcome_extra { OUTCOME_SEED, OUTCOME_INPUTS, OUTCOME_EXTRAS };
+enum outcome_extra {
+    OUTCOME_SEED,
+    OUTCOME_INPUTS,
+    OUTCOME_VERDICT, /* with OUTCOME_WHY: only where the tests asked for an opinion */
+    OUTCOME_WHY,
+    OUTCOME_EXTRAS
+};
 
 struct outcome_row {
     const char *text[OUTCOME_POWER];   /* never NULL */
@@ -42,6 +48,7 @@ struct outcome_file {
     struct outcome_row *rows;
     size_t count;
     bool has_inputs; /* the column that says what the tests ran on */
+    bool judged;     /* the columns of opinions */
 };
 
 /* Reads all of it; rows come sorted by name. Columns may stand in any order, and others beside

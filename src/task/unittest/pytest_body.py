@@ -32,7 +32,11 @@ def pytest_addoption(parser: Any) -> None:
             ("--detail_compare_path", {"help": "CSV file with one row per test"}),
             ("--seed", {"type": int, "default": 0, "help": "of generated inputs (default: 0)"}),
             ("--device", {"help": "where the operators run: cpu, cuda, npu, xpu, cuda:1, ... "
-                          "(default: the best one present)"})):
+                          "(default: the best one present)"}),
+            ("--verdict", {"choices": VERDICTS, "help": "what decides: the tolerances of the types, "
+                           "or plumb.judge, which needs plumb's Python package, or both; with the "
+                           "last two the file has columns Verdict and Why (default: %s)"
+                           % VERDICT})):
         try:
             group.addoption(name, **more)
         except ValueError:  # another plugin has an option of that name
@@ -77,6 +81,20 @@ def harmless(cell: Any) -> Any:
         return "'" + cell
 
 
+VERDICTS = ("rules", "expected", "both")
+
+
+def find_judge() -> Callable:
+    """plumb.judge, which knows what right arithmetic shows for a call."""
+    try:
+        import plumb
+        return plumb.judge
+    except (ImportError, AttributeError) as error:
+        raise pytest.UsageError(
+            "--verdict expected and both need plumb's Python package, which %s cannot import (%s); "
+            "without the option the tests need PyTorch and pytest only" % (sys.executable, error))
+
+
 class Session:
     """What all tests share."""
 
@@ -89,6 +107,10 @@ class Session:
         except Exception as error:
             raise pytest.UsageError("the device %s cannot be used: %s" % (name, error))
         self.path = config.getoption("--detail_compare_path")
+        asked = config.getoption("--verdict", None)
+        self.verdict = asked if asked in VERDICTS else VERDICT
+        self.ask = None if self.verdict == "rules" else find_judge()
+        self.columns = COLUMNS + ([] if self.ask is None else ["Verdict", "Why"])
         self.rows = 0
         self.missing = 0
         self.folders: List[str] = []  # of the processes whose tests run
@@ -98,14 +120,16 @@ class Session:
         if self.path and not hasattr(config, "workerinput"):  # workers of xdist only add rows
             try:
                 with open(self.path, "w", newline="", encoding="utf-8") as stream:
-                    csv.writer(stream).writerow(COLUMNS)
+                    csv.writer(stream).writerow(self.columns)
             except OSError as error:
                 raise pytest.UsageError("cannot write %s: %s" % (self.path, error.strerror))
 
-    def write(self, row: Sequence[Any], inputs: str = "") -> None:
+    def write(self, row: Sequence[Any], inputs: str = "",
+              opinion: Sequence[str] = ("", "")) -> None:
         """A row is on the disk before the next test begins."""
         self.rows += 1
-        row = [harmless(visible(cell)) for cell in [*row, self.seed, inputs]]
+        more = [] if self.ask is None else opinion
+        row = [harmless(visible(cell)) for cell in [*row, self.seed, inputs, *more]]
         if self.path:
             with open(self.path, "a", newline="", encoding="utf-8") as stream:
                 csv.writer(stream).writerow(row)
@@ -717,6 +741,23 @@ class Call:
             return session.clean.ask(dict(request, name=name))
         return judge(**request)
 
+    def opinion(self, op: str, inputs: Tuple[Any, Any], got: Optional[List[torch.Tensor]],
+                failure: str) -> Tuple[str, str]:
+        """The verdict of plumb.judge and its reason, where it is asked."""
+        ask = self.session.ask
+        if ask is None:
+            return "", ""
+        if got is None:
+            return "fault", failure
+        if not op.startswith("aten."):
+            return "not judged", "plumb has no operator %s" % op
+        args, kwargs = inputs
+        try:
+            found = ask([tensor.cpu() for tensor in got], op, list(args), kwargs)
+        except Exception as error:
+            return "not judged", str(error)
+        return found.verdict, found.why
+
     def check(self, name: str, op: str, args: Sequence[Any] = (),
               kwargs: Optional[Dict[str, Any]] = None) -> None:
         """Runs the call on the device and on the CPU, writes the row, and fails when they differ
@@ -746,9 +787,15 @@ class Call:
                      "the reference needs a process without them, but %s" % reason}
         if "refused" in found:
             self.skip(name, op, "the CPU cannot run it on these inputs: %s" % found["refused"])
-        self.session.write([self.title(name), op] + found["row"], maker.checksum())
-        if found["problem"]:
-            pytest.fail("%s, %s: %s" % (visible(name), visible(op), lines(found["problem"])), pytrace=False)
+        verdict, why = self.opinion(op, make(torch.device("cpu")), got, failure)
+        self.session.write([self.title(name), op] + found["row"], maker.checksum(), (verdict, why))
+        problem = found["problem"] if self.session.verdict != "expected" else ""
+        if verdict == "fault" and not problem:
+            problem = why
+        if problem:
+            pytest.fail("%s, %s: %s" % (visible(name), visible(op), lines(problem)), pytrace=False)
+        if verdict == "not judged" and self.session.verdict == "expected":
+            pytest.skip(lines("not judged: " + why))
 
 
 @pytest.fixture

@@ -102,6 +102,8 @@ static enum plumb_code write_conftest(const char *folder, const char *dump, bool
                                       const struct plumb_unittest_options *options,
                                       struct plumb_error *err)
 {
+    static const char *const verdicts[] = {
+        [PLUMB_BY_RULES] = "rules", [PLUMB_BY_EXPECTED] = "expected", [PLUMB_BY_BOTH] = "both"};
     struct buf text = {0};
     buf_text(&text, CONFTEST_MARK
              ", on a device and on the CPU.\n\n"
@@ -113,8 +115,10 @@ static enum plumb_code write_conftest(const char *folder, const char *dump, bool
     buf_text(&text, "  # the folder of kept tensors, seen from this one\n");
     buf_printf(&text,
                "CPU_INIT = %s  # inputs are made on the CPU, then moved\n"
-               "FACTORY = \"%s\"  # load: kept tensors in DATA, where there are any\n\n",
-               options->cpu_init ? "True" : "False", options->random ? "random" : "load");
+               "FACTORY = \"%s\"  # load: kept tensors in DATA, where there are any\n"
+               "VERDICT = \"%s\"  # what decides, unless pytest is told\n\n",
+               options->cpu_init ? "True" : "False", options->random ? "random" : "load",
+               verdicts[options->verdict]);
     for (const struct builtin *part = unittest_templates; part->name; part++)
         buf_text(&text, part->text);
     enum plumb_code code = write_file(folder, "conftest.py", &text, err);
