@@ -16,6 +16,8 @@ extern "C" {
 struct plumb_blame_options {
     const char *target;          /* a dump, or anything that plumb_run_open takes */
     const char *golden;          /* another run of the same program; NULL: there is none */
+    const char *weights;         /* a file of the model's parameters by their names, for modules
+                                    whose own were not recorded; NULL: none */
     const char *arithmetic;      /* cheaper arithmetic that is allowed; NULL: none */
     uint64_t seed;               /* of the perturbations */
     unsigned threads;            /* 0: all processors */
@@ -31,6 +33,7 @@ struct plumb_suspect {
     int64_t step, rank;       /* -1: not counted */
     enum plumb_word word;     /* what it is */
     bool by_jump;             /* and that was seen by its jump */
+    bool module;              /* a module, or a node of a graph: plumb_capsule_write knows none */
     double worst;             /* excess in standard deviations, of struct plumb_opinion */
     const char *why;          /* one sentence */
     const char *parent;       /* the module that it was called in, or NULL */

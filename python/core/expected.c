@@ -119,11 +119,12 @@ out:
 static PyObject *blame(PyObject *module, PyObject *arguments, PyObject *named)
 {
     (void)module;
-    char *keywords[] = {"target", "golden", "arithmetic", "seed", "threads", NULL};
+    char *keywords[] = {"target", "golden", "arithmetic", "seed", "threads", "weights", NULL};
     struct plumb_blame_options options = {0};
     unsigned long long seed = 1234;
-    if (!PyArg_ParseTupleAndKeywords(arguments, named, "s|zz$KI:blame", keywords, &options.target,
-                                     &options.golden, &options.arithmetic, &seed, &options.threads))
+    if (!PyArg_ParseTupleAndKeywords(arguments, named, "s|zz$KIz:blame", keywords, &options.target,
+                                     &options.golden, &options.arithmetic, &seed, &options.threads,
+                                     &options.weights))
         return NULL;
     options.seed = seed;
     struct plumb_blame *found = NULL;

@@ -67,7 +67,8 @@ def judge_call(prefix: Optional[str], name: str, args: Sequence[Value], kwargs: 
     arguments; None: not looked at) and written (likewise)."""
 
 def blame(target: str, golden: Optional[str] = None, arithmetic: Optional[str] = None, *,
-          seed: int = 1234, threads: int = 0) -> Tuple[str, str]:
+          seed: int = 1234, threads: int = 0,
+          weights: Optional[str] = None) -> Tuple[str, str]:
     """Which calls of a run are wrong: as JSON, and for people."""
 
 # -- Comparison ------------------------------------------------------------------------------------

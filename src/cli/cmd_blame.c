@@ -14,7 +14,7 @@
 
 struct blame_options {
     struct cli_common common;
-    const char *target, *golden, *arithmetic, *memory, *out;
+    const char *target, *golden, *arithmetic, *memory, *out, *weights;
     int64_t seed;
     int format;
 };
@@ -32,6 +32,7 @@ static int run_blame(const void *context)
     const struct plumb_blame_options request = {
         .target = options->target,
         .golden = options->golden,
+        .weights = options->weights,
         .arithmetic = options->arithmetic,
         .seed = options->seed == ARGS_UNSET ? 1234 : (uint64_t)options->seed,
         .threads = cli_threads(&options->common),
@@ -76,6 +77,12 @@ static const struct args_option arguments[] = {
      FIELD(golden),
      .help = "another run of the same program, which shows where differences grow and lets "
              "modules be judged"},
+    {.names = {"--weights"},
+     .kind = ARGS_PATH,
+     FIELD(weights),
+     .metavar = "FILE",
+     .help = "the model's parameters by their names (.safetensors, .pt, ...), for modules whose "
+             "own were not recorded; must be those that the run had"},
     {.names = {"--format"},
      .kind = ARGS_CHOICE,
      FIELD(format),

@@ -80,6 +80,32 @@ def parameters_of(module: torch.nn.Module) -> Iterator[Tuple[str, Tensor]]:
             yield name, value
 
 
+PLAIN = (bool, int, float, str, type(None))
+EPSILONS = ("eps", "epsilon", "variance_epsilon")
+
+
+def is_plain(value: Any) -> bool:
+    return type(value) in PLAIN or \
+        (type(value) in (tuple, list, torch.Size) and all(type(item) in PLAIN for item in value))
+
+
+def settings_of(module: torch.nn.Module) -> Optional[Dict[str, Any]]:
+    """What a module without modules inside was constructed with, as far as it says so: the
+    constants of PyTorch's own classes, and what stands under a square root of others. For whoever
+    computes it again."""
+    kind = type(module)
+    if next(module.children(), None) is not None:
+        return None
+    names = [*EPSILONS, "p", *getattr(kind, "__constants__", ())] if kind.__module__.startswith("torch.nn.") \
+        else EPSILONS
+    found: Dict[str, Any] = {"class": f"{kind.__module__}.{kind.__qualname__}", "training": bool(module.training)}
+    for name in names:
+        value = module.__dict__.get(name, module)  # no property of the script's is run
+        if value is not module and is_plain(value):
+            found[name] = list(value) if isinstance(value, (tuple, list)) else value
+    return found
+
+
 class Sink:
     """What the recorder calls. `errors` are lines about what could not be written, and `folder` is
     where dump_error_info.log goes; both are the sink's to set."""

@@ -32,10 +32,14 @@ class Blame(Dict[str, Any]):
 
 def blame(target: "Union[str, os.PathLike[str]]",
           golden: "Optional[Union[str, os.PathLike[str]]]" = None, *,
-          arithmetic: Union[str, Sequence[str]] = "", seed: int = 1234, threads: int = 0) -> Blame:
-    """Names the calls of `target` (a dump, or its folder) that are wrong themselves. With another run of
-    the same program as `golden`, it also says where differences grow, and judges modules."""
+          arithmetic: Union[str, Sequence[str]] = "", seed: int = 1234, threads: int = 0,
+          weights: "Optional[Union[str, os.PathLike[str]]]" = None) -> Blame:
+    """Names the calls of `target` (a dump, a capture, or a folder of them) that are wrong themselves.
+    With another run of the same program as `golden`, it also says where differences grow, and judges
+    what it cannot compute. weights: a file of the model's parameters, for modules whose own were not
+    recorded."""
     allowed = arithmetic if isinstance(arithmetic, str) else ",".join(arithmetic)
     fields, text = _core.blame(os.fspath(target), None if golden is None else os.fspath(golden),
-                               allowed or None, seed=seed, threads=threads)
+                               allowed or None, seed=seed, threads=threads,
+                               weights=None if weights is None else os.fspath(weights))
     return Blame(json.loads(fields), text)

@@ -1,7 +1,8 @@
 /* Looking at a run: all calls of its dumps on several threads, then the other run, then the
  * answer. */
 #define _GNU_SOURCE
-#include "task/blame/parts.h"
+#include "task/blame/graphs.h"
+#include "task/blame/units.h"
 
 #include "base/memory.h"
 #include "base/pool.h"
@@ -19,19 +20,23 @@ struct kept {
     struct arena arena;
 };
 
-/* A call that waits, or has its verdicts. */
+/* A call that waits, or has its verdicts: one of a dump.json, or a unit. */
 struct job {
     size_t tree, call;
-    bool small; /* it did not fit beside others */
+    const struct unit *unit; /* NULL: call of tree */
+    bool small;              /* it did not fit beside others */
     struct arena arena;
-    struct local_verdict verdicts[2];
+    struct local_verdict verdicts[LOCAL_DIRECTIONS];
     struct plumb_error err;
 };
 
 struct work {
     const struct plumb_blame_options *options;
+    const struct plumb_run *run;
     const struct dump_tree *trees;
     struct case_file **files; /* by tree; NULL: unreadable */
+    struct units units;
+    struct extras extras;
     struct job *jobs;
     size_t n_jobs, done;
     uint64_t memory; /* of one call */
@@ -43,12 +48,20 @@ static void judge_job(void *context, size_t i, unsigned thread)
     (void)thread;
     struct work *work = context;
     struct job *job = &work->jobs[i];
-    const struct local_options options = {.file = work->files[job->tree],
+    const struct local_options options = {.file = job->unit ? NULL : work->files[job->tree],
                                           .arithmetic = work->options->arithmetic,
                                           .seed = work->options->seed,
                                           .memory = work->memory};
+    const struct unit *unit = job->unit;
+    const struct unit_options of_unit = {
+        .local = options,
+        .run = work->run,
+        .units = &work->units,
+        .settings = unit ? extras_settings(&work->extras, work->run, unit) : NULL,
+        .weights = work->extras.weights};
     const enum plumb_code code =
-        local_judge(&options, job->call, &job->arena, job->verdicts, &job->err);
+        unit ? unit_judge(&of_unit, unit, &job->arena, job->verdicts, &job->err)
+             : local_judge(&options, job->call, &job->arena, job->verdicts, &job->err);
     job->small = code == PLUMB_E_NOMEM;
     pthread_mutex_lock(&work->lock);
     if (work->options->progress)
@@ -67,8 +80,8 @@ static void judge_large(struct work *work, uint64_t memory)
         arena_free(&job->arena);
         judge_job(work, i, 0);
         if (job->small)
-            for (int d = 0; d < 2; d++)
-                job->verdicts[d] = (struct local_verdict){.seen = d == 0,
+            for (int d = 0; d < LOCAL_DIRECTIONS; d++)
+                job->verdicts[d] = (struct local_verdict){.seen = d == 0 || job->unit,
                                                           .word = PLUMB_WORD_NOT_JUDGED,
                                                           .result = "",
                                                           .why = "it needs more memory than "
@@ -103,6 +116,10 @@ static enum plumb_code list_jobs(struct kept *kept, struct work *work, struct pl
         else if (!note_unreadable(kept, &work->trees[t], why.message))
             return plumb_no_memory(err);
     }
+    const enum plumb_code code = units_list(&work->units, &kept->sites, work->run, err);
+    if (code)
+        return code;
+    work->n_jobs += work->units.count;
     work->jobs = calloc(work->n_jobs + 1, sizeof *work->jobs);
     if (!work->jobs)
         return plumb_no_memory(err);
@@ -112,32 +129,43 @@ static enum plumb_code list_jobs(struct kept *kept, struct work *work, struct pl
             work->jobs[n].tree = t;
             work->jobs[n++].call = i;
         }
+    for (size_t i = 0; i < work->units.count; i++)
+        work->jobs[n++].unit = &work->units.list[i];
     return PLUMB_OK;
 }
 
 /* "Functional.linear.0" stands for two sites, an operator "00004-aten" for one. */
-static enum plumb_code store(struct kept *kept, const struct work *work, const struct job *job,
-                             struct plumb_error *err)
+static struct site *site_of_call(const struct kept *kept, const struct work *work,
+                                 const struct job *job, int direction)
 {
     static const char *const endings[] = {".forward", ".backward"};
     const struct dump_tree *tree = &work->trees[job->tree];
     const char *name = case_place(work->files[job->tree], job->call)->name;
-    for (int d = 0; d < 2; d++) {
+    struct arena arena = {0};
+    const char *full =
+        direction < 2 ? arena_printf(&arena, "%s%s", name, endings[direction]) : NULL;
+    struct site *site =
+        full ? sites_find(&kept->sites, full, strlen(full), tree->step, tree->rank) : NULL;
+    if (!site)
+        site = sites_find(&kept->sites, name, strlen(name), tree->step, tree->rank);
+    arena_free(&arena);
+    return site;
+}
+
+static enum plumb_code store(struct kept *kept, const struct work *work, const struct job *job,
+                             struct plumb_error *err)
+{
+    for (int d = 0; d < LOCAL_DIRECTIONS; d++) {
         const struct local_verdict *v = &job->verdicts[d];
-        if (!v->seen)
-            continue;
-        struct arena arena = {0};
-        const char *full = arena_printf(&arena, "%s%s", name, endings[d]);
-        struct site *site =
-            full ? sites_find(&kept->sites, full, strlen(full), tree->step, tree->rank) : NULL;
-        if (!site)
-            site = sites_find(&kept->sites, name, strlen(name), tree->step, tree->rank);
-        arena_free(&arena);
-        if (!full)
-            return plumb_no_memory(err);
+        const size_t place = job->unit ? job->unit->sites[d] : 0;
+        struct site *site = !v->seen    ? NULL
+                            : job->unit ? (place ? &kept->sites.list[place - 1] : NULL)
+                                        : site_of_call(kept, work, job, d);
         if (!site)
             continue;
         site->judged_locally = true;
+        site->module = site->is.module = job->unit != NULL;
+        site->doubtful = v->doubtful;
         site->is.word = v->word;
         site->is.worst = v->worst;
         site->is.result = arena_printf(&kept->arena, "%s", v->result);
@@ -154,10 +182,13 @@ static enum plumb_code judge_calls(struct kept *kept, const struct plumb_blame_o
     const unsigned threads = options->threads ? options->threads : pool_default_threads();
     const uint64_t memory = options->memory ? options->memory : memory_default();
     struct work work = {.options = options,
+                        .run = kept->target,
                         .trees = kept->target->trees,
                         .memory = memory / threads,
                         .lock = PTHREAD_MUTEX_INITIALIZER};
     enum plumb_code code = list_jobs(kept, &work, err);
+    if (!code)
+        code = extras_open(&work.extras, kept->target, options->weights, err);
     if (!code) {
         pool_run(threads, work.n_jobs, judge_job, &work);
         judge_large(&work, memory);
@@ -171,7 +202,19 @@ static enum plumb_code judge_calls(struct kept *kept, const struct plumb_blame_o
         case_file_close(work.files[t]);
     free(work.files);
     free(work.jobs);
+    units_free(&work.units);
+    extras_close(&work.extras);
     return code;
+}
+
+static enum plumb_code open_runs(const struct plumb_blame_options *options,
+                                 struct plumb_run **target, struct plumb_run **golden,
+                                 struct plumb_error *err)
+{
+    if (graphs_are(options->target))
+        return graphs_open(options->target, options->golden, target, golden, err);
+    const enum plumb_code code = plumb_run_open(target, options->target, err);
+    return code || !options->golden ? code : plumb_run_open(golden, options->golden, err);
 }
 
 enum plumb_code plumb_blame_run(const struct plumb_blame_options *options, struct plumb_blame **out,
@@ -188,9 +231,7 @@ enum plumb_code plumb_blame_run(const struct plumb_blame_options *options, struc
     if (!kept)
         return plumb_no_memory(err);
     kept->blame.memory = kept;
-    code = plumb_run_open(&kept->target, options->target, err);
-    if (!code && options->golden)
-        code = plumb_run_open(&golden, options->golden, err);
+    code = open_runs(options, &kept->target, &golden, err);
     if (!code)
         code = sites_list(&kept->sites, kept->target, err);
     if (!code && !kept->sites.count) {

@@ -227,7 +227,7 @@ static enum plumb_code save_verdict(struct capsule *c, struct plumb_error *err)
 {
     static const char *const directions[] = {"forward", "backward"};
     const struct local_options options = {.file = c->file, .memory = SIZE_MAX / 4};
-    struct local_verdict verdicts[2];
+    struct local_verdict verdicts[LOCAL_DIRECTIONS];
     enum plumb_code code = local_judge(&options, c->call, &c->arena, verdicts, err);
     if (code)
         return code;

@@ -3,9 +3,7 @@
 
 #include "verdict/convert.h"
 #include "verdict/given.h"
-#include "verdict/ties.h"
 
-#include <stdio.h>
 #include <string.h>
 
 struct local {
@@ -14,43 +12,18 @@ struct local {
     struct arena *arena;  /* of texts that stay */
     struct arena scratch; /* of tensors */
     struct check_case from;
-    struct plumb_call call;
-    struct plumb_result reference, given;
-    struct plumb_expected *expected;
-    uint64_t ties;
+    struct known_call known;
     struct local_verdict *out;
-    const char *no_backward; /* why the recorded one is not judged, or NULL */
 };
-
-static enum plumb_code keep(struct local *l, unsigned direction,
-                            const struct local_verdict *verdict, struct plumb_error *err)
-{
-    struct local_verdict *out = &l->out[direction];
-    const unsigned new = plumb_word_severity(verdict->word), old = plumb_word_severity(out->word);
-    if (out->seen && (new < old || (new == old && !(verdict->worst > out->worst))))
-        return PLUMB_OK;
-    *out = *verdict;
-    out->seen = true;
-    out->why = arena_printf(l->arena, "%s", verdict->why);
-    out->result = arena_printf(l->arena, "%s", verdict->result);
-    return out->why && out->result ? PLUMB_OK : plumb_no_memory(err);
-}
-
-static enum plumb_code not_judged(struct local *l, unsigned direction, const char *why,
-                                  struct plumb_error *err)
-{
-    const struct local_verdict verdict = {.word = PLUMB_WORD_NOT_JUDGED, .why = why, .result = ""};
-    return keep(l, direction, &verdict, err);
-}
 
 /* Neither direction is judged. */
 static enum plumb_code leave(struct local *l, const char *why, struct plumb_error *err)
 {
-    const enum plumb_code code = not_judged(l, 0, why, err);
-    return code || !l->from.has_backward ? code : not_judged(l, 1, why, err);
+    const enum plumb_code code = verdict_none(&l->out[LOCAL_FORWARD], why, l->arena, err);
+    return code || !l->from.has_backward
+               ? code
+               : verdict_none(&l->out[LOCAL_BACKWARD], why, l->arena, err);
 }
-
-/* ---- Inputs ---------------------------------------------------------------------------------- */
 
 static bool has_out(const struct plumb_call *call)
 {
@@ -63,122 +36,53 @@ static bool has_out(const struct plumb_call *call)
 static void take_grads(struct local *l)
 {
     struct plumb_error why = {0};
+    struct plumb_call *call = &l->known.call;
+    const char **no_backward = &l->known.no_backward;
     bool any = false;
     if (!l->from.has_backward)
         return;
-    if (has_out(&l->call)) {
-        l->no_backward = "the result went into a given tensor (out=)";
+    if (has_out(call)) {
+        *no_backward = "the result went into a given tensor (out=)";
         return;
     }
-    if (generate_grads(&l->from, &l->inputs, &l->scratch, &l->call.grads, &l->call.n_grads, &why))
-        l->no_backward = arena_printf(l->arena, "gradient: %s", why.message);
-    for (size_t k = 0; k < l->call.n_grads && !l->no_backward; k++)
-        any |= l->call.grads[k] != NULL;
-    if (!any && !l->no_backward)
-        l->no_backward = "all recorded gradients are null";
-    if (l->no_backward)
-        l->call.n_grads = 0;
+    if (generate_grads(&l->from, &l->inputs, &l->scratch, &call->grads, &call->n_grads, &why))
+        *no_backward = arena_printf(l->arena, "gradient: %s", why.message);
+    for (size_t k = 0; k < call->n_grads && !*no_backward; k++)
+        any |= call->grads[k] != NULL;
+    if (!any && !*no_backward)
+        *no_backward = "all recorded gradients are null";
+    if (*no_backward)
+        call->n_grads = 0;
 }
 
-/* The name of a payload file without its folder, before the message. */
-static const char *reason(struct local *l, const char *who, const struct plumb_error *why)
+/* The gradient of what an in-place call wrote over is not seen by those who record. */
+static bool is_in_place(const struct plumb_call *call, const struct plumb_op *op)
 {
-    const char *slash = strrchr(why->file, '/');
-    const char *text = arena_printf(l->arena, "%s%s%s%s", who, slash ? slash + 1 : "",
-                                    slash ? ": " : "", why->message);
-    return text ? text : "out of memory";
+    const size_t length = strlen(call->name);
+    if (length > 1 && call->name[length - 1] == '_' && call->name[length - 2] != '_')
+        return true;
+    bool on = false;
+    for (size_t k = 0; k < call->n_args; k++)
+        on |= call->args[k].kind == PLUMB_ARG_BOOL && call->args[k].integer;
+    for (size_t k = 0; k < call->n_kwargs; k++)
+        on |= strcmp(call->kwargs[k].name, "inplace") == 0 && call->kwargs[k].value.integer;
+    return on && strstr(op->schema, "inplace");
 }
 
 static enum plumb_code prepare(struct local *l, const char **refused, struct plumb_error *err)
 {
     bool still = false;
-    enum plumb_code code = generate_call(&l->from, &l->inputs, &l->scratch, &l->call, err);
+    struct plumb_call *call = &l->known.call;
+    enum plumb_code code = generate_call(&l->from, &l->inputs, &l->scratch, call, err);
     if (!code)
-        code = convert_autocast(&l->call, l->from.output_dtype, true, &l->scratch, err);
+        code = convert_autocast(call, l->from.output_dtype, true, &l->scratch, err);
     if (!code)
-        code = convert_still(&l->call, &still, &l->scratch, err);
+        code = convert_still(call, &still, &l->scratch, err);
     if (!code && still)
         *refused = "which elements its dropout chose is not recorded";
     if (!code)
         take_grads(l);
-    return code;
-}
-
-static enum plumb_code run_reference(struct local *l, struct plumb_error *err)
-{
-    l->call.memory = l->options->memory;
-    enum plumb_code code = plumb_op_run(&l->call, PLUMB_RAISED, &l->reference, err);
-    if (!code || code == PLUMB_E_NOMEM || !l->call.n_grads)
-        return code;
-    l->no_backward = reason(l, "", err);
-    l->call.n_grads = 0;
-    plumb_result_destroy(&l->reference);
-    return plumb_op_run(&l->call, PLUMB_RAISED, &l->reference, err);
-}
-
-/* ---- Results --------------------------------------------------------------------------------- */
-
-static enum plumb_code judge_result(struct local *l, enum plumb_expected_part part, size_t k,
-                                    const struct plumb_arg *reference, const struct plumb_arg *got,
-                                    struct plumb_error *err)
-{
-    const unsigned direction = part == PLUMB_PART_GRADIENT;
-    if (reference->kind == PLUMB_ARG_NONE && got->kind == PLUMB_ARG_NONE)
-        return PLUMB_OK;
-    if (got->kind == PLUMB_ARG_OTHER)
-        return not_judged(l, direction, got->text ? got->text : "it is no tensor", err);
-    struct plumb_opinion opinion;
-    enum plumb_code code = plumb_expected_judge(l->expected, part, k, got, &opinion, err);
-    if (code == PLUMB_E_NOMEM)
-        return code;
-    if (code)
-        return not_judged(l, direction, err->message, err);
-    char result[48];
-    snprintf(result, sizeof result, "%s %zu", direction ? "gradient" : "output", k);
-    const struct local_verdict verdict = {.word = opinion.allowed ? PLUMB_WORD_ROUNDING
-                                                  : opinion.word == PLUMB_WORD_SAME && l->ties > 0
-                                                      ? PLUMB_WORD_TIE
-                                                      : opinion.word,
-                                          .worst = opinion.worst,
-                                          .why = opinion.why,
-                                          .result = result};
-    return keep(l, direction, &verdict, err);
-}
-
-static enum plumb_code judge_results(struct local *l, enum plumb_expected_part part,
-                                     const struct plumb_arg *reference, size_t n_reference,
-                                     const struct plumb_arg *got, size_t n_got,
-                                     struct plumb_error *err)
-{
-    static const struct plumb_arg nothing = {.kind = PLUMB_ARG_NONE};
-    enum plumb_code code = PLUMB_OK;
-    for (size_t k = 0; (k < n_reference || k < n_got) && !code; k++)
-        code = judge_result(l, part, k, k < n_reference ? &reference[k] : &nothing,
-                            k < n_got ? &got[k] : &nothing, err);
-    return code;
-}
-
-static enum plumb_code judge_all(struct local *l, struct plumb_error *err)
-{
-    const struct plumb_expected_options options = {.seed = l->options->seed,
-                                                   .arithmetic = l->options->arithmetic,
-                                                   .memory = l->options->memory};
-    enum plumb_code code = ties_settle(&l->call, &l->given, &l->reference, &l->scratch, &l->ties);
-    if (code)
-        return plumb_no_memory(err);
-    code = plumb_expected_new(&l->call, &l->reference, &options, &l->expected, err);
-    if (!code)
-        code = judge_results(l, PLUMB_PART_OUTPUT, l->reference.outputs, l->reference.n_outputs,
-                             l->given.outputs, l->given.n_outputs, err);
-    if (code)
-        return code;
-    if (!l->out[0].seen)
-        code = not_judged(l, 0, "no result was recorded", err);
-    if (!code && l->call.n_grads)
-        code = judge_results(l, PLUMB_PART_GRADIENT, l->reference.grads, l->reference.n_grads,
-                             l->given.grads, l->given.n_grads, err);
-    if (!code && l->from.has_backward && !l->out[1].seen)
-        code = not_judged(l, 1, l->no_backward ? l->no_backward : "no gradient was recorded", err);
+    l->known.has_backward = l->from.has_backward;
     return code;
 }
 
@@ -189,7 +93,7 @@ static enum plumb_code run(struct local *l, size_t i, struct plumb_error *err)
     if (code == PLUMB_E_NOMEM)
         return code;
     if (code)
-        return leave(l, reason(l, "", &why), err);
+        return leave(l, verdict_reason(l->arena, &why), err);
     const struct plumb_op *op = plumb_op_find(l->from.prefix, l->from.api);
     if (!op) {
         const char *text = arena_printf(l->arena, "plumb has no operator %s", l->from.api);
@@ -199,22 +103,22 @@ static enum plumb_code run(struct local *l, size_t i, struct plumb_error *err)
         return leave(l, "the results are random", err);
     const char *refused = NULL;
     code = prepare(l, &refused, &why);
+    l->known.only_recorded = !code && is_in_place(&l->known.call, op);
     if (!code && !refused)
-        code = run_reference(l, &why);
+        code = given_result(l->options->file, &l->from, &l->known.call, &l->inputs, &l->scratch,
+                            &l->known.given, &why);
     if (!code && !refused)
-        code = given_result(l->options->file, &l->from, &l->call, &l->inputs, &l->scratch,
-                            &l->given, &why);
-    if (!code && !refused)
-        code = judge_all(l, &why);
+        code = known_judge(l->options, &l->known, l->arena, l->out, &why);
     if (code == PLUMB_E_NOMEM) {
         *err = why;
         return code;
     }
-    return code || refused ? leave(l, refused ? refused : reason(l, "", &why), err) : PLUMB_OK;
+    return code || refused ? leave(l, refused ? refused : verdict_reason(l->arena, &why), err)
+                           : PLUMB_OK;
 }
 
 enum plumb_code local_judge(const struct local_options *options, size_t i, struct arena *arena,
-                            struct local_verdict out[2], struct plumb_error *err)
+                            struct local_verdict out[LOCAL_DIRECTIONS], struct plumb_error *err)
 {
     struct local l = {.options = options,
                       .inputs = {.data_dir = case_data_dir(options->file),
@@ -222,10 +126,8 @@ enum plumb_code local_judge(const struct local_options *options, size_t i, struc
                                  .memory = options->memory / 3},
                       .arena = arena,
                       .out = out};
-    out[0] = out[1] = (struct local_verdict){0};
+    memset(out, 0, LOCAL_DIRECTIONS * sizeof *out);
     const enum plumb_code code = run(&l, i, err);
-    plumb_expected_free(l.expected);
-    plumb_result_destroy(&l.reference);
     arena_free(&l.scratch);
     return code;
 }

@@ -142,7 +142,7 @@ static void put_suspects(struct buf *out, const char *title, const struct plumb_
             buf_text(out, "   ");
             put_wrapped(out, list[k].stack[0], width - 3, 3);
         }
-        if (!list[k].by_jump)
+        if (!list[k].by_jump && !list[k].module)
             put_replay(out, target, &list[k]);
     }
     if (n > shown)
