@@ -69,6 +69,20 @@ static bool is_in_place(const struct plumb_call *call, const struct plumb_op *op
     return on && strstr(op->schema, "inplace");
 }
 
+/* Dropout that is switched off passes its input on: dropout(x, p, training=False). */
+static bool passes_on(const struct plumb_call *call)
+{
+    const char *name = call->name;
+    const struct plumb_arg *training = call->n_args > 2 ? &call->args[2] : NULL;
+    if (!strstr(name, "dropout") || strstr(name, "native") || strstr(name, "npu") || !call->n_args)
+        return false;
+    for (size_t k = 0; k < call->n_kwargs; k++)
+        if (strcmp(call->kwargs[k].name, "training") == 0 ||
+            strcmp(call->kwargs[k].name, "train") == 0)
+            training = &call->kwargs[k].value;
+    return training && training->kind == PLUMB_ARG_BOOL && !training->integer;
+}
+
 static enum plumb_code prepare(struct local *l, const char **refused, struct plumb_error *err)
 {
     bool still = false;
@@ -86,6 +100,15 @@ static enum plumb_code prepare(struct local *l, const char **refused, struct plu
     return code;
 }
 
+/* A dump of operators need not have what came out, and then says so everywhere. */
+static bool lacks_results(const struct local *l)
+{
+    bool any = false;
+    for (size_t k = 0; k < l->known.given.n_outputs; k++)
+        any |= l->known.given.outputs[k].kind != PLUMB_ARG_OTHER;
+    return !any && strcmp(l->from.prefix, "Aten") == 0;
+}
+
 static enum plumb_code run(struct local *l, size_t i, struct plumb_error *err)
 {
     struct plumb_error why = {0};
@@ -99,14 +122,21 @@ static enum plumb_code run(struct local *l, size_t i, struct plumb_error *err)
         const char *text = arena_printf(l->arena, "plumb has no operator %s", l->from.api);
         return text ? leave(l, text, err) : plumb_no_memory(err);
     }
-    if (op->random)
-        return leave(l, "the results are random", err);
     const char *refused = NULL;
     code = prepare(l, &refused, &why);
+    if (!code && op->random && passes_on(&l->known.call)) {
+        l->known.call.name = "clone";
+        l->known.call.n_args = 1;
+        l->known.call.n_kwargs = 0;
+    } else if (op->random) {
+        return leave(l, "the results are random", err);
+    }
     l->known.only_recorded = !code && is_in_place(&l->known.call, op);
     if (!code && !refused)
         code = given_result(l->options->file, &l->from, &l->known.call, &l->inputs, &l->scratch,
                             &l->known.given, &why);
+    if (!code && !refused && lacks_results(l))
+        refused = "begin_dump kept what went in, but not what came out (X_DUMP_OUTPUT=1 does)";
     if (!code && !refused)
         code = known_judge(l->options, &l->known, l->arena, l->out, &why);
     if (code == PLUMB_E_NOMEM) {

@@ -302,6 +302,20 @@ static enum plumb_code doubt(struct judge *j, const char *assumed, struct plumb_
     return PLUMB_OK;
 }
 
+/* Settings that were found by an output that is wrong say nothing about gradients. */
+static enum plumb_code forget_gradients(struct judge *j, struct plumb_error *err)
+{
+    enum plumb_code code = PLUMB_OK;
+    for (int d = LOCAL_BACKWARD; d < LOCAL_DIRECTIONS && !code; d++)
+        if (j->out[d].seen && j->out[d].word == PLUMB_WORD_FAULT) {
+            j->out[d] = (struct local_verdict){0};
+            code = verdict_none(&j->out[d],
+                                "its settings were not recorded, and its output does not tell them",
+                                j->arena, err);
+        }
+    return code;
+}
+
 /* Why a fault may be none, or NULL. */
 static const char *assumption(struct judge *j, const struct module_tries *tries, size_t best)
 {
@@ -363,6 +377,9 @@ static enum plumb_code judge_known(struct judge *j, struct plumb_error *err)
     for (int d = 0; d < LOCAL_DIRECTIONS && !code; d++)
         fault |= j->out[d].seen && j->out[d].word == PLUMB_WORD_FAULT;
     const char *assumed = fault ? assumption(j, &tries, best) : NULL;
+    const enum plumb_word word = j->out[LOCAL_FORWARD].word;
+    if (!code && tries.count > 1 && (word == PLUMB_WORD_FAULT || word == PLUMB_WORD_CHEAPER))
+        code = forget_gradients(j, err);
     if (!code && assumed)
         code = doubt(j, assumed, err);
     return code ? code : finish(j, &known, err);
@@ -381,9 +398,11 @@ static enum plumb_code run(struct judge *j, struct plumb_error *err)
     }
     if (unit->inside)
         return leave(j, "it has modules inside", err);
-    enum plumb_code code = unit->name ? settings_of(j->options->settings, unit->name,
-                                                    &j->loader.arena, &j->settings, &found, err)
-                                      : PLUMB_OK;
+    enum plumb_code code = PLUMB_OK;
+    struct plumb_error ignored;
+    if (unit->name && settings_of(j->options->settings, unit->name, &j->loader.arena, &j->settings,
+                                  &found, &ignored))
+        j->settings = (struct setting_list){0}; /* damaged: as if there were none */
     const struct {
         enum piece_role role;
         struct list *list;
