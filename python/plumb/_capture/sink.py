@@ -90,18 +90,16 @@ def is_plain(value: Any) -> bool:
 
 
 def settings_of(module: torch.nn.Module) -> Optional[Dict[str, Any]]:
-    """What a module without modules inside was constructed with, as far as it says so: the
-    constants of PyTorch's own classes, and what stands under a square root of others. For whoever
+    """What a module without modules inside was constructed with, as far as its attributes say so: all
+    plain ones of PyTorch's own classes, and what stands under a square root of others. For whoever
     computes it again."""
     kind = type(module)
     if next(module.children(), None) is not None:
         return None
-    names = [*EPSILONS, "p", *getattr(kind, "__constants__", ())] if kind.__module__.startswith("torch.nn.") \
-        else EPSILONS
-    found: Dict[str, Any] = {"class": f"{kind.__module__}.{kind.__qualname__}", "training": bool(module.training)}
-    for name in names:
-        value = module.__dict__.get(name, module)  # no property of the script's is run
-        if value is not module and is_plain(value):
+    found: Dict[str, Any] = {"class": f"{kind.__module__}.{kind.__qualname__}"}
+    own = kind.__module__.startswith("torch.nn.")
+    for name, value in vars(module).items():  # no property of the script's is run
+        if (name in ("training", *EPSILONS) or (own and not name.startswith("_"))) and is_plain(value):
             found[name] = list(value) if isinstance(value, (tuple, list)) else value
     return found
 

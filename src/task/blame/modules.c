@@ -2,7 +2,7 @@
 #include "task/blame/modules.h"
 
 #include <math.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { MAX_TRIES = 64, MAX_VALUES = 24, MAX_SETTINGS = 10 };
@@ -54,6 +54,14 @@ static const struct known_class classes[] = {
     {"Softmax", "softmax", 1, "", "dim", true},
     {"LogSoftmax", "log_softmax", 1, "", "dim", false},
     {"Softmin", "softmin", 1, "", "dim", false},
+    {"Softmax2d", "softmax", 1, "", "dim:-3", false},
+    {"ZeroPad0d ConstantPad0d", "pad", 1, "", "pad=padding! value", false},
+    {"ReflectionPad0d", "pad", 1, "", "pad=padding! mode:reflect", false},
+    {"ReplicationPad0d", "pad", 1, "", "pad=padding! mode:replicate", false},
+    {"CircularPad0d", "pad", 1, "", "pad=padding! mode:circular", false},
+    {"Fold", "fold", 1, "", "output_size! kernel_size! dilation! padding! stride!", false},
+    {"Unfold", "unfold", 1, "", "kernel_size! dilation! padding! stride!", false},
+    {"LPPool0d", "lp_pool0d", 1, "", "norm_type! kernel_size! stride! ceil_mode", false},
     {"Dropout Dropout0d AlphaDropout FeatureAlphaDropout Identity", "clone", 1, "", "", true},
     {"Flatten Unflatten", "reshape", 1, "", "shape", true},
     {"MaxPool0d", "max_pool0d", 1, "", "kernel_size stride padding dilation ceil_mode", false},
@@ -75,6 +83,17 @@ static const struct known_class classes[] = {
      false},
     {"KLDivLoss", "kl_div", 2, "", "reduction log_target", false},
     {"NLLLoss", "nll_loss", 2, "weight", "ignore_index reduction", false},
+    {"SoftMarginLoss", "soft_margin_loss", 2, "", "reduction", false},
+    {"HingeEmbeddingLoss", "hinge_embedding_loss", 2, "", "margin! reduction", false},
+    {"MultiLabelMarginLoss", "multilabel_margin_loss", 2, "", "reduction", false},
+    {"MultiLabelSoftMarginLoss", "multilabel_soft_margin_loss", 2, "weight", "reduction", false},
+    {"MultiMarginLoss", "multi_margin_loss", 2, "weight", "p! margin! reduction", false},
+    {"PoissonNLLLoss", "poisson_nll_loss", 2, "", "log_input! full! eps! reduction", false},
+    {"GaussianNLLLoss", "gaussian_nll_loss", 3, "", "full! eps! reduction", false},
+    {"MarginRankingLoss", "margin_ranking_loss", 3, "", "margin! reduction", false},
+    {"CosineEmbeddingLoss", "cosine_embedding_loss", 3, "", "margin! reduction", false},
+    {"TripletMarginLoss", "triplet_margin_loss", 3, "", "margin! p! eps! swap! reduction", false},
+    {"PairwiseDistance", "pairwise_distance", 2, "", "p=norm! eps! keepdim!", false},
     {"CrossEntropyLoss", "cross_entropy", 2, "weight", "ignore_index reduction label_smoothing",
      true},
 };
@@ -256,7 +275,8 @@ static void add_words(struct choice *choice, const struct module_facts *f)
     const char *keyword = choice->keyword;
     const bool closed = is(keyword, "approximate") || is(keyword, "reduction") ||
                         is(keyword, "training") || is(keyword, "use_input_stats") ||
-                        is(keyword, "log_target");
+                        is(keyword, "log_target") || is(keyword, "ceil_mode") ||
+                        is(keyword, "count_include_pad");
     choice->complete |= closed;
     if (is(keyword, "approximate")) {
         add_text(choice, "none");
@@ -276,9 +296,12 @@ static void add_words(struct choice *choice, const struct module_facts *f)
         add_bool(choice, true);
         if (f->buffers)
             add_bool(choice, false);
-    } else if (is(keyword, "log_target")) {
+    } else if (is(keyword, "log_target") || is(keyword, "ceil_mode")) {
         add_bool(choice, false);
         add_bool(choice, true);
+    } else if (is(keyword, "count_include_pad")) {
+        add_bool(choice, true);
+        add_bool(choice, false);
     }
 }
 
@@ -352,15 +375,30 @@ static enum plumb_code refuse(const struct module_facts *f, struct plumb_error *
 
 /* ---- All ways -------------------------------------------------------------------------------- */
 
+/* What the class itself says, "mode:reflect" or "dim:-3"; false when out of memory. */
+static bool take_constant(struct choice *choice, const char *text, size_t length,
+                          struct arena *arena)
+{
+    const char *value = arena_copy(arena, text, length);
+    choice->recorded = choice->complete = true;
+    if (value && (*value == '-' || (*value >= '0' && *value <= '9')))
+        add_int(choice, strtoll(value, NULL, 10));
+    else if (value)
+        add_text(choice, value);
+    return value != NULL;
+}
+
 /* One setting of the class; a setting that has no usual values keeps its default. */
 static bool choose(struct choice *choice, const char *word, size_t length,
                    const struct module_facts *f, struct arena *arena)
 {
-    const char *equals = memchr(word, '=', length);
-    const size_t name = equals ? (size_t)(equals - word) : length;
+    const char *equals = memchr(word, '=', length), *colon = memchr(word, ':', length);
+    const size_t name = equals ? (size_t)(equals - word) : colon ? (size_t)(colon - word) : length;
     *choice = (struct choice){.keyword = arena_copy(arena, word, name)};
     const char *attribute =
         equals ? arena_copy(arena, equals + 1, length - name - 1) : choice->keyword;
+    if (choice->keyword && colon)
+        return take_constant(choice, colon + 1, length - name - 1, arena);
     if (!choice->keyword || !attribute || !take_recorded(choice, attribute, f, arena))
         return false;
     if (choice->recorded)
@@ -377,7 +415,8 @@ static bool choose(struct choice *choice, const char *word, size_t length,
 static bool number_of(const struct module_try *try, const char *keyword, int64_t *out)
 {
     for (size_t k = 0; k < try->count; k++)
-        if (is(try->kwargs[k].name, keyword) && try->kwargs[k].value.kind == PLUMB_ARG_INT) {
+        if (is(try->kwargs[k].name, keyword) && (try->kwargs[k].value.kind == PLUMB_ARG_INT ||
+                                                 try->kwargs[k].value.kind == PLUMB_ARG_BOOL)) {
             *out = try->kwargs[k].value.integer;
             return true;
         }
@@ -389,21 +428,24 @@ static bool fits(const struct module_try *try, const struct module_facts *f)
 {
     const bool conv = strncmp(f->class->op, "conv", 4) == 0;
     const bool transposed = strncmp(f->class->op, "conv_t", 6) == 0;
-    int64_t s, p, d = 1, k = 0, more = 0;
+    int64_t s, p, d = 1, k = 0, more = 0, up = 0;
     if (!number_of(try, "stride", &s) || !number_of(try, "padding", &p))
         return true;
     number_of(try, "dilation", &d);
     number_of(try, "output_padding", &more);
     number_of(try, "kernel_size", &k);
+    number_of(try, "ceil_mode", &up);
+    if (s < 1)
+        return false;
     for (unsigned i = 1; i <= f->dimensions && i <= f->input->rank && i <= f->output->rank; i++) {
         const int64_t in = f->input->shape[f->input->rank - i];
         const int64_t out = f->output->shape[f->output->rank - i];
         if (conv)
             k = f->weight && i <= f->weight->rank ? f->weight->shape[f->weight->rank - i] : 1;
         const int64_t reach = d * (k - 1) + 1;
-        const int64_t size =
-            transposed ? (in - 1) * s - 2 * p + reach + more : (in + 2 * p - reach) / s + 1;
-        if (size != out || s < 1 || more >= (s > d ? s : d) || (!conv && 2 * p > k))
+        const int64_t room = in + 2 * p - reach + (up ? s - 1 : 0);
+        const int64_t size = transposed ? (in - 1) * s - 2 * p + reach + more : room / s + 1;
+        if (size != out || more >= (s > d ? s : d) || (!conv && 2 * p > k))
             return false;
     }
     return true;

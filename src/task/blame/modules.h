@@ -13,7 +13,8 @@ struct known_class {
     const char *tensors;  /* parameters and buffers that are keywords of it; with a ! behind those
                              that it cannot do without */
     const char *settings; /* keywords, "eps", or "eps=variance_epsilon" where the class has another
-                             name for it */
+                             name for it, or "mode:reflect" where it is always that; with a ! behind
+                             those that have no usual values */
     bool common;          /* others write classes of that name as well */
 };
 

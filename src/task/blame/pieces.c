@@ -112,6 +112,8 @@ double tensor_distance(const struct plumb_arg *reference, const struct plumb_ten
             if (isfinite(a[k]) && isfinite(b[k])) {
                 apart += (a[k] - b[k]) * (a[k] - b[k]);
                 size += a[k] * a[k];
+            } else if (isfinite(b[k])) {
+                return INFINITY;
             }
     }
     return apart == 0 ? 0 : size > 0 ? sqrt(apart / size) : INFINITY;

@@ -322,8 +322,6 @@ static const char *assumption(struct judge *j, const struct module_tries *tries,
     const char *own = j->settings.class;
     if (j->class->common && own && strncmp(own, "torch.", 6) != 0)
         return "its class has the name of one of PyTorch's, but is another";
-    if (strcmp(j->class->op, "clone") == 0 && strcmp(j->unit->class, "Identity") != 0 && !own)
-        return "whether its dropout was on is not recorded";
     if (*j->class->tensors && !j->parameters_known && !own)
         return "it has no parameters, or they were not recorded";
     if (!tries->complete || (tries->any_eps && !no_eps_explains(j, tries, best)))
@@ -334,6 +332,12 @@ static const char *assumption(struct judge *j, const struct module_tries *tries,
 static bool is_padding_unknown(const struct judge *j)
 {
     return strcmp(j->class->op, "embedding") == 0 && !settings_get(&j->settings, "padding_idx");
+}
+
+/* One that nothing is known of: what passes its input on was off. */
+static bool is_dropout(const struct judge *j)
+{
+    return strstr(j->unit->class, "Dropout") && !j->settings.class;
 }
 
 static enum plumb_code finish(struct judge *j, const struct known_call *known,
@@ -373,6 +377,10 @@ static enum plumb_code judge_known(struct judge *j, struct plumb_error *err)
         code = make_call(j, &tries.list[best], &known, err);
     if (!code)
         code = known_judge(&j->options->local, &known, j->arena, j->out, err);
+    if (!code && is_dropout(j) && j->out[LOCAL_FORWARD].word != PLUMB_WORD_SAME) {
+        memset(j->out, 0, LOCAL_DIRECTIONS * sizeof *j->out);
+        return leave(j, "whether its dropout was on is not recorded", err);
+    }
     bool fault = false;
     for (int d = 0; d < LOCAL_DIRECTIONS && !code; d++)
         fault |= j->out[d].seen && j->out[d].word == PLUMB_WORD_FAULT;
