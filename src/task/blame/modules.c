@@ -423,6 +423,12 @@ static bool number_of(const struct module_try *try, const char *keyword, int64_t
     return false;
 }
 
+/* Small enough to compute with. */
+static bool is_size(int64_t value)
+{
+    return value >= 0 && value <= INT32_MAX / 4;
+}
+
 /* Whether the shapes allow it, dimension by dimension; sizes that are lists are not looked at. */
 static bool fits(const struct module_try *try, const struct module_facts *f)
 {
@@ -435,11 +441,13 @@ static bool fits(const struct module_try *try, const struct module_facts *f)
     number_of(try, "output_padding", &more);
     number_of(try, "kernel_size", &k);
     number_of(try, "ceil_mode", &up);
-    if (s < 1)
+    if (!is_size(s) || !is_size(p) || !is_size(d) || !is_size(k) || !is_size(more) || !s)
         return false;
     for (unsigned i = 1; i <= f->dimensions && i <= f->input->rank && i <= f->output->rank; i++) {
         const int64_t in = f->input->shape[f->input->rank - i];
         const int64_t out = f->output->shape[f->output->rank - i];
+        if (!is_size(in))
+            return true;
         if (conv)
             k = f->weight && i <= f->weight->rank ? f->weight->shape[f->weight->rank - i] : 1;
         const int64_t reach = d * (k - 1) + 1;
