@@ -70,13 +70,14 @@ static const struct args_option arguments[] = {
     {.names = {"TARGET"},
      .kind = ARGS_PATH,
      FIELD(target),
-     .help = "the run to look at: a dump.json, or the folder of a dump"},
+     .help = "the run to look at: a dump.json or the folder of a dump, a capture of modules (.h5), "
+             "a GE or FX dump"},
     {.names = {"GOLDEN"},
      .kind = ARGS_PATH,
      .arity = ARGS_MAYBE,
      FIELD(golden),
      .help = "another run of the same program, which shows where differences grow and lets "
-             "modules be judged"},
+             "what plumb cannot compute be judged"},
     {.names = {"--weights"},
      .kind = ARGS_PATH,
      FIELD(weights),
@@ -121,6 +122,7 @@ static const struct args_set sets[] = {
 static const struct args_example examples[] = {
     {"plumb blame dump", "which recorded calls are wrong, whatever they should have led to"},
     {"plumb blame dump_npu dump_gpu", "the same, and where the two runs part"},
+    {"plumb blame capture.h5 --weights model.safetensors", "modules, with the model's parameters"},
     {"plumb blame dump --format json -o blame.json", "for a program"},
     {NULL, NULL},
 };
@@ -132,9 +134,9 @@ const struct args_command cmd_blame = {
     .about =
         "Computes every recorded call again from its recorded inputs, in higher precision, and "
         "says which results right arithmetic cannot have given; what is merely inherited from "
-        "wrong inputs is told apart. With a second run, calls that plumb cannot compute, such as "
-        "modules, are judged by how much further their outputs are from that run than their "
-        "inputs.",
+        "wrong inputs is told apart. Modules of known classes are such calls too. With a second "
+        "run, what plumb cannot compute is judged by how much further its outputs are from that "
+        "run than its inputs.",
     .sets = sets,
     .examples = examples,
     .exits =

@@ -388,6 +388,13 @@ class Modules(Case):
         why, = (one["why"] for one in found["suspicious"] if "layer.LayerNorm.forward" in one["call"])
         self.assertIn("has the name of one of PyTorch's, but is another", why)
 
+    def test_hooks(self) -> None:
+        """What a hook makes of an output is not the module's fault."""
+        model = self.make()
+        model.up.register_forward_hook(lambda module, inputs, output: output * 1.5)
+        found = blame(self.record("hooks", model), status=0)
+        self.assertIn("Module.up.Linear.forward.0", doubted(found))
+
     def test_mix(self) -> None:
         """The call inside is the culprit, not the module around it."""
         dump = self.record("mix", self.make(), level="mix")
@@ -583,6 +590,10 @@ class Operators(Case):
 class Graphs(Case):
     """A small network as FX nodes and as GE operators."""
 
+    NODES = {"MatMul": "mm-aten.mm.default", "Add": "add-aten.add.Tensor", "Gelu": "gelu-aten.gelu.default",
+             "Softmax": "_softmax-aten._softmax.default", "Trans": "t-aten.t.default", "Mean": "mean-aten.mean.dim",
+             "Odd": "mystery-aten.mystery.default"}
+
     def values(self, scale: float = 1.0) -> Dict[str, Any]:
         rng = np.random.default_rng(3)
         x, w, b = (rng.standard_normal(shape).astype(np.float32) for shape in ((12, 16), (16, 20), (20,)))
@@ -623,7 +634,7 @@ class Graphs(Case):
         folder = ge_folder(root)
         for order, (key, (inputs, output)) in enumerate(ops.items()):
             type_, op = key.split(".")
-            texts.append(Op(op, [names[one] for one in inputs]))
+            texts.append(Op(op, [names[one] for one in inputs], [f"{self.NODES[op]}.OUTPUT.0"]))
             if op != "Odd":
                 names[output] = op
             out = v[output] if key != fault else FAULTS[kind](torch.from_numpy(v[output])).numpy()
@@ -670,6 +681,8 @@ class Graphs(Case):
         found = blame(self.fx("a", "mystery-aten.mystery.default"), self.fx("b"), status=1)
         self.assertEqual((first(found), found["faults"][0]["by_jump"]), ("mystery-aten.mystery.default", True))
         found = blame(self.ge("c", "Mystery.Odd"), self.ge("d"), status=1)
+        self.assertEqual((first(found), found["faults"][0]["by_jump"]), ("Mystery.Odd", True))
+        found = blame(self.ge("g", "Mystery.Odd"), self.fx("h"), status=1)
         self.assertEqual((first(found), found["faults"][0]["by_jump"]), ("Mystery.Odd", True))
         found = blame(self.ge("e"), self.ge("f", scale=1.02))
         self.assertEqual(named(found), [])  # the other one is wrong

@@ -97,10 +97,12 @@ def settings_of(module: torch.nn.Module) -> Optional[Dict[str, Any]]:
     if next(module.children(), None) is not None:
         return None
     found: Dict[str, Any] = {"class": f"{kind.__module__}.{kind.__qualname__}"}
-    own = kind.__module__.startswith("torch.nn.")
+    own = kind.__module__.startswith("torch.nn.modules.")
     for name, value in vars(module).items():  # no property of the script's is run
         if (name in ("training", *EPSILONS) or (own and not name.startswith("_"))) and is_plain(value):
             found[name] = list(value) if isinstance(value, (tuple, list)) else value
+    if module._forward_hooks or module._forward_pre_hooks:
+        found["hooks"] = True
     return found
 
 

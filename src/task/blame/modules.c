@@ -8,37 +8,38 @@
 enum { MAX_TRIES = 64, MAX_VALUES = 24, MAX_SETTINGS = 10 };
 
 static const struct known_class classes[] = {
-    {"Linear NonDynamicallyQuantizableLinear", "linear", 1, "weight! bias", "", true},
+    {"Linear NonDynamicallyQuantizableLinear", "linear", 1, "weight! bias", "", false},
     {"Bilinear", "bilinear", 2, "weight! bias", "", false},
     {"Conv0d", "conv0d", 1, "weight! bias", "stride padding dilation groups", false},
     {"ConvTranspose0d", "conv_transpose0d", 1, "weight! bias",
      "stride padding output_padding groups dilation", false},
-    {"LayerNorm", "layer_norm", 1, "weight bias", "normalized_shape eps", true},
+    {"LayerNorm", "layer_norm", 1, "weight bias", "normalized_shape eps", false},
     {"FusedLayerNorm MixedFusedLayerNorm", "layer_norm", 1, "weight bias", "normalized_shape eps",
-     false},
-    {"RMSNorm", "rms_norm", 1, "weight", "normalized_shape eps", true},
-    {"FusedRMSNorm MixedFusedRMSNorm", "rms_norm", 1, "weight", "normalized_shape eps", false},
+     true},
+    {"RMSNorm", "rms_norm", 1, "weight", "normalized_shape eps", false},
+    {"FusedRMSNorm MixedFusedRMSNorm", "rms_norm", 1, "weight", "normalized_shape eps", true},
     {"LlamaRMSNorm MistralRMSNorm MixtralRMSNorm Qwen2RMSNorm Qwen3RMSNorm DeepseekV2RMSNorm "
      "DeepseekV3RMSNorm InternLM2RMSNorm T5LayerNorm",
-     "rms_norm", 1, "weight!", "normalized_shape eps=variance_epsilon", false},
-    {"GroupNorm", "group_norm", 1, "weight bias", "num_groups eps", true},
-    {"BatchNorm0d SyncBatchNorm", "batch_norm", 1, "running_mean running_var weight bias",
-     "training eps", false},
+     "rms_norm", 1, "weight!", "normalized_shape eps=variance_epsilon", true},
+    {"GroupNorm", "group_norm", 1, "weight bias", "num_groups eps", false},
+    {"BatchNorm0d", "batch_norm", 1, "running_mean running_var weight bias", "training eps", false},
     {"InstanceNorm0d", "instance_norm", 1, "running_mean running_var weight bias",
      "use_input_stats eps", false},
     {"LocalResponseNorm", "local_response_norm", 1, "", "size! alpha! beta! k!", false},
-    {"Embedding", "embedding", 1, "weight!", "padding_idx max_norm", true},
-    {"ReLU", "relu", 1, "", "", true},
+    {"Embedding", "embedding", 1, "weight!", "padding_idx max_norm", false},
+    {"ReLU", "relu", 1, "", "", false},
     {"ReLU6", "relu6", 1, "", "", false},
     {"LeakyReLU", "leaky_relu", 1, "", "negative_slope", false},
     {"ELU", "elu", 1, "", "alpha", false},
     {"SELU", "selu", 1, "", "", false},
     {"CELU", "celu", 1, "", "alpha", false},
-    {"GELU GELUActivation", "gelu", 1, "", "approximate", true},
-    {"SiLU SiLUActivation", "silu", 1, "", "", true},
-    {"Mish", "mish", 1, "", "", true},
-    {"Sigmoid", "sigmoid", 1, "", "", true},
-    {"Tanh", "tanh", 1, "", "", true},
+    {"GELU", "gelu", 1, "", "approximate", false},
+    {"GELUActivation", "gelu", 1, "", "approximate", true},
+    {"SiLU", "silu", 1, "", "", false},
+    {"SiLUActivation", "silu", 1, "", "", true},
+    {"Mish", "mish", 1, "", "", false},
+    {"Sigmoid", "sigmoid", 1, "", "", false},
+    {"Tanh", "tanh", 1, "", "", false},
     {"Softplus", "softplus", 1, "", "beta threshold", false},
     {"Softsign", "softsign", 1, "", "", false},
     {"Softshrink", "softshrink", 1, "", "lambd", false},
@@ -51,7 +52,7 @@ static const struct known_class classes[] = {
     {"Threshold", "threshold", 1, "", "threshold! value!", false},
     {"PReLU", "prelu", 1, "weight!", "", false},
     {"GLU", "glu", 1, "", "dim", false},
-    {"Softmax", "softmax", 1, "", "dim", true},
+    {"Softmax", "softmax", 1, "", "dim", false},
     {"LogSoftmax", "log_softmax", 1, "", "dim", false},
     {"Softmin", "softmin", 1, "", "dim", false},
     {"Softmax2d", "softmax", 1, "", "dim:-3", false},
@@ -62,8 +63,8 @@ static const struct known_class classes[] = {
     {"Fold", "fold", 1, "", "output_size! kernel_size! dilation! padding! stride!", false},
     {"Unfold", "unfold", 1, "", "kernel_size! dilation! padding! stride!", false},
     {"LPPool0d", "lp_pool0d", 1, "", "norm_type! kernel_size! stride! ceil_mode", false},
-    {"Dropout Dropout0d AlphaDropout FeatureAlphaDropout Identity", "clone", 1, "", "", true},
-    {"Flatten Unflatten", "reshape", 1, "", "shape", true},
+    {"Dropout Dropout0d AlphaDropout FeatureAlphaDropout Identity", "clone", 1, "", "", false},
+    {"Flatten Unflatten", "reshape", 1, "", "shape", false},
     {"MaxPool0d", "max_pool0d", 1, "", "kernel_size stride padding dilation ceil_mode", false},
     {"AvgPool1d", "avg_pool1d", 1, "", "kernel_size stride padding ceil_mode count_include_pad",
      false},
@@ -95,7 +96,7 @@ static const struct known_class classes[] = {
     {"TripletMarginLoss", "triplet_margin_loss", 3, "", "margin! p! eps! swap! reduction", false},
     {"PairwiseDistance", "pairwise_distance", 2, "", "p=norm! eps! keepdim!", false},
     {"CrossEntropyLoss", "cross_entropy", 2, "weight", "ignore_index reduction label_smoothing",
-     true},
+     false},
 };
 
 /* ---- Finding --------------------------------------------------------------------------------- */
@@ -446,10 +447,10 @@ static bool fits(const struct module_try *try, const struct module_facts *f)
     for (unsigned i = 1; i <= f->dimensions && i <= f->input->rank && i <= f->output->rank; i++) {
         const int64_t in = f->input->shape[f->input->rank - i];
         const int64_t out = f->output->shape[f->output->rank - i];
-        if (!is_size(in))
-            return true;
         if (conv)
             k = f->weight && i <= f->weight->rank ? f->weight->shape[f->weight->rank - i] : 1;
+        if (!is_size(in) || !is_size(k))
+            return true;
         const int64_t reach = d * (k - 1) + 1;
         const int64_t room = in + 2 * p - reach + (up ? s - 1 : 0);
         const int64_t size = transposed ? (in - 1) * s - 2 * p + reach + more : room / s + 1;

@@ -15,7 +15,7 @@ struct known_class {
     const char *settings; /* keywords, "eps", or "eps=variance_epsilon" where the class has another
                              name for it, or "mode:reflect" where it is always that; with a ! behind
                              those that have no usual values */
-    bool common;          /* others write classes of that name as well */
+    bool foreign;         /* it is no class of PyTorch's own */
 };
 
 /* The class of that name, or NULL. *dimensions: the number in it (Conv2d: 2), or 0. */

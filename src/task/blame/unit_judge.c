@@ -63,8 +63,8 @@ static enum plumb_code take_parameters(struct judge *j, struct plumb_error *err)
 static void check_places(struct judge *j)
 {
     for (size_t k = 0; k < j->inputs.count && !j->loader.refused; k++)
-        if (strchr(j->inputs.items[k].name, '.'))
-            j->loader.refused = "its inputs are nested";
+        if (strchr(j->inputs.items[k].name, '.') || j->inputs.items[k].arg.kind != PLUMB_ARG_TENSOR)
+            j->loader.refused = "its inputs are nested, or no tensors";
     for (size_t k = 0; k < j->outputs.count && !j->loader.refused; k++)
         if (strchr(j->outputs.items[k].name, '.') ||
             j->outputs.items[k].arg.kind != PLUMB_ARG_TENSOR)
@@ -200,6 +200,10 @@ static enum plumb_code choose(struct judge *j, const struct module_tries *tries,
                               struct plumb_error *err)
 {
     double least = INFINITY;
+    /* Nothing else comes nearer; numbers of 16 bits are too coarse to tell. */
+    const double close = j->outputs.items[0].arg.tensor->dtype == PLUMB_F32   ? 0x1p-22
+                         : j->outputs.items[0].arg.tensor->dtype == PLUMB_F64 ? 0x1p-50
+                                                                              : 0;
     *best = 0;
     for (size_t k = 0; tries->count > 1 && k < tries->count; k++) {
         struct plumb_result result;
@@ -219,6 +223,8 @@ static enum plumb_code choose(struct judge *j, const struct module_tries *tries,
             least = apart;
             *best = k;
         }
+        if (apart <= close)
+            break;
     }
     return PLUMB_OK;
 }
@@ -320,8 +326,13 @@ static enum plumb_code forget_gradients(struct judge *j, struct plumb_error *err
 static const char *assumption(struct judge *j, const struct module_tries *tries, size_t best)
 {
     const char *own = j->settings.class;
-    if (j->class->common && own && strncmp(own, "torch.", 6) != 0)
+    const struct case_arg *hooks = settings_get(&j->settings, "hooks");
+    if (!j->class->foreign && own && strncmp(own, "torch.nn.modules.", 17) != 0)
         return "its class has the name of one of PyTorch's, but is another";
+    if (!own && strcmp(j->unit->class, "RMSNorm") == 0)
+        return "classes of that name are not all the same";
+    if (hooks && hooks->value.integer)
+        return "it has hooks, which may change what goes in and out";
     if (*j->class->tensors && !j->parameters_known && !own)
         return "it has no parameters, or they were not recorded";
     if (!tries->complete || (tries->any_eps && !no_eps_explains(j, tries, best)))
@@ -348,7 +359,16 @@ static enum plumb_code finish(struct judge *j, const struct known_call *known,
                       : first->calls > 1      ? "it is the sum over several calls of the module"
                       : is_padding_unknown(j) ? "its padding_idx was not recorded"
                                               : "no gradient was recorded";
-    struct local_verdict *out = &j->out[LOCAL_PARAMETERS];
+    struct local_verdict *out = &j->out[LOCAL_PARAMETERS], *backward = &j->out[LOCAL_BACKWARD];
+    /* Others number backward calls as they come, which is not the order of the forward ones. */
+    if (first->calls > 1 && !j->settings.class && backward->word == PLUMB_WORD_FAULT) {
+        *backward = (struct local_verdict){0};
+        const enum plumb_code code = verdict_none(
+            backward, "which of several calls of the module it belongs to is not certain", j->arena,
+            err);
+        if (code)
+            return code;
+    }
     if (is_padding_unknown(j))
         out->seen = false;
     return j->unit->sites[LOCAL_PARAMETERS] && !out->seen ? verdict_none(out, why, j->arena, err)
