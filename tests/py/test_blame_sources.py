@@ -657,6 +657,47 @@ class Graphs(Case):
                 planted += 1
         self.assertEqual(planted, 48)
 
+    def save_node(self, folder: Path, number: int, target: str, *args: Any, **keywords: Any) -> None:
+        """Runs an ATen operator, and leaves files behind as a node does: every positional argument, elements
+        of lists by themselves, what is neither tensor nor number as an object; no keywords."""
+        packet, overload = target.split(".")
+        output = getattr(getattr(torch.ops.aten, packet), overload)(*args, **keywords)
+        outputs = output if isinstance(output, (tuple, list)) else [output]
+        for word, values in (("INPUT", args), ("OUTPUT", outputs)):
+            for i, value in enumerate(values):
+                several = isinstance(value, list) and value and isinstance(value[0], torch.Tensor)
+                for j, one in enumerate(value if several else [value]):
+                    array = one.numpy() if isinstance(one, torch.Tensor) else \
+                        np.array(one, dtype=object if one is None else None)
+                    np.save(folder / f"n{number}-aten.{target}.{word}.{i}{f'.{j}' if several else ''}."
+                            f"20250301120000000{number:03d}.npy", array)
+
+    def test_fx_forms(self) -> None:
+        """Lists, numbers, None, several outputs, keywords that are not in the dump: nobody is blamed."""
+        torch.manual_seed(0)
+        folder, rand = fx_folder(self.root / "forms"), torch.randn
+        x = rand(8, 16)
+        nodes: List[Any] = [
+            ("native_layer_norm.default", x, [16], rand(16), rand(16), 1e-5), ("cat.default", [x, rand(4, 16)], 0),
+            ("addmm.default", rand(12), x, rand(16, 12)), ("bmm.default", rand(2, 3, 4), rand(2, 4, 5)),
+            ("convolution.default", rand(2, 4, 9), rand(6, 4, 3), None, [2], [1], [1], False, [0], 1),
+            ("embedding.default", rand(20, 8), torch.randint(0, 20, (3, 5))), ("view.default", x, [4, 32]),
+            ("permute.default", rand(2, 3, 4), [2, 0, 1]), ("transpose.int", x, 0, 1), ("where.self", x > 0, x, 2 * x),
+            ("mul.Tensor", x, torch.tensor(2.5)), ("mul.Scalar", x, 0.125), ("pow.Tensor_Scalar", x, 2),
+            ("sum.dim_IntList", x, [-1], True), ("slice.Tensor", x, 1, 2, 9), ("select.int", x, 0, 3),
+            ("expand.default", rand(1, 16), [8, 16]), ("gt.Scalar", x, 0), ("sub.Tensor", x, 1.5),
+            ("max_pool2d_with_indices.default", rand(2, 3, 8, 8), [2, 2], [2, 2]), ("split.Tensor", x, 4),
+            ("native_batch_norm.default", rand(4, 3, 5), rand(3), rand(3), torch.zeros(3), torch.ones(3), True, 0.1,
+             1e-5), ("topk.default", x, 3), ("index_select.default", x, 0, torch.tensor([1, 3, 5])),
+            ("gelu.default", x, {"approximate": "tanh"}), ("_to_copy.default", x, {"dtype": torch.float16}),
+            ("div.Tensor_mode", x, rand(8, 16).abs() + 1, {"rounding_mode": "floor"}),
+            ("var_mean.correction", x, [1], {"correction": 0})]
+        for number, (target, *args) in enumerate(nodes):
+            keywords = args.pop() if isinstance(args[-1], dict) else {}
+            self.save_node(folder, number, target, *args, **keywords)
+        found = blame(self.root / "forms", status=0)
+        self.assertEqual((named(found), doubted(found), judged(found)), ([], [], len(nodes)), reasons(found))
+
     def test_fx_keywords(self) -> None:
         """x + 2 y may be an addition with alpha=2: not shown to be wrong, and told."""
         rng = np.random.default_rng(5)

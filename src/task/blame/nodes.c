@@ -5,6 +5,7 @@
 #include "base/number.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -198,32 +199,66 @@ static bool fill_args(struct node *n, struct node_try *try, bool numbers, bool l
     return true;
 }
 
+/* Whether a keyword of the operator, other than those, could matter. */
+static bool has_other_keywords(const struct plumb_op *op)
+{
+    static const char known[] = " dtype out layout device pin_memory memory_format generator names "
+                                "alpha beta approximate rounding_mode correction unbiased ";
+    for (const char *at = op->schema; (at = strstr(at, "*, ")); at++)
+        for (const char *p = at + 3; *p && *p != ')' && *p != '\n';) {
+            const size_t length = strcspn(p, ",)\n"), name = strcspn(p, "=,)\n|");
+            size_t begin = name;
+            while (begin && p[begin - 1] != ' ')
+                begin--;
+            char word[40];
+            snprintf(word, sizeof word, " %.*s ", (int)(name - begin), p + begin);
+            if (!strstr(known, word))
+                return true;
+            p += length;
+            p += strspn(p, ", ");
+        }
+    return false;
+}
+
+/* One more way: as the first, with a keyword; NULL when there is no room. */
+static struct node_try *add_variant(struct node *n, const char *keyword, struct plumb_arg value)
+{
+    struct node_try *try = add_try(n, "");
+    if (try) {
+        *try = n->tries[0];
+        add_keyword(try, keyword, value);
+    }
+    return try;
+}
+
+static struct plumb_arg text(const char *value)
+{
+    return (struct plumb_arg){.kind = PLUMB_ARG_TEXT, .text = value};
+}
+
 /* Keyword arguments are not in the dump: what else they might have been. */
-static bool add_keywords(struct node *n, const char *name)
+static bool add_keywords(struct node *n, const struct plumb_op *op, const char *name)
 {
     static const double factors[] = {2, -1, 0.5, -2, 4, 0};
-    const struct node_try usual = n->tries[0];
-    const bool gelu = strcmp(name, "gelu") == 0, div = strcmp(name, "div") == 0;
-    const bool scaled = strcmp(name, "add") == 0 || strcmp(name, "sub") == 0 ||
-                        strcmp(name, "addmm") == 0 || strcmp(name, "baddbmm") == 0;
-    static const char *const words[] = {"tanh", "floor", "trunc"};
-    for (size_t k = 0; k < 3; k++)
-        if (k ? div : gelu) {
-            struct node_try *try = add_try(n, name);
-            if (!try)
-                return true;
-            *try = usual;
-            add_keyword(try, gelu ? "approximate" : "rounding_mode",
-                        (struct plumb_arg){.kind = PLUMB_ARG_TEXT, .text = words[k]});
-        }
+    const bool scaled = strstr(op->schema, "number alpha=") != NULL;
+    if (strcmp(name, "gelu") == 0)
+        add_variant(n, "approximate", text("tanh"));
+    if (strstr(op->schema, "rounding_mode")) {
+        add_variant(n, "rounding_mode", text("floor"));
+        add_variant(n, "rounding_mode", text("trunc"));
+    }
+    for (int k = 0; strstr(op->schema, "correction") && k < 2; k++)
+        add_variant(n, "correction", integer(k));
+    if (strstr(op->schema, "dtype? dtype"))
+        add_variant(n, "dtype",
+                    (struct plumb_arg){.kind = PLUMB_ARG_DTYPE,
+                                       .dtype = n->outputs.items[0].arg.tensor->dtype});
     for (size_t k = 0; scaled && k < sizeof factors / sizeof *factors; k++) {
-        struct node_try *try = add_try(n, name);
-        if (!try)
-            return true;
-        *try = usual;
-        add_keyword(try, "alpha",
-                    (struct plumb_arg){.kind = PLUMB_ARG_FLOAT, .number = factors[k]});
+        struct node_try *try = add_variant(
+            n, "alpha", (struct plumb_arg){.kind = PLUMB_ARG_FLOAT, .number = factors[k]});
         char factor[NUMBER_BYTES];
+        if (!try)
+            break;
         try->assumed = arena_printf(&n->loader.arena,
                                     "its keyword arguments are not in the dump, and alpha = %s "
                                     "would explain it",
@@ -257,7 +292,9 @@ static bool list_fx(struct node *n)
     }
     if (n->objects)
         n->unknown = "an argument of it is text or an object, which is taken for None";
-    return n->loader.refused || add_keywords(n, name);
+    else if (has_other_keywords(op))
+        n->unknown = "its keyword arguments are not in the dump";
+    return n->loader.refused || add_keywords(n, op, name);
 }
 
 /* ---- GE -------------------------------------------------------------------------------------- */
