@@ -510,6 +510,24 @@ class Captures(Case):
         found = blame(self.as_npy(capture), status=0)
         self.assertEqual(judged(found), 27, reasons(found))
 
+    def test_ranks(self) -> None:
+        """Each file by itself, with its own settings."""
+        both = self.capture("zero")
+        before = dict(os.environ)
+        os.environ.update(RANK="1", LOCAL_RANK="1")
+        try:
+            shutil.copytree(self.capture("one"), both, dirs_exist_ok=True)
+        finally:
+            os.environ.clear()
+            os.environ.update(before)
+        found = blame(both, status=0)
+        self.assertEqual((found["calls"], judged(found)), (56, 54), reasons(found))
+        path = both / "globalrank-1_localrank-1_modules.json"
+        path.write_text(path.read_text().replace('"eps": 1e-06,\n  "elementwise', '"eps": 1e-03,\n  "elementwise'))
+        found = blame(both, status=1)
+        self.assertEqual({(one["call"], one["rank"]) for one in found["faults"]},
+                         {("layer.LayerNorm.0.forward", 1), ("layer.LayerNorm.0.backward", 1)})
+
     def test_faults(self) -> None:
         """In files, without settings: named where nothing else explains it, doubted elsewhere."""
         npy = self.as_npy(self.capture("right"))
