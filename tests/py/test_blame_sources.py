@@ -357,11 +357,31 @@ class Modules(Case):
             with self.subTest(name):
                 copy = self.copy(dump)
                 self.change(copy, f"Module.{name}", FAULTS["scaled"])
-                found = blame(copy, status=1)
+                found = blame(copy, status=0 if "parameters" in name else 1)
                 call, _, result = name.partition(".0.")
-                self.assertEqual(first(found), f"Module.{call}.0")
-                if "parameters" in name:
-                    self.assertEqual(found["faults"][0]["result"], f"gradient of {result}")
+                if "parameters" not in name:
+                    self.assertEqual(first(found), f"Module.{call}.0")
+                    continue
+                self.assertEqual(doubted(found), [f"Module.{call}.0"])  # something else may use them
+                self.assertEqual(found["suspicious"][0]["result"], f"gradient of {result}")
+
+    def test_shared_parameters(self) -> None:
+        """Weights that two modules have in common, or that a function uses too: nobody is blamed."""
+        class Tied(nn.Module):
+            def __init__(self) -> None:
+                super().__init__()
+                self.words, self.head = nn.Embedding(40, 32), nn.Linear(32, 40, bias=False)
+                self.head.weight = self.words.weight
+                self.last = nn.Linear(40, 40)
+
+            def forward(self, x: torch.Tensor) -> torch.Tensor:
+                y: torch.Tensor = self.last(self.head(self.words(x)))
+                return y + F.linear(y, self.last.weight)
+        torch.manual_seed(0)
+        model, x = Tied(), torch.randint(0, 40, (4, 9))
+        found = blame(self.record("tied", model, run=lambda: model(x).pow(2).mean().backward()), status=0)
+        self.assertIn("2: the parameter is shared with another module", reasons(found))
+        self.assertEqual(doubted(found), ["Module.last.Linear.parameters_grad.0"])
 
     def test_settings_matter(self) -> None:
         """A norm with another eps than it was constructed with is wrong; where that was not recorded,

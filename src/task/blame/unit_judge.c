@@ -375,6 +375,72 @@ static enum plumb_code finish(struct judge *j, const struct known_call *known,
                                                           : PLUMB_OK;
 }
 
+/* ---- Gradients of parameters ----------------------------------------------------------------- */
+
+static bool same_statistics(const struct plumb_recorded *a, const struct plumb_recorded *b)
+{
+    if (!a || !b || !a->tensor || !b->tensor || !a->shape || !b->shape ||
+        strcmp(a->shape, b->shape) != 0)
+        return false;
+    bool any = false, same = true;
+    for (int k = 0; k < PLUMB_STATISTICS; k++) {
+        const struct plumb_value *x = &a->statistic[k], *y = &b->statistic[k];
+        any |= x->kind == PLUMB_VALUE_NUMBER;
+        same &= x->kind == y->kind && (x->kind != PLUMB_VALUE_NUMBER || x->number == y->number);
+    }
+    return any && same;
+}
+
+static bool has_gradient_like(const struct plumb_run *run, const struct unit *unit,
+                              const struct plumb_recorded *recorded)
+{
+    const struct pieces *grads = &unit->of[PIECE_PARAMETER_GRAD];
+    for (size_t k = 0; k < grads->count; k++)
+        if (same_statistics(plumb_run_record(run, grads->list[k].record)->recorded, recorded))
+            return true;
+    return false;
+}
+
+/* Whether another module got the same gradient: then they have the parameter in common. */
+static bool is_shared(const struct judge *j)
+{
+    const struct units *units = j->options->units;
+    const struct pieces *mine = &j->unit->of[PIECE_PARAMETER_GRAD];
+    for (size_t k = 0; k < mine->count; k++) {
+        const struct plumb_recorded *recorded =
+            plumb_run_record(j->options->run, mine->list[k].record)->recorded;
+        for (size_t i = 0; i < units->count; i++) {
+            const struct unit *other = &units->list[i];
+            if (other != j->unit && other->step == j->unit->step && other->rank == j->unit->rank &&
+                has_gradient_like(j->options->run, other, recorded))
+                return true;
+        }
+    }
+    return false;
+}
+
+/* What a pass adds to a parameter is of all that used it: other modules, functions, a penalty in the
+ * loss. That it is not what this module gave is therefore no fault. */
+static enum plumb_code excuse_parameters(struct judge *j, struct plumb_error *err)
+{
+    struct local_verdict *out = &j->out[LOCAL_PARAMETERS];
+    if (!out->seen || out->word != PLUMB_WORD_FAULT)
+        return PLUMB_OK;
+    if (is_shared(j)) {
+        *out = (struct local_verdict){0};
+        return verdict_none(out, "the parameter is shared with another module", j->arena, err);
+    }
+    out->why = arena_printf(j->arena,
+                            "this module alone does not explain it, and whether something else "
+                            "uses the parameter is not recorded: %s",
+                            out->why);
+    out->word = PLUMB_WORD_NOT_JUDGED;
+    out->doubtful = true;
+    return out->why ? PLUMB_OK : plumb_no_memory(err);
+}
+
+/* ---- All of it ------------------------------------------------------------------------------- */
+
 static enum plumb_code judge_known(struct judge *j, struct plumb_error *err)
 {
     const struct named *weight = list_find(&j->parameters, "weight", 6);
@@ -410,6 +476,8 @@ static enum plumb_code judge_known(struct judge *j, struct plumb_error *err)
         code = forget_gradients(j, err);
     if (!code && assumed)
         code = doubt(j, assumed, err);
+    if (!code)
+        code = excuse_parameters(j, err);
     return code ? code : finish(j, &known, err);
 }
 
@@ -420,12 +488,12 @@ static enum plumb_code run(struct judge *j, struct plumb_error *err)
     if (unit->kind == UNIT_FUNCTION)
         return leave(j, "arguments of functions that are no tensors are not in such captures", err);
     j->class = modules_find(unit->class, &j->dimensions);
+    if (unit->inside)
+        return leave(j, "it has modules inside", err);
     if (!j->class) {
         const char *text = arena_printf(j->arena, "plumb does not know the module %s", unit->class);
         return text ? leave(j, text, err) : plumb_no_memory(err);
     }
-    if (unit->inside)
-        return leave(j, "it has modules inside", err);
     enum plumb_code code = PLUMB_OK;
     struct plumb_error ignored;
     if (unit->name && settings_of(j->options->settings, unit->name, &j->loader.arena, &j->settings,
