@@ -261,7 +261,8 @@ class Modules(Case):
             with self.subTest(name):
                 found = blame(self.record(name, model), status=0)
                 self.assertEqual(judged(found), 35, reasons(found))
-        model, x = nn.Sequential(nn.Conv1d(8, 16, 3), nn.ReLU(), nn.Flatten(), nn.Linear(160, 20)), torch.randn(5, 8, 12)
+        model = nn.Sequential(nn.Conv1d(8, 16, 3), nn.ReLU(), nn.Flatten(), nn.Linear(160, 20))
+        x = torch.randn(5, 8, 12)
 
         def cast() -> None:
             with torch.autocast("cpu", torch.bfloat16):

@@ -237,7 +237,8 @@ class Recorder:
                 keep = entry.slot >= 0 and self.settings.outputs
                 if self.settings.debug & DETAIL or keep:
                     self.entry = entry if keep else None
-                    entry.record["output"] = [self.encoder.element(value, f"{entry.name}.output.{i}")
+                    element = self.encoder.element
+                    entry.record["output"] = [element(value, f"{entry.name}.output.{i}")
                                               for i, value in enumerate(as_outputs(output))]
                     self.entry = None
                 self.add(entry)
@@ -374,7 +375,8 @@ def _number(name: str, value: Any, default: int) -> int:
 
 
 def begin_dump(X_DEBUG: Optional[int] = None, X_DEDUP: Optional[bool] = None,
-               X_DUMP_NUM: Optional[int] = None, X_DUMP_OUTPUT: Optional[bool] = None) -> None:
+               X_DUMP_NUM: Optional[int] = None,
+               X_DUMP_OUTPUT: Optional[bool] = None) -> None:
     """Records the operators that follow on this thread, until end_dump().
 
     X_DEBUG: 0x100 to record operators, 0x2 with shapes, dtypes and ranges (default: both, 0x102).

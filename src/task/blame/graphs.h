@@ -1,5 +1,5 @@
-/* Dumps of graphs as runs: a record for each tensor that an operator of GE, or a node of FX, read or
- * wrote. */
+/* Dumps of graphs as runs: a record for each tensor that an operator of GE, or a node of FX, read
+ * or wrote. */
 #ifndef BLAME_GRAPHS_H
 #define BLAME_GRAPHS_H
 

@@ -9,12 +9,12 @@
 struct known_class {
     const char *names;
     const char *op;       /* with a 0 in the place of the number of dimensions: "conv0d" */
-    unsigned inputs;      /* tensors that it takes */
     const char *tensors;  /* parameters and buffers that are keywords of it; with a ! behind those
                              that it cannot do without */
     const char *settings; /* keywords, "eps", or "eps=variance_epsilon" where the class has another
                              name for it, or "mode:reflect" where it is always that; with a ! behind
                              those that have no usual values */
+    unsigned inputs;      /* tensors that it takes */
     bool foreign;         /* it is no class of PyTorch's own */
 };
 

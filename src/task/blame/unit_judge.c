@@ -419,8 +419,8 @@ static bool is_shared(const struct judge *j)
     return false;
 }
 
-/* What a pass adds to a parameter is of all that used it: other modules, functions, a penalty in the
- * loss. That it is not what this module gave is therefore no fault. */
+/* What a pass adds to a parameter is of all that used it: other modules, functions, a penalty in
+ * the loss. That it is not what this module gave is therefore no fault. */
 static enum plumb_code excuse_parameters(struct judge *j, struct plumb_error *err)
 {
     struct local_verdict *out = &j->out[LOCAL_PARAMETERS];
