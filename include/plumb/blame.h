@@ -20,6 +20,8 @@ struct plumb_blame_options {
     const char *const *repeats; /* runs of the same program as the target: what differs between
                                     them is its own noise */
     size_t n_repeats;
+    const char *weights;    /* a file of the model's parameters by their names, for modules whose
+                               own were not recorded; NULL: none */
     const char *arithmetic; /* cheaper arithmetic that is allowed; NULL: none */
     uint64_t seed;          /* of the perturbations */
     unsigned threads;       /* 0: all processors */
@@ -37,6 +39,7 @@ struct plumb_suspect {
     int64_t step, rank;   /* -1: not counted */
     enum plumb_word word; /* what it is */
     bool by_jump;         /* and that was seen by its jump */
+    bool module;          /* a module, or a node of a graph: plumb_capsule_write knows none */
     bool unsteady;        /* rounding only since repeats of the program differ as much */
     enum plumb_standing standing; /* beside the baseline; PLUMB_STANDING_FINE without one */
     double worst;        /* excess in standard deviations, of struct plumb_opinion; or the jump */

@@ -69,17 +69,17 @@ static enum plumb_code run(struct plumb_blame_options *options, struct baseline 
 static PyObject *blame(PyObject *module, PyObject *arguments, PyObject *named)
 {
     (void)module;
-    char *keywords[] = {"target", "golden",   "arithmetic",     "seed", "threads",
-                        "repeat", "baseline", "write_baseline", NULL};
+    char *keywords[] = {"target", "golden",   "arithmetic",     "seed",    "threads",
+                        "repeat", "baseline", "write_baseline", "weights", NULL};
     struct plumb_blame_options options = {0};
     struct baseline baseline = {0};
     unsigned long long seed = 1234;
     PyObject *repeat = NULL;
     char **repeats = NULL;
-    if (!PyArg_ParseTupleAndKeywords(arguments, named, "s|zz$KIO!zz:blame", keywords,
+    if (!PyArg_ParseTupleAndKeywords(arguments, named, "s|zz$KIO!zzz:blame", keywords,
                                      &options.target, &options.golden, &options.arithmetic, &seed,
                                      &options.threads, &PyTuple_Type, &repeat, &baseline.read,
-                                     &baseline.write))
+                                     &baseline.write, &options.weights))
         return NULL;
     if (repeat && !(repeats = copy_texts(repeat, &options.n_repeats)))
         return NULL;
@@ -103,7 +103,7 @@ int core_add_blame(PyObject *module)
     static PyMethodDef methods[] = {
         {"blame", (PyCFunction)(void (*)(void))blame, METH_VARARGS | METH_KEYWORDS,
          "blame(target, golden=None, arithmetic=None, *, seed=1234, threads=0, repeat=(), "
-         "baseline=None, write_baseline=None): JSON and text."},
+         "baseline=None, write_baseline=None, weights=None): JSON and text."},
         {0},
     };
     return PyModule_AddFunctions(module, methods);

@@ -79,9 +79,11 @@ def judge_whole(before: Value, after: Value, y: Optional[Tensor], formula: Optio
 
 def blame(target: str, golden: Optional[str] = None, arithmetic: Optional[str] = None, *,
           seed: int = 1234, threads: int = 0, repeat: Tuple[str, ...] = (),
-          baseline: Optional[str] = None, write_baseline: Optional[str] = None) -> Tuple[str, str]:
+          baseline: Optional[str] = None, write_baseline: Optional[str] = None,
+          weights: Optional[str] = None) -> Tuple[str, str]:
     """Which calls of a run are wrong: as JSON, and for people. `repeat`: runs of the same program;
-    `baseline`: a file of what is accepted; `write_baseline`: where to write what was found."""
+    `baseline`: a file of what is accepted; `write_baseline`: where to write what was found;
+    `weights`: a file of the model's parameters."""
 
 # -- Comparison ------------------------------------------------------------------------------------
 

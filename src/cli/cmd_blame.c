@@ -16,6 +16,7 @@
 struct blame_options {
     struct cli_common common;
     const char *target, *golden, *arithmetic, *memory, *out, *baseline, *write_baseline;
+    const char *weights;
     struct args_list repeats;
     int64_t seed;
     int format;
@@ -63,6 +64,7 @@ static int run_blame(const void *context)
         .golden = options->golden,
         .repeats = options->repeats.items,
         .n_repeats = options->repeats.count,
+        .weights = options->weights,
         .arithmetic = options->arithmetic,
         .seed = options->seed == ARGS_UNSET ? 1234 : (uint64_t)options->seed,
         .threads = cli_threads(&options->common),
@@ -105,13 +107,20 @@ static const struct args_option arguments[] = {
     {.names = {"TARGET"},
      .kind = ARGS_PATH,
      FIELD(target),
-     .help = "the run to look at: a dump.json, or the folder of a dump"},
+     .help = "the run to look at: a dump.json or the folder of a dump, a capture of modules (.h5), "
+             "a GE or FX dump"},
     {.names = {"GOLDEN"},
      .kind = ARGS_PATH,
      .arity = ARGS_MAYBE,
      FIELD(golden),
      .help = "another run of the same program, which shows where differences grow and lets "
-             "modules be judged"},
+             "what plumb cannot compute be judged"},
+    {.names = {"--weights"},
+     .kind = ARGS_PATH,
+     FIELD(weights),
+     .metavar = "FILE",
+     .help = "the model's parameters by their names (.safetensors, .pt, ...), for modules whose "
+             "own were not recorded; must be those that the run had"},
     {.names = {"--repeat"},
      .kind = ARGS_PATH,
      .arity = ARGS_MANY,
@@ -169,6 +178,7 @@ static const struct args_example examples[] = {
     {"plumb blame dump_npu dump_gpu", "the same, and where the two runs part"},
     {"plumb blame dump --repeat dump_again dump_once_more", "a program that is not deterministic"},
     {"plumb blame dump --baseline known.json", "fail only for what is new or worse"},
+    {"plumb blame capture.h5 --weights model.safetensors", "modules, with the model's parameters"},
     {"plumb blame dump --format json -o blame.json", "for a program"},
     {NULL, NULL},
 };
@@ -180,9 +190,9 @@ const struct args_command cmd_blame = {
     .about =
         "Computes every recorded call again from its recorded inputs, in higher precision, and "
         "says which results right arithmetic cannot have given; what is merely inherited from "
-        "wrong inputs is told apart. With a second run, calls that plumb cannot compute, such as "
-        "modules, are judged by how much further their outputs are from that run than their "
-        "inputs.",
+        "wrong inputs is told apart. Modules of known classes are such calls too. With a second "
+        "run, what plumb cannot compute is judged by how much further its outputs are from that "
+        "run than its inputs.",
     .sets = sets,
     .examples = examples,
     .exits =

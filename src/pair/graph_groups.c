@@ -58,6 +58,34 @@ static int by_id_and_time(const void *a, const void *b)
     return order ? order : strcmp(left->path, right->path);
 }
 
+bool graphs_has_text(const struct tree *tree)
+{
+    struct graph_files files = {0};
+    graphs_find(&files, tree, -1);
+    free(files.items);
+    return files.count > 0;
+}
+
+bool graphs_recognise(const char *path)
+{
+    struct arena arena = {0};
+    struct tree tree;
+    bool found = !tree_read_some(&tree, path, 1, &arena, NULL) && graphs_has_text(&tree);
+    arena_free(&arena);
+    return found;
+}
+
+bool graphs_recognise_fx(const char *path)
+{
+    enum { LEVELS = 4 }; /* data_dump/token/graph, and one above */
+    struct arena arena = {0};
+    struct tree tree;
+    bool found = !tree_read_some(&tree, path, LEVELS, &arena, NULL) && !graphs_has_text(&tree) &&
+                 air_has_fx(&tree, true);
+    arena_free(&arena);
+    return found;
+}
+
 enum plumb_code graphs_read(struct graph_files *files, const struct air_rules *rules,
                             struct arena *arena, struct plumb_error *err)
 {

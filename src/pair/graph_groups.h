@@ -28,6 +28,14 @@ struct graph_files {
 /* Collects the texts below a folder: all of them, or with rank >= 0 those of that rank. */
 void graphs_find(struct graph_files *files, const struct tree *tree, int64_t rank);
 
+/* Whether there is one. */
+bool graphs_has_text(const struct tree *tree);
+
+/* Whether a path is a folder that looks like a GE dump, with a graph text in it or right below; or
+ * like an FX dump, without one. */
+bool graphs_recognise(const char *path);
+bool graphs_recognise_fx(const char *path);
+
 /* Orders them by their number, and reads them; their operators are found by the names that files
  * have, unless names are literal. PLUMB_E_NOMEM is the only error. */
 enum plumb_code graphs_read(struct graph_files *files, const struct air_rules *rules,

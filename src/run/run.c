@@ -380,6 +380,8 @@ enum plumb_code plumb_run_load(const struct plumb_run *run, size_t index,
     if (index >= run->listing.count)
         return plumb_fail(err, PLUMB_E_ARG, "there is no tensor %zu among %zu", index,
                           run->listing.count);
+    if (run->load)
+        return run->load(&run->listing.records[index], payload, err);
     if (run->tree_count)
         return dumps_load(&run->listing.records[index], payload, err);
     const struct source *source = source_of(run, index);

@@ -26,6 +26,10 @@ struct plumb_run {
     size_t tree_count, tree_capacity;
     const char **warnings; /* those of the dump that cost no row */
     size_t warning_count;
+    /* Of records that somebody else listed, from files that are no run; NULL: as their format
+     * says. */
+    enum plumb_code (*load)(const struct plumb_record *record, struct plumb_payload *payload,
+                            struct plumb_error *err);
 };
 
 /* Marks records unreadable that make the run far larger than its files. */

@@ -9,49 +9,83 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+/* ---- Many jobs ------------------------------------------------------------------------------- */
+
+const char calls_too_large[] = "it needs more memory than calls may take (--memory)";
+
+struct jobs {
+    calls_job *job;
+    void *context;
+    uint64_t memory; /* of one */
+    bool *again;     /* it did not fit beside others */
+};
+
+static void run_job(void *context, size_t i, unsigned thread)
+{
+    (void)thread;
+    struct jobs *jobs = context;
+    jobs->again[i] = !jobs->job(jobs->context, i, jobs->memory, false);
+}
+
+void calls_pool(unsigned threads, uint64_t memory, size_t count, calls_job *job, void *context)
+{
+    const uint64_t all = memory ? memory : memory_default();
+    const unsigned n = threads ? threads : pool_default_threads();
+    struct jobs jobs = {.job = job,
+                        .context = context,
+                        .memory = all / n,
+                        .again = calloc(count + 1, sizeof *jobs.again)};
+    if (jobs.again)
+        pool_run(n, count, run_job, &jobs);
+    for (size_t i = 0; i < count; i++)
+        if (!jobs.again || jobs.again[i])
+            job(context, i, all, true);
+    free(jobs.again);
+}
+
+/* ---- Recorded calls -------------------------------------------------------------------------- */
+
 struct work {
     const struct calls_options *options;
     struct judged_calls *calls;
     size_t done;
-    uint64_t memory; /* of one call */
     pthread_mutex_t lock;
 };
 
-static void judge(void *context, size_t i, unsigned thread)
+static void count_one(struct work *work)
 {
-    (void)thread;
-    struct work *work = context;
-    struct judged_call *call = &work->calls->list[i];
-    struct plumb_error err;
-    const struct local_options options = {.file = work->calls->dumps[call->dump].file,
-                                          .arithmetic = work->options->arithmetic,
-                                          .seed = work->options->seed,
-                                          .memory = work->memory};
-    call->waits = local_judge(&options, call->number, &call->arena, call->verdicts, &err) != 0;
     if (!work->options->progress)
         return;
     pthread_mutex_lock(&work->lock);
-    work->done += !call->waits; /* those come again */
+    work->done++;
     work->options->progress(work->options->progress_context, work->done, work->calls->count);
     pthread_mutex_unlock(&work->lock);
 }
 
-/* Those that did not fit run again, one at a time, with all of the memory. */
-static void judge_large(struct work *work, uint64_t memory)
+static bool judge(void *context, size_t i, uint64_t memory, bool last)
 {
-    work->memory = memory;
-    for (size_t i = 0; i < work->calls->count; i++) {
-        struct judged_call *call = &work->calls->list[i];
-        if (!call->waits)
-            continue;
-        arena_free(&call->arena);
-        judge(work, i, 0);
-        for (int d = 0; call->waits && d < 2; d++)
-            call->verdicts[d] = (struct local_verdict){.seen = d == 0,
-                                                       .word = PLUMB_WORD_NOT_JUDGED,
-                                                       .result = "",
-                                                       .why = "it needs more memory than there is"};
-    }
+    struct work *work = context;
+    struct judged_call *call = &work->calls->list[i];
+    struct plumb_error err;
+    const struct local_options options = {.file = work->calls->dumps[call->dump].file,
+                                          .repeats = work->options->repeats,
+                                          .step = call->step,
+                                          .rank = call->rank,
+                                          .arithmetic = work->options->arithmetic,
+                                          .seed = work->options->seed,
+                                          .memory = memory};
+    arena_free(&call->arena);
+    const bool fits = !local_judge(&options, call->number, &call->arena, call->verdicts, &err);
+    if (!fits && !last)
+        return false;
+    for (int d = 0; !fits && d < 2; d++)
+        call->verdicts[d] = (struct local_verdict){.seen = true,
+                                                   .word = PLUMB_WORD_NOT_JUDGED,
+                                                   .recorded = SIZE_MAX,
+                                                   .result = "",
+                                                   .why = calls_too_large};
+    count_one(work);
+    return true;
 }
 
 static enum plumb_code open_dumps(struct judged_calls *calls, const struct plumb_run *run,
@@ -66,7 +100,7 @@ static enum plumb_code open_dumps(struct judged_calls *calls, const struct plumb
         struct plumb_error why = {0};
         if (tree->debug || (rank && *rank != tree->rank))
             continue;
-        *dump = (struct judged_dump){.step = tree->step, .rank = tree->rank};
+        *dump = (struct judged_dump){.step = tree->step, .rank = tree->rank, .path = tree->path};
         calls->n_dumps++;
         if (!case_file_open(tree->path, &dump->file, &why))
             calls->count += case_count(dump->file);
@@ -120,18 +154,12 @@ double calls_floor(enum plumb_dtype dtype, int64_t terms)
 enum plumb_code calls_judge(struct judged_calls *calls, const struct plumb_run *run,
                             const struct calls_options *options, struct plumb_error *err)
 {
-    const unsigned threads = options->threads ? options->threads : pool_default_threads();
-    const uint64_t memory = options->memory ? options->memory : memory_default();
-    struct work work = {.options = options,
-                        .calls = calls,
-                        .memory = memory / threads,
-                        .lock = PTHREAD_MUTEX_INITIALIZER};
+    struct work work = {.options = options, .calls = calls, .lock = PTHREAD_MUTEX_INITIALIZER};
     *calls = (struct judged_calls){0};
     const enum plumb_code code = list(calls, run, options->rank, err);
     if (code)
         return code;
-    pool_run(threads, calls->count, judge, &work);
-    judge_large(&work, memory);
+    calls_pool(options->threads, options->memory, calls->count, judge, &work);
     return PLUMB_OK;
 }
 

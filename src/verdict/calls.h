@@ -6,10 +6,22 @@
 #include "plumb/run.h"
 #include "verdict/local.h"
 
+/* Judges job number i in so many bytes. False: it needs more, and is to come again; last: there is no
+ * more. */
+typedef bool calls_job(void *context, size_t i, uint64_t memory, bool last);
+
+/* Runs jobs on threads, each with its part of the memory; those that need more come again one at a
+ * time, with all of it. threads, memory: 0 is the default. */
+void calls_pool(unsigned threads, uint64_t memory, size_t count, calls_job *job, void *context);
+
+/* Why a job that came last is not judged. */
+extern const char calls_too_large[];
+
 struct calls_options {
-    const char *arithmetic;      /* cheaper arithmetic that is allowed; NULL: none */
-    uint64_t seed;               /* of the perturbations */
-    unsigned threads;            /* 0: all processors */
+    const struct repeats *repeats; /* of the same program; NULL: none */
+    const char *arithmetic;        /* cheaper arithmetic that is allowed; NULL: none */
+    uint64_t seed;                 /* of the perturbations */
+    unsigned threads;              /* 0: all processors */
     uint64_t memory;             /* bytes that calls may take together; 0: three quarters of all */
     const int64_t *rank;         /* only of this one; NULL: of all */
     plumb_progress_fn *progress; /* of calls; NULL: none */
@@ -20,9 +32,8 @@ struct judged_call {
     size_t dump, number; /* which dump.json of the run, and which call in there */
     int64_t step, rank;  /* -1: not counted */
     const char *name;    /* "Functional.linear.0", or an operator's "00004-aten" */
-    struct local_verdict verdicts[2];
+    struct local_verdict verdicts[LOCAL_DIRECTIONS];
     struct arena arena; /* of their texts */
-    bool waits;         /* it did not fit beside others */
 };
 
 struct judged_calls {
@@ -30,6 +41,7 @@ struct judged_calls {
     size_t count;
     struct judged_dump {
         int64_t step, rank;
+        const char *path;
         const char *unreadable; /* why its calls cannot be read; NULL: they can */
         struct case_file *file;
     } * dumps;

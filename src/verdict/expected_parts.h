@@ -187,7 +187,7 @@ bool arithmetic_allowed(const char *list, const char *found);
 
 /* What a fault looks like, into opinion->pattern; empty when nothing simple describes it. Of whole
  * numbers: y is the reference. Of NaN and infinities: adds to what the pattern says where they are,
- * and why, where that can be seen. */
+ * and why, where that can be seen. e is NULL where there is no call to compute again. */
 void pattern_whole(struct plumb_expected *e, enum plumb_expected_part part, size_t k,
                    const struct plumb_tensor *y, const struct plumb_tensor *got,
                    struct plumb_opinion *opinion);

@@ -16,7 +16,7 @@ static bool find_simple(struct plumb_expected *e, enum plumb_expected_part part,
     if (pattern_replaced(f, text))
         return true;
     *sure = true;
-    if (pattern_other(e, part, k, f, text) || pattern_moved(f, text))
+    if ((e && pattern_other(e, part, k, f, text)) || pattern_moved(f, text))
         return true;
     *sure = f->n && *where;
     if (!*where && pattern_system(f, system, text))
@@ -62,7 +62,7 @@ void pattern_find(struct plumb_expected *e, enum plumb_expected_part part, size_
     if (!s->n || !off_find(&f, got, s, opinion->limit))
         return;
     const bool found = find_simple(e, part, k, &f, system, &sure, simple);
-    if (!(found && sure))
+    if (e && !(found && sure))
         pattern_cause(e, part, k, &f, system, found, cause, &left);
     if (found || *cause)
         plain_print(opinion->pattern, sizeof opinion->pattern, "%s%s%s", simple,

@@ -1,13 +1,9 @@
 /* One call of a dump, computed again from what went in, and what came out held against it. */
 #include "verdict/local.h"
 
-#include "base/buf.h"
 #include "verdict/convert.h"
 #include "verdict/given.h"
-#include "verdict/spell.h"
-#include "verdict/ties.h"
 
-#include <stdio.h>
 #include <string.h>
 
 struct local {
@@ -16,67 +12,21 @@ struct local {
     struct arena *arena;  /* of texts that stay */
     struct arena scratch; /* of tensors */
     struct check_case from;
-    struct plumb_call call;
-    struct plumb_result reference, given;
-    struct plumb_expected *expected;
-    uint64_t ties;
+    struct known_call known;
     struct local_verdict *out;
-    size_t recorded;         /* which recorded result is being looked at; SIZE_MAX: none */
-    size_t n_grads_recorded; /* entries of the backward's output */
-    const char *no_backward; /* why the recorded one is not judged, or NULL */
 };
-
-/* False when out of memory. */
-static bool copy_texts(struct arena *arena, const struct local_verdict *from,
-                       struct local_verdict *to)
-{
-    const char *const *texts[] = {&from->why, &from->result, &from->arithmetic, &from->pattern,
-                                  &from->place};
-    const char **copies[] = {&to->why, &to->result, &to->arithmetic, &to->pattern, &to->place};
-    *to = *from;
-    to->seen = true;
-    bool fine = true;
-    for (size_t k = 0; k < sizeof texts / sizeof *texts; k++) {
-        *copies[k] = arena_printf(arena, "%s", *texts[k] ? *texts[k] : "");
-        fine &= *copies[k] != NULL;
-    }
-    return fine;
-}
-
-static enum plumb_code keep(struct local *l, unsigned direction,
-                            const struct local_verdict *verdict, struct plumb_error *err)
-{
-    struct local_verdict *out = &l->out[direction];
-    struct local_verdict *kept = arena_alloc(l->arena, sizeof *kept);
-    if (!kept || !copy_texts(l->arena, verdict, kept))
-        return plumb_no_memory(err);
-    kept->recorded = l->recorded;
-    kept->next = out->next;
-    out->next = kept;
-    const unsigned new = plumb_word_severity(verdict->word), old = plumb_word_severity(out->word);
-    if (out->seen && (new < old || (new == old && !(verdict->worst > out->worst))))
-        return PLUMB_OK;
-    struct local_verdict *all = out->next;
-    *out = *kept;
-    out->next = all;
-    return PLUMB_OK;
-}
-
-static enum plumb_code not_judged(struct local *l, unsigned direction, const char *why,
-                                  struct plumb_error *err)
-{
-    const struct local_verdict verdict = {.word = PLUMB_WORD_NOT_JUDGED, .why = why, .result = ""};
-    return keep(l, direction, &verdict, err);
-}
 
 /* Neither direction is judged. */
 static enum plumb_code leave(struct local *l, const char *why, struct plumb_error *err)
 {
-    const enum plumb_code code = not_judged(l, 0, why, err);
-    return code || !l->from.has_backward ? code : not_judged(l, 1, why, err);
+    memset(l->out, 0, LOCAL_DIRECTIONS * sizeof *l->out);
+    const enum plumb_code code = verdict_none(&l->out[LOCAL_FORWARD], why, l->arena, err);
+    return code || !l->from.has_backward
+               ? code
+               : verdict_none(&l->out[LOCAL_BACKWARD], why, l->arena, err);
 }
 
-/* ---- Inputs ---------------------------------------------------------------------------------- */
+/* ---- What went in and came out --------------------------------------------------------------- */
 
 static bool has_out(const struct plumb_call *call)
 {
@@ -89,148 +39,79 @@ static bool has_out(const struct plumb_call *call)
 static void take_grads(struct local *l)
 {
     struct plumb_error why = {0};
+    struct plumb_call *call = &l->known.call;
+    const char **no_backward = &l->known.no_backward;
     bool any = false;
     if (!l->from.has_backward)
         return;
-    if (has_out(&l->call)) {
-        l->no_backward = "the result went into a given tensor (out=)";
+    if (has_out(call)) {
+        *no_backward = "the result went into a given tensor (out=)";
         return;
     }
-    if (generate_grads(&l->from, &l->inputs, &l->scratch, &l->call.grads, &l->call.n_grads, &why))
-        l->no_backward = arena_printf(l->arena, "gradient: %s", why.message);
-    for (size_t k = 0; k < l->call.n_grads && !l->no_backward; k++)
-        any |= l->call.grads[k] != NULL;
-    if (!any && !l->no_backward)
-        l->no_backward = "all recorded gradients are null";
-    if (l->no_backward)
-        l->call.n_grads = 0;
+    if (generate_grads(&l->from, &l->inputs, &l->scratch, &call->grads, &call->n_grads, &why))
+        *no_backward = arena_printf(l->arena, "gradient: %s", why.message);
+    for (size_t k = 0; k < call->n_grads && !*no_backward; k++)
+        any |= call->grads[k] != NULL;
+    if (!any && !*no_backward)
+        *no_backward = "all recorded gradients are null";
+    if (*no_backward)
+        call->n_grads = 0;
 }
 
-/* The name of a payload file without its folder, before the message. */
-static const char *reason(struct local *l, const char *who, const struct plumb_error *why)
+/* The gradient of what an in-place call wrote over is not seen by those who record. */
+static bool is_in_place(const struct plumb_call *call, const struct plumb_op *op)
 {
-    const char *slash = strrchr(why->file, '/');
-    const char *text = arena_printf(l->arena, "%s%s%s%s", who, slash ? slash + 1 : "",
-                                    slash ? ": " : "", why->message);
-    return text ? text : "out of memory";
+    const size_t length = strlen(call->name);
+    if (length > 1 && call->name[length - 1] == '_' && call->name[length - 2] != '_')
+        return true;
+    bool on = false;
+    for (size_t k = 0; k < call->n_args; k++)
+        on |= call->args[k].kind == PLUMB_ARG_BOOL && call->args[k].integer;
+    for (size_t k = 0; k < call->n_kwargs; k++)
+        on |= strcmp(call->kwargs[k].name, "inplace") == 0 && call->kwargs[k].value.integer;
+    return on && strstr(op->schema, "inplace");
 }
 
 static enum plumb_code prepare(struct local *l, const char **refused, struct plumb_error *err)
 {
     bool still = false;
-    enum plumb_code code = generate_call(&l->from, &l->inputs, &l->scratch, &l->call, err);
+    struct plumb_call *call = &l->known.call;
+    enum plumb_code code = generate_call(&l->from, &l->inputs, &l->scratch, call, err);
     if (!code)
-        code = convert_autocast(&l->call, l->from.output_dtype, true, &l->scratch, err);
+        code = convert_autocast(call, l->from.output_dtype, true, &l->scratch, err);
     if (!code)
-        code = convert_still(&l->call, &still, &l->scratch, err);
+        code = convert_still(call, &still, &l->scratch, err);
     if (!code && still)
         *refused = "which elements its dropout chose is not recorded";
     if (!code)
         take_grads(l);
+    l->known.has_backward = l->from.has_backward;
     return code;
 }
 
-static enum plumb_code run_reference(struct local *l, struct plumb_error *err)
+/* A dump of operators need not have what came out, and then says so everywhere. */
+static bool lacks_results(const struct local *l)
 {
-    l->call.memory = l->options->memory;
-    enum plumb_code code = plumb_op_run(&l->call, PLUMB_RAISED, &l->reference, err);
-    if (!code || code == PLUMB_E_NOMEM || !l->call.n_grads)
-        return code;
-    l->no_backward = reason(l, "", err);
-    l->call.n_grads = 0;
-    plumb_result_destroy(&l->reference);
-    return plumb_op_run(&l->call, PLUMB_RAISED, &l->reference, err);
+    bool any = false;
+    for (size_t k = 0; k < l->known.given.n_outputs; k++)
+        any |= l->known.given.outputs[k].kind != PLUMB_ARG_OTHER;
+    return !any && strcmp(l->from.prefix, "Aten") == 0;
 }
 
-/* ---- Results --------------------------------------------------------------------------------- */
-
-static enum plumb_code judge_result(struct local *l, enum plumb_expected_part part, size_t k,
-                                    const struct plumb_arg *reference, const struct plumb_arg *got,
-                                    struct plumb_error *err)
-{
-    const unsigned direction = part == PLUMB_PART_GRADIENT;
-    if (reference->kind == PLUMB_ARG_NONE && got->kind == PLUMB_ARG_NONE)
-        return PLUMB_OK;
-    l->recorded = direction ? given_gradient(&l->call, l->n_grads_recorded, k) : k;
-    if (got->kind == PLUMB_ARG_OTHER)
-        return not_judged(l, direction, got->text ? got->text : "it is no tensor", err);
-    struct plumb_opinion opinion;
-    enum plumb_code code = plumb_expected_judge(l->expected, part, k, got, &opinion, err);
-    if (code == PLUMB_E_NOMEM)
-        return code;
-    if (code)
-        return not_judged(l, direction, err->message, err);
-    char result[48], why[sizeof opinion.why + 16];
-    struct buf place = {0};
-    snprintf(why, sizeof why, "%s%s", opinion.allowed ? "allowed: " : "", opinion.why);
-    snprintf(result, sizeof result, "%s %zu", direction ? "gradient" : "output", k);
-    if (got->kind == PLUMB_ARG_TENSOR && got->tensor->count && opinion.worst > 0)
-        spell_place(&place, got->tensor, opinion.at);
-    const struct local_verdict verdict = {.word = opinion.allowed ? PLUMB_WORD_ROUNDING
-                                                  : opinion.word == PLUMB_WORD_SAME && l->ties > 0
-                                                      ? PLUMB_WORD_TIE
-                                                      : opinion.word,
-                                          .unsteady = opinion.unsteady,
-                                          .worst = opinion.worst,
-                                          .limit = opinion.limit,
-                                          .why = why,
-                                          .result = result,
-                                          .arithmetic = opinion.arithmetic,
-                                          .pattern = opinion.pattern,
-                                          .place = place.data,
-                                          .got = opinion.got,
-                                          .expected = opinion.expected,
-                                          .differing = opinion.differing};
-    code = keep(l, direction, &verdict, err);
-    buf_free(&place);
-    return code;
-}
-
-static enum plumb_code judge_results(struct local *l, enum plumb_expected_part part,
-                                     const struct plumb_arg *reference, size_t n_reference,
-                                     const struct plumb_arg *got, size_t n_got,
-                                     struct plumb_error *err)
-{
-    static const struct plumb_arg nothing = {.kind = PLUMB_ARG_NONE};
-    enum plumb_code code = PLUMB_OK;
-    for (size_t k = 0; (k < n_reference || k < n_got) && !code; k++)
-        code = judge_result(l, part, k, k < n_reference ? &reference[k] : &nothing,
-                            k < n_got ? &got[k] : &nothing, err);
-    l->recorded = SIZE_MAX;
-    return code;
-}
-
-/* Every recorded result. */
-static enum plumb_code opine(struct local *l, struct plumb_error *err)
-{
-    l->out[0] = l->out[1] = (struct local_verdict){0};
-    enum plumb_code code =
-        judge_results(l, PLUMB_PART_OUTPUT, l->reference.outputs, l->reference.n_outputs,
-                      l->given.outputs, l->given.n_outputs, err);
-    if (code)
-        return code;
-    if (!l->out[0].seen)
-        code = not_judged(l, 0, "no result was recorded", err);
-    if (!code && l->call.n_grads)
-        code = judge_results(l, PLUMB_PART_GRADIENT, l->reference.grads, l->reference.n_grads,
-                             l->given.grads, l->given.n_grads, err);
-    if (!code && l->from.has_backward && !l->out[1].seen)
-        code = not_judged(l, 1, l->no_backward ? l->no_backward : "no gradient was recorded", err);
-    return code;
-}
-
-static enum plumb_code load_given(struct local *l, struct plumb_error *err)
+static enum plumb_code load_given(struct local *l, const char **refused, struct plumb_error *err)
 {
     struct case_results results;
-    enum plumb_code code =
-        given_result(l->options->file, &l->from, &l->call, &l->inputs, &l->scratch, &l->given, err);
+    enum plumb_code code = given_result(l->options->file, &l->from, &l->known.call, &l->inputs,
+                                        &l->scratch, &l->known.given, err);
     if (!code)
         code = case_parse_results(l->options->file, l->from.index, &l->scratch, &results, err);
-    l->n_grads_recorded = code ? 0 : results.n_grads;
+    l->known.n_grads_recorded = code ? 0 : results.n_grads;
+    if (!code && lacks_results(l))
+        *refused = "begin_dump kept what went in, but not what came out (X_DUMP_OUTPUT=1 does)";
     return code;
 }
 
-/* The call, its reference and what it gave; *refused says why it is not to be judged. */
+/* The call and what it gave; *refused says why it is not to be judged. */
 static enum plumb_code load(struct local *l, size_t i, const char **refused,
                             struct plumb_error *err)
 {
@@ -248,13 +129,11 @@ static enum plumb_code load(struct local *l, size_t i, const char **refused,
     }
     code = prepare(l, refused, err);
     if (!code && !*refused)
-        code = run_reference(l, err);
-    if (!code && !*refused)
-        code = load_given(l, err);
+        code = load_given(l, refused, err);
+    l->known.only_recorded = !code && is_in_place(&l->known.call, op);
+    l->known.taken = l->scratch.bytes;
     return code;
 }
-
-/* ---- Repeats of the program ------------------------------------------------------------------ */
 
 static void local_init(struct local *l, const struct local_options *options, struct arena *arena,
                        struct local_verdict *out)
@@ -264,36 +143,31 @@ static void local_init(struct local *l, const struct local_options *options, str
                                    .recorded_only = true,
                                    .memory = options->memory / 3},
                         .arena = arena,
-                        .out = out,
-                        .recorded = SIZE_MAX};
+                        .out = out};
 }
 
-static void local_free(struct local *l)
-{
-    plumb_expected_free(l->expected);
-    plumb_result_destroy(&l->reference);
-    arena_free(&l->scratch);
-}
+/* ---- Repeats of the program ------------------------------------------------------------------ */
 
-/* Shows what a repeat gave to the verdict; what it does not have, or has otherwise, is left. */
-static void show_results(struct local *l, enum plumb_expected_part part,
+/* What a repeat does not have, or has otherwise, is left. */
+static void show_results(struct plumb_expected *expected, enum plumb_expected_part part,
                          const struct plumb_arg *reference, size_t n_reference,
                          const struct plumb_arg *got, size_t n_got, bool *shown)
 {
     struct plumb_error why;
     for (size_t k = 0; k < n_reference && k < n_got; k++)
         if (reference[k].kind == PLUMB_ARG_TENSOR && got[k].kind == PLUMB_ARG_TENSOR)
-            *shown |= !plumb_expected_repeat(l->expected, part, k, reference[k].tensor,
-                                             got[k].tensor, &why);
+            *shown |=
+                !plumb_expected_repeat(expected, part, k, reference[k].tensor, got[k].tensor, &why);
 }
 
 /* The same call of one repeat, by its own inputs. PLUMB_E_NOMEM. */
-static enum plumb_code show_repeat(struct local *l, size_t k, bool *shown, struct plumb_error *err)
+static enum plumb_code show_repeat(const struct local *l, size_t k, struct plumb_expected *expected,
+                                   bool *shown, struct plumb_error *err)
 {
     struct local_options options = *l->options;
-    struct local_verdict unused[2];
     struct arena texts = {0};
     struct plumb_error why = {0};
+    struct plumb_result reference = {0};
     const char *refused = NULL;
     size_t call = 0;
     options.file =
@@ -301,106 +175,62 @@ static enum plumb_code show_repeat(struct local *l, size_t k, bool *shown, struc
     if (!options.file)
         return PLUMB_OK;
     struct local other;
-    local_init(&other, &options, &texts, unused);
-    const enum plumb_code code = load(&other, call, &refused, &why);
+    local_init(&other, &options, &texts, NULL);
+    enum plumb_code code = load(&other, call, &refused, &why);
+    if (!code && !refused)
+        code = known_reference(&options, &other.known, &texts, &reference, &why);
     if (!code && !refused) {
-        show_results(l, PLUMB_PART_OUTPUT, other.reference.outputs, other.reference.n_outputs,
-                     other.given.outputs, other.given.n_outputs, shown);
-        show_results(l, PLUMB_PART_GRADIENT, other.reference.grads, other.reference.n_grads,
-                     other.given.grads, other.given.n_grads, shown);
+        const struct plumb_result *given = &other.known.given;
+        show_results(expected, PLUMB_PART_OUTPUT, reference.outputs, reference.n_outputs,
+                     given->outputs, given->n_outputs, shown);
+        show_results(expected, PLUMB_PART_GRADIENT, reference.grads, reference.n_grads,
+                     given->grads, given->n_grads, shown);
     }
-    local_free(&other);
+    plumb_result_destroy(&reference);
+    arena_free(&other.scratch);
     arena_free(&texts);
     if (code == PLUMB_E_NOMEM)
         *err = why;
     return code == PLUMB_E_NOMEM ? code : PLUMB_OK;
 }
 
-static bool is_deviation(const struct local_verdict *v)
+static enum plumb_code show(void *context, struct plumb_expected *expected, bool *shown,
+                            struct plumb_error *err)
 {
-    return v->seen && (v->word == PLUMB_WORD_FAULT || v->word == PLUMB_WORD_CHEAPER);
-}
-
-/* What is worse than rounding is judged again, beside what repeats of the program gave. */
-static enum plumb_code ask_repeats(struct local *l, struct plumb_error *err)
-{
-    const size_t n = repeats_count(l->options->repeats);
-    bool shown = false;
+    const struct local *l = context;
     enum plumb_code code = PLUMB_OK;
-    if (!n || !(is_deviation(&l->out[0]) || is_deviation(&l->out[1])))
-        return PLUMB_OK;
-    for (size_t k = 0; k < n && !code; k++)
-        code = show_repeat(l, k, &shown, err);
-    return code || !shown ? code : opine(l, err);
+    for (size_t k = 0; k < repeats_count(l->options->repeats) && !code; k++)
+        code = show_repeat(l, k, expected, shown, err);
+    return code;
 }
 
-/* What judging takes besides the tensors: bytes for each number of all results, whose noise is
- * kept, and of the largest one, which is held against hypotheses. As measured. */
-enum { NOISE_BYTES = 32, SAMPLE_BYTES = 128 };
-
-static void add_numbers(const struct plumb_arg *list, size_t n, uint64_t *all, uint64_t *largest)
-{
-    for (size_t k = 0; list && k < n; k++) {
-        const struct plumb_tensor *t = list[k].kind == PLUMB_ARG_TENSOR ? list[k].tensor : NULL;
-        const uint64_t numbers = t ? t->count * plumb_dtype_parts(t->dtype) : 0;
-        *all += numbers;
-        *largest = numbers > *largest ? numbers : *largest;
-    }
-}
-
-static bool fits(const struct local *l)
-{
-    uint64_t all = 0, largest = 0;
-    add_numbers(l->reference.outputs, l->reference.n_outputs, &all, &largest);
-    add_numbers(l->reference.grads, l->reference.n_grads, &all, &largest);
-    const uint64_t taken = l->scratch.bytes;
-    return taken <= l->options->memory &&
-           NOISE_BYTES * all + SAMPLE_BYTES * largest <= l->options->memory - taken;
-}
-
-static enum plumb_code judge_all(struct local *l, struct plumb_error *err)
-{
-    if (!fits(l))
-        return plumb_fail(err, PLUMB_E_NOMEM, "it needs more memory than it may take");
-    const struct plumb_expected_options options = {.seed = l->options->seed,
-                                                   .arithmetic = l->options->arithmetic,
-                                                   .memory = l->options->memory};
-    enum plumb_code code = ties_settle(&l->call, &l->given, &l->reference, &l->scratch, &l->ties);
-    if (code)
-        return plumb_no_memory(err);
-    code = plumb_expected_new(&l->call, &l->reference, &options, &l->expected, err);
-    if (!code)
-        code = plumb_expected_given(l->expected, l->given.outputs, l->given.n_outputs,
-                                    l->given.grads, l->given.n_grads, err);
-    if (!code)
-        code = opine(l, err);
-    return code ? code : ask_repeats(l, err);
-}
+/* ---- All of it ------------------------------------------------------------------------------- */
 
 static enum plumb_code run(struct local *l, size_t i, struct plumb_error *err)
 {
     struct plumb_error why = {0};
     const char *refused = NULL;
     enum plumb_code code = load(l, i, &refused, &why);
-    if (!code && !refused)
-        code = judge_all(l, &why);
-    if (!code && !refused && l->options->watch)
-        return l->options->watch(l->options->watch_context, l->expected, &l->reference, &l->given,
-                                 err);
-    if (code == PLUMB_E_NOMEM) {
+    if (!code && !refused) {
+        l->known.show = l->options->repeats ? show : NULL;
+        l->known.show_context = l;
+        code = known_judge(l->options, &l->known, l->arena, l->out, &why);
+    }
+    if (code == PLUMB_E_NOMEM || l->known.watch_failed) {
         *err = why;
         return code;
     }
-    return code || refused ? leave(l, refused ? refused : reason(l, "", &why), err) : PLUMB_OK;
+    return code || refused ? leave(l, refused ? refused : verdict_reason(l->arena, &why), err)
+                           : PLUMB_OK;
 }
 
 enum plumb_code local_judge(const struct local_options *options, size_t i, struct arena *arena,
-                            struct local_verdict out[2], struct plumb_error *err)
+                            struct local_verdict out[LOCAL_DIRECTIONS], struct plumb_error *err)
 {
     struct local l;
     local_init(&l, options, arena, out);
-    out[0] = out[1] = (struct local_verdict){0};
+    memset(out, 0, LOCAL_DIRECTIONS * sizeof *out);
     const enum plumb_code code = run(&l, i, err);
-    local_free(&l);
+    arena_free(&l.scratch);
     return code;
 }

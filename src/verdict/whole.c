@@ -4,6 +4,7 @@
 #include "verdict/whole.h"
 
 #include "base/buf.h"
+#include "base/plain.h"
 #include "verdict/expected_parts.h"
 #include "verdict/spell.h"
 
@@ -36,7 +37,7 @@ struct moves {
 static void say(struct plumb_opinion *o, enum plumb_word word, const char *why)
 {
     o->word = word;
-    snprintf(o->why, sizeof o->why, "%s", why);
+    plain_print(o->why, sizeof o->why, "%s", why);
 }
 
 /* ---- Noise ----------------------------------------------------------------------------------- */
@@ -156,10 +157,10 @@ static void say_numbers(const struct whole *w, const struct sample *s, const cha
     spell_place(&place, w->got, o->at);
     o->got = s->got[o->at];
     o->expected = s->y[o->at];
-    snprintf(o->why, sizeof o->why,
-             "%.240s; %s is %.3g sigma (limit %.3g), worst at %.*s: %.9g instead of %.9g", lead, of,
-             o->worst, o->limit, (int)place.size, place.data ? place.data : "", o->got,
-             o->expected);
+    plain_print(o->why, sizeof o->why,
+                "%.240s; %s is %.3g sigma (limit %.3g), worst at %.*s: %.9g instead of %.9g", lead,
+                of, o->worst, o->limit, (int)place.size, place.data ? place.data : "", o->got,
+                o->expected);
     buf_free(&place);
 }
 
@@ -175,13 +176,13 @@ static bool find_special(struct whole *w, const struct sample *s, const double *
         w->o->word = PLUMB_WORD_FAULT;
         w->o->worst = INFINITY;
         w->o->at = i;
-        snprintf(w->o->pattern, sizeof w->o->pattern, "%s where the graph before has %s",
-                 isnan(got)   ? "NaN"
-                 : isinf(got) ? "an infinity"
-                              : "a number",
-                 isnan(y)   ? "NaN"
-                 : isinf(y) ? "an infinity"
-                            : "a number");
+        plain_print(w->o->pattern, sizeof w->o->pattern, "%s where the graph before has %s",
+                    isnan(got)   ? "NaN"
+                    : isinf(got) ? "an infinity"
+                                 : "a number",
+                    isnan(y)   ? "NaN"
+                    : isinf(y) ? "an infinity"
+                               : "a number");
         say_numbers(w, s, w->o->pattern, "the largest difference");
         return true;
     }
@@ -222,10 +223,10 @@ static enum plumb_code judge_formula(struct whole *w, bool *fault, struct plumb_
     w->o->word = PLUMB_WORD_FAULT;
     s.u = 0x1p-24; /* patterns are as good as float32 */
     const struct system_part system = system_find(&s, s.y, s.sigma, false);
-    pattern_find(w->got, &s, &system, w->o);
-    char lead[260];
-    snprintf(lead, sizeof lead, "%s, in float64 too: another formula",
-             w->o->pattern[0] ? w->o->pattern : "no simple pattern");
+    pattern_find(NULL, PLUMB_PART_OUTPUT, 0, w->got, &s, &system, w->o);
+    char lead[sizeof w->o->pattern + 40];
+    plain_print(lead, sizeof lead, "%s, in float64 too: another formula",
+                w->o->pattern[0] ? w->o->pattern : "no simple pattern");
     say_numbers(w, &s, lead, "the largest difference");
     return PLUMB_OK;
 }
@@ -318,7 +319,7 @@ static bool rounds_more(struct whole *w, struct sample *s, const struct moves *c
         return false;
     take_worst(w, s, x, limit);
     w->o->word = PLUMB_WORD_CHEAPER;
-    snprintf(w->o->arithmetic, sizeof w->o->arithmetic, "%s", arithmetic_of(w->item, s->dtype));
+    plain_print(w->o->arithmetic, sizeof w->o->arithmetic, "%s", arithmetic_of(w->item, s->dtype));
     w->o->allowed = arithmetic_allowed(w->item->arithmetic, w->o->arithmetic);
     say_numbers(w, s, w->o->arithmetic, "the largest excess over rounding once");
     return true;
@@ -351,7 +352,7 @@ static enum plumb_code judge_numbers(struct whole *w, struct sample *s, const do
         s->sigma[i] = sqrt(own[i]);
     take_worst(w, s, x, limit);
     w->o->word = PLUMB_WORD_FAULT;
-    pattern_find(w->got, s, &system, w->o);
+    pattern_find(NULL, PLUMB_PART_OUTPUT, 0, w->got, s, &system, w->o);
     say_numbers(w, s, w->o->pattern[0] ? w->o->pattern : "no simple pattern",
                 "the largest excess over rounding once");
     return PLUMB_OK;
@@ -421,18 +422,18 @@ static bool comparable(const struct whole_item *item, struct plumb_opinion *o)
     }
     if (!same_shape(a->tensor, b->tensor)) {
         o->word = PLUMB_WORD_FAULT;
-        snprintf(o->pattern, sizeof o->pattern, "another shape");
-        snprintf(o->why, sizeof o->why, "a result of shape %s instead of %s",
-                 plumb_shape_text(b->tensor, x, sizeof x),
-                 plumb_shape_text(a->tensor, y, sizeof y));
+        plain_print(o->pattern, sizeof o->pattern, "another shape");
+        plain_print(o->why, sizeof o->why, "a result of shape %s instead of %s",
+                    plumb_shape_text(b->tensor, x, sizeof x),
+                    plumb_shape_text(a->tensor, y, sizeof y));
         return false;
     }
     if (a->tensor->dtype != b->tensor->dtype) {
         o->word = PLUMB_WORD_FAULT;
-        snprintf(o->pattern, sizeof o->pattern, "another type");
-        snprintf(o->why, sizeof o->why, "a result of type %s instead of %s",
-                 plumb_dtype_info(b->tensor->dtype)->name,
-                 plumb_dtype_info(a->tensor->dtype)->name);
+        plain_print(o->pattern, sizeof o->pattern, "another type");
+        plain_print(o->why, sizeof o->why, "a result of type %s instead of %s",
+                    plumb_dtype_info(b->tensor->dtype)->name,
+                    plumb_dtype_info(a->tensor->dtype)->name);
         return false;
     }
     if (!b->tensor->count || plumb_dtype_info(b->tensor->dtype)->bits < 8 || !item->y) {

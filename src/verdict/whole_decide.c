@@ -1,6 +1,8 @@
 /* Whole numbers of whole graphs: places, counts and decisions, which errors may turn. */
 #include "verdict/whole.h"
 
+#include "base/plain.h"
+
 #include <math.h>
 #include <stdio.h>
 
@@ -55,11 +57,11 @@ static void say_turned(const struct turned *t, const double *y, const double *go
     o->got = got[t->first];
     o->expected = y[t->first];
     o->worst = o->word == PLUMB_WORD_FAULT ? INFINITY : 0;
-    snprintf(o->why, sizeof o->why,
-             "%s%llu of %llu whole numbers differ, the first is element %llu: %.17g instead of "
-             "%.17g; rounding alone turns up to %llu",
-             lead, (unsigned long long)t->differing, (unsigned long long)n,
-             (unsigned long long)t->first, o->got, o->expected, (unsigned long long)t->most);
+    plain_print(o->why, sizeof o->why,
+                "%s%llu of %llu whole numbers differ, the first is element %llu: %.17g instead of "
+                "%.17g; rounding alone turns up to %llu",
+                lead, (unsigned long long)t->differing, (unsigned long long)n,
+                (unsigned long long)t->first, o->got, o->expected, (unsigned long long)t->most);
 }
 
 void whole_decide(const struct whole_item *item, const double *got, const double *before,
@@ -78,7 +80,7 @@ void whole_decide(const struct whole_item *item, const double *got, const double
     }
     if (!stored.differing) {
         o->word = PLUMB_WORD_SAME;
-        snprintf(o->why, sizeof o->why, "all numbers are those of the graph before");
+        plain_print(o->why, sizeof o->why, "all numbers are those of the graph before");
         return;
     }
     o->word = is_tie(&stored) ? PLUMB_WORD_TIE : PLUMB_WORD_FAULT;

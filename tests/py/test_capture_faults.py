@@ -369,7 +369,7 @@ class Forked(CaptureTest):
                       if file.is_file() and file.name not in ("stack.json", "construct.json"))
 
     def test_child_that_only_ends(self) -> None:
-        for make, files in (("task='statistics', level='L0'", 1), ("hook_name='dump', model=m", 2)):
+        for make, files in (("task='statistics', level='L0'", 1), ("hook_name='dump', model=m", 3)):
             told = self.run_fork(make, "d.stop()", "m(torch.ones(1, 2))")
             self.assertEqual(told.count("plumb:"), 1, told)
             self.assertIn("1 step with 2 calls", told)

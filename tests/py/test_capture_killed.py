@@ -106,7 +106,8 @@ for step in range(3):
             process.stdin.flush()
         self.assertEqual(process.wait(), 0)
         self.assertEqual(sorted(path.name for path in (self.root / "dump").iterdir()),
-                         ["globalrank-0_localrank-0.h5", "globalrank-0_localrank-0_summary.csv"])
+                         ["globalrank-0_localrank-0.h5", "globalrank-0_localrank-0_modules.json",
+                          "globalrank-0_localrank-0_summary.csv"])
 
     def test_the_program_is_killed(self) -> None:
         for number in (signal.SIGKILL, signal.SIGTERM, None):

@@ -44,6 +44,7 @@ class Settings(NamedTuple):
     debug: int
     dedup: bool
     keep: int  # calls of each operator whose tensors are kept
+    outputs: bool = False  # and of these also what came out
 
 
 class Entry:
@@ -233,9 +234,13 @@ class Recorder:
     def after(self, entry: Entry, output: Any) -> None:
         try:
             with self.lock, torch.no_grad():
-                if self.settings.debug & DETAIL:
-                    entry.record["output"] = [self.encoder.element(value, "")
-                                              for value in as_outputs(output)]
+                keep = entry.slot >= 0 and self.settings.outputs
+                if self.settings.debug & DETAIL or keep:
+                    self.entry = entry if keep else None
+                    element = self.encoder.element
+                    entry.record["output"] = [element(value, f"{entry.name}.output.{i}")
+                                              for i, value in enumerate(as_outputs(output))]
+                    self.entry = None
                 self.add(entry)
         except Exception as error:
             self.note(f"{entry.name} {entry.op}: {type(error).__name__}: {error}")
@@ -370,13 +375,15 @@ def _number(name: str, value: Any, default: int) -> int:
 
 
 def begin_dump(X_DEBUG: Optional[int] = None, X_DEDUP: Optional[bool] = None,
-               X_DUMP_NUM: Optional[int] = None) -> None:
+               X_DUMP_NUM: Optional[int] = None,
+               X_DUMP_OUTPUT: Optional[bool] = None) -> None:
     """Records the operators that follow on this thread, until end_dump().
 
     X_DEBUG: 0x100 to record operators, 0x2 with shapes, dtypes and ranges (default: both, 0x102).
     X_DEDUP: leave out calls that repeat an operator with the same shapes, dtypes and other
     arguments (default: no). X_DUMP_NUM: of how many calls of each operator, chosen at random, the
-    argument tensors are kept (default: 0). Environment variables of these names are used for what
+    argument tensors are kept (default: 0). X_DUMP_OUTPUT: keep what they gave as well, for `plumb
+    blame` and `acc_check -d recorded` (default: no). Environment variables of these names are used for what
     is not given.
 
     Begun again before it has ended, it goes on. After an end, the same dump is continued."""
@@ -384,7 +391,8 @@ def begin_dump(X_DEBUG: Optional[int] = None, X_DEDUP: Optional[bool] = None,
     try:
         settings = Settings(_number("X_DEBUG", X_DEBUG, DEFAULT_DEBUG),
                             bool(_number("X_DEDUP", X_DEDUP, 0)),
-                            _number("X_DUMP_NUM", X_DUMP_NUM, 0))
+                            _number("X_DUMP_NUM", X_DUMP_NUM, 0),
+                            bool(_number("X_DUMP_OUTPUT", X_DUMP_OUTPUT, 0)))
         with _one_at_a_time:
             if _recorder is None or _recorder.pid != os.getpid():
                 _recorder = Recorder()

@@ -16,7 +16,7 @@ from plumb import _core
 from plumb._capture.config import Config
 from plumb._capture.leaves import NOTHING, Cache, Encoder, Numbers, numbers_of, tensor_leaf
 from plumb._capture.recorder import as_outputs
-from plumb._capture.sink import (Call, Parameter, Sink, buffers_of, parameters_of,
+from plumb._capture.sink import (Call, Parameter, Sink, buffers_of, parameters_of, settings_of,
                                 written_errors)
 from plumb.tensors import view
 
@@ -146,7 +146,7 @@ class DumpSink(Sink):
         if self.saves or config.tensor_list:
             os.makedirs(self.data, exist_ok=True)
             self.writer = self.writer or _core.Writer()
-        for name in ("stack.json", "construct.json", "dump_error_info.log"):
+        for name in ("stack.json", "construct.json", "modules.json", "dump_error_info.log"):
             if os.path.exists(os.path.join(self.folder, name)):
                 os.remove(os.path.join(self.folder, name))
         debug = config.level == "debug"
@@ -155,6 +155,7 @@ class DumpSink(Sink):
             "dump_data_dir": os.path.abspath(self.data) if self.writer else None})
         self.stacks = Stacks()
         self.construct: Dict[str, Optional[str]] = {}
+        self.settings: Dict[str, Dict[str, Any]] = {}  # of modules, by call
         self.grads: Dict[str, Tuple[str, Dict[str, List[Any]]]] = {}
         self.names: Set[str] = set()  # of files of this step
 
@@ -170,6 +171,8 @@ class DumpSink(Sink):
             construct = _core.json_text(self.construct)
             write_whole(os.path.join(self.folder, "stack.json"), self.stacks.text())
             write_whole(os.path.join(self.folder, "construct.json"), construct)
+        if self.settings:
+            write_whole(os.path.join(self.folder, "modules.json"), _core.json_text(self.settings))
 
     def close(self) -> None:
         if self.file:
@@ -264,6 +267,9 @@ class DumpSink(Sink):
             entry.forward["buffers"] = {
                 key: element(value, f"{name}.buffers.{key}")
                 for key, value in buffers_of(call.module)}
+            settings = settings_of(call.module) if self.keep else None
+            if settings is not None:
+                self.settings[name] = settings
 
     def results(self, call: Call, args: Tuple[Any, ...], kwargs: Dict[str, Any],
                 output: Any) -> None:

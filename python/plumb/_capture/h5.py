@@ -2,6 +2,7 @@
 
     globalrank-{g}_localrank-{l}.h5           /1/blocks.0.norm2.LayerNorm.1.forward_output.0
     globalrank-{g}_localrank-{l}_summary.csv  what `plumb summary` would say of it
+    globalrank-{g}_localrank-{l}_modules.json what modules were constructed with
 
 Recorded are modules without modules inside, those with parameters of their own, and those of which
 no module inside was called: what others do is done by these, or by functions, which
@@ -23,7 +24,9 @@ from plumb import _core
 from plumb._capture.leaves import parts_of
 from plumb._capture.rank import global_rank
 from plumb._capture.recorder import as_outputs, tensors_in
-from plumb._capture.sink import Call, Sink, buffers_of, parameters_of, written_errors
+from plumb._capture.dump import write_whole
+from plumb._capture.sink import (Call, Sink, buffers_of, parameters_of, settings_of,
+                                written_errors)
 from plumb.tensors import view
 
 COLUMNS = ["Index", "Step", "Rank", "Module", "Min", "Max", "Mean", "Std"]
@@ -66,6 +69,7 @@ class H5Sink(Sink):
         self.stem = f"{self.folder}/globalrank-{self.rank}_localrank-{local}{child}{again}"
         os.makedirs(self.folder, exist_ok=True)
         self.rows, self.index = [], -1
+        self.settings: Dict[str, Dict[str, Any]] = {}  # of modules, by step and call
         with open(self.summary(), "w", encoding="utf-8") as file:
             file.write(",".join(COLUMNS) + "\n")
         self.writer = self.writer or _core.Writer()
@@ -83,6 +87,8 @@ class H5Sink(Sink):
             self.rows = []
             with open(self.summary(), "a", encoding="utf-8") as file:
                 file.write(text)
+            if self.settings:
+                write_whole(f"{self.stem}_modules.json", _core.json_text(self.settings))
 
     def close(self) -> None:
         self.pause()
@@ -135,6 +141,9 @@ class H5Sink(Sink):
             index = self.counts[call.kind]
             self.counts[call.kind] += 1
             call.data = f"{call.name}.{call.kind}.{index}" if call.name else f"{call.kind}.{index}"
+            settings = settings_of(module)
+            if settings is not None:
+                self.settings[f"{self.step}/{call.data}.forward"] = settings
             if call.name not in self.described:
                 self.described.add(call.name)
                 for key, value in parameters_of(module):

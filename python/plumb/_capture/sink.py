@@ -80,6 +80,33 @@ def parameters_of(module: torch.nn.Module) -> Iterator[Tuple[str, Tensor]]:
             yield name, value
 
 
+PLAIN = (bool, int, float, str, type(None))
+EPSILONS = ("eps", "epsilon", "variance_epsilon")
+
+
+def is_plain(value: Any) -> bool:
+    return type(value) in PLAIN or \
+        (type(value) in (tuple, list, torch.Size) and all(type(item) in PLAIN for item in value))
+
+
+def settings_of(module: torch.nn.Module) -> Optional[Dict[str, Any]]:
+    """What a module without modules inside was constructed with, as far as its attributes say so:
+    all plain ones of PyTorch's own classes, and what stands under a square root of others. For
+    whoever computes it again."""
+    kind = type(module)
+    if next(module.children(), None) is not None:
+        return None
+    found: Dict[str, Any] = {"class": f"{kind.__module__}.{kind.__qualname__}"}
+    own = kind.__module__.startswith("torch.nn.modules.")
+    for name, value in vars(module).items():  # no property of the script's is run
+        known = name in ("training", *EPSILONS) or (own and not name.startswith("_"))
+        if known and is_plain(value):
+            found[name] = list(value) if isinstance(value, (tuple, list)) else value
+    if module._forward_hooks or module._forward_pre_hooks:
+        found["hooks"] = True
+    return found
+
+
 class Sink:
     """What the recorder calls. `errors` are lines about what could not be written, and `folder` is
     where dump_error_info.log goes; both are the sink's to set."""

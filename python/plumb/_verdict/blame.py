@@ -36,11 +36,13 @@ Path = Union[str, "os.PathLike[str]"]
 
 def blame(target: Path, golden: Optional[Path] = None, *, arithmetic: Union[str, Sequence[str]] = "",
           repeat: Union[Path, Sequence[Path]] = (), baseline: Optional[Path] = None,
-          write_baseline: Optional[Path] = None, seed: int = 1234, threads: int = 0) -> Blame:
-    """Names the calls of `target` (a dump, or its folder) that are wrong themselves. With another run of
-    the same program as `golden`, it also says where differences grow, and judges modules. What differs
+          write_baseline: Optional[Path] = None, weights: Optional[Path] = None, seed: int = 1234, threads: int = 0) -> Blame:
+    """Names the calls of `target` (a dump, a capture, or a folder of them) that are wrong themselves.
+    With another run of the same program as `golden`, it also says where differences grow, and judges
+    what it cannot compute. What differs
     between `target` and each `repeat` of the same program is noise of its own. What `baseline`, a file
-    of `write_baseline`, has is accepted."""
+    of `write_baseline`, has is accepted. `weights`: a file of the model's parameters, for
+    modules whose own were not recorded."""
     allowed = arithmetic if isinstance(arithmetic, str) else ",".join(arithmetic)
     repeats = [repeat] if isinstance(repeat, (str, os.PathLike)) else repeat
 
@@ -49,5 +51,5 @@ def blame(target: Path, golden: Optional[Path] = None, *, arithmetic: Union[str,
 
     fields, text = _core.blame(os.fspath(target), path(golden), allowed or None, seed=seed,
                                threads=threads, repeat=tuple(map(os.fspath, repeats)),
-                               baseline=path(baseline), write_baseline=path(write_baseline))
+                               baseline=path(baseline), write_baseline=path(write_baseline), weights=path(weights))
     return Blame(json.loads(fields), text)

@@ -74,6 +74,7 @@ static bool decide_by_jump(struct site *site, struct arena *arena)
     const double jump = growth(site);
     is->by_jump = true;
     is->worst = jump;
+    site->doubtful = false;
     if (jump > JUMP_SUSPICIOUS && isfinite(jump))
         is->why = arena_printf(arena,
                                "its outputs are %s %% from the other run, %s times as far as "
@@ -159,7 +160,9 @@ static void settle_modules(struct sites *sites)
     for (size_t k = 0; k < sites->count; k++) {
         struct site *site = &sites->list[k];
         const bool suspect = site->is.by_jump && !is_right(site->is.word);
-        if (suspect && (site->holds || (site->n_inside && site->right_inside == site->n_inside))) {
+        const bool right = site->n_inside && site->right_inside == site->n_inside;
+        const bool computed = site->module && site->is.word == PLUMB_WORD_FAULT;
+        if ((suspect && (site->holds || right)) || (computed && site->holds)) {
             site->is.word = PLUMB_WORD_INHERITED;
             site->jumps = false;
         }
@@ -223,7 +226,7 @@ static bool is_fault(const struct site *site)
 
 static bool is_suspicious(const struct site *site)
 {
-    return site->is.word == PLUMB_WORD_CHEAPER || site->jumps;
+    return site->is.word == PLUMB_WORD_CHEAPER || site->jumps || site->doubtful;
 }
 
 static bool amplifies(const struct site *site)
@@ -267,7 +270,10 @@ static bool count_texts(const struct sites *sites, enum plumb_word word, bool by
     *n = 0;
     for (size_t k = 0; k < sites->count && fine; k++) {
         const struct plumb_suspect *is = &sites->list[k].is;
-        const char *what = by_parent ? (is->parent ? is->parent : "no module") : is->why;
+        const char *what = by_parent                 ? (is->parent ? is->parent : "no module")
+                           : sites->list[k].doubtful ? "not explained by what was recorded of it, "
+                                                       "and suspicious"
+                                                     : is->why;
         if (is->word != word)
             continue;
         bool added;

@@ -144,7 +144,7 @@ enum plumb_code capsule_facts(struct capsule *c, struct plumb_error *err)
                                           .seed = CAPSULE_SEED,
                                           .watch = save_results,
                                           .watch_context = c};
-    struct local_verdict verdicts[2];
+    struct local_verdict verdicts[LOCAL_DIRECTIONS];
     struct utsname machine;
     enum plumb_code code = local_judge(&options, c->call, &c->arena, verdicts, err);
     if (code)

@@ -83,7 +83,7 @@ static void put_kind(struct buf *out, const struct plumb_suspect *list, size_t n
                worst->why + (led ? strlen(kind) + strspn(worst->why + strlen(kind), "; ") : 0));
     buf_text(out, "     ");
     text_put(out, line.data ? line.data : "", width - 5, 5);
-    if (target) {
+    if (target && !worst->module) {
         buf_text(out, "     ");
         replay_put(out, target, worst);
         buf_text(out, "\n");

@@ -99,18 +99,7 @@ static bool is_call_input(const struct plumb_record *record, bool *output)
     const enum pair_role role = pair_role(record->name, &length);
     *output = role == ROLE_OUTPUT;
     return role == ROLE_INPUT || strstr(record->name, ".kwargs.") ||
-           strstr(record->name, ".parameters.");
-}
-
-static struct site *site_of(const struct sites *sites, const struct plumb_record *record)
-{
-    size_t length = 0;
-    const char *call = record->recorded ? record->recorded->api : record->name;
-    if (record->recorded)
-        length = strlen(call);
-    else if (pair_role(call, &length) == ROLE_NONE)
-        return NULL;
-    return sites_find(sites, call, length, record->step, record->rank);
+           strstr(record->name, ".parameters.") || strstr(record->name, ".forward_params.");
 }
 
 /* The longest sum is at most as long as the last dimension of an input. */
@@ -119,7 +108,7 @@ static void spread(const struct distances *d, struct sites *sites, bool between)
     for (size_t i = 0; i < d->matching.matched; i++) {
         const struct plumb_record *record =
             plumb_run_record(d->target, d->matching.pairs[i].target);
-        struct site *site = site_of(sites, record);
+        struct site *site = sites_of(sites, record);
         bool output;
         if (!site || isnan(d->of[i]))
             continue;

@@ -53,7 +53,7 @@ static void put_suspect(struct buf *out, const char *target, const struct plumb_
     }
     buf_text(out, "]");
     struct buf replay = {0};
-    if (!is->by_jump && is->word != PLUMB_WORD_NOT_JUDGED)
+    if (!is->by_jump && !is->module && is->word != PLUMB_WORD_NOT_JUDGED)
         replay_put(&replay, target, is);
     put_string(out, "replay", replay.data);
     out->failed |= replay.failed;

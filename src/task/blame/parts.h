@@ -30,6 +30,9 @@ void meter_add(struct meter *meter, uint64_t n);
 struct site {
     struct plumb_suspect is; /* what is to be said of it */
     bool judged_locally;
+    bool module;     /* and is a module, with calls inside that may be judged too */
+    bool doubtful;   /* its results are not explained, but what is known of it is not enough to
+                        call that a fault */
     bool jumps;      /* suspicious by its jump */
     bool holds;      /* what is wrong with it happens in a call inside */
     size_t n_inside; /* calls inside it, and how many of those are judged as right */
@@ -55,6 +58,9 @@ struct site *sites_get(struct sites *sites, const char *call, size_t length, int
 /* The same, NULL when there is none. */
 struct site *sites_find(const struct sites *sites, const char *call, size_t length, int64_t step,
                         int64_t rank);
+
+/* The site of a record; NULL: it belongs to no call. */
+struct site *sites_of(const struct sites *sites, const struct plumb_record *record);
 
 /* Makes the sites of all records of a run. */
 enum plumb_code sites_list(struct sites *sites, const struct plumb_run *run,

@@ -62,15 +62,40 @@ struct site *sites_get(struct sites *sites, const char *call, size_t length, int
     return site;
 }
 
+/* The call that a record belongs to, and the length of its name; NULL: none. */
+static const char *call_of(const struct plumb_record *record, size_t *length)
+{
+    static const char *const beside[] = {".forward_params.", ".forward_buffers."};
+    if (record->recorded) {
+        *length = strlen(record->recorded->api);
+        return record->recorded->api;
+    }
+    for (size_t k = 0; k < 2; k++) {
+        const char *at = strstr(record->name, beside[k]);
+        if (at) {
+            *length = (size_t)(at - record->name) + strlen(".forward");
+            return record->name;
+        }
+    }
+    return pair_role(record->name, length) == ROLE_NONE ? NULL : record->name;
+}
+
+struct site *sites_of(const struct sites *sites, const struct plumb_record *record)
+{
+    size_t length;
+    const char *call = call_of(record, &length);
+    return call ? sites_find(sites, call, length, record->step, record->rank) : NULL;
+}
+
 enum plumb_code sites_list(struct sites *sites, const struct plumb_run *run,
                            struct plumb_error *err)
 {
     for (size_t i = 0; i < plumb_run_count(run); i++) {
         const struct plumb_record *record = plumb_run_record(run, i);
         const struct plumb_recorded *recorded = record->recorded;
-        const char *call = recorded ? recorded->api : record->name;
-        size_t length = recorded ? strlen(call) : 0;
-        if (!recorded && pair_role(call, &length) == ROLE_NONE)
+        size_t length;
+        const char *call = call_of(record, &length);
+        if (!call)
             continue;
         struct site *site = sites_get(sites, call, length, record->step, record->rank);
         if (!site)

@@ -112,7 +112,7 @@ static void put_suspect_text(struct buf *out, size_t number, const struct plumb_
     buf_text(out, "   ");
     text_put(out, is->why, width - 3, 3);
     put_source(out, source_line(is->stack), width);
-    if (target && !is->by_jump) {
+    if (target && !is->by_jump && !is->module) {
         buf_text(out, "   ");
         replay_put(out, target, is);
         buf_text(out, "\n");

@@ -33,32 +33,14 @@ struct rank {
     uint64_t next_id;
 };
 
-static bool has_graph(const struct tree *tree)
-{
-    struct graph_files files = {0};
-    graphs_find(&files, tree, -1);
-    free(files.items);
-    return files.count > 0;
-}
-
 bool plumb_torchair_recognise(const char *path)
 {
-    struct arena arena = {0};
-    struct tree tree;
-    bool found = !tree_read_some(&tree, path, 1, &arena, NULL) && has_graph(&tree);
-    arena_free(&arena);
-    return found;
+    return graphs_recognise(path);
 }
 
 bool plumb_torchair_recognise_fx(const char *path)
 {
-    enum { LEVELS = 4 }; /* data_dump/token/graph, and one above */
-    struct arena arena = {0};
-    struct tree tree;
-    bool found = !tree_read_some(&tree, path, LEVELS, &arena, NULL) && !has_graph(&tree) &&
-                 air_has_fx(&tree, true);
-    arena_free(&arena);
-    return found;
+    return graphs_recognise_fx(path);
 }
 
 /* Results. */
@@ -364,8 +346,8 @@ static enum plumb_code recognise_sides(struct session *session, const char *targ
                                        struct plumb_error *err)
 {
     const struct tree *trees = session->trees;
-    bool by_target = session->profile->rules.by_target, text = has_graph(&trees[0]);
-    session->fx[1] = by_target ? !has_graph(&trees[1]) : air_has_fx(&trees[1], false);
+    bool by_target = session->profile->rules.by_target, text = graphs_has_text(&trees[0]);
+    session->fx[1] = by_target ? !graphs_has_text(&trees[1]) : air_has_fx(&trees[1], false);
     session->fx[0] = !by_target && !text && air_has_fx(&trees[0], false);
     if (session->fx[0] && !session->fx[1])
         return plumb_fail(err, PLUMB_E_ARG,
