@@ -395,7 +395,8 @@ static double correlation(const struct search *q)
 static bool shows_likeness(const struct search *q)
 {
     const bool narrow = plumb_dtype_info(q->s->dtype)->bits < 32;
-    return narrow || q->s->counted < 32 || q->alike > 0.25;
+    const double chance = 1.5 / sqrt((double)(q->s->counted ? q->s->counted : 1));
+    return narrow || q->s->counted < FEW || q->alike > 0.25 + chance;
 }
 
 /* No more than in what such arithmetic gave plumb. */
