@@ -49,7 +49,8 @@ void meter_add(struct meter *meter, uint64_t n)
         return;
     pthread_mutex_lock(&meter->lock);
     meter->done += n;
-    meter->tell(meter->context, meter->done, meter->total);
+    if (meter->done <= meter->total)
+        meter->tell(meter->context, meter->done, meter->total);
     pthread_mutex_unlock(&meter->lock);
 }
 
@@ -214,7 +215,7 @@ static enum plumb_code judge_calls(struct kept *kept, struct plumb_error *err)
     enum plumb_code code = list_jobs(kept, &work, err);
     if (!code) {
         const size_t others = (kept->golden != NULL) + repeats_count(kept->repeats);
-        kept->meter.total = work.n_jobs + others * plumb_run_count(kept->target);
+        kept->meter.total = work.n_jobs ? work.n_jobs : others * plumb_run_count(kept->target);
         pool_run(kept->threads, work.n_jobs, judge_job, &work);
         judge_large(&work, memory);
     }
