@@ -58,7 +58,7 @@ static int run_blame(const void *context)
         return cli_usage(&cmd_blame, "--memory takes a size such as 512M or 16G, not '%s'",
                          options->memory);
     struct progress progress;
-    progress_init(&progress, "calls and tensors");
+    progress_init(&progress, "calls");
     struct plumb_blame_options request = {
         .target = options->target,
         .golden = options->golden,

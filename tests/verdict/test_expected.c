@@ -182,6 +182,67 @@ static void test_noise(void **state)
         plumb_result_destroy(&runs[r]);
 }
 
+/* What the matrix product gives when its sums are off by so much, in another way for each seed. */
+static void off_by(float *out, float size, uint32_t seed)
+{
+    for (int k = 0; k < M * N; k++)
+        out[k] = product[k] + size * number((uint32_t)k + 7000 * seed);
+}
+
+static struct plumb_opinion judge_repeated(const float *got, const float *const *repeats, size_t n)
+{
+    const struct plumb_tensor x = matrix(a, PLUMB_F32, M, K), y = matrix(b, PLUMB_F32, K, N),
+                              result = matrix(got, PLUMB_F32, M, N);
+    const struct plumb_arg args[] = {{.kind = PLUMB_ARG_TENSOR, .tensor = &x},
+                                     {.kind = PLUMB_ARG_TENSOR, .tensor = &y}};
+    const struct plumb_call call = {.name = "mm", .args = args, .n_args = 2};
+    const struct plumb_arg arg = {.kind = PLUMB_ARG_TENSOR, .tensor = &result};
+    struct plumb_expected *e;
+    struct plumb_opinion opinion;
+    struct plumb_error err;
+    assert_int_equal(plumb_expected_new(&call, NULL, NULL, &e, &err), 0);
+    const struct plumb_tensor *reference = plumb_expected_reference(e)->outputs[0].tensor;
+    for (size_t k = 0; k < n; k++) {
+        const struct plumb_tensor repeat = matrix(repeats[k], PLUMB_F32, M, N),
+                                  narrow = matrix(repeats[k], PLUMB_F32, M, N - 1);
+        assert_int_equal(plumb_expected_repeat(e, PLUMB_PART_OUTPUT, 0, reference, &repeat, &err),
+                         0);
+        assert_int_equal(plumb_expected_repeat(e, PLUMB_PART_OUTPUT, 0, reference, &narrow, &err),
+                         PLUMB_E_ARG);
+        assert_int_equal(plumb_expected_repeat(e, PLUMB_PART_OUTPUT, 1, reference, &repeat, &err),
+                         PLUMB_E_ARG);
+    }
+    assert_int_equal(plumb_expected_judge(e, PLUMB_PART_OUTPUT, 0, &arg, &opinion, &err), 0);
+    plumb_expected_free(e);
+    return opinion;
+}
+
+/* Noise of the program's own is rounding, and nothing else is. */
+static void test_repeats(void **state)
+{
+    (void)state;
+    static float one[M * N], two[M * N], three[M * N];
+    const float *const others[] = {two, three}, *const same[] = {one, one};
+    off_by(one, 1e-3F, 1);
+    off_by(two, 1e-3F, 2);
+    off_by(three, 1e-3F, 3);
+    assert_int_equal(judge_repeated(one, NULL, 0).word, PLUMB_WORD_CHEAPER);
+    struct plumb_opinion o = judge_repeated(one, others, 2);
+    assert_int_equal(o.word, PLUMB_WORD_ROUNDING);
+    assert_true(o.unsteady);
+    o = judge_repeated(one, same, 2); /* no spread, whatever the error is */
+    assert_int_equal(o.word, PLUMB_WORD_CHEAPER);
+    assert_non_null(strstr(o.why, "the same in the repeats"));
+    one[77] += 1; /* one element that the repeats do not have */
+    o = judge_repeated(one, others, 2);
+    assert_int_equal(o.word, PLUMB_WORD_FAULT);
+    assert_int_equal(o.at, 77);
+    assert_non_null(strstr(o.why, "not reproducible"));
+    off_by(one, 3.0F, 1); /* more than any sum may be off by */
+    off_by(two, 3.0F, 2);
+    assert_int_equal(judge_repeated(one, others, 1).word, PLUMB_WORD_FAULT);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -189,6 +250,7 @@ int main(void)
         cmocka_unit_test(test_one_element),       cmocka_unit_test(test_not_a_number),
         cmocka_unit_test(test_rounded_result),    cmocka_unit_test(test_missing),
         cmocka_unit_test(test_refused),           cmocka_unit_test(test_noise),
+        cmocka_unit_test(test_repeats),
     };
     return cmocka_run_group_tests(tests, fill, NULL);
 }
