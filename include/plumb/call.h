@@ -68,7 +68,7 @@ struct plumb_noise {
     bool input_cut;           /* and the others are cut off, not rounded */
     unsigned sum_bits; /* sums keep that many significant bits from one addition to the next, one
                           term after the other; 0: all */
-    bool grads_only;          /* arguments are left alone, gradients of the outputs are not: what an
+    bool grads_only;   /* arguments are left alone, gradients of the outputs are not: what an
                                  exact operator decides about its arguments stays as it is */
     /* Instead of all these: results are the root mean square changes that r uniform in [-1, 1] would
      * make, from squared inputs. Operators that are no sums of products (plumb_op.closed) refuse:

@@ -2,8 +2,8 @@
 #include "verdict/expected_parts.h"
 
 #include "base/buf.h"
-#include "base/plain.h"
 #include "base/number.h"
+#include "base/plain.h"
 #include "verdict/spell.h"
 #include "verdict/ties.h"
 

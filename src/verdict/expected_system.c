@@ -316,14 +316,26 @@ bool system_goes_with_inputs(const struct sample *s, const double *sigma)
     return n >= 16 && fmax(products[0], products[1]) > 0.6 * squares;
 }
 
+/* The mean square of what rounding to the type leaves in a row. */
+static double row_rounding(const struct sample *s, uint64_t row)
+{
+    double sum = 0;
+    for (uint64_t i = row * s->row; i < (row + 1) * s->row; i++)
+        sum += s->ulp[i] * s->ulp[i] / 12;
+    return sum / (double)s->row;
+}
+
+/* Beside the rounding of the row: where a sum cancels, a step of any other order is many units of what is
+ * left, and would say more than all others. */
 double system_together(const struct sample *s, const double *values)
 {
     double together = 0;
     uint64_t n = 0;
     for (uint64_t r = 0; r < s->rows; r++) {
+        const double rounding = row_rounding(s, r);
         double sum = 0, in_proportion = 0;
         for (uint64_t i = r * s->row; i < (r + 1) * s->row; i++) {
-            const double sd = sqrt(s->sigma[i] * s->sigma[i] + s->ulp[i] * s->ulp[i] / 12);
+            const double sd = sqrt(s->sigma[i] * s->sigma[i] + rounding);
             const double e = plumb_round_to(s->dtype, values[i]) - s->y[i];
             if (s->out[i] || !(sd > 0) || !isfinite(e))
                 continue;

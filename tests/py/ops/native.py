@@ -63,10 +63,10 @@ class COp(c.Structure):
 
 class CNoise(c.Structure):
     _fields_ = [("relative", c.c_double), ("seed", c.c_uint64), ("store", c.c_int), ("stored", c.c_int),
-                ("input_bits", c.c_uint), ("input_cut", c.c_bool), ("grads_only", c.c_bool), ("squares", c.c_bool)]
+                ("input_bits", c.c_uint), ("input_cut", c.c_bool), ("sum_bits", c.c_uint), ("grads_only", c.c_bool), ("squares", c.c_bool)]
 
     def __init__(self, relative: float = 0.0, seed: int = 0, squares: bool = False) -> None:
-        super().__init__(relative, seed, NO_DTYPE, 0, 0, False, False, squares)
+        super().__init__(relative, seed, NO_DTYPE, 0, 0, False, 0, False, squares)
 
 
 def load() -> c.CDLL:
