@@ -96,6 +96,7 @@ struct search {
     bool rounded;      /* numbers among the arguments that the type does not hold */
     struct plumb_call rounded_call; /* with these rounded to it */
     const char *found;
+    bool coarse; /* as noise, which nothing computed confirms */
 };
 
 static void see_bits(void *context, const struct plumb_tensor *tensor)
@@ -471,7 +472,8 @@ static bool is_such_noise(struct search *q, const struct narrow *narrow)
                 more = fmin(more, most * of_inputs[i]);
             q->sigma[i] = sqrt(s->sigma[i] * s->sigma[i] + more);
         }
-        if (is_noise(q, q->sigma, narrow->simulated))
+        q->coarse = is_noise(q, q->sigma, narrow->simulated);
+        if (q->coarse)
             return true;
     }
     return false;
@@ -634,7 +636,7 @@ static enum plumb_code try_all(struct search *q, struct plumb_error *err)
 }
 
 enum plumb_code arithmetic_find(struct plumb_expected *e, enum plumb_expected_part part, size_t k,
-                                const struct sample *s, bool even, bool *found,
+                                const struct sample *s, bool even, bool *found, bool *coarse,
                                 struct plumb_opinion *opinion, struct plumb_error *err)
 {
     struct search q = {.e = e,
@@ -658,6 +660,7 @@ enum plumb_code arithmetic_find(struct plumb_expected *e, enum plumb_expected_pa
             code = try_all(&q, err);
     }
     *found = q.found != NULL;
+    *coarse = q.coarse;
     snprintf(opinion->arithmetic, sizeof opinion->arithmetic, "%s",
              q.found ? text_of(q.found) : "");
     return code;

@@ -163,8 +163,8 @@ static bool try_all(struct cause *c, bool simple)
 }
 
 bool pattern_cause(struct plumb_expected *e, enum plumb_expected_part part, size_t k,
-                   const struct off *f, const struct system_part *system, bool simple, char *text,
-                   uint64_t *left)
+                   const struct off *f, const struct system_part *system, bool simple, bool brief,
+                   char *text, uint64_t *left)
 {
     struct cause c = {.e = e,
                       .part = part,
@@ -180,7 +180,7 @@ bool pattern_cause(struct plumb_expected *e, enum plumb_expected_part part, size
     if (part != PLUMB_PART_GRADIENT)
         c.call.n_grads = 0;
     vary_read(e->op, &c.call, &c.list);
-    c.most = allowed_runs(&c);
+    c.most = allowed_runs(&c) / (brief ? 8 : 1);
     cause_measure(&c, f->s->y);
     c.before = c.error;
     const bool found = try_all(&c, simple);

@@ -258,10 +258,14 @@ static enum plumb_code judge_sample(struct plumb_expected *e, enum plumb_expecte
         return plumb_no_memory(err);
     if (o->unsteady)
         return PLUMB_OK;
-    bool found = false;
-    const enum plumb_code code = arithmetic_find(e, part, k, s, even, &found, o, err);
+    bool found = false, coarse = false;
+    const enum plumb_code code = arithmetic_find(e, part, k, s, even, &found, &coarse, o, err);
     if (code)
         return code;
+    if (found && coarse && pattern_explains(e, part, k, got, s, &system, o)) {
+        found = false;
+        o->arithmetic[0] = '\0';
+    }
     if (found) {
         o->word = PLUMB_WORD_CHEAPER;
         o->allowed = arithmetic_allowed(e->options.arithmetic, o->arithmetic);
@@ -276,7 +280,8 @@ static enum plumb_code judge_sample(struct plumb_expected *e, enum plumb_expecte
         return PLUMB_OK;
     }
     o->word = PLUMB_WORD_FAULT;
-    pattern_find(e, part, k, got, s, &system, o);
+    if (!o->pattern[0])
+        pattern_find(e, part, k, got, s, &system, o);
     say_numbers(got, o, o->pattern[0] ? o->pattern : "no simple pattern");
     if (repeated)
         say_repeats(t, s, o);

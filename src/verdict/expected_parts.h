@@ -179,9 +179,10 @@ bool system_toward_zero(const struct sample *s, bool alone);
 
 /* ---- Explanations ---------------------------------------------------------------------------- */
 
-/* Fills arithmetic and returns true when a named one explains the result. */
+/* Fills arithmetic and sets *found when a named one explains the result; *coarse: as noise, not number by
+ * number. */
 enum plumb_code arithmetic_find(struct plumb_expected *e, enum plumb_expected_part part, size_t k,
-                                const struct sample *s, bool even, bool *found,
+                                const struct sample *s, bool even, bool *found, bool *coarse,
                                 struct plumb_opinion *opinion, struct plumb_error *err);
 bool arithmetic_allowed(const char *list, const char *found);
 
@@ -196,6 +197,12 @@ void pattern_special(const struct plumb_expected *e, const struct plumb_tensor *
 void pattern_find(struct plumb_expected *e, enum plumb_expected_part part, size_t k,
                   const struct plumb_tensor *got, const struct sample *s,
                   const struct system_part *system, struct plumb_opinion *opinion);
+
+/* Whether something is wrong that gives what was got, element for element, though it could be taken
+ * for coarse noise: then into opinion->pattern. */
+bool pattern_explains(struct plumb_expected *e, enum plumb_expected_part part, size_t k,
+                      const struct plumb_tensor *got, const struct sample *s,
+                      const struct system_part *system, struct plumb_opinion *opinion);
 
 /* ---- Repeats of the program ------------------------------------------------------------------ */
 

@@ -63,10 +63,25 @@ void pattern_find(struct plumb_expected *e, enum plumb_expected_part part, size_
         return;
     const bool found = find_simple(e, part, k, &f, system, &sure, simple);
     if (e && !(found && sure))
-        pattern_cause(e, part, k, &f, system, found, cause, &left);
+        pattern_cause(e, part, k, &f, system, found, false, cause, &left);
     if (found || *cause)
         plain_print(opinion->pattern, sizeof opinion->pattern, "%s%s%s", simple,
                     found && *cause ? ", " : "", cause);
     else
         describe(&f, system, left, opinion->pattern);
+}
+
+bool pattern_explains(struct plumb_expected *e, enum plumb_expected_part part, size_t k,
+                      const struct plumb_tensor *got, const struct sample *s,
+                      const struct system_part *system, struct plumb_opinion *opinion)
+{
+    struct off f;
+    char text[PATTERN_TEXT] = "";
+    uint64_t left = 0;
+    if (!s->n || !off_find(&f, got, s, opinion->limit))
+        return false;
+    if (!pattern_other(e, part, k, &f, text) && !pattern_moved(&f, text))
+        pattern_cause(e, part, k, &f, system, false, true, text, &left);
+    plain_print(opinion->pattern, sizeof opinion->pattern, "%s", text);
+    return *text;
 }
