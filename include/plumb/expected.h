@@ -13,7 +13,7 @@ extern "C" {
 #endif
 
 /* Changes whenever the same result could get another verdict. */
-#define PLUMB_EXPECTED_VERSION 1
+#define PLUMB_EXPECTED_VERSION 2
 
 enum plumb_word {
     PLUMB_WORD_SAME,       /* the correctly rounded reference, bit for bit */

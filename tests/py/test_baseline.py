@@ -96,7 +96,7 @@ class Baseline(Case):
             self.assertIn(said, done.stderr)
             self.assertEqual(done.stdout, "")
         text = self.file.read_text()
-        for other, said in ((text.replace('"verdict_version": 1', '"verdict_version": 99'), "version 99"),
+        for other, said in ((text.replace('"verdict_version": 2', '"verdict_version": 99'), "version 99"),
                             (text[:-9], "at byte"), ("[1]", "no baseline"), ("", "known.json"),
                             (text.replace('"fault"', '"rounding"'), "only 'fault'"), ("[" * 5000, "at byte")):
             self.file.write_text(other)
