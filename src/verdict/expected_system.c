@@ -75,7 +75,35 @@ struct spread {
     double rows_squares, rows_cross,
         rows_n2; /* of a row's sum, that times its length, its length */
     uint64_t rows;
+    double pieces; /* the variance by larger pieces than rows; 0: not looked at */
 };
+
+/* Groups of rows may err together as well, such as those of a group of channels. */
+enum { PIECES = 64, FEWEST_PIECES = 8 };
+
+struct pieces {
+    double sums[PIECES];
+    uint64_t n[PIECES];
+};
+
+/* The largest variance of the sum by 64, 32, 16 or 8 pieces of the tensor. */
+static double pieces_variance(struct pieces *p, double mean)
+{
+    double most = 0;
+    for (unsigned count = PIECES; count >= FEWEST_PIECES; count /= 2) {
+        double variance = 0;
+        for (unsigned k = 0; k < count; k++) {
+            const double off = p->sums[k] - mean * (double)p->n[k];
+            variance += off * off;
+        }
+        most = fmax(most, variance * count / (count - 1));
+        for (unsigned k = 0; k < count / 2; k++) {
+            p->sums[k] = p->sums[2 * k] + p->sums[2 * k + 1];
+            p->n[k] = p->n[2 * k] + p->n[2 * k + 1];
+        }
+    }
+    return most;
+}
 
 static void spread_row(struct spread *p, double sum, double squares, uint64_t n)
 {
@@ -99,6 +127,7 @@ static double spread_z(const struct spread *p)
             p->rows_squares - 2 * mean * p->rows_cross + mean * mean * p->rows_n2;
         variance = fmax(variance, of_rows * (double)p->rows / (double)(p->rows - 1));
     }
+    variance = fmax(variance, p->pieces);
     return variance > 0 ? p->sum / sqrt(variance) : p->sum > 0 ? INFINITY : -INFINITY;
 }
 
@@ -142,6 +171,28 @@ static void measure(struct system_work *w, struct fit *scale, struct fit *offset
         w->mean_y2 /= (double)of_scale->n;
         w->mean_sigma2 /= (double)of_scale->n;
     }
+}
+
+/* The same by larger pieces, which single numbers of a cheaper arithmetic may have in common. */
+static void measure_pieces(const struct system_work *w, struct spread *of_scale,
+                           struct spread *of_offset)
+{
+    const struct sample *s = w->s;
+    struct pieces scale = {0}, offset = {0};
+    if (s->order || s->n < PIECES || !of_scale->n)
+        return;
+    for (uint64_t i = 0; i < s->n; i++) {
+        if (w->weight[i] == 0)
+            continue;
+        const unsigned k = (unsigned)((double)i * PIECES / (double)s->n);
+        const double one = w->weight[i] * w->d[i];
+        scale.sums[k] += one * w->y[i];
+        offset.sums[k] += one;
+        scale.n[k]++;
+        offset.n[k]++;
+    }
+    of_scale->pieces = pieces_variance(&scale, of_scale->sum / (double)of_scale->n);
+    of_offset->pieces = pieces_variance(&offset, of_offset->sum / (double)of_offset->n);
 }
 
 /* The row whose scale is the largest beside what its noise allows. */
@@ -215,6 +266,8 @@ struct system_part system_find(const struct sample *s, const double *y, const do
     struct fit scale = {0}, offset = {0};
     struct spread of_scale = {0}, of_offset = {0};
     measure(&w, &scale, &offset, &of_scale, &of_offset);
+    if (strict)
+        measure_pieces(&w, &of_scale, &of_offset);
     const double b = fit_slope(&scale), a = fit_slope(&offset);
     const double z_scale = spread_z(&of_scale), z_offset = spread_z(&of_offset);
     const double enough = few ? SIGNIFICANT_AMONG_FEW : strict ? SIGNIFICANT_STRICT : SIGNIFICANT;

@@ -198,6 +198,15 @@ static void take_worst(struct whole *w, const struct sample *s, struct excess x,
     w->o->expected = s->y[x.at];
 }
 
+/* There is no call to compute again; a scale or an offset of all is the most that can be said then. */
+static void find_pattern(const struct whole *w, const struct sample *s,
+                         const struct system_part *system)
+{
+    pattern_find(NULL, PLUMB_PART_OUTPUT, 0, w->got, s, system, w->o);
+    if (!w->o->pattern[0] && system->found)
+        plain_print(w->o->pattern, sizeof w->o->pattern, "%s", system->text);
+}
+
 /* ---- The formula ----------------------------------------------------------------------------- */
 
 /* Both sides in float64: nothing but constants, and numbers in the program, may be rounded to
@@ -223,7 +232,7 @@ static enum plumb_code judge_formula(struct whole *w, bool *fault, struct plumb_
     w->o->word = PLUMB_WORD_FAULT;
     s.u = 0x1p-24; /* patterns are as good as float32 */
     const struct system_part system = system_find(&s, s.y, s.sigma, false);
-    pattern_find(NULL, PLUMB_PART_OUTPUT, 0, w->got, &s, &system, w->o);
+    find_pattern(w, &s, &system);
     char lead[sizeof w->o->pattern + 40];
     plain_print(lead, sizeof lead, "%s, in float64 too: another formula",
                 w->o->pattern[0] ? w->o->pattern : "no simple pattern");
@@ -352,7 +361,7 @@ static enum plumb_code judge_numbers(struct whole *w, struct sample *s, const do
         s->sigma[i] = sqrt(own[i]);
     take_worst(w, s, x, limit);
     w->o->word = PLUMB_WORD_FAULT;
-    pattern_find(NULL, PLUMB_PART_OUTPUT, 0, w->got, s, &system, w->o);
+    find_pattern(w, s, &system);
     say_numbers(w, s, w->o->pattern[0] ? w->o->pattern : "no simple pattern",
                 "the largest excess over rounding once");
     return PLUMB_OK;

@@ -32,7 +32,7 @@ class Baseline(Case):
         kept = json.loads(self.file.read_text())
         entry, = kept["accepted"]
         self.assertEqual((entry["call"], entry["result"], entry["verdict"], kept["verdict_version"]),
-                         ("Functional.layer_norm.0.forward", "output 0", "fault", 1))
+                         ("Functional.layer_norm.0.forward", "output 0", "fault", 2))
         done = plumb("blame", bad, "--baseline", self.file, status=0)
         self.assertIn("1 fault, 1 accepted\n", done.stdout)
         self.assertIn("baseline: accepted: 1, new: 0, worse: 0, gone: 0\n", done.stdout)

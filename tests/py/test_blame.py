@@ -135,7 +135,7 @@ class Recorded(Case):
                                     "Functional.relu.0": "same", "Functional.gumbel_softmax.0": "not judged",
                                     "Torch.frobnicate.0": "not judged"})
         self.assertIn("second opinion: 2 same, 1 rounding, 0 fault, 2 not judged", self.said)
-        self.assertEqual({row["Judged by"] for row in self.details}, {"expected 1; seed 1234"})
+        self.assertEqual({row["Judged by"] for row in self.details}, {"expected 2; seed 1234"})
 
     def test_fault(self) -> None:
         rows = self.check(self.make("bad", fault=1.001), "-d", "recorded", status=1)

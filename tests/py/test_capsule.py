@@ -27,7 +27,7 @@ class Capsule(Case):
         folder = self.take(self.make("bad", fault=1.001), "Functional.layer_norm.0")
         facts = self.read(folder)
         self.assertEqual((facts["capsule"], facts["call"], facts["verdict_version"], facts["source"]),
-                         (1, "Functional.layer_norm.0", 1, "File model.py, line 2"))
+                         (1, "Functional.layer_norm.0", 2, "File model.py, line 2"))
         self.assertEqual(facts["forward"]["verdict"], "fault")
         self.assertIn("scaled by 1.001", facts["forward"]["pattern"])
         self.assertEqual(facts["tensors"], [{"tensor": "input", "dtype": "torch.float32", "shape": [24, 48]},

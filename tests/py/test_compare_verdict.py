@@ -45,7 +45,7 @@ class Words(Case):
         for k in range(3):
             self.assertIn(rows[f"{LINEAR}.backward.output.{k}"]["Verdict"], ("same", "rounding"))
         self.assertIsNone(rows[f"{NORM}.forward.input.0"]["Verdict"])
-        self.assertEqual(rows[f"{NORM}.forward.output.0"]["Judged by"], "expected 1; seed 1234")
+        self.assertEqual(rows[f"{NORM}.forward.output.0"]["Judged by"], "expected 2; seed 1234")
         self.assertLess(said.index("; first fault: " + NORM), said.index("first failure: "))
         self.assertRegex(said, r"\ASecond opinion: \d+ results judged: 1 fault, 1 inherited, ")
 
@@ -169,7 +169,7 @@ class Deciding(Case):
                                "bf16-result")
         row = rows["Torch.exp.0.forward.output.0"]
         self.assertRegex(row["Why"], "allowed: ")
-        self.assertEqual(row["Judged by"], "expected 1; seed 1234; allowed bf16-result")
+        self.assertEqual(row["Judged by"], "expected 2; seed 1234; allowed bf16-result")
         done = plumb("compare", paths["cheap"], paths["good"], "--verdict", "expected", "--arithmetic", "tf33",
                      status=2)
         self.assertIn("tf33", done.stderr)

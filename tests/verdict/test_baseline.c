@@ -177,7 +177,7 @@ static void test_file(void **state)
     fclose(file);
     assert_string_equal(
         text,
-        "{\"plumb_baseline\": 1, \"verdict_version\": 1, \"seed\": 1234, \"arithmetic\": \"\",\n"
+        "{\"plumb_baseline\": 1, \"verdict_version\": 2, \"seed\": 1234, \"arithmetic\": \"\",\n"
         " \"accepted\": [\n"
         "  {\"call\": \"\\\"quoted\\\" \\\\ \xef\xbf\xbd\", \"result\": \"output 0\", \"step\": 0, "
         "\"verdict\": \"fault\", \"worst\": null, \"pattern\": \"everything is scaled by 1.03 (37 "
@@ -201,7 +201,7 @@ static void test_file(void **state)
 }
 
 #define HEAD                                                                                       \
-    "{\"plumb_baseline\": 1, \"verdict_version\": 1, \"seed\": 1234, \"arithmetic\": \"\", "
+    "{\"plumb_baseline\": 1, \"verdict_version\": 2, \"seed\": 1234, \"arithmetic\": \"\", "
 #define ONE "{\"call\": \"a\", \"verdict\": \"fault\", \"worst\": 1}"
 
 static void test_bad_files(void **state)
@@ -215,16 +215,16 @@ static void test_bad_files(void **state)
         {"", PLUMB_E_FORMAT, ""},
         {"[]", PLUMB_E_FORMAT, "it is no baseline"},
         {"{}", PLUMB_E_FORMAT, "it is no baseline"},
-        {"{\"plumb_baseline\": 2, \"verdict_version\": 1, \"seed\": 1, \"arithmetic\": \"\", "
+        {"{\"plumb_baseline\": 2, \"verdict_version\": 2, \"seed\": 1, \"arithmetic\": \"\", "
          "\"accepted\": []}",
          PLUMB_E_UNSUPPORTED, "form 2"},
         {"{\"plumb_baseline\": 1, \"verdict_version\": 7, \"seed\": 1234, \"arithmetic\": \"\", "
          "\"accepted\": []}",
          PLUMB_E_UNSUPPORTED, "verdict version 7"},
-        {"{\"plumb_baseline\": 1, \"verdict_version\": 1, \"seed\": 1, \"arithmetic\": \"\", "
+        {"{\"plumb_baseline\": 1, \"verdict_version\": 2, \"seed\": 1, \"arithmetic\": \"\", "
          "\"accepted\": []}",
          PLUMB_E_UNSUPPORTED, "seed 1"},
-        {"{\"plumb_baseline\": 1, \"verdict_version\": 1, \"seed\": 1234, \"arithmetic\": "
+        {"{\"plumb_baseline\": 1, \"verdict_version\": 2, \"seed\": 1234, \"arithmetic\": "
          "\"tf32\", \"accepted\": []}",
          PLUMB_E_UNSUPPORTED, "'tf32'"},
         {HEAD "\"accepted\": 3}", PLUMB_E_FORMAT, "a list"},

@@ -226,12 +226,12 @@ static void test_repeats(void **state)
     off_by(one, 1e-3F, 1);
     off_by(two, 1e-3F, 2);
     off_by(three, 1e-3F, 3);
-    assert_int_equal(judge_repeated(one, NULL, 0).word, PLUMB_WORD_CHEAPER);
+    assert_int_equal(judge_repeated(one, NULL, 0).word, PLUMB_WORD_FAULT);
     struct plumb_opinion o = judge_repeated(one, others, 2);
     assert_int_equal(o.word, PLUMB_WORD_ROUNDING);
     assert_true(o.unsteady);
     o = judge_repeated(one, same, 2); /* no spread, whatever the error is */
-    assert_int_equal(o.word, PLUMB_WORD_CHEAPER);
+    assert_int_equal(o.word, PLUMB_WORD_FAULT);
     assert_non_null(strstr(o.why, "the same in the repeats"));
     one[77] += 1; /* one element that the repeats do not have */
     o = judge_repeated(one, others, 2);
