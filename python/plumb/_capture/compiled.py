@@ -1,0 +1,167 @@
+"""Compiled regions: what torch.compile made of a function or a module is one call.
+
+The compiler reads the functions of PyTorch, and would break its graph, or raise, at those that stand
+in their places while something is recorded. So all of them are taken away for as long as a region
+runs, and what is recorded is its boundary: inputs, outputs and gradients. A region that is a recorded
+module is recorded as that module; any other as Compiled.{name of the function}.
+
+Every region sets the hook of the compiler right before it begins and right after it ends, through one
+function, whoever compiled it and when: here something else stands in that place.
+"""
+
+import contextlib
+import functools
+import re
+import sys
+import threading
+from typing import Any, Callable, Iterator, List, NamedTuple, Optional
+
+import torch
+
+from plumb._capture import switch
+from plumb._capture.wrap import Wrapped
+
+PREFIX = "Compiled"
+
+
+class Region(NamedTuple):
+    frame: Any          # of the compiler's wrapper
+    ends: List[Callable[[Any], None]]  # what recorders do with the result
+
+
+class Here(threading.local):
+    def __init__(self) -> None:
+        self.regions: List[Region] = []
+
+
+here = Here()
+_lock = threading.Lock()
+_running = 0    # regions, in all threads
+_original: Optional[Callable[[Any], Any]] = None  # what sets the compiler's hook
+_MISSING = object()
+
+
+def is_compiled(module: torch.nn.Module) -> bool:
+    """By torch.compile(module) or module.compile()."""
+    return hasattr(module, "_orig_mod") or \
+        getattr(module, "_compiled_call_impl", None) is not None
+
+
+def original(module: torch.nn.Module) -> torch.nn.Module:
+    """The module that torch.compile(module) wraps."""
+    while isinstance(getattr(module, "_orig_mod", None), torch.nn.Module):
+        module = module._orig_mod  # type: ignore[assignment]
+    return module
+
+
+def name_of(function: Callable[..., Any]) -> str:
+    """Of a region: that of its function, or the class of its module."""
+    inner = getattr(function, "__wrapped__", function)
+    owner = getattr(inner, "__self__", inner)
+    name = type(owner).__name__ if isinstance(owner, torch.nn.Module) else \
+        getattr(inner, "__name__", type(inner).__name__)
+    return re.sub(r"\W", "", name) or "function"
+
+
+# -- Nothing of ours in the way --------------------------------------------------------------------
+
+@contextlib.contextmanager
+def out_of_the_way() -> Iterator[None]:
+    _lift()
+    try:
+        yield
+    finally:
+        _put_back()
+
+
+def _lift() -> None:
+    global _running
+    with _lock:
+        _running += 1
+        if _running == 1:
+            for recorder in switch.active:
+                recorder.patches.uninstall()
+            Wrapped.active = None
+
+
+def _put_back() -> None:
+    global _running
+    with _lock:
+        _running -= 1
+        if _running == 0 and switch.active:
+            for recorder in switch.active:
+                recorder.patches.install()
+            Wrapped.active = switch._api_call
+
+
+# -- Where regions begin and end -------------------------------------------------------------------
+
+def watch() -> None:
+    """From now on, if the compiler has been loaded; torch.compile loads it."""
+    global _original
+    module = sys.modules.get("torch._dynamo.eval_frame")
+    place = getattr(module, "_maybe_set_eval_frame", None)
+    if place is not None and place is not _set_hook:
+        _original = place
+        module._maybe_set_eval_frame = _set_hook  # type: ignore[union-attr]
+
+
+def unwatch() -> None:
+    module = sys.modules.get("torch._dynamo.eval_frame")
+    if getattr(module, "_maybe_set_eval_frame", None) is _set_hook:
+        module._maybe_set_eval_frame = _original  # type: ignore[union-attr]
+
+
+_original_compile = getattr(torch, "compile", None)
+
+
+@functools.wraps(_original_compile or (lambda: None))
+def compile(*args: Any, **kwargs: Any) -> Any:
+    """torch.compile keeps methods of modules: they must be those of PyTorch."""
+    assert _original_compile is not None
+    with out_of_the_way():
+        compiled = _original_compile(*args, **kwargs)
+    watch()
+    return compiled
+
+
+def _set_hook(callback: Any) -> Any:
+    frame = sys._getframe(1)
+    regions = here.regions
+    if regions and regions[-1].frame is frame:
+        _leave(regions.pop())
+    elif switch.active and not switch.here.busy and callable(callback) and _is_region(frame):
+        regions.append(_enter(frame))
+    assert _original is not None
+    return _original(callback)
+
+
+def _is_region(frame: Any) -> bool:
+    """Others set the hook too: functions that are not to be compiled put back what they found."""
+    context = frame.f_locals.get("self")
+    kinds = [kind.__name__ for kind in type(context).__mro__]
+    return "_TorchDynamoContext" in kinds and "DisableContext" not in kinds and \
+        "fn" in frame.f_locals and "args" in frame.f_locals
+
+
+def _enter(frame: Any) -> Region:
+    found = frame.f_locals
+    region = Region(frame, [])
+    for recorder in list(switch.active):
+        try:
+            end = recorder.region(found["fn"], found["args"], found.get("kwargs", {}))
+            if end is not None:
+                region.ends.append(end)
+        except Exception:
+            recorder.problem("a compiled region")
+    _lift()
+    return region
+
+
+def _leave(region: Region) -> None:
+    _put_back()
+    # There is none when the region raised.
+    result = region.frame.f_locals.get("result", _MISSING)
+    for end in region.ends:
+        if result is not _MISSING:
+            end(result)
