@@ -32,12 +32,14 @@ class Region(NamedTuple):
 class Here(threading.local):
     def __init__(self) -> None:
         self.regions: List[Region] = []
+        self.returning: Optional[Region] = None  # it is over, and its result about to be told
 
 
 here = Here()
 _lock = threading.Lock()
 _running = 0    # regions, in all threads
 _original: Optional[Callable[[Any], Any]] = None  # what sets the compiler's hook
+_tool: Optional[int] = None  # our number among those who watch Python
 _MISSING = object()
 
 
@@ -94,6 +96,10 @@ def _put_back() -> None:
             Wrapped.active = switch._api_call
 
 
+def _dynamo() -> Any:
+    return torch._C._dynamo.eval_frame
+
+
 # -- Where regions begin and end -------------------------------------------------------------------
 
 def watch() -> None:
@@ -102,6 +108,7 @@ def watch() -> None:
     module = sys.modules.get("torch._dynamo.eval_frame")
     place = getattr(module, "_maybe_set_eval_frame", None)
     if place is not None and place is not _set_hook:
+        module.skip_code(_set_hook.__code__)  # type: ignore[union-attr]
         _original = place
         module._maybe_set_eval_frame = _set_hook  # type: ignore[union-attr]
 
@@ -126,13 +133,18 @@ def compile(*args: Any, **kwargs: Any) -> Any:
 
 
 def _set_hook(callback: Any) -> Any:
-    frame = sys._getframe(1)
-    regions = here.regions
-    if regions and regions[-1].frame is frame:
-        _leave(regions.pop())
-    elif switch.active and not switch.here.busy and callable(callback) and _is_region(frame):
-        regions.append(_enter(frame))
+    # With the hook on, the compiler would look at what is called here. This function itself is left
+    # alone since watch() says so.
     assert _original is not None
+    before = _dynamo().set_eval_frame(None)
+    try:
+        frame, regions = sys._getframe(1), here.regions
+        if regions and regions[-1].frame is frame:
+            _leave(regions.pop())
+        elif switch.active and not switch.here.busy and callable(callback) and _is_region(frame):
+            regions.append(_enter(frame))
+    finally:
+        _dynamo().set_eval_frame(before)
     return _original(callback)
 
 
@@ -145,13 +157,18 @@ def _is_region(frame: Any) -> bool:
 
 
 def _enter(frame: Any) -> Region:
+    here.returning = None  # a region that raised
     found = frame.f_locals
     region = Region(frame, [])
+    told = "result" in frame.f_code.co_varnames or _watch_returns(frame.f_code)
     for recorder in list(switch.active):
         try:
             end = recorder.region(found["fn"], found["args"], found.get("kwargs", {}))
             if end is not None:
                 region.ends.append(end)
+                if not told:
+                    recorder.note(f"{PREFIX}.{name_of(found['fn'])}: what it returned is not "
+                                  "recorded; that takes Python 3.12")
         except Exception:
             recorder.problem("a compiled region")
     _lift()
@@ -160,8 +177,39 @@ def _enter(frame: Any) -> Region:
 
 def _leave(region: Region) -> None:
     _put_back()
-    # There is none when the region raised.
-    result = region.frame.f_locals.get("result", _MISSING)
+    if "result" in region.frame.f_code.co_varnames:
+        result = region.frame.f_locals.get("result", _MISSING)
+        if result is not _MISSING:  # it did not raise
+            _end(region, result)
+    elif region.ends:
+        here.returning = region
+
+
+def _end(region: Region, result: Any) -> None:
     for end in region.ends:
-        if result is not _MISSING:
-            end(result)
+        end(result)
+
+
+# -- What a region returns, where its wrapper does not keep it -------------------------------------
+
+def _watch_returns(code: Any) -> bool:
+    """Python tells what a function returns, from 3.12 on, and this one only."""
+    global _tool
+    monitoring = getattr(sys, "monitoring", None)
+    if monitoring is None:
+        return False
+    if _tool is None:
+        free = [number for number in range(6) if monitoring.get_tool(number) is None]
+        if not free:
+            return False
+        _tool = free[-1]
+        monitoring.use_tool_id(_tool, "plumb")
+        monitoring.register_callback(_tool, monitoring.events.PY_RETURN, _returned)
+    monitoring.set_local_events(_tool, code, monitoring.events.PY_RETURN)
+    return True
+
+
+def _returned(code: Any, offset: int, result: Any) -> None:
+    region, here.returning = here.returning, None
+    if region is not None and region.frame.f_code is code:
+        _end(region, result)
