@@ -24,7 +24,7 @@ from plumb._core import Error
 from plumb._capture import config as configuration
 from plumb._capture.config import Config, tell
 from plumb._capture.dump import DumpSink
-from plumb._capture.modules import COVERED, Models
+from plumb._capture.modules import COVERED, ENCLOSED, Models
 from plumb._capture.rank import folder_name, global_rank, world_size
 from plumb._capture.recorder import Recorder
 from plumb._capture.sink import Sink
@@ -348,8 +348,13 @@ class PrecisionDebugger:
         self._close_quietly()
         for text in self._never_came():
             tell(text)
-        missing = [f"{path} {why}" for path, why in (self._not_recorded or {}).items()
-                   if not why.startswith(COVERED)]
+        gone = self._not_recorded or {}
+        enclosed = sum(why.startswith(ENCLOSED) for why in gone.values())
+        if enclosed:
+            tell(f"{counted(enclosed, 'module')} in {self._config.dump_path} ran inside compiled "
+                 "regions: what went in and came out of a region is recorded, not what is inside")
+        missing = [f"{path} {why}" for path, why in gone.items()
+                   if not why.startswith((COVERED, ENCLOSED))]
         if missing:
             tell(f"not recorded in {self._config.dump_path}: {some(missing)}")
         if self._steps or self._problems:

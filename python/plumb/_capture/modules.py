@@ -1,10 +1,11 @@
 """Which modules are recorded; which are found only when they are called, and which never were."""
 
 import weakref
-from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple, Union
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple, Union
 
 import torch
 
+from plumb._capture import compiled
 from plumb._capture.sink import parameters_of
 
 Models = Union[torch.nn.Module, Sequence[torch.nn.Module], Dict[str, torch.nn.Module], None]
@@ -12,6 +13,7 @@ ALWAYS = "always"
 ALONE = "alone"  # when no module inside it was called: nothing else would show what it did
 NEVER = "never"  # its calls are counted
 COVERED = "was not called; its parameters are recorded with"
+ENCLOSED = "runs inside the compiled region of"
 
 
 class Known(NamedTuple):
@@ -40,7 +42,7 @@ def class_of(module: torch.nn.Module) -> str:
     """Of a scripted module, that of the module it was made from."""
     if isinstance(module, torch.jit.ScriptModule):
         return str(getattr(module, "original_name", "") or type(module).__name__)
-    return type(module).__name__
+    return type(compiled.original(module)).__name__
 
 
 def has_parameters(module: torch.nn.Module) -> bool:
@@ -57,11 +59,24 @@ class Modules:
         self.models: List[Tuple[str, torch.nn.Module, bool, bool]] = []
         self.replicas: "weakref.WeakKeyDictionary[torch.nn.Module, Known]" = \
             weakref.WeakKeyDictionary()
+        self.compiled: Set[int] = set()  # ids of modules that torch.compile(module) has wrapped
         self.strangers: Dict[int, Any] = {}  # id -> weak reference, of modules of no model
         self.new_step()
 
     def __len__(self) -> int:
         return len(self.known)
+
+    def is_region(self, module: torch.nn.Module) -> bool:
+        """Whether it runs as one compiled region."""
+        return id(module) in self.compiled or compiled.is_compiled(module)
+
+    def enclosed(self, module: torch.nn.Module, by: str) -> Iterator[Known]:
+        """The modules inside a region, of which no call is seen."""
+        for part in module.modules():
+            known = self.known.get(id(part))
+            if known is not None and part is not module:
+                self.idle[known.path] = f"{ENCLOSED} {by}"
+                yield known
 
     def new_step(self) -> None:
         self.called: Set[str] = set()
@@ -78,16 +93,21 @@ class Modules:
     def _scan(self, prefix: str, model: torch.nn.Module, itself: bool, counted: bool) -> None:
         scripts: List[str] = []
         for path, module in model.named_modules():
+            inner = compiled.original(module)
+            if inner is not module:
+                self.compiled.add(id(inner))
+            path = ".".join(part for part in path.split(".") if part != "_orig_mod")
             full = f"{prefix}{path}" if path else prefix[:-1]
             script = next((one for one in scripts if not one or path.startswith(f"{one}.")), None)
             if script is None and isinstance(module, torch.jit.ScriptModule):
                 scripts.append(path)
             root = module is model
-            written = self._written(module, root, itself)
+            written = ALONE if inner is not module and self.inside else \
+                self._written(module, root, itself)
             if written == NEVER and not (root and counted):
                 continue
             where = "" if script is None else f"{prefix}{script}" or class_of(model)
-            self.known.setdefault(id(module), Known(full, class_of(module), module, root, written,
+            self.known.setdefault(id(module), Known(full, class_of(module), inner, root, written,
                                                     where))
 
     def _written(self, module: torch.nn.Module, root: bool, itself: bool) -> str:
@@ -100,6 +120,7 @@ class Modules:
     def clear(self) -> None:
         self._note_idle()
         self.known.clear()
+        self.compiled.clear()
         self.models.clear()
         self.replicas.clear()
         self.strangers.clear()

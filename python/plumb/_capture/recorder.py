@@ -24,9 +24,9 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Set,
 import torch
 from torch import Tensor
 
-from plumb._capture import graph, names, switch
+from plumb._capture import compiled, graph, names, switch
 from plumb._capture.config import Config
-from plumb._capture.modules import ALONE, ALWAYS, Known, Models, Modules, named_models
+from plumb._capture.modules import ALONE, ALWAYS, NEVER, Known, Models, Modules, named_models
 from plumb._capture.sink import Call, Parameter, Sink, parameters_of
 from plumb._capture.wrap import Patches, Wrapped
 from plumb.tensors import children
@@ -308,6 +308,8 @@ class Recorder:
         if switch.original_replicate is not None:
             self.patches.add(torch.nn.Module, "_replicate_for_data_parallel", switch.replicate)
         self.patches.add(torch.jit, "script", switch.script)
+        if hasattr(torch, "compile"):
+            self.patches.add(torch, "compile", compiled.compile)
         if not self.apis:
             return
         for place in names.places(self.risk_level):
@@ -405,11 +407,34 @@ class Recorder:
                 self.tokens += 1
         for frame in self.local.alone:
             frame[0] = True
+        module = compiled.original(module)
         if known.written == ALWAYS:
             return self._recorded("Module", known.path, known.kind, module, function, args, kwargs)
         if known.written == ALONE:
             return self._recorded_alone(known, module, function, args, kwargs)
         return function(*args, **kwargs)
+
+    def region(self, function: Callable[..., Any], args: Tuple[Any, ...],
+               kwargs: Dict[str, Any]) -> Optional[Callable[[Any], None]]:
+        """A compiled region begins; what comes back takes its result. None: it is the region of a
+        module, which is recorded as such, or inside something that is."""
+        running = self.modules.known.get(switch.here.inside[-1]) if switch.here.inside else None
+        if self.local.quiet or (running is not None and running.written != NEVER and
+                                self.modules.is_region(running.module)):
+            return None
+        name = compiled.name_of(function)
+        stops = self.stops
+        with self._quietly():
+            call, edges = self._before(compiled.PREFIX, name, "", None, args, kwargs)
+
+        def end(result: Any) -> None:
+            try:
+                if call is not None and stops == self.stops:
+                    with self._quietly():
+                        self._after(call, edges, args, kwargs, result)
+            except Exception:
+                self.problem(f"{compiled.PREFIX}.{name}")
+        return end
 
     def _recorded(self, prefix: str, name: str, kind: str, module: Optional[torch.nn.Module],
                   function: Callable[..., Any], args: Tuple[Any, ...],
@@ -496,7 +521,10 @@ class Recorder:
             call.inputs = [place for place, _ in found]
             self.sink.arguments(call, args, kwargs)
             if module is not None:
-                self._hook_parameters(call, module)
+                self._hook_parameters(call.name, call.kind, module)
+                if self.modules.is_region(module):
+                    for known in self.modules.enclosed(module, call.name or call.kind):
+                        self._hook_parameters(known.path, known.kind, known.module)
         return call, graph.edges_of([tensor for _, tensor in found])
 
     def _after(self, call: Call, edges: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any],
@@ -606,7 +634,7 @@ class Recorder:
             self.followed.clear()
             self.begun.clear()
 
-    def _hook_parameters(self, call: Call, module: torch.nn.Module) -> None:
+    def _hook_parameters(self, path: str, kind: str, module: torch.nn.Module) -> None:
         if "backward" not in self.config.data_mode:
             return
         for name, parameter in module._parameters.items():
@@ -617,10 +645,10 @@ class Recorder:
                 users: List[Tuple[str, str, str]] = []
                 handle = parameter.register_hook(functools.partial(self._parameter_ran, users))
                 entry = self.hooks[id(parameter)] = (parameter, handle, users)
-            user = (call.name, call.kind, name)
+            user = (path, kind, name)
             if user not in entry[2]:
                 entry[2].append(user)
-                self.expected[call.name] += 1
+                self.expected[path] += 1
 
     def _parameter_ran(self, users: List[Tuple[str, str, str]], grad: Tensor) -> None:
         if not self.active:

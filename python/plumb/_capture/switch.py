@@ -53,6 +53,7 @@ def switch_on(recorder: Any) -> None:
     active.append(recorder)
     recorder.patches.install()
     Wrapped.active = _api_call
+    compiled.watch()
 
 
 def switch_off(recorder: Any) -> None:
@@ -62,6 +63,7 @@ def switch_off(recorder: Any) -> None:
     recorder.patches.uninstall()
     if not active:
         Wrapped.active = None
+        compiled.unwatch()
         _restore_depth()
 
 
@@ -74,8 +76,15 @@ def _restore_depth() -> None:
     _depth = None
 
 
+# Of PyTorch 2: modes under which tensors have no values, or are those of a graph in the making.
+_modes = [getattr(found(torch._C, "_TorchDispatchModeKey"), name, None)
+          for name in ("FAKE", "PROXY", "FUNCTIONAL")]
+_mode_of = found(torch._C, "_get_dispatch_mode")
+
+
 def _tracing() -> bool:
-    return torch._C._get_tracing_state() is not None
+    return torch._C._get_tracing_state() is not None or (
+        _mode_of is not None and any(key is not None and _mode_of(key) is not None for key in _modes))
 
 
 # -- Functions -------------------------------------------------------------------------------------
@@ -192,6 +201,10 @@ def script(*args: Any, **kwargs: Any) -> Any:
     finally:
         for recorder in recorders:
             switch_on(recorder)
+
+
+# Last, since it needs what is above.
+from plumb._capture import compiled  # noqa: E402
 
 
 def _after_fork() -> None:
