@@ -103,4 +103,8 @@ struct air_node *air_find_node(const struct air_token *token, const char *key);
 /* Does the tree hold FX files? With timed, only files count whose name ends in a time. */
 bool air_has_fx(const struct tree *tree, bool timed);
 
+/* Loads the tensor of a file of an FX dump. */
+enum plumb_code air_load_fx(const char *path, struct plumb_payload *payload,
+                            struct plumb_error *err);
+
 #endif

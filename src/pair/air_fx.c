@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include "pair/air.h"
 #include "pair/graph_names.h"
+#include "plumb/run.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -362,4 +363,19 @@ struct air_node *air_find_node(const struct air_token *token, const char *key)
 {
     const uint64_t *place = map_get(&token->by_name, key, strlen(key));
     return place ? &token->nodes[*place] : NULL;
+}
+
+enum plumb_code air_load_fx(const char *path, struct plumb_payload *payload,
+                            struct plumb_error *err)
+{
+    struct plumb_run *run;
+    enum plumb_code code = plumb_run_open(&run, path, err);
+    if (code)
+        return code;
+    code = plumb_run_count(run) == 1
+               ? plumb_run_load(run, 0, payload, err)
+               : plumb_fail(err, PLUMB_E_FORMAT, "%zu tensors where an FX file has one",
+                            plumb_run_count(run));
+    plumb_run_free(run);
+    return code;
 }

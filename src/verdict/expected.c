@@ -2,8 +2,8 @@
  * with errors made on purpose, and in the arithmetic of the type. */
 #include "verdict/expected_parts.h"
 
-#include "verdict/change.h"
 #include "verdict/spell.h"
+#include "verdict/vary.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -216,56 +216,14 @@ bool expected_is_same(const struct plumb_tensor *reference, const struct plumb_t
 
 /* ---- plumb's own run in the arithmetic of the type ------------------------------------------- */
 
-static bool widen_tensor(struct arena *arena, const struct plumb_tensor *from,
-                         const struct plumb_tensor **to)
-{
-    const struct plumb_dtype_info *info = plumb_dtype_info(from->dtype);
-    *to = from;
-    if (info->kind != PLUMB_KIND_FLOAT || info->bits >= 32)
-        return true;
-    struct plumb_tensor *tensor = arena_alloc(arena, sizeof *tensor);
-    float *values = arena_array(arena, (size_t)from->count + 1, sizeof *values);
-    if (!tensor || !values)
-        return false;
-    for (uint64_t k = 0; k < from->count; k++) {
-        double x;
-        plumb_tensor_to_f64(from, k, 1, &x);
-        values[k] = (float)x;
-    }
-    plumb_tensor_init(tensor, PLUMB_F32, from->rank, from->shape, NULL);
-    tensor->data = values;
-    *to = tensor;
-    return true;
-}
-
 /* 16-bit and 8-bit numbers as float32: no right implementation computes in less. */
-static bool widen_arg(void *context, const char *name, const struct plumb_arg *from,
-                      struct plumb_arg *to)
-{
-    (void)name;
-    *to = *from;
-    if (from->kind == PLUMB_ARG_TENSOR)
-        return widen_tensor(context, from->tensor, &to->tensor);
-    if (from->kind == PLUMB_ARG_DTYPE && plumb_dtype_info(from->dtype)->kind == PLUMB_KIND_FLOAT &&
-        plumb_dtype_info(from->dtype)->bits < 32)
-        to->dtype = PLUMB_F32;
-    return true;
-}
-
 static enum plumb_code own_run(struct plumb_expected *e, struct plumb_error *err)
 {
     struct arena arena = {0};
     struct plumb_call call = e->call;
     struct plumb_result run = {0};
     struct plumb_error why;
-    bool fine = change_call(&arena, widen_arg, &arena, &call);
-    const struct plumb_tensor **grads = arena_array(&arena, call.n_grads + 1, sizeof *grads);
-    fine = fine && grads;
-    for (size_t k = 0; fine && k < call.n_grads; k++)
-        if (e->call.grads[k])
-            fine = widen_tensor(&arena, e->call.grads[k], &grads[k]);
-    call.grads = grads;
-    enum plumb_code code = fine ? PLUMB_OK : plumb_no_memory(err);
+    enum plumb_code code = vary_widen(&arena, &call) ? PLUMB_OK : plumb_no_memory(err);
     /* An operator may refuse this form of the call: then there is less to go by, and no error. */
     dropout_rewind(e);
     if (!code && !plumb_op_run(&call, PLUMB_OWN, &run, &why))

@@ -116,6 +116,10 @@ struct sample {
 /* The spacing of a float type at y. */
 double sample_ulp(enum plumb_dtype dtype, double y);
 
+/* From s->n and the shape: a row is what the last dimension holds, or enough of the tensor to say
+ * something together. */
+void sample_set_rows(struct sample *s, const struct plumb_tensor *got);
+
 /* Loads both sides and the noise. PLUMB_E_NOMEM. */
 enum plumb_code sample_load(struct plumb_expected *e, enum plumb_expected_part part, size_t k,
                             const struct plumb_tensor *got, struct arena *arena, struct sample *s,

@@ -31,9 +31,7 @@ double sample_limit(uint64_t n, int64_t terms)
     return larger * (2 + sqrt(2 * log((double)(n > 1 ? n : 2))));
 }
 
-/* The reference's numbers count from 0; a row is what the last dimension holds, or enough of the
- * tensor to say something together. */
-static void set_rows(struct sample *s, const struct plumb_tensor *got)
+void sample_set_rows(struct sample *s, const struct plumb_tensor *got)
 {
     const unsigned parts = plumb_dtype_parts(got->dtype);
     uint64_t row = got->rank ? (uint64_t)got->shape[got->rank - 1] * parts : parts;
@@ -212,7 +210,7 @@ enum plumb_code sample_load(struct plumb_expected *e, enum plumb_expected_part p
                          .u = wide ? 0x1p-53 : 0x1p-24,
                          .terms = e->terms[part],
                          .n = got->count * plumb_dtype_parts(got->dtype)};
-    set_rows(s, got);
+    sample_set_rows(s, got);
     const size_t n = (size_t)s->n + 1;
     s->y = arena_array(arena, n, sizeof(double));
     s->got = arena_array(arena, n, sizeof(double));

@@ -100,16 +100,6 @@ static double measure(struct whole *w, struct sample *s, const struct moves *m, 
 
 /* ---- Samples --------------------------------------------------------------------------------- */
 
-static void set_rows(struct sample *s, const struct plumb_tensor *got)
-{
-    const unsigned parts = plumb_dtype_parts(got->dtype);
-    uint64_t row = got->rank ? (uint64_t)got->shape[got->rank - 1] * parts : parts;
-    for (unsigned d = got->rank; row && row < 16 && d-- > 1;)
-        row *= (uint64_t)got->shape[d - 1];
-    s->row = row && row <= s->n ? row : s->n;
-    s->rows = s->row ? s->n / s->row : 0;
-}
-
 static enum plumb_dtype part_type(enum plumb_dtype dtype)
 {
     return dtype == PLUMB_C64 ? PLUMB_F32 : dtype == PLUMB_C128 ? PLUMB_F64 : dtype;
@@ -125,7 +115,7 @@ static bool make_sample(struct whole *w, enum plumb_dtype dtype, const double *g
                          .u = dtype == PLUMB_F64 ? 0x1p-53 : 0x1p-24,
                          .terms = 16,
                          .n = w->got->count * parts};
-    set_rows(s, w->got);
+    sample_set_rows(s, w->got);
     const size_t n = (size_t)s->n + 1;
     s->y = arena_array(&w->arena, n, sizeof(double));
     s->got = arena_array(&w->arena, n, sizeof(double));

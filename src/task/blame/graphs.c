@@ -27,21 +27,6 @@ struct opening {
 
 /* ---- Loading --------------------------------------------------------------------------------- */
 
-static enum plumb_code load_fx(const char *path, struct plumb_payload *payload,
-                               struct plumb_error *err)
-{
-    struct plumb_run *run;
-    enum plumb_code code = plumb_run_open(&run, path, err);
-    if (code)
-        return code;
-    code = plumb_run_count(run) == 1
-               ? plumb_run_load(run, 0, payload, err)
-               : plumb_fail(err, PLUMB_E_FORMAT, "%zu tensors where an FX file has one",
-                            plumb_run_count(run));
-    plumb_run_free(run);
-    return code;
-}
-
 static enum plumb_code load(const struct plumb_record *record, struct plumb_payload *payload,
                             struct plumb_error *err)
 {
@@ -56,7 +41,7 @@ static enum plumb_code load(const struct plumb_record *record, struct plumb_payl
     if (record->absent)
         return plumb_fail(err, PLUMB_E_UNSUPPORTED, "it is no tensor");
     return detail ? ge_load(detail->ge, detail->tensor, &usual, payload, err)
-                  : load_fx(record->path, payload, err);
+                  : air_load_fx(record->path, payload, err);
 }
 
 bool graphs_is(const struct plumb_run *run)

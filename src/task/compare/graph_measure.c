@@ -4,6 +4,7 @@
 
 #include "base/mapped.h"
 #include "base/pool.h"
+#include "pair/air.h"
 #include "task/compare/graph_statistics.h"
 #include "verdict/decide.h"
 #include "verdict/rules.h"
@@ -58,22 +59,6 @@ enum plumb_code measure_prepare(struct measurement *measurement, struct plumb_er
 
 /* -- One row ----------------------------------------------------------------------------------- */
 
-static enum plumb_code load_fx(const char *path, struct plumb_payload *payload,
-                               struct plumb_error *err)
-{
-    struct plumb_run *run;
-    enum plumb_code code = plumb_run_open(&run, path, err);
-    if (code)
-        return code;
-    if (plumb_run_count(run) == 1)
-        code = plumb_run_load(run, 0, payload, err);
-    else
-        code = plumb_fail(err, PLUMB_E_FORMAT, "%zu tensors where an FX file has one",
-                          plumb_run_count(run));
-    plumb_run_free(run);
-    return code;
-}
-
 /* The real parts of a complex tensor. */
 static void take_real(struct plumb_tensor *tensor)
 {
@@ -103,7 +88,7 @@ static enum plumb_code load_side(const struct measurement *measurement, const st
         *dtype = ge_dtype_shown(side->tensor, reading);
         code = ge_load(side->op->ge, side->tensor, reading, payload, err);
     } else {
-        code = load_fx(side->path, payload, err);
+        code = air_load_fx(side->path, payload, err);
         if (!code)
             *dtype = plumb_dtype_info(payload->tensor.dtype)->name;
     }
