@@ -70,9 +70,9 @@ struct plumb_noise {
                           term after the other; 0: all */
     bool grads_only;   /* arguments are left alone, gradients of the outputs are not: what an
                                  exact operator decides about its arguments stays as it is */
-    /* Instead of all these: results are the root mean square changes that r uniform in [-1, 1] would
-     * make, from squared inputs. Operators that are no sums of products (plumb_op.closed) refuse:
-     * PLUMB_E_UNSUPPORTED. */
+    /* Instead of all these: results are the root mean square changes that r uniform in [-1, 1]
+     * would make, from squared inputs. Operators that are no sums of products (plumb_op.closed)
+     * refuse: PLUMB_E_UNSUPPORTED. */
     bool squares;
 };
 

@@ -76,11 +76,11 @@ enum plumb_code plumb_expected_new(const struct plumb_call *call,
                                    struct plumb_expected **out, struct plumb_error *err);
 void plumb_expected_free(struct plumb_expected *expected);
 
-/* Tells what the call gave as a whole, before it is judged part by part. Decisions among equals (which
- * of them sort, topk or argmax chose, where the gradient of a maximum goes) and what dropout dropped
- * are taken from it: the outputs, and gradients where there are any; members that are not known are of
- * kind none. Without this call, each part is taken by itself. Nothing is kept. Fails when memory runs
- * out, and where dropout cannot be run with the choices that were made. */
+/* Tells what the call gave as a whole, before it is judged part by part. Decisions among equals
+ * (which of them sort, topk or argmax chose, where the gradient of a maximum goes) and what dropout
+ * dropped are taken from it: the outputs, and gradients where there are any; members that are not
+ * known are of kind none. Without this call, each part is taken by itself. Nothing is kept. Fails
+ * when memory runs out, and where dropout cannot be run with the choices that were made. */
 enum plumb_code plumb_expected_given(struct plumb_expected *expected,
                                      const struct plumb_arg *outputs, size_t n_outputs,
                                      const struct plumb_arg *grads, size_t n_grads,

@@ -51,8 +51,8 @@ enum plumb_code plumb_op_ready(struct plumb_error *err);
 /* What the results of an operator are, for the error that is expected of them. */
 enum plumb_op_class {
     PLUMB_OP_EXACT,    /* elements of its inputs, whole numbers: no rounding */
-    PLUMB_OP_DECISION, /* which elements are taken, or which number is nearest: exact, but equals, and
-                          what rounding makes equal, may be decided either way */
+    PLUMB_OP_DECISION, /* which elements are taken, or which number is nearest: exact, but equals,
+                          and what rounding makes equal, may be decided either way */
     PLUMB_OP_ELEMENTWISE, /* a function of single elements */
     PLUMB_OP_LINEAR,      /* weighted sums of one input */
     PLUMB_OP_BILINEAR,    /* sums of products of two inputs */
@@ -69,8 +69,8 @@ struct plumb_op {
     const char *types;  /* what it takes: "floats", "floats, integers, bool" or "integers, bool" */
     bool backward;      /* has a gradient */
     enum plumb_op_class results;
-    bool
-        exact; /* nothing is rounded on the way to them: exact ones, and decisions about arguments */
+    bool exact;  /* nothing is rounded on the way to them: exact ones, and decisions about arguments
+                  */
     bool closed; /* takes plumb_noise.squares */
     bool random; /* results are random: run, but not comparable value by value */
 };

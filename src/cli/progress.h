@@ -21,15 +21,15 @@ void progress_restart(struct progress *progress);
 /* A plumb_progress_fn: context is the struct progress. */
 void progress_update(void *context, uint64_t done, uint64_t total);
 
-/* The same for work in two parts: when the total changes, `then` is what is counted, and the time of
- * the second part begins. */
+/* The same for work in two parts: when the total changes, `then` is what is counted, and the time
+ * of the second part begins. */
 void progress_update_parts(struct progress *progress, const char *then, uint64_t done,
                            uint64_t total);
 
 struct waiting;
 
-/* Shows what is being done and for how long, each second, until it is ended: for work that cannot say
- * how far it is. NULL, which is fine, where nobody looks. */
+/* Shows what is being done and for how long, each second, until it is ended: for work that cannot
+ * say how far it is. NULL, which is fine, where nobody looks. */
 struct waiting *waiting_begin(const char *what);
 void waiting_end(struct waiting *waiting);
 

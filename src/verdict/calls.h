@@ -6,8 +6,8 @@
 #include "plumb/run.h"
 #include "verdict/local.h"
 
-/* Judges job number i in so many bytes. False: it needs more, and is to come again; last: there is no
- * more. */
+/* Judges job number i in so many bytes. False: it needs more, and is to come again; last: there is
+ * no more. */
 typedef bool calls_job(void *context, size_t i, uint64_t memory, bool last);
 
 /* Runs jobs on threads, each with its part of the memory; those that need more come again one at a

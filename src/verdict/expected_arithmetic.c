@@ -201,9 +201,9 @@ static enum plumb_code run_hypothesis(struct search *q, const struct plumb_noise
     return code == PLUMB_E_NOMEM ? code : PLUMB_OK;
 }
 
-/* Whether the result is the simulated one, but for right arithmetic's noise. That may carry a number on
- * the way to the next one of its type, and some results with it: a few may be off by a step or two if
- * nearly all that was wrong is explained. */
+/* Whether the result is the simulated one, but for right arithmetic's noise. That may carry a
+ * number on the way to the next one of its type, and some results with it: a few may be off by a
+ * step or two if nearly all that was wrong is explained. */
 static bool is_simulated(const struct search *q)
 {
     const struct sample *s = q->s;
@@ -356,9 +356,9 @@ static bool within_a_step(const struct sample *s)
     return true;
 }
 
-/* Noise explains errors of its own size, neither larger nor much smaller ones: beside rounding to the
- * type, a third of it has to be there in a function of single elements, whose steps are known, and a
- * seventh in others. Errors of rows go together: then there are no more of them than rows. */
+/* Noise explains errors of its own size, neither larger nor much smaller ones: beside rounding to
+ * the type, a third of it has to be there in a function of single elements, whose steps are known,
+ * and a seventh in others. Errors of rows go together: then there are no more of them than rows. */
 static bool is_of_size(const struct search *q, const struct fitting *f)
 {
     const struct sample *s = q->s;
@@ -371,8 +371,8 @@ static bool is_of_size(const struct search *q, const struct fitting *f)
            f->worst < (q->product ? 3 : 5) * q->limit * f->size;
 }
 
-/* The correlation of the errors with those of the hypothesis. Whoever rounds the same number on the way
- * errs alike. */
+/* The correlation of the errors with those of the hypothesis. Whoever rounds the same number on the
+ * way errs alike. */
 static double correlation(const struct search *q)
 {
     const struct sample *s = q->s;
@@ -391,8 +391,8 @@ static double correlation(const struct search *q)
     return got > 0 && own > 0 ? both / sqrt(got * own) : 0;
 }
 
-/* A result with all its bits shows which numbers on the way lost theirs: without such a likeness, it was
- * something else. Few elements, or a narrow type, do not show it. */
+/* A result with all its bits shows which numbers on the way lost theirs: without such a likeness,
+ * it was something else. Few elements, or a narrow type, do not show it. */
 static bool shows_likeness(const struct search *q)
 {
     const bool narrow = plumb_dtype_info(q->s->dtype)->bits < 32;
@@ -533,8 +533,8 @@ static enum plumb_code try_sum(struct search *q, unsigned bits, const char *word
     return code;
 }
 
-/* Results on the way rounded to a type, exactly as plumb would do it: no more than right arithmetic's
- * noise is left then. Leaves the last of the runs in q->y. */
+/* Results on the way rounded to a type, exactly as plumb would do it: no more than right
+ * arithmetic's noise is left then. Leaves the last of the runs in q->y. */
 static enum plumb_code try_stored(struct search *q, enum plumb_dtype dtype, const char *word,
                                   struct plumb_error *err)
 {

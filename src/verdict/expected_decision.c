@@ -1,5 +1,5 @@
-/* Decisions that may fall either way: among equals, and among numbers that rounding makes equal. The
- * reference takes the device's choice where it is as good as its own. */
+/* Decisions that may fall either way: among equals, and among numbers that rounding makes equal.
+ * The reference takes the device's choice where it is as good as its own. */
 #include "verdict/expected_parts.h"
 
 #include "verdict/ties.h"
@@ -81,8 +81,8 @@ static void widen(const struct range *r, const struct plumb_tensor *run)
     }
 }
 
-/* Errors eight times as large as right arithmetic makes in one step find what one may turn in several;
- * sixteen runs miss one that it turns in half of them once in 65,536. */
+/* Errors eight times as large as right arithmetic makes in one step find what one may turn in
+ * several; sixteen runs miss one that it turns in half of them once in 65,536. */
 static enum plumb_code measure_range(struct plumb_expected *e, enum plumb_expected_part part,
                                      size_t k, const struct range *r, struct plumb_error *err)
 {

@@ -1,6 +1,6 @@
-/* Operators that drop elements at random. The reference takes the device's choice of them, which shows
- * in its results; values, gradients and the scale are judged by it like those of any operator, and the
- * choice itself by how likely it is. */
+/* Operators that drop elements at random. The reference takes the device's choice of them, which
+ * shows in its results; values, gradients and the scale are judged by it like those of any
+ * operator, and the choice itself by how likely it is. */
 #include "verdict/expected_parts.h"
 
 #include "base/number.h"

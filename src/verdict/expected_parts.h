@@ -161,12 +161,12 @@ struct system_part {
 struct system_part system_find(const struct sample *s, const double *y, const double *sigma,
                                bool strict);
 
-/* Whether a scale or an offset, and rounding, describe the errors better than noise of that sigma, or
- * they undo what the results differ by, as numbers from elsewhere do. */
+/* Whether a scale or an offset, and rounding, describe the errors better than noise of that sigma,
+ * or they undo what the results differ by, as numbers from elsewhere do. */
 bool system_goes_with_results(const struct sample *s, const double *sigma);
 
-/* Whether elements with nearly the same input err alike, as those of another formula do, absolutely or
- * in proportion to the result. Results of a narrow type have inputs too far apart. */
+/* Whether elements with nearly the same input err alike, as those of another formula do, absolutely
+ * or in proportion to the result. Results of a narrow type have inputs too far apart. */
 bool system_goes_with_inputs(const struct sample *s, const double *sigma);
 
 /* How much the errors of a row go together, absolutely and in proportion to the results: 1 for
@@ -177,14 +177,14 @@ double system_together(const struct sample *s, const double *values);
  * what noise would have there. Missing terms of a sum are a matrix of low rank. */
 double system_low_rank(const struct sample *s);
 
-/* Whether results are half a unit short on average, where noise exceeds a unit, and no scale does the
- * same. alone: elements err by themselves, not with their row. */
+/* Whether results are half a unit short on average, where noise exceeds a unit, and no scale does
+ * the same. alone: elements err by themselves, not with their row. */
 bool system_toward_zero(const struct sample *s, bool alone);
 
 /* ---- Explanations ---------------------------------------------------------------------------- */
 
-/* Fills arithmetic and sets *found when a named one explains the result; *coarse: as noise, not number by
- * number. */
+/* Fills arithmetic and sets *found when a named one explains the result; *coarse: as noise, not
+ * number by number. */
 enum plumb_code arithmetic_find(struct plumb_expected *e, enum plumb_expected_part part, size_t k,
                                 const struct sample *s, bool even, bool *found, bool *coarse,
                                 struct plumb_opinion *opinion, struct plumb_error *err);

@@ -80,8 +80,8 @@ bool pattern_groups(const struct off *f, char *text);
 bool pattern_rank(const struct off *f, char *text);
 
 /* A call computed otherwise that explains the result: expected_cause.c. simple: what it looks like
- * is known, so that no numbers need to be looked for that fit. brief: an eighth of the usual work at
- * most. *left counts what was not tried, for its cost. */
+ * is known, so that no numbers need to be looked for that fit. brief: an eighth of the usual work
+ * at most. *left counts what was not tried, for its cost. */
 bool pattern_cause(struct plumb_expected *e, enum plumb_expected_part part, size_t k,
                    const struct off *f, const struct system_part *system, bool simple, bool brief,
                    char *text, uint64_t *left);

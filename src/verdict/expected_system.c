@@ -292,11 +292,12 @@ struct system_part system_find(const struct sample *s, const double *y, const do
     return row.found ? row : columns_find(&w);
 }
 
-/* ---- Beside noise that is said to explain them ------------------------------------------------ */
+/* ---- Beside noise that is said to explain them ------------------------------------------------
+ */
 
 /* How much better a scale, or an offset, and rounding describe the errors than that noise does, and
- * than rounding alone: the logarithm of the ratio of likelihoods. What is left beside a scale should be noise, not rounding
- * alone. */
+ * than rounding alone: the logarithm of the ratio of likelihoods. What is left beside a scale
+ * should be noise, not rounding alone. */
 static double advantage(const struct sample *s, const double *sigma, bool scale)
 {
     double xe = 0, xx = 0, by_noise = 0, by_rest = 0;
@@ -378,8 +379,8 @@ static double row_rounding(const struct sample *s, uint64_t row)
     return sum / (double)s->row;
 }
 
-/* Beside the rounding of the row: where a sum cancels, a step of any other order is many units of what is
- * left, and would say more than all others. */
+/* Beside the rounding of the row: where a sum cancels, a step of any other order is many units of
+ * what is left, and would say more than all others. */
 double system_together(const struct sample *s, const double *values)
 {
     double together = 0;

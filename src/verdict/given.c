@@ -44,6 +44,11 @@ static enum plumb_code place_grads(const struct plumb_call *call, struct plumb_a
 {
     const struct leaves leaves = leaves_of(call);
     const bool known = n == leaves.of_args || n == leaves.all || n == call->n_args;
+    struct plumb_arg none = {.kind = PLUMB_ARG_NONE};
+    if (!known && n > 0) {
+        none.kind = PLUMB_ARG_OTHER;
+        none.text = "which tensors the recorded gradients belong to cannot be told";
+    }
     out->n_arg_grads = leaves.of_args;
     out->n_grads = leaves.all;
     out->grads = arena_array(arena, leaves.all + 1, sizeof *out->grads);
@@ -51,12 +56,7 @@ static enum plumb_code place_grads(const struct plumb_call *call, struct plumb_a
         return plumb_no_memory(err);
     for (size_t k = 0; k < leaves.all; k++) {
         const size_t place = given_gradient(call, n, k);
-        out->grads[k] = place != SIZE_MAX ? given[place]
-                        : known || n == 0 ? (struct plumb_arg){.kind = PLUMB_ARG_NONE}
-                                          : (struct plumb_arg){.kind = PLUMB_ARG_OTHER,
-                                                               .text = "which tensors the recorded "
-                                                                       "gradients belong to "
-                                                                       "cannot be told"};
+        out->grads[k] = place != SIZE_MAX ? given[place] : none;
     }
     return PLUMB_OK;
 }

@@ -1,4 +1,5 @@
-/* A call with what it gave: computed again in higher precision, and its results held against that. */
+/* A call with what it gave: computed again in higher precision, and its results held against that.
+ */
 #ifndef VERDICT_KNOWN_H
 #define VERDICT_KNOWN_H
 
@@ -55,7 +56,8 @@ struct known_gradient {
     bool parameter;
 };
 
-/* Shows what repeats of the program gave to a verdict; *shown: there was something. PLUMB_E_NOMEM. */
+/* Shows what repeats of the program gave to a verdict; *shown: there was something. PLUMB_E_NOMEM.
+ */
 typedef enum plumb_code known_show(void *context, struct plumb_expected *expected, bool *shown,
                                    struct plumb_error *err);
 

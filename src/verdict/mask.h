@@ -1,4 +1,5 @@
-/* Which elements an operator dropped at random, as its results show, and whether that may be chance.
+/* Which elements an operator dropped at random, as its results show, and whether that may be
+ * chance.
  *
  * Which ones a device drops is its own affair; how many, and that they lie anywhere, is not. */
 #ifndef VERDICT_MASK_H
@@ -21,8 +22,8 @@ struct mask {
 /* Draws that keep, or drop, everything. */
 extern const struct plumb_draws mask_keep_all, mask_drop_all;
 
-/* Finds the mask of `got` between what the call gives when everything is kept, and when everything is
- * dropped; kept must have a first result. False when memory runs out. */
+/* Finds the mask of `got` between what the call gives when everything is kept, and when everything
+ * is dropped; kept must have a first result. False when memory runs out. */
 bool mask_find(struct mask *mask, const char *api, const struct plumb_result *got,
                const struct plumb_result *kept, const struct plumb_result *dropped,
                struct arena *arena);
@@ -43,9 +44,9 @@ struct mask_replay {
 };
 uint32_t mask_next(void *replay);
 
-/* What no chance of one in 10^9 explains when each draw drops with probability p: too many, too few,
- * too many in a row, column or block, or choices that repeat. Empty when there is nothing to say. row:
- * elements in a row of the result. False when memory runs out. */
+/* What no chance of one in 10^9 explains when each draw drops with probability p: too many, too
+ * few, too many in a row, column or block, or choices that repeat. Empty when there is nothing to
+ * say. row: elements in a row of the result. False when memory runs out. */
 bool mask_suspicion(const struct mask *mask, double p, uint64_t row, char *text, size_t size);
 
 #endif

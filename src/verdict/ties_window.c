@@ -6,9 +6,9 @@
 
 enum { DIMS = 3 };
 
-/* Windows over x: [planes][size...], one for each element of the output [planes][out...]; a window of
- * an adaptive pool lies between fractions of the size. A reduction is one dimension wide after its
- * dimensions were brought together, element k of a window being `step` further. */
+/* Windows over x: [planes][size...], one for each element of the output [planes][out...]; a window
+ * of an adaptive pool lies between fractions of the size. A reduction is one dimension wide after
+ * its dimensions were brought together, element k of a window being `step` further. */
 struct windows {
     const struct plumb_tensor *x, *y; /* input, and the values that were chosen */
     unsigned dims;

@@ -188,7 +188,8 @@ static void take_worst(struct whole *w, const struct sample *s, struct excess x,
     w->o->expected = s->y[x.at];
 }
 
-/* There is no call to compute again; a scale or an offset of all is the most that can be said then. */
+/* There is no call to compute again; a scale or an offset of all is the most that can be said then.
+ */
 static void find_pattern(const struct whole *w, const struct sample *s,
                          const struct system_part *system)
 {

@@ -1,5 +1,5 @@
-/* The noise of right arithmetic: in closed form as by many perturbed runs, forward and backward; and
- * opinions that do not depend on how many threads ask for them. */
+/* The noise of right arithmetic: in closed form as by many perturbed runs, forward and backward;
+ * and opinions that do not depend on how many threads ask for them. */
 #include "plumb/expected.h"
 
 #include <math.h>
@@ -132,8 +132,8 @@ static void test_closed_form(void **state)
     compare_ways(2, ratios);
     for (int k = 0; k < 3; k++)
         assert_true(ratios[k] > 0.96 && ratios[k] < 1.04);
-    /* Runs disturb the product as a whole before the bias is added, and its gradient: 1/3 more, which
-     * the number of terms covers. The bias itself is added once. */
+    /* Runs disturb the product as a whole before the bias is added, and its gradient: 1/3 more,
+     * which the number of terms covers. The bias itself is added once. */
     compare_ways(3, ratios);
     assert_true(ratios[0] > 0.75 && ratios[0] < 1.04);
     for (int k = 1; k < 3; k++)

@@ -41,7 +41,8 @@ extern op_call_fn op_call_f32_avx2, op_call_f64_avx2;
 #endif
 extern op_family_fn op_family_f64;
 
-/* Sums of products of arguments, and nothing else: "input * weight + bias". NULL: it is no such sum. */
+/* Sums of products of arguments, and nothing else: "input * weight + bias". NULL: it is no such
+ * sum. */
 typedef const char *op_form_fn(const struct op_def *def);
 extern op_form_fn op_form_f64;
 

@@ -1,12 +1,12 @@
 /* Noise of linear and bilinear operators in closed form. When each of m factors of a product is
  * multiplied by 1 + r, r uniform in [-1, 1] times a small number, the mean square change of the
- * product is m/3 of its square; the changes of a sum's terms are independent. So the operator itself,
- * run on the squares of its arguments, gives the mean square changes of its outputs, and its backward
- * those of its gradients, which are products of as many factors.
+ * product is m/3 of its square; the changes of a sum's terms are independent. So the operator
+ * itself, run on the squares of its arguments, gives the mean square changes of its outputs, and
+ * its backward those of its gradients, which are products of as many factors.
  *
- * The form of an operator says which arguments are multiplied: "beta * input + alpha * mat1 * mat2".
- * Numbers are exact; "operands[]" are the items of a list; "input / n" is a mean, whose weights are
- * squared too. float64 is scaled by powers of two, so that no square is lost. */
+ * The form of an operator says which arguments are multiplied: "beta * input + alpha * mat1 *
+ * mat2". Numbers are exact; "operands[]" are the items of a list; "input / n" is a mean, whose
+ * weights are squared too. float64 is scaled by powers of two, so that no square is lost. */
 #include "exec/op/squares.h"
 
 #include "exec/op/bind.h"

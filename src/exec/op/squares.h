@@ -14,8 +14,8 @@ bool squares_begin(struct op *o, const char *form);
 void squares_input(struct op *o, size_t leaf);
 void squares_grad(struct op *o, struct val *grad);
 
-/* The root mean square changes that follow, for output number k and for the gradient of a leaf. NULL
- * when memory ran out. */
+/* The root mean square changes that follow, for output number k and for the gradient of a leaf.
+ * NULL when memory ran out. */
 const real *squares_output(struct op *o, const struct val *x);
 const real *squares_leaf(struct op *o, size_t leaf);
 

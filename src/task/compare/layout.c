@@ -110,7 +110,7 @@ static unsigned char spare_metric(const struct plumb_metric_name *metric)
 {
     static const char *const worth[] = {"max_rel", "max_abs", "cosine"};
     enum { FIRST = 3 };
-    for (unsigned char k = 0; k < sizeof worth / sizeof *worth; k++)
+    for (size_t k = 0; k < sizeof worth / sizeof *worth; k++)
         if (strcmp(metric->name, worth[k]) == 0)
             return (unsigned char)(FIRST + k);
     return metric->group == PLUMB_G_RELATIVE ? PLUMB_SPARE : FIRST + 3;

@@ -1,5 +1,5 @@
-/* What the calls of the target have to say for themselves: each row that a recorded call gave is held
- * against that call, computed again from the target's own inputs. */
+/* What the calls of the target have to say for themselves: each row that a recorded call gave is
+ * held against that call, computed again from the target's own inputs. */
 #include "task/compare/compare.h"
 
 #include "base/map.h"
