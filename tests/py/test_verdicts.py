@@ -63,6 +63,17 @@ class Planted(unittest.TestCase):
     def test_float16(self) -> None:
         self.check("float16", ["linear", "exp", "mean"])
 
+    def test_side_by_side(self) -> None:
+        """The whole script, with the other rules beside plumb's."""
+        script = Path(__file__).resolve().parents[1] / "verdicts" / "run.py"
+        build = Path(plumb.__file__).resolve().parents[1]
+        done = subprocess.run([sys.executable, str(script), "--fast", "--type", "float32", "--op", "mm", "--pass",
+                               "forward"], env={**os.environ, "PYTHONPATH": str(build)}, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, text=True)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        for rule in ("assert_close", "NMSE 5e-4", "cosine 0.99", "documented rules"):
+            self.assertRegex(done.stdout, rf"(?m)^{rule}: blames \d+ right results, misses \d+ faults$")
+
 
 Call = Tuple[str, Tuple[Any, ...], Dict[str, Any], Callable[..., torch.Tensor]]
 

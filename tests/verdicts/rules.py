@@ -86,7 +86,7 @@ def tool() -> Path:
 
 
 def _reference(item: Item) -> _core.Tensor:
-    prefix, name = plumb_judge._name_of(item.case.op)
+    prefix, name, *_ = plumb_judge._called(item.case.op)
     args = [tensors.to_core(item.type.hand(value)) for value in item.case.inputs]
     if item.part is None:
         return _core.run_op(prefix, name, args, item.case.kwargs)[0][0]
