@@ -27,10 +27,4 @@ enum plumb_code cli_baseline_write(const struct cli_baseline *baseline, struct p
 
 void cli_baseline_free(struct cli_baseline *baseline);
 
-#define CLI_BASELINE_HELP                                                                          \
-    "deviations that are accepted, a file of --write-baseline: only what is new or worse fails"
-#define CLI_WRITE_BASELINE_HELP                                                                    \
-    "accept all faults and cheaper arithmetic that are found, and write them there; without "      \
-    "--baseline none of them fails"
-
 #endif

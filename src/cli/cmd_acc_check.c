@@ -4,6 +4,7 @@
 #include "base/utf8.h"
 #include "cli/baseline.h"
 #include "cli/cli.h"
+#include "cli/opinion_options.h"
 #include "cli/profiles.h"
 #include "cli/terminal.h"
 #include "plumb/precheck.h"
@@ -532,22 +533,9 @@ static const struct args_option arguments[] = {
      .help = "what decides: the rules (default), or how the results compare with what right "
              "arithmetic shows (default with -d recorded), or both; with the last two the tables "
              "have columns Verdict and Why"},
-    {.names = {"--arithmetic"},
-     .kind = ARGS_TEXT,
-     FIELD(arithmetic),
-     .metavar = "LIST",
-     .help = "cheaper arithmetic that is meant, such as tf32,bf16-store; docs/VERDICTS.md has the "
-             "names"},
-    {.names = {"--baseline"},
-     .kind = ARGS_PATH,
-     FIELD(baseline),
-     .metavar = "FILE",
-     .help = CLI_BASELINE_HELP},
-    {.names = {"--write-baseline"},
-     .kind = ARGS_PATH,
-     FIELD(write_baseline),
-     .metavar = "FILE",
-     .help = CLI_WRITE_BASELINE_HELP},
+    CLI_ARITHMETIC_OPTION(FIELD(arithmetic)),
+    CLI_BASELINE_OPTION(FIELD(baseline)),
+    CLI_WRITE_BASELINE_OPTION(FIELD(write_baseline)),
     {.names = {"--rng"},
      .kind = ARGS_CHOICE,
      FIELD(rng),

@@ -4,6 +4,7 @@
 #include "base/output.h"
 #include "cli/baseline.h"
 #include "cli/cli.h"
+#include "cli/opinion_options.h"
 #include "cli/progress.h"
 #include "cli/terminal.h"
 #include "plumb/blame.h"
@@ -138,35 +139,11 @@ static const struct args_option arguments[] = {
      FIELD(out),
      .metavar = "FILE",
      .help = "write there instead of to the terminal"},
-    {.names = {"--arithmetic"},
-     .kind = ARGS_TEXT,
-     FIELD(arithmetic),
-     .metavar = "LIST",
-     .help = "cheaper arithmetic that is meant, such as tf32,bf16-store; docs/VERDICTS.md has the "
-             "names"},
-    {.names = {"--seed"},
-     .kind = ARGS_INT,
-     FIELD(seed),
-     .metavar = "N",
-     .min = 0,
-     .max = 9007199254740992.0,
-     .help = "seed of the perturbations (default: 1234)"},
-    {.names = {"--baseline"},
-     .kind = ARGS_PATH,
-     FIELD(baseline),
-     .metavar = "FILE",
-     .help = CLI_BASELINE_HELP},
-    {.names = {"--write-baseline"},
-     .kind = ARGS_PATH,
-     FIELD(write_baseline),
-     .metavar = "FILE",
-     .help = CLI_WRITE_BASELINE_HELP},
-    {.names = {"--memory"},
-     .kind = ARGS_TEXT,
-     FIELD(memory),
-     .metavar = "SIZE",
-     .help = "what all calls together may take, such as 16G (default: three quarters of the "
-             "machine, or of the container)"},
+    CLI_ARITHMETIC_OPTION(FIELD(arithmetic)),
+    CLI_PERTURBATION_SEED_OPTION(FIELD(seed)),
+    CLI_BASELINE_OPTION(FIELD(baseline)),
+    CLI_WRITE_BASELINE_OPTION(FIELD(write_baseline)),
+    CLI_CALL_MEMORY_OPTION(FIELD(memory)),
     {.names = {NULL}},
 };
 

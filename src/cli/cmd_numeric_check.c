@@ -1,6 +1,7 @@
 /* numeric_check: a graph before and after a compiler pass, run and compared. */
 #define _GNU_SOURCE
 #include "cli/cli.h"
+#include "cli/opinion_options.h"
 #include "cli/progress.h"
 #include "plumb/passcheck.h"
 
@@ -184,12 +185,7 @@ static const struct args_option arguments[] = {
      .help = "what decides: the comparison with --precision (default), or how the results compare "
              "with what right arithmetic shows, judged in one iteration, or both; with the last "
              "two the tables have columns Verdict and Why"},
-    {.names = {"--arithmetic"},
-     .kind = ARGS_TEXT,
-     FIELD(arithmetic),
-     .metavar = "LIST",
-     .help = "cheaper arithmetic that is meant, such as bf16-store; docs/VERDICTS.md has the "
-             "names"},
+    CLI_ARITHMETIC_OPTION(FIELD(arithmetic)),
     {.names = {"--device"},
      .kind = ARGS_TEXT,
      FIELD(device),

@@ -2,6 +2,7 @@
 #include "cli/compare_options.h"
 
 #include "cli/baseline.h"
+#include "cli/opinion_options.h"
 #include "cli/profiles.h"
 #include "verdict/standard_names.h"
 
@@ -150,35 +151,11 @@ static const struct args_option opinion_options[] = {
      .help =
          "expected: dumps of tensors; each call is computed again from the target's own inputs, "
          "and what right arithmetic cannot have given is a fault; both: either may object"},
-    {.names = {"--arithmetic"},
-     .kind = ARGS_TEXT,
-     FIELD(arithmetic),
-     .metavar = "LIST",
-     .help = "cheaper arithmetic that is meant, such as tf32,bf16-store; docs/VERDICTS.md has the "
-             "names"},
-    {.names = {"--baseline"},
-     .kind = ARGS_PATH,
-     FIELD(baseline),
-     .metavar = "FILE",
-     .help = CLI_BASELINE_HELP},
-    {.names = {"--write-baseline"},
-     .kind = ARGS_PATH,
-     FIELD(write_baseline),
-     .metavar = "FILE",
-     .help = CLI_WRITE_BASELINE_HELP},
-    {.names = {"--seed"},
-     .kind = ARGS_INT,
-     FIELD(seed),
-     .metavar = "N",
-     .min = 0,
-     .max = 9007199254740992.0,
-     .help = "seed of the perturbations (default: 1234)"},
-    {.names = {"--memory"},
-     .kind = ARGS_TEXT,
-     FIELD(memory),
-     .metavar = "SIZE",
-     .help = "what computed calls together may take, such as 16G (default: three quarters of the "
-             "machine, or of the container)"},
+    CLI_ARITHMETIC_OPTION(FIELD(arithmetic)),
+    CLI_BASELINE_OPTION(FIELD(baseline)),
+    CLI_WRITE_BASELINE_OPTION(FIELD(write_baseline)),
+    CLI_PERTURBATION_SEED_OPTION(FIELD(seed)),
+    CLI_CALL_MEMORY_OPTION(FIELD(memory)),
     {.names = {NULL}},
 };
 
