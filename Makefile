@@ -29,6 +29,10 @@ test-c:
 	ninja -C build-asan all tests
 	tests/run.py 'unit ' 'asan ' 'cli ' header
 
+# The Python side with PyTorch 2, on Debian 13 and sid; needs root.
+test-torch2:
+	scripts/test-torch2
+
 # The same tests under other conditions and on other systems, and the packages in use.
 test-long:
 	scripts/test-long
@@ -74,4 +78,4 @@ install: all
 clean:
 	rm -rf $(BUILD) build-asan build-fuzz build-arm64 build-compilers build-long dist
 
-.PHONY: all demo test test-c test-long verdicts test-programs bench fuzz lint deb wheel install clean
+.PHONY: all demo test test-c test-torch2 test-long verdicts test-programs bench fuzz lint deb wheel install clean

@@ -6,6 +6,7 @@ What there is:
   asan      the same programs, and the replay of the fuzz corpora, under ASan and UBSan
   cli       tests/cli/*.sh, each in an empty folder, against the output kept beside it
   py        tests/py/test_*.py, plain unittest
+  torch2    tests/torch2/test_*.py, the same for what only PyTorch 2 has; named and left out without it
   header    every public header alone, and all together, as C17 and as C++17
 
 A CLI test NAME.sh is compared with NAME.sh.stdout.exact or NAME.sh.stdout.glob (where * stands for
@@ -21,8 +22,10 @@ import argparse
 import concurrent.futures
 import contextlib
 import difflib
+import importlib.metadata
 import json
 import os
+import platform
 import re
 import shlex
 import signal
@@ -44,6 +47,10 @@ LONG = ("asan op/sweep", "asan op/unary_mpfr", "unit op/unary_mpfr", "py test_to
         "py test_check_runs.py", "py test_op_truth.py", "py test_op_noise.py", "py test_online_samples.py",
         "py test_online_users.py", "py test_python_writer.py", "py test_check_model.py", "py test_online_check.py",
         "asan condense/condense", "unit condense/condense")
+
+
+# Whose versions decide what the Python tests meet; they are printed first.
+PACKAGES = {"torch": "PyTorch", "transformers": "Transformers", "numpy": "NumPy"}
 
 
 class Result(NamedTuple):
@@ -297,8 +304,35 @@ def python_results(name: str, ended: Ended, plan: List[str], events: List[dict],
     return [results[number] for number in range(first, missing + 1)]
 
 
+def version(package: str) -> str:
+    """What this Python has of a package, or nothing; loading PyTorch would take longer than most tests."""
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return ""
+
+
+def has_torch2() -> bool:
+    return int(version("torch").partition(".")[0] or 0) >= 2
+
+
+def python_files() -> Iterator[Path]:
+    """Those that this PyTorch can run."""
+    for folder in ("py", "torch2") if has_torch2() else ("py",):
+        yield from sorted((TESTS / folder).glob("test_*.py"))
+
+
+def print_versions() -> None:
+    print(f"Python {platform.python_version()}, " +
+          ", ".join(f"{name} {version(package) or '-'}" for package, name in PACKAGES.items()))
+    if not has_torch2():
+        files = len(list((TESTS / "torch2").glob("test_*.py")))
+        print(f"the {files} files of tests/torch2 need PyTorch 2; make test-torch2 runs them")
+    sys.stdout.flush()
+
+
 def python_job(path: Path, build: Path) -> Job:
-    name = f"py {path.name}"
+    name = f"{path.parent.name} {path.name}"
 
     def start(first: int) -> Tuple[Ended, List[dict]]:
         with tempfile.TemporaryDirectory(prefix="plumb-report-") as folder:
@@ -358,7 +392,7 @@ def all_jobs(arguments: argparse.Namespace) -> Iterator[Job]:
         yield from program_jobs("asan", arguments.asan.resolve(), through)
     for script in sorted((TESTS / "cli").glob("*.sh")):
         yield cli_job(script, build, arguments.update)
-    for path in sorted((TESTS / "py").glob("test_*.py")):
+    for path in python_files():
         yield python_job(path, build)
     headers = sorted((ROOT / "include" / "plumb").glob("*.h"))
     for header in headers:
@@ -419,6 +453,7 @@ def main() -> int:
     arguments = parser.parse_args()
 
     sys.stdout.reconfigure(errors="backslashreplace")
+    print_versions()
     jobs = [job for job in all_jobs(arguments)
             if not arguments.words or any(word in job.name for word in arguments.words)]
     try:

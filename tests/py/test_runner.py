@@ -119,6 +119,16 @@ class Runner(unittest.TestCase):
         self.assertIn("FAILED a\n", out.getvalue())
         self.assertTrue(out.getvalue().endswith("SKIPPED: why\n  c\n1 passed, 1 failed, 1 skipped\n"), out.getvalue())
 
+    def test_files_for_this_pytorch(self) -> None:
+        for found, folders in (("1.13.0a0+gitunknown", {"py"}), ("", {"py"}), ("2.6.0+debian", {"py", "torch2"})):
+            with self.subTest(version=found), mock.patch.object(run, "version", lambda _: found):
+                self.assertEqual({path.parent.name for path in run.python_files()}, folders)
+                out = io.StringIO()
+                with contextlib.redirect_stdout(out):
+                    run.print_versions()
+                self.assertIn(f"PyTorch {found or '-'}, ", out.getvalue())
+                self.assertEqual("tests/torch2 need PyTorch 2" in out.getvalue(), folders == {"py"})
+
     def test_environment(self) -> None:
         given = {"PLUMB_GOLDEN": "g", "PLUMB_CPU_MASK": "0", "PLUMB_H5": "x", "COLUMNS": "30", "TZ": "Asia/Tokyo",
                  "PYTHONPATH": "x", "RANK": "1", "PATH": "/bin", "ATEN_CPU_CAPABILITY": "default"}

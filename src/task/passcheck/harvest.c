@@ -61,9 +61,8 @@ static bool add_node(const char *name, const struct plumb_result *result, struct
     for (size_t k = 0; k < result->n_outputs; k++) {
         const struct plumb_tensor *tensor =
             result->outputs[k].kind == PLUMB_ARG_TENSOR ? result->outputs[k].tensor : NULL;
-        const char *full =
-            result->n_outputs == 1 ? name : arena_printf(&h->arena, "%s.%zu", name, k);
-        if (!full)
+        const char *full = name;
+        if (result->n_outputs > 1 && !(full = arena_printf(&h->arena, "%s.%zu", name, k)))
             return false;
         if (tensor && h->bytes + tensor->count * sizeof(double) > h->max_bytes)
             h->left_out++;
