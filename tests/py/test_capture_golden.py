@@ -106,7 +106,8 @@ class GoldenTest(CaptureTest):
         for names, lines in ours.values():
             if "Functional.linear.0.forward" in names:
                 self.assertIn("return F.linear(", lines[0])
-                self.assertIn(__file__, lines[2])
+                # PyTorch 2 has a frame more between a module and what calls it.
+                self.assertIn(__file__, next(line for line in lines[1:] if "torch/nn/modules/module.py" not in line))
 
     def test_mix_tensor(self) -> None:
         ours = self.compare("mix_tensor", task="tensor", level="mix")

@@ -346,13 +346,14 @@ def _enter() -> None:
 
 def _leave() -> None:
     """Takes the mode off the stack, wherever in it others have put it."""
-    above = []
-    while any(isinstance(mode, Mode) for mode in _modes()):
-        mode = dispatch._pop_mode()
+    # The list keeps them alive: PyTorch 2.6 frees a mode that nobody else holds while it is taken off.
+    modes = _modes()
+    ours = next((place for place, mode in enumerate(modes) if isinstance(mode, Mode)), len(modes))
+    for _ in modes[ours:]:
+        dispatch._pop_mode()
+    for mode in modes[ours:]:
         if not isinstance(mode, Mode):
-            above.append(mode)
-    for mode in reversed(above):
-        dispatch._push_mode(mode)
+            dispatch._push_mode(mode)
 
 
 def _number(name: str, value: Any, default: int) -> int:

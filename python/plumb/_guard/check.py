@@ -41,13 +41,14 @@ def is_seen(func: Any) -> bool:
 
 @contextlib.contextmanager
 def _modes_aside() -> Iterator[None]:
-    modes: List[Any] = []
-    while _python_dispatch._get_current_dispatch_mode_stack():
-        modes.append(_python_dispatch._pop_mode())
+    # The list keeps them alive: PyTorch 2.6 frees a mode that nobody else holds while it is taken off.
+    modes: List[Any] = list(_python_dispatch._get_current_dispatch_mode_stack())
+    for _ in modes:
+        _python_dispatch._pop_mode()
     try:
         yield
     finally:
-        for mode in reversed(modes):
+        for mode in modes:
             _python_dispatch._push_mode(mode)
 
 
