@@ -121,7 +121,7 @@ DROPPED = re.compile(r"(PLUMB_(?!GOLDEN$|CPU_MASK$|OP_CASES$).*|COLUMNS|LINES|NO
                      r"|PYTHON.*|PYTEST.*|CMOCKA_.*|CDPATH|GREP_.*|BASH_ENV|ENV|BASHOPTS|SHELLOPTS"
                      r"|POSIXLY_CORRECT|MAKE.*|MFLAGS|TMOUT|RANK|LOCAL_RANK|WORLD_SIZE|MASTER_.*"
                      r"|CUBLAS_WORKSPACE_CONFIG|X_D.*|DATA|.*SAN_OPTIONS)")
-# oneDNN in PyTorch 1.13 takes AMX for granted when the processor names it, and dies of SIGILL in
+# oneDNN in PyTorch 1.13 to 2.14 takes AMX for granted when the processor names it, and dies of SIGILL in
 # virtual machines that do not let it. Tests stay below it; plumb itself leaves this to its users.
 ONEDNN = {"ONEDNN_MAX_CPU_ISA": "AVX512_CORE_BF16", "DNNL_MAX_CPU_ISA": "AVX512_CORE_BF16"}
 

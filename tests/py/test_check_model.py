@@ -103,6 +103,12 @@ class Folder(unittest.TestCase):
         skipped = checked.not_run()
         self.assertLessEqual(len(skipped), 0.05 * len(checked.rows), skipped)
 
+    def assert_right(self, checked: Checked, rules: str) -> None:
+        errors = checked.errors()
+        if rules == "msprobe":  # to which equal infinities are no equals; PyTorch 2 fills masks of attention in place
+            errors = [text for text in errors if not text.startswith(("Tensor.masked_fill.", "Tensor.masked_fill_."))]
+        self.assertEqual(errors, [])
+
 
 class Dumps(Folder):
     """The recorder writes what a real dump holds."""
@@ -167,10 +173,7 @@ class Models(Folder):
                 with self.subTest(model=model, rules=rules):
                     checked = self.check(dump, "--rules", rules)
                     self.assert_native(checked)
-                    errors = checked.errors()
-                    if rules == "msprobe":  # to which equal infinities are no equals
-                        errors = [text for text in errors if not text.startswith("Tensor.masked_fill.")]
-                    self.assertEqual(errors, [])
+                    self.assert_right(checked, rules)
 
     def test_float32_statistics(self) -> None:
         self.each(torch.float32, "statistics")
@@ -201,7 +204,7 @@ class Zoo(Folder):
             with self.subTest(dump=str(dump), rules=rules):
                 checked = self.check(dump, "--rules", rules)
                 self.assert_native(checked)
-                self.assertEqual(checked.errors(), [])
+                self.assert_right(checked, rules)
                 if rules == "documented":  # whose random offsets ascend
                     self.assertNotIn("embedding_bag", [row.name.split(".")[1] for row in checked.not_run()])
 
