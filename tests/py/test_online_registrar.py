@@ -79,11 +79,11 @@ class Registrars(OnlineCheck):
         with warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("always")
             register = plumb.PrecisionCheckRegister(
-                [("neg", bad), ("neg", bad), ("sinh", bad)], lib=library, dispatch_key="CPU")
+                [("neg", bad), ("neg(", bad), ("sinh", bad)], lib=library, dispatch_key="CPU")
         torch.sinh(torch.ones(2))
         library.m = None
         self.assertEqual(register.get_all_keys(), ["neg", "sinh"])
-        self.assertIn("neg is not registered", "".join(str(each.message) for each in told))
+        self.assertIn("neg( is not registered", "".join(str(each.message) for each in told))
         self.assertEqual(self.finish()["sinh"]["Failed"], 1)
 
     def test_names_that_match_nothing(self) -> None:
@@ -209,7 +209,7 @@ class Processes(OnlineCheck):
         self.enable(log_once=False)
         with registered(sinh=bad), plumb.precision_check():
             torch.ones(2).sinh()
-            loader = torch.utils.data.DataLoader(Data(), num_workers=2)
+            loader = torch.utils.data.DataLoader(Data(), num_workers=2, multiprocessing_context="fork")
             self.assertEqual(len(list(loader)), 4)
         row = self.finish()["sinh"]
         self.assertEqual((row["Calls"], row["Checked"], row["Failed"]), (5, 5, 5))
@@ -219,7 +219,7 @@ class Processes(OnlineCheck):
     def test_failures_of_workers_only(self) -> None:
         self.enable()
         with registered(sinh=bad), plumb.precision_check():
-            list(torch.utils.data.DataLoader(Data(), num_workers=1))
+            list(torch.utils.data.DataLoader(Data(), num_workers=1, multiprocessing_context="fork"))
         row = self.finish()["sinh"]
         self.assertEqual((row["Checked"], row["Failed"]), (1, 1))
         self.assertIn("__getitem__", row["First failed at"])
