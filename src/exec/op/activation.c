@@ -1,6 +1,7 @@
 /* Activation functions. */
 #include "exec/op/curve.h"
 #include "exec/op/elem.h"
+#include "exec/op/pullback.h"
 
 #include <string.h>
 
@@ -296,6 +297,24 @@ PULL(glu, only_input)
 PULL(logsigmoid, only_input)
 PULL(prelu, input_and_weight)
 
+/* The gradient of each element's weight; autograd adds them up where elements share one. */
+static void run_prelu_kernel_backward(struct op *o)
+{
+    struct val *x = arg_tensor(o, "input"), *weight = arg_tensor(o, "weight");
+    struct val *grad = arg_tensor(o, "grad_output"), *to[2];
+    if (!x || !weight || !grad)
+        return;
+    struct val *in[] = {x, v_broadcast(o, weight, x->rank, x->shape)};
+    struct pullback p;
+    if (!in[1] || !pull_begin(o, &p, 2, in))
+        return;
+    struct val *y = elem_binary(o, x, in[1], x->dtype, &prelu_fn, NULL, 0);
+    if (y && pull_end(o, &p, 1, &y, &grad, to)) {
+        op_return(o, to[0]);
+        op_return(o, to[1]);
+    }
+}
+
 /* g * slope, where r is the result for is_result: the slope below 0 is then
  * input_scale * (r + alpha * scale). */
 static void run_elu_backward(struct op *o)
@@ -405,9 +424,11 @@ const struct op_def op_activation[] = {
     {"log_sigmoid_backward",
      "log_sigmoid_backward(Tensor grad_output, Tensor input|self, Tensor? buffer=None)",
      run_logsigmoid_backward, OP_NO_GRAD, NULL},
-    {"prelu_backward _prelu_kernel_backward",
-     "prelu_backward(Tensor grad_output, Tensor input|self, Tensor weight)", run_prelu_backward,
-     OP_NO_GRAD, "gradients of input and weight"},
+    {"prelu_backward", "prelu_backward(Tensor grad_output, Tensor input|self, Tensor weight)",
+     run_prelu_backward, OP_NO_GRAD, "gradients of input and weight"},
+    {"_prelu_kernel_backward",
+     "_prelu_kernel_backward(Tensor grad_output, Tensor input|self, Tensor weight)",
+     run_prelu_kernel_backward, OP_NO_GRAD, "gradients of input and of each element's weight"},
     {"elu_backward",
      "elu_backward(Tensor grad_output, number alpha, number scale, number input_scale, bool "
      "is_result, Tensor input|self_or_result)",

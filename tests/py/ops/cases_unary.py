@@ -184,6 +184,9 @@ def backwards() -> Iterator[Case]:
     yield case("Aten.log_sigmoid_backward", g, x, fixed([]), ref=lambda g, x, b: g * torch.sigmoid(-x))
     yield case("Aten.log_sigmoid_forward", x, ref=lambda x: (F.logsigmoid(x), x.new_empty(0)))
     yield case("Aten.prelu_backward", g, x, randn(4).detach(), check_own=False)
+    for weight in (randn(4), randn(1), randn(1, 4)):  # of PyTorch 2, whose weights are broadcast
+        yield case("Aten._prelu_kernel_backward", g, x, weight.detach(),
+                   ref=lambda g, x, w: (torch.where(x > 0, g, g * w), torch.where(x > 0, 0 * g, g * x)))
     yield case("Aten.rrelu_with_noise", x, x, ref=lambda x, noise: F.rrelu(x))
     yield case("Aten.rrelu_with_noise_backward", g, x, x, 0.1, 0.3, False, False)
     yield case("Aten.silu_backward", g, randn(2).detach(), refused=True)
