@@ -145,9 +145,14 @@ static void run_arange(struct op *o)
     const int64_t first = start->i ? start->i[0] : cut_off(a),
                   last = end->i ? end->i[0] : cut_off(b);
     const int64_t stride = step->i ? step->i[0] : cut_off(by);
-    /* Only int64 is counted in integers, whatever the limits are. */
-    const int64_t n =
-        whole || dtype == PLUMB_I64 ? whole_steps(first, last, stride) : real_steps(a, b, by);
+    const int64_t n = whole ? whole_steps(first, last, stride) : real_steps(a, b, by);
+    /* PyTorch up to 2.6 cuts the limits off before it counts int64, 2.14 does not. */
+    if (!whole && dtype == PLUMB_I64 && n != whole_steps(first, last, stride)) {
+        op_fail(o, PLUMB_E_UNSUPPORTED,
+                "arange from %g to %g by %g in int64: its length depends on the version of PyTorch",
+                a, b, by);
+        return;
+    }
     if (n < 0) {
         op_fail(o, PLUMB_E_ARG, "arange from %g to %g by %g", a, b, by);
         return;
