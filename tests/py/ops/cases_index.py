@@ -201,7 +201,8 @@ INDICES = [
 
 def items() -> Iterator[Case]:
     def put(x: torch.Tensor, index: Any, value: Any) -> torch.Tensor:
-        x[index] = value
+        byte = isinstance(index, torch.Tensor) and index.dtype == torch.uint8  # PyTorch 2 refuses to write there
+        x[index.bool() if byte else index] = value
         return x
 
     for index in INDICES:

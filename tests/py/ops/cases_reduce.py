@@ -5,7 +5,7 @@ from typing import Any, Callable, Iterator, Tuple
 
 import torch
 
-from ops.harness import Case, bools, case, fixed, ints, randn, uniform
+from ops.harness import TORCH, Case, bools, case, fixed, ints, randn, uniform
 
 NAN, INF = math.nan, math.inf
 SHAPES: Tuple[Tuple[Tuple[int, ...], Any], ...] = (
@@ -133,7 +133,8 @@ def extremes() -> Iterator[Case]:
     for kwargs in ({}, {"dim": 1}, {"dim": 0, "keepdim": True}):
         yield case("Torch.aminmax", randn(3, 4), backward=False, **kwargs)
     yield case("Torch.aminmax", randn(3, 4), ref=lambda x: (x.amin(), x.amax()), grad_output=1)
-    yield case("Torch.aminmax", fixed(1.5), dim=0, keepdim=True, backward=False)
+    if TORCH < (2, 0):  # which keeps a dimension that a number does not have
+        yield case("Torch.aminmax", fixed(1.5), dim=0, keepdim=True, backward=False)
     yield case("Torch._aminmax", randn(3, 4), backward=False)
     yield case("Torch._aminmax", randn(3, 4), 1, True, backward=False)
 
@@ -189,7 +190,7 @@ def norms() -> Iterator[Case]:
     yield case("Torch.norm", randn(0), 2)
     yield case("Torch.norm", ints(0, 4, 3), refused=True)
     yield case("Torch.norm", fixed([NAN, 1, 2]), INF)
-    yield case("Torch.frobenius_norm", randn(3, 4))
+    yield case("Torch.frobenius_norm", randn(3, 4), ref=lambda x: torch.linalg.matrix_norm(x))  # 2.6 wants the dim
     yield case("Torch.frobenius_norm", randn(3, 4), (0, 1), True)
     yield case("Torch.linalg.vector_norm", randn(3, 4))
     yield case("Torch.linalg.vector_norm", randn(3, 4), dim=(0, 1), keepdim=True, dtype=torch.float64)
@@ -249,8 +250,9 @@ def distances() -> Iterator[Case]:
     yield case("Functional.cosine_similarity", randn(3, 4, 2), randn(4, 1), dim=1)
     yield case("Torch.cosine_similarity", randn(3, 4), randn(3, 4), -1, 1e-6)
     yield case("Torch.cosine_similarity", fixed([0, 0], grad=True), fixed([1, 0], grad=True), 0, differences=False)
+    # Shorter than eps: PyTorch 2 limits each length and not their product, which the value does not show here.
     yield case("Torch.cosine_similarity", fixed([2.0 ** -30, 0], grad=True), fixed([1, 0], grad=True), 0,
-               differences=False)
+               differences=False, backward=TORCH < (2, 0))
 
 
 def histograms() -> Iterator[Case]:

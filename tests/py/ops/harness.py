@@ -26,6 +26,8 @@ import torch.nn.functional as F
 
 from ops.native import OWN, RAISED, Call, Native, Refused
 
+TORCH = tuple(int(part) for part in torch.__version__.split(".")[:2])  # cases that PyTorches disagree on ask for it
+
 _generator = torch.Generator()
 
 
