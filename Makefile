@@ -76,6 +76,6 @@ install: all
 	meson install -C $(BUILD) --no-rebuild
 
 clean:
-	rm -rf $(BUILD) build-asan build-fuzz build-arm64 build-compilers build-long dist
+	rm -rf $(BUILD) build-asan build-fuzz build-arm64 build-compilers build-long build-torch2 dist
 
 .PHONY: all demo test test-c test-torch2 test-long verdicts test-programs bench fuzz lint deb wheel install clean
