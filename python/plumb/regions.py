@@ -102,7 +102,7 @@ def _watch() -> None:
 def compile(*args: Any, **kwargs: Any) -> Any:
     assert _original_compile is not None
     with contextlib.ExitStack() as stack:
-        for listener in list(_listeners):
+        for listener in dict.fromkeys(_listeners):
             stack.enter_context(listener.aside())
         compiled = _original_compile(*args, **kwargs)
     if _listeners:
@@ -147,7 +147,7 @@ def _enter(frame: Any) -> Region:
     found = frame.f_locals
     told = "result" in frame.f_code.co_varnames or _watch_returns(frame.f_code)
     seen = [listener.region(found["fn"], found["args"], found.get("kwargs", {}), told)
-            for listener in list(_listeners)]
+            for listener in dict.fromkeys(_listeners)]
     return Region(frame, [one for one in seen if one is not None])
 
 
