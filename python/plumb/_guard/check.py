@@ -433,8 +433,9 @@ def whole(entry: Entry, given: Given, outputs: List[Any], results: List[Any], ca
 class Checker:
     """Checks calls for one guard. Thread-safe."""
 
-    def __init__(self, guard: _core.Guard, prefer_float64: bool) -> None:
+    def __init__(self, guard: _core.Guard, prefer_float64: bool, arithmetic: str = "") -> None:
         self.guard = guard
+        self.arithmetic = arithmetic
         self.prefer_float64 = prefer_float64
         self.worker = CleanWorker()
         self.closed = False

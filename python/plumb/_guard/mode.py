@@ -10,6 +10,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from plumb import _core, regions
 from plumb._guard.check import CHECK, QUIET, Checker, full_name, is_busy, see, walk
+from plumb._guard.region import PREFIX, Call
 
 
 _local = threading.local()  # watchers: those at work on this thread, the innermost last
@@ -195,10 +196,12 @@ def know_higher_order() -> None:
 
 
 class _Seen(regions.Seen):
-    """Nothing of a region is watched: the compiler does not compile under a mode, or compiles the
-    mode's own doings. The watchers that were on the stack come back to where they stood."""
+    """Nothing inside a region is watched: the compiler does not compile under a mode, or compiles the
+    mode's own doings. The watchers that were on the stack come back to where they stood. call: the
+    check of the region as a whole."""
 
-    def __init__(self, watchers: List[Watcher]) -> None:
+    def __init__(self, watchers: List[Watcher], call: Optional[Call]) -> None:
+        self.call = call
         self.places: List[Tuple[Watcher, int]] = []
         for watcher in watchers:
             stack = _python_dispatch._get_current_dispatch_mode_stack()
@@ -212,12 +215,25 @@ class _Seen(regions.Seen):
             if watcher in _local.watchers:
                 watcher.put_back(place)
 
+    def returned(self, result: Any) -> None:
+        if self.call is not None:
+            self.call.returned(result)
+
 
 class _Listener(regions.Listener):
     def region(self, function: Callable[..., Any], args: Tuple[Any, ...], kwargs: Dict[str, Any],
                told: bool) -> Optional[regions.Seen]:
         watchers = getattr(_local, "watchers", [])
-        return _Seen(watchers) if watchers else None
+        if not watchers or is_busy():
+            return None
+        checker, call = watchers[-1].checker, None
+        name = PREFIX + regions.name_of(function)
+        if not checker.closed and watchers[-1].is_wanted(name):
+            if told:
+                call = Call(checker, function, args, kwargs)
+            else:
+                checker.guard.function(name).give_up("what it returned is told from Python 3.12 on")
+        return _Seen(watchers, call)
 
 
 LISTENER = _Listener()

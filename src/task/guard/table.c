@@ -51,11 +51,13 @@ struct plumb_table *plumb_guard_table(struct plumb_guard *guard)
         [VERDICT] = {.title = "Verdict", .left = true},
         [WHY] = {.title = "Why", .left = true, .elastic = true},
     };
-    const bool judged = guard->verdict != PLUMB_BY_RULES;
-    struct plumb_table *table = plumb_table_new(columns, judged ? COLUMNS : VERDICT);
-    bool fine = table != NULL;
+    bool judged = guard->verdict != PLUMB_BY_RULES;
     pthread_mutex_lock(&guard->lock);
     guard_family_hear(guard);
+    for (size_t k = 0; !judged && k < guard->n_ops; k++)
+        judged = guard->ops[k]->judged;
+    struct plumb_table *table = plumb_table_new(columns, judged ? COLUMNS : VERDICT);
+    bool fine = table != NULL;
     for (int failed = 1; failed >= 0; failed--)
         for (size_t k = 0; fine && k < guard->n_ops; k++) {
             const struct plumb_guard_op *op = guard->ops[k];
