@@ -10,7 +10,7 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple
 
 import torch
 
-from plumb import _core, regions
+from plumb import _core, regions, tensors
 from plumb._guard import beside
 from plumb._guard.check import CHECK, NoReference, busy, memory_of, walk
 from plumb._guard.clean_worker import written
@@ -20,7 +20,8 @@ from plumb._passcheck.raised import Errors, Recorder
 
 PREFIX = "compiled::"
 MOST_NUMBERS = 1 << 24  # that a module or a function holds
-_HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+CALLS = ("__call__", "_wrapped_call_impl", "_call_impl")
+HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 
 
 class Sealed(Recorder):
@@ -31,9 +32,9 @@ class Sealed(Recorder):
         self.own: Set[Any] = set()
         self.kept: List[torch.Tensor] = []  # or their memory might come to be somebody else's
 
-    def take(self, tensors: Sequence[torch.Tensor]) -> None:
-        self.own.update(map(memory_of, tensors))
-        self.kept += tensors
+    def take(self, mine: Sequence[torch.Tensor]) -> None:
+        self.own.update(map(memory_of, mine))
+        self.kept += mine
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (),
                            kwargs: Optional[Dict[str, Any]] = None) -> Any:
@@ -51,47 +52,39 @@ class Origin(beside.Plain):
 
     def __init__(self, function: Callable[..., Any]) -> None:
         inner = getattr(function, "__wrapped__", function)
-        self.module = getattr(inner, "__self__", inner)
-        if isinstance(self.module, torch.nn.Module):
-            self.module = getattr(self.module, "_orig_mod", self.module)
-            self._refuse(self.module)
-            self.method = "_call_impl" if inner is self.module or inner.__name__ in (
-                "__call__", "_wrapped_call_impl", "_call_impl") else inner.__name__
-            self.names = {id(value): name for name, value in constants(self.module).items()}
-            self.module = copy_module(self.module, [])
+        owner = getattr(inner, "__self__", inner)
+        self.method: Optional[str] = None
+        self.names: Dict[int, str] = {}  # of parameters, by the id of the program's
+        self.tensors: List[torch.Tensor] = []  # of the last copy
+        if isinstance(owner, torch.nn.Module):
+            module = getattr(owner, "_orig_mod", owner)
+            called = "_call_impl" if inner is owner else inner.__name__
+            self.method = "_call_impl" if called in CALLS else called
+            held: Dict[str, Any] = {"": module}
         elif isinstance(inner, types.FunctionType):
-            self.names = {}
-            held = held_by(inner)
-            for value in held.values():
-                if isinstance(value, torch.nn.Module):
-                    self._refuse(value)
             super().__init__(inner)
-            self.held = copy_inputs(held)
+            held = held_by(inner)
         else:
             raise NoReference(f"a {type(inner).__name__} is not run again")
-
-    @staticmethod
-    def _refuse(module: torch.nn.Module) -> None:
-        if sum(value.numel() for value in constants(module).values()) > MOST_NUMBERS:
-            raise NoReference("it has too many parameters to be run again")
-        if any(getattr(part, name, None) for part in module.modules() for name in _HOOKS):
-            raise NoReference("its module has hooks, which would be called again")
+        for name, value in held.items():
+            if isinstance(value, torch.nn.Module):
+                refuse(value)
+                self.names.update((id(one), joined(name, path)) for path, one in value.named_parameters())
+        self.held = {name: copy_of(value) for name, value in held.items()}
 
     def ready(self, wide: bool, errors: Optional[Errors]) -> Tuple[Callable[..., Any], beside.Leaves]:
-        if not isinstance(self.module, torch.nn.Module):
-            return rebuilt(self.function, copy_inputs(self.held)), []
-        twin = copy_module(self.module, [])
-        types_before = {name: value.dtype for name, value in constants(twin).items()}
-        if wide:
-            twin.double()
-        if errors is not None:
-            with torch.no_grad():
-                for name, value in constants(twin).items():
-                    if value.dtype == torch.float64 and value.numel():
-                        value.copy_(errors.stored(value, types_before[name]))
-        leaves = [(f"parameter {name}", value) for name, value in twin.named_parameters()]
-        self.tensors = list(constants(twin).values())
-        return getattr(twin, self.method), leaves
+        held = {name: copy_of(value) for name, value in self.held.items()}
+        leaves: beside.Leaves = []
+        self.tensors = [value for _, value in tensors.flatten(held) if isinstance(value, torch.Tensor)]
+        for name, value in held.items():
+            if isinstance(value, torch.nn.Module):
+                prepare(value, wide, errors)
+                leaves += [(f"parameter {joined(name, path)}", one)
+                           for path, one in value.named_parameters()]
+                self.tensors += constants(value).values()
+        if self.method is not None:
+            return getattr(held[""], self.method), leaves
+        return rebuilt(self.function, held), leaves
 
     def recorder(self, leaves: beside.Leaves) -> Recorder:
         return Sealed()
@@ -99,7 +92,34 @@ class Origin(beside.Plain):
     def passes(self, mode: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> None:
         if isinstance(mode, Sealed):
             mode.take([value for _, value in beside.named_tensors(args, kwargs)])
-            mode.take(getattr(self, "tensors", []))
+            mode.take(self.tensors)
+
+
+def joined(name: str, path: str) -> str:
+    return f"{name}.{path}" if name else path
+
+
+def copy_of(value: Any) -> Any:
+    return copy_module(value, []) if isinstance(value, torch.nn.Module) else copy_inputs(value)
+
+
+def refuse(module: torch.nn.Module) -> None:
+    if sum(value.numel() for value in constants(module).values()) > MOST_NUMBERS:
+        raise NoReference("it has too many parameters to be run again")
+    if any(getattr(part, name, None) for part in module.modules() for name in HOOKS):
+        raise NoReference("its module has hooks, which would be called again")
+
+
+def prepare(module: torch.nn.Module, wide: bool, errors: Optional[Errors]) -> None:
+    """In float64, with errors as if its parameters had just been stored."""
+    before = {name: value.dtype for name, value in constants(module).items()}
+    if wide:
+        module.double()
+    if errors is not None:
+        with torch.no_grad():
+            for name, value in constants(module).items():
+                if value.dtype == torch.float64 and value.numel():
+                    value.copy_(errors.stored(value, before[name]))
 
 
 def held_by(function: types.FunctionType) -> Dict[str, Any]:
@@ -216,6 +236,8 @@ class Call(regions.Seen):
     def _judge(self, result: Any) -> None:
         assert self.check is not None
         outputs = beside.outputs_of(result)
+        self.check.judge(lambda: None, self.origin, self.args, self.kwargs, result,
+                         self.checker.arithmetic)
         if torch.is_grad_enabled() and beside.differentiable(outputs):
             backward = Backward(self.checker.guard.function(self.name + ".backward"), self.origin,
                                 self.check.given, self.args, self.kwargs, self.checker.arithmetic)
@@ -223,5 +245,3 @@ class Call(regions.Seen):
                 why = backward.attach(outputs)
                 if why is not None:
                     self.op.pass_over(why)
-        self.check.judge(lambda: None, self.origin, self.args, self.kwargs, result,
-                         self.checker.arithmetic)
