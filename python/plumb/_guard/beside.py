@@ -7,6 +7,7 @@ for cotangents drawn at random.
 """
 
 import contextlib
+import sys
 import warnings
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
@@ -28,6 +29,8 @@ except ImportError:  # PyTorch 1
 
 _is_transformed = getattr(getattr(torch._C, "_functorch", None), "is_functorch_wrapped_tensor",
                           lambda tensor: False)
+Arguments = Tuple[Tuple[Any, ...], Dict[str, Any]]
+Leaves = List[Tuple[str, torch.Tensor]]
 Found = Dict[str, torch.Tensor]  # results, what was written into, gradients, by what each is called
 HALF = (torch.bfloat16, torch.float16)
 SEED = 20_000
@@ -58,9 +61,22 @@ def with_each(value: Any, change: Callable[[torch.Tensor], torch.Tensor]) -> Any
     return value
 
 
-def passable(value: Any) -> Any:
-    """Leaves that want a gradient may not be written into; what the program has there may be."""
-    return with_each(value, lambda tensor: tensor.clone() if tensor.requires_grad else tensor)
+def passable(inputs: Arguments) -> Tuple[Arguments, Leaves]:
+    """Leaves that want a gradient may not be written into; what the program has there may be. So
+    copies are passed; and with them come the leaves, each argument's own, also where one tensor is
+    passed twice."""
+    leaves: Dict[int, torch.Tensor] = {}
+
+    def change(tensor: torch.Tensor) -> torch.Tensor:
+        if not tensor.requires_grad:
+            return tensor
+        leaf = tensor.detach().requires_grad_()
+        copy = leaf.clone()
+        leaves[id(copy)] = leaf
+        return copy
+    args, kwargs = with_each(inputs, change)
+    return (args, kwargs), [(name, leaves.get(id(value), value))
+                            for name, value in named_tensors(args, kwargs)]
 
 
 def sums_of(args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> Dict[str, Tuple[Any, Any, int]]:
@@ -77,7 +93,7 @@ def differentiable(found: Found) -> Found:
     return {name: value for name, value in found.items() if value.requires_grad and is_number(value)}
 
 
-def gradients(found: Found, cotangents: Found, leaves: Sequence[Tuple[str, torch.Tensor]]) -> Found:
+def gradients(found: Found, cotangents: Found, leaves: Leaves) -> Found:
     """Of the leaves, as PyTorch means it: none is zero."""
     outputs = {name: value for name, value in differentiable(found).items() if name in cotangents}
     wanted = [(name, leaf) for name, leaf in leaves if leaf.requires_grad and is_number(leaf)]
@@ -103,10 +119,10 @@ class Given:
         self.args, self.kwargs = copy_inputs((tuple(args), dict(kwargs)))
         self.named = named_tensors(self.args, self.kwargs)
 
-    def copy(self) -> Tuple[Tuple[Any, ...], Dict[str, Any]]:
+    def copy(self) -> Arguments:
         return copy_inputs((self.args, self.kwargs))
 
-    def wide(self, errors: Optional[Errors]) -> Tuple[Tuple[Any, ...], Dict[str, Any]]:
+    def wide(self, errors: Optional[Errors]) -> Arguments:
         """In float64, with errors as if they had just been stored."""
         def change(value: torch.Tensor) -> torch.Tensor:
             if errors is None or not is_number(value):
@@ -147,16 +163,20 @@ def left_alone() -> Iterator[None]:
             put_back()
 
 
-def narrow(recorded: Recorder, dtype: torch.dtype) -> Recorder:
-    """The same run as if every result had been stored in that type."""
+def stored_as(recorded: Recorder, change: Callable[[torch.dtype], torch.dtype]) -> Recorder:
+    """The same run as if its results had been stored in other types."""
     twin = Recorder()
-    twin.seen = [Step(step.name, [dtype] * len(step.dtypes), step.terms, step.casts)
+    twin.seen = [Step(step.name, [change(dtype) for dtype in step.dtypes], step.terms, step.casts)
                  for step in recorded.seen]
-    twin.types, twin.random = {dtype}, recorded.random
+    twin.types, twin.random = set(map(change, recorded.types)), recorded.random
     return twin
 
 
-Leaves = List[Tuple[str, torch.Tensor]]
+def narrow(recorded: Recorder, dtype: torch.dtype) -> Recorder:
+    return stored_as(recorded, lambda _: dtype)
+
+
+NARROWER = {torch.float64: torch.float32, torch.complex128: torch.complex64}
 
 
 class Plain:
@@ -169,7 +189,7 @@ class Plain:
         """What is called in one run, and the tensors besides its arguments whose gradients count."""
         return self.function, []
 
-    def recorder(self, leaves: Leaves) -> Recorder:
+    def recorder(self) -> Recorder:
         """What sees a run that nobody raises."""
         return Recorder()
 
@@ -196,6 +216,9 @@ class Reference:
             if self.stored is None:
                 self._run(None, True)
                 self.recorded = narrow(self.recorded, given.narrowest())
+            elif not any(dtype in NARROWER for dtype in given.types()):
+                # A reference may go to float64 by itself; what it stands for does not.
+                self.recorded = stored_as(self.recorded, lambda dtype: NARROWER.get(dtype, dtype))
             self.exact = self._run(Raised(self.recorded), True).all()
         except NoReference:
             raise
@@ -212,11 +235,10 @@ class Reference:
         """mode None: a recorder of its own."""
         inputs = self.given.wide(errors) if wide else self.given.copy()
         function, held = self.plan.ready(wide, errors)
-        leaves = [*named_tensors(*inputs), *held]
         if mode is None:
-            mode = self.recorded = self.plan.recorder(leaves)
+            mode = self.recorded = self.plan.recorder()
         with torch.set_grad_enabled(self.cotangents is not None):
-            args, kwargs = passable(inputs)
+            (args, kwargs), leaves = passable(inputs)
             self.plan.passes(mode, args, kwargs)
             before = sums_of(args, kwargs)
             with mode:
@@ -225,7 +247,7 @@ class Reference:
             if self.cotangents is None:
                 return Run(outputs, changed, {})
             with mode:
-                return Run(outputs, changed, gradients(outputs, self.cotangents, leaves))
+                return Run(outputs, changed, gradients(outputs, self.cotangents, [*leaves, *held]))
 
     def _runs(self, recorded: Recorder, kind: int) -> List[Found]:
         found = []
@@ -262,7 +284,7 @@ class Reference:
         return stored.to(got.dtype) if fine and stored.is_complex() == got.is_complex() else stored
 
 
-def why_not(named: Sequence[Tuple[str, torch.Tensor]]) -> Optional[str]:
+def why_not(named: Leaves) -> Optional[str]:
     for _, tensor in named:
         why = why_unseen(tensor)
         if why is None and (_is_wrapper(tensor) or tensor.is_nested):
@@ -285,6 +307,19 @@ def drawn_like(outputs: Found, draw: int) -> Found:
     return found
 
 
+def reference_of(plan: Plain, given: Given, cotangents: Optional[Found]) -> Reference:
+    """What a reference compiles does not compile while its operators are looked at; where that is
+    all that is wrong with it, it is run as it was written."""
+    stance = getattr(getattr(torch, "compiler", None), "set_stance", None)
+    try:
+        return Reference(plan, given, cotangents)
+    except NoReference:
+        if stance is None or "torch._dynamo" not in sys.modules:
+            raise
+    with stance("force_eager"):
+        return Reference(plan, given, cotangents)
+
+
 class Check:
     """One call: what it was given, then what it gave."""
 
@@ -305,21 +340,21 @@ class Check:
         cotangents, grads = None, {}
         if self.wants_gradients and differentiable(outputs):
             cotangents, grads = self._gradients(function, outputs, 0)
-        elif self.wants_gradients:
+        elif self.wants_gradients and outputs:
             self.op.pass_over("gradients: its result has none")
         try:
-            ours = Reference(plan, self.given, cotangents)
+            ours = reference_of(plan, self.given, cotangents)
         except NoReference:
             if cotangents is None:
                 raise
-            ours = Reference(plan, self.given, None)
+            ours = reference_of(plan, self.given, None)
         if grads and not any(name in ours.exact for name in grads):
             self.op.pass_over("gradients: the reference has none")
             grads = {}
 
         def again(name: str) -> Opinion:
             other, found = self._gradients(function, outputs, 1)
-            return Reference(plan, self.given, other).judge(name, found[name].detach(), arithmetic)
+            return reference_of(plan, self.given, other).judge(name, found[name].detach(), arithmetic)
         self.again = again
         self.tell(ours, Run(outputs, changed, grads), arithmetic)
 
@@ -329,9 +364,9 @@ class Check:
         try:
             inputs = self.given.copy()
             with torch.enable_grad():
-                args, kwargs = passable(inputs)
+                (args, kwargs), leaves = passable(inputs)
                 again = outputs_of(function(*args, **kwargs))
-                return cotangents, gradients(again, cotangents, named_tensors(*inputs))
+                return cotangents, gradients(again, cotangents, leaves)
         except Exception as error:
             self.op.pass_over(f"gradients: a second run fails ({describe(error)})")
             return None, {}

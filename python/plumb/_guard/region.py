@@ -86,7 +86,7 @@ class Origin(beside.Plain):
             return getattr(held[""], self.method), leaves
         return rebuilt(self.function, held), leaves
 
-    def recorder(self, leaves: beside.Leaves) -> Recorder:
+    def recorder(self) -> Recorder:
         return Sealed()
 
     def passes(self, mode: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> None:
@@ -154,8 +154,10 @@ class Backward:
                  kwargs: Dict[str, Any], arithmetic: str) -> None:
         self.op, self.origin, self.given, self.arithmetic = op, origin, given, arithmetic
         self.leaves: Dict[Any, str] = {}
+        self.twice = False  # one tensor is passed as two arguments
         for name, value in beside.named_tensors(args, kwargs):
             if value.requires_grad:
+                self.twice = self.twice or self._key(value) in self.leaves
                 self.leaves[self._key(value)] = name
         self.outputs: Dict[str, int] = {}
 
@@ -167,6 +169,8 @@ class Backward:
         """Why not, when it cannot."""
         wanted = beside.differentiable(outputs)
         nodes = {value.grad_fn for value in wanted.values()}
+        if self.twice:
+            return "gradients: one tensor is several of its arguments"
         if len(nodes) != 1:
             return "gradients: its results come from more than one graph"
         node = nodes.pop()
@@ -202,7 +206,7 @@ class Backward:
         why = beside.why_not([*cotangents.items(), *found.items()])
         if why is not None or not found or not cotangents:
             raise NoReference(why or "gradients: there are none")
-        ours = beside.Reference(self.origin, self.given, cotangents)
+        ours = beside.reference_of(self.origin, self.given, cotangents)
         ours.exact = {name: value for name, value in ours.exact.items() if name in found}
         check = beside.Check(self.op, self.given, False)
         check.tell(ours, beside.Run({}, {}, found), self.arithmetic)

@@ -174,6 +174,8 @@ struct plumb_guard_op *plumb_guard_function(struct plumb_guard *guard, const cha
     pthread_mutex_lock(&guard->lock);
     const uint64_t *place = map_get(&guard->names, name, strlen(name));
     struct plumb_guard_op *op = place ? guard->ops[*place] : add_operator(guard, name, NULL);
+    if (op)
+        op->is_function = true;
     pthread_mutex_unlock(&guard->lock);
     return op;
 }
