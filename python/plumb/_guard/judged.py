@@ -262,16 +262,6 @@ def _ctc_judged(call: Dict[str, Any], outputs: Values, reference: Values) -> Jud
     return Judged(got, wanted, labels)
 
 
-def _arange_judged(call: Dict[str, Any], outputs: Values, reference: Values) -> Judged:
-    """PyTorch 1 cuts the ends to whole numbers before it counts the steps, PyTorch 2 afterwards."""
-    ends = [call.get(name) for name in ("start", "end", "step")]
-    if outputs[0].dtype.startswith(("int", "uint")) and \
-            any(isinstance(end, float) and end != int(end) for end in ends):
-        raise Undetermined("how many whole numbers there are between broken ones, versions of PyTorch "
-                           "say differently")
-    raise Free("nothing special")
-
-
 Rule = Callable[[Dict[str, Any], Values, Values], Judged]
 RULES: Dict[str, Rule] = {
     **dict.fromkeys(("kthvalue", "median.dim", "nanmedian.dim", "mode", "cummax", "cummin"),
@@ -287,7 +277,6 @@ RULES: Dict[str, Rule] = {
     **dict.fromkeys(("log_sigmoid_forward", "_embedding_bag", "_embedding_bag_forward_only"),
                     _first),
     "aminmax": _aminmax_judged,
-    **dict.fromkeys(("arange", "arange.start", "arange.start_step"), _arange_judged),
     **dict.fromkeys(("nll_loss_forward", "nll_loss2d_forward"), _nll_judged),
     **dict.fromkeys(("_ctc_loss", "_ctc_loss.Tensor"), _ctc_judged),
 }

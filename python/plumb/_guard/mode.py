@@ -129,24 +129,23 @@ class Watcher(TorchDispatchMode):
 
     def take_off(self) -> bool:
         """From wherever it stands; False when it is not there."""
-        if not self.is_on():
+        # The list keeps them alive: PyTorch 2.6 frees a mode that nobody else holds as it is popped.
+        stack = list(_python_dispatch._get_current_dispatch_mode_stack())
+        place = next((k for k, mode in enumerate(stack) if mode is self), None)
+        if place is None:
             return False
-        above: List[Any] = []
-        while True:
-            mode = _python_dispatch._pop_mode()
-            if mode is self:
-                break
-            above.append(mode)
-        for mode in reversed(above):
+        for _ in stack[place:]:
+            _python_dispatch._pop_mode()
+        for mode in stack[place + 1:]:
             _python_dispatch._push_mode(mode)
         return True
 
     def put_back(self, below: int) -> None:
         """Onto the stack, above so many modes."""
-        above: List[Any] = []
-        while len(_python_dispatch._get_current_dispatch_mode_stack()) > below:
-            above.append(_python_dispatch._pop_mode())
-        for mode in [self, *reversed(above)]:
+        above = list(_python_dispatch._get_current_dispatch_mode_stack())[below:]
+        for _ in above:
+            _python_dispatch._pop_mode()
+        for mode in [self, *above]:
             _python_dispatch._push_mode(mode)
 
     def __enter__(self) -> "Watcher":
