@@ -196,8 +196,8 @@ static PyObject *operator_judge(PyObject *self, PyObject *arguments, PyObject *g
     judged = derived ? PySequence_Tuple(judged) : PyTuple_New(0);
     if (!none || !args || !kwargs || !outputs || !reference || !judged)
         goto out;
-    if (!read_opinion(own_opinion, &opinion, &about) ||
-        !optional_text(where, "where", &stack) || !optional_text(changed, "changed", &change) ||
+    if (!read_opinion(own_opinion, &opinion, &about) || !optional_text(where, "where", &stack) ||
+        !optional_text(changed, "changed", &change) ||
         !core_read_call(&arena, args, kwargs, &about.call) ||
         !core_read_call(&arena, outputs, none, &sides[0]) ||
         !core_read_call(&arena, reference, none, &sides[1]) ||

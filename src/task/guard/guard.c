@@ -165,8 +165,7 @@ static struct plumb_guard_op *add_operator(struct plumb_guard *guard, const char
 struct plumb_guard_op *guard_find(struct plumb_guard *guard, const char *full)
 {
     const uint64_t *place = map_get(&guard->names, full, strlen(full));
-    return place ? guard->ops[*place]
-                 : add_operator(guard, full, why_skipped(guard, full, NULL));
+    return place ? guard->ops[*place] : add_operator(guard, full, why_skipped(guard, full, NULL));
 }
 
 struct plumb_guard_op *plumb_guard_function(struct plumb_guard *guard, const char *name)
@@ -185,8 +184,8 @@ struct plumb_guard_op *plumb_guard_operator(struct plumb_guard *guard, const cha
 {
     pthread_mutex_lock(&guard->lock);
     const uint64_t *place = map_get(&guard->names, name, strlen(name));
-    struct plumb_guard_op *op = place ? guard->ops[*place]
-                                      : add_operator(guard, name, why_skipped(guard, name, unfit));
+    struct plumb_guard_op *op =
+        place ? guard->ops[*place] : add_operator(guard, name, why_skipped(guard, name, unfit));
     pthread_mutex_unlock(&guard->lock);
     return op;
 }

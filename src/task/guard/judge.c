@@ -192,8 +192,8 @@ static void opine(const struct plumb_guard *guard, const struct plumb_guard_case
 static void decide(const struct plumb_guard *guard, const struct plumb_guard_case *about,
                    struct plumb_guard_verdict *out)
 {
-    const bool expected = guard->verdict == PLUMB_BY_EXPECTED ||
-                          (about->opinion && guard->verdict == PLUMB_BY_RULES);
+    const bool expected =
+        guard->verdict == PLUMB_BY_EXPECTED || (about->opinion && guard->verdict == PLUMB_BY_RULES);
     struct plumb_outputs_verdict *found = &out->found;
     const enum plumb_word word = out->opinion.word;
     const bool by_number =

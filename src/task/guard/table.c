@@ -121,8 +121,8 @@ static void say_all_skipped(struct buf *out, const struct plumb_guard *guard)
     for (size_t k = 0; k < guard->n_ops; k++) {
         const struct plumb_guard_op *op = guard->ops[k];
         const bool told = op->is_function || guard_skip_is_told(plumb_guard_skips(op->full));
-        if (!op->skipped || !told ||
-            strcmp(op->skipped, "excluded") == 0 || strcmp(op->skipped, "not included") == 0)
+        if (!op->skipped || !told || strcmp(op->skipped, "excluded") == 0 ||
+            strcmp(op->skipped, "not included") == 0)
             continue;
         bool said = false;
         for (size_t j = 0; j < k && !said; j++)
