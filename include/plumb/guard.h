@@ -78,6 +78,9 @@ enum plumb_guard_step {
                           calls were too large max_checks times in a row do not count */
 };
 
+/* The same for a function of the user's own, which no rule about names leaves out. */
+struct plumb_guard_op *plumb_guard_function(struct plumb_guard *guard, const char *name);
+
 /* Counts a call. */
 enum plumb_guard_step plumb_guard_call(struct plumb_guard_op *op);
 
@@ -109,6 +112,10 @@ struct plumb_guard_case {
     const struct plumb_arg *judged;
     size_t n_judged;
     const char *const *labels;
+    /* The caller's second opinion on the worst of what is judged, and which that is; it decides
+     * whatever the guard's setting, unless it is "not judged". NULL: none. */
+    const struct plumb_opinion *opinion;
+    size_t opinion_on;
     const char *where;   /* the stack that led to the call, one line a frame; or NULL */
     const char *changed; /* what the kernel changed of its inputs without leave: a failure, when
                             its outputs are right; or NULL */

@@ -5,6 +5,7 @@
 #include "base/arena.h"
 #include "plumb/guard.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -136,19 +137,49 @@ static bool optional_text(PyObject *value, const char *what, char **out)
     return *out || value == Py_None;
 }
 
+/* (on, word, why) or None; false with an exception set. */
+static bool read_opinion(PyObject *value, struct plumb_opinion *opinion,
+                         struct plumb_guard_case *about)
+{
+    Py_ssize_t on;
+    const char *word, *why;
+    if (value == Py_None)
+        return true;
+    if (!PyTuple_Check(value) || !PyArg_ParseTuple(value, "nss:opinion", &on, &word, &why)) {
+        if (!PyErr_Occurred())
+            core_raise_text(PLUMB_E_ARG, "opinion must be a tuple of a number and two texts");
+        return false;
+    }
+    int k = 0;
+    while (k < PLUMB_WORDS && strcmp(plumb_word_text((enum plumb_word)k), word) != 0)
+        k++;
+    if (k == PLUMB_WORDS || on < 0) {
+        core_raise_text(PLUMB_E_ARG, "\"%s\" is no verdict", word);
+        return false;
+    }
+    opinion->word = (enum plumb_word)k;
+    snprintf(opinion->why, sizeof opinion->why, "%s", why);
+    about->opinion = opinion;
+    about->opinion_on = (size_t)on;
+    return true;
+}
+
 static PyObject *operator_judge(PyObject *self, PyObject *arguments, PyObject *given)
 {
     char *keywords[] = {"name",  "args",    "kwargs", "outputs", "reference", "raised",
-                        "where", "changed", "judged", "labels",  NULL};
+                        "where", "changed", "judged", "labels",  "opinion",   NULL};
     PyObject *args, *kwargs, *outputs, *reference = Py_None, *where = Py_None, *answer = NULL;
     PyObject *changed = Py_None, *judged = Py_None, *labels = Py_None;
+    PyObject *own_opinion = Py_None;
+    struct plumb_opinion opinion = {0};
     struct plumb_guard_case about = {.call = {.prefix = "Aten"}};
     struct plumb_call sides[3] = {0};
     int raised = 0;
     size_t n_labels = 0;
-    if (!PyArg_ParseTupleAndKeywords(arguments, given, "sOO!O|OpOOOO:judge", keywords,
+    if (!PyArg_ParseTupleAndKeywords(arguments, given, "sOO!O|OpOOOOO:judge", keywords,
                                      &about.call.name, &args, &PyDict_Type, &kwargs, &outputs,
-                                     &reference, &raised, &where, &changed, &judged, &labels))
+                                     &reference, &raised, &where, &changed, &judged, &labels,
+                                     &own_opinion))
         return NULL;
     struct arena arena = {0};
     struct plumb_guard_verdict verdict;
@@ -165,7 +196,8 @@ static PyObject *operator_judge(PyObject *self, PyObject *arguments, PyObject *g
     judged = derived ? PySequence_Tuple(judged) : PyTuple_New(0);
     if (!none || !args || !kwargs || !outputs || !reference || !judged)
         goto out;
-    if (!optional_text(where, "where", &stack) || !optional_text(changed, "changed", &change) ||
+    if (!read_opinion(own_opinion, &opinion, &about) || !optional_text(where, "where", &stack) ||
+        !optional_text(changed, "changed", &change) ||
         !core_read_call(&arena, args, kwargs, &about.call) ||
         !core_read_call(&arena, outputs, none, &sides[0]) ||
         !core_read_call(&arena, reference, none, &sides[1]) ||
@@ -294,6 +326,17 @@ out:
     return (PyObject *)self;
 }
 
+static PyObject *counted_new(PyObject *guard, struct plumb_guard_op *op)
+{
+    struct counted *object = (struct counted *)PyType_GenericAlloc(operator_type, 0);
+    if (!object)
+        return NULL;
+    Py_INCREF(guard);
+    object->op = op;
+    object->guard = guard;
+    return (PyObject *)object;
+}
+
 static PyObject *guard_operator(PyObject *self, PyObject *arguments)
 {
     const char *name, *unfit = NULL;
@@ -302,13 +345,17 @@ static PyObject *guard_operator(PyObject *self, PyObject *arguments)
     struct plumb_guard_op *op = plumb_guard_operator(guard_of(self), name, unfit);
     if (!op)
         return PyErr_NoMemory();
-    struct counted *object = (struct counted *)PyType_GenericAlloc(operator_type, 0);
-    if (!object)
-        return NULL;
-    Py_INCREF(self);
-    object->op = op;
-    object->guard = self;
-    return (PyObject *)object;
+    return counted_new(self, op);
+}
+
+static PyObject *guard_function(PyObject *self, PyObject *name)
+{
+    char *text = core_text(name, "name");
+    struct plumb_guard_op *op = text ? plumb_guard_function(guard_of(self), text) : NULL;
+    if (text && !op)
+        PyErr_NoMemory();
+    free(text);
+    return op ? counted_new(self, op) : NULL;
 }
 
 static PyObject *guard_table(PyObject *self, PyObject *nothing)
@@ -371,7 +418,7 @@ int core_add_guard(PyObject *module)
         {"trouble", operator_trouble, METH_O, "A check went wrong inside."},
         {"judge", (PyCFunction)(void (*)(void))operator_judge, METH_VARARGS | METH_KEYWORDS,
          "judge(name, args, kwargs, outputs, reference=None, raised=False, where=None, "
-         "changed=None, judged=None, labels=None): the verdict."},
+         "changed=None, judged=None, labels=None, opinion=None): the verdict."},
         {"counts", operator_counts, METH_NOARGS, "calls, checked, failed, troubles, open."},
         {0},
     };
@@ -387,6 +434,7 @@ int core_add_guard(PyObject *module)
                                         .slots = operator_slots};
     static PyMethodDef guard_methods[] = {
         {"operator", guard_operator, METH_VARARGS, "operator(name, unfit=None)"},
+        {"function", guard_function, METH_O, "A function of the user's own, by its name."},
         {"table", guard_table, METH_NOARGS, "A row for each operator that was checked."},
         {"closing", guard_closing, METH_NOARGS, "The lines after the table."},
         {"forked", guard_forked, METH_NOARGS,

@@ -61,14 +61,15 @@ static bool read_item(struct arena *arena, PyObject *given, struct plumb_arg *si
 static PyObject *judge_whole(PyObject *module, PyObject *arguments, PyObject *named)
 {
     (void)module;
-    char *keywords[] = {"before",    "after",   "y",         "formula",    "noise", "fine",
-                        "constants", "changed", "narrowest", "arithmetic", NULL};
+    char *keywords[] = {"before",    "after",   "y",         "formula",    "noise",  "fine",
+                        "constants", "changed", "narrowest", "arithmetic", "called", NULL};
     PyObject *part[8];
     const char *narrowest = NULL;
     struct whole_item item = {.narrowest = PLUMB_DTYPE_COUNT};
-    if (!PyArg_ParseTupleAndKeywords(arguments, named, "OOOOOOOO|$zz:judge_whole", keywords,
+    if (!PyArg_ParseTupleAndKeywords(arguments, named, "OOOOOOOO|$zzz:judge_whole", keywords,
                                      &part[0], &part[1], &part[2], &part[3], &part[4], &part[5],
-                                     &part[6], &part[7], &narrowest, &item.arithmetic))
+                                     &part[6], &part[7], &narrowest, &item.arithmetic,
+                                     &item.called))
         return NULL;
     if (narrowest)
         item.narrowest = plumb_dtype_from_name(narrowest);
@@ -99,7 +100,7 @@ int core_add_whole(PyObject *module)
     static PyMethodDef methods[] = {
         {"judge_whole", (PyCFunction)(void (*)(void))judge_whole, METH_VARARGS | METH_KEYWORDS,
          "judge_whole(before, after, y, formula, noise, fine, constants, changed, *, "
-         "narrowest=None, arithmetic=None): an opinion."},
+         "narrowest=None, arithmetic=None, called=None): an opinion."},
         {0},
     };
     return PyModule_AddFunctions(module, methods);

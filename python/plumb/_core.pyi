@@ -71,11 +71,11 @@ def judge_call(prefix: Optional[str], name: str, args: Sequence[Value], kwargs: 
 def judge_whole(before: Value, after: Value, y: Optional[Tensor], formula: Optional[Tensor],
                 noise: Sequence[Tensor], fine: Sequence[Tensor], constants: Sequence[Tensor],
                 changed: Sequence[Tensor], *, narrowest: Optional[str] = None,
-                arithmetic: Optional[str] = None) -> Dict[str, Any]:
+                arithmetic: Optional[str] = None, called: Optional[str] = None) -> Dict[str, Any]:
     """The opinion about a result of a whole graph after a change. y, formula: it before and after,
     in float64, complex numbers by parts; the others are runs of the same with errors: before, before
     with 16-bit types as float32, after with errors in new constants, after. narrowest: the type of
-    the least precision that the graph after stores."""
+    the least precision that the graph after stores. called: "the graph before", in sentences."""
 
 def blame(target: str, golden: Optional[str] = None, arithmetic: Optional[str] = None, *,
           seed: int = 1234, threads: int = 0, repeat: Tuple[str, ...] = (),
@@ -186,12 +186,13 @@ class GuardOperator:
               outputs: Sequence[Value], reference: Optional[Sequence[Value]] = None,
               raised: bool = False, where: Optional[str] = None,
               changed: Optional[str] = None, judged: Optional[Sequence[Value]] = None,
-              labels: Optional[Sequence[str]] = None) -> Dict[str, Any]:
+              labels: Optional[Sequence[str]] = None,
+              opinion: Optional[Tuple[int, str, str]] = None) -> Dict[str, Any]:
         """Compares, counts, logs and saves: passed, error, output, label, rtol, atol, max_abs,
         max_rel, max_ulp, message, saved, verdict and why (of the second opinion). Without a reference plumb's operator `name` computes it;
         raised says that a given one is float64; changed, what the kernel wrote into without leave;
         judged, what is compared with the reference in place of the outputs, and labels, what each
-        of that is."""
+        of that is; opinion, the caller's own second opinion: on which, its word, and why."""
     def counts(self) -> Dict[str, Any]: ...  # calls, checked, failed, troubles, open
 
 class Guard:
@@ -202,6 +203,7 @@ class Guard:
                 include: Optional[Sequence[str]] = None, exclude: Optional[Sequence[str]] = None,
                 verdict: str = "rules", arithmetic: Optional[str] = None) -> "Guard": ...
     def operator(self, name: str, unfit: Optional[str] = None) -> GuardOperator: ...
+    def function(self, name: str) -> GuardOperator: ...  # of the user's own; no name is left out
     def table(self) -> Table: ...
     def closing(self) -> str: ...
     def forked(self) -> None: ...  # this is a child: what it counts goes to the parent's account

@@ -154,6 +154,11 @@ static void say_numbers(const struct whole *w, const struct sample *s, const cha
     buf_free(&place);
 }
 
+static const char *name_of_before(const struct whole *w)
+{
+    return w->item->called ? w->item->called : "the graph before";
+}
+
 /* NaN or an infinity on one side only; what the graph before stores there, is none. */
 static bool find_special(struct whole *w, const struct sample *s, const double *before)
 {
@@ -166,10 +171,11 @@ static bool find_special(struct whole *w, const struct sample *s, const double *
         w->o->word = PLUMB_WORD_FAULT;
         w->o->worst = INFINITY;
         w->o->at = i;
-        plain_print(w->o->pattern, sizeof w->o->pattern, "%s where the graph before has %s",
+        plain_print(w->o->pattern, sizeof w->o->pattern, "%s where %s has %s",
                     isnan(got)   ? "NaN"
                     : isinf(got) ? "an infinity"
                                  : "a number",
+                    name_of_before(w),
                     isnan(y)   ? "NaN"
                     : isinf(y) ? "an infinity"
                                : "a number");
@@ -370,8 +376,10 @@ static enum plumb_code judge_stored(struct whole *w, const double *before, struc
     w->o->limit = sample_limit(s.counted, s.terms);
     if (find_special(w, &s, before))
         return PLUMB_OK;
+    char same[120];
+    plain_print(same, sizeof same, "what %.80s gives, bit for bit", name_of_before(w));
     if (all_same(&s, before, false))
-        say(w->o, PLUMB_WORD_SAME, "what the graph before gives, bit for bit");
+        say(w->o, PLUMB_WORD_SAME, same);
     else if (all_same(&s, s.y, true))
         say(w->o, PLUMB_WORD_SAME, "the correctly rounded reference, bit for bit");
     else if (!s.counted)

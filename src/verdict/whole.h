@@ -23,6 +23,7 @@ struct whole_item {
     struct whole_runs changed;   /* after, with errors of the size of its types */
     enum plumb_dtype narrowest;  /* of what the graph after stores; PLUMB_DTYPE_COUNT: not known */
     const char *arithmetic;      /* what is allowed, or NULL */
+    const char *called;          /* the side before, in sentences; NULL: "the graph before" */
 };
 
 /* Same, rounding, tie, cheaper arithmetic, fault or not judged. The formula is judged first, by the

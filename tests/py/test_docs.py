@@ -78,7 +78,7 @@ PAGES = {
     "docs/CHECKPOINT.md": 1,
     "docs/COMPARE.md": 20,
     "docs/CONDENSE.md": 4,
-    "docs/GUARD.md": 3,
+    "docs/GUARD.md": 5,
     "docs/PASSCHECK.md": 1,
     "docs/PRECHECK.md": 4,
     "docs/PRECISION.md": 2,

@@ -26,9 +26,11 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import numpy
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 import op_samples
 import plumb
+import plumb.tensors
 
 BACKWARD = ("float64",)  # types whose gradients are walked too
 TYPES = ("float32", "float64", "int64", "bfloat16")
@@ -144,6 +146,75 @@ def is_known(alarm: Dict[str, Any], known: Dict[Key, Known]) -> bool:
     if "error" in alarm:  # a special value is known as such
         return alarm["error"] == "special_value_mismatch" and found.error != found.error
     return found.error != found.error or alarm["max_abs_diff"] <= SLACK * found.error
+
+
+def bits(value: Any) -> List[Any]:
+    """By which results are the same, NaN and all."""
+    found = []
+    for tensor in tensors(value):
+        plain = tensor.detach()
+        plain = plain.to_dense() if plain.layout is not torch.strided else plain
+        found.append((plain.dtype, plain.shape, plumb.tensors.view(plain.resolve_conj()).crc32()))
+    return found
+
+
+class Nothing(TorchDispatchMode):
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return func(*args, **(kwargs or {}))
+
+
+def run_once(op: Any, sample: op_samples.Sample, backward: bool, block: Any) -> Any:
+    """What it gives, gradients too, or how it refuses."""
+    torch.manual_seed(0)
+    args = [copied(value).requires_grad_(value.requires_grad) if isinstance(value, torch.Tensor) else copied(value)
+            for value in sample.args]
+    try:
+        with block:
+            result = op(*args, **sample.kwargs)
+            found = bits(result)
+            leaves = [leaf for leaf in tensors(args) if leaf.requires_grad]
+            outputs = [out for out in tensors(result) if out.requires_grad]
+            if backward and outputs and leaves:
+                found += bits([grad for grad in torch.autograd.grad(
+                    outputs, leaves, [torch.randn_like(out) for out in outputs], allow_unused=True)
+                    if grad is not None])
+            return found
+    except Exception as error:
+        return type(error)
+
+
+class Unchanged(unittest.TestCase):
+    """Results and gradients of a watched program are those of the program, bit for bit. Under any dispatch mode
+    PyTorch itself takes another way for a few gradients (prod, linalg.eig)."""
+
+    def test_float32_with_gradients(self) -> None:
+        counts, changed = Counter(), []
+        with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            plumb.enable_precision_check(path=Path(folder) / "log", save_failures=False)
+            for op in op_samples.operators():
+                if "empty" in op.name or torch.float32 not in op.supported_dtypes("cpu"):  # whatever lay there
+                    continue
+                counts["operators"] += 1
+                backward = op.supports_autograd and torch.float32 in op.supported_backward_dtypes("cpu")
+                for sample in op_samples.samples(op, torch.float32, 2, backward):
+                    plain = run_once(op, sample, backward, contextlib.nullcontext())
+                    if plain != run_once(op, sample, backward, contextlib.nullcontext()):
+                        counts["never the same"] += 1  # without anybody watching
+                        continue
+                    counts["samples"] += 1
+                    watched = run_once(op, sample, backward, plumb.precision_check())
+                    if plain != watched and watched == run_once(op, sample, backward, Nothing()):
+                        counts["another way under any mode"] += 1
+                    elif plain != watched:
+                        changed.append(op_samples.name_of(op))
+            with contextlib.redirect_stderr(io.StringIO()):
+                plumb.disable_precision_check()
+        self.assertEqual(changed, [])
+        self.assertGreater(counts["operators"], 400)
+        self.assertGreater(counts["samples"], 800)
+        self.assertLess(counts["never the same"], 10)
+        self.assertLess(counts["another way under any mode"], 10)
 
 
 class Samples(unittest.TestCase):

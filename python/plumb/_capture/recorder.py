@@ -24,6 +24,7 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Set,
 import torch
 from torch import Tensor
 
+from plumb import regions
 from plumb._capture import compiled, graph, names, switch
 from plumb._capture.config import Config
 from plumb._capture.modules import ALONE, ALWAYS, NEVER, Known, Models, Modules, named_models
@@ -308,8 +309,6 @@ class Recorder:
         if switch.original_replicate is not None:
             self.patches.add(torch.nn.Module, "_replicate_for_data_parallel", switch.replicate)
         self.patches.add(torch.jit, "script", switch.script)
-        if hasattr(torch, "compile"):
-            self.patches.add(torch, "compile", compiled.compile)
         if not self.apis:
             return
         for place in names.places(self.risk_level):
@@ -422,7 +421,7 @@ class Recorder:
         if self.local.quiet or (running is not None and running.written != NEVER and
                                 self.modules.is_region(running.module)):
             return None
-        name = compiled.name_of(function)
+        name = regions.name_of(function)
         stops = self.stops
         with self._quietly():
             call, edges = self._before(compiled.PREFIX, name, "", None, args, kwargs)

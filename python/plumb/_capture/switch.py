@@ -53,7 +53,8 @@ def switch_on(recorder: Any) -> None:
     active.append(recorder)
     recorder.patches.install()
     Wrapped.active = _api_call
-    compiled.watch()
+    if len(active) == 1:
+        regions.listen(compiled.LISTENER)
 
 
 def switch_off(recorder: Any) -> None:
@@ -63,7 +64,7 @@ def switch_off(recorder: Any) -> None:
     recorder.patches.uninstall()
     if not active:
         Wrapped.active = None
-        compiled.unwatch()
+        regions.unlisten(compiled.LISTENER)
         _restore_depth()
 
 
@@ -204,6 +205,7 @@ def script(*args: Any, **kwargs: Any) -> Any:
 
 
 # Last, since it needs what is above.
+from plumb import regions  # noqa: E402
 from plumb._capture import compiled  # noqa: E402
 
 
@@ -212,6 +214,7 @@ def _after_fork() -> None:
     while active:
         recorder = active.pop()
         recorder.forked()
+    regions.unlisten(compiled.LISTENER)
     Wrapped.active = None
     _restore_depth()
 

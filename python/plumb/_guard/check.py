@@ -14,6 +14,8 @@ from plumb._guard.judged import Judged, Undetermined, judged, running_statistics
 from plumb.tensors import to_core
 
 PASS, CHECK, QUIET = 0, 1, 2
+PLAIN = (torch.Tensor, torch.nn.Parameter)
+_is_functional = getattr(torch, "_is_functional_tensor", lambda tensor: False)
 MOST_FRAMES = 30
 
 # busy: this thread is inside a check; seen: the operator whose call is being watched
@@ -90,8 +92,7 @@ def by_name(func: Any, args: Sequence[Any], kwargs: Dict[str, Any]) -> Dict[str,
 def why_unfit(func: Any) -> Optional[str]:
     """Why an operator is never checked, from its schema; names are known to the guard itself."""
     arguments, returns = func._schema.arguments, func._schema.returns
-    seeded = getattr(torch.Tag, "nondeterministic_seeded", None)
-    if seeded in getattr(func, "tags", ()) or any("Generator" in str(a.type) for a in arguments):
+    if draws(func) and not is_told_to_draw(func):
         return "random"
     if any(getattr(argument, "is_out", False) for argument in arguments):
         return "writes into a given tensor"
@@ -114,11 +115,34 @@ def is_overridden(func: Any) -> bool:
     return False
 
 
-def is_random(call: Dict[str, Any]) -> bool:
+# -- Chance ----------------------------------------------------------------------------------------
+
+
+def draws(func: Any) -> bool:
+    """Whether PyTorch calls an operator random. Some are only when they are told to."""
+    seeded = getattr(torch.Tag, "nondeterministic_seeded", None)
+    return seeded in getattr(func, "tags", ()) or "dropout" in func._schema.name \
+        or any("Generator" in str(argument.type) for argument in func._schema.arguments)
+
+
+def is_chance(func: Any, name: str) -> bool:
+    """An argument that says how much is dropped."""
+    return "dropout" in name or (name == "p" and "dropout" in func._schema.name)
+
+
+def is_told_to_draw(func: Any) -> bool:
+    """By a chance, or by the question whether this is training (rrelu)."""
+    return any(is_chance(func, argument.name) or argument.name == "training"
+               for argument in func._schema.arguments)
+
+
+def is_random(func: Any, call: Dict[str, Any]) -> bool:
     """Whether these arguments make an operator drop elements."""
-    drops = any("dropout" in name and isinstance(value, (int, float)) and value > 0
-                for name, value in call.items())
-    return drops and call.get("train", call.get("training", True)) is not False
+    if call.get("train", call.get("training", True)) is False:
+        return False
+    chances = [value for name, value in call.items() if is_chance(func, name)
+               and isinstance(value, (int, float)) and not isinstance(value, bool)]
+    return any(value > 0 for value in chances) if chances else draws(func)
 
 
 class Entry:
@@ -187,6 +211,30 @@ def to_cpu(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [to_cpu(item) for item in value]
     return value.detach().cpu() if isinstance(value, torch.Tensor) else value
+
+
+def why_unseen(tensor: torch.Tensor) -> Optional[str]:
+    """Why the values of a tensor are not there, or not to be looked at now."""
+    if tensor.device.type == "meta":
+        return "tensors of the meta device have no values"
+    if tensor.layout is not torch.strided:
+        return "sparse and other layouts"
+    if tensor.is_quantized:
+        return "quantised tensors"
+    if tensor.device.type == "cuda" and is_capturing():
+        return "a CUDA graph is being captured"
+    if type(tensor) in PLAIN:
+        return "tensors of a functionalised program" if _is_functional(tensor) else None
+    kinds = [kind.__name__ for kind in type(tensor).__mro__]
+    if "FakeTensor" in kinds:
+        return "fake tensors have no values"
+    return "tensors of a functionalised program" if "FunctionalTensor" in kinds else None
+
+
+def is_capturing() -> bool:
+    """While a CUDA graph is captured nothing may be copied from the device, nor waited for."""
+    asked = getattr(torch.cuda, "is_current_stream_capturing", None)
+    return asked is not None and bool(asked())
 
 
 def stack_text() -> str:
@@ -386,8 +434,9 @@ def whole(entry: Entry, given: Given, outputs: List[Any], results: List[Any], ca
 class Checker:
     """Checks calls for one guard. Thread-safe."""
 
-    def __init__(self, guard: _core.Guard, prefer_float64: bool) -> None:
+    def __init__(self, guard: _core.Guard, prefer_float64: bool, arithmetic: str = "") -> None:
         self.guard = guard
+        self.arithmetic = arithmetic
         self.prefer_float64 = prefer_float64
         self.worker = CleanWorker()
         self.closed = False
@@ -426,8 +475,9 @@ class Checker:
     def _take(entry: Entry, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> Optional[Given]:
         """The arguments as they are before the call; None when it is not checked."""
         inputs = list(walk(args)) + list(walk(kwargs))
-        if any(tensor.device.type == "meta" or tensor.layout is not torch.strided
-               or tensor.is_quantized for tensor in inputs):
+        why = next(filter(None, map(why_unseen, inputs)), None)
+        if why is not None:
+            entry.op.pass_over(why)
             return None
         if not entry.op.claim(max((tensor.numel() for tensor in inputs), default=0)):
             return None
@@ -457,7 +507,7 @@ class Checker:
         except _core.Error as error:  # wrappers without memory: fake tensors and the like
             raise NoMemory(str(error)) from None
         call = by_name(entry.func, values, options)
-        if is_random(call):
+        if is_random(entry.func, call):
             raise NoReference("it drops elements at random")
         reference = own_reference(entry, values, options) or saved if saved is not None \
             else self._reference(entry, given, outputs, values, options)

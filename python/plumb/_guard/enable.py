@@ -72,7 +72,7 @@ def enable_precision_check(rtol: float = 1e-4, atol: float = 1e-5, max_checks: i
             settings["save"] = None
         guard = _core.Guard(path="-", **settings)
     disable_precision_check()
-    _current = Checker(guard, reference == "float64")
+    _current = Checker(guard, reference == "float64", arithmetic)
 
 
 def disable_precision_check() -> Optional[_core.Table]:

@@ -7,23 +7,48 @@ from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Set,
 
 import torch
 
-from plumb._guard import enable
+from plumb._guard import beside, enable
 from plumb._guard.check import CHECK, Checker, Entry, is_busy, is_seen
 from plumb._guard.clean_worker import find_operator
 
 
-def checked(fn: Callable[..., Any], name: str) -> Callable[..., Any]:
-    """fn, a kernel of the operator `name` ("aten::add.Tensor", or "add.Tensor" for aten), that is
-    checked while a check is enabled:
+def is_compiling() -> bool:
+    """torch.compile reads the function, and then there is nothing to check."""
+    compiler = getattr(torch, "compiler", None)
+    return compiler is not None and hasattr(compiler, "is_compiling") and compiler.is_compiling()
+
+
+def checked(fn: Optional[Callable[..., Any]] = None, name: Optional[str] = None, *,
+            reference: Optional[Callable[..., Any]] = None, gradients: bool = True) -> Callable[..., Any]:
+    """fn, checked while a check is enabled.
+
+    Without a reference, fn is a kernel of the operator `name` ("aten::add.Tensor", or "add.Tensor"
+    for aten):
 
         library.impl("add.Tensor", plumb.checked(my_add, "add.Tensor"), "CUDA")
-    """
+
+    With one, any function of tensors, a custom_op or the apply of an autograd.Function, by itself or as
+    a decorator; `name` is what the log calls it:
+
+        @plumb.checked(reference=lambda x, w: x / (x.square().mean(-1, True) + 1e-6).sqrt() * w)
+        def my_rms_norm(x, w): ...
+
+    reference takes the same arguments, and is run in float64 (docs/GUARD.md). gradients: judged too,
+    where arguments want some: from a second run of fn, on copies."""
+    if fn is None:
+        return functools.partial(checked, name=name, reference=reference, gradients=gradients)
+    if reference is not None:
+        return _checked_beside(fn, name or _name_of(fn), reference, gradients)
+    if name is None:
+        raise TypeError("checked() needs the name of the operator, or a reference")
     full = name if "::" in name else f"aten::{name}"
     func = find_operator(torch, full)
     known: List[Tuple[Checker, Entry]] = []
 
     @functools.wraps(fn)
     def kernel(*args: Any, **kwargs: Any) -> Any:
+        if is_compiling():
+            return fn(*args, **kwargs)
         checker = enable.current()
         if checker is None or is_busy() or is_seen(func):
             return fn(*args, **kwargs)
@@ -35,6 +60,38 @@ def checked(fn: Callable[..., Any], name: str) -> Callable[..., Any]:
         return checker.run(entry, fn, args, kwargs)
 
     return kernel
+
+
+def _name_of(fn: Callable[..., Any]) -> str:
+    """Of a custom_op its own; of the apply of an autograd.Function that of its class."""
+    named = getattr(fn, "_qualname", None)
+    if isinstance(named, str):
+        return named
+    owner = getattr(fn, "__self__", None)
+    if isinstance(owner, type):
+        return owner.__name__
+    return getattr(fn, "__qualname__", type(fn).__name__).rpartition("<locals>.")[2]
+
+
+def _checked_beside(fn: Callable[..., Any], name: str, reference: Callable[..., Any],
+                    gradients: bool) -> Callable[..., Any]:
+    known: List[Tuple[Checker, Any]] = []
+
+    @functools.wraps(fn)
+    def function(*args: Any, **kwargs: Any) -> Any:
+        if is_compiling():
+            return fn(*args, **kwargs)
+        checker = enable.current()
+        if checker is None or checker.closed or is_busy():
+            return fn(*args, **kwargs)
+        if not known or known[0][0] is not checker:
+            known[:] = [(checker, checker.guard.function(name))]
+        op = known[0][1]
+        if op.call() != CHECK:
+            return fn(*args, **kwargs)
+        return beside.run(op, fn, reference, args, kwargs, gradients, checker.arithmetic)
+
+    return function
 
 
 # -- Where kernels are registered ------------------------------------------------------------------

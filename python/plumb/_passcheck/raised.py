@@ -137,6 +137,8 @@ class Recorder(TorchDispatchMode):
     """What runs, and which types its results have. Casts are kept apart: autograd makes none for a
     cast that a run in float64 did not make."""
 
+    supports_higher_order_operators = True
+
     def __init__(self) -> None:
         super().__init__()
         self.seen: List[Step] = []
@@ -166,6 +168,8 @@ class Recorder(TorchDispatchMode):
 class Raised(TorchDispatchMode):
     """Everything in float64; with errors as if results had the recorded types."""
 
+    supports_higher_order_operators = True
+
     def __init__(self, recorded: Recorder, errors: Optional[Errors] = None) -> None:
         super().__init__()
         self.recorded, self.errors = recorded, errors
@@ -182,7 +186,7 @@ class Raised(TorchDispatchMode):
         named = {key: mapped(value, widened) for key, value in named.items()}
         step = Step(name, [target], 1, []) if name == "_to_copy" else self._recorded(name)
         dtypes, many = step.dtypes, step.terms
-        if self.errors is None or name in EXACT or _is_view(func) or _is_random(name):
+        if self.errors is None or name in EXACT or not hasattr(func, "_schema") or _is_view(func) or _is_random(name):
             return func(*args, **named)
         if name == "_to_copy":
             self.casts.append((tuple(args[0].shape), target))

@@ -40,7 +40,7 @@ def free_caches() -> None:
             device.empty_cache()
 
 
-def _keep_generators() -> List[Callable[[], None]]:
+def keep_generators() -> List[Callable[[], None]]:
     """What puts the generators back to where they are now."""
     undo: List[Callable[[], None]] = []
     python = random.getstate()
@@ -90,7 +90,7 @@ def deterministic(free: bool = True) -> Iterator[None]:
     """Caches freed, deterministic algorithms and anomaly detection on, gradients allowed; all as it
     was on leaving, whatever happens inside. An operator without a deterministic form warns. NaN in
     a backward is a value to compare, not an anomaly."""
-    undo = _keep_generators() + _keep_flags()
+    undo = keep_generators() + _keep_flags()
     try:
         os.environ[WORKSPACE] = ":4096:8"
         torch.use_deterministic_algorithms(True, warn_only=True)

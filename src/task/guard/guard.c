@@ -129,7 +129,7 @@ static const char *why_skipped(const struct plumb_guard *guard, const char *full
 }
 
 static struct plumb_guard_op *add_operator(struct plumb_guard *guard, const char *full,
-                                           const char *unfit)
+                                           const char *why)
 {
     if (guard->n_ops == guard->max_ops) {
         const size_t room = guard->max_ops ? 2 * guard->max_ops : 64;
@@ -141,7 +141,6 @@ static struct plumb_guard_op *add_operator(struct plumb_guard *guard, const char
     }
     size_t length;
     const char *name = guard_short_name(full, &length);
-    const char *why = why_skipped(guard, full, unfit);
     struct plumb_guard_op *op = calloc(1, sizeof *op);
     if (!op)
         return NULL;
@@ -166,7 +165,18 @@ static struct plumb_guard_op *add_operator(struct plumb_guard *guard, const char
 struct plumb_guard_op *guard_find(struct plumb_guard *guard, const char *full)
 {
     const uint64_t *place = map_get(&guard->names, full, strlen(full));
-    return place ? guard->ops[*place] : add_operator(guard, full, NULL);
+    return place ? guard->ops[*place] : add_operator(guard, full, why_skipped(guard, full, NULL));
+}
+
+struct plumb_guard_op *plumb_guard_function(struct plumb_guard *guard, const char *name)
+{
+    pthread_mutex_lock(&guard->lock);
+    const uint64_t *place = map_get(&guard->names, name, strlen(name));
+    struct plumb_guard_op *op = place ? guard->ops[*place] : add_operator(guard, name, NULL);
+    if (op)
+        op->is_function = true;
+    pthread_mutex_unlock(&guard->lock);
+    return op;
 }
 
 struct plumb_guard_op *plumb_guard_operator(struct plumb_guard *guard, const char *name,
@@ -174,7 +184,8 @@ struct plumb_guard_op *plumb_guard_operator(struct plumb_guard *guard, const cha
 {
     pthread_mutex_lock(&guard->lock);
     const uint64_t *place = map_get(&guard->names, name, strlen(name));
-    struct plumb_guard_op *op = place ? guard->ops[*place] : add_operator(guard, name, unfit);
+    struct plumb_guard_op *op =
+        place ? guard->ops[*place] : add_operator(guard, name, why_skipped(guard, name, unfit));
     pthread_mutex_unlock(&guard->lock);
     return op;
 }

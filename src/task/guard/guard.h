@@ -49,6 +49,7 @@ struct plumb_guard_op {
     const char *name;    /* as the log calls it: "add.Tensor", "mm", "my_ops::f" */
     const char *full;    /* "aten::add.Tensor" */
     const char *skipped; /* why it, or a call of it, was not checked, or NULL */
+    bool is_function;    /* of the user's own: no rule about names is for it */
     atomic_bool open;
     atomic_uint_fast64_t calls, claimed;
     atomic_uint_fast64_t too_large; /* calls in a row */

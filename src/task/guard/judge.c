@@ -144,6 +144,17 @@ static enum plumb_code compare(const struct plumb_guard_op *op,
 
 /* ---- The second opinion ---------------------------------------------------------------------- */
 
+static void take_given(const struct plumb_guard_case *about, struct plumb_guard_verdict *out)
+{
+    out->judged = true;
+    out->opinion = *about->opinion;
+    if (out->opinion.word != PLUMB_WORD_FAULT)
+        return;
+    out->found.output = about->opinion_on;
+    if (about->labels && about->opinion_on < about->n_judged)
+        snprintf(out->label, sizeof out->label, "%s", about->labels[about->opinion_on]);
+}
+
 /* The worst of the outputs. An operator that plumb does not have, or not so, leaves the tolerances
  * to decide. */
 static void opine(const struct plumb_guard *guard, const struct plumb_guard_case *about,
@@ -152,6 +163,10 @@ static void opine(const struct plumb_guard *guard, const struct plumb_guard_case
     const struct plumb_expected_options options = {.arithmetic = guard->arithmetic};
     struct plumb_expected *expected = NULL;
     struct plumb_error err;
+    if (about->opinion) {
+        take_given(about, out);
+        return;
+    }
     if (guard->verdict == PLUMB_BY_RULES || about->judged ||
         plumb_expected_new(&about->call, reference, &options, &expected, &err))
         return;
@@ -174,15 +189,18 @@ static void opine(const struct plumb_guard *guard, const struct plumb_guard_case
 }
 
 /* What follows from both. Another type or shape is wrong whoever decides. */
-static void decide(const struct plumb_guard *guard, struct plumb_guard_verdict *out)
+static void decide(const struct plumb_guard *guard, const struct plumb_guard_case *about,
+                   struct plumb_guard_verdict *out)
 {
+    const bool expected =
+        guard->verdict == PLUMB_BY_EXPECTED || (about->opinion && guard->verdict == PLUMB_BY_RULES);
     struct plumb_outputs_verdict *found = &out->found;
     const enum plumb_word word = out->opinion.word;
     const bool by_number =
         found->fault == PLUMB_FAULT_NOT_CLOSE || found->fault == PLUMB_FAULT_SPECIAL;
     if (!out->judged || word == PLUMB_WORD_NOT_JUDGED)
         return;
-    if (guard->verdict == PLUMB_BY_EXPECTED && by_number && word != PLUMB_WORD_FAULT)
+    if (expected && by_number && word != PLUMB_WORD_FAULT)
         found->fault = PLUMB_FAULT_NONE;
     if (word == PLUMB_WORD_FAULT && found->fault == PLUMB_FAULT_NONE) {
         found->fault = PLUMB_FAULT_NOT_CLOSE;
@@ -208,9 +226,10 @@ enum plumb_code plumb_guard_judge(struct plumb_guard_op *op, const struct plumb_
     if (code)
         goto out;
     opine(op->guard, about, own_reference ? &own : NULL, out);
-    decide(op->guard, out);
+    decide(op->guard, about, out);
     if (out->found.fault == PLUMB_FAULT_NONE && about->changed) {
         out->found.fault = PLUMB_FAULT_INPUT;
+        out->label[0] = '\0';
         snprintf(out->found.message, sizeof out->found.message, "%s", about->changed);
     }
     if (out->found.fault != PLUMB_FAULT_NONE)

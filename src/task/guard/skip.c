@@ -24,10 +24,9 @@ static const struct {
      "view_as_real ",
      false},
     {"random",
-     " bernoulli cauchy dropout alpha_dropout feature_dropout exponential geometric log_normal "
-     "multinomial native_dropout normal normal_functional poisson rand rand_like randint "
-     "randint_like randn randn_like random randperm rrelu rrelu_with_noise uniform binomial "
-     "_fused_dropout _sample_dirichlet _standard_gamma ",
+     " bernoulli cauchy exponential geometric log_normal multinomial normal normal_functional "
+     "poisson rand rand_like randint randint_like randn randn_like random randperm uniform "
+     "binomial _sample_dirichlet _standard_gamma ",
      false},
     /* Equal values may come in any order; masked_fill_ is on the origin's list. */
     {"its order is free", " argsort sort topk ", true},

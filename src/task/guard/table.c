@@ -51,11 +51,13 @@ struct plumb_table *plumb_guard_table(struct plumb_guard *guard)
         [VERDICT] = {.title = "Verdict", .left = true},
         [WHY] = {.title = "Why", .left = true, .elastic = true},
     };
-    const bool judged = guard->verdict != PLUMB_BY_RULES;
-    struct plumb_table *table = plumb_table_new(columns, judged ? COLUMNS : VERDICT);
-    bool fine = table != NULL;
+    bool judged = guard->verdict != PLUMB_BY_RULES;
     pthread_mutex_lock(&guard->lock);
     guard_family_hear(guard);
+    for (size_t k = 0; !judged && k < guard->n_ops; k++)
+        judged = guard->ops[k]->judged;
+    struct plumb_table *table = plumb_table_new(columns, judged ? COLUMNS : VERDICT);
+    bool fine = table != NULL;
     for (int failed = 1; failed >= 0; failed--)
         for (size_t k = 0; fine && k < guard->n_ops; k++) {
             const struct plumb_guard_op *op = guard->ops[k];
@@ -118,8 +120,9 @@ static void say_all_skipped(struct buf *out, const struct plumb_guard *guard)
 {
     for (size_t k = 0; k < guard->n_ops; k++) {
         const struct plumb_guard_op *op = guard->ops[k];
-        if (!op->skipped || !guard_skip_is_told(plumb_guard_skips(op->full)) ||
-            strcmp(op->skipped, "excluded") == 0 || strcmp(op->skipped, "not included") == 0)
+        const bool told = op->is_function || guard_skip_is_told(plumb_guard_skips(op->full));
+        if (!op->skipped || !told || strcmp(op->skipped, "excluded") == 0 ||
+            strcmp(op->skipped, "not included") == 0)
             continue;
         bool said = false;
         for (size_t j = 0; j < k && !said; j++)

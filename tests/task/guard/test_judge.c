@@ -133,6 +133,49 @@ static void something_else_than_outputs(void **state)
     plumb_guard_close(guard);
 }
 
+/* What the user's own function gave, with the caller's opinion of it. */
+static struct plumb_guard_verdict judge_own(struct plumb_guard_op *op, float gave,
+                                            const struct plumb_opinion *opinion)
+{
+    static const float right = 1;
+    struct plumb_tensor tensors[2];
+    const struct plumb_arg output = floats(&tensors[0], 1, 1, &gave);
+    const struct plumb_arg reference[] = {floats(&tensors[1], 1, 1, &right)};
+    static const char *const labels[] = {"gradient of argument 0"};
+    return judge(op, &(struct plumb_guard_case){.call = {.prefix = "Aten", .name = "empty"},
+                                                .outputs = &output,
+                                                .n_outputs = 1,
+                                                .reference = reference,
+                                                .n_reference = 1,
+                                                .judged = &output,
+                                                .n_judged = 1,
+                                                .labels = labels,
+                                                .opinion = opinion});
+}
+
+static void the_callers_opinion_decides(void **state)
+{
+    struct plumb_guard *guard = open_guard(*state, false);
+    assert_int_not_equal(plumb_guard_call(plumb_guard_operator(guard, "ones", NULL)),
+                         PLUMB_GUARD_CHECK);
+    struct plumb_guard_op *op = plumb_guard_function(guard, "empty"); /* a name that is skipped */
+    assert_int_equal(plumb_guard_call(op), PLUMB_GUARD_CHECK);
+    const struct plumb_opinion fault = {.word = PLUMB_WORD_FAULT, .why = "off"},
+                               rounding = {.word = PLUMB_WORD_ROUNDING, .why = "right"},
+                               none = {.word = PLUMB_WORD_NOT_JUDGED, .why = "who knows"};
+    const struct plumb_guard_verdict found = judge_own(op, 1, &fault);
+    assert_int_equal(found.found.fault, PLUMB_FAULT_NOT_CLOSE);
+    assert_string_equal(found.label, "gradient of argument 0");
+    assert_int_equal(judge_own(op, 2, &rounding).found.fault, PLUMB_FAULT_NONE);
+    assert_int_equal(judge_own(op, 2, &none).found.fault, PLUMB_FAULT_NOT_CLOSE);
+    assert_int_equal(judge_own(op, 1, &none).found.fault, PLUMB_FAULT_NONE);
+    plumb_guard_pass_over(op, "for a reason");
+    char *closing = plumb_guard_closing(guard);
+    assert_non_null(strstr(closing, "not checked, for a reason: empty (some calls)"));
+    free(closing);
+    plumb_guard_close(guard);
+}
+
 static void a_changed_input_again(void **state)
 {
     struct plumb_guard *guard = open_guard(*state, true);
@@ -215,9 +258,8 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, make, clean)
     const struct CMUnitTest tests[] = {
-        TEST(rounding_of_terms_is_no_fault),
-        TEST(something_else_than_outputs),
-        TEST(a_changed_input_again),
+        TEST(rounding_of_terms_is_no_fault), TEST(something_else_than_outputs),
+        TEST(the_callers_opinion_decides),   TEST(a_changed_input_again),
         TEST(children_are_in_the_account),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
