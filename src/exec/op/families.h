@@ -30,6 +30,8 @@
     X(cumulative, LINEAR)                                                                          \
     X(norm, COMPOSITE)                                                                             \
     X(softmax, COMPOSITE)                                                                          \
+    X(polynomial, ELEMENTWISE)                                                                     \
+    X(linear_loss, COMPOSITE)                                                                      \
     X(linear, BILINEAR)                                                                            \
     X(product, BILINEAR)                                                                           \
     X(einsum, BILINEAR)                                                                            \

@@ -272,8 +272,6 @@
 #define op_serving OP_SYM(op_serving)
 #define op_adagrad OP_SYM(op_adagrad)
 #define op_polynomial OP_SYM(op_polynomial)
-#define op_ldl OP_SYM(op_ldl)
-#define op_segment OP_SYM(op_segment)
 #define op_linear_loss OP_SYM(op_linear_loss)
 #define op_random OP_SYM(op_random)
 
