@@ -1,6 +1,6 @@
 """Which calls of real models plumb has operators for: a table of native shares, and of what is missing.
 
-    python3 tests/torch2/native_share.py [--models llama bert ...] [--types float32 bfloat16] [--missing] [--ops NAMES]
+    python3 tests/torch2/native_share.py [--models llama bert ...] [--types float32 bfloat16] [--missing]
 
 Models of Transformers are made from tiny configurations with random weights; one training step each, with sdpa and with
 eager attention. Recorded twice: by PrecisionDebugger (level L1, functions of PyTorch) and by begin_dump (operators of
@@ -12,12 +12,11 @@ import argparse
 import csv
 import os
 import subprocess
-import sys
 import tempfile
 import warnings
 from collections import Counter
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Tuple
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
@@ -28,12 +27,6 @@ BUILD = Path(os.environ.get("PLUMB_BUILD", "build"))
 TYPES = ("float32", "bfloat16")
 ATTENTION = ("sdpa", "eager")
 NOT_CHECKED = ("on the black list", "computes nothing", "not checked")
-
-
-class Made(NamedTuple):
-    """A model, and one step of training it."""
-    model: torch.nn.Module
-    step: Callable[[], None]
 
 
 def text_step(model: torch.nn.Module, inputs: Dict[str, Any]) -> Callable[[], None]:
@@ -146,20 +139,10 @@ def optimizers() -> Iterator[Tuple[str, Callable[[], None]]]:
 
 # ---- Recording --------------------------------------------------------------------------------------------------
 
-RECORD = """
-import sys, warnings
-warnings.simplefilter("ignore")
-sys.path.insert(0, {here!r})
-import native_share
-native_share.record({what!r}, {how!r}, {folder!r}, {dtype!r}, {attention!r})
-"""
-
-
 def record(what: str, how: str, folder: str, dtype: str, attention: str) -> None:
     """In a process of its own: what begin_dump records goes on until the process ends."""
     import plumb
     torch.manual_seed(0)
-    torch.set_num_threads(1)
     os.chdir(folder)
     if what == "optimizers":
         model: Any = torch.nn.Identity()
@@ -184,6 +167,23 @@ def record(what: str, how: str, folder: str, dtype: str, attention: str) -> None
     debugger.step()
 
 
+def in_a_child(work: Callable[[], None]) -> None:
+    """A fork, so that Transformers is imported once for all models."""
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+            work()
+            code = 0
+        except Exception as error:
+            print(f"recording failed: {error!r}", flush=True)
+        finally:
+            os._exit(code)
+    if os.waitpid(child, 0)[1]:
+        raise SystemExit("a model could not be recorded")
+
+
 class Share:
     """Calls of one recording, and which of them plumb has operators for."""
 
@@ -193,9 +193,7 @@ class Share:
         self.names: Counter = Counter()
         self.wrong: List[str] = []
         with tempfile.TemporaryDirectory() as folder:
-            code = RECORD.format(here=str(Path(__file__).resolve().parent), what=what, how=how, folder=folder,
-                                 dtype=dtype, attention=attention)
-            subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL)
+            in_a_child(lambda: record(what, how, folder, dtype, attention))
             dumps = list(Path(folder).rglob("dump.json"))
             if len(dumps) != 1:
                 raise SystemExit(f"{what}, {how}: {len(dumps)} dumps instead of one")
@@ -229,6 +227,9 @@ class Share:
 
 def main() -> None:
     warnings.simplefilter("ignore")
+    torch.set_num_threads(1)
+    import transformers
+    print(f"PyTorch {torch.__version__}, Transformers {transformers.__version__}\n")
     parser = argparse.ArgumentParser()
     parser.add_argument("--models", nargs="*", default=[*MODELS, "optimizers"])
     parser.add_argument("--types", nargs="*", default=TYPES)

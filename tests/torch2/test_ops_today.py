@@ -301,8 +301,11 @@ class Products(Ops):
             self.right(got, "aten::_dyn_quant_matmul_4bit", args)
             self.wrong(got * 1.01, "aten::_dyn_quant_matmul_4bit", args)
         x, y = (torch.randint(-128, 127, s, dtype=torch.int8) for s in ((17, 32), (32, 16)))
-        self.right(torch._int_mm(x, y), "aten::_int_mm", [x, y])
-        self.wrong(torch._int_mm(x, y) + 1, "aten::_int_mm", [x, y])
+        exact = x.int() @ y.int()
+        self.right(exact, "aten::_int_mm", [x, y])
+        self.wrong(exact + 1, "aten::_int_mm", [x, y])
+        got = torch._int_mm(x, y)  # saturates on processors (or with a setting of oneDNN) without VNNI
+        (self.right if torch.equal(got, exact) else self.wrong)(got, "aten::_int_mm", [x, y])
 
 
 class Lists(Ops):
@@ -328,7 +331,7 @@ class Lists(Ops):
                     want = function(*raised(args))
                 except (RuntimeError, TypeError, IndexError):
                     continue  # PyTorch has no such form
-                if want is None:
+                if want is None or (name == "_foreach_copy" and len(args) > 2):  # a tensor taken for non_blocking
                     continue
                 got, _, _ = self.native.run(Call("Aten", name, args, {}), RAISED)
                 for a, b in zip(got, want):

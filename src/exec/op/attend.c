@@ -3,6 +3,7 @@
 #include "exec/op/attention.h"
 #include "exec/op/fast.h"
 #include "exec/op/matmul.h"
+#include "exec/op/noise.h"
 
 #include <stdlib.h>
 
@@ -103,7 +104,9 @@ static real softmax_row(struct op *o, const struct heads *h, real *x)
     for (int64_t j = 0; j < h->t; j++)
         x[j] = fast_exp(x[j] - most);
     op_between(o, x, h->t);
-    const real sum = op_between_one(o, real_sum(x, h->t, 1));
+    real sum = op_between_one(o, real_sum(x, h->t, 1));
+    if (plumb_dtype_info(h->q->dtype)->precision < 16)
+        sum = noise_rough(o, sum);
     for (int64_t j = 0; j < h->t; j++)
         x[j] /= sum;
     return h->lse ? most + log(sum) : 0;

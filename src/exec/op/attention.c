@@ -118,8 +118,10 @@ static void run_math(struct op *o)
         return;
     }
     const double scale = attention_scale(o, q->shape[q->rank - 1]);
-    struct val *weights = v_attention_weights(o, q, k, arg_tensor(o, "attn_mask"), scale,
-                                              arg_bool(o, "is_causal"), true);
+    struct val *mask = arg_tensor(o, "attn_mask");
+    if (mask && !mask->f) /* a number like any other: it is added */
+        mask = v_cast(o, mask, q->dtype);
+    struct val *weights = v_attention_weights(o, q, k, mask, scale, arg_bool(o, "is_causal"), true);
     op_return(o, v_matmul(o, weights, v));
     op_return(o, weights);
 }
@@ -235,7 +237,7 @@ static void run_back_with_mask(struct op *o)
 #define LENGTHS "any cum_seq_q=None, any cum_seq_k=None, any max_q=None, any max_k=None"
 
 const struct op_def op_attention[] = {
-    {"scaled_dot_product_attention _scaled_dot_product_attention",
+    {"scaled_dot_product_attention",
      "scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, "
      "float dropout_p=0.0, bool is_causal=False, *, float? scale=None, bool enable_gqa=False)",
      run_attention, 0, "softmax(scale * query key^T + mask) value"},

@@ -250,7 +250,7 @@ static void run_dynamic_int4(struct op *o)
     for (int64_t r = 0; r < x->count / k; r++)
         quantize_row(x->f + r * k, rounded->f + r * k, k);
     for (int64_t i = 0; i < w->count; i++) {
-        const int64_t byte = (int64_t)packed->f[i / 2], code = i % 2 ? byte >> 4 : byte & 15;
+        const int64_t byte = (int64_t)rint(packed->f[i / 2]), code = i % 2 ? byte >> 4 : byte & 15;
         w->f[i] = (real)(code - 8) * packed->f[bytes + i / block];
     }
     struct val *y = product(o, rounded, w, NULL);

@@ -71,7 +71,7 @@ def math_form(q: Any, k: Any, v: Any, attn_mask: Any = None, dropout_p: float = 
     if is_causal:
         score = score.masked_fill(~torch.ones(score.shape[-2:], dtype=torch.bool).tril(), -INF)
     if attn_mask is not None:
-        score = score.masked_fill(~attn_mask, -INF) if attn_mask.dtype == torch.bool else score + attn_mask
+        score = score + attn_mask  # bool too: what sees nothing has been made -inf before this operator
     blind = (score == -INF).all(-1, keepdim=True)
     weights = torch.softmax(score.masked_fill(blind, 0.0), -1).masked_fill(blind, 0.0)
     return weights @ v, weights
