@@ -1,9 +1,12 @@
 """Operators of PyTorch 2 against its own kernels in float64, and against composed formulas where this build has no
 kernel; right results in float32 and bfloat16 are not blamed, planted faults are."""
 
+import csv
 import math
 import os
+import subprocess
 import sys
+import tempfile
 import unittest
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
@@ -15,7 +18,7 @@ import torch  # noqa: E402
 import torch.nn.functional as F  # noqa: E402
 
 import plumb  # noqa: E402
-from ops.native import RAISED, Call, Native  # noqa: E402
+from ops.native import BUILD, RAISED, Call, Native  # noqa: E402
 
 aten = torch.ops.aten
 Args = Sequence[Any]
@@ -390,6 +393,43 @@ class Fused(Ops):
             self.right(F.silu(a) * b, "silu_and_mul", [x])
             self.wrong(F.silu(b) * a, "silu_and_mul", [x])
             self.wrong(F.gelu(a) * b, "silu_and_mul", [x])
+
+
+class OtherLibraries(Ops):
+    """Operators that vLLM registers, recorded by begin_dump: found by their names; of what returns nothing, what it
+    wrote is compared where the call can be run, and nothing is said of it where the dump does not have it."""
+
+    CODE = """
+import torch, plumb
+lib = torch.library.Library("_C", "DEF")
+lib.define("rms_norm(Tensor! result, Tensor input, Tensor weight, float epsilon) -> ()")
+lib.define("fused_add_rms_norm(Tensor! input, Tensor! residual, Tensor weight, float epsilon) -> ()")
+lib.impl("rms_norm", lambda o, x, w, e: None, "CPU")
+lib.impl("fused_add_rms_norm", lambda x, r, w, e: None, "CPU")
+given = [torch.randn(3, 4), torch.randn(3, 8), torch.randn(3, 8), torch.randn(8)]
+plumb.begin_dump(X_DUMP_NUM=10, X_DUMP_OUTPUT=True)
+torch.ops._C.rms_norm(given[2], given[1], given[3], 1e-5)
+torch.ops._C.fused_add_rms_norm(given[1], given[2], given[3], 1e-5)
+torch._foreach_add_(given, 1.0)
+plumb.end_dump()
+"""
+
+    def checked(self, folder: str, *more: str) -> List[List[str]]:
+        dump = next(Path(folder).rglob("dump.json"))
+        out = Path(folder) / f"out{len(more)}"
+        subprocess.run([str(BUILD / "plumb"), "acc_check", str(dump), "--no-torch", "-o", str(out), *more], check=True,
+                       stdout=subprocess.DEVNULL)
+        with next(out.glob("accuracy_checking_result_*.csv")).open(newline="") as file:
+            return list(csv.reader(file))[1:]
+
+    def test_names(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            subprocess.run([sys.executable, "-c", self.CODE], cwd=folder, check=True, stderr=subprocess.DEVNULL)
+            self.assertEqual([row[1] for row in self.checked(folder)], ["pass"] * 3)
+            recorded = self.checked(folder, "-d", "recorded")
+        self.assertEqual([row[1] for row in recorded], ["SKIP"] * 3)
+        for row in recorded:
+            self.assertIn("what it wrote is not recorded", row[3])
 
 
 class Others(Ops):

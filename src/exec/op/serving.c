@@ -331,8 +331,8 @@ const struct op_def op_serving[] = {
      "gelu(a) b of the halves a and b of y + bias, by tanh"},
     {"bias_gelu", "bias_gelu(Tensor bias, Tensor input|y)", run_gelu_tanh, OP_ELEMENTWISE,
      "gelu(y + bias) by tanh"},
-    {"Vllm.rms_norm",
-     "Vllm.rms_norm(Tensor out|result, Tensor input, Tensor weight, float "
+    {"_C.rms_norm",
+     "_C.rms_norm(Tensor out|result, Tensor input, Tensor weight, float "
      "eps|epsilon)",
      run_rms_norm, 0, "x / sqrt(mean(x^2) + eps) * weight"},
     {"fused_add_rms_norm",

@@ -27,8 +27,8 @@ def groups() -> Iterator[Case]:
                        (randn(4, 8), randn(8, 5), ends), (randn(3, 4, 6), randn(3, 6, 5), None)):
         for name in ("Aten._grouped_mm", "Functional.grouped_mm"):
             yield case(name, a, b, offs=offs, ref=grouped, bfloat16=True)
-    yield case("Transformers.grouped_mm_fallback", randn(8, 6), randn(3, 6, 5), ends, ref=grouped)
-    yield case("transformers.transformers::grouped_mm_fallback", randn(8, 6), randn(3, 6, 5), ends, ref=grouped)
+    yield case("transformers.grouped_mm_fallback", randn(8, 6), randn(3, 6, 5), ends, ref=grouped)
+    yield case("Torch.transformers::grouped_mm_fallback", randn(8, 6), randn(3, 6, 5), ends, ref=grouped)
     yield case("Aten._grouped_mm", randn(8, 6, dtype=torch.bfloat16), randn(3, 6, 5, dtype=torch.bfloat16), ends,
                out_dtype=torch.float32, ref=grouped)
     for bad in (fixed([3, 2, 8], torch.int32), fixed([3, 3, 7], torch.int32), fixed([3, 3, 9], torch.int32),

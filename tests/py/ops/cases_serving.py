@@ -24,22 +24,22 @@ def activations() -> Iterator[Case]:
     x, out = randn(3, 4, 10), torch.zeros(3, 4, 5)
     for name, ref in (("silu_and_mul", gated(F.silu)), ("mul_and_silu", gated(F.silu, True)),
                       ("gelu_and_mul", gated(F.gelu)), ("gelu_tanh_and_mul", gated(tanh_gelu))):
-        yield case(f"Vllm.{name}", out, x, ref=ref)
-        yield case(f"Vllm.{name}", x, ref=ref, bfloat16=True)
-        yield case(f"Vllm.{name}", randn(3, 5), refused=True)
-    yield case("Vllm._C::silu_and_mul", out, x, ref=gated(F.silu))
-    yield case("Vllm.fatrelu_and_mul", out, x, 0.3, ref=lambda o, x, t: torch.where(
+        yield case(f"_C.{name}", out, x, ref=ref)
+        yield case(f"_C.{name}", x, ref=ref, bfloat16=True)
+        yield case(f"_C.{name}", randn(3, 5), refused=True)
+    yield case("Torch._C::silu_and_mul", out, x, ref=gated(F.silu))
+    yield case("_C.fatrelu_and_mul", out, x, 0.3, ref=lambda o, x, t: torch.where(
         x[..., :5] > t, x[..., :5], torch.zeros((), dtype=x.dtype)) * x[..., 5:])
 
     def oai(out: Any, x: Any, alpha: float = 1.702, limit: float = 7.0) -> Any:
         gate, up = x[..., ::2].clamp(max=limit), x[..., 1::2].clamp(-limit, limit)
         return (up + 1) * gate * torch.sigmoid(alpha * gate)
-    yield case("Vllm.swigluoai_and_mul", out, x, ref=oai)
-    yield case("Vllm.swigluoai_and_mul", out, x, 1.5, 0.8, ref=oai)
+    yield case("_C.swigluoai_and_mul", out, x, ref=oai)
+    yield case("_C.swigluoai_and_mul", out, x, 1.5, 0.8, ref=oai)
     for name, one in (("gelu_new", tanh_gelu), ("gelu_fast", tanh_gelu),
                       ("gelu_quick", lambda x: x * torch.sigmoid(1.702 * x))):
-        yield case(f"Vllm.{name}", x, ref=one)
-        yield case(f"Vllm.{name}", torch.zeros(3, 4, 10), x, ref=lambda out, x, f=one: f(x))
+        yield case(f"_C.{name}", x, ref=one)
+        yield case(f"_C.{name}", torch.zeros(3, 4, 10), x, ref=lambda out, x, f=one: f(x))
     yield case("Megatron.swiglu", x, ref=gated(F.silu))
     yield case("Megatron.bias_swiglu", x, randn(10), ref=lambda y, b: gated(F.silu)(y + b))
     yield case("Megatron.bias_swiglu_impl", x, None, ref=lambda y, b: gated(F.silu)(y))
@@ -57,10 +57,10 @@ def rms(x: Any, weight: Any, eps: float) -> Any:
 
 def norms() -> Iterator[Case]:
     x, w = randn(3, 4, 8), randn(8)
-    yield case("Vllm.rms_norm", torch.zeros(3, 4, 8), x, w, 1e-5, ref=lambda o, x, w, e: rms(x, w, e), bfloat16=True)
-    yield case("Vllm.rms_norm", torch.zeros(3, 4, 8), x, randn(7), 1e-5, refused=True)
+    yield case("_C.rms_norm", torch.zeros(3, 4, 8), x, w, 1e-5, ref=lambda o, x, w, e: rms(x, w, e), bfloat16=True)
+    yield case("_C.rms_norm", torch.zeros(3, 4, 8), x, randn(7), 1e-5, refused=True)
     for output in (0, 1):
-        yield case("Vllm.fused_add_rms_norm", x, randn(3, 4, 8), w, 1e-6, grad_output=output,
+        yield case("_C.fused_add_rms_norm", x, randn(3, 4, 8), w, 1e-6, grad_output=output,
                    ref=lambda x, r, w, e: (rms(x + r, w, e), x + r))
 
 
@@ -94,11 +94,11 @@ def rotary() -> Iterator[Case]:
     positions, table = ints(0, 20, 7), uniform(-1, 1, 20, 6).detach()
     for neox in (True, False):
         for q, k in ((randn(7, 24), randn(7, 16)), (randn(7, 3, 8), randn(7, 2, 8)), (randn(7, 24), None)):
-            yield case("Vllm.rotary_embedding", positions, q, k, 8, table, neox, ref=embedded)
-    yield case("Vllm.rotary_embedding", ints(0, 20, 2, 3), randn(2, 3, 16), randn(2, 3, 8), 8, table, ref=embedded,
+            yield case("_C.rotary_embedding", positions, q, k, 8, table, neox, ref=embedded)
+    yield case("_C.rotary_embedding", ints(0, 20, 2, 3), randn(2, 3, 16), randn(2, 3, 8), 8, table, ref=embedded,
                grad_output=1)
-    yield case("Vllm.rotary_embedding", positions + 20, randn(7, 24), randn(7, 16), 8, table, True, refused=True)
-    yield case("Vllm.rotary_embedding", positions, randn(7, 25), randn(7, 16), 8, table, True, refused=True)
+    yield case("_C.rotary_embedding", positions + 20, randn(7, 24), randn(7, 16), 8, table, True, refused=True)
+    yield case("_C.rotary_embedding", positions, randn(7, 25), randn(7, 16), 8, table, True, refused=True)
     q, k, cos, sin = randn(2, 4, 5, 8), randn(2, 2, 5, 8), randn(2, 5, 8), randn(2, 5, 8)
     for output in (0, 1):
         yield case("Transformers.apply_rotary_pos_emb", q, k, cos, sin, grad_output=output, bfloat16=True,
