@@ -28,6 +28,7 @@ _WHERE = {
     "assert_close": "_compare.notebook",
     "compare": "_compare.notebook",
     "summary": "_compare.notebook",
+    "flex_arguments": "_verdict.flex",
     "judge": "_verdict.judge",
     "blame": "_verdict.blame",
 }

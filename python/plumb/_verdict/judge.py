@@ -198,6 +198,9 @@ def judge(got: Any, op: Any, inputs: Any = (), kwargs: Optional[Dict[str, Any]] 
     arithmetic makes. Raises plumb.Error when it does not have the operator."""
     prefix, name, before, after, own = _called(op)
     _known(prefix, name)
+    if name == "flex_attention":  # its functions, if it was given any, as what they come to
+        from plumb._verdict.flex import flex_arguments
+        inputs, kwargs = flex_arguments(*_listed(inputs), **(kwargs or {}))
     args = [tensors.to_core(value) for value in (*before, *_listed(inputs), *after)]
     named = {key: tensors.to_core(value) for key, value in {**own, **(kwargs or {})}.items()}
     outputs = [_output(value) for value in _listed(got)] if got is not None else []

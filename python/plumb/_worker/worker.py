@@ -301,6 +301,9 @@ def load_file(path: Path, name: str) -> Any:
 
 # Operators that return nothing: which of their arguments hold what they computed.
 WRITTEN = {"_fused_adam_": (0, 1, 2, 3), "_fused_adamw_": (0, 1, 2, 3), "_fused_sgd_": (0, 1, 2),
+           "_fused_adagrad_": (0, 1, 2), "rotary_embedding": (1, 2), "fused_add_rms_norm": (0, 1),
+           **dict.fromkeys(("silu_and_mul", "mul_and_silu", "gelu_and_mul", "gelu_tanh_and_mul", "fatrelu_and_mul",
+                            "swigluoai_and_mul", "gelu_new", "gelu_fast", "gelu_quick", "rms_norm"), (0,)),
            "_amp_foreach_non_finite_check_and_unscale_": (0, 1)}
 
 RAISED = {"float16": "float64", "bfloat16": "float64", "float32": "float64",

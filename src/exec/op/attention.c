@@ -1,263 +1,10 @@
-/* The core is computed for blocks of queries of one head at a time; the backward computes the
- * weights of a block once more instead of keeping them. */
+/* scaled_dot_product_attention, and the kernels of PyTorch that stand behind it, forward and
+ * backward. */
 #include "exec/op/attention.h"
-#include "exec/op/fast.h"
 
 #include "exec/op/matmul.h"
 
 #include <string.h>
-
-struct heads {
-    int64_t batch, n, m, s, t, d, e; /* sizes as in attention.h */
-    real scale;
-    bool causal;
-    const struct val *mask;
-    int64_t mask_step[4]; /* of B, N, S and T; 0 where the mask is broadcast */
-    int64_t rows;         /* queries in a block */
-};
-
-/* One block of queries. */
-struct block {
-    const real *q, *k, *v;
-    int64_t mask;         /* where its mask begins */
-    int64_t first, count; /* queries */
-};
-
-enum { BLOCK_ELEMENTS = 1 << 17, BLOCK_LEAST = 16 };
-
-/* ---- Scores and weights ---------------------------------------------------------------------- */
-
-static void mask_row(const struct heads *h, int64_t at, int64_t query, real *score)
-{
-    if (h->causal)
-        for (int64_t j = query + 1; j < h->t; j++)
-            score[j] = -R(INFINITY);
-    if (!h->mask)
-        return;
-    const int64_t step = h->mask_step[3];
-    if (h->mask->f)
-        for (int64_t j = 0; j < h->t; j++)
-            score[j] += h->mask->f[at + j * step];
-    else
-        for (int64_t j = 0; j < h->t; j++)
-            if (!h->mask->i[at + j * step])
-                score[j] = -R(INFINITY);
-}
-
-/* The largest number, NaN aside, in lanes that the compiler can make a vector of. */
-static real row_max(const real *x, int64_t n)
-{
-    enum { LANES = 8 };
-    real lanes[LANES], most = -R(INFINITY);
-    int64_t j = 0;
-    for (int l = 0; l < LANES; l++)
-        lanes[l] = most;
-    for (; j + LANES <= n; j += LANES)
-        for (int l = 0; l < LANES; l++)
-            lanes[l] = x[j + l] > lanes[l] ? x[j + l] : lanes[l];
-    for (int l = 0; l < LANES; l++)
-        most = lanes[l] > most ? lanes[l] : most;
-    for (; j < n; j++)
-        most = x[j] > most ? x[j] : most;
-    return most;
-}
-
-/* NaN anywhere makes the sum NaN, and with it the row. A row of nothing but -inf is one of
- * zeros. */
-static void softmax_row(struct op *o, int64_t n, real *x)
-{
-    const real most = row_max(x, n);
-    if (most == -R(INFINITY)) {
-        for (int64_t j = 0; j < n; j++)
-            x[j] = isnan(x[j]) ? x[j] : 0;
-        return;
-    }
-    for (int64_t j = 0; j < n; j++)
-        x[j] = fast_exp(x[j] - most);
-    op_between(o, x, n);
-    const real sum = op_between_one(o, real_sum(x, n, 1));
-    for (int64_t j = 0; j < n; j++)
-        x[j] /= sum;
-}
-
-/* p (count x t) becomes the weights of the block. */
-static void weigh(struct op *o, const struct heads *h, const struct block *b, real *p)
-{
-    gemm(false, true, b->count, h->t, h->d, h->scale, b->q, h->d, b->k, h->d, 0, p, h->t);
-    op_between(o, p, b->count * h->t);
-    for (int64_t i = 0; i < b->count; i++) {
-        mask_row(h, b->mask + i * h->mask_step[2], b->first + i, p + i * h->t);
-        softmax_row(o, h->t, p + i * h->t);
-    }
-    op_between(o, p, b->count * h->t);
-}
-
-static struct block block_at(const struct heads *h, const struct val *q, const struct val *k,
-                             const struct val *v, int64_t head, int64_t first)
-{
-    const int64_t batch = head / h->n, n = head % h->n;
-    const int64_t shared = batch * h->m + n / (h->n / h->m);
-    return (struct block){
-        .q = q->f + (head * h->s + first) * h->d,
-        .k = k->f + shared * h->t * h->d,
-        .v = v->f + shared * h->t * h->e,
-        .mask = batch * h->mask_step[0] + n * h->mask_step[1] + first * h->mask_step[2],
-        .first = first,
-        .count = h->s - first < h->rows ? h->s - first : h->rows,
-    };
-}
-
-/* With p the weights and g the gradient of p v: dv = p^T g, and of the scores p * (g v^T - rows'
- * sums of p * g v^T). */
-static void backward(struct op *o, struct val *out)
-{
-    const struct heads *h = out->saved;
-    struct val *q = out->in[0], *k = out->in[1], *v = out->in[2];
-    real *dq = val_grad(o, q), *dk = val_grad(o, k), *dv = val_grad(o, v);
-    real *p = op_alloc(o, h->rows * h->t + 1, sizeof *p),
-         *dp = op_alloc(o, h->rows * h->t + 1, sizeof *dp);
-    if (!p || !dp)
-        return;
-    for (int64_t head = 0; head < h->batch * h->n; head++)
-        for (int64_t first = 0; first < h->s; first += h->rows) {
-            const struct block b = block_at(h, q, k, v, head, first);
-            const real *g = out->grad + (head * h->s + first) * h->e;
-            weigh(o, h, &b, p);
-            if (dv)
-                gemm(true, false, h->t, h->e, b.count, 1, p, h->t, g, h->e, 1, dv + (b.v - v->f),
-                     h->e);
-            gemm(false, true, b.count, h->t, h->e, 1, g, h->e, b.v, h->e, 0, dp, h->t);
-            op_between(o, dp, b.count * h->t);
-            for (int64_t i = 0; i < b.count; i++) {
-                const real dot = op_between_one(o, real_dot(p + i * h->t, dp + i * h->t, h->t));
-                for (int64_t j = i * h->t; j < (i + 1) * h->t; j++)
-                    dp[j] = p[j] * (dp[j] - dot);
-            }
-            op_between(o, dp, b.count * h->t);
-            if (dq)
-                gemm(false, false, b.count, h->d, h->t, h->scale, dp, h->t, b.k, h->d, 1,
-                     dq + (b.q - q->f), h->d);
-            if (dk)
-                gemm(true, false, h->t, h->d, b.count, h->scale, dp, h->t, b.q, h->d, 1,
-                     dk + (b.k - k->f), h->d);
-        }
-}
-
-/* ---- The building blocks --------------------------------------------------------------------- */
-
-static bool mask_steps(struct op *o, struct heads *h, const struct val *mask)
-{
-    const int64_t sizes[4] = {h->batch, h->n, h->s, h->t};
-    int64_t step = 1;
-    h->mask = mask;
-    for (unsigned d = 4; mask && d-- > 0;) {
-        const int64_t size = d + mask->rank < 4 ? 1 : mask->shape[d + mask->rank - 4];
-        if (mask->rank > 4 || (size != 1 && size != sizes[d]))
-            return op_fail(o, PLUMB_E_ARG,
-                           "%s: a mask of %lld does not broadcast to scores of %lld", o->call->name,
-                           (long long)size, (long long)sizes[d]) != NULL;
-        h->mask_step[d] = size == 1 ? 0 : step;
-        step *= size;
-    }
-    return true;
-}
-
-static struct heads *read_heads(struct op *o, const struct val *q, const struct val *k,
-                                const struct val *v, const struct val *mask)
-{
-    struct heads *h = op_alloc(o, 1, sizeof *h);
-    if (!h)
-        return NULL;
-    if (q->rank != 4 || k->rank != 4 || v->rank != 4 || !q->f || !k->f || !v->f)
-        return op_fail(o, PLUMB_E_ARG, "%s: query, key and value must be floats of 4 dimensions",
-                       o->call->name);
-    *h = (struct heads){.batch = q->shape[0],
-                        .n = q->shape[1],
-                        .m = k->shape[1],
-                        .s = q->shape[2],
-                        .t = k->shape[2],
-                        .d = q->shape[3],
-                        .e = v->shape[3]};
-    if (k->shape[0] != h->batch || v->shape[0] != h->batch || v->shape[1] != h->m ||
-        v->shape[2] != h->t || k->shape[3] != h->d || (h->m ? h->n % h->m : h->n) != 0)
-        return op_fail(o, PLUMB_E_ARG,
-                       "%s: query [%lld, %lld, %lld, %lld], key [%lld, %lld, %lld, %lld] and value "
-                       "[%lld, %lld, %lld, %lld] do not fit each other",
-                       o->call->name, (long long)q->shape[0], (long long)q->shape[1],
-                       (long long)q->shape[2], (long long)q->shape[3], (long long)k->shape[0],
-                       (long long)k->shape[1], (long long)k->shape[2], (long long)k->shape[3],
-                       (long long)v->shape[0], (long long)v->shape[1], (long long)v->shape[2],
-                       (long long)v->shape[3]);
-    h->rows = h->t ? BLOCK_ELEMENTS / h->t : h->s;
-    if (h->rows < BLOCK_LEAST)
-        h->rows = BLOCK_LEAST;
-    if (h->rows > h->s)
-        h->rows = h->s;
-    return mask_steps(o, h, mask) ? h : NULL;
-}
-
-struct val *v_attention_weights(struct op *o, struct val *q, struct val *k, struct val *mask,
-                                double scale, bool causal)
-{
-    struct val *score = v_scale(o, v_matmul_t(o, q, k), scale);
-    if (!score)
-        return NULL;
-    const unsigned last = score->rank - 1;
-    if (causal) {
-        const int64_t shape[2] = {score->shape[last - 1], score->shape[last]};
-        struct val *seen = val_new(o, PLUMB_BOOL, 2, shape);
-        for (int64_t i = 0; seen && i < shape[0]; i++)
-            for (int64_t j = 0; j < shape[1]; j++)
-                seen->i[i * shape[1] + j] = j <= i;
-        score = v_where(o, seen, score, v_number(o, -INFINITY));
-    }
-    if (mask && mask->f)
-        score = v_add(o, score, matmul_operand(o, mask, score ? score->dtype : mask->dtype));
-    else if (mask)
-        score = v_where(o, mask, score, v_number(o, -INFINITY));
-    return v_softmax(o, score, last);
-}
-
-/* [B, M, T, D] with every head as often as it is shared: [B, n, T, D]. */
-static struct val *repeat_heads(struct op *o, struct val *x, int64_t n)
-{
-    const int64_t *s = x->shape, m = s[1] ? s[1] : 1;
-    x = v_unsqueeze(o, x, 2);
-    if (!x)
-        return NULL;
-    x = v_broadcast(o, x, 5, (const int64_t[]){s[0], s[1], n / m, s[2], s[3]});
-    return v_reshape(o, x, 4, (const int64_t[]){s[0], n, s[2], s[3]});
-}
-
-struct val *v_attention(struct op *o, struct val *q, struct val *k, struct val *v, struct val *mask,
-                        double scale, bool causal)
-{
-    if (!q || !k || !v)
-        return NULL;
-    struct heads *h = read_heads(o, q, k, v, mask);
-    if (!h)
-        return NULL;
-    if (mask && mask->needs_grad) { /* rare: a learned bias */
-        k = repeat_heads(o, k, h->n);
-        v = repeat_heads(o, v, h->n);
-        return v_matmul(o, v_attention_weights(o, q, k, mask, scale, causal), v);
-    }
-    h->scale = (real)scale;
-    h->causal = causal;
-    const int64_t shape[4] = {h->batch, h->n, h->s, h->e};
-    struct val *y = val_new(o, matmul_dtype(q, v), 4, shape);
-    real *p = op_alloc(o, h->rows * h->t + 1, sizeof *p);
-    if (!y || !p)
-        return NULL;
-    for (int64_t head = 0; head < h->batch * h->n; head++)
-        for (int64_t first = 0; first < h->s; first += h->rows) {
-            const struct block b = block_at(h, q, k, v, head, first);
-            weigh(o, h, &b, p);
-            gemm(false, false, b.count, h->e, h->t, 1, p, h->t, b.v, h->e, 0,
-                 y->f + (head * h->s + first) * h->e, h->e);
-        }
-    return val_node(o, y, backward, q, k, v, h);
-}
 
 /* ---- scaled_dot_product_attention ------------------------------------------------------------ */
 
@@ -324,13 +71,6 @@ static struct val *four_mask(struct op *o, struct val *mask, unsigned rank, cons
     return v_reshape(o, mask, 4, (const int64_t[]){batch, lead[rank - 3], s, t});
 }
 
-static bool no_dropout(struct op *o, double p)
-{
-    return p == 0 || op_fail(o, PLUMB_E_UNSUPPORTED,
-                             "%s: with dropout (%g) the result is random and cannot be compared",
-                             o->call->name, p) != NULL;
-}
-
 static void run_attention(struct op *o)
 {
     struct val *xs[3] = {arg_tensor(o, "query"), arg_tensor(o, "key"), arg_tensor(o, "value")};
@@ -338,7 +78,7 @@ static void run_attention(struct op *o)
     const bool grouped = arg_bool(o, "enable_gqa"), causal = arg_bool(o, "is_causal");
     unsigned rank;
     int64_t lead[OP_RANK];
-    if (!xs[0] || !xs[1] || !xs[2] || !no_dropout(o, arg_number(o, "dropout_p")) ||
+    if (!xs[0] || !xs[1] || !xs[2] || !attention_no_dropout(o, arg_number(o, "dropout_p")) ||
         !common_lead(o, xs, grouped, &rank, lead))
         return;
     if (causal && mask) {
@@ -350,10 +90,9 @@ static void run_attention(struct op *o)
                   d = xs[0]->shape[xs[0]->rank - 1];
     for (int i = 0; i < 3; i++)
         xs[i] = four(o, matmul_operand(o, xs[i], dtype), rank, lead, grouped && i > 0);
-    const double scale =
-        arg_given(o, "scale") ? arg_number(o, "scale") : 1 / sqrt((double)(d ? d : 1));
+    const struct attention how = {.scale = attention_scale(o, d), .causal = causal};
     mask = four_mask(o, mask, rank, lead, s, t);
-    struct val *y = v_attention(o, xs[0], xs[1], xs[2], mask, scale, causal);
+    struct val *y = v_attention(o, xs[0], xs[1], xs[2], mask, &how, NULL);
     if (!y)
         return;
     int64_t shape[OP_RANK];
@@ -363,10 +102,195 @@ static void run_attention(struct op *o)
     op_return(o, v_reshape(o, y, rank, shape));
 }
 
+/* ---- The kernels behind it ------------------------------------------------------------------- */
+
+/* The output and the weights. */
+static void run_math(struct op *o)
+{
+    struct val *q = arg_tensor(o, "query"), *k = arg_tensor(o, "key"), *v = arg_tensor(o, "value");
+    if (!q || !k || !v || !attention_no_dropout(o, arg_number(o, "dropout_p")))
+        return;
+    if (arg_bool(o, "enable_gqa") || q->rank < 2 || k->rank < 2) {
+        op_fail(o, PLUMB_E_UNSUPPORTED,
+                "%s: grouped heads, and fewer than two dimensions, are not "
+                "known",
+                o->call->name);
+        return;
+    }
+    const double scale = attention_scale(o, q->shape[q->rank - 1]);
+    struct val *mask = arg_tensor(o, "attn_mask");
+    if (mask && !mask->f) /* a number like any other: it is added */
+        mask = v_cast(o, mask, q->dtype);
+    struct val *weights = v_attention_weights(o, q, k, mask, scale, arg_bool(o, "is_causal"), true);
+    op_return(o, v_matmul(o, weights, v));
+    op_return(o, weights);
+}
+
+/* How the logarithms of the sums are returned. */
+enum lse_form { LSE_PLAIN, LSE_COLUMN, LSE_PADDED };
+
+/* [B, N, S] with +inf behind, up to a multiple of 32; nothing at all where they are not asked for.
+ */
+static struct val *padded(struct op *o, const struct val *lse, bool wanted)
+{
+    enum { ALIGN = 32 };
+    if (!lse)
+        return NULL;
+    const int64_t s = lse->shape[2], to = wanted ? (s + ALIGN - 1) / ALIGN * ALIGN : 0;
+    struct val *out =
+        val_new(o, lse->dtype, 3, (const int64_t[]){lse->shape[0], lse->shape[1], to});
+    for (int64_t k = 0; out && k < out->count; k++)
+        out->f[k] = k % to < s ? lse->f[k / to * s + k % to] : R(INFINITY);
+    return out;
+}
+
+static struct val *kernel_mask(struct op *o)
+{
+    return arg_raw(o, "attn_mask") ? arg_tensor(o, "attn_mask") : NULL;
+}
+
+/* The output and logsumexp; what comes behind (seeds, lengths) is not computed. */
+static void run_kernel(struct op *o, enum lse_form form, double unseen)
+{
+    struct val *q = arg_tensor(o, "query"), *k = arg_tensor(o, "key"), *v = arg_tensor(o, "value");
+    struct val *lse = NULL;
+    if (!q || !attention_no_dropout(o, arg_number(o, "dropout_p")))
+        return;
+    const struct attention how = {.scale = attention_scale(o, q->rank ? q->shape[q->rank - 1] : 1),
+                                  .causal = arg_bool(o, "is_causal"),
+                                  .unseen_lse = unseen};
+    op_return(o, v_attention(o, q, k, v, kernel_mask(o), &how, &lse));
+    if (form == LSE_PADDED)
+        lse = padded(o, lse, arg_bool(o, "compute_log_sumexp"));
+    op_return(o, form == LSE_COLUMN && lse ? v_unsqueeze(o, lse, 3) : lse);
+    op_return_tuple(o);
+}
+
+static void run_for_cpu(struct op *o)
+{
+    run_kernel(o, LSE_PLAIN, 0);
+}
+
+static void run_flash(struct op *o)
+{
+    run_kernel(o, LSE_PLAIN, INFINITY);
+}
+
+static void run_efficient(struct op *o)
+{
+    run_kernel(o, LSE_PADDED, -INFINITY);
+}
+
+static void run_cudnn(struct op *o)
+{
+    run_kernel(o, LSE_COLUMN, -INFINITY);
+}
+
+/* ---- Their gradients as operators ------------------------------------------------------------ */
+
+/* Gradients of query, key, value and, in the form with four, mask, by out and logsumexp. */
+static void kernel_back(struct op *o, bool four_results)
+{
+    struct val *in[4] = {arg_tensor(o, "query"), arg_tensor(o, "key"), arg_tensor(o, "value"),
+                         kernel_mask(o)};
+    struct val *to[4] = {0};
+    unsigned want = 7;
+    if (!in[0] || !attention_no_dropout(o, arg_number(o, "dropout_p")))
+        return;
+    if (four_results) {
+        size_t n;
+        const int64_t *mask = arg_ints(o, "grad_input_mask", &n);
+        want = 0;
+        for (size_t k = 0; k < n && k < 4; k++)
+            want |= mask[k] ? 1U << k : 0;
+    }
+    /* An empty tensor stands for no mask where the kernel demands one. */
+    if (in[3] && in[3]->count == 0 && in[0]->count != 0)
+        in[3] = NULL;
+    const struct attention how = {
+        .scale = attention_scale(o, in[0]->rank ? in[0]->shape[in[0]->rank - 1] : 1),
+        .causal = arg_bool(o, "is_causal")};
+    if (!v_attention_given(o, in, &how, arg_tensor(o, "out"), arg_tensor(o, "logsumexp"),
+                           arg_tensor(o, "grad_out"), want, to))
+        return;
+    for (unsigned k = 0; k < (four_results ? 4 : 3); k++)
+        to[k] ? op_return(o, to[k]) : op_return_none(o);
+    op_return_tuple(o);
+}
+
+static void run_back(struct op *o)
+{
+    kernel_back(o, false);
+}
+
+static void run_back_with_mask(struct op *o)
+{
+    kernel_back(o, true);
+}
+
+/* ---- The table ------------------------------------------------------------------------------- */
+
+#define QKV "(Tensor query, Tensor key, Tensor value, "
+#define GRAD "(Tensor grad_out|grad_out_, Tensor query, Tensor key, Tensor value, "
+#define SCALE "*, float? scale=None"
+#define SEEDS "any philox_seed=None, any philox_offset=None"
+#define LENGTHS "any cum_seq_q=None, any cum_seq_k=None, any max_q=None, any max_k=None"
+
 const struct op_def op_attention[] = {
     {"scaled_dot_product_attention",
      "scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, "
      "float dropout_p=0.0, bool is_causal=False, *, float? scale=None, bool enable_gqa=False)",
-     run_attention, 0, "softmax(scale * query @ key^T + mask) @ value; zeros where all is masked"},
+     run_attention, 0, "softmax(scale * query key^T + mask) value"},
+    {"_scaled_dot_product_attention_math _scaled_dot_product_attention_math_for_mps",
+     "_scaled_dot_product_attention_math" QKV "Tensor? attn_mask=None, float dropout_p=0.0, bool "
+     "is_causal=False, any dropout_mask=None, " SCALE ", bool enable_gqa=False)",
+     run_math, 0, "softmax(scale * query key^T + mask) value, and the softmax"},
+    {"_scaled_dot_product_flash_attention_for_cpu",
+     "_scaled_dot_product_flash_attention_for_cpu" QKV "float dropout_p=0.0, bool "
+     "is_causal=False, *, Tensor? attn_mask=None, float? scale=None)",
+     run_for_cpu, 0, "softmax(scale * query key^T + mask) value, and logsumexp of the scores"},
+    {"_scaled_dot_product_flash_attention",
+     "_scaled_dot_product_flash_attention" QKV "float dropout_p=0.0, bool is_causal=False, bool "
+     "return_debug_mask=False, " SCALE ")",
+     run_flash, 0, "softmax(scale * query key^T) value, and logsumexp of the scores"},
+    {"_scaled_dot_product_efficient_attention",
+     "_scaled_dot_product_efficient_attention" QKV "Tensor? attn_mask|attn_bias, bool "
+     "compute_log_sumexp, float dropout_p=0.0, bool is_causal=False, " SCALE ")",
+     run_efficient, 0,
+     "softmax(scale * query key^T + bias) value, and logsumexp, padded to 32 with +inf"},
+    {"_scaled_dot_product_cudnn_attention",
+     "_scaled_dot_product_cudnn_attention" QKV "Tensor? attn_mask|attn_bias, bool "
+     "compute_log_sumexp, float dropout_p=0.0, bool is_causal=False, bool "
+     "return_debug_mask=False, " SCALE ")",
+     run_cudnn, 0, "softmax(scale * query key^T + bias) value, and logsumexp, [B, N, S, 1]"},
+    {"_scaled_dot_product_fused_attention_overrideable",
+     "_scaled_dot_product_fused_attention_overrideable" QKV "Tensor? attn_mask|attn_bias=None, "
+     "float dropout_p=0.0, bool is_causal=False, bool return_debug_mask=False, " SCALE ")",
+     run_flash, 0, "softmax(scale * query key^T + bias) value, and logsumexp of the scores"},
+    {"_scaled_dot_product_flash_attention_for_cpu_backward",
+     "_scaled_dot_product_flash_attention_for_cpu_backward" GRAD "Tensor out, Tensor logsumexp, "
+     "float dropout_p, bool is_causal, *, Tensor? attn_mask=None, float? scale=None)",
+     run_back, OP_NO_GRAD, "gradients of query, key and value, by out and logsumexp"},
+    {"_scaled_dot_product_flash_attention_backward",
+     "_scaled_dot_product_flash_attention_backward" GRAD "Tensor out, Tensor logsumexp, " LENGTHS
+     ", float dropout_p=0.0, bool is_causal=False, " SEEDS ", " SCALE ")",
+     run_back, OP_NO_GRAD, "gradients of query, key and value, by out and logsumexp"},
+    {"_scaled_dot_product_cudnn_attention_backward",
+     "_scaled_dot_product_cudnn_attention_backward" GRAD "Tensor out, Tensor logsumexp, " SEEDS
+     ", Tensor? attn_mask|attn_bias=None, " LENGTHS
+     ", float dropout_p=0.0, bool is_causal=False, " SCALE ")",
+     run_back, OP_NO_GRAD, "gradients of query, key and value, by out and logsumexp"},
+    {"_scaled_dot_product_efficient_attention_backward",
+     "_scaled_dot_product_efficient_attention_backward" GRAD "Tensor? attn_mask|attn_bias, Tensor "
+     "out, Tensor logsumexp, " SEEDS ", float dropout_p=0.0, int[] grad_input_mask=[1,1,1,1], bool "
+     "is_causal=False, " SCALE ")",
+     run_back_with_mask, OP_NO_GRAD,
+     "gradients of query, key, value and bias, by out and logsumexp"},
+    {"_scaled_dot_product_fused_attention_overrideable_backward",
+     "_scaled_dot_product_fused_attention_overrideable_backward" GRAD "Tensor? "
+     "attn_mask|attn_bias, int[] grad_input_mask, Tensor out, Tensor logsumexp, " LENGTHS
+     ", float dropout_p=0.0, bool is_causal=False, " SEEDS ", " SCALE ")",
+     run_back_with_mask, OP_NO_GRAD,
+     "gradients of query, key, value and bias, by out and logsumexp"},
     {0},
 };

@@ -387,6 +387,10 @@ const struct op_def op_batch_norm[] = {
      "_native_batch_norm_legit_functional(Tensor input, Tensor? weight, Tensor? bias, "
      "Tensor running_mean, Tensor running_var, bool training, float momentum, float eps)",
      run_functional_batch_norm, 0, "native_batch_norm and the new running statistics"},
+    {"_batch_norm_with_update",
+     "_batch_norm_with_update(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, "
+     "Tensor running_var, float momentum, float eps, bool training=True)",
+     run_native_batch_norm, 0, "batch_norm of training, mean, 1 / sqrt(var + eps)"},
     {"cudnn_batch_norm",
      "cudnn_batch_norm(Tensor input, Tensor weight, Tensor? bias, Tensor? running_mean, "
      "Tensor? running_var, bool training, float exponential_average_factor, float epsilon)",
@@ -425,6 +429,11 @@ const struct op_def op_batch_norm[] = {
      "native_batch_norm_backward(Tensor grad_out, Tensor input, Tensor? weight, "
      "Tensor? running_mean, Tensor? running_var, Tensor? save_mean, Tensor? save_invstd, "
      "bool train, float eps, int[] output_mask)",
+     run_native_backward, OP_NO_GRAD, NULL},
+    {"batch_norm_backward",
+     "batch_norm_backward(Tensor grad_out, Tensor input, Tensor? weight, Tensor? running_mean, "
+     "Tensor? running_var, Tensor? save_mean, Tensor? save_invstd|save_var, bool train|update, "
+     "float eps, int[] output_mask, any reserve=None)",
      run_native_backward, OP_NO_GRAD, NULL},
     {"cudnn_batch_norm_backward",
      "cudnn_batch_norm_backward(Tensor input, Tensor grad_output, Tensor weight, "

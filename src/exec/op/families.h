@@ -30,6 +30,8 @@
     X(cumulative, LINEAR)                                                                          \
     X(norm, COMPOSITE)                                                                             \
     X(softmax, COMPOSITE)                                                                          \
+    X(polynomial, ELEMENTWISE)                                                                     \
+    X(linear_loss, COMPOSITE)                                                                      \
     X(linear, BILINEAR)                                                                            \
     X(product, BILINEAR)                                                                           \
     X(einsum, BILINEAR)                                                                            \
@@ -44,6 +46,11 @@
     X(avgpool, LINEAR)                                                                             \
     X(spread, LINEAR)                                                                              \
     X(attention, COMPOSITE)                                                                        \
+    X(flash, COMPOSITE)                                                                            \
+    X(flex, COMPOSITE)                                                                             \
+    X(grouped, BILINEAR)                                                                           \
+    X(lowbit, COMPOSITE)                                                                           \
+    X(serving, COMPOSITE)                                                                          \
     X(multihead, COMPOSITE)                                                                        \
     X(recurrent, COMPOSITE)                                                                        \
     X(shape, EXACT)                                                                                \
@@ -72,6 +79,7 @@
     X(fused_quant, COMPOSITE)                                                                      \
     X(fused_moe, COMPOSITE)                                                                        \
     X(fused_misc, COMPOSITE)                                                                       \
+    X(adagrad, COMPOSITE)                                                                          \
     X(optim, COMPOSITE)                                                                            \
     X(dropout, COMPOSITE)                                                                          \
     X(random, RANDOM)

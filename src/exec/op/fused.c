@@ -5,8 +5,7 @@
 
 #include <string.h>
 
-/* The first and the second half along a dimension. */
-static bool halves(struct op *o, struct val *x, int64_t dim, struct val **a, struct val **b)
+bool fused_halves(struct op *o, struct val *x, int64_t dim, struct val **a, struct val **b)
 {
     if (!x)
         return false;
@@ -44,7 +43,7 @@ static void run_silu(struct op *o)
 }
 
 /* x sigmoid(2 u) = x (1 + tanh u) / 2 with u = sqrt(2/pi) (x + 0.044715 x^3) */
-static struct val *gelu(struct op *o, struct val *x, bool tanh_form)
+struct val *fused_gelu(struct op *o, struct val *x, bool tanh_form)
 {
     if (!tanh_form)
         return v_gelu(o, x);
@@ -68,23 +67,23 @@ static bool is_tanh_form(struct op *o)
 static void run_gelu(struct op *o)
 {
     const bool tanh_form = is_tanh_form(o);
-    op_return(o, gelu(o, arg_tensor(o, "input"), tanh_form));
+    op_return(o, fused_gelu(o, arg_tensor(o, "input"), tanh_form));
 }
 
 static void run_swiglu(struct op *o)
 {
     struct val *a, *b;
-    if (halves(o, arg_tensor(o, "input"), arg_int(o, "dim"), &a, &b))
+    if (fused_halves(o, arg_tensor(o, "input"), arg_int(o, "dim"), &a, &b))
         op_return(o, v_mul(o, v_silu(o, a), b));
 }
 
 static void run_geglu(struct op *o)
 {
     struct val *a, *b;
-    if (!halves(o, arg_tensor(o, "input"), arg_int(o, "dim"), &a, &b))
+    if (!fused_halves(o, arg_tensor(o, "input"), arg_int(o, "dim"), &a, &b))
         return;
     const bool left = arg_bool(o, "activate_left");
-    struct val *active = gelu(o, left ? a : b, arg_int(o, "approximate") != 0);
+    struct val *active = fused_gelu(o, left ? a : b, arg_int(o, "approximate") != 0);
     op_return(o, v_mul(o, active, left ? b : a));
     op_return(o, active);
 }
@@ -93,8 +92,8 @@ static void run_gelu_mul(struct op *o)
 {
     struct val *a, *b;
     const bool tanh_form = is_tanh_form(o);
-    if (halves(o, arg_tensor(o, "input"), -1, &a, &b))
-        op_return(o, v_mul(o, gelu(o, a, tanh_form), b));
+    if (fused_halves(o, arg_tensor(o, "input"), -1, &a, &b))
+        op_return(o, v_mul(o, fused_gelu(o, a, tanh_form), b));
 }
 
 /* ---- Rotary embedding ------------------------------------------------------------------------ */
@@ -121,8 +120,8 @@ static struct val *turned(struct op *o, struct val *x, bool interleave)
     return v_mul(o, v_map(o, x, x->rank, x->shape, map), sign);
 }
 
-static struct val *rotate(struct op *o, struct val *x, struct val *cosine, struct val *sine,
-                          bool interleave)
+struct val *fused_rotate(struct op *o, struct val *x, struct val *cosine, struct val *sine,
+                         bool interleave)
 {
     return v_add(o, v_mul(o, cosine, x), v_mul(o, sine, turned(o, x, interleave)));
 }
@@ -144,7 +143,7 @@ static void run_rotary_mul(struct op *o)
     const bool interleave = is_interleaved(o);
     struct val *x = arg_tensor(o, "input");
     if (takes_floats(o, x))
-        op_return(o, rotate(o, x, arg_tensor(o, "r1"), arg_tensor(o, "r2"), interleave));
+        op_return(o, fused_rotate(o, x, arg_tensor(o, "r1"), arg_tensor(o, "r2"), interleave));
 }
 
 static void run_apply_rotary(struct op *o)
@@ -154,8 +153,8 @@ static void run_apply_rotary(struct op *o)
     struct val *cosine = arg_tensor(o, "cos"), *sine = arg_tensor(o, "sin");
     if (!takes_floats(o, q) || !takes_floats(o, k))
         return;
-    op_return(o, rotate(o, q, cosine, sine, interleave));
-    op_return(o, rotate(o, k, cosine, sine, interleave));
+    op_return(o, fused_rotate(o, q, cosine, sine, interleave));
+    op_return(o, fused_rotate(o, k, cosine, sine, interleave));
 }
 
 /* ---- Products and softmax -------------------------------------------------------------------- */

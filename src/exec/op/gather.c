@@ -147,6 +147,34 @@ static void run_masked_select(struct op *o)
     op_return(o, v_map(o, x, 1, &n, map));
 }
 
+/* What a mask chose, in its order, and zeros behind: as many as the sizes say. */
+static void run_masked_scatter_backward(struct op *o)
+{
+    struct val *g = arg_tensor(o, "grad_output"), *mask = arg_tensor(o, "mask");
+    size_t n;
+    const int64_t *sizes = arg_ints(o, "sizes", &n);
+    if (!g || !mask)
+        return;
+    int64_t count = 1, j = 0;
+    mask = v_broadcast(o, mask, g->rank, g->shape);
+    for (size_t d = 0; d < n && count >= 0; d++)
+        count = sizes[d] < 0 || (sizes[d] && count > (INT64_C(1) << 40) / sizes[d])
+                    ? -1
+                    : count * sizes[d];
+    int64_t *map = mask && mask->i && count >= 0 ? op_alloc(o, count + 1, sizeof *map) : NULL;
+    if (!map) {
+        if (!o->failed)
+            op_fail(o, PLUMB_E_ARG, "%s: a bool mask and sizes are needed", o->call->name);
+        return;
+    }
+    for (int64_t k = 0; k < g->count && j < count; k++)
+        if (mask->i[k])
+            map[j++] = k;
+    while (j < count)
+        map[j++] = -1;
+    op_return(o, v_map(o, g, (unsigned)n, sizes, map));
+}
+
 static bool is_true(const struct val *x, int64_t k)
 {
     return x->f ? x->f[k] != 0 : x->i[k] != 0;
@@ -243,6 +271,9 @@ const struct op_def op_gather[] = {
     {"index_select", "index_select(Tensor input|self, int dim, Tensor index)", run_index_select, 0,
      NULL},
     {"masked_select", "masked_select(Tensor input|self, Tensor mask)", run_masked_select, 0, NULL},
+    {"masked_scatter_backward",
+     "masked_scatter_backward(Tensor grad_output, Tensor mask, int[] sizes)",
+     run_masked_scatter_backward, 0, "what the mask chooses, zeros behind"},
     {"nonzero", "nonzero(Tensor input|self, *, bool as_tuple=False)", run_nonzero,
      OP_NO_GRAD | OP_DECISION, NULL},
     {"nonzero_static", "nonzero_static(Tensor input|self, *, int size, int fill_value=-1)",

@@ -400,7 +400,49 @@ static void run_unbind(struct op *o)
         op_return(o, v_squeeze(o, v_narrow(o, x, dim, k, 1), dim));
 }
 
+/* x cut along dim into equal pieces, the last filled up with zeros: [.., chunks, all of a piece].
+ */
+static struct val *pieces(struct op *o, struct val *x, unsigned dim, int64_t chunks)
+{
+    const struct span3 span = val_span(x, dim);
+    const int64_t each = (span.length + chunks - 1) / chunks, size = each * span.inner;
+    int64_t shape[OP_RANK], count = span.outer * chunks * size;
+    int64_t *map = op_alloc(o, count + 1, sizeof *map);
+    for (unsigned d = 0; d < dim; d++)
+        shape[d] = x->shape[d];
+    shape[dim] = chunks;
+    shape[dim + 1] = size;
+    for (int64_t k = 0; map && k < count; k++) {
+        const int64_t at = k / size % chunks * size + k % size, row = span.length * span.inner;
+        map[k] = at < row ? k / (chunks * size) * row + at : -1;
+    }
+    return map ? v_map(o, x, dim + 2, shape, map) : NULL;
+}
+
+static void run_chunk_cat(struct op *o)
+{
+    size_t n;
+    struct val **xs = arg_tensors(o, "tensors", &n);
+    const int64_t chunks = arg_int(o, "num_chunks"), dim = arg_int(o, "dim");
+    if (!xs || n == 0 || chunks < 1 || dim < 0) {
+        op_fail(o, PLUMB_E_ARG, "%s: tensors, a dimension and a number of chunks are needed",
+                o->call->name);
+        return;
+    }
+    for (size_t k = 0; k < n && !o->failed; k++) {
+        if (dim >= (int64_t)xs[k]->rank || xs[k]->rank + 1 > OP_RANK)
+            op_fail(o, PLUMB_E_ARG, "%s: dimension %lld of a tensor of %u", o->call->name,
+                    (long long)dim, xs[k]->rank);
+        else
+            xs[k] = pieces(o, xs[k], (unsigned)dim, chunks);
+    }
+    if (!o->failed)
+        op_return(o, v_cat(o, xs, n, (unsigned)dim + 1));
+}
+
 const struct op_def op_join[] = {
+    {"_chunk_cat", "_chunk_cat(Tensor[] tensors, int dim, int num_chunks)", run_chunk_cat, 0,
+     "tensors cut into chunks, filled up with zeros, side by side"},
     {"cat concat concatenate", "cat(Tensor[] tensors, int dim|axis=0)", run_cat, 0, NULL},
     {"stack", "stack(Tensor[] tensors, int dim=0)", run_stack, 0, NULL},
     {"hstack", "hstack(Tensor[] tensors)", run_hstack, 0, NULL},

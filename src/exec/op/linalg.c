@@ -405,6 +405,13 @@ const struct op_def op_linalg[] = {
      run_solve_ex, 0, NULL},
     {"det linalg.det linalg_det", "det(Tensor input|self|A)", run_det, 0, NULL},
     {"slogdet linalg.slogdet linalg_slogdet", "slogdet(Tensor input|self|A)", run_slogdet, 0, NULL},
+    {"_linalg_det", "_linalg_det(Tensor input|A)", run_det, 0, "det; LU and pivots are left out"},
+    {"_linalg_slogdet", "_linalg_slogdet(Tensor input|A)", run_slogdet, 0,
+     "slogdet; LU and pivots are left out"},
+    {"_linalg_solve_ex",
+     "_linalg_solve_ex(Tensor input|A, Tensor other|B, *, bool left=True, bool "
+     "check_errors=False)",
+     run_solve, 0, "solve; LU, pivots and info are left out"},
     {"logdet", "logdet(Tensor input|self)", run_logdet, 0, NULL},
     {"linalg.tensorsolve linalg_tensorsolve",
      "tensorsolve(Tensor input|self|A, Tensor other|B, int[]? dims=None)", run_tensorsolve, 0,

@@ -197,10 +197,10 @@ static void run_multihead(struct op *o)
     const double scale = 1 / sqrt((double)width);
     struct val *weights = NULL, *y;
     if (arg_bool(o, "need_weights")) {
-        weights = v_attention_weights(o, q, k, mask, scale, false);
+        weights = v_attention_weights(o, q, k, mask, scale, false, false);
         y = v_matmul(o, weights, v);
     } else {
-        y = v_attention(o, q, k, v, mask, scale, false);
+        y = v_attention(o, q, k, v, mask, &(struct attention){.scale = scale}, NULL);
     }
     return_result(o, y, weights, single);
 }

@@ -141,6 +141,13 @@ void op_between_function(struct op *o, real *x, int64_t n)
     op_between(o, x, n);
 }
 
+real noise_rough(struct op *o, real x)
+{
+    if (o->call->noise)
+        disturb(o, &x, 1, 1024);
+    return x;
+}
+
 void noise_input(struct op *o, real *x, int64_t n)
 {
     const unsigned bits = o->call->noise->input_bits;

@@ -88,8 +88,9 @@ static void run_native_layer_norm(struct op *o)
     layer_norm(o, true);
 }
 
-/* Without eps, torch takes the resolution of the input's type. */
-static void run_rms_norm(struct op *o)
+/* Without eps, torch takes the resolution of the input's type. fused: 1 / sqrt(mean + eps) of each
+ * row is returned too, in the type that it is computed in. */
+static void rms_norm(struct op *o, bool fused)
 {
     struct val *x = arg_tensor(o, "input"), *weight = arg_tensor(o, "weight");
     struct norm norm = {.centred = false};
@@ -100,6 +101,23 @@ static void run_rms_norm(struct op *o)
     norm.eps = arg_given(o, "eps") ? (real)arg_number(o, "eps")
                                    : ldexp(R(1), -plumb_dtype_info(x->dtype)->precision);
     op_return(o, v_norm_rows(o, &norm, x, weight, NULL));
+    if (!fused || o->failed)
+        return;
+    int64_t shape[OP_RANK];
+    for (unsigned d = 0; d < x->rank; d++)
+        shape[d] = d < first ? x->shape[d] : 1;
+    op_return(
+        o, statistics(o, norm.rstd, x->dtype == PLUMB_F64 ? PLUMB_F64 : PLUMB_F32, x->rank, shape));
+}
+
+static void run_rms_norm(struct op *o)
+{
+    rms_norm(o, false);
+}
+
+static void run_fused_rms_norm(struct op *o)
+{
+    rms_norm(o, true);
 }
 
 /* ---- Group and instance normalisation -------------------------------------------------------- */
@@ -268,6 +286,32 @@ static void run_layer_norm_backward(struct op *o)
         return_gradients(o, &norm, arg_tensor(o, "weight"), x->rank - first, x->shape + first);
 }
 
+/* Gradients of input and weight, by rstd. */
+static void run_fused_rms_norm_backward(struct op *o)
+{
+    struct val *g = arg_tensor(o, "grad_out"), *x = arg_tensor(o, "input");
+    struct val *rstd = arg_tensor(o, "rstd"), *weight = arg_tensor(o, "weight");
+    struct norm norm = {.centred = false};
+    unsigned first;
+    size_t n;
+    const int64_t *mask = arg_ints(o, "output_mask", &n);
+    if (!layer_layout(o, x, &norm.layout, &first) || !g || !rstd ||
+        !check_count(o, "grad_out", g, x->count) ||
+        !check_count(o, "rstd", rstd, norm.layout.rows) ||
+        !check_count(o, "weight", weight, norm.layout.per_row))
+        return;
+    norm.rstd = rstd->f;
+    struct val *dx = n > 0 && mask[0] ? val_like(o, x, x->dtype) : NULL;
+    struct val *dw = n > 1 && mask[1] && weight ? val_like(o, weight, weight->dtype) : NULL;
+    if (o->failed)
+        return;
+    norm_gradient(o, &norm, x->f, weight ? weight->f : NULL, g->f,
+                  (struct norm_grads){dx ? dx->f : NULL, dw ? dw->f : NULL, NULL});
+    dx ? op_return(o, dx) : op_return_none(o);
+    dw ? op_return(o, dw) : op_return_none(o);
+    op_return_tuple(o);
+}
+
 static void run_group_norm_backward(struct op *o)
 {
     struct val *x = arg_tensor(o, "input");
@@ -352,6 +396,13 @@ const struct op_def op_norm[] = {
     {"rms_norm",
      "rms_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, float? eps=None)",
      run_rms_norm, 0, "x / sqrt(mean(x^2) + eps) * weight over the last dimensions"},
+    {"_fused_rms_norm",
+     "_fused_rms_norm(Tensor input, int[] normalized_shape, Tensor? weight, float? eps)",
+     run_fused_rms_norm, 0, "rms_norm, 1 / sqrt(mean(x^2) + eps)"},
+    {"_fused_rms_norm_backward",
+     "_fused_rms_norm_backward(Tensor grad_out, Tensor input, int[] normalized_shape, Tensor rstd, "
+     "Tensor? weight, int[] output_mask)",
+     run_fused_rms_norm_backward, OP_NO_GRAD, "gradients of input and weight, by rstd"},
     {"group_norm",
      "group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, "
      "float eps=1e-5, bool cudnn_enabled=True)",

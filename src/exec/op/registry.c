@@ -168,7 +168,8 @@ static const char *skip_namespace(const char *name, const char **prefix)
 {
     static const struct {
         const char *text, *prefix;
-    } spaces[] = {{"aten::", "Aten"}, {"aten.", "Aten"}, {"npu::", "NPU"}, {"npu.", "NPU"}};
+    } spaces[] = {{"aten::", "Aten"}, {"aten.", "Aten"}, {"npu::", "NPU"},
+                  {"npu.", "NPU"},    {"_C::", "_C"},    {"transformers::", "transformers"}};
     for (size_t k = 0; k < sizeof spaces / sizeof *spaces; k++) {
         const size_t length = strlen(spaces[k].text);
         if (strncmp(name, spaces[k].text, length) == 0) {

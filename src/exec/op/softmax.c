@@ -1,8 +1,11 @@
 /* softmax(x)_k = exp(x_k - max) / sum_j exp(x_j - max), and its logarithm: a row at a time,
  * while it is in the cache. */
+#include "exec/op/attention.h"
 #include "exec/op/fast.h"
 #include "exec/op/fold.h"
 #include "exec/op/rows.h"
+
+#include <string.h>
 
 static real row_max(const real *x, int64_t n)
 {
@@ -43,6 +46,17 @@ static void softmax_row(const struct row *row, void *context)
     const real sum = row->n ? exp_row(context, row, &most) : 1;
     for (int64_t k = 0; k < row->n; k++)
         y[k] /= sum;
+}
+
+static void safe_softmax_row(const struct row *row, void *context)
+{
+    bool seen = false; /* NaN counts: it is not lost */
+    for (int64_t k = 0; k < row->n && !seen; k++)
+        seen = row->in[0][k] != -R(INFINITY);
+    if (seen)
+        softmax_row(row, context);
+    else
+        memset(row->out[0], 0, (size_t)row->n * sizeof(real));
 }
 
 static void log_softmax_row(const struct row *row, void *context)
@@ -135,6 +149,11 @@ struct val *v_softmax(struct op *o, struct val *x, unsigned dim)
     return by_rows(o, x, dim, softmax_row, softmax_back);
 }
 
+struct val *v_safe_softmax(struct op *o, struct val *x, unsigned dim)
+{
+    return by_rows(o, x, dim, safe_softmax_row, softmax_back);
+}
+
 struct val *v_log_softmax(struct op *o, struct val *x, unsigned dim)
 {
     return by_rows(o, x, dim, log_softmax_row, log_softmax_back);
@@ -170,6 +189,12 @@ static void run_softmax(struct op *o)
 {
     struct val *x = softmax_input(o);
     op_return(o, v_softmax(o, x, softmax_dim(o, x)));
+}
+
+static void run_safe_softmax(struct op *o)
+{
+    struct val *x = softmax_input(o);
+    op_return(o, v_safe_softmax(o, x, softmax_dim(o, x)));
 }
 
 static void run_log_softmax(struct op *o)
@@ -231,6 +256,8 @@ const struct op_def op_softmax[] = {
     {"_softmax", "_softmax(Tensor input|self, int dim, bool half_to_float)", run_softmax, 0, NULL},
     {"_log_softmax", "_log_softmax(Tensor input|self, int dim, bool half_to_float)",
      run_log_softmax, 0, NULL},
+    {"_safe_softmax", "_safe_softmax(Tensor input|self, int dim, dtype? dtype=None)",
+     run_safe_softmax, 0, "softmax(x), zeros for rows of nothing but -inf"},
     {"_softmax_backward_data",
      "_softmax_backward_data(Tensor grad_output, Tensor output, int dim, any input_dtype|self)",
      run_softmax_backward, 0, "y (g - sum(g y))"},

@@ -36,6 +36,7 @@ const char *op_form(const struct op_def *def)
         {"mm", "input * mat2"},
         {"hspmm", "input * mat2"},
         {"bmm", "input * mat2"},
+        {"_grouped_mm", "input * mat2"},
         {"mv", "input * vec"},
         {"dot", "input * other"},
         {"outer", "input * vec2"},

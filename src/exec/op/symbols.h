@@ -106,8 +106,6 @@
 #define same_shape OP_SYM(same_shape)
 #define v_abs OP_SYM(v_abs)
 #define v_add OP_SYM(v_add)
-#define v_attention OP_SYM(v_attention)
-#define v_attention_weights OP_SYM(v_attention_weights)
 #define v_broadcast OP_SYM(v_broadcast)
 #define v_cast OP_SYM(v_cast)
 #define v_cat OP_SYM(v_cat)
@@ -267,6 +265,14 @@
 #define op_fused_misc OP_SYM(op_fused_misc)
 #define op_optim OP_SYM(op_optim)
 #define op_dropout OP_SYM(op_dropout)
+#define op_flash OP_SYM(op_flash)
+#define op_flex OP_SYM(op_flex)
+#define op_grouped OP_SYM(op_grouped)
+#define op_lowbit OP_SYM(op_lowbit)
+#define op_serving OP_SYM(op_serving)
+#define op_adagrad OP_SYM(op_adagrad)
+#define op_polynomial OP_SYM(op_polynomial)
+#define op_linear_loss OP_SYM(op_linear_loss)
 #define op_random OP_SYM(op_random)
 
 #endif

@@ -293,8 +293,11 @@ static void run_foreach_norm(struct op *o)
     struct val **xs = arg_tensors(o, "input", &n);
     const double p = arg_number(o, "ord");
     op_return_tuple(o);
-    for (size_t k = 0; k < n; k++)
-        op_return(o, v_vector_norm(o, xs[k], p, 0, false));
+    const enum plumb_dtype dtype = arg_dtype(o, "dtype");
+    for (size_t k = 0; k < n; k++) {
+        struct val *x = dtype == PLUMB_DTYPE_COUNT ? xs[k] : v_cast(o, xs[k], dtype);
+        op_return(o, v_vector_norm(o, x, p, 0, false));
+    }
 }
 
 static void run_normalize(struct op *o)
@@ -342,8 +345,8 @@ const struct op_def op_vector_norm[] = {
      run_frobenius_norm, 0, "sqrt(sum x^2)"},
     {"norm_except_dim", "norm_except_dim(Tensor input|v, int pow=2, int dim=0)",
      run_norm_except_dim, 0, NULL},
-    {"_foreach_norm", "_foreach_norm(Tensor[] input|self, number ord=2)", run_foreach_norm, 0,
-     NULL},
+    {"_foreach_norm", "_foreach_norm(Tensor[] input|self, number ord=2, dtype? dtype=None)",
+     run_foreach_norm, 0, NULL},
     {"normalize",
      "normalize(Tensor input, float p=2.0, int[] dim|axis=1, float eps=1e-12, any out=None)",
      run_normalize, 0, "x / max(norm(x), eps)"},

@@ -104,6 +104,15 @@ struct subject {
     const char *about; /* which it is where that number does not tell, or NULL */
 };
 
+/* Of a call that returned nothing, the dump has not what it wrote into its arguments. */
+static bool nothing_returned(const struct work *w)
+{
+    bool none = true;
+    for (size_t k = 0; k < w->actual.n_outputs && none; k++)
+        none = w->actual.outputs[k].kind == PLUMB_ARG_NONE;
+    return none;
+}
+
 static enum plumb_code judge_one(struct work *w, const struct subject *of,
                                  const struct plumb_arg *bench, const struct plumb_arg *device,
                                  struct plumb_error *err)
@@ -112,6 +121,10 @@ static enum plumb_code judge_one(struct work *w, const struct subject *of,
     const char *about = of->about;
     if (w->device->recorded && device->kind == PLUMB_ARG_OTHER && bench->kind == PLUMB_ARG_TENSOR)
         return work_skip_row(w, direction, of->row, device->text, err); /* not in the dump */
+    if (w->device->recorded && of->part == PLUMB_PART_OUTPUT && bench->kind == PLUMB_ARG_TENSOR &&
+        nothing_returned(w))
+        return work_skip_row(w, direction, of->row,
+                             "it returned nothing, and what it wrote is not recorded", err);
     struct judge_options options = w->shared->judge;
     options.gradient = of->part == PLUMB_PART_GRADIENT;
     options.complex_input = w->complex_input;

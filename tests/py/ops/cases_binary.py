@@ -286,6 +286,25 @@ def lists() -> Iterator[Case]:
     yield case("Torch._foreach_lerp_", some(True), some(True), 0.25,
                ref=lambda xs, ys, w: [torch.lerp(x, y, w) for x, y in zip(xs, ys)])
     yield case("Torch._foreach_copy_", some(True), some(True), ref=lambda xs, ys: [y * 1 for y in ys])
+    small = [uniform(-0.9, 0.9, 3), uniform(-0.9, 0.9, 2, 2)]
+    for name in "acos asin atan cosh erf erfc expm1 lgamma log10 log1p log2 sin cos sinh tan rsqrt".split():
+        yield case(f"Torch._foreach_{name}", small if name in ("acos", "asin") else some(True), grad_output=1,
+                   ref=lambda xs, f=getattr(torch, name): [f(x) for x in xs])
+    for name in "ceil floor frac round trunc".split():
+        yield case(f"Torch._foreach_{name}_", [5 * x.detach() for x in small],
+                   ref=lambda xs, f=getattr(torch, name): [f(x) for x in xs])
+    for name, function in (("clamp_min", torch.maximum), ("clamp_max", torch.minimum)):
+        yield case(f"Torch._foreach_{name}", some(True), 1.2, grad_output=1, ref=lambda xs, m, f=function: [
+            f(x, torch.tensor(m, dtype=x.dtype)) for x in xs])
+        yield case(f"Torch._foreach_{name}_", some(), some(), ref=lambda xs, ys, f=function: list(map(f, xs, ys)))
+    yield case("Torch._foreach_max", some(True), grad_output=1, ref=lambda xs: [x.max() for x in xs])
+    yield case("Torch._foreach_clone", some(True), grad_output=1, ref=lambda xs: [x.clone() for x in xs])
+    yield case("Torch._foreach_mm", [randn(2, 3), randn(4, 2)], [randn(3, 5), randn(2, 2)], grad_output=1,
+               ref=lambda xs, ys: [x @ y for x, y in zip(xs, ys)])
+    for order in (2, 1, 3):
+        yield case("Torch._foreach_powsum", small, order, grad_output=1,
+                   ref=lambda xs, p: [(x.abs() ** p).sum() for x in xs])
+    yield case("Torch._foreach_pow", 2.5, some(True), grad_output=2, ref=lambda b, xs: [b ** x for x in xs])
 
 
 def reversed_operands() -> Iterator[Case]:

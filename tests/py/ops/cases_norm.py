@@ -32,6 +32,40 @@ def layer() -> Iterator[Case]:
     yield case("Torch.rms_norm", randn(2, 3, 4), (3, 4), eps=1e-2, ref=rms_norm)
 
 
+def fused_rms(x: torch.Tensor, shape: Any, weight: Any, eps: Any) -> Any:
+    dims = tuple(range(-len(shape), 0))
+    rstd = torch.rsqrt((x * x).mean(dims, keepdim=True) + (torch.finfo(torch.float32).eps if eps is None else eps))
+    kept = rstd.detach() if x.dtype == torch.float64 else rstd.detach().float()
+    return x * rstd if weight is None else x * rstd * weight, kept
+
+
+def fused_rms_backward(g: Any, x: Any, shape: Any, rstd: Any, weight: Any, mask: Any) -> Any:
+    """By rstd, which is what the forward gave or anything else."""
+    dims = tuple(range(-len(shape), 0))
+    normed, h = x * rstd, g if weight is None else g * weight
+    dx = rstd * (h - normed * (h * normed).mean(dims, keepdim=True))
+    rows = tuple(range(x.dim() - len(shape)))
+    dw = (g * normed).sum(rows) if rows else g * normed
+    return dx if mask[0] else None, dw if mask[1] and weight is not None else None
+
+
+def fused_rms_norms() -> Iterator[Case]:
+    x, w = randn(2, 3, 4), randn(3, 4)
+    for shape, weight in (([4], None), ([4], randn(4)), ([3, 4], w)):
+        for eps in (None, 1e-3):
+            yield case("Aten._fused_rms_norm", x, shape, weight, eps, ref=fused_rms, bfloat16=eps is not None)
+        plain, scale = x.detach(), None if weight is None else weight.detach()
+        rstd = fused_rms(plain, shape, scale, 1e-3)[1]
+        for given in (rstd, rstd * 1.5):
+            yield case("Aten._fused_rms_norm_backward", randn(2, 3, 4).detach(), plain, shape, given, scale,
+                       [True, weight is not None], ref=fused_rms_backward, bfloat16=True)
+    yield case("Aten._fused_rms_norm_backward", randn(2, 3, 4).detach(), plain, [3, 4], rstd, scale, [False, True],
+               ref=fused_rms_backward)
+    yield case("Aten._fused_rms_norm_backward", randn(2, 3, 4).detach(), plain, [4], rstd, scale, [True, True],
+               refused=True)
+    yield case("Aten._fused_rms_norm", x, [4], randn(3), 1e-5, refused=True)
+
+
 def rms_norm(x: torch.Tensor, shape: Any, weight: Any = None, eps: Any = None) -> torch.Tensor:
     """PyTorch 2 has it. Without eps: the resolution of the type that the call was recorded in, float32 here."""
     dims = tuple(range(-len(shape), 0))
@@ -162,5 +196,5 @@ def no_training() -> Iterator[Case]:
 
 def cases() -> Iterator[Case]:
     yield from no_training()
-    for family in (layer, group, batch, gradients):
+    for family in (layer, group, batch, gradients, fused_rms_norms):
         yield from family()

@@ -96,6 +96,34 @@ def sgds() -> Iterator[Case]:
                dampening=0.0, weight_decay=0.0, maximize=False)
 
 
+def adagrad(fused: bool) -> Any:
+    def ref(params: Any, grads: Any, sums: Any, counts: Any, lr: float, lr_decay: float, weight_decay: float, eps: float,
+            maximize: bool, grad_scale: Any = None, found_inf: Any = None) -> Any:
+        grads = [g if grad_scale is None else g / grad_scale for g in grads]
+        params, sums, counts = copies(params, sums, counts)
+        if found_inf is None or not found_inf.item():
+            state = [c - 1 for c in counts] if fused else counts
+            optim.adagrad(params, grads, sums, state, foreach=False, has_sparse_grad=False, lr=float(lr),
+                          lr_decay=lr_decay, weight_decay=weight_decay, eps=eps, maximize=maximize)
+        return [*params, *(grads if fused else []), *sums, *([] if fused else counts)]
+    return ref
+
+
+def adagrads() -> Iterator[Case]:
+    for maximize in (False, True):
+        for decay in (0.0, 0.1):
+            given = dict(lr=0.05, lr_decay=decay, weight_decay=decay, eps=1e-8, maximize=maximize)
+            lists = (plain(*SHAPES), plain(*SHAPES), plain(*SHAPES, low=0.0))
+            yield case("Aten._fused_adagrad_", *lists, steps(3.0), ref=adagrad(True), **given)
+            yield case("Torch.adagrad", *lists, steps(3.0), ref=adagrad(False), **given)
+    yield case("Aten._fused_adagrad", *lists, steps(3.0), grad_scale=fixed(4.0), found_inf=fixed(0.0),
+               ref=adagrad(True), **given)
+    still = lists[0], [g * 1 for g in lists[1]], lists[2]
+    yield case("Aten._fused_adagrad", *still, steps(3.0), found_inf=fixed(1.0), ref=adagrad(True), **given)
+    yield case("Aten._fused_adagrad", lists[0], lists[1][:2], lists[2], steps(3.0), refused=True, **given)
+    yield case("Aten._fused_adagrad", lists[0], lists[1][::-1], lists[2], steps(3.0), refused=True, **given)
+
+
 def npu_adam(b1p: Any, b2p: Any, lr: Any, b1: float, b2: float, eps: float, g: Any, locking: Any, nesterov: Any,
              out: Any = None, var: Any = None, m: Any = None, v: Any = None) -> Any:
     var, m, v = out or (var, m, v)
@@ -155,5 +183,5 @@ def lists() -> Iterator[Case]:
 
 
 def cases() -> Iterator[Case]:
-    for part in (adams, sgds, npu, lists):
+    for part in (adams, sgds, adagrads, npu, lists):
         yield from part()

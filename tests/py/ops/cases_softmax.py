@@ -1,7 +1,7 @@
 """The softmax family."""
 
 import math
-from typing import Iterator
+from typing import Any, Iterator
 
 import torch
 
@@ -10,7 +10,21 @@ from ops.harness import Case, case, fixed, ints, randn
 NAN, INF = math.nan, math.inf
 
 
+def safe(x: torch.Tensor, dim: int, dtype: Any = None) -> torch.Tensor:
+    blind = (x == -math.inf).all(dim, keepdim=True)
+    return torch.softmax(x.masked_fill(blind, 0.0), dim).masked_fill(blind, 0.0)
+
+
+def safe_ones() -> Iterator[Case]:
+    masked = fixed([[1.0, -math.inf, 2.0], [-math.inf] * 3, [-math.inf, 0.5, -math.inf]], grad=True)
+    yield case("Aten._safe_softmax", randn(3, 4, 5), 1, ref=safe, bfloat16=True)
+    yield case("Aten._safe_softmax", masked, -1, ref=safe, differences=False)
+    yield case("Aten._safe_softmax", masked, 0, ref=safe, differences=False)
+    yield case("Aten._safe_softmax", fixed([[math.nan, -math.inf], [-math.inf] * 2]), 1, ref=safe)
+
+
 def cases() -> Iterator[Case]:
+    yield from safe_ones()
     for name in ("softmax", "log_softmax", "softmin"):
         for shape, dim in (((5,), 0), ((3, 4), 1), ((3, 4), 0), ((2, 3, 4), 1), ((2, 3, 77), -1), ((2, 20, 3), 1),
                            ((2, 5, 70), 1), ((), 0), ((1,), -1), ((0,), 0), ((3, 0), 1), ((0, 3), 1)):
