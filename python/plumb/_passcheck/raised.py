@@ -148,7 +148,7 @@ class Recorder(TorchDispatchMode):
                            kwargs: Optional[Dict[str, Any]] = None) -> Any:
         result = func(*args, **(kwargs or {}))
         name = name_of(func)
-        if any(word in name for word in RANDOM) and self.random is None:
+        if _is_random(name) and self.random is None:
             self.random = name
         self.types.update(tensor.dtype for tensor in floats(result))
         if name == "_to_copy":
@@ -257,7 +257,7 @@ def _unit(dtypes: Sequence[Optional[torch.dtype]]) -> float:
 
 
 def _is_random(name: str) -> bool:
-    return any(word in name for word in RANDOM)
+    return any(word in name for word in RANDOM) and not name.endswith("_backward")
 
 
 def _is_view(func: Any) -> bool:

@@ -1,8 +1,10 @@
 """The check of a module before a transformation against the same after it."""
 
+import contextlib
 import copy
 import warnings
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Union
+from typing import (Any, Callable, ContextManager, Dict, List, Optional, Sequence, Tuple, Type,
+                    Union)
 
 import torch
 from torch import fx
@@ -94,14 +96,15 @@ def split_inputs(inputs: Any) -> Tuple[Tuple[Any, ...], Dict[str, Any]]:
     return (inputs,), {}
 
 
-def check_pair(before: torch.nn.Module, after: torch.nn.Module, inputs: Any,
-               options: Options) -> NumericReport:
+def check_pair(before: torch.nn.Module, after: torch.nn.Module, inputs: Any, options: Options,
+               side: Optional[Type["Side"]] = None) -> NumericReport:
+    """side: how a module is run, where that is not as it is."""
     report = options.report()
     try:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             with deterministic(options.free):
-                _Check(before, after, inputs, options, report).run()
+                _Check(before, after, inputs, options, report, side or Side).run()
         _tell_warnings(caught, report)
     except Exception as error:
         report.error = f"the check failed: {describe(error)}"
@@ -124,7 +127,7 @@ class _Failed(Exception):
         self.side = side
 
 
-class _Side:
+class Side:
     """One of the two modules: a copy of its own, and what the last run of it gave."""
 
     def __init__(self, name: str, module: torch.nn.Module, notes: List[str]) -> None:
@@ -149,13 +152,22 @@ class _Side:
         self.module.zero_grad(set_to_none=True)
         seed()
         try:
-            result = self.module(*args, **kwargs)
+            with self.around():
+                result = self.call(*args, **kwargs)
             if torch.is_tensor(result) or result is None:
                 result = (result,)
             self.outputs = named_leaves(result, "output")
         except Exception as error:
             raise _Failed(self.name, "could not be run", error) from error
         self.arguments = named_leaves(given, "input", iterators=False)
+
+    def call(self, *args: Any, **kwargs: Any) -> Any:
+        return self.module(*args, **kwargs)
+
+    @staticmethod
+    def around() -> ContextManager[Any]:
+        """What holds while a module runs forward."""
+        return contextlib.nullcontext()
 
     def _named(self, items: Any) -> Dict[str, torch.Tensor]:
         return {self.names.get(name, name): value for name, value in named(items).items()}
@@ -212,8 +224,9 @@ class _Side:
 
 class _Check:
     def __init__(self, before: torch.nn.Module, after: torch.nn.Module, inputs: Any,
-                 options: Options, report: NumericReport) -> None:
+                 options: Options, report: NumericReport, side: Type["Side"]) -> None:
         self.given = (before, after)
+        self.side = side
         self.inputs = inputs
         self.options = options
         self.report = report
@@ -221,8 +234,8 @@ class _Check:
 
     def run(self) -> None:
         try:
-            self.before = _Side("before", self.given[0], self.report.notes)
-            self.after = _Side("after", self.given[1], self.report.notes)
+            self.before = self.side("before", self.given[0], self.report.notes)
+            self.after = self.side("after", self.given[1], self.report.notes)
             self._name()
             if self.options.follow:
                 self._follow(keep_rows=True)
@@ -262,7 +275,7 @@ class _Check:
             self.after.step()
             pairs(iteration, STEP, self.before.parameters(), self.after.parameters())
 
-    def _ask(self, *sides: _Side) -> None:
+    def _ask(self, *sides: Side) -> None:
         """For the second opinion, once, where it is wanted. Both sides have been run."""
         if self.options.verdict == "rules" or self.comparer.opinions is not None:
             return
@@ -273,9 +286,10 @@ class _Check:
         plan = Plan(self.options.kinds, outputs, self._cotangents(0, *sides), LEARNING_RATE)
 
         def nodes(module: fx.GraphModule, inputs: Any) -> Dict[str, Any]:
-            return record_nodes(module, _placed(module, inputs))
+            with self.side.around():
+                return record_nodes(module, _placed(module, inputs))
 
-        self.comparer.opinions = Opinions(self.given, self.after.names, self.inputs, plan, _Side,
+        self.comparer.opinions = Opinions(self.given, self.after.names, self.inputs, plan, self.side,
                                           nodes, self.options.arithmetic)
 
     def _name(self) -> None:
@@ -333,7 +347,7 @@ class _Check:
             self.comparer.pairs(iteration, ALL, found[0], found[1])
 
     @staticmethod
-    def _cotangents(iteration: int, before: _Side, after: _Side) -> Dict[str, torch.Tensor]:
+    def _cotangents(iteration: int, before: Side, after: Side) -> Dict[str, torch.Tensor]:
         generator = torch.Generator().manual_seed(SEED + iteration)
         drawn: Dict[str, torch.Tensor] = {}
         both = set(after.differentiable())
@@ -354,12 +368,13 @@ class _Check:
         try:
             seen = []
             for name, module in zip(("before", "after"), self.given):
-                side = _Side(name, module, [])
+                side = self.side(name, module, [])
                 args = _placed(side.module, copy_inputs(self.inputs))
                 seed()
-                seen.append(record_nodes(side.module, args))
+                with self.side.around():
+                    seen.append(record_nodes(side.module, args))
             if self.options.verdict != "rules" and self.comparer.opinions is None:
-                sides = [_Side(name, module, []) for name, module in
+                sides = [self.side(name, module, []) for name, module in
                          zip(("before", "after"), self.given)]
                 for side in sides:
                     side.run(self.inputs)
