@@ -16,6 +16,7 @@ _WHERE = {
     "Error": "_core",
     "PrecisionDebugger": "_capture.debugger",
     "export_graph": "_passcheck.export",
+    "compile_check": "_compile.check",
     "inductor_check": "_compile.inductor",
     "numeric_check": "_passcheck.run",
     "numeric_check_config": "_passcheck.enabled",

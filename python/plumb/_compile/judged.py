@@ -36,7 +36,7 @@ class Judged(NamedTuple):
     words: Dict[str, int] = {}
 
 
-def judge_pair(before: fx.GraphModule, after: fx.GraphModule, inputs: Sequence[Any],
+def judge_pair(before: torch.nn.Module, after: torch.nn.Module, inputs: Sequence[Any],
                gradients: bool) -> Judged:
     """gradients: the graphs run under autograd, and are followed by a backward of its."""
     kinds = KINDS if gradients else tuple(kind for kind in KINDS if kind != "gradient")
@@ -52,7 +52,7 @@ def judge_pair(before: fx.GraphModule, after: fx.GraphModule, inputs: Sequence[A
         return _summed(report, before, after, inputs, kinds)
 
 
-def _equal(before: fx.GraphModule, after: fx.GraphModule, inputs: Sequence[Any],
+def _equal(before: torch.nn.Module, after: torch.nn.Module, inputs: Sequence[Any],
            kinds: Sequence[str]) -> Optional[str]:
     """"" where all results are the same bits, None where not, else why nobody can tell."""
     sides: List[Side] = []
@@ -67,7 +67,7 @@ def _equal(before: fx.GraphModule, after: fx.GraphModule, inputs: Sequence[Any],
                     side.backward(names[0])
                 sides.append(side)
             except Exception as error:
-                return describe(error).replace("_Failed: ", "")
+                return describe(error).replace("Failed: ", "")
             found.append({**side.outputs, **side.arguments, **side.parameters(),
                           **{f"gradient {key}": value for key, value in side.gradients().items()}})
     if list(found[0]) != list(found[1]):
@@ -85,7 +85,7 @@ def _verdict(row: NumericRow) -> str:
     return "" if row.opinion is None else row.opinion.verdict
 
 
-def _summed(report: NumericReport, before: fx.GraphModule, after: fx.GraphModule,
+def _summed(report: NumericReport, before: torch.nn.Module, after: torch.nn.Module,
             inputs: Sequence[Any], kinds: Sequence[str]) -> Judged:
     if report.error is not None:
         return Judged("not judged", report.error)
@@ -109,9 +109,11 @@ def _summed(report: NumericReport, before: fx.GraphModule, after: fx.GraphModule
 
 # -- At which node ---------------------------------------------------------------------------------
 
-def _where(before: fx.GraphModule, after: fx.GraphModule, inputs: Sequence[Any],
+def _where(before: torch.nn.Module, after: torch.nn.Module, inputs: Sequence[Any],
            kinds: Sequence[str]) -> Any:
     """The first node after the pass that is another one or new, and leads to what is wrong."""
+    if not isinstance(before, fx.GraphModule) or not isinstance(after, fx.GraphModule):
+        return None, ""
     report = check_pair(before, after, tuple(inputs),
                         Options(1, 1e-4, False, ("output",), True, "expected"), DrawnSide)
     rows = [row for row in report.rows if row.kind == "node" and row.opinion is not None]
