@@ -6,7 +6,8 @@ runs, and what is recorded is its boundary: inputs, outputs and gradients. A reg
 module is recorded as that module; any other as Compiled.{name of the function}.
 
 Every region sets the hook of the compiler right before it begins and right after it ends, through one
-function, whoever compiled it and when: here something else stands in that place.
+function, whoever compiled it and when: here something else stands in that place. What is inside a region is
+inside.py.
 """
 
 import contextlib
@@ -27,12 +28,15 @@ PREFIX = "Compiled"
 class Region(NamedTuple):
     frame: Any          # of the compiler's wrapper
     ends: List[Callable[[Any], None]]  # what recorders do with the result
+    name: str
+    seen: int           # how often a graph had been looked into when it began
 
 
 class Here(threading.local):
     def __init__(self) -> None:
         self.regions: List[Region] = []
         self.returning: Optional[Region] = None  # it is over, and its result about to be told
+        self.looked_into = 0  # graphs of regions, by inside.py
 
 
 here = Here()
@@ -159,7 +163,7 @@ def _is_region(frame: Any) -> bool:
 def _enter(frame: Any) -> Region:
     here.returning = None  # a region that raised
     found = frame.f_locals
-    region = Region(frame, [])
+    region = Region(frame, [], name_of(found["fn"]), here.looked_into)
     told = "result" in frame.f_code.co_varnames or _watch_returns(frame.f_code)
     for recorder in list(switch.active):
         try:
@@ -177,6 +181,10 @@ def _enter(frame: Any) -> Region:
 
 def _leave(region: Region) -> None:
     _put_back()
+    for recorder in switch.active:
+        if recorder.config.compiled == "inside" and here.looked_into == region.seen:
+            recorder.note(f"{PREFIX}.{region.name}: what is inside is not recorded: it was compiled before "
+                          "a debugger with compiled=\"inside\" was made")
     if "result" in region.frame.f_code.co_varnames:
         result = region.frame.f_locals.get("result", _MISSING)
         if result is not _MISSING:  # it did not raise

@@ -13,7 +13,7 @@ from torch import fx
 
 from plumb._compile.snapshot import Copies, snapshot
 from plumb._passcheck.copies import copy_inputs
-from plumb._passcheck.nodes import _snapshot as kept
+from plumb._passcheck.nodes import copy_of
 
 _number = itertools.count()
 
@@ -34,7 +34,7 @@ class Graph:
                        for value in copy_inputs(list(inputs))]
 
     def ends(self, results: Any) -> None:
-        self.results = kept(list(results) if isinstance(results, (list, tuple)) else [results])
+        self.results = copy_of(list(results) if isinstance(results, (list, tuple)) else [results])
 
 
 class _Interpreter(fx.Interpreter):
@@ -46,7 +46,7 @@ class _Interpreter(fx.Interpreter):
     def run_node(self, n: fx.Node) -> Any:
         result = super().run_node(n)
         if n.op not in ("placeholder", "get_attr", "output"):
-            self.graph_kept.values[n.name] = kept(result)
+            self.graph_kept.values[n.name] = copy_of(result)
         return result
 
 

@@ -8,8 +8,7 @@ import torch
 
 from plumb._compile.against import Against, CompiledSide
 from plumb._compile.backends import Backend, compiled_with, compiler_settings
-from plumb._compile.inductor import _source as source_of
-from plumb._compile.inductor import checking, no_caches
+from plumb._compile.inductor import checking, no_caches, source_of
 from plumb._compile.report import InductorReport, first_line
 from plumb._compile.where import Found, never_seen, wrong_code, wrong_decomposition
 from plumb._passcheck.copies import describe

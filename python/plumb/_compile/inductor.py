@@ -70,7 +70,7 @@ class Checker:
         for step in stage.steps:
             found = Judged("not judged", why) if inputs is None else self._judge(stage, step, inputs)
             self._add(checked_pass(stage.name, graph, step.label.name, step.label.slot, found, step.patterns,
-                                   _source(step.after, found.node)))
+                                   source_of(step.after, found.node)))
         if stage.name == "post-grad":
             self.finals.append(stage.last)
             if inputs is not None:
@@ -111,7 +111,7 @@ def _listed(value: Any) -> List[Any]:
     return list(value) if isinstance(value, (list, tuple)) else [value]
 
 
-def _source(module: fx.GraphModule, name: Optional[str]) -> str:
+def source_of(module: fx.GraphModule, name: Optional[str]) -> str:
     """The last line of the script in the node's stack, and of the nodes that lead to it."""
     node = next((one for one in module.graph.nodes if one.name == name), None)
     waiting = [node] if node is not None else []

@@ -6,8 +6,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from plumb._compile.drawn import without_modes
-from plumb._passcheck.raised import _is_random as is_random
-from plumb._passcheck.raised import name_of
+from plumb._passcheck.raised import is_random, name_of
 
 
 class Draws:

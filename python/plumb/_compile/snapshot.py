@@ -11,7 +11,7 @@ import torch
 from torch import fx
 
 from plumb import tensors
-from plumb._passcheck.nodes import _order as in_running_order
+from plumb._passcheck.nodes import running_order
 
 KEPT_META = ("stack_trace", "nn_module_stack")
 FEW_BYTES = 1 << 26  # of constants: so many are looked at for changes that nothing tells of
@@ -86,7 +86,7 @@ def snapshot(module: fx.GraphModule, copies: Copies, lowered: Optional[Dict[Any,
     graph = fx.Graph()
     twins: Dict[fx.Node, fx.Node] = {}
     held: Dict[str, Any] = {}
-    for node in in_running_order(list(module.graph.nodes)):
+    for node in running_order(list(module.graph.nodes)):
         if outputs is not None and node.op == "output":
             continue
         known = _lowering(lowered, node)
