@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """plumb.numeric_check: transformations that keep the numbers, and such as do not."""
 
+import copy
 import dataclasses
 import json
 import logging

@@ -1,14 +1,16 @@
 """A graph before and after a pass, run on the same values and judged by what right arithmetic shows."""
 
 import warnings
-from typing import Any, ContextManager, Dict, List, NamedTuple, Optional, Sequence, Set
+from typing import Any, ContextManager, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 import torch
 from torch import fx
 
 from plumb._compile.drawn import Drawn, without_modes
 from plumb._passcheck.copies import describe
-from plumb._passcheck.opinions import same_bits
+from plumb._passcheck.nodes import record_nodes
+from plumb._passcheck.opinions import flat, raise_inputs, same_bits
+from plumb._passcheck.raised import Raised, Recorder
 from plumb._passcheck.report import NumericReport, NumericRow
 from plumb._passcheck.run import Options, Side, check_pair
 from plumb._passcheck.state import deterministic
@@ -114,11 +116,9 @@ def _where(before: torch.nn.Module, after: torch.nn.Module, inputs: Sequence[Any
     """The first node after the pass that is another one or new, and leads to what is wrong."""
     if not isinstance(before, fx.GraphModule) or not isinstance(after, fx.GraphModule):
         return None, ""
-    report = check_pair(before, after, tuple(inputs),
-                        Options(1, 1e-4, False, ("output",), True, "expected"), DrawnSide)
-    rows = [row for row in report.rows if row.kind == "node" and row.opinion is not None]
-    bad = {_node_of(row) for row in rows if _verdict(row) == "fault"}
-    good = {_node_of(row) for row in rows} - bad
+    good, bad = _by_formula(before, after, inputs)
+    if not bad:
+        good, bad = _by_opinion(before, after, inputs)
     target = next((node for node in after.graph.nodes if node.name in bad or node.op == "output"), None)
     if target is None:
         return None, ""
@@ -129,6 +129,45 @@ def _where(before: torch.nn.Module, after: torch.nn.Module, inputs: Sequence[Any
     if found:
         return found[0].name, was
     return (None if target.op == "output" else target.name), was
+
+
+def _by_formula(before: fx.GraphModule, after: fx.GraphModule,
+                inputs: Sequence[Any]) -> Tuple[Set[str], Set[str]]:
+    """Nodes that kept their names and are the same in float64, and those that are not."""
+    seen: List[Dict[str, Any]] = []
+    for module in (before, after):
+        side = DrawnSide("", module, [])
+        side.module.double()
+        with deterministic(False), Raised(Recorder()), Drawn():
+            seen.append(record_nodes(side.module, raise_inputs(tuple(inputs))))
+    good: Set[str] = set()
+    bad: Set[str] = set()
+    for name in seen[0]:
+        if name in seen[1]:
+            (good if _near(seen[0][name], seen[1][name]) else bad).add(name)
+    return good, bad
+
+
+def _near(a: Any, b: Any) -> bool:
+    if isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor):
+        if a.shape != b.shape:
+            return False
+        a, b = flat(a), flat(b)
+        size = float(torch.nan_to_num(a).abs().max()) if a.numel() else 0.0
+        return torch.allclose(a, b, rtol=1e-9, atol=1e-9 * size, equal_nan=True)
+    if isinstance(a, (list, tuple)) and isinstance(b, (list, tuple)):
+        return len(a) == len(b) and all(_near(x, y) for x, y in zip(a, b))
+    return True
+
+
+def _by_opinion(before: fx.GraphModule, after: fx.GraphModule,
+                inputs: Sequence[Any]) -> Tuple[Set[str], Set[str]]:
+    """The same by what right arithmetic shows, where the formulas are equal."""
+    report = check_pair(before, after, tuple(inputs),
+                        Options(1, 1e-4, False, ("output",), True, "expected"), DrawnSide)
+    rows = [row for row in report.rows if row.kind == "node" and row.opinion is not None]
+    bad = {_node_of(row) for row in rows if _verdict(row) == "fault"}
+    return {_node_of(row) for row in rows} - bad, bad
 
 
 def _node_of(row: NumericRow) -> str:
