@@ -4,6 +4,7 @@ Importing this costs next to nothing and needs neither torch nor numpy: every na
 its module when it is first used.
 """
 
+import os
 import sys
 from importlib import import_module
 from typing import Any, List
@@ -15,6 +16,8 @@ _WHERE = {
     "Error": "_core",
     "PrecisionDebugger": "_capture.debugger",
     "export_graph": "_passcheck.export",
+    "compile_check": "_compile.check",
+    "inductor_check": "_compile.inductor",
     "numeric_check": "_passcheck.run",
     "numeric_check_config": "_passcheck.enabled",
     "numeric_check_if_enabled": "_passcheck.enabled",
@@ -51,3 +54,7 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> List[str]:
     return sorted([*globals(), *_WHERE])
+
+
+if os.environ.get("PLUMB_INDUCTOR_CHECK", "0") not in ("", "0"):
+    import_module("plumb._compile.inductor").from_environment()

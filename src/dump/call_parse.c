@@ -205,7 +205,12 @@ static enum plumb_code split_name(struct case_parser *p, const char *call, struc
 {
     const char *first = strchr(call, '.'), *last = strrchr(call, '.');
     size_t prefix = first ? (size_t)(first - call) : strlen(call);
-    out->prefix = arena_copy(p->arena, call, prefix);
+    /* "InsideTorch.add.0" is a call of a compiled region's graph, interpreted. */
+    static const char inside[] = "Inside";
+    size_t skip = strncmp(call, inside, sizeof inside - 1) == 0 && prefix >= sizeof inside
+                      ? sizeof inside - 1
+                      : 0;
+    out->prefix = arena_copy(p->arena, call + skip, prefix - skip);
     out->api = arena_copy(p->arena, first ? first + 1 : "",
                           first && last > first ? (size_t)(last - first - 1) : 0);
     return out->prefix && out->api ? PLUMB_OK : case_no_memory(p);

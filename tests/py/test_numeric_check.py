@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """plumb.numeric_check: transformations that keep the numbers, and such as do not."""
 
+import copy
 import dataclasses
 import json
 import logging
@@ -476,9 +477,23 @@ class Hostile(unittest.TestCase):
 
     def test_parameters_that_passes_share(self) -> None:
         one = mlp()
-        other = fx.GraphModule(one, one.graph)
+        other = fx.GraphModule(one, copy.deepcopy(one.graph))
         self.assertIs(one.a.weight, other.a.weight)
         self.assertTrue(plumb.numeric_check(one, other, vectors()))
+
+    def test_two_modules_over_one_graph(self) -> None:
+        """A pass that works in place changes both: nothing could be found."""
+        before = mlp()
+        after = copy.copy(before)
+        self.assertIs(before.graph, after.graph)
+        for pair in ((before, after), (before, before)):
+            with self.assertRaisesRegex(ValueError, "over one graph"):
+                plumb.numeric_check(*pair, vectors())
+        os.environ["PLUMB_NUMERIC_CHECK"] = "1"
+        self.addCleanup(os.environ.pop, "PLUMB_NUMERIC_CHECK")
+        with self.assertLogs("plumb.numeric_check", "ERROR") as told:
+            self.assertIsNone(plumb.numeric_check_if_enabled(before, after, vectors(), 1, 1e-4))
+        self.assertIn("over one graph", told.output[0])
 
 
 class Graphs(unittest.TestCase):

@@ -13,6 +13,8 @@ from capture_case import CaptureTest, Dump  # noqa: E402
 import torch  # noqa: E402
 from torch import nn  # noqa: E402
 
+import plumb  # noqa: E402
+
 WAYS = ("torch.compile(module)", "module.compile()", "function")
 LEVELS = ("L0", "L1", "mix")
 
@@ -186,6 +188,80 @@ class Capture(CaptureTest):
         debugger.step()
         self.assertIn("Torch.relu.0.forward", self.dump().data)
         torch.compile(lambda x: x + 1, fullgraph=True)(torch.ones(2))  # nothing of ours is left behind
+
+
+class Inside(CaptureTest):
+    """compiled="inside": the nodes of the region's graph."""
+
+    CALLS = ["InsideFunctional.linear.0.forward", "InsideFunctional.gelu.0.forward",
+             "InsideFunctional.layer_norm.0.forward", "InsideFunctional.linear.1.forward"]
+
+    def setUp(self) -> None:
+        super().setUp()
+        torch._dynamo.reset()
+
+    def recorded(self, way: str, level: str) -> Tuple[List[torch.Tensor], Dump]:
+        model, x = made()
+        debugger = self.debugger(task="tensor", level=level, compiled="inside")
+        run = compiled(model, way)
+        debugger.start(run if way == WAYS[0] else model)
+        found = train(model, run, x)
+        debugger.stop()
+        debugger.step()
+        return found, self.dump()
+
+    def test_nodes_are_recorded(self) -> None:
+        model, x = made()
+        plain = train(model, compiled(model, WAYS[0]), x)
+        for way, level in ((WAYS[0], "mix"), (WAYS[1], "L0"), (WAYS[2], "L1")):
+            with self.subTest(way=way, level=level):
+                torch._dynamo.reset()
+                found, dump = self.recorded(way, level)
+                for one, other in zip(plain, found):
+                    self.assertTrue(torch.equal(one, other))
+                self.assertEqual("", dump.problems())
+                self.assertEqual(self.CALLS, [name for name in dump.data if name.startswith("Inside")])
+                self.assertTrue(any(name.startswith(("Compiled", "Module.Model")) for name in dump.data))
+                model, x = made()
+                entry = dump.data[self.CALLS[0]]
+                self.assertTrue(torch.equal(x, dump.tensor(entry["input_args"][0])))
+                self.assertTrue(torch.equal(model.first(x), dump.tensor(entry["output"][0])))
+
+    def test_each_is_judged(self) -> None:
+        _, dump = self.recorded(WAYS[0], "L1")
+        found = plumb.blame(dump.folder)
+        self.assertTrue(found, found)
+        self.assertGreaterEqual(found["judged"] if "judged" in found else found["calls"], len(self.CALLS))
+
+    def test_random_numbers_are_not_drawn(self) -> None:
+        def run(**settings: Any) -> torch.Tensor:
+            torch._dynamo.reset()
+            torch.manual_seed(3)
+            model = nn.Sequential(nn.Linear(16, 16), nn.Dropout(0.5))
+            debugger = self.debugger(level="L1", **settings)
+            step = torch.compile(model)
+            debugger.start()
+            result = step(torch.ones(8, 16)) + torch.rand(8, 16)
+            debugger.stop()
+            debugger.step()
+            return result
+        self.assertTrue(torch.equal(run(), run(compiled="inside")))
+
+    def test_a_region_that_was_compiled_before(self) -> None:
+        """Only where no debugger of this process has asked for it yet."""
+        model, x = made()
+        from torch._dynamo.output_graph import OutputGraph
+        from plumb._capture import inside
+        if inside._original is not None:
+            OutputGraph.call_user_compiler, inside._original = inside._original, None
+        run = torch.compile(model)
+        run(x)
+        debugger = self.debugger(level="L1", compiled="inside")
+        debugger.start()
+        run(x)
+        debugger.stop()
+        debugger.step()
+        self.assertIn("it was compiled before", self.dump().problems())
 
 
 if __name__ == "__main__":

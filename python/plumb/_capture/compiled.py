@@ -5,7 +5,7 @@ in their places while something is recorded. So all of them are taken away for a
 runs, and what is recorded is its boundary: inputs, outputs and gradients. A region that is a recorded
 module is recorded as that module; any other as Compiled.{name of the function}.
 
-regions.py tells where regions begin and end.
+regions.py tells where regions begin and end. What is inside a region is inside.py.
 """
 
 import contextlib
@@ -21,6 +21,12 @@ from plumb._capture.wrap import Wrapped
 PREFIX = "Compiled"
 
 
+class Here(threading.local):
+    def __init__(self) -> None:
+        self.looked_into = 0  # graphs of regions, by inside.py
+
+
+here = Here()
 _lock = threading.Lock()
 _running = 0    # regions, in all threads
 
@@ -72,12 +78,18 @@ def _put_back() -> None:
 # -- What recorders see ----------------------------------------------------------------------------
 
 class _Seen(regions.Seen):
-    def __init__(self, ends: List[Callable[[Any], None]]) -> None:
+    def __init__(self, name: str, ends: List[Callable[[Any], None]]) -> None:
+        self.name = name
         self.ends = ends  # what recorders do with the result
+        self.looked_into = here.looked_into  # when it began
         _lift()
 
     def left(self) -> None:
         _put_back()
+        for recorder in switch.active:
+            if recorder.config.compiled == "inside" and here.looked_into == self.looked_into:
+                recorder.note(f"{PREFIX}.{self.name}: what is inside is not recorded: it was compiled before "
+                              "a debugger with compiled=\"inside\" was made")
 
     def returned(self, result: Any) -> None:
         for end in self.ends:
@@ -100,7 +112,7 @@ class _Listener(regions.Listener):
                                       "recorded; that takes Python 3.12")
             except Exception:
                 recorder.problem("a compiled region")
-        return _Seen(ends)
+        return _Seen(regions.name_of(function), ends)
 
     def aside(self) -> Any:
         """torch.compile keeps methods of modules: they must be those of PyTorch."""

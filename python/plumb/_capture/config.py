@@ -24,11 +24,12 @@ ELSEWHERE = {
 LEVELS = ("L0", "L1", "mix", "debug")
 MODES = ("statistics", "md5", "xor")
 RISKS = ("FOCUS", "ALL", "CORE")
+COMPILED = ("boundary", "inside")
 DATA = ("all", "forward", "backward", "input", "output")
 # Known to the origin, without meaning here: sums are float64, and a thread writes the files.
 WITHOUT_EFFECT = ("async_dump", "precision", "enable_dataloader", "is_deterministic",
                   "is_benchmark_log")
-TOP = ("task", "level", "dump_path", "rank", "step", "extra_info", "risk_level", "dump_enable")
+TOP = ("task", "level", "dump_path", "rank", "step", "extra_info", "risk_level", "dump_enable", "compiled")
 SECTION = ("scope", "list", "data_mode", "summary_mode", "tensor_list")
 NO_EFFECT_IN_SECTION = ("slice", "file_format", "backward_input", "device", "overflow_nums",
                         "check_mode")
@@ -50,6 +51,7 @@ class Config:
     data_mode: FrozenSet[str] = frozenset(("forward", "backward", "input", "output"))
     summary_mode: str = "statistics"
     dump_enable: bool = True
+    compiled: str = "boundary"  # of regions of torch.compile
     dump_containers: bool = False  # of HDF5 captures
     file: Optional[Path] = None  # to look at dump_enable again; None when it has no such key
     notes: List[str] = field(default_factory=lambda: [], compare=False)  # for the user
@@ -146,6 +148,7 @@ CHECKS: Dict[str, Callable[[str, Any], Any]] = {
     "extra_info": switch,
     "risk_level": lambda where, value: word(where, value, RISKS),
     "dump_enable": switch,
+    "compiled": lambda where, value: word(where, value, COMPILED),
     "scope": scope,
     "list": names,
     "data_mode": modes,

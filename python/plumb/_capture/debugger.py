@@ -57,7 +57,8 @@ class PrecisionDebugger:
                 dump_containers: Optional[bool] = None, scope: Any = None, list: Any = None,
                 tensor_list: Any = None, data_mode: Any = None, summary_mode: Optional[str] = None,
                 extra_info: Optional[bool] = None, risk_level: Optional[str] = None,
-                dump_enable: Optional[bool] = None) -> "PrecisionDebugger":
+                dump_enable: Optional[bool] = None,
+                compiled: Optional[str] = None) -> "PrecisionDebugger":
         h5 = not (config_path or task or level) and \
             any(given is not None for given in (hook_name, model, dump_torch_api, dump_containers))
         if hook_name is not None and hook_name not in HOOKS:
@@ -66,7 +67,8 @@ class PrecisionDebugger:
         settings = dict(task=task, dump_path=dump_path, level=level, step=step, rank=rank,
                         dump_containers=dump_containers, scope=scope, list=list,
                         tensor_list=tensor_list, data_mode=data_mode, summary_mode=summary_mode,
-                        extra_info=extra_info, risk_level=risk_level, dump_enable=dump_enable)
+                        extra_info=extra_info, risk_level=risk_level, dump_enable=dump_enable,
+                        compiled=compiled)
         config = configuration.configure(config_path, **settings)
         key = (h5, os.path.abspath(config.dump_path))
         capture = cls._captures.get(key)
@@ -111,6 +113,9 @@ class PrecisionDebugger:
 
     def _configure(self, config: Config, torch_api: bool) -> None:
         self._config, self._torch_api = config, torch_api
+        if config.compiled == "inside":
+            from plumb._capture import inside
+            inside.watch()
         self._sink = self._new_sink()
         self._recorder = self._new_recorder()
 
@@ -351,8 +356,10 @@ class PrecisionDebugger:
         gone = self._not_recorded or {}
         enclosed = sum(why.startswith(ENCLOSED) for why in gone.values())
         if enclosed:
+            inside = self._config.compiled == "inside"
             tell(f"{counted(enclosed, 'module')} in {self._config.dump_path} ran inside compiled "
-                 "regions: what went in and came out of a region is recorded, not what is inside")
+                 "regions: what went in and came out of a region is recorded, " +
+                 ("and the nodes of its graph, interpreted" if inside else "not what is inside"))
         missing = [f"{path} {why}" for path, why in gone.items()
                    if not why.startswith((COVERED, ENCLOSED))]
         if missing:

@@ -81,10 +81,13 @@ def _restore_depth() -> None:
 _modes = [getattr(found(torch._C, "_TorchDispatchModeKey"), name, None)
           for name in ("FAKE", "PROXY", "FUNCTIONAL")]
 _mode_of = found(torch._C, "_get_dispatch_mode")
+# The compiler is at work, perhaps in the middle of a backward: its calls are not the script's.
+_compiling = found(torch, "_guards", "TracingContext", "try_get")
 
 
 def _tracing() -> bool:
     return torch._C._get_tracing_state() is not None or (
+        _compiling is not None and _compiling() is not None) or (
         _mode_of is not None and any(key is not None and _mode_of(key) is not None for key in _modes))
 
 

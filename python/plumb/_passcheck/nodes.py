@@ -16,7 +16,7 @@ def in_order(module: torch.nn.Module, notes: List[str]) -> torch.nn.Module:
     if not isinstance(module, fx.GraphModule):
         return module
     nodes = list(module.graph.nodes)
-    order = _order(nodes)
+    order = running_order(nodes)
     if order == nodes:
         return module
     graph = fx.Graph()
@@ -30,7 +30,7 @@ def in_order(module: torch.nn.Module, notes: List[str]) -> torch.nn.Module:
     return sorted_module
 
 
-def _order(nodes: List[fx.Node]) -> List[fx.Node]:
+def running_order(nodes: List[fx.Node]) -> List[fx.Node]:
     """Stable: only what needs something that stands behind it moves back."""
     placed: Dict[fx.Node, None] = {}
     known = set(nodes)
@@ -73,17 +73,17 @@ class _Recorder(fx.Interpreter):
     def run_node(self, n: fx.Node) -> Any:
         result = super().run_node(n)
         if n.op not in ("placeholder", "get_attr", "output"):
-            self.seen[n.name] = _snapshot(result)
+            self.seen[n.name] = copy_of(result)
         return result
 
 
-def _snapshot(value: Any) -> Any:
+def copy_of(value: Any) -> Any:
     if isinstance(value, torch.Tensor):
         return value.detach().clone()
     if isinstance(value, (list, tuple)):
-        return [_snapshot(item) for item in value]
+        return [copy_of(item) for item in value]
     if type(value) is dict:
-        return {key: _snapshot(item) for key, item in value.items()}
+        return {key: copy_of(item) for key, item in value.items()}
     return value
 
 

@@ -150,7 +150,7 @@ class Recorder(TorchDispatchMode):
                            kwargs: Optional[Dict[str, Any]] = None) -> Any:
         result = func(*args, **(kwargs or {}))
         name = name_of(func)
-        if any(word in name for word in RANDOM) and self.random is None:
+        if is_random(name) and self.random is None:
             self.random = name
         self.types.update(tensor.dtype for tensor in floats(result))
         if name == "_to_copy":
@@ -186,7 +186,7 @@ class Raised(TorchDispatchMode):
         named = {key: mapped(value, widened) for key, value in named.items()}
         step = Step(name, [target], 1, []) if name == "_to_copy" else self._recorded(name)
         dtypes, many = step.dtypes, step.terms
-        if self.errors is None or name in EXACT or not hasattr(func, "_schema") or _is_view(func) or _is_random(name):
+        if self.errors is None or name in EXACT or not hasattr(func, "_schema") or _is_view(func) or is_random(name):
             return func(*args, **named)
         if name == "_to_copy":
             self.casts.append((tuple(args[0].shape), target))
@@ -260,8 +260,8 @@ def _unit(dtypes: Sequence[Optional[torch.dtype]]) -> float:
     return 2.0 ** (-51 if wide and dtypes else -24)
 
 
-def _is_random(name: str) -> bool:
-    return any(word in name for word in RANDOM)
+def is_random(name: str) -> bool:
+    return any(word in name for word in RANDOM) and not name.endswith("_backward")
 
 
 def _is_view(func: Any) -> bool:

@@ -1,8 +1,10 @@
 """The check of a module before a transformation against the same after it."""
 
+import contextlib
 import copy
 import warnings
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Union
+from typing import (Any, Callable, ContextManager, Dict, List, Optional, Sequence, Tuple, Type,
+                    Union)
 
 import torch
 from torch import fx
@@ -20,6 +22,9 @@ KINDS = ("parameter", "buffer", "output", "input", "gradient", "step")
 VERDICTS = ("rules", "expected", "both")
 STEP = "parameter after step"
 ALL = "gradient of all outputs"
+SHARED = ("before and after are two modules over one graph, so both are what the pass made of it, and nothing can be "
+          "found: copy.deepcopy(module) before the pass (copy.copy and GraphModule.__copy__ share the graph). "
+          "plumb.inductor_check() checks the passes of inductor")
 
 Pass = Callable[[fx.GraphModule], Any]
 
@@ -44,12 +49,16 @@ def numeric_check(before: torch.nn.Module, after: Union[torch.nn.Module, Sequenc
     arithmetic: cheaper arithmetic that is meant ("bf16-store").
 
     Works on copies and puts all global state back. What goes wrong in a module or a pass is in the
-    report, which is then false; only senseless options raise."""
+    report, which is then false; only senseless options raise, and two modules over one graph
+    (ValueError)."""
     options = Options(num_iterations, precision, requires_optimizer, compare, follow, verdict,
                       arithmetic)
     if isinstance(after, (list, tuple)):
         from plumb._passcheck.bisect import check_passes
         return check_passes(before, after, inputs, options)
+    if isinstance(before, fx.GraphModule) and isinstance(after, fx.GraphModule) and \
+            before.graph is after.graph:
+        raise ValueError(SHARED)
     return check_pair(before, after, inputs, options)
 
 
@@ -94,14 +103,15 @@ def split_inputs(inputs: Any) -> Tuple[Tuple[Any, ...], Dict[str, Any]]:
     return (inputs,), {}
 
 
-def check_pair(before: torch.nn.Module, after: torch.nn.Module, inputs: Any,
-               options: Options) -> NumericReport:
+def check_pair(before: torch.nn.Module, after: torch.nn.Module, inputs: Any, options: Options,
+               side: Optional[Type["Side"]] = None) -> NumericReport:
+    """side: how a module is run, where that is not as it is."""
     report = options.report()
     try:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             with deterministic(options.free):
-                _Check(before, after, inputs, options, report).run()
+                Check(before, after, inputs, options, report, side or Side).run()
         _tell_warnings(caught, report)
     except Exception as error:
         report.error = f"the check failed: {describe(error)}"
@@ -116,7 +126,7 @@ def _tell_warnings(caught: List[warnings.WarningMessage], report: NumericReport)
             report.notes.append(text)
 
 
-class _Failed(Exception):
+class Failed(Exception):
     """One side could not be run."""
 
     def __init__(self, side: str, what: str, error: Exception) -> None:
@@ -124,18 +134,18 @@ class _Failed(Exception):
         self.side = side
 
 
-class _Side:
+class Side:
     """One of the two modules: a copy of its own, and what the last run of it gave."""
 
     def __init__(self, name: str, module: torch.nn.Module, notes: List[str]) -> None:
         self.name = name
         self.notes = notes
         if not isinstance(module, torch.nn.Module):
-            raise _Failed(name, "is no torch.nn.Module", TypeError(type(module).__name__))
+            raise Failed(name, "is no torch.nn.Module", TypeError(type(module).__name__))
         try:
             self.module = copy_module(in_order(module, notes), notes)
         except Exception as error:
-            raise _Failed(name, "cannot be copied, without which it would not be left alone",
+            raise Failed(name, "cannot be copied, without which it would not be left alone",
                           error) from error
         lint(self.module, notes)
         self.names: Dict[str, str] = {}  # of parameters and buffers, to those of the other side
@@ -149,13 +159,22 @@ class _Side:
         self.module.zero_grad(set_to_none=True)
         seed()
         try:
-            result = self.module(*args, **kwargs)
+            with self.around():
+                result = self.call(*args, **kwargs)
             if torch.is_tensor(result) or result is None:
                 result = (result,)
             self.outputs = named_leaves(result, "output")
         except Exception as error:
-            raise _Failed(self.name, "could not be run", error) from error
+            raise Failed(self.name, "could not be run", error) from error
         self.arguments = named_leaves(given, "input", iterators=False)
+
+    def call(self, *args: Any, **kwargs: Any) -> Any:
+        return self.module(*args, **kwargs)
+
+    @staticmethod
+    def around() -> ContextManager[Any]:
+        """What holds while a module runs forward."""
+        return contextlib.nullcontext()
 
     def _named(self, items: Any) -> Dict[str, torch.Tensor]:
         return {self.names.get(name, name): value for name, value in named(items).items()}
@@ -210,10 +229,11 @@ class _Side:
             torch.optim.SGD(parameters, lr=LEARNING_RATE).step()
 
 
-class _Check:
+class Check:
     def __init__(self, before: torch.nn.Module, after: torch.nn.Module, inputs: Any,
-                 options: Options, report: NumericReport) -> None:
+                 options: Options, report: NumericReport, side: Type["Side"]) -> None:
         self.given = (before, after)
+        self.side = side
         self.inputs = inputs
         self.options = options
         self.report = report
@@ -221,14 +241,14 @@ class _Check:
 
     def run(self) -> None:
         try:
-            self.before = _Side("before", self.given[0], self.report.notes)
-            self.after = _Side("after", self.given[1], self.report.notes)
+            self.before = self.side("before", self.given[0], self.report.notes)
+            self.after = self.side("after", self.given[1], self.report.notes)
             self._name()
             if self.options.follow:
                 self._follow(keep_rows=True)
             for iteration in range(self.options.num_iterations):
                 self._iterate(iteration)
-        except _Failed as error:
+        except Failed as error:
             self.report.error = str(error)
             self.report.failed_side = error.side
         if not self.report.rows and self.report.error is None:
@@ -262,7 +282,7 @@ class _Check:
             self.after.step()
             pairs(iteration, STEP, self.before.parameters(), self.after.parameters())
 
-    def _ask(self, *sides: _Side) -> None:
+    def _ask(self, *sides: Side) -> None:
         """For the second opinion, once, where it is wanted. Both sides have been run."""
         if self.options.verdict == "rules" or self.comparer.opinions is not None:
             return
@@ -270,12 +290,13 @@ class _Check:
         before, after = (side.differentiable() for side in sides)
         both = [name for name in before if name in after]
         outputs = [next(iter(both or names), None) for names in (before, after)]
-        plan = Plan(self.options.kinds, outputs, self._cotangents(0, *sides), LEARNING_RATE)
+        plan = Plan(self.options.kinds, outputs, self.cotangents(0, *sides), LEARNING_RATE)
 
         def nodes(module: fx.GraphModule, inputs: Any) -> Dict[str, Any]:
-            return record_nodes(module, _placed(module, inputs))
+            with self.side.around():
+                return record_nodes(module, _placed(module, inputs))
 
-        self.comparer.opinions = Opinions(self.given, self.after.names, self.inputs, plan, _Side,
+        self.comparer.opinions = Opinions(self.given, self.after.names, self.inputs, plan, self.side,
                                           nodes, self.options.arithmetic)
 
     def _name(self) -> None:
@@ -310,12 +331,12 @@ class _Check:
             try:
                 side.backward(output)
             except Exception as error:
-                raise _Failed(side.name, "has no backward", error) from error
+                raise Failed(side.name, "has no backward", error) from error
 
     def _backward_of_all(self, iteration: int) -> None:
         """From all outputs at once, with cotangents drawn at random: the sum of a softmax, or of
         anything else that is normalised, has no gradient at all."""
-        drawn = self._cotangents(iteration, self.before, self.after)
+        drawn = self.cotangents(iteration, self.before, self.after)
         if not drawn:
             return
         found, errors = [], []
@@ -324,7 +345,7 @@ class _Check:
                 found.append(side.gradients_of({
                     name: value.to(side.outputs[name].device) for name, value in drawn.items()}))
             except Exception as error:
-                errors.append(_Failed(side.name, "has no second backward", error))
+                errors.append(Failed(side.name, "has no second backward", error))
         if len(errors) == 1:
             raise errors[0]
         if errors:
@@ -333,7 +354,7 @@ class _Check:
             self.comparer.pairs(iteration, ALL, found[0], found[1])
 
     @staticmethod
-    def _cotangents(iteration: int, before: _Side, after: _Side) -> Dict[str, torch.Tensor]:
+    def cotangents(iteration: int, before: Side, after: Side) -> Dict[str, torch.Tensor]:
         generator = torch.Generator().manual_seed(SEED + iteration)
         drawn: Dict[str, torch.Tensor] = {}
         both = set(after.differentiable())
@@ -354,12 +375,13 @@ class _Check:
         try:
             seen = []
             for name, module in zip(("before", "after"), self.given):
-                side = _Side(name, module, [])
+                side = self.side(name, module, [])
                 args = _placed(side.module, copy_inputs(self.inputs))
                 seed()
-                seen.append(record_nodes(side.module, args))
+                with self.side.around():
+                    seen.append(record_nodes(side.module, args))
             if self.options.verdict != "rules" and self.comparer.opinions is None:
-                sides = [_Side(name, module, []) for name, module in
+                sides = [self.side(name, module, []) for name, module in
                          zip(("before", "after"), self.given)]
                 for side in sides:
                     side.run(self.inputs)

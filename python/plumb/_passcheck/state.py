@@ -86,6 +86,18 @@ def _set_anomaly(on: bool, check_nan: bool) -> None:
 
 
 @contextlib.contextmanager
+def seeded() -> Iterator[None]:
+    """Generators are given back as they were; gradients are allowed. Nothing else is changed."""
+    undo = _keep_generators()
+    try:
+        with torch.inference_mode(False), torch.enable_grad():
+            yield
+    finally:
+        for step in undo:
+            step()
+
+
+@contextlib.contextmanager
 def deterministic(free: bool = True) -> Iterator[None]:
     """Caches freed, deterministic algorithms and anomaly detection on, gradients allowed; all as it
     was on leaving, whatever happens inside. An operator without a deterministic form warns. NaN in

@@ -1,0 +1,1 @@
+"""torch.compile: what each of its steps did to the numbers."""
