@@ -20,6 +20,8 @@ from torch import nn
 from torch.nn import functional as F
 
 WIDTH, BATCH = 8, 4
+VERSION = tuple(int(part) for part in torch.__version__.split("+")[0].split(".")[:2])
+ALL_TO_ALL = VERSION >= (2, 8)  # gloo has no all_to_all of lists before
 
 
 class Block(nn.Module):
@@ -191,9 +193,10 @@ def collectives(fault: str) -> Made:
         if hasattr(dist, "reduce_scatter_tensor"):
             dist.reduce_scatter_tensor(part, x.clone(), group=group)
         found["whole"], found["part"] = whole, part
-        several = [torch.zeros(2) for _ in range(world)]
-        dist.all_to_all(several, list(x.clone().unbind()))
-        found["to_all"] = torch.stack(several)
+        if ALL_TO_ALL:
+            several = [torch.zeros(2) for _ in range(world)]
+            dist.all_to_all(several, list(x.clone().unbind()))
+            found["to_all"] = torch.stack(several)
         single = torch.zeros_like(x)
         dist.all_to_all_single(single, x)
         found["single"] = single
@@ -275,6 +278,8 @@ CASES: Dict[str, Callable[[str], Made]] = {
     "tensor_parallel": tensor_parallel, "pipeline": pipeline, "collectives": collectives,
     "functional_collectives": functional_collectives, "jagged": jagged, "transforms": transforms,
 }
+if VERSION < (2, 8):
+    del CASES["fsdp2"]  # fully_shard() of those versions needs a GPU
 
 
 def run(case: str, level: str, folder: Path, task: str, fault: str) -> Dict[str, Any]:
@@ -285,10 +290,11 @@ def run(case: str, level: str, folder: Path, task: str, fault: str) -> Dict[str,
     from plumb import PrecisionDebugger
     debugger = PrecisionDebugger(task=task, level=level, dump_path=str(folder / case / level), risk_level="ALL")
     debugger.start(model)
-    found = step()
-    debugger.stop()
-    debugger.step()
-    return found
+    try:
+        return step()
+    finally:
+        debugger.stop()
+        debugger.step()
 
 
 def differing(a: Dict[str, Any], b: Dict[str, Any]) -> List[str]:

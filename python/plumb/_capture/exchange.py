@@ -8,6 +8,7 @@ when it began.
 
 import functools
 import inspect
+import types
 from typing import Any, Dict, FrozenSet, Iterator, List, NamedTuple, Optional, Tuple
 
 import torch
@@ -19,6 +20,9 @@ PREFIX = "Distributed"
 FUNCTIONAL = "functional_"  # before the names of functional collectives
 SPACES = ("_c10d_functional", "_c10d_functional_autograd")
 WAIT = "wait_tensor"
+
+# What functions of torch.distributed take, beside tensors.
+TAKEN = (torch.distributed.P2POp, torch.distributed.ProcessGroup) if torch.distributed.is_available() else ()
 
 # Of msProbe, and without the argument by which others are known.
 KNOWN = frozenset("""
@@ -33,7 +37,7 @@ def collectives() -> FrozenSet[str]:
     """The functions of this PyTorch's torch.distributed that exchange tensors."""
     found = set(KNOWN)
     for name, function in vars(torch.distributed).items():
-        if inspect.isfunction(function) and not name.startswith("_") and "object" not in name and "barrier" not in name:
+        if type(function) is types.FunctionType and not name.startswith("_") and "object" not in name and "barrier" not in name:
             if "async_op" in inspect.signature(function).parameters:
                 found.add(name)
     return frozenset(found)
@@ -107,8 +111,10 @@ class Exchanges:
     def waited_work(self, work: Any) -> Optional[Begun]:
         """The exchange that is over with it."""
         for one in self.begun:
-            if any(member is work for member in one.works):
-                if all(member is work or member.is_completed() for member in one.works):
+            left = [member for member in one.works if member is not work]
+            if len(left) < len(one.works):
+                one.works[:] = left
+                if all(member.is_completed() for member in left):
                     self.begun.remove(one)
                     return one
                 return None

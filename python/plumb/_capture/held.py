@@ -5,12 +5,13 @@ looked for, and replaced for as long as something is recorded, where programs ke
 modules and attributes of classes, of modules of the model and of objects in them, in dictionaries and
 lists there, in closures, defaults and partials. What holds one and cannot be changed (a tuple, a set, a
 variable of a function that is running) is listed. Modules of PyTorch and of Python are left alone.
+Only types are asked here: a proxy that loads something when it is looked at stays as it is.
 """
 
 import functools
 import sys
 import types
-from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Set, Tuple
+from typing import Any, Dict, List, NamedTuple, Optional, Set, Tuple
 
 import torch
 
@@ -20,6 +21,8 @@ OWN = frozenset(("torch", "plumb", "functorch", "torchgen", "numpy", *getattr(sy
     - {"__main__"}
 DEPTH = 3  # of containers and objects inside each other
 PLAIN = (str, bytes, int, float, type(None), torch.Tensor, torch.dtype, torch.device, types.ModuleType)
+DEFINED = (type, types.FunctionType)
+NO_FUNCTIONS = frozenset(vars(torch.nn.Module()))  # what every module has
 
 
 class Holder(NamedTuple):
@@ -29,13 +32,20 @@ class Holder(NamedTuple):
     value: Any
 
 
-class Search:
-    """wrapped: the recording functions, by id of those that they stand for. seen: names of modules whose
-    classes and functions were looked at before; those do not change."""
+def attributes_of(value: Any) -> Any:
+    """The dictionary of an object; None where it has none."""
+    try:
+        return object.__getattribute__(value, "__dict__")
+    except AttributeError:
+        return None
 
-    def __init__(self, wrapped: Dict[int, Wrapped], seen: Set[str]) -> None:
+
+class Search:
+    """wrapped: the recording functions, by id of those that they stand for. seen: of modules that were
+    looked at before, how many names they had; -1 where one held a function."""
+
+    def __init__(self, wrapped: Dict[int, Wrapped], seen: Dict[str, int]) -> None:
         self.wrapped, self.seen = wrapped, seen
-        self.ids = frozenset(wrapped)
         self.holders: List[Holder] = []
         self.fixed: Dict[str, str] = {}  # where something cannot be replaced -> what
         self.visited: Set[int] = set()
@@ -53,33 +63,33 @@ class Search:
 
     def modules(self) -> None:
         for name, module in list(sys.modules.items()):
-            if module is None or name.partition(".")[0] in OWN or not isinstance(module, types.ModuleType):
+            if name.partition(".")[0] in OWN or not issubclass(type(module), types.ModuleType):
                 continue
             namespace = vars(module)
-            if name in self.seen and name != "__main__":
-                if not self.ids.isdisjoint(map(id, namespace.values())):
-                    self.items(namespace, name, 0)
+            known = self.seen.get(name)
+            if known == len(namespace) and name != "__main__":
                 continue
-            self.seen.add(name)
+            count = len(self.holders)
             for key, value in list(namespace.items()):
                 self.look(namespace, key, value, f"{name}.{key}", DEPTH)
-                if getattr(value, "__module__", None) == name:
+                if issubclass(type(value), DEFINED) and vars(value).get("__module__", value.__module__) == name:
                     self.definition(value, f"{name}.{key}")
+            self.seen[name] = len(namespace) if count == len(self.holders) else -1
 
     def definition(self, value: Any, where: str) -> None:
         """Of a class or function that is defined in a module."""
-        if isinstance(value, types.FunctionType):
+        if issubclass(type(value), types.FunctionType):
             self.function(value, where)
-        elif isinstance(value, type):
-            for key, item in list(vars(value).items()):
-                inner = item.__func__ if isinstance(item, (staticmethod, classmethod)) else item
-                one = self.one(inner)
-                if one is not None:
-                    self.add(value, key, type(item)(one) if inner is not item else one)
-                elif isinstance(inner, types.FunctionType):
-                    self.function(inner, f"{where}.{key}")
-                elif not isinstance(item, PLAIN) and not key.startswith("__"):
-                    self.inside(item, f"{where}.{key}", 1)
+            return
+        for key, item in list(vars(value).items()):
+            inner = item.__func__ if type(item) in (staticmethod, classmethod) else item
+            one = self.one(inner)
+            if one is not None:
+                self.add(value, key, type(item)(one) if inner is not item else one)
+            elif type(inner) is types.FunctionType:
+                self.function(inner, f"{where}.{key}")
+            elif not key.startswith("__"):
+                self.look(None, key, item, f"{where}.{key}", 1)
 
     def function(self, function: types.FunctionType, where: str) -> None:
         for cell in function.__closure__ or ():
@@ -90,7 +100,7 @@ class Search:
             one = self.one(inner)
             if one is not None:
                 self.add(cell, "cell_contents", one)
-            elif isinstance(inner, types.FunctionType) and inner is not function and id(inner) not in self.visited:
+            elif type(inner) is types.FunctionType and id(inner) not in self.visited:
                 self.visited.add(id(inner))
                 self.function(inner, where)
         defaults = function.__defaults__ or ()
@@ -102,61 +112,67 @@ class Search:
     def models(self, models: List[Tuple[str, torch.nn.Module]]) -> None:
         for prefix, model in models:
             for path, module in model.named_modules():
-                self.items(vars(module), f"{prefix}{path}" or type(module).__name__, DEPTH)
+                own = vars(module)
+                for key in own.keys() - NO_FUNCTIONS:
+                    self.look(own, key, own[key], f"{prefix}{path}.{key}", DEPTH)
 
     def callers(self) -> None:
         """Variables of the functions that are running: they cannot be replaced."""
         frame: Any = sys._getframe(1)
         while frame is not None:
             code = frame.f_code
-            if frame.f_locals is not frame.f_globals and code.co_name != "<module>":
+            if code.co_name != "<module>" and str(frame.f_globals.get("__name__")).partition(".")[0] not in OWN:
                 for name, value in list(frame.f_locals.items()):
                     one = self.wrapped.get(id(value))
-                    if one is not None and str(frame.f_globals.get("__name__")).partition(".")[0] not in OWN:
+                    if one is not None:
                         self.fixed[f"{one.prefix}.{one.name} in the variable {name} of {code.co_name}"] = ""
             frame = frame.f_back
 
     # -- What holds other things -------------------------------------------------------------------
 
     def items(self, holder: Any, where: str, depth: int) -> None:
-        for key, value in list(holder.items()) if isinstance(holder, dict) else list(enumerate(holder)):
+        for key, value in list(holder.items()) if issubclass(type(holder), dict) else list(enumerate(holder)):
             self.look(holder, key, value, f"{where}.{key}", depth)
 
     def look(self, holder: Any, key: Any, value: Any, where: str, depth: int) -> None:
         one = self.one(value)
         if one is not None:
             self.add(holder, key, one)
-        elif depth and not isinstance(value, (*PLAIN, type, types.FunctionType)):
+        elif depth and not issubclass(type(value), (*PLAIN, *DEFINED)) and id(value) not in self.visited:
+            self.visited.add(id(value))
             self.inside(value, where, depth)
 
     def inside(self, value: Any, where: str, depth: int) -> None:
-        if id(value) in self.visited:
-            return
-        self.visited.add(id(value))
-        if isinstance(value, (dict, list)):
+        kind = type(value)
+        if kind in (dict, list) or issubclass(kind, (dict, list)) and _is_own(kind):
             self.items(value, where, depth - 1)
-        elif isinstance(value, functools.partial):
+        elif kind is functools.partial:
             one = self.one(value.func)
             if one is not None:
                 self.add(value, "func", one)
-        elif isinstance(value, (tuple, set, frozenset)):
+        elif kind in (tuple, set, frozenset):
             for item in value:
                 one = self.one(item)
                 if one is not None:
-                    self.fixed[f"{one.prefix}.{one.name} in the {type(value).__name__} {where}"] = ""
-                elif depth > 1 and not isinstance(item, (*PLAIN, type, types.FunctionType)):
-                    self.inside(item, where, depth - 1)
-        elif str(type(value).__module__).partition(".")[0] not in (*OWN, "builtins"):
-            # An object of the script. No property of it is run.
-            attributes = getattr(value, "__dict__", None)
-            if type(attributes) is dict and not isinstance(value, torch.nn.Module):
+                    self.fixed[f"{one.prefix}.{one.name} in the {kind.__name__} {where}"] = ""
+                else:
+                    self.look(value, None, item, where, depth - 1)
+        elif not _is_own(kind) and not issubclass(kind, torch.nn.Module):
+            attributes = attributes_of(value)  # of an object of the script
+            if type(attributes) is dict:
                 self.items(attributes, where, depth - 1)
 
 
+def _is_own(kind: type) -> bool:
+    """Whether it is a type of Python, PyTorch or the like."""
+    home = str(getattr(kind, "__module__", "")).partition(".")[0]
+    return home in OWN or home == "builtins"
+
+
 def find(wrapped: Dict[int, Wrapped], models: List[Tuple[str, torch.nn.Module]],
-         seen: Optional[Set[str]] = None) -> Tuple[List[Holder], List[str]]:
+         seen: Dict[str, int]) -> Tuple[List[Holder], List[str]]:
     """Where functions are held now, and texts about where they cannot be replaced."""
-    search = Search(wrapped, set() if seen is None else seen)
+    search = Search(wrapped, seen)
     search.modules()
     search.models(models)
     search.callers()

@@ -168,7 +168,7 @@ class Modules:
             if known.written == NEVER or known.path in self.called:
                 continue
             if has_parameters(known.module) or next(known.module.children(), None) is None:
-                self.idle.setdefault(known.path, f"is part of the scripted module {known.script}"
+                self.idle.setdefault(known.path or known.kind, f"is part of the scripted module {known.script}"
                                      if known.script else "was not called")
 
     def covered(self, known_path: str, by: str) -> None:

@@ -1,5 +1,6 @@
 """Which APIs are recorded, under which names, and which of them by risk_level."""
 
+import functools
 import importlib
 import sys
 from pathlib import Path
@@ -83,6 +84,16 @@ def wanted(prefix: str, name: str, risk_level: str) -> bool:
     if risk_level == "CORE":
         return name in CORE
     return name not in LOW_RISK and not name.startswith(MOVING) and not name.endswith("_copy")
+
+
+@functools.lru_cache(maxsize=None)
+def _listed_operators() -> FrozenSet[str]:
+    return frozenset().union(*listed().values())
+
+
+def wanted_operator(name: str, risk_level: str) -> bool:
+    """Of torch.ops.aten."""
+    return wanted("Aten", name, risk_level) and (running.wanted(name) or name in _listed_operators())
 
 
 def places(risk_level: str) -> Iterator[Place]:

@@ -42,7 +42,7 @@ CONTAINERS = (list, tuple, set, frozenset, collections.deque, type({}.values()),
 OBJECT_ITEMS = 1000  # that are looked at to see whether an object holds tensors
 NOT_OBJECTS = (Tensor, torch.nn.Module, str, bytes, bool, int, float, type(None), torch.dtype,
                torch.device, type, types.ModuleType, types.FunctionType, types.BuiltinFunctionType,
-               types.MethodType)
+               types.MethodType, *exchange.TAKEN)
 
 
 # Before PyTorch 2, DisableTorchFunction leaves modes on.
@@ -210,7 +210,7 @@ class Recorder:
         self.expected: Counter = Counter()  # parameters of a module that are followed
         self.exchanges = Exchanges()
         self.arrived_while_busy: List[Tensor] = []
-        self.looked_at: Set[str] = set()  # names of modules in which held functions were looked for
+        self.looked_at: Dict[str, int] = {}  # modules in which held functions were looked for
         self._new_step()
 
     def _new_step(self) -> None:
@@ -244,6 +244,7 @@ class Recorder:
                 self.opened = self._guarded(self.sink.open, step)
                 if not self.opened:
                     return
+            self._guarded(self._renew)
             self._guarded(self._find_held)
             self.active = True
             switch.switch_on(self)
@@ -337,6 +338,16 @@ class Recorder:
             self.patches.add(work, "wait", switch.work_wait)
             self.patches.add(torch.distributed.P2POp, "__init__", switch.p2p_init)
 
+    def _renew(self) -> None:
+        """What stands for a function that the script has replaced since stands for that one now."""
+        for owner, attribute, value in list(self.patches.items):
+            if type(value) is Wrapped:
+                current = vars(owner).get(attribute, value)
+                if current is not value.function and type(current) is not Wrapped and callable(current):
+                    self.patches.remove(owner, attribute)
+                    del _all_wrapped[id(owner), attribute]
+                    self.add_api(value.prefix, value.name, owner, attribute)
+
     def _find_held(self) -> None:
         """Functions that the script took before recording began."""
         if not self.apis:
@@ -349,8 +360,8 @@ class Recorder:
             self.modules.idle[text] = "cannot be replaced there; calls of it are not recorded"
 
     def takes_operator(self, prefix: str, name: str) -> bool:
-        """By risk level."""
-        return prefix != "Aten" or names.wanted(prefix, name, self.risk_level)
+        """As functions of that name are: not what only looks, and by risk level."""
+        return prefix != "Aten" or names.wanted_operator(name, self.risk_level)
 
     def add_api(self, prefix: str, name: str, owner: Any, attribute: str) -> None:
         key = (id(owner), attribute)

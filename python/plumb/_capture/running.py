@@ -104,7 +104,8 @@ def functions() -> Tuple[Tuple[str, Any, FrozenSet[str]], ...]:
     for space in SPACES:
         owner = getattr(torch, space, None)
         if owner is not None:
-            names = {name for name in _public(owner) if not name.endswith(("freq", "shift"))}
+            names = {name for name, value in vars(owner).items() if isinstance(value, types.BuiltinFunctionType)
+                     and wanted(f"{space}_{name}")}
             found.append(("Torch", torch, {f"{space}.{name}" for name in names}))
     merged: Dict[str, Tuple[Any, Set[str]]] = {}
     for prefix, owner, names in found:

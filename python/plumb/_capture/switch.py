@@ -150,7 +150,7 @@ def _functional_collective(name: str, function: Callable[..., Any], args: Tuple[
         for recorder in list(active):
             recorder.tensor_done(args[0] if args else result)
         return result
-    if not here.busy and not _tracing():
+    if not name.startswith("_") and not here.busy and not _tracing():
         for recorder in list(active):
             if recorder.apis and not recorder.local.exchanging:
                 function = functools.partial(recorder.exchange_call, name, function)
