@@ -80,9 +80,44 @@ static enum plumb_code parse_string(struct case_parser *p, enum json_event event
     return event == JSON_STRING ? case_text(p, out) : case_skip(p, event);
 }
 
+/* How a DTensor is spread: "placements" are "R" where every process has all of it. */
+static enum plumb_code parse_spread(struct case_parser *p, enum json_event event, bool *spread)
+{
+    if (event != JSON_OBJECT)
+        return case_skip(p, event);
+    while ((event = json_next(&p->json)) == JSON_KEY) {
+        const bool placements = json_is(&p->json, "placements");
+        event = json_next(&p->json);
+        if (!placements || event != JSON_ARRAY) {
+            enum plumb_code code = case_skip(p, event);
+            if (code)
+                return code;
+            continue;
+        }
+        while ((event = json_next(&p->json)) == JSON_STRING)
+            *spread |= !json_is(&p->json, "R");
+        if (event != JSON_ARRAY_END)
+            return case_damaged(p);
+    }
+    return event == JSON_OBJECT_END ? PLUMB_OK : case_damaged(p);
+}
+
 static enum plumb_code parse_field(struct case_parser *p, struct case_fields *f)
 {
-    enum { TYPE, DTYPE, SHAPE, MAX, MIN, GRAD, VALUE, DATA_NAME, DATAPATH, MAX_FINITE, MIN_FINITE };
+    enum {
+        TYPE,
+        DTYPE,
+        SHAPE,
+        MAX,
+        MIN,
+        GRAD,
+        VALUE,
+        DATA_NAME,
+        DATAPATH,
+        MAX_FINITE,
+        MIN_FINITE,
+        DTENSOR,
+    };
     static const char *const names[] = {
         [TYPE] = "type",
         [DTYPE] = "dtype",
@@ -95,6 +130,7 @@ static enum plumb_code parse_field(struct case_parser *p, struct case_fields *f)
         [DATAPATH] = "datapath",
         [MAX_FINITE] = "Max_except_inf_nan",
         [MIN_FINITE] = "Min_except_inf_nan",
+        [DTENSOR] = "dtensor",
     };
     size_t name = 0;
     while (name < sizeof names / sizeof names[0] && !json_is(&p->json, names[name]))
@@ -128,6 +164,8 @@ static enum plumb_code parse_field(struct case_parser *p, struct case_fields *f)
         return parse_limit(p, event, &f->max_finite);
     case MIN_FINITE:
         return parse_limit(p, event, &f->min_finite);
+    case DTENSOR:
+        return parse_spread(p, event, &f->spread);
     default:
         return case_skip(p, event);
     }
@@ -182,6 +220,8 @@ static enum plumb_code take_tensor(struct case_parser *p, const struct case_fiel
 {
     if (!f->has_shape)
         return case_fail(p, "a tensor without a shape");
+    if (f->spread)
+        return case_fail(p, "tensors of it are spread over processes, and one process has a part");
     struct case_tensor *tensor = arena_alloc(p->arena, sizeof *tensor);
     if (!tensor)
         return case_no_memory(p);

@@ -3,16 +3,18 @@
     sharded_cases.py RANK WORLD STORE FOLDER TASK LEVELS FAULT CASE...
 
 Every case runs once without a debugger and once at each level (comma separated), from the same seed. A line of
-JSON says for each what differed, in bits, from the plain run. FAULT: "" or "RANK:FACTOR", which scales the
-weight of `norm` there. Dumps are FOLDER/CASE/LEVEL.
+JSON says for each what differed, in bits, from the plain run. FAULT: "", or "RANK:FACTOR", which scales the
+weight of `norm` there, or "kernel:RANK:FACTOR", which scales what layer_norm gives there. Dumps are
+FOLDER/CASE/LEVEL.
 """
 
+import contextlib
 import datetime
 import json
 import sys
 import traceback
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Tuple
 
 import torch
 import torch.distributed as dist
@@ -75,11 +77,18 @@ def data() -> torch.Tensor:
 
 
 def planted(model: nn.Module, fault: str) -> nn.Module:
-    rank, _, factor = fault.partition(":")
-    if rank and int(rank) == dist.get_rank():
+    if is_here(fault):
         with torch.no_grad():
-            model.norm.weight.mul_(float(factor))
+            model.norm.weight.mul_(factor_of(fault))
     return model
+
+
+def is_here(fault: str, kind: str = "") -> bool:
+    return fault.startswith(f"{kind}{dist.get_rank()}:")
+
+
+def factor_of(fault: str) -> float:
+    return float(fault.rpartition(":")[2])
 
 
 def ddp(fault: str) -> Made:
@@ -108,10 +117,9 @@ def fsdp2(fault: str) -> Made:
     for block in (model.first, model.last, model.norm):
         fully_shard(block)
     fully_shard(model)
-    rank, _, factor = fault.partition(":")
-    if rank and int(rank) == dist.get_rank():
+    if is_here(fault):
         with torch.no_grad():
-            model.norm.weight.to_local().mul_(float(factor))
+            model.norm.weight.to_local().mul_(factor_of(fault))
     x = data()
     return model, trained(model, lambda: model(x).square().mean())
 
@@ -282,6 +290,17 @@ if VERSION < (2, 8):
     del CASES["fsdp2"]  # fully_shard() of those versions needs a GPU
 
 
+@contextlib.contextmanager
+def kernel(fault: str) -> Iterator[None]:
+    right = F.layer_norm
+    if is_here(fault, "kernel:"):
+        F.layer_norm = lambda *args, **kwargs: right(*args, **kwargs) * factor_of(fault)
+    try:
+        yield
+    finally:
+        F.layer_norm = right
+
+
 def run(case: str, level: str, folder: Path, task: str, fault: str) -> Dict[str, Any]:
     torch.manual_seed(3)
     model, step = CASES[case](fault)
@@ -311,7 +330,8 @@ def main() -> None:
         for level in ("plain", *levels.split(",")):
             said: Dict[str, Any] = {"case": case, "level": level, "rank": int(rank), "different": [], "error": ""}
             try:
-                found = run(case, level, Path(folder), task, fault)
+                with kernel(fault):
+                    found = run(case, level, Path(folder), task, fault)
                 plain = plain if level != "plain" else found
                 said["different"] = differing(plain, found)
             except Exception:

@@ -256,10 +256,12 @@ class DumpSink(Sink):
         name = call.title("forward")
         self.begin(name)
         element = self.encoder.element
-        entry.forward["input_args"] = [element(arg, f"{name}.input.{i}")
+        written = exchange.written(call)
+        entry.forward["input_args"] = [element(arg, f"{name}.input.{i}") if i not in written else None
                                        for i, arg in enumerate(args)]
-        entry.forward["input_kwargs"] = {key: element(arg, f"{name}.kwargs.{key}", key)
-                                         for key, arg in kwargs.items()}
+        entry.forward["input_kwargs"] = {
+            key: element(arg, f"{name}.kwargs.{key}", key) if key not in written else None
+            for key, arg in kwargs.items()}
         if call.module is not None:
             # Put in its place by `results`; the values are those before the call.
             entry.forward["parameters"] = {

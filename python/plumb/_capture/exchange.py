@@ -48,6 +48,23 @@ def gives_result(call: Call) -> bool:
     return call.name.startswith(FUNCTIONAL)
 
 
+# Arguments that are written and not read: what was in them before is nothing.
+WRITTEN: Dict[str, Tuple[Any, ...]] = {
+    "all_gather": (0, "tensor_list"), "all_gather_coalesced": (0, "output_tensor_lists"),
+    "gather": (1, "gather_list"), "scatter": (0, "tensor"), "reduce_scatter": (0, "output"),
+    "all_to_all": (0, "output_tensor_list"), "all_to_all_single": (0, "output"), "recv": (0, "tensor"),
+    "irecv": (0, "tensor"), **{name: (0, "output_tensor") for name in (
+        "all_gather_into_tensor", "all_gather_single", "_all_gather_base")},
+    **{name: (1, "gather_tensor") for name in ("gather_into_tensor", "gather_single")},
+    **{name: (0, "output") for name in ("reduce_scatter_tensor", "reduce_scatter_single", "_reduce_scatter_base")},
+}
+
+
+def written(call: Call) -> Tuple[Any, ...]:
+    """Places of such arguments, by position and by name."""
+    return WRITTEN.get(call.name, ()) if call.prefix == PREFIX else ()
+
+
 def resolved(args: Tuple[Any, ...]) -> Tuple[Any, ...]:
     """Arguments of a functional collective: the last is the name of a group."""
     c10d = torch.distributed.distributed_c10d

@@ -21,6 +21,7 @@ from typing import Any, Dict, Iterator, List, Optional, Set, Tuple
 from torch import Tensor
 
 from plumb import _core
+from plumb._capture import exchange
 from plumb._capture.rank import global_rank
 from plumb._capture.recorder import as_outputs, tensors_in
 from plumb._capture.dump import write_whole
@@ -153,7 +154,8 @@ class H5Sink(Sink):
                     self.add(f"{call.data}.forward_params.{key}", value, call)
                 for key, value in buffers_of(module):
                     self.add(f"{call.data}.forward_buffers.{key}", value, call)
-        for place, tensor in places((*enumerate(args), *kwargs.items())):
+        written = exchange.written(call)
+        for place, tensor in places(item for item in (*enumerate(args), *kwargs.items()) if item[0] not in written):
             self.add(f"{call.data}.forward_input.{place}", tensor, call)
 
     def results(self, call: Call, args: Tuple[Any, ...], kwargs: Dict[str, Any],

@@ -28,6 +28,7 @@ class Here(threading.local):
     def __init__(self) -> None:
         self.busy = False
         self.inside: List[int] = []
+        self.preparing = False  # inside a function that PREPARING code has called
         self.backward = 0  # how many passes are inside each other
 
 
@@ -91,8 +92,33 @@ def _tracing() -> bool:
 
 # -- Functions -------------------------------------------------------------------------------------
 
+# Modules of PyTorch that prepare what a program computes: they cut and copy buffers, run shapes through a
+# model, take wrappers apart. What they call is no part of the program; what they exchange is recorded.
+PREPARING = tuple(f"torch.{name}" for name in (
+    "distributed.fsdp", "distributed._composable", "distributed.pipelining", "distributed.algorithms",
+    "distributed.utils", "distributed.distributed_c10d", "distributed._functional_collectives", "distributed.tensor._",
+    "distributed.tensor.placement_types", "distributed.tensor.device_mesh", "distributed.device_mesh",
+    "distributed._tensor", "nn.parallel.distributed", "_functorch", "_prims", "_refs", "_decomp", "_subclasses",
+    "_meta_registrations", "_higher_order_ops", "nested._internal"))
+
+
+def _prepares(frame: Any) -> bool:
+    """Whether the code of this frame is of the kind."""
+    name = frame.f_globals.get("__name__")
+    return type(name) is str and name.startswith("torch.") and name.startswith(PREPARING)
+
+
 def _api_call(wrapped: Wrapped, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> Any:
     function = wrapped.function
+    if wrapped.prefix != exchange.PREFIX:
+        if here.preparing:
+            return function(*args, **kwargs)
+        if _prepares(sys._getframe(2)):
+            here.preparing = True
+            try:
+                return function(*args, **kwargs)
+            finally:
+                here.preparing = False
     if not here.busy and not _tracing():
         for recorder in list(active):
             if wrapped in recorder.apis_wrapped and not recorder.local.quiet:
@@ -132,7 +158,8 @@ def _operator(full: str, function: Callable[..., Any], args: Tuple[Any, ...], kw
     space, _, name = full.partition("::")
     if space in exchange.SPACES:
         return _functional_collective(name, function, args, kwargs)
-    if not here.busy and space not in MACHINERY and not _inside_operator() and not _tracing():
+    if not here.busy and space not in MACHINERY and not _inside_operator() and not _tracing() and \
+            not here.preparing and not _prepares(sys._getframe(2)):
         prefix, title = ("Aten", name) if space == "aten" else ("Ops", f"{space}.{name}")
         for recorder in list(active):
             if recorder.apis and not recorder.local.quiet and recorder.takes_operator(prefix, name):
