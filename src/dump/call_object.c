@@ -1,5 +1,6 @@
 /* Objects with a type: what was recorded about tensors, numbers, slices, ... */
 #include "dump/call_parse.h"
+#include "dump/outline.h"
 
 #include <string.h>
 
@@ -80,28 +81,6 @@ static enum plumb_code parse_string(struct case_parser *p, enum json_event event
     return event == JSON_STRING ? case_text(p, out) : case_skip(p, event);
 }
 
-/* How a DTensor is spread: "placements" are "R" where every process has all of it. */
-static enum plumb_code parse_spread(struct case_parser *p, enum json_event event, bool *spread)
-{
-    if (event != JSON_OBJECT)
-        return case_skip(p, event);
-    while ((event = json_next(&p->json)) == JSON_KEY) {
-        const bool placements = json_is(&p->json, "placements");
-        event = json_next(&p->json);
-        if (!placements || event != JSON_ARRAY) {
-            enum plumb_code code = case_skip(p, event);
-            if (code)
-                return code;
-            continue;
-        }
-        while ((event = json_next(&p->json)) == JSON_STRING)
-            *spread |= !json_is(&p->json, "R");
-        if (event != JSON_ARRAY_END)
-            return case_damaged(p);
-    }
-    return event == JSON_OBJECT_END ? PLUMB_OK : case_damaged(p);
-}
-
 static enum plumb_code parse_field(struct case_parser *p, struct case_fields *f)
 {
     enum {
@@ -137,6 +116,8 @@ static enum plumb_code parse_field(struct case_parser *p, struct case_fields *f)
         name++;
     if (name == SHAPE)
         f->shape = p->json;
+    if (name == DTENSOR)
+        return outline_spread(&p->json, &f->spread) ? case_damaged(p) : PLUMB_OK;
     enum json_event event = json_next(&p->json);
     switch (name) {
     case TYPE:
@@ -164,8 +145,6 @@ static enum plumb_code parse_field(struct case_parser *p, struct case_fields *f)
         return parse_limit(p, event, &f->max_finite);
     case MIN_FINITE:
         return parse_limit(p, event, &f->min_finite);
-    case DTENSOR:
-        return parse_spread(p, event, &f->spread);
     default:
         return case_skip(p, event);
     }

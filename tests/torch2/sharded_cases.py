@@ -165,7 +165,7 @@ def pipeline(fault: str) -> Made:
     whole = nn.Sequential(*[nn.Sequential(Block(), nn.LayerNorm(WIDTH)) for _ in range(world)])
     part = whole[rank]
     stage = PipelineStage(part, rank, world, torch.device("cpu"))
-    schedule = Schedule1F1B(stage, n_microbatches=2, loss_fn=lambda y, target: (y - target).square().mean())
+    schedule = Schedule1F1B(stage, n_microbatches=world, loss_fn=lambda y, target: (y - target).square().mean())
     torch.manual_seed(7)
     x, target = torch.randn(BATCH, WIDTH), torch.randn(BATCH, WIDTH)
 
