@@ -53,6 +53,7 @@ struct plumb_recorded {
     const char *data_name;         /* of the payload's file, or NULL */
     const char *parent;            /* the call that this one was made in, or NULL */
     const char *const *stack;      /* lines, the last one followed by NULL; or NULL */
+    bool spread;                   /* a part of a tensor that several processes have */
 };
 
 /* One tensor of a run. All pointers belong to the run. */

@@ -83,6 +83,9 @@ def _view_torch(torch: Any, value: Any) -> Tensor:
         if plain.is_neg():
             plain = plain.detach().resolve_neg()
         pointer = plain.data_ptr()
+        if type(plain) not in (torch.Tensor, torch.nn.Parameter) and hasattr(plain, "untyped_storage") and \
+                plain.untyped_storage().data_ptr() == 0:
+            pointer = 0  # a wrapper, which has an offset into nothing
     except (RuntimeError, NotImplementedError) as error:
         # Wrappers without storage: fake tensors, functional transforms, tensors of other libraries.
         first = str(error).strip().split("\n", 1)[0]

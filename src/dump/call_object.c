@@ -1,5 +1,6 @@
 /* Objects with a type: what was recorded about tensors, numbers, slices, ... */
 #include "dump/call_parse.h"
+#include "dump/outline.h"
 
 #include <string.h>
 
@@ -82,7 +83,20 @@ static enum plumb_code parse_string(struct case_parser *p, enum json_event event
 
 static enum plumb_code parse_field(struct case_parser *p, struct case_fields *f)
 {
-    enum { TYPE, DTYPE, SHAPE, MAX, MIN, GRAD, VALUE, DATA_NAME, DATAPATH, MAX_FINITE, MIN_FINITE };
+    enum {
+        TYPE,
+        DTYPE,
+        SHAPE,
+        MAX,
+        MIN,
+        GRAD,
+        VALUE,
+        DATA_NAME,
+        DATAPATH,
+        MAX_FINITE,
+        MIN_FINITE,
+        DTENSOR,
+    };
     static const char *const names[] = {
         [TYPE] = "type",
         [DTYPE] = "dtype",
@@ -95,12 +109,15 @@ static enum plumb_code parse_field(struct case_parser *p, struct case_fields *f)
         [DATAPATH] = "datapath",
         [MAX_FINITE] = "Max_except_inf_nan",
         [MIN_FINITE] = "Min_except_inf_nan",
+        [DTENSOR] = "dtensor",
     };
     size_t name = 0;
     while (name < sizeof names / sizeof names[0] && !json_is(&p->json, names[name]))
         name++;
     if (name == SHAPE)
         f->shape = p->json;
+    if (name == DTENSOR)
+        return outline_spread(&p->json, &f->spread) ? case_damaged(p) : PLUMB_OK;
     enum json_event event = json_next(&p->json);
     switch (name) {
     case TYPE:
@@ -182,6 +199,8 @@ static enum plumb_code take_tensor(struct case_parser *p, const struct case_fiel
 {
     if (!f->has_shape)
         return case_fail(p, "a tensor without a shape");
+    if (f->spread)
+        return case_fail(p, "tensors of it are spread over processes, and one process has a part");
     struct case_tensor *tensor = arena_alloc(p->arena, sizeof *tensor);
     if (!tensor)
         return case_no_memory(p);

@@ -35,6 +35,7 @@ enum case_type {
 struct case_fields {
     enum case_type type;
     bool numpy, has_value, has_shape;
+    bool spread; /* a part of a tensor that several processes have together */
     const char *type_text, *dtype, *data_name, *datapath;
     struct case_arg value;
     struct case_limit min, max, min_finite, max_finite;

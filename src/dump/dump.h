@@ -47,6 +47,7 @@ struct dump_row {
     const char *data_name;         /* file name, or NULL */
     const char *group_ranks;       /* of a ProcessGroup leaf, as text; else NULL */
     const char *p2p_op, *p2p_peer; /* of a P2POp leaf, else NULL */
+    bool spread;                   /* a part of a tensor that several processes have */
 };
 
 struct dump_api {

@@ -1,4 +1,5 @@
 /* Leaves: the tensors, scalars and Nones of an entry, each a row. */
+#include "dump/outline.h"
 #include "dump/python.h"
 #include "dump/reader.h"
 
@@ -17,6 +18,7 @@ struct leaf {
     struct dump_value statistic[DUMP_STATISTICS_COUNT], value;
     const char *value_class; /* as Python names the value's type */
     const char *value_shape; /* of a list value, as numpy prints it */
+    bool spread;             /* a part of a tensor that several processes have */
 };
 
 bool dump_push(struct reader *r, const char *text, size_t length)
@@ -188,6 +190,8 @@ static enum plumb_code read_field(struct reader *r, struct leaf *leaf)
         memcpy((char *)leaf + texts[i].offset, &text, sizeof text);
         return PLUMB_OK;
     }
+    if (json_is(&r->json, "dtensor"))
+        return outline_spread(&r->json, &leaf->spread);
     if (json_is(&r->json, "shape")) {
         leaf->shape = read_shape(r, json_next(&r->json));
         return leaf->shape ? PLUMB_OK : failure(r);
@@ -289,6 +293,7 @@ static enum plumb_code add_leaf(struct reader *r, const struct leaf *leaf)
     row->requires_grad = leaf->requires_grad;
     row->md5 = leaf->md5 && *leaf->md5 ? leaf->md5 : NULL;
     row->group_ranks = leaf->group_ranks;
+    row->spread = leaf->spread;
     r->checksums |= row->md5 != NULL;
     memcpy(row->statistic, leaf->statistic, sizeof row->statistic);
     if (leaf->data_name && *leaf->data_name) {

@@ -26,4 +26,9 @@ enum plumb_code outline_read(const struct outline *outline);
 /* Skips the value of the key that was just read. PLUMB_E_FORMAT when that is damaged. */
 enum plumb_code outline_skip(struct json *json);
 
+/* Reads the value of the key "dtensor" of a tensor, which was just read: how it lies on processes.
+ * *spread is set when this one has a part of it, or a part of a sum: where a placement is not "R".
+ * PLUMB_E_FORMAT when the text is damaged. */
+enum plumb_code outline_spread(struct json *json, bool *spread);
+
 #endif

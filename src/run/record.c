@@ -160,6 +160,7 @@ static struct plumb_recorded *recorded_of(struct record_maker *maker, const stru
         .data_name = row->data_name,
         .parent = api->parent,
         .stack = api->stack ? tree->stacks[api->stack - 1] : NULL,
+        .spread = row->spread,
     };
     if (!row->tensor && !row->value)
         recorded->value = row->group_ranks ? row->group_ranks : row->type ? row->shape : "None";

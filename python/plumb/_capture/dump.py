@@ -13,6 +13,7 @@ from typing import Any, Dict, List, Optional, Set, Tuple
 from torch import Tensor
 
 from plumb import _core
+from plumb._capture import exchange
 from plumb._capture.config import Config
 from plumb._capture.leaves import NOTHING, Cache, Encoder, Numbers, numbers_of, tensor_leaf
 from plumb._capture.recorder import as_outputs
@@ -255,10 +256,12 @@ class DumpSink(Sink):
         name = call.title("forward")
         self.begin(name)
         element = self.encoder.element
-        entry.forward["input_args"] = [element(arg, f"{name}.input.{i}")
+        written = exchange.written(call)
+        entry.forward["input_args"] = [element(arg, f"{name}.input.{i}") if i not in written else None
                                        for i, arg in enumerate(args)]
-        entry.forward["input_kwargs"] = {key: element(arg, f"{name}.kwargs.{key}", key)
-                                         for key, arg in kwargs.items()}
+        entry.forward["input_kwargs"] = {
+            key: element(arg, f"{name}.kwargs.{key}", key) if key not in written else None
+            for key, arg in kwargs.items()}
         if call.module is not None:
             # Put in its place by `results`; the values are those before the call.
             entry.forward["parameters"] = {
@@ -275,7 +278,7 @@ class DumpSink(Sink):
                 output: Any) -> None:
         entry = call.data
         name = call.title("forward")
-        if call.prefix == "Distributed":
+        if call.prefix == exchange.PREFIX and not exchange.gives_result(call):
             output = (*args, *kwargs.values())  # they write into their arguments
         if entry.stack is not None:
             entry.stack.append(name)
@@ -290,6 +293,8 @@ class DumpSink(Sink):
         if not entry.forward.get("buffers", True):
             del entry.forward["buffers"]
         if entry.forward:
+            if call.exchange is not None:
+                entry.forward["exchange"] = call.exchange
             self.add(name, entry.forward)
         entry.forward = {}
 

@@ -13,6 +13,8 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tu
 import torch
 from torch import Tensor
 
+from plumb._capture import wrappers
+
 MAX_NODES = 100_000  # a walk that leaves its call is given up
 
 
@@ -167,7 +169,7 @@ class Follow:
                 self.parts[number] -= 1
                 before = self.sums.pop(number, None)
                 if before is not None:
-                    total = before if grad is None else before + grad
+                    total = before if grad is None else wrappers.total(before, grad)
                 if self.parts[number]:
                     if total is not None:
                         self.sums[number] = total

@@ -21,12 +21,13 @@ from typing import Any, Dict, Iterator, List, Optional, Set, Tuple
 from torch import Tensor
 
 from plumb import _core
-from plumb._capture.leaves import parts_of
+from plumb._capture import exchange
 from plumb._capture.rank import global_rank
 from plumb._capture.recorder import as_outputs, tensors_in
 from plumb._capture.dump import write_whole
 from plumb._capture.sink import (Call, Sink, buffers_of, parameters_of, settings_of,
                                 written_errors)
+from plumb._capture.wrappers import opened
 from plumb.tensors import view
 
 COLUMNS = ["Index", "Step", "Rank", "Module", "Min", "Max", "Mean", "Std"]
@@ -115,9 +116,12 @@ class H5Sink(Sink):
             self.errors.append(f"{name}: a second time in step {self.step}; the first is kept")
             return
         self.names.add(name)
-        if tensor.is_nested:
-            for i, part in parts_of(tensor):
-                self.add(f"{name}.{i}", part, call)
+        found = opened(tensor)
+        if found is not None and found.parts[0:1] and not found.parts[0][0]:
+            tensor = found.parts[0][1]
+        elif found is not None:
+            for inner, part in found.parts:
+                self.add(f"{name}.{inner}", part, call)
             return
         try:
             seen = view(tensor)
@@ -150,7 +154,8 @@ class H5Sink(Sink):
                     self.add(f"{call.data}.forward_params.{key}", value, call)
                 for key, value in buffers_of(module):
                     self.add(f"{call.data}.forward_buffers.{key}", value, call)
-        for place, tensor in places((*enumerate(args), *kwargs.items())):
+        written = exchange.written(call)
+        for place, tensor in places(item for item in (*enumerate(args), *kwargs.items()) if item[0] not in written):
             self.add(f"{call.data}.forward_input.{place}", tensor, call)
 
     def results(self, call: Call, args: Tuple[Any, ...], kwargs: Dict[str, Any],

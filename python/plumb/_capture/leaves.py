@@ -9,12 +9,13 @@ import dataclasses
 import sys
 import weakref
 import zlib
-from typing import Any, Callable, Dict, Iterator, NamedTuple, Optional, Tuple
+from typing import Any, Callable, Dict, NamedTuple, Optional, Tuple
 
 import torch
 from torch import Tensor
 
 from plumb import _core
+from plumb._capture.wrappers import Opened, opened
 from plumb.tensors import children
 
 MAX_DEPTH = 64
@@ -104,11 +105,6 @@ def tensor_leaf(tensor: Tensor, numbers: Numbers) -> Dict[str, Any]:
     return leaf
 
 
-def parts_of(nested: Tensor) -> Iterator[Tuple[int, Tensor]]:
-    """The tensors in a nested one, numbered."""
-    return enumerate(nested.detach().unbind())
-
-
 def group_leaf(group: Any) -> Dict[str, Any]:
     ranks = group_ranks(group)
     return {"type": "torch.ProcessGroup", "group_ranks": ranks, "group_id": group_id(ranks)}
@@ -150,7 +146,8 @@ class Encoder:
         if value is None or depth == 0:
             return None
         if isinstance(value, Tensor):
-            return self.nested(value, place) if value.is_nested else self.tensor(value, place)
+            found = opened(value)
+            return self.tensor(value, place) if found is None else self.wrapper(value, found, place, depth)
         kind = type(value)
         if kind in (bool, int, float, str):
             return {"type": kind.__name__, "value": value}
@@ -165,9 +162,16 @@ class Encoder:
                     for name, item in children(value)}
         return self.scalar(value, place, key)
 
-    def nested(self, value: Tensor, place: str) -> Any:
-        """It has no shape of its own: a list of tensors."""
-        return [self.tensor(part, f"{place}.{i}") for i, part in parts_of(value)]
+    def wrapper(self, value: Tensor, found: Opened, place: str, depth: int) -> Any:
+        """Of a single tensor inside, its leaf with more about it; a nested one has no shape of its
+        own: a list."""
+        if len(found.parts) == 1 and not found.parts[0][0]:
+            leaf = self.tensor(found.parts[0][1], place)
+            leaf["requires_grad"] = value.requires_grad
+            return {**leaf, **found.about}
+        if value.is_nested:
+            return [self.tensor(part, f"{place}.{name}") for name, part in found.parts]
+        return {name: self.element(part, f"{place}.{name}", None, depth - 1) for name, part in found.parts}
 
     def scalar(self, value: Any, place: str, key: Optional[str]) -> Any:
         if isinstance(value, slice):

@@ -42,7 +42,19 @@ def class_of(module: torch.nn.Module) -> str:
     """Of a scripted module, that of the module it was made from."""
     if isinstance(module, torch.jit.ScriptModule):
         return str(getattr(module, "original_name", "") or type(module).__name__)
-    return type(compiled.original(module)).__name__
+    kind = type(compiled.original(module))
+    # fully_shard() makes a class of its own of each.
+    if len(kind.__bases__) == 2 and kind.__bases__[0].__name__ == "FSDPModule":
+        kind = kind.__bases__[1]
+    return kind.__name__
+
+
+# Attributes by which wrappers hold a module: it has the name that it has without them.
+INVISIBLE = frozenset(("_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module"))
+
+
+def plain_path(path: str) -> str:
+    return ".".join(part for part in path.split(".") if part not in INVISIBLE)
 
 
 def has_parameters(module: torch.nn.Module) -> bool:
@@ -96,7 +108,7 @@ class Modules:
             inner = compiled.original(module)
             if inner is not module:
                 self.compiled.add(id(inner))
-            path = ".".join(part for part in path.split(".") if part != "_orig_mod")
+            path = plain_path(path)
             full = f"{prefix}{path}" if path else prefix[:-1]
             script = next((one for one in scripts if not one or path.startswith(f"{one}.")), None)
             if script is None and isinstance(module, torch.jit.ScriptModule):
@@ -156,7 +168,7 @@ class Modules:
             if known.written == NEVER or known.path in self.called:
                 continue
             if has_parameters(known.module) or next(known.module.children(), None) is None:
-                self.idle.setdefault(known.path, f"is part of the scripted module {known.script}"
+                self.idle.setdefault(known.path or known.kind, f"is part of the scripted module {known.script}"
                                      if known.script else "was not called")
 
     def covered(self, known_path: str, by: str) -> None:

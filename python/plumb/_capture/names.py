@@ -1,5 +1,6 @@
 """Which APIs are recorded, under which names, and which of them by risk_level."""
 
+import functools
 import importlib
 import sys
 from pathlib import Path
@@ -7,14 +8,10 @@ from typing import Any, Dict, FrozenSet, Iterator, List, NamedTuple, Set, Tuple
 
 import torch
 
+from plumb._capture import exchange, running
+
 # The names of the pre-check: Functional, Tensor, Torch, NPU; compiled into the program as well.
 LISTED = Path(__file__).with_name("api_names.txt")
-
-COLLECTIVES = frozenset("""
-all_gather all_gather_into_tensor all_reduce all_to_all all_to_all_single _all_gather_base
-batch_isend_irecv broadcast gather irecv isend recv reduce reduce_scatter reduce_scatter_tensor
-_reduce_scatter_base scatter send
-""".split())
 
 # Mostly moving and casting: they add nothing wrong of their own and make dumps large.
 LOW_RISK = frozenset("""
@@ -25,8 +22,9 @@ identity int linspace logspace long moveaxis movedim numpy ones ones_like permut
 repeat_interleave reshape reshape_as row_stack split split_with_sizes squeeze stack stride
 swapaxes swapdims tensor_split tile to transpose tril tril_indices triu triu_indices type_as
 unbind unflatten unfold unsafe_chunk unsafe_split unsafe_split_with_sizes unsqueeze view view_as
-vsplit vstack zeros zeros_like
+vsplit vstack zeros zeros_like meshgrid chalf complex _stack _chunk_cat _foreach_clone _foreach_copy_
 """.split())
+MOVING = ("fft.", "_cast_")  # beginnings of names of the kind
 
 # What multiplies matrices or normalises.
 CORE = frozenset("""
@@ -37,13 +35,14 @@ _batch_norm_impl_index bilinear bmm chain_matmul conv1d conv2d conv3d conv_tbc c
 conv_transpose2d conv_transpose3d convolution _convolution embedding embedding_bag _fused_adam_
 _fused_adamw_ group_norm instance_norm layer_norm linalg.matmul linalg.multi_dot linalg.vecdot
 linear local_response_norm matmul __matmul__ mm multi_head_attention_forward mv native_batch_norm
-native_group_norm native_layer_norm scaled_dot_product_attention
+native_group_norm native_layer_norm rms_norm grouped_mm scaled_dot_product_attention scaled_grouped_mm
+scaled_mm _addmm_activation _fused_rms_norm _grouped_mm _int_mm _scaled_grouped_mm _scaled_mm
+_scaled_dot_product_attention_math _scaled_dot_product_cudnn_attention
+_scaled_dot_product_efficient_attention _scaled_dot_product_flash_attention
+_scaled_dot_product_flash_attention_for_cpu _weight_int4pack_mm _weight_int4pack_mm_for_cpu
+_weight_int8pack_mm __rmatmul__ linear_cross_entropy
 """.split())
 ALWAYS = frozenset(("NPU", "Distributed"))  # whatever the risk level
-
-# Beside the names of the pre-check, when everything is asked for.
-FOURIER = frozenset(f"fft.{kind}{size}" for kind in "fft ifft rfft irfft hfft ihfft".split()
-                    for size in ("", "2", "n"))
 
 
 class Place(NamedTuple):
@@ -70,13 +69,10 @@ def owners() -> List[Tuple[str, Any, FrozenSet[str]]]:
     """(prefix, what holds the functions, their names), of what is there in this process."""
     names = listed()
     found: List[Tuple[str, Any, FrozenSet[str]]] = [
-        ("Functional", torch.nn.functional, frozenset(names["Functional"])),
-        ("Tensor", torch.Tensor, frozenset(names["Tensor"])),
-        ("Torch", torch, frozenset(names["Torch"])),
-        ("VF", importlib.import_module("torch._VF"), frozenset(("lstm",))),
-    ]
+        (prefix, owner, own | names[prefix]) for prefix, owner, own in running.functions()]
+    found.append(("VF", importlib.import_module("torch._VF"), running.RECURRENT))
     if torch.distributed.is_available():
-        found.append(("Distributed", torch.distributed, COLLECTIVES))
+        found.append(("Distributed", torch.distributed, exchange.collectives()))
     if "torch_npu" in sys.modules:
         found.append(("NPU", sys.modules["torch_npu"], frozenset(names["NPU"])))
     return found
@@ -85,14 +81,24 @@ def owners() -> List[Tuple[str, Any, FrozenSet[str]]]:
 def wanted(prefix: str, name: str, risk_level: str) -> bool:
     if risk_level == "ALL" or prefix in ALWAYS:
         return True
-    return name in CORE if risk_level == "CORE" else name not in LOW_RISK
+    if risk_level == "CORE":
+        return name in CORE
+    return name not in LOW_RISK and not name.startswith(MOVING) and not name.endswith("_copy")
+
+
+@functools.lru_cache(maxsize=None)
+def _listed_operators() -> FrozenSet[str]:
+    return frozenset().union(*listed().values())
+
+
+def wanted_operator(name: str, risk_level: str) -> bool:
+    """Of torch.ops.aten."""
+    return wanted("Aten", name, risk_level) and (running.wanted(name) or name in _listed_operators())
 
 
 def places(risk_level: str) -> Iterator[Place]:
     """The attributes to wrap. "Torch.linalg.inv" is the attribute inv of torch.linalg."""
     for prefix, root, names in owners():
-        if prefix == "Torch" and risk_level == "ALL":
-            names |= FOURIER
         for name in sorted(names):
             if not wanted(prefix, name, risk_level):
                 continue

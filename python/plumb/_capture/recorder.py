@@ -25,8 +25,10 @@ import torch
 from torch import Tensor
 
 from plumb import regions
-from plumb._capture import compiled, graph, names, switch
+from plumb._capture import compiled, exchange, graph, held, names, reduced, switch
 from plumb._capture.config import Config
+from plumb._capture.exchange import Exchanges
+from plumb._capture.leaves import group_id, group_ranks
 from plumb._capture.modules import ALONE, ALWAYS, NEVER, Known, Models, Modules, named_models
 from plumb._capture.sink import Call, Parameter, Sink, parameters_of
 from plumb._capture.wrap import Patches, Wrapped
@@ -41,7 +43,7 @@ CONTAINERS = (list, tuple, set, frozenset, collections.deque, type({}.values()),
 OBJECT_ITEMS = 1000  # that are looked at to see whether an object holds tensors
 NOT_OBJECTS = (Tensor, torch.nn.Module, str, bytes, bool, int, float, type(None), torch.dtype,
                torch.device, type, types.ModuleType, types.FunctionType, types.BuiltinFunctionType,
-               types.MethodType)
+               types.MethodType, *exchange.TAKEN)
 
 
 # Before PyTorch 2, DisableTorchFunction leaves modes on.
@@ -77,6 +79,7 @@ class Local(threading.local):
 
     def __init__(self) -> None:
         self.quiet = False
+        self.exchanging = False
         self.modules: List[Call] = []
         self.alone: List[List[bool]] = []
 
@@ -169,6 +172,11 @@ def stack_of() -> Tuple[Any, ...]:
     return tuple(found)
 
 
+def preferred(one: Wrapped) -> Tuple[bool, bool, str]:
+    """Sorts the places of functions: of one that has several names, the last counts."""
+    return one.prefix == "Functional", "." not in one.name, one.name
+
+
 class Recorder:
     """One capture. start() and stop() may alternate; a step is all between two next_step()."""
 
@@ -201,7 +209,9 @@ class Recorder:
         self.scope = [name.replace(".backward", ".forward") for name in self.config.scope]
         self.hooks: Dict[int, Tuple[Any, Any, List[Tuple[str, str, str]]]] = {}
         self.expected: Counter = Counter()  # parameters of a module that are followed
-        self.works: Dict[int, Tuple[Any, Call, Tuple[Any, ...], Dict[str, Any]]] = {}
+        self.exchanges = Exchanges()
+        self.arrived_while_busy: List[Tensor] = []
+        self.looked_at: Dict[str, int] = {}  # modules in which held functions were looked for
         self._new_step()
 
     def _new_step(self) -> None:
@@ -213,6 +223,7 @@ class Recorder:
         self.arrived: Dict[str, set] = {}  # its parameters that have come in this pass
         self.in_scope = False
         self.tokens = -1
+        self.exchanged = 0  # by functions of torch.distributed that have begun
 
     # -- On and off --------------------------------------------------------------------------------
 
@@ -234,6 +245,8 @@ class Recorder:
                 self.opened = self._guarded(self.sink.open, step)
                 if not self.opened:
                     return
+            self._guarded(self._renew)
+            self._guarded(self._find_held)
             self.active = True
             switch.switch_on(self)
 
@@ -242,7 +255,8 @@ class Recorder:
             if not self.active:
                 return
             switch.switch_off(self)
-            self._finish_works()
+            self.patches.hold([])
+            self._finish_exchanges()
             self._finish_gradients()
             self.active = False
             self.stops += 1
@@ -309,6 +323,7 @@ class Recorder:
         if switch.original_replicate is not None:
             self.patches.add(torch.nn.Module, "_replicate_for_data_parallel", switch.replicate)
         self.patches.add(torch.jit, "script", switch.script)
+        self.patches.add(torch.autograd, "backward", switch.backward)
         if not self.apis:
             return
         for place in names.places(self.risk_level):
@@ -317,8 +332,35 @@ class Recorder:
                         switch.found(torch._C, "_distributed_c10d", "Work"))
         if packet is not None:
             self.patches.add(packet, "__call__", switch.packet_call)
+            self.patches.add(torch._ops.OpOverload, "__call__", switch.overload_call)
         if work is not None:
             self.patches.add(work, "wait", switch.work_wait)
+            self.patches.add(torch.distributed.P2POp, "__init__", switch.p2p_init)
+
+    def _renew(self) -> None:
+        """What stands for a function that the script has replaced since stands for that one now."""
+        for owner, attribute, value in list(self.patches.items):
+            if type(value) is Wrapped:
+                current = vars(owner).get(attribute, value)
+                if current is not value.function and type(current) is not Wrapped and callable(current):
+                    self.patches.remove(owner, attribute)
+                    del _all_wrapped[id(owner), attribute]
+                    self.add_api(value.prefix, value.name, owner, attribute)
+
+    def _find_held(self) -> None:
+        """Functions that the script took before recording began."""
+        if not self.apis:
+            return
+        wrapped = {id(one.function): one for one in sorted(self.apis_wrapped, key=preferred)}
+        models = [(prefix, model) for prefix, model, _, _ in self.modules.models]
+        holders, fixed = held.find(wrapped, models, self.looked_at)
+        self.patches.hold(holders)
+        for text in fixed:
+            self.modules.idle[text] = "cannot be replaced there; calls of it are not recorded"
+
+    def takes_operator(self, prefix: str, name: str) -> bool:
+        """As functions of that name are: not what only looks, and by risk level."""
+        return prefix != "Aten" or names.wanted_operator(name, self.risk_level)
 
     def add_api(self, prefix: str, name: str, owner: Any, attribute: str) -> None:
         key = (id(owner), attribute)
@@ -395,6 +437,14 @@ class Recorder:
                  **kwargs: Any) -> Any:
         return self._recorded(prefix, name, "", None, function, args, kwargs)
 
+    def exchange_call(self, name: str, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """Of a functional collective."""
+        self.local.exchanging = True
+        try:
+            return self._recorded(exchange.PREFIX, f"{exchange.FUNCTIONAL}{name}", "", None, function, args, kwargs)
+        finally:
+            self.local.exchanging = False
+
     def module_call(self, known: Known, module: torch.nn.Module, function: Callable[..., Any],
                     *args: Any, **kwargs: Any) -> Any:
         """module: the known one, or a replica of it."""
@@ -449,13 +499,13 @@ class Recorder:
         except Exception:
             self.problem(f"{prefix}.{name}")
         # What a recorded API calls is part of it; what a module calls is recorded.
-        local.quiet = api
+        before, local.quiet = local.quiet, api
         if call is not None and not api:
             local.modules.append(call)
         try:
             output = function(*args, **kwargs)
         finally:
-            local.quiet = False
+            local.quiet = before
             if call is not None and not api:
                 local.modules.pop()
         try:
@@ -511,6 +561,8 @@ class Recorder:
             if not self._chosen(call):
                 call.follow = False  # in the chain of modules, but not written
                 return call, None
+            if prefix == exchange.PREFIX:
+                args = self._exchange(call, args, kwargs)
             if self.config.extra_info:
                 call.stack = stack_of()
             self._note_objects(call, (*args, *kwargs.values()))
@@ -534,13 +586,14 @@ class Recorder:
             module, call.module = call.module, None
             if call.follow is False or not self.active:
                 return
-            if call.prefix == "Distributed" and self._is_work(output):
-                self.works[id(output)] = (output, call, args, kwargs)
+            self._flush_arrived()
+            if not exchange.gives_result(call) and self.exchanges.begin(call, args, kwargs, output):
                 return
             self._note_objects(call, as_outputs(output))
             found = outputs_in(output)
             call.outputs = [place for place, _ in found]
-            self.sink.results(call, args, kwargs, output)
+            if not self.exchanges.begin(call, args, kwargs, output):
+                self.sink.results(call, args, kwargs, output)
             if module is not None and self.sink.takes_inner:
                 self._inner_parameters(call, module)
             self.calls += 1
@@ -675,42 +728,71 @@ class Recorder:
         self.hooks.clear()
         self.expected.clear()
 
-    # -- Communication that goes on after the call -------------------------------------------------
+    # -- What processes exchange -------------------------------------------------------------------
 
-    def _is_work(self, output: Any) -> bool:
-        if isinstance(output, list):
-            return bool(output) and all(self._is_work(item) for item in output)
-        return hasattr(output, "wait") and hasattr(output, "is_completed")
+    def _exchange(self, call: Call, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> Tuple[Any, ...]:
+        """Its arguments, with the group of a functional collective for its name."""
+        call.exchange = {"order": self.exchanged}
+        self.exchanged += 1
+        if exchange.gives_result(call):
+            args = exchange.resolved(args)
+        ranks = group_ranks(exchange.group_in(args, kwargs))
+        call.exchange.update(group_ranks=ranks, group_id=group_id(ranks))
+        return args
 
     def work_done(self, work: Any) -> None:
         """After wait(): now the arguments hold what was exchanged."""
-        if switch.here.busy or self.local.quiet or not self.works:
+        if switch.here.busy or self.local.quiet or not self.exchanges.begun:
             return
         with self.lock, self._quietly():
-            for key, (owner, call, args, kwargs) in list(self.works.items()):
-                members = owner if isinstance(owner, list) else [owner]
-                if any(member is work for member in members):
-                    if all(member is work or member.is_completed() for member in members):
-                        del self.works[key]
-                        self._write_work(call, args, kwargs)
-                    return
+            self._write_exchange(self.exchanges.waited_work(work))
 
-    def _write_work(self, call: Call, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> None:
+    def tensor_done(self, tensor: Any) -> None:
+        """After wait_tensor(). What the recorder itself waits for is written after what it is at."""
+        if not self.exchanges.begun or not isinstance(tensor, Tensor):
+            return
+        if switch.here.busy:
+            self.arrived_while_busy.append(tensor)
+            return
+        with self.lock, self._quietly():
+            try:
+                self._write_exchange(self.exchanges.waited_tensor(tensor))
+            except Exception:
+                self.problem(exchange.WAIT)
+
+    def _flush_arrived(self) -> None:
+        while self.arrived_while_busy:
+            self._write_exchange(self.exchanges.waited_tensor(self.arrived_while_busy.pop()))
+
+    def _write_exchange(self, begun: Optional[exchange.Begun]) -> None:
+        if begun is None:
+            return
+        call = begun.call
         try:
-            self.sink.results(call, args, kwargs, None)
+            self.sink.results(call, begun.args, begun.kwargs, begun.output)
             self.calls += 1
         except Exception:
             self.problem(f"{call.prefix}.{call.name}.{call.number}")
 
-    def _finish_works(self) -> None:
+    def _finish_exchanges(self) -> None:
         with self._quietly():
-            for owner, call, args, kwargs in self.works.values():
-                members = owner if isinstance(owner, list) else [owner]
-                if all(member.is_completed() for member in members):
-                    self._write_work(call, args, kwargs)
+            self._flush_arrived()
+            for begun, over in self.exchanges.rest():
+                if over:
+                    self._write_exchange(begun)
                 else:
-                    self.note(f"{call.title('forward')}: nobody waited for it before stop()")
-            self.works.clear()
+                    self.note(f"{begun.call.title('forward')}: nobody waited for it before stop()")
+
+    def went_back(self) -> None:
+        """backward() is over: gradients of sharded and replicated models are reduced now."""
+        if not self.active or "backward" not in self.config.data_mode:
+            return
+        with self.lock, self._quietly(), torch.no_grad():
+            for prefix, model, _, _ in self.modules.models:
+                try:
+                    reduced.record(self, prefix, model)
+                except Exception:
+                    self.problem(f"{prefix or type(model).__name__}: gradients after backward")
 
     # -- Values that the script hands over ---------------------------------------------------------
 

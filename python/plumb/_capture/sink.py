@@ -28,7 +28,7 @@ class Call:
     """One call of a module or an API. `data` belongs to the sink."""
 
     __slots__ = ("prefix", "name", "kind", "number", "parent", "module", "stack", "inputs",
-                 "outputs", "data", "follow", "__weakref__")
+                 "outputs", "data", "follow", "exchange", "__weakref__")
 
     def __init__(self, prefix: str, name: str, kind: str, number: int, parent: Optional["Call"],
                  module: Optional[torch.nn.Module]) -> None:
@@ -43,6 +43,7 @@ class Call:
         self.outputs: List[str] = []  # and of those in the output
         self.data: Any = None
         self.follow: Any = None       # the recorder's, while gradients are awaited
+        self.exchange: Optional[Dict[str, Any]] = None  # of what processes exchange: order and group
 
     def title(self, direction: str) -> str:
         """The name of an entry; direction: forward or backward."""

@@ -16,6 +16,7 @@ from typing import Any, Callable, Dict, List, Optional, Tuple
 
 import torch
 
+from plumb._capture import exchange
 from plumb._capture.wrap import Wrapped
 
 DEPTH = 5  # times the limit of Python's stack
@@ -27,6 +28,8 @@ class Here(threading.local):
     def __init__(self) -> None:
         self.busy = False
         self.inside: List[int] = []
+        self.preparing = False  # inside a function that PREPARING code has called
+        self.backward = 0  # how many passes are inside each other
 
 
 here = Here()
@@ -93,8 +96,33 @@ def _tracing() -> bool:
 
 # -- Functions -------------------------------------------------------------------------------------
 
+# Modules of PyTorch that prepare what a program computes: they cut and copy buffers, run shapes through a
+# model, take wrappers apart. What they call is no part of the program; what they exchange is recorded.
+PREPARING = tuple(f"torch.{name}" for name in (
+    "distributed.fsdp", "distributed._composable", "distributed.pipelining", "distributed.algorithms",
+    "distributed.utils", "distributed.distributed_c10d", "distributed._functional_collectives", "distributed.tensor._",
+    "distributed.tensor.placement_types", "distributed.tensor.device_mesh", "distributed.device_mesh",
+    "distributed._tensor", "nn.parallel.distributed", "_functorch", "_prims", "_refs", "_decomp", "_subclasses",
+    "_meta_registrations", "_higher_order_ops", "nested._internal"))
+
+
+def _prepares(frame: Any) -> bool:
+    """Whether the code of this frame is of the kind."""
+    name = frame.f_globals.get("__name__")
+    return type(name) is str and name.startswith("torch.") and name.startswith(PREPARING)
+
+
 def _api_call(wrapped: Wrapped, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> Any:
     function = wrapped.function
+    if wrapped.prefix != exchange.PREFIX:
+        if here.preparing:
+            return function(*args, **kwargs)
+        if _prepares(sys._getframe(2)):
+            here.preparing = True
+            try:
+                return function(*args, **kwargs)
+            finally:
+                here.preparing = False
     if not here.busy and not _tracing():
         for recorder in list(active):
             if wrapped in recorder.apis_wrapped and not recorder.local.quiet:
@@ -103,16 +131,60 @@ def _api_call(wrapped: Wrapped, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -
     return function(*args, **kwargs)
 
 
+# -- Operators: torch.ops.aten.add(...), torch.ops.aten.add.Tensor(...) ----------------------------
+
+# Namespaces of PyTorch's own machinery: nothing that a program computes with.
+MACHINERY = frozenset("""
+prim prims profiler fsdp c10d inductor _inductor_test _dtensor debugprims rngprims streams mkldnn
+c10d_functional symm_mem bucketing _quantized_unused static_runtime export
+""".split())
 _original_packet_call = found(torch, "_ops", "OpOverloadPacket", "__call__")
+_original_overload_call = found(torch, "_ops", "OpOverload", "__call__")
+_excluded = found(torch._C, "_dispatch_tls_is_dispatch_key_excluded")
+_autograd = found(torch._C, "DispatchKey", "ADInplaceOrView")
+
+
+def _inside_operator() -> bool:
+    """Whether this runs below autograd: what an operator is made of, or a subclass makes of it."""
+    return _excluded is not None and _autograd is not None and _excluded(_autograd)
 
 
 def packet_call(self: Any, *args: Any, **kwargs: Any) -> Any:
-    function: Callable[..., Any] = functools.partial(_original_packet_call, self)
-    space, _, name = getattr(self, "_qualified_op_name", "").partition("::")
-    if space == "aten" and not here.busy and not _tracing():
+    return _operator(getattr(self, "_qualified_op_name", ""), functools.partial(_original_packet_call, self), args,
+                     kwargs)
+
+
+def overload_call(self: Any, *args: Any, **kwargs: Any) -> Any:
+    return _operator(self._schema.name, functools.partial(_original_overload_call, self), args, kwargs)
+
+
+def _operator(full: str, function: Callable[..., Any], args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> Any:
+    space, _, name = full.partition("::")
+    if space in exchange.SPACES:
+        return _functional_collective(name, function, args, kwargs)
+    if not here.busy and space not in MACHINERY and not _inside_operator() and not _tracing() and \
+            not here.preparing and not _prepares(sys._getframe(2)):
+        prefix, title = ("Aten", name) if space == "aten" else ("Ops", f"{space}.{name}")
         for recorder in list(active):
-            if recorder.apis and not recorder.local.quiet:
-                function = functools.partial(recorder.api_call, "Aten", name, function)
+            if recorder.apis and not recorder.local.quiet and recorder.takes_operator(prefix, name):
+                function = functools.partial(recorder.api_call, prefix, title, function)
+    return function(*args, **kwargs)
+
+
+# -- Processes that exchange tensors ---------------------------------------------------------------
+
+def _functional_collective(name: str, function: Callable[..., Any], args: Tuple[Any, ...],
+                           kwargs: Dict[str, Any]) -> Any:
+    """Recorded also inside other calls: DTensor exchanges there what it needs."""
+    if name == exchange.WAIT:
+        result = function(*args, **kwargs)
+        for recorder in list(active):
+            recorder.tensor_done(args[0] if args else result)
+        return result
+    if not name.startswith("_") and not here.busy and not _tracing():
+        for recorder in list(active):
+            if recorder.apis and not recorder.local.exchanging:
+                function = functools.partial(recorder.exchange_call, name, function)
     return function(*args, **kwargs)
 
 
@@ -123,6 +195,33 @@ def work_wait(self: Any, *args: Any, **kwargs: Any) -> Any:
     result = _original_wait(self, *args, **kwargs)
     for recorder in list(active):
         recorder.work_done(self)
+    return result
+
+
+_original_p2p = found(torch, "distributed", "P2POp", "__init__")
+
+
+def p2p_init(self: Any, *args: Any, **kwargs: Any) -> None:
+    """It keeps a function, which PyTorch asks for being its own."""
+    _original_p2p(self, *args, **kwargs)
+    if isinstance(self.op, Wrapped):
+        self.op = self.op.function
+
+
+_original_backward = torch.autograd.backward
+
+
+@functools.wraps(_original_backward)
+def backward(*args: Any, **kwargs: Any) -> Any:
+    """After the outermost one, gradients are what all processes together have."""
+    here.backward += 1
+    try:
+        result = _original_backward(*args, **kwargs)
+    finally:
+        here.backward -= 1
+    if not here.backward and not here.busy and not _tracing():
+        for recorder in list(active):
+            recorder.went_back()
     return result
 
 

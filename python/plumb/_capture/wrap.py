@@ -68,13 +68,19 @@ class Patches:
     first one's value stays until the last has gone."""
 
     def __init__(self) -> None:
-        self.items: List[Tuple[Any, str, Any]] = []  # owner, attribute, new value
+        self.items: List[Tuple[Any, Any, Any]] = []  # owner, attribute, new value
+        self.held: List[Tuple[Any, Any, Any]] = []   # that a program holds
         self.installed = False
 
-    def add(self, owner: Any, attribute: str, value: Any) -> None:
+    def add(self, owner: Any, attribute: Any, value: Any) -> None:
         self.items.append((owner, attribute, value))
         if self.installed:
             _put(owner, attribute, value)
+
+    def hold(self, holders: List[Tuple[Any, Any, Any]]) -> None:
+        """Those that are put in place as well, instead of earlier ones."""
+        assert not self.installed
+        self.held = list(holders)
 
     def remove(self, owner: Any, attribute: str) -> None:
         """Takes one back for good."""
@@ -86,33 +92,66 @@ class Patches:
     def install(self) -> None:
         if not self.installed:
             self.installed = True
-            for owner, attribute, value in self.items:
+            for owner, attribute, value in (*self.items, *self.held):
                 _put(owner, attribute, value)
 
     def uninstall(self) -> None:
         if self.installed:
             self.installed = False
-            for owner, attribute, _ in reversed(self.items):
+            for owner, attribute, _ in reversed((*self.items, *self.held)):
                 _take_back(owner, attribute)
 
 
-def _put(owner: Any, attribute: str, value: Any) -> None:
+def _put(owner: Any, attribute: Any, value: Any) -> None:
     place = _places.get((id(owner), attribute))
     if place is not None:
         place[1] += 1
         return
+    before = _get(owner, attribute)
+    if isinstance(owner, HOLDERS) and type(value) is Wrapped and \
+            before is not value and before is not value.function:
+        return  # the script has put something else there
+    if type(before) is Wrapped:
+        before = before.function
     # An inherited attribute is not the owner's own: it comes back by deleting.
-    _places[id(owner), attribute] = [owner, 1, vars(owner).get(attribute, MISSING)]
-    setattr(owner, attribute, value)
+    _places[id(owner), attribute] = [owner, 1, before, value]
+    _set(owner, attribute, value)
 
 
-def _take_back(owner: Any, attribute: str) -> None:
-    place = _places[id(owner), attribute]
+def _take_back(owner: Any, attribute: Any) -> None:
+    place = _places.get((id(owner), attribute))
+    if place is None:
+        return
     place[1] -= 1
     if place[1]:
         return
     del _places[id(owner), attribute]
+    if isinstance(owner, HOLDERS) and _get(owner, attribute) is not place[3]:
+        return  # the script has put something else there
     if place[2] is MISSING:
         delattr(owner, attribute)
     else:
-        setattr(owner, attribute, place[2])
+        _set(owner, attribute, place[2])
+
+
+# What a program holds functions in, beside classes and modules (held.py).
+HOLDERS = (dict, list, types.CellType, types.FunctionType, functools.partial)
+
+
+def _get(owner: Any, attribute: Any) -> Any:
+    if isinstance(owner, dict):
+        return owner.get(attribute, MISSING)
+    if isinstance(owner, list):
+        return owner[attribute] if attribute < len(owner) else MISSING
+    if isinstance(owner, HOLDERS):
+        return getattr(owner, attribute)
+    return vars(owner).get(attribute, MISSING)
+
+
+def _set(owner: Any, attribute: Any, value: Any) -> None:
+    if isinstance(owner, (dict, list)):
+        owner[attribute] = value
+    elif isinstance(owner, functools.partial):
+        owner.__setstate__((value, owner.args, owner.keywords, vars(owner)))
+    else:
+        setattr(owner, attribute, value)

@@ -61,6 +61,10 @@ static enum plumb_code take_piece(struct loader *loader, const struct piece *pie
             loader->refused = "an argument of it is neither a tensor nor a whole number";
         return PLUMB_OK;
     }
+    if (record->recorded && record->recorded->spread) {
+        loader->refused = "tensors of it are spread over processes, and one process has a part";
+        return PLUMB_OK;
+    }
     if (record->absent) {
         loader->refused = "its tensors were not recorded";
         return PLUMB_OK;
