@@ -154,9 +154,13 @@ static void run_angle(struct op *o)
 static void sgn_backward(struct op *o, struct val *out)
 {
     const struct val *z = out->in[0];
-    real *to = val_grad(o, out->in[0]);
-    for (int64_t k = 0; to && k < z->count / 2; k++) {
-        const struct cx s = {out->f[2 * k], out->f[2 * k + 1]};
+    real *to = val_grad(o, out->in[0]), *signs = op_alloc(o, z->count, sizeof *signs);
+    if (!to || !signs)
+        return;
+    memcpy(signs, out->f, (size_t)z->count * sizeof *signs);
+    op_between_sizes(o, signs, z->count / 2, NULL);
+    for (int64_t k = 0; k < z->count / 2; k++) {
+        const struct cx s = {signs[2 * k], signs[2 * k + 1]};
         const struct cx g = {out->grad[2 * k], out->grad[2 * k + 1]};
         const real size = hypot(z->f[2 * k], z->f[2 * k + 1]), along = s.re * g.re + s.im * g.im;
         to[2 * k] += size != 0 ? (g.re - s.re * along) / size : 0;

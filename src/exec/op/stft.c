@@ -214,8 +214,7 @@ static void run_istft(struct op *o)
 
 const struct op_def op_stft[] = {
     {"stft",
-     "Torch.stft" FRAMES STFT_CENTER "\nTensor.stft" FRAMES STFT_CENTER "\nstft" FRAMES STFT_PLAIN
-     "\nstft" FRAMES STFT_CENTER,
+     "Aten.stft" FRAMES STFT_PLAIN "\nVF.stft" FRAMES STFT_PLAIN "\nstft" FRAMES STFT_CENTER,
      run_stft, OP_COMPLEX, "the transform of each frame of n_fft numbers, times the window"},
     {"istft",
      "istft" FRAMES
