@@ -224,6 +224,17 @@ static struct cx d_sigmoid(struct cx z, struct cx w)
     return cx_mul(w, cx_sub(one, w));
 }
 
+static struct cx f_silu(struct cx z)
+{
+    return cx_mul(z, f_sigmoid(z));
+}
+
+static struct cx d_silu(struct cx z, struct cx w)
+{
+    const struct cx s = f_sigmoid(z);
+    return cx_add(s, cx_mul(w, cx_sub(one, s)));
+}
+
 /* Kahan's formulas, which keep their accuracy near the branch points. */
 static struct cx f_asin(struct cx z)
 {
@@ -393,6 +404,7 @@ HOLOMORPHIC(sinh, 0)
 HOLOMORPHIC(cosh, 0)
 HOLOMORPHIC(tanh, 1)
 HOLOMORPHIC(sigmoid, 1)
+HOLOMORPHIC(silu, 1)
 HOLOMORPHIC(asin, 0)
 HOLOMORPHIC(acos, 0)
 HOLOMORPHIC(atan, 0)
@@ -529,6 +541,8 @@ static struct val *pair_of(struct op *o, const char *first, const char *second,
     if (!x || !y)
         return NULL;
     struct val *a = complex_operand(o, x), *b = complex_operand(o, y);
+    if (strcmp(first, "other") == 0) /* a number that became a tensor */
+        a = v_detach(o, a);
     const int wx = weight_of(x), wy = weight_of(y);
     if (a && b && wx < wy)
         a = v_cast(o, a, b->dtype);
@@ -585,6 +599,8 @@ const struct op_def op_complex_math[] = {
     OF_ONE(tanh, "Complex.tanh Complex.tanh_", NULL),
     OF_ONE(sigmoid, "Complex.sigmoid Complex.sigmoid_ Complex.special.expit Complex.special_expit",
            NULL),
+    {"Complex.silu Complex.silu_", "silu(Tensor input|self, bool inplace=False)", run_silu,
+     OP_COMPLEX, "z / (1 + exp(-z))"},
     OF_ONE(asin, "Complex.asin Complex.asin_ Complex.arcsin Complex.arcsin_", NULL),
     OF_ONE(acos, "Complex.acos Complex.acos_ Complex.arccos Complex.arccos_", NULL),
     OF_ONE(atan, "Complex.atan Complex.atan_ Complex.arctan Complex.arctan_", NULL),

@@ -136,7 +136,8 @@ static const struct {
      "zero_ fill_diagonal_ pad constant_pad_nd reflection_pad1d __getitem__ __setitem__ index "
      "index_put where neg positive rsub full full_like new_full zeros zeros_like new_zeros "
      "scalar_tensor sum nansum mean sum_to_size trace cumsum diff block_diag fft.fftshift "
-     "fft.ifftshift "},
+     "fft.ifftshift pixel_shuffle pixel_unshuffle channel_shuffle Functional.unfold combinations "
+     "as_strided_scatter "},
     {REAL, " ones ones_like new_ones eye arange linspace "},
     {SIZES, " norm linalg.vector_norm frobenius_norm count_nonzero all any nonzero argwhere "
             "logical_not logical_and logical_or logical_xor "},
@@ -158,7 +159,11 @@ static const char *form_of(const struct op_def *def)
 {
     static const struct {
         const char *name, *form;
-    } more[] = {{"addcmul ", "input + value * tensor1 * tensor2"}, {"cross", "input * other"}};
+    } more[] = {{"addcmul ", "input + value * tensor1 * tensor2"},
+                {"cross", "input * other"},
+                {"linalg.cross", "input * other"},
+                {"linalg.multi_dot", "tensors[]"},
+                {"chain_matmul", "matrices[]"}};
     for (size_t k = 0; k < sizeof more / sizeof *more; k++)
         if (strncmp(def->names, more[k].name, strlen(more[k].name)) == 0)
             return more[k].form;
@@ -223,23 +228,39 @@ static void choose(struct op *o, struct op_bound *bound, const struct plumb_arg 
         choose(o, bound, &arg->items[k], part);
 }
 
-/* Arguments that say where, how often or by how much; the others are elements. */
-static bool is_place(const struct op_param *param)
+/* Elements, or what is put among them; other arguments say where, how many or how. */
+static bool is_element(const struct op_param *param)
 {
-    static const char places[] = " index indices index|key mask condition repeats alpha sorted ";
-    return has_word(places, param->names, param->names_length);
+    static const char places[] = " index indices mask condition repeats ";
+    static const char values[] = " value fill_value ";
+    if (param->type == PARAM_NUMBER)
+        return has_word(values, param->names, param->names_length);
+    return (param->type == PARAM_TENSOR || param->type == PARAM_TENSORS ||
+            param->type == PARAM_OPERAND) &&
+           !has_word(places, param->names, param->names_length);
 }
 
 static void choose_all(struct op *o, enum op_part part)
 {
     for (size_t p = 0; p < o->signature->n; p++)
-        if (!is_place(&o->signature->params[p]))
+        if (is_element(&o->signature->params[p]))
             choose(o, &o->bound[p], o->bound[p].value, part);
+}
+
+/* dtype=torch.float32 asks for real results of complex numbers: their real parts. */
+static bool wants_real(struct op *o)
+{
+    const struct plumb_arg *dtype = arg_raw(o, "dtype");
+    return dtype && dtype->kind == PLUMB_ARG_DTYPE && part_dtype(dtype->dtype) == dtype->dtype;
 }
 
 static void run_each(struct op *o, const struct op_def *def, bool real_only)
 {
     choose_all(o, PART_REAL);
+    if (wants_real(o)) {
+        def->run(o);
+        return;
+    }
     const struct results re = run_once(o, def);
     choose_all(o, real_only ? PART_REAL : PART_IMAGINARY);
     const struct results im = run_once(o, def);

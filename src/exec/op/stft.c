@@ -18,8 +18,9 @@ static struct val *frame_window(struct op *o, const struct frames *f, enum plumb
     const int64_t n = arg_given(o, "win_length") ? arg_int(o, "win_length") : f->size;
     if (o->failed)
         return NULL;
-    if (n < 1 || n > f->size ||
-        (given && (given->is_complex || given->rank != 1 || given->shape[0] != n)))
+    if (given && given->is_complex)
+        return op_fail(o, PLUMB_E_UNSUPPORTED, "%s: a complex window", o->call->name);
+    if (n < 1 || n > f->size || (given && (given->rank != 1 || given->shape[0] != n)))
         return op_fail(o, PLUMB_E_ARG, "%s: a window of %lld numbers for frames of %lld",
                        o->call->name, (long long)n, (long long)f->size);
     if (!given)

@@ -50,6 +50,7 @@ def functions() -> Iterator[Case]:
     right = torch.complex(uniform(0.1, 2, 6).detach(), randn(6).detach()).requires_grad_(True)
     yield case("Torch.acosh", right)
     yield case("Tensor.exp_", crandn(4))
+    yield case("Functional.silu", crandn(5), ref=lambda z: z * torch.sigmoid(z))
     yield case("Tensor.sqrt", fixed([-4 + 0j, 4j, -3 - 4j, 1e-8 + 0j], torch.complex64, grad=True), differences=False)
 
 
@@ -95,6 +96,7 @@ def sums() -> Iterator[Case]:
     yield case("Torch.prod", crandn(3, 5), 1)
     yield case("Torch.prod", crandn(3, 4), 0, keepdim=True)
     yield case("Torch.var", crandn(3, 5), 1)
+    yield case("Torch.var", crandn(3, 5), dim=(1,), correction=2, keepdim=True)
     yield case("Torch.norm", crandn(3, 4))
     yield case("Torch.linalg.vector_norm", crandn(3, 4), 3, 1)
     yield case("Torch.diff", crandn(3, 5))
@@ -115,6 +117,7 @@ def products() -> Iterator[Case]:
     yield case("Torch.baddbmm", crandn(2, 3, 2), crandn(2, 3, 4), crandn(2, 4, 2))
     yield case("Torch.einsum", "ij,kj->ik", crandn(3, 4), crandn(2, 4))
     yield case("Torch.einsum", "ij,jk,kl->il", crandn(2, 3), crandn(3, 4), crandn(4, 2))
+    yield case("Torch.linalg.multi_dot", [crandn(2, 3), crandn(3, 4), crandn(4, 2)])
     yield case("Torch.kron", crandn(2, 3), crandn(2, 2))
     yield case("Torch.tensordot", crandn(3, 4), crandn(4, 2), 1)
     yield case("Functional.linear", crandn(3, 4), crandn(2, 4), crandn(2))
@@ -157,6 +160,10 @@ def moves() -> Iterator[Case]:
     yield case("Torch.zeros_like", crandn(3))
     yield case("Torch.full", (2, 3), 1 - 2j)
     yield case("Torch.full_like", crandn(3), 2.5)
+    yield case("Torch.zeros_like", crandn(3), dtype=torch.float32)
+    yield case("Torch.sum", crandn(3, 2), 0, dtype=torch.complex128)
+    yield case("Torch.tensor_split", crandn(5), fixed([1, 3], torch.int64))
+    yield case("Functional.pixel_shuffle", crandn(1, 4, 2, 2), 2)
     yield case("Torch.eye", 3, dtype=torch.complex64)
 
 
