@@ -22,6 +22,7 @@ enum plumb_arg_kind {
     PLUMB_ARG_ELLIPSIS,
     PLUMB_ARG_DEVICE, /* text: "npu:0" */
     PLUMB_ARG_OTHER,  /* recorded, but not what it was: an empty object, a process group, ... */
+    PLUMB_ARG_COMPLEX,
 };
 
 /* One argument or result. Only the fields of its kind mean something. */
@@ -30,7 +31,8 @@ struct plumb_arg {
     bool requires_grad;                /* tensor */
     const struct plumb_tensor *tensor; /* tensor */
     int64_t integer;                   /* int, bool */
-    double number;                     /* float */
+    double number;                     /* float, and the real part of complex */
+    double imaginary;                  /* complex */
     const char *text;                  /* text, device, other */
     enum plumb_dtype dtype;            /* dtype */
     const struct plumb_arg *items;     /* list, slice */

@@ -78,6 +78,10 @@ struct plumb_op {
 /* The operator behind a name; prefix may be NULL (any). NULL when plumb has none. */
 const struct plumb_op *plumb_op_find(const char *prefix, const char *name);
 
+/* The operator that runs a call. Where an argument is complex, a name may mean another one than for
+ * real numbers: abs takes a root then. */
+const struct plumb_op *plumb_op_of(const struct plumb_call *call);
+
 /* All of them: i from 0 until NULL comes back. */
 const struct plumb_op *plumb_op_at(size_t i);
 

@@ -82,7 +82,7 @@ static bool read_word(struct arena *arena, PyObject *value, struct plumb_arg *ar
     return true;
 }
 
-/* What operators take no part in: complex numbers, dicts. They are told of it, and refuse. */
+/* What operators take no part in: dicts. They are told of it, and refuse. */
 static bool read_other(struct arena *arena, PyObject *value, struct plumb_arg *arg)
 {
     PyObject *text = PyObject_Repr(value);
@@ -123,7 +123,13 @@ static bool read_value(struct arena *arena, PyObject *value, struct plumb_arg *a
         arg->kind = PLUMB_ARG_INT;
         return core_int64(value, "an argument", &arg->integer);
     }
-    if (PyComplex_Check(value) || PyDict_Check(value))
+    if (PyComplex_Check(value)) {
+        arg->kind = PLUMB_ARG_COMPLEX;
+        arg->number = PyComplex_RealAsDouble(value);
+        arg->imaginary = PyComplex_ImagAsDouble(value);
+        return true;
+    }
+    if (PyDict_Check(value))
         return read_other(arena, value, arg);
     const bool slice = Py_TYPE(value) == &PySlice_Type;
     if (!slice && !PyList_Check(value) && !PyTuple_Check(value)) {
@@ -226,6 +232,8 @@ static PyObject *make_value(const struct plumb_arg *arg, PyObject *owner)
         return PyLong_FromLongLong(arg->integer);
     case PLUMB_ARG_FLOAT:
         return PyFloat_FromDouble(arg->number);
+    case PLUMB_ARG_COMPLEX:
+        return PyComplex_FromDoubles(arg->number, arg->imaginary);
     case PLUMB_ARG_TEXT:
     case PLUMB_ARG_OTHER:
         return PyUnicode_FromString(arg->text ? arg->text : "");

@@ -54,7 +54,7 @@ static enum plumb_code parse_type(struct case_parser *p, enum json_event event,
         {"slice", TYPE_SLICE},           {"ellipsis", TYPE_ELLIPSIS},
         {"torch.Size", TYPE_SIZE},       {"torch.dtype", TYPE_DTYPE},
         {"torch.device", TYPE_DEVICE},   {"torch.memory_format", TYPE_MEMORY_FORMAT},
-        {"numpy.ndarray", TYPE_NDARRAY},
+        {"numpy.ndarray", TYPE_NDARRAY}, {"complex", TYPE_COMPLEX},
     };
     f->type = TYPE_NONE;
     if (event != JSON_STRING)
@@ -228,6 +228,22 @@ static bool is_slice(const struct case_arg *value)
     return good;
 }
 
+/* Its two parts, which stand in a list. */
+static bool take_complex(struct case_arg *value)
+{
+    double parts[2] = {0, 0};
+    bool good = value->value.kind == PLUMB_ARG_LIST && value->n_items == 2;
+    for (size_t i = 0; good && i < 2; i++) {
+        const struct plumb_arg *part = &value->items[i].value;
+        good = part->kind == PLUMB_ARG_FLOAT || part->kind == PLUMB_ARG_INT;
+        parts[i] = part->kind == PLUMB_ARG_FLOAT ? part->number : (double)part->integer;
+    }
+    if (good)
+        value->value = (struct plumb_arg){
+            .kind = PLUMB_ARG_COMPLEX, .number = parts[0], .imaginary = parts[1]};
+    return good;
+}
+
 static enum plumb_code take_device(struct case_parser *p, struct plumb_arg *value)
 {
     if (value->kind == PLUMB_ARG_INT)
@@ -265,6 +281,9 @@ enum plumb_code case_object(struct case_parser *p, const struct case_fields *f,
     case TYPE_SLICE:
         good = is_slice(out);
         value->kind = PLUMB_ARG_SLICE;
+        break;
+    case TYPE_COMPLEX:
+        good = take_complex(out);
         break;
     case TYPE_SIZE:
         good = value->kind == PLUMB_ARG_LIST;

@@ -23,6 +23,7 @@ enum case_type {
     TYPE_FLOAT,
     TYPE_TENSOR,
     TYPE_SLICE,
+    TYPE_COMPLEX,
     TYPE_ELLIPSIS,
     TYPE_SIZE,
     TYPE_DTYPE,

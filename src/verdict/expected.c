@@ -59,7 +59,7 @@ enum plumb_code plumb_expected_new(const struct plumb_call *call,
     if (e->options.memory)
         e->call.memory = e->options.memory;
     e->reference = reference;
-    e->op = plumb_op_find(call->prefix, call->name);
+    e->op = plumb_op_of(call);
     enum plumb_code code = PLUMB_OK;
     if (!e->op)
         code = plumb_fail(err, PLUMB_E_UNSUPPORTED, "plumb has no operator '%s'", call->name);

@@ -1,4 +1,5 @@
-/* Tensors that went in: the last terms of a sum missing, one place off, exchanged, transposed. */
+/* Tensors that went in: the last terms of a sum missing, one place off, exchanged, transposed,
+ * conjugated. */
 #include "verdict/expected_cause.h"
 
 #include "base/plain.h"
@@ -120,6 +121,15 @@ static bool try_transposed(struct cause *c, const struct input *in)
     return true;
 }
 
+static bool try_conjugate(struct cause *c, const struct input *in)
+{
+    if (plumb_dtype_parts(in->tensor->dtype) != 2 ||
+        !attempt_tensor(c, in, vary_conjugate(&c->arena, in->tensor)) || !c->fits)
+        return false;
+    cause_say(c, "as if %s were conjugated", in->name);
+    return true;
+}
+
 /* Positions and masks. */
 static bool try_whole(struct cause *c, const struct input *in)
 {
@@ -143,6 +153,8 @@ static bool try_input(struct cause *c, const struct input *in)
     const enum plumb_kind kind = plumb_dtype_info(in->tensor->dtype)->kind;
     if (kind != PLUMB_KIND_FLOAT && kind != PLUMB_KIND_COMPLEX)
         return try_whole(c, in);
+    if (try_conjugate(c, in))
+        return true;
     const bool sums = c->e->terms[c->part] > 1;
     for (unsigned axis = in->tensor->rank; axis-- > 0;)
         if (sums && in->tensor->shape[axis] > 1 &&

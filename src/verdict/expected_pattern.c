@@ -21,7 +21,7 @@ static bool find_simple(struct plumb_expected *e, enum plumb_expected_part part,
     *sure = f->n && *where;
     if (!*where && pattern_system(f, system, text))
         return true;
-    if (pattern_scaled(f, text))
+    if (pattern_scaled(f, text) || pattern_turned(f, text))
         return true;
     *sure = false;
     return pattern_system(f, system, text) || pattern_groups(f, text);
@@ -80,7 +80,8 @@ bool pattern_explains(struct plumb_expected *e, enum plumb_expected_part part, s
     uint64_t left = 0;
     if (!s->n || !off_find(&f, got, s, opinion->limit))
         return false;
-    if (!pattern_other(e, part, k, &f, text) && !pattern_moved(&f, text))
+    if (!pattern_other(e, part, k, &f, text) && !pattern_moved(&f, text) &&
+        !pattern_turned(&f, text))
         pattern_cause(e, part, k, &f, system, false, true, text, &left);
     plain_print(opinion->pattern, sizeof opinion->pattern, "%s", text);
     return *text;

@@ -16,13 +16,14 @@ struct off_axis {
 };
 
 /* The elements that are off, beyond what rounding and noise allow. The axes are those of the
- * tensor. Complex numbers, which no operator computes with, are left out. */
+ * tensor; complex numbers have one more, the last, of real and imaginary parts. */
 struct off {
     const struct plumb_tensor *got;
     const struct sample *s;
     double limit;
+    bool parts; /* the last axis is that of parts */
     unsigned rank;
-    struct off_axis axis[PLUMB_MAX_RANK];
+    struct off_axis axis[PLUMB_MAX_RANK + 1];
     bool *is;    /* of each number */
     uint64_t n;  /* how many */
     uint64_t of; /* numbers that have an index of theirs along each axis */
@@ -78,6 +79,8 @@ bool pattern_system(const struct off *f, const struct system_part *system, char 
 bool pattern_groups(const struct off *f, char *text);
 /* Errors of low rank, as terms of a sum leave that are missing. */
 bool pattern_rank(const struct off *f, char *text);
+/* Complex numbers that are all multiplied by one that is not real: expected_pattern_complex.c. */
+bool pattern_turned(const struct off *f, char *text);
 
 /* A call computed otherwise that explains the result: expected_cause.c. simple: what it looks like
  * is known, so that no numbers need to be looked for that fit. brief: an eighth of the usual work

@@ -198,8 +198,9 @@ static void map_add(struct map *map, const struct off *f, uint64_t i, bool scale
     const double weight = 1 / (s->ulp[i] * s->ulp[i] + s->sigma[i] * s->sigma[i]);
     const double e = s->got[i] - s->y[i], x = scale ? s->y[i] : 1;
     const double ratio = scale && s->y[i] != 0 ? fabs(s->got[i] / s->y[i]) : 1;
+    const double noise = s->sigma[i] * fmin(fmax(1, ratio), 4096); /* scaled as well */
     const double room = 0.51 * (sample_ulp(s->dtype, s->got[i]) + s->ulp[i] * fmax(1, ratio)) +
-                        2 * f->limit * fmax(s->sigma[i], s->u * fabs(s->got[i]));
+                        2 * f->limit * fmax(noise, s->u * fabs(s->got[i]));
     map->ee += weight * e * e;
     map->ex += weight * e * x;
     map->xx += weight * x * x;
@@ -311,6 +312,8 @@ static bool groups_make(struct groups *g)
     if (!g->f->rank)
         return false;
     g->size = g->f->axis[rows ? g->f->rank - 1 : g->axis].size;
+    if (rows && g->f->parts && g->f->rank > 1)
+        g->size *= g->f->axis[g->f->rank - 2].size;
     g->stride = rows ? 1 : off_stride(g->f, g->axis);
     g->n = rows ? s->n / g->size : g->size;
     if (g->n < 2 || s->n / g->n < 4)

@@ -112,7 +112,11 @@ static void say_along(const struct move *m, char *text, size_t size)
 {
     const struct off_axis *axis = &m->f->axis[m->axis];
     char along[40];
-    if (m->axis + 1 == m->f->rank)
+    if (m->f->parts && m->axis + 1 == m->f->rank) {
+        plain_print(text, size, "real and imaginary parts are exchanged");
+        return;
+    }
+    if (m->axis + 1 == m->f->got->rank)
         plain_print(along, sizeof along, "the last dimension");
     else
         plain_print(along, sizeof along, "axis %u", m->axis);

@@ -15,9 +15,10 @@ enum { TILE_LEAST = 8, TILE_MOST = 256 };
 
 static bool set_axes(struct off *f)
 {
-    f->rank = f->got->rank;
+    f->parts = plumb_dtype_parts(f->got->dtype) == 2;
+    f->rank = f->got->rank + f->parts;
     for (unsigned d = 0; d < f->rank; d++) {
-        f->axis[d].size = (uint64_t)f->got->shape[d];
+        f->axis[d].size = d < f->got->rank ? (uint64_t)f->got->shape[d] : 2;
         f->axis[d].at = arena_array(f->s->arena, (size_t)f->axis[d].size + 1, sizeof(bool));
         if (!f->axis[d].at)
             return false;
@@ -68,7 +69,7 @@ static bool find(struct off *f, bool (*is_off)(const struct off *, uint64_t))
 {
     const struct sample *s = f->s;
     f->is = arena_array(s->arena, (size_t)s->n + 1, sizeof *f->is);
-    if (!f->is || s->n != f->got->count || !set_axes(f))
+    if (!f->is || s->n != f->got->count * plumb_dtype_parts(f->got->dtype) || !set_axes(f))
         return false;
     for (uint64_t i = 0; i < s->n; i++) {
         f->is[i] = is_off(f, i);
@@ -132,10 +133,18 @@ static bool is_range(const struct off_axis *axis)
     return axis->n && axis->n == axis->last - axis->first + 1;
 }
 
+/* Real and imaginary. */
+static bool is_of_parts(const struct off *f, unsigned axis)
+{
+    return f->parts && axis + 1 == f->rank;
+}
+
 /* "row", "column", "element" where these have a meaning, else NULL. */
 static const char *noun_of(const struct off *f, unsigned axis)
 {
-    const unsigned rank = f->rank;
+    const unsigned rank = f->got->rank;
+    if (is_of_parts(f, axis))
+        return "part";
     return axis + 1 == rank ? rank == 1 ? "place" : "column" : rank == 2 ? "row" : NULL;
 }
 
@@ -167,6 +176,10 @@ void off_say_axis(const struct off *f, unsigned axis, char *text, size_t size)
     text[0] = '\0';
     if (is_all(a) || !a->n)
         return;
+    if (is_of_parts(f, axis)) {
+        plain_print(text, size, "the %s parts", a->first ? "imaginary" : "real");
+        return;
+    }
     if (!noun) {
         plain_print(of, sizeof of, " of axis %u", axis);
         many = a->n > 1 ? "es" : "";
@@ -210,7 +223,7 @@ static uint64_t tail_of(const struct off_axis *a)
 static void put_slices(struct buf *out, const struct off *f)
 {
     buf_text(out, "[");
-    for (unsigned d = 0; d < f->rank; d++) {
+    for (unsigned d = 0; d < f->got->rank; d++) {
         const struct off_axis *a = &f->axis[d];
         buf_text(out, d ? ", " : "");
         if (is_all(a) && a->n > 1)
@@ -228,7 +241,7 @@ static void put_slices(struct buf *out, const struct off *f)
 /* "row [0, 3]": one row of a tensor with more than two axes. */
 static bool put_row(struct buf *out, const struct off *f)
 {
-    const unsigned last = f->rank - 1;
+    const unsigned last = f->got->rank - 1;
     for (unsigned d = 0; d < last; d++)
         if (f->axis[d].n != 1)
             return false;
@@ -246,9 +259,12 @@ static void put_place(struct buf *out, const struct off *f, unsigned partial)
 {
     char text[100];
     bool first = true;
-    if (f->rank > 2 && (put_row(out, f) || partial > 1)) {
+    if (f->got->rank > 2 && (put_row(out, f) || partial > 1)) {
         if (out->size == 0)
             put_slices(out, f);
+        off_say_axis(f, f->rank - 1, text, sizeof text);
+        if (f->parts && *text)
+            buf_printf(out, ", %s", text);
         return;
     }
     for (unsigned d = 0; d < f->rank; d++) {

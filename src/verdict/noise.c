@@ -170,16 +170,17 @@ static bool changed_tensor(struct changes *c, const struct plumb_tensor *from,
 {
     const uint64_t run = c->exact ? 0 : c->run;
     *to = from;
-    if (plumb_dtype_info(from->dtype)->kind != PLUMB_KIND_FLOAT)
+    const unsigned parts = plumb_dtype_parts(from->dtype);
+    if (plumb_dtype_info(from->dtype)->kind != PLUMB_KIND_FLOAT && parts == 1)
         return true;
     struct plumb_tensor *tensor = arena_alloc(c->arena, sizeof *tensor);
-    double *values = arena_array(c->arena, from->count ? (size_t)from->count : 1, sizeof *values);
+    double *values = arena_array(c->arena, (size_t)from->count * parts + 1, sizeof *values);
     if (!tensor || !values)
         return false;
     plumb_tensor_to_f64(from, 0, (size_t)from->count, values);
-    for (uint64_t k = 0; k < from->count; k++)
+    for (uint64_t k = 0; k < from->count * parts; k++)
         values[k] = changed_number(run, values[k]);
-    plumb_tensor_init(tensor, PLUMB_F64, from->rank, from->shape, NULL);
+    plumb_tensor_init(tensor, parts == 2 ? PLUMB_C128 : PLUMB_F64, from->rank, from->shape, NULL);
     tensor->data = values;
     *to = tensor;
     return true;
@@ -197,6 +198,8 @@ static bool changed_arg(void *context, const char *name, const struct plumb_arg 
         to->number = changed_number(c->run, from->number);
     if (from->kind == PLUMB_ARG_DTYPE && plumb_dtype_info(from->dtype)->kind == PLUMB_KIND_FLOAT)
         to->dtype = PLUMB_F64;
+    if (from->kind == PLUMB_ARG_DTYPE && from->dtype == PLUMB_C64)
+        to->dtype = PLUMB_C128;
     return true;
 }
 
@@ -233,15 +236,15 @@ static bool takes_long(const struct plumb_call *call)
            largest_input(call) > 4096;
 }
 
-/* What one run changed, squared and added up, and the most. */
+/* What one run changed, squared and added up, and the most; of complex numbers, the distance. */
 static void add_run(const struct plumb_tensor *plain, const struct plumb_tensor *changed,
                     double *squares, double *most)
 {
     for (uint64_t i = 0; i < plain->count; i++) {
-        double a, b;
-        plumb_tensor_to_f64(plain, i, 1, &a);
-        plumb_tensor_to_f64(changed, i, 1, &b);
-        const double change = isfinite(a) && isfinite(b) ? fabs(a - b) : 0;
+        double a[2] = {0, 0}, b[2] = {0, 0};
+        plumb_tensor_to_f64(plain, i, 1, a);
+        plumb_tensor_to_f64(changed, i, 1, b);
+        const double apart = hypot(a[0] - b[0], a[1] - b[1]), change = isfinite(apart) ? apart : 0;
         squares[i] += change * change;
         most[i] = fmax(most[i], change);
     }
@@ -266,8 +269,8 @@ static void spread_of(const double *squares, const double *most, uint64_t count,
 
 static bool fits(const struct plumb_tensor *a, const struct plumb_tensor *b)
 {
-    return a && b && a->count == b->count && plumb_dtype_parts(a->dtype) == 1 &&
-           plumb_dtype_parts(b->dtype) == 1;
+    return a && b && a->count == b->count &&
+           plumb_dtype_parts(a->dtype) == plumb_dtype_parts(b->dtype);
 }
 
 static void add_changes(const struct plumb_call *call, struct arena *arena, struct noise *out)

@@ -49,6 +49,8 @@ const struct plumb_tensor *vary_rolled(struct arena *arena, const struct plumb_t
                                        unsigned axis, int64_t by);
 /* The last two axes exchanged. */
 const struct plumb_tensor *vary_transposed(struct arena *arena, const struct plumb_tensor *from);
+/* Complex numbers with imaginary parts of the other sign. */
+const struct plumb_tensor *vary_conjugate(struct arena *arena, const struct plumb_tensor *from);
 /* Each number times factor plus offset, rounded to the type. */
 const struct plumb_tensor *vary_mapped(struct arena *arena, const struct plumb_tensor *from,
                                        double factor, double offset);

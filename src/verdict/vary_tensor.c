@@ -120,3 +120,21 @@ const struct plumb_tensor *vary_mapped(struct arena *arena, const struct plumb_t
         to->swap = false;
     return to;
 }
+
+const struct plumb_tensor *vary_conjugate(struct arena *arena, const struct plumb_tensor *from)
+{
+    unsigned char *data;
+    const enum plumb_kind kind = plumb_dtype_info(from->dtype)->kind;
+    struct plumb_tensor *to = kind == PLUMB_KIND_COMPLEX ? copy_of(arena, from, &data) : NULL;
+    const size_t size = plumb_dtype_info(from->dtype)->bits / 8;
+    const enum plumb_dtype part = from->dtype == PLUMB_C64 ? PLUMB_F32 : PLUMB_F64;
+    for (uint64_t k = 0; to && k < from->count; k++) {
+        double parts[2];
+        plumb_tensor_to_f64(from, k, 1, parts);
+        parts[1] = -parts[1];
+        plumb_from_f64(part, parts, 2, data + k * size);
+    }
+    if (to)
+        to->swap = false;
+    return to;
+}

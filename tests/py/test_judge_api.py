@@ -104,8 +104,10 @@ class Values(Judge):
 
     def test_complex(self):
         z = torch.view_as_complex(torch.randn(40, 8, 2))
-        with self.assertRaisesRegex(plumb.Error, "complex64"):  # an error, no verdict
-            plumb.judge(z * z, torch.mul, (z, z))
+        self.check(z * z, z * z.conj(), torch.mul, (z, z))
+        self.check(z * 2j, z * -2j, torch.mul, (z, 2j))
+        with self.assertRaisesRegex(plumb.Error, "of complex numbers"):  # an error, no verdict
+            plumb.judge(z, torch.cumprod, (z, 0))
 
     def test_16_bit(self):
         for dtype in (torch.bfloat16, torch.float16):

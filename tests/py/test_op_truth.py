@@ -16,6 +16,7 @@ from ops import harness  # noqa: E402
 from ops.native import Native  # noqa: E402
 
 HERE = Path(__file__).parent / "ops"
+PREFIXES = ("Tensor", "Torch", "Functional", "Complex")
 
 
 def load_cases() -> List[harness.Case]:
@@ -53,6 +54,8 @@ class Truth(unittest.TestCase):
         first: Dict[int, harness.Case] = {}
         for case in cases:
             number = owner.get(case.api, owner.get(case.name))
+            if any(t.is_complex() for t in harness.leaves((case.args, case.kwargs))):
+                number = owner.get(f"Complex.{case.name}", number)
             if number is not None:
                 seen[number] += 1
                 names[case.name] += 1
@@ -61,11 +64,11 @@ class Truth(unittest.TestCase):
             try:
                 harness.check(self.native, case)
             except Exception as error:  # a crash of PyTorch in one case must not hide the others
-                failures.append(f"{type(error).__name__}: {error}")
+                failures.append(f"{case}: {type(error).__name__}: {error}")
 
         # Names that no case spells: the operator's first case, called by that name.
         for name, number in owner.items():
-            bare = name.split(".", 1)[1] if name.split(".")[0] in ("Tensor", "Torch", "Functional") else name
+            bare = name.split(".", 1)[1] if name.split(".")[0] in PREFIXES else name
             case = first.get(number)
             if names[bare] or case is None or not exists(case.prefix, bare):
                 continue

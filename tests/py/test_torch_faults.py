@@ -71,7 +71,7 @@ class Faults(Folder):
         return "".join(path.read_text() for path in self.folder.glob(f"plumb-worker-*/{name}"))
 
     def test_a_stand_in_that_crashes(self) -> None:
-        """For the built-in device, which has no complex numbers."""
+        """For the built-in device, which has no complex matrices to invert."""
         (self.folder / "crashing.py").write_text(
             "import ctypes, torch\n"
             "def crash(x):\n"

@@ -8,9 +8,9 @@
  * sum of two doubles. Returns 0, or a code. */
 int op_objective(const struct plumb_call *call, double out[2], struct plumb_error *err);
 
-static bool find(const char *prefix, const char *name, size_t *family, size_t *def)
+static bool find(const struct plumb_call *call, size_t *family, size_t *def)
 {
-    const struct plumb_op *op = plumb_op_find(prefix, name);
+    const struct plumb_op *op = plumb_op_of(call);
     const struct op_def *table;
     for (*family = 0; op && (table = op_family_f64(*family)); ++*family)
         for (*def = 0; table[*def].names; ++*def)
@@ -22,7 +22,7 @@ static bool find(const char *prefix, const char *name, size_t *family, size_t *d
 int op_objective(const struct plumb_call *call, double out[2], struct plumb_error *err)
 {
     size_t family, def;
-    if (!find(call->prefix, call->name, &family, &def))
+    if (!find(call, &family, &def))
         return PLUMB_E_UNSUPPORTED;
     size_t k = 0;
     while (k + 1 < call->n_grads && !call->grads[k])

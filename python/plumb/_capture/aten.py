@@ -92,8 +92,6 @@ class Leaves(Encoder):
             return {"type": f"torch.{type(value).__name__}", "value": str(value)}
         if isinstance(value, torch.device):
             return {"type": "torch.device", "value": str(value)}
-        if isinstance(value, complex):
-            return {"type": "complex", "value": [value.real, value.imag]}
         if isinstance(value, torch.Generator):
             return {"type": "torch.Generator"}
         for number in (getattr(torch, name, None) for name in ("SymInt", "SymFloat", "SymBool")):

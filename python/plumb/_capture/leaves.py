@@ -186,6 +186,8 @@ class Encoder:
             return {"type": "torch.dtype", "value": str(value)} if named else {}
         if isinstance(value, torch.device):
             return {"type": "torch.device", "value": str(value)} if key == "device" else {}
+        if isinstance(value, complex):
+            return {"type": "complex", "value": [value.real, value.imag]}
         if isinstance(value, torch.memory_format):
             return {"type": "torch.memory_format", "format": str(value).rpartition(".")[2]}
         numpy = sys.modules.get("numpy")

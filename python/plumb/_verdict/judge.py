@@ -153,7 +153,7 @@ def _wanting(value: Any) -> Any:
     if isinstance(value, list):
         return [_wanting(item) for item in value]
     if isinstance(value, _core.Tensor) and str(value.dtype).split(".")[-1].startswith(
-            ("float", "bfloat")):
+            ("float", "bfloat", "complex")):
         return _core.Tensor(value.pointer, value.dtype, value.shape, value.stride, True, value)
     return value
 

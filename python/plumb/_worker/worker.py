@@ -383,6 +383,8 @@ class Call:
             return self.device
         if kind == "integer":
             return int(of)
+        if kind == "complex":
+            return complex(*of)
         what = f"of type {of}" if of else "of a type that was not recorded"
         raise Refusal(f"an argument {what} cannot be rebuilt from the dump")
 

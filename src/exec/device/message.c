@@ -155,6 +155,13 @@ static enum plumb_code put_arg(struct message_call *out, const struct plumb_arg 
     case PLUMB_ARG_OTHER:
         put_other(text, arg->text);
         break;
+    case PLUMB_ARG_COMPLEX:
+        buf_text(text, "{\"complex\":[");
+        put_number(text, arg->number);
+        buf_text(text, ",");
+        put_number(text, arg->imaginary);
+        buf_text(text, "]}");
+        break;
     }
     return code;
 }

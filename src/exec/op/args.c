@@ -1,5 +1,6 @@
 /* Arguments of the running call, by the names of its signature. */
 #include "exec/op/bind.h"
+#include "exec/op/parts.h"
 
 #include <string.h>
 
@@ -33,20 +34,42 @@ struct val *arg_tensor(struct op *o, const char *name)
     return arg_value(o, arg_raw(o, name));
 }
 
+/* Of a number that is real. */
+static bool is_absent(enum op_part part)
+{
+    return part == PART_IMAGINARY || part == PART_ZERO;
+}
+
+static double as_part(struct op *o, const struct plumb_arg *arg, enum op_part part)
+{
+    if (arg->kind != PLUMB_ARG_COMPLEX)
+        return is_absent(part) ? 0 : arg->number;
+    if (part == PART_WHOLE)
+        op_fail(o, PLUMB_E_UNSUPPORTED, "%s: not with the complex number %g%+gj", o->call->name,
+                arg->number, arg->imaginary);
+    return part == PART_REAL        ? arg->number
+           : part == PART_IMAGINARY ? arg->imaginary
+           : part == PART_SIZE      ? hypot(arg->number, arg->imaginary)
+                                    : 0;
+}
+
 struct val *arg_operand(struct op *o, const char *name)
 {
-    const struct plumb_arg *arg = arg_raw(o, name);
-    if (!arg)
+    struct op_bound *bound = bound_for(o, name);
+    if (!bound)
         return NULL;
+    const struct plumb_arg *arg = bound->value;
+    const enum op_part part = bound->part;
     switch (arg->kind) {
     case PLUMB_ARG_TENSOR:
         return arg_value(o, arg);
     case PLUMB_ARG_FLOAT:
-        return v_number(o, arg->number);
+    case PLUMB_ARG_COMPLEX:
+        return v_number(o, as_part(o, arg, part));
     case PLUMB_ARG_INT:
-        return v_int(o, arg->integer);
+        return v_int(o, is_absent(part) ? 0 : arg->integer);
     case PLUMB_ARG_BOOL: {
-        struct val *x = v_int(o, arg->integer);
+        struct val *x = v_int(o, is_absent(part) ? 0 : arg->integer);
         if (x)
             x->dtype = PLUMB_BOOL;
         return x;
@@ -102,8 +125,12 @@ int64_t arg_int(struct op *o, const char *name)
 
 double arg_number(struct op *o, const char *name)
 {
-    const struct plumb_arg *arg = arg_raw(o, name);
-    return arg ? as_number(arg) : 0;
+    struct op_bound *bound = bound_for(o, name);
+    if (!bound)
+        return 0;
+    if (bound->value->kind == PLUMB_ARG_COMPLEX)
+        return as_part(o, bound->value, bound->part);
+    return is_absent(bound->part) ? 0 : as_number(bound->value);
 }
 
 bool arg_bool(struct op *o, const char *name)
@@ -120,7 +147,9 @@ const char *arg_text(struct op *o, const char *name)
 enum plumb_dtype arg_dtype(struct op *o, const char *name)
 {
     const struct plumb_arg *arg = arg_raw(o, name);
-    return arg && arg->kind == PLUMB_ARG_DTYPE ? arg->dtype : PLUMB_DTYPE_COUNT;
+    const enum plumb_dtype dtype =
+        arg && arg->kind == PLUMB_ARG_DTYPE ? arg->dtype : PLUMB_DTYPE_COUNT;
+    return o->in_parts ? part_dtype(dtype) : dtype;
 }
 
 const int64_t *arg_ints(struct op *o, const char *name, size_t *n)

@@ -242,8 +242,9 @@ static bool fits(const struct op_param *param, const struct plumb_arg *arg)
     case PARAM_TENSORS:
         return fits_list(arg, param->none_items ? is_tensor_or_none : is_tensor);
     case PARAM_OPERAND:
-        return arg->kind == PLUMB_ARG_TENSOR || is_number(arg);
+        return arg->kind == PLUMB_ARG_TENSOR || is_number(arg) || arg->kind == PLUMB_ARG_COMPLEX;
     case PARAM_NUMBER:
+        return is_number(arg) || is_scalar_tensor(arg) || arg->kind == PLUMB_ARG_COMPLEX;
     case PARAM_FLOAT:
         return is_number(arg) || is_scalar_tensor(arg);
     case PARAM_INT:

@@ -60,6 +60,7 @@ struct op_signature {
 struct op_bound {
     struct plumb_arg arg;          /* kind none: None */
     const struct plumb_arg *value; /* the call's own, or &arg for a default */
+    enum op_part part;             /* of a number: what is taken of it */
 };
 
 /* Fits the call to the first signature of the schema that takes it. On failure says which argument

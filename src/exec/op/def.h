@@ -18,11 +18,13 @@ enum op_flag {
     OP_BILINEAR = 64,
     OP_COMPOSITE = 128,
     OP_COMPUTED = 256, /* of a decision: about numbers that it computes first */
+    OP_COMPLEX = 512,  /* knows what to do with complex numbers */
 };
 
 struct op_def {
     const char *names;  /* "add add_ __add__": separated by blanks, the usual one first. A name may
-                           be bound to a prefix: "Tensor.max" */
+                           be bound to a prefix: "Tensor.max"; Complex.NAME is what NAME means
+                           where an argument is complex */
     const char *schema; /* one signature a line; see bind.h for the types */
     void (*run)(struct op *o);
     unsigned flags;
@@ -40,6 +42,9 @@ extern op_call_fn op_call_f32, op_call_f64, op_call_f128;
 extern op_call_fn op_call_f32_avx2, op_call_f64_avx2;
 #endif
 extern op_family_fn op_family_f64;
+
+/* Whether an argument is complex, a number, a tensor or its type. */
+bool op_call_is_complex(const struct plumb_call *call);
 
 /* Sums of products of arguments, and nothing else: "input * weight + bias". NULL: it is no such
  * sum. */

@@ -80,6 +80,10 @@
     X(fused_moe, COMPOSITE)                                                                        \
     X(fused_misc, COMPOSITE)                                                                       \
     X(adagrad, COMPOSITE)                                                                          \
+    X(complex, EXACT)                                                                              \
+    X(complex_math, ELEMENTWISE)                                                                   \
+    X(fft, LINEAR)                                                                                 \
+    X(stft, LINEAR)                                                                                \
     X(optim, COMPOSITE)                                                                            \
     X(dropout, COMPOSITE)                                                                          \
     X(random, RANDOM)

@@ -10,6 +10,7 @@ const char *plumb_arg_kind_text(enum plumb_arg_kind kind)
         [PLUMB_ARG_DTYPE] = "a dtype",   [PLUMB_ARG_LIST] = "a list",
         [PLUMB_ARG_SLICE] = "a slice",   [PLUMB_ARG_ELLIPSIS] = "an ellipsis",
         [PLUMB_ARG_DEVICE] = "a device", [PLUMB_ARG_OTHER] = "an object of unknown type",
+        [PLUMB_ARG_COMPLEX] = "a complex number",
     };
     return text[kind];
 }

@@ -8,8 +8,9 @@
 
 struct op_library {
     const char *version; /* PLUMB_VERSION */
-    /* plumb_op_find, plumb_op_at and plumb_op_run. mask is that of plumb_cpu_mask. */
+    /* plumb_op_find, plumb_op_of, plumb_op_at and plumb_op_run. mask is that of plumb_cpu_mask. */
     const struct plumb_op *(*find)(const char *prefix, const char *name);
+    const struct plumb_op *(*of)(const struct plumb_call *call);
     const struct plumb_op *(*at)(size_t i);
     enum plumb_code (*run)(const struct plumb_call *call, enum plumb_precision precision,
                            unsigned mask, struct plumb_result *out, struct plumb_error *err);

@@ -1,6 +1,7 @@
 /* Tensors of the call into values, and values into tensors of the result. */
 #include "exec/op/bind.h"
 #include "exec/op/noise.h"
+#include "exec/op/parts.h"
 #include "exec/op/run.h"
 #include "exec/op/squares.h"
 
@@ -35,12 +36,13 @@ static void load_ints(const struct plumb_tensor *t, int64_t *out)
 
 static void load_floats(const struct plumb_tensor *t, real *out)
 {
-    double piece[PIECE];
+    double piece[2 * PIECE];
+    const unsigned parts = plumb_dtype_parts(t->dtype);
     for (uint64_t first = 0; first < t->count; first += PIECE) {
         const size_t n = t->count - first < PIECE ? (size_t)(t->count - first) : PIECE;
         plumb_tensor_to_f64(t, first, n, piece);
-        for (size_t k = 0; k < n; k++)
-            out[first + k] = (real)piece[k];
+        for (size_t k = 0; k < n * parts; k++)
+            out[first * parts + k] = (real)piece[k];
     }
 }
 
@@ -48,8 +50,8 @@ static void load_floats(const struct plumb_tensor *t, real *out)
 static bool is_real_array(const struct plumb_tensor *t)
 {
     return t->dense && !t->swap && (uintptr_t)t->data % _Alignof(real) == 0 &&
-           ((sizeof(real) == sizeof(float) && t->dtype == PLUMB_F32) ||
-            (sizeof(real) == sizeof(double) && t->dtype == PLUMB_F64));
+           ((sizeof(real) == sizeof(float) && part_dtype(t->dtype) == PLUMB_F32) ||
+            (sizeof(real) == sizeof(double) && part_dtype(t->dtype) == PLUMB_F64));
 }
 
 /* What is empty may still say that it has 2^40 rows of nothing, and who goes through them is
@@ -68,20 +70,29 @@ static struct val *load_tensor(struct op *o, const struct plumb_tensor *t)
         return op_fail(o, PLUMB_E_UNSUPPORTED,
                        "%s: a tensor without elements, with more than 2^30 in its other dimensions",
                        o->call->name);
-    if (plumb_dtype_info(t->dtype)->kind == PLUMB_KIND_COMPLEX ||
-        plumb_dtype_info(t->dtype)->bits < 8)
+    if (plumb_dtype_info(t->dtype)->bits < 8)
         return op_fail(o, PLUMB_E_UNSUPPORTED, "%s: plumb does not compute with %s", o->call->name,
                        plumb_dtype_info(t->dtype)->name);
+    const bool is_complex = plumb_dtype_parts(t->dtype) == 2;
+    const enum plumb_dtype dtype = part_dtype(t->dtype);
+    int64_t shape[OP_RANK + 1];
+    memcpy(shape, t->shape, t->rank * sizeof *shape);
+    shape[t->rank] = 2;
+    const unsigned rank = t->rank + is_complex;
+    struct val *x;
     if (is_real_array(t) && t->count && !o->call->noise) {
-        struct val view = {.dtype = t->dtype, .count = (int64_t)t->count};
+        struct val view = {.dtype = dtype, .count = (int64_t)t->count * (is_complex ? 2 : 1)};
         memcpy(&view.f, &t->data, sizeof view.f); /* values are never written to */
-        return val_alias(o, &view, t->rank, t->shape);
+        x = val_alias(o, &view, rank, shape);
+    } else {
+        x = val_new(o, dtype, rank, shape);
+        if (x && x->f)
+            load_floats(t, x->f);
+        else if (x)
+            load_ints(t, x->i);
     }
-    struct val *x = val_new(o, t->dtype, t->rank, t->shape);
-    if (x && x->f)
-        load_floats(t, x->f);
-    else if (x)
-        load_ints(t, x->i);
+    if (x)
+        x->is_complex = is_complex;
     return x;
 }
 
@@ -135,7 +146,7 @@ struct val *op_load(struct op *o, const struct plumb_arg *tensor)
         if (leaf->val)
             leaf->val->needs_grad = o->call->n_grads && tensor->requires_grad && leaf->val->f;
     }
-    return leaf->val;
+    return leaf->part == PART_WHOLE ? leaf->val : leaf_part(o, leaf);
 }
 
 struct val *op_load_plain(struct op *o, const struct plumb_tensor *tensor)
@@ -174,8 +185,10 @@ struct plumb_tensor *op_store(struct op *o, const struct val *shape_of, const re
     enum plumb_dtype dtype = shape_of->dtype;
     if (f && o->raised)
         dtype = PLUMB_F64;
+    const bool is_complex = shape_of->is_complex;
     struct plumb_tensor *t = op_alloc(o, 1, sizeof *t);
-    if (!t || plumb_tensor_init(t, dtype, shape_of->rank, shape_of->shape, o->err)) {
+    if (!t || plumb_tensor_init(t, is_complex ? complex_dtype(dtype) : dtype,
+                                shape_of->rank - is_complex, shape_of->shape, o->err)) {
         o->failed = true;
         return NULL;
     }

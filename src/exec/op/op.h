@@ -48,6 +48,8 @@ struct val {
     bool weak;       /* a Python number: it does not raise a tensor's type within its kind */
     bool needs_grad; /* see grad */
     bool moved;      /* elements of its inputs, none computed */
+    bool is_complex; /* an argument or result of complex numbers: the last dimension, of 2, is their
+                        real and imaginary parts. Blocks know nothing of it; see parts.h */
     int64_t shape[OP_RANK];
     int64_t count;
     real *f;    /* the elements of a float dtype, C order */
@@ -61,10 +63,15 @@ struct val {
     struct val *earlier; /* the tape */
 };
 
+/* What an operator that knows real numbers only gets of an argument: see parts.h. */
+enum op_part { PART_WHOLE, PART_REAL, PART_IMAGINARY, PART_SIZE, PART_ZERO, OP_PARTS };
+
 /* A tensor among the arguments. */
 struct op_leaf {
     const struct plumb_arg *arg;
-    struct val *val;     /* once asked for */
+    struct val *val;   /* once asked for */
+    enum op_part part; /* which of these an operator gets that asks */
+    struct val *parts[OP_PARTS];
     struct val *written; /* what the call leaves in it; NULL: what was there */
 
     /* On squares (squares.c): the product it is a factor of, from 1; 0: none. */
@@ -99,6 +106,7 @@ struct op {
     size_t max_outputs;
     uint64_t disturbances; /* so far; see noise.c */
     struct op_squares squares;
+    bool in_parts; /* an operator of real numbers runs on the parts of complex ones */
 };
 
 /* A call about to run. err is filled on failure. */

@@ -70,6 +70,11 @@ const struct plumb_op *plumb_op_find(const char *prefix, const char *name)
     return plumb_op_ready(NULL) ? NULL : operators->find(prefix, name);
 }
 
+const struct plumb_op *plumb_op_of(const struct plumb_call *call)
+{
+    return plumb_op_ready(NULL) ? NULL : operators->of(call);
+}
+
 const struct plumb_op *plumb_op_at(size_t i)
 {
     return plumb_op_ready(NULL) ? NULL : operators->at(i);

@@ -148,19 +148,24 @@ struct spelling {
     char name[96];
 };
 
-static const struct entry *find_bound(const struct spelling *s)
+static const struct entry *find_under(const char *prefix, const char *name)
 {
     char full[128];
-    const size_t a = s->prefix ? strlen(s->prefix) : 0, b = strlen(s->name);
-    if (a && a + b + 1 < sizeof full) {
-        memcpy(full, s->prefix, a);
-        full[a] = '.';
-        memcpy(full + a + 1, s->name, b);
-        const struct entry *bound = find(full, a + 1 + b);
-        if (bound)
-            return bound;
-    }
-    return find(s->name, b);
+    const size_t a = prefix ? strlen(prefix) : 0, b = strlen(name);
+    if (!a || a + b + 1 >= sizeof full)
+        return NULL;
+    memcpy(full, prefix, a);
+    full[a] = '.';
+    memcpy(full + a + 1, name, b);
+    return find(full, a + 1 + b);
+}
+
+static const struct entry *find_bound(const struct spelling *s, bool complex)
+{
+    const struct entry *e = complex ? find_under("Complex", s->name) : NULL;
+    if (!e)
+        e = find_under(s->prefix, s->name);
+    return e ? e : find(s->name, strlen(s->name));
 }
 
 /* What a dispatcher trace puts before a name, and the prefix of dumps that it stands for. */
@@ -181,7 +186,8 @@ static const char *skip_namespace(const char *name, const char **prefix)
 }
 
 /* Tries the name whole, then without the overload behind its last dot. */
-static const struct entry *lookup(const char *prefix, const char *name, struct spelling *s)
+static const struct entry *lookup(const char *prefix, const char *name, bool complex,
+                                  struct spelling *s)
 {
     pthread_once(&index_once, make_index);
     s->prefix = prefix;
@@ -190,18 +196,25 @@ static const struct entry *lookup(const char *prefix, const char *name, struct s
     if (length >= sizeof s->name)
         return NULL;
     memcpy(s->name, name, length + 1);
-    const struct entry *e = find_bound(s);
+    const struct entry *e = find_bound(s, complex);
     char *overload = e ? NULL : strrchr(s->name, '.');
     if (!overload)
         return e;
     *overload = '\0';
-    return find_bound(s);
+    return find_bound(s, complex);
 }
 
 static const struct plumb_op *find_op(const char *prefix, const char *name)
 {
     struct spelling s;
-    const struct entry *e = lookup(prefix, name, &s);
+    const struct entry *e = lookup(prefix, name, false, &s);
+    return e ? &index_.ops[e->op] : NULL;
+}
+
+static const struct plumb_op *op_of(const struct plumb_call *call)
+{
+    struct spelling s;
+    const struct entry *e = lookup(call->prefix, call->name, op_call_is_complex(call), &s);
     return e ? &index_.ops[e->op] : NULL;
 }
 
@@ -211,28 +224,45 @@ static const struct plumb_op *op_at(size_t i)
     return i < index_.n_ops ? &index_.ops[i] : NULL;
 }
 
-static bool holds_f64(const struct plumb_arg *arg)
+static bool is_wide(const struct plumb_arg *arg)
 {
-    if (arg->kind == PLUMB_ARG_TENSOR)
-        return arg->tensor->dtype == PLUMB_F64;
-    if (arg->kind == PLUMB_ARG_DTYPE)
-        return arg->dtype == PLUMB_F64;
+    const enum plumb_dtype dtype = arg->kind == PLUMB_ARG_TENSOR  ? arg->tensor->dtype
+                                   : arg->kind == PLUMB_ARG_DTYPE ? arg->dtype
+                                                                  : PLUMB_DTYPE_COUNT;
+    return dtype == PLUMB_F64 || dtype == PLUMB_C128;
+}
+
+static bool is_complex(const struct plumb_arg *arg)
+{
+    const enum plumb_dtype dtype = arg->kind == PLUMB_ARG_TENSOR  ? arg->tensor->dtype
+                                   : arg->kind == PLUMB_ARG_DTYPE ? arg->dtype
+                                                                  : PLUMB_DTYPE_COUNT;
+    return dtype == PLUMB_C64 || dtype == PLUMB_C128 || arg->kind == PLUMB_ARG_COMPLEX;
+}
+
+static bool holds(const struct plumb_arg *arg, bool (*is)(const struct plumb_arg *arg))
+{
     if (arg->kind == PLUMB_ARG_LIST)
         for (size_t k = 0; k < arg->n_items; k++)
-            if (holds_f64(&arg->items[k]))
+            if (holds(&arg->items[k], is))
                 return true;
+    return is(arg);
+}
+
+static bool call_holds(const struct plumb_call *call, bool (*is)(const struct plumb_arg *arg))
+{
+    for (size_t k = 0; k < call->n_args; k++)
+        if (holds(&call->args[k], is))
+            return true;
+    for (size_t k = 0; k < call->n_kwargs; k++)
+        if (holds(&call->kwargs[k].value, is))
+            return true;
     return false;
 }
 
-static bool call_holds_f64(const struct plumb_call *call)
+bool op_call_is_complex(const struct plumb_call *call)
 {
-    for (size_t k = 0; k < call->n_args; k++)
-        if (holds_f64(&call->args[k]))
-            return true;
-    for (size_t k = 0; k < call->n_kwargs; k++)
-        if (holds_f64(&call->kwargs[k].value))
-            return true;
-    return false;
+    return call_holds(call, is_complex);
 }
 
 static op_call_fn *copy_for(enum plumb_precision precision, bool wide)
@@ -251,7 +281,7 @@ static enum plumb_code run_op(const struct plumb_call *call, enum plumb_precisio
                               unsigned mask, struct plumb_result *out, struct plumb_error *err)
 {
     struct spelling s;
-    const struct entry *e = lookup(call->prefix, call->name, &s);
+    const struct entry *e = lookup(call->prefix, call->name, op_call_is_complex(call), &s);
     if (!e)
         return plumb_fail(err, PLUMB_E_UNSUPPORTED, "plumb has no operator '%s'", call->name);
     struct arena *arena = calloc(1, sizeof *arena);
@@ -263,11 +293,11 @@ static enum plumb_code run_op(const struct plumb_call *call, enum plumb_precisio
     plain.name = s.name;
     plumb_cpu_mask(mask); /* this library has a copy of that state */
     /* What errors do can be seen with larger ones: they need no binary128. */
-    const bool wide = call_holds_f64(call);
+    const bool wide = call_holds(call, is_wide);
     op_call_fn *const run =
         copy_for(precision, call->noise ? precision == PLUMB_OWN && wide : wide);
     return run(e->family, e->def, &plain, precision == PLUMB_RAISED, arena, out, err);
 }
 
 const struct op_library plumb_operators = {
-    .version = PLUMB_VERSION, .find = find_op, .at = op_at, .run = run_op};
+    .version = PLUMB_VERSION, .find = find_op, .of = op_of, .at = op_at, .run = run_op};

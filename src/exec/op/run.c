@@ -4,6 +4,7 @@
 #include "exec/op/bind.h"
 #include "exec/op/families.h"
 #include "exec/op/noise.h"
+#include "exec/op/parts.h"
 #include "exec/op/squares.h"
 
 #include <string.h>
@@ -157,11 +158,16 @@ bool op_execute(struct op *o, size_t family, size_t def)
     const struct op_def *d = &op_family(family)[def];
     if (!op_find_leaves(o) || !op_bind(o, d->schema))
         return false;
+    if (on_squares(o) && op_call_is_complex(o->call))
+        op_fail(o, PLUMB_E_UNSUPPORTED, "%s: no closed form for complex numbers", o->call->name);
     if (on_squares(o) && !squares_begin(o, op_form(d)))
         return false;
     noise_take_terms();
     noise_set_sum_bits(o->call->noise ? o->call->noise->sum_bits : 0);
-    d->run(o);
+    if (parts_wanted(o, d))
+        parts_run(o, d);
+    else
+        d->run(o);
     o->result->terms = noise_take_terms();
     if (!o->failed && o->result->n_outputs == 0 && !o->result->tuple)
         op_fail(o, PLUMB_E_UNSUPPORTED, "%s: no result", o->call->name);

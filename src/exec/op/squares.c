@@ -72,13 +72,7 @@ const char *op_form(const struct op_def *def)
 
 /* ---- Reading the form ------------------------------------------------------------------------ */
 
-struct word {
-    char text[48];
-    bool list;
-};
-
-/* The next word, or sign, of a form; false at its end. */
-static bool next_word(const char **form, struct word *word)
+bool form_next(const char **form, struct form_word *word)
 {
     const char *s = *form + strspn(*form, " ");
     size_t length = strcspn(s, " ");
@@ -154,7 +148,7 @@ static void square_number(struct op_bound *bound, struct term *term)
     term->number = bound;
 }
 
-static bool add_word(struct op *o, const struct word *word, unsigned number, struct term *term)
+static bool add_word(struct op *o, const struct form_word *word, unsigned number, struct term *term)
 {
     const size_t p = op_param_index(o, word->text);
     if (p == o->signature->n)
@@ -212,9 +206,9 @@ bool squares_begin(struct op *o, const char *form)
 {
     enum { TERMS = 8 };
     struct term terms[TERMS] = {{0}};
-    struct word word;
+    struct form_word word;
     unsigned term = 1;
-    while (!o->failed && form && next_word(&form, &word)) {
+    while (!o->failed && form && form_next(&form, &word)) {
         const bool minus = strcmp(word.text, "-") == 0;
         if (strcmp(word.text, "*") == 0)
             continue;

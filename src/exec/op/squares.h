@@ -6,6 +6,14 @@
 
 op_form_fn op_form;
 
+struct form_word {
+    char text[48]; /* a parameter, or a sign */
+    bool list;     /* its items are meant */
+};
+
+/* The next word, or sign, of a form; false at its end. */
+bool form_next(const char **form, struct form_word *word);
+
 /* A call whose arguments fit its signature, about to run on squares: looks up in the form which
  * argument is multiplied with which. False, and failed, when the form does not say it of all. */
 bool squares_begin(struct op *o, const char *form);

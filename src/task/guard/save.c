@@ -117,6 +117,13 @@ static void save_arg(struct saver *s, const struct plumb_arg *arg)
     case PLUMB_ARG_OTHER:
         save_typed(s, "str", arg->text ? arg->text : "");
         break;
+    case PLUMB_ARG_COMPLEX:
+        buf_text(out, "{\"type\": \"complex\", \"value\": [");
+        save_number(s, arg->number);
+        buf_text(out, ", ");
+        save_number(s, arg->imaginary);
+        buf_text(out, "]}");
+        break;
     }
 }
 

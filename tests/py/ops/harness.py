@@ -41,6 +41,12 @@ def randn(*shape: int, dtype: torch.dtype = torch.float32, scale: float = 1.0) -
     return (torch.randn(shape, generator=_generator) * scale).to(dtype).requires_grad_(True)
 
 
+def crandn(*shape: int, dtype: torch.dtype = torch.complex64, scale: float = 1.0) -> torch.Tensor:
+    """Complex ones, both parts normal."""
+    parts = torch.randn((*shape, 2), generator=_generator) * scale
+    return torch.view_as_complex(parts).to(dtype).requires_grad_(True)
+
+
 def uniform(low: float, high: float, *shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
     return (torch.rand(shape, generator=_generator) * (high - low) + low).to(dtype).requires_grad_(True)
 
@@ -109,11 +115,25 @@ def leaves(value: Any) -> Iterator[torch.Tensor]:
 
 def as_dtype(dtype: torch.dtype) -> Callable[[torch.Tensor], torch.Tensor]:
     def change(t: torch.Tensor) -> torch.Tensor:
+        if t.is_complex() and dtype == torch.float64:
+            return t.detach().to(torch.complex128).requires_grad_(t.requires_grad)
         if not t.is_floating_point():
             return t
         # A cast keeps the strides, so that views stay what they are.
         return t.detach().to(dtype).requires_grad_(t.requires_grad)
     return change
+
+
+def wide_dtype(value: Any) -> Any:
+    """The widest type of the kind, of a type; anything else as it is."""
+    if not isinstance(value, torch.dtype):
+        return value
+    return torch.complex128 if value.is_complex else torch.float64 if value.is_floating_point else value
+
+
+def real_parts(tensor: torch.Tensor) -> torch.Tensor:
+    """Complex numbers by their parts, in a last dimension."""
+    return torch.view_as_real(tensor.resolve_conj()) if tensor.is_complex() else tensor
 
 
 def torch_function(case_: Case) -> Callable[..., Any]:
@@ -139,8 +159,7 @@ def run_torch(case_: Case, dtype: Optional[torch.dtype], grad: Optional[torch.Te
     args, kwargs = (case_.args, case_.kwargs) if dtype is None else tree_map(as_dtype(dtype), (case_.args,
                                                                                              case_.kwargs))
     if dtype == torch.float64:
-        kwargs = {k: torch.float64 if isinstance(v, torch.dtype) and v.is_floating_point else v
-                  for k, v in kwargs.items()}
+        kwargs = {k: wide_dtype(v) for k, v in kwargs.items()}
     inputs = list(leaves((args, kwargs)))
     # Non-leaf twins, so that in-place operators work.
     twins = {id(t): (t * 1 if t.requires_grad else t.clone()) for t in inputs}
@@ -171,6 +190,9 @@ def compare(what: str, case_: Case, got: Any, want: Any, rtol: float, values: bo
         raise Mismatch(f"{case_}: {what}: shape {list(got.shape)}, PyTorch {list(want.shape)}")
     if not values or got.numel() == 0:
         return
+    if got.is_complex() != want.is_complex():
+        raise Mismatch(f"{case_}: {what}: {got.dtype}, PyTorch {want.dtype}")
+    got, want = real_parts(got), real_parts(want)
     if not want.is_floating_point():
         if not torch.equal(got.to(want.dtype), want):
             raise Mismatch(f"{case_}: {what}: {got.flatten()[:8].tolist()}, PyTorch {want.flatten()[:8].tolist()}")
@@ -189,26 +211,31 @@ def compare(what: str, case_: Case, got: Any, want: Any, rtol: float, values: bo
 
 
 def gradient_for(case_: Case, output: Any) -> Optional[torch.Tensor]:
-    if not (case_.backward and isinstance(output, torch.Tensor) and output.is_floating_point()):
+    if not (case_.backward and isinstance(output, torch.Tensor) and
+            (output.is_floating_point() or output.is_complex())):
         return None
     if not any(t.requires_grad for t in leaves((case_.args, case_.kwargs))):
         return None
     g = torch.Generator().manual_seed(7)
+    if output.is_complex():
+        return torch.view_as_complex(torch.randn((*output.shape, 2), generator=g)).to(torch.complex128)
     return torch.randn(output.shape, generator=g).double()
 
 
 def check_differences(native: Native, case_: Case, grad: torch.Tensor) -> None:
     """Directional derivatives, one for each tensor: Richardson's extrapolation of central differences."""
     args, kwargs = tree_map(as_dtype(torch.float64), (case_.args, case_.kwargs))
-    kwargs = {k: torch.float64 if isinstance(v, torch.dtype) and v.is_floating_point else v for k, v in kwargs.items()}
+    kwargs = {k: wide_dtype(v) for k, v in kwargs.items()}
     _, _, grads = native.run(Call(case_.prefix, case_.name, args, kwargs, grad, case_.grad_output), OWN)
     inputs = list(leaves((args, kwargs)))
     g = torch.Generator().manual_seed(11)
     for number, (x, dx) in enumerate(zip(inputs, grads)):
-        if not x.requires_grad or x.numel() == 0 or not x.is_floating_point():
+        if not x.requires_grad or x.numel() == 0 or not (x.is_floating_point() or x.is_complex()):
             continue
-        direction = torch.sign(torch.rand(x.shape, generator=g, dtype=torch.float64) - 0.5) * \
-            (1 + torch.randint(0, 4, x.shape, generator=g)) / 4
+        shape = real_parts(x).shape
+        parts = torch.sign(torch.rand(shape, generator=g, dtype=torch.float64) - 0.5) * \
+            (1 + torch.randint(0, 4, shape, generator=g)) / 4
+        direction = torch.view_as_complex(parts) if x.is_complex() else parts
 
         def value(step: float) -> Tuple[float, float]:
             moved = tree_map(lambda t: (t.detach() + step * direction).requires_grad_(True) if t is x else t,
@@ -223,8 +250,8 @@ def check_differences(native: Native, case_: Case, grad: torch.Tensor) -> None:
         h = 2.0 ** -24
         coarse, fine = slope(h), slope(h / 2)
         want = (4 * fine - coarse) / 3
-        got = float((dx * direction).sum()) if dx is not None else 0.0
-        size = float((dx.abs() * direction.abs()).sum()) if dx is not None else 0.0
+        slopes = real_parts(dx) * parts if dx is not None else torch.zeros(())
+        got, size = float(slopes.sum()), float(slopes.abs().sum())
         if not abs(got - want) <= 1e-8 * (size + abs(want)) + 1e-12:
             raise Mismatch(f"{case_}: derivative of argument {number}: backward {got!r}, differences {want!r}")
 

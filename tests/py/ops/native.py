@@ -12,7 +12,7 @@ MAX_RANK = 64
 DTYPES = ["bool", "uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64", "float16", "bfloat16",
           "float32", "float64", "complex64", "complex128"]
 KINDS = {"none": 0, "tensor": 1, "bool": 2, "int": 3, "float": 4, "text": 5, "dtype": 6, "list": 7, "slice": 8,
-         "ellipsis": 9}
+         "ellipsis": 9, "complex": 12}
 OWN, RAISED = 0, 1
 NO_DTYPE = 23  # PLUMB_DTYPE_COUNT
 CLASSES = ("exact", "decision", "elementwise", "linear", "bilinear", "composite", "random")
@@ -29,8 +29,8 @@ class CArg(c.Structure):
 
 
 CArg._fields_ = [("kind", c.c_int), ("requires_grad", c.c_bool), ("tensor", c.POINTER(CTensor)),
-                 ("integer", c.c_int64), ("number", c.c_double), ("text", c.c_char_p), ("dtype", c.c_int),
-                 ("items", c.POINTER(CArg)), ("n_items", c.c_size_t)]
+                 ("integer", c.c_int64), ("number", c.c_double), ("imaginary", c.c_double), ("text", c.c_char_p),
+                 ("dtype", c.c_int), ("items", c.POINTER(CArg)), ("n_items", c.c_size_t)]
 
 
 class CKwarg(c.Structure):
@@ -104,7 +104,7 @@ class Call:
             self.c.grads, self.c.n_grads = grads, grad_output + 1
 
     def tensor(self, t: torch.Tensor) -> CTensor:
-        t = t.detach()
+        t = t.detach().resolve_conj().resolve_neg()
         out = CTensor(DTYPES.index(str(t.dtype).split(".")[1]), False, t.dim(), t.numel())
         for d in range(t.dim()):
             out.shape[d] = t.shape[d]
@@ -127,6 +127,8 @@ class Call:
             out.kind, out.integer = KINDS["int"], value
         elif isinstance(value, float):
             out.kind, out.number = KINDS["float"], value
+        elif isinstance(value, complex):
+            out.kind, out.number, out.imaginary = KINDS["complex"], value.real, value.imag
         elif isinstance(value, str):
             out.kind, out.text = KINDS["text"], value.encode()
         elif isinstance(value, torch.dtype):
