@@ -83,11 +83,12 @@ struct plumb_comparison {
     struct plumb_table *table;
     size_t compared;                   /* pairs whose values were compared */
     size_t passed, suspicious, failed; /* of the compared; suspicious ones passed too */
-    size_t unjudged;   /* of the compared, too: neither passed nor failed, since what is known about
+    size_t unjudged; /* of the compared, too: neither passed nor failed, since what is known about
                        * them, NaN on both sides for one, tells nothing */
-    size_t unmatched;  /* records without a partner */
-    size_t unreadable; /* pairs that could not be compared: unreadable, shapes differ, ... */
-    size_t bad;        /* rows that fail by what decides: for PLUMB_BY_RULES failed, unmatched and
+    size_t uninitialised; /* of these: nobody had written to one of the two */
+    size_t unmatched;     /* records without a partner */
+    size_t unreadable;    /* pairs that could not be compared: unreadable, shapes differ, ... */
+    size_t bad; /* rows that fail by what decides: for PLUMB_BY_RULES failed, unmatched and
                         * unreadable, for PLUMB_BY_EXPECTED faults */
     enum plumb_deciding verdict;         /* what that is */
     uint64_t words[PLUMB_WORDS];         /* of the target's results */

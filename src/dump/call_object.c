@@ -1,5 +1,6 @@
 /* Objects with a type: what was recorded about tensors, numbers, slices, ... */
 #include "dump/call_parse.h"
+#include "dump/uninitialised.h"
 
 #include <string.h>
 
@@ -82,7 +83,20 @@ static enum plumb_code parse_string(struct case_parser *p, enum json_event event
 
 static enum plumb_code parse_field(struct case_parser *p, struct case_fields *f)
 {
-    enum { TYPE, DTYPE, SHAPE, MAX, MIN, GRAD, VALUE, DATA_NAME, DATAPATH, MAX_FINITE, MIN_FINITE };
+    enum {
+        TYPE,
+        DTYPE,
+        SHAPE,
+        MAX,
+        MIN,
+        GRAD,
+        VALUE,
+        DATA_NAME,
+        DATAPATH,
+        MAX_FINITE,
+        MIN_FINITE,
+        UNINITIALISED
+    };
     static const char *const names[] = {
         [TYPE] = "type",
         [DTYPE] = "dtype",
@@ -95,6 +109,7 @@ static enum plumb_code parse_field(struct case_parser *p, struct case_fields *f)
         [DATAPATH] = "datapath",
         [MAX_FINITE] = "Max_except_inf_nan",
         [MIN_FINITE] = "Min_except_inf_nan",
+        [UNINITIALISED] = DUMP_UNINITIALISED,
     };
     size_t name = 0;
     while (name < sizeof names / sizeof names[0] && !json_is(&p->json, names[name]))
@@ -116,6 +131,9 @@ static enum plumb_code parse_field(struct case_parser *p, struct case_fields *f)
         return parse_limit(p, event, &f->min);
     case GRAD:
         f->requires_grad = event == JSON_TRUE;
+        return case_skip(p, event);
+    case UNINITIALISED:
+        f->uninitialised = event == JSON_TRUE;
         return case_skip(p, event);
     case VALUE:
         f->has_value = true;
@@ -192,6 +210,7 @@ static enum plumb_code take_tensor(struct case_parser *p, const struct case_fiel
     tensor->min_finite = f->min_finite;
     tensor->max_finite = f->max_finite;
     tensor->requires_grad = f->requires_grad;
+    tensor->uninitialised = f->uninitialised;
     tensor->data_name = f->datapath ? f->datapath : f->data_name;
     out->value = (struct plumb_arg){.kind = PLUMB_ARG_TENSOR, .requires_grad = f->requires_grad};
     out->tensor = tensor;

@@ -24,7 +24,7 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Set,
 import torch
 from torch import Tensor
 
-from plumb._capture import compiled, graph, names, switch
+from plumb._capture import compiled, graph, names, switch, unwritten
 from plumb._capture.config import Config
 from plumb._capture.modules import ALONE, ALWAYS, NEVER, Known, Models, Modules, named_models
 from plumb._capture.sink import Call, Parameter, Sink, parameters_of
@@ -314,6 +314,8 @@ class Recorder:
             return
         for place in names.places(self.risk_level):
             self._guarded(self.add_api, place.prefix, place.name, place.owner, place.attribute)
+        for prefix, name, owner in unwritten.owners():  # seen, if not recorded
+            self.patches.add(owner, name, _wrapped(prefix, name, owner, name))
         packet, work = (switch.found(torch, "_ops", "OpOverloadPacket"),
                         switch.found(torch._C, "_distributed_c10d", "Work"))
         if packet is not None:
@@ -322,11 +324,7 @@ class Recorder:
             self.patches.add(work, "wait", switch.work_wait)
 
     def add_api(self, prefix: str, name: str, owner: Any, attribute: str) -> None:
-        key = (id(owner), attribute)
-        wrapped = _all_wrapped.get(key)
-        if wrapped is None:
-            function = getattr(owner, attribute)
-            wrapped = _all_wrapped[key] = Wrapped(prefix, name, owner, attribute, function)
+        wrapped = _wrapped(prefix, name, owner, attribute)
         wrapped.prefix, wrapped.name = prefix, name
         self.apis_wrapped.add(wrapped)
         self.patches.add(owner, attribute, wrapped)
@@ -395,6 +393,9 @@ class Recorder:
     def api_call(self, prefix: str, name: str, function: Callable[..., Any], *args: Any,
                  **kwargs: Any) -> Any:
         return self._recorded(prefix, name, "", None, function, args, kwargs)
+
+    def memory_taken(self, result: Any) -> None:
+        self._guarded(unwritten.note, result)
 
     def module_call(self, known: Known, module: torch.nn.Module, function: Callable[..., Any],
                     *args: Any, **kwargs: Any) -> Any:
@@ -519,6 +520,7 @@ class Recorder:
                 kwargs = in_order(module, kwargs)
             found = arguments_in(args, kwargs)
             call.inputs = [place for place, _ in found]
+            call.unwritten = module is None and any(unwritten.holds(tensor) for _, tensor in found)
             self.sink.arguments(call, args, kwargs)
             if module is not None:
                 self._hook_parameters(call.name, call.kind, module)
@@ -541,6 +543,8 @@ class Recorder:
             self._note_objects(call, as_outputs(output))
             found = outputs_in(output)
             call.outputs = [place for place, _ in found]
+            if call.unwritten:
+                unwritten.carry(call.name, [tensor for _, tensor in found])
             self.sink.results(call, args, kwargs, output)
             if module is not None and self.sink.takes_inner:
                 self._inner_parameters(call, module)
@@ -745,3 +749,11 @@ class Recorder:
 
 
 _all_wrapped: Dict[Tuple[int, str], Wrapped] = {}
+
+
+def _wrapped(prefix: str, name: str, owner: Any, attribute: str) -> Wrapped:
+    """The one object for a function."""
+    key = (id(owner), attribute)
+    if key not in _all_wrapped:
+        _all_wrapped[key] = Wrapped(prefix, name, owner, attribute, getattr(owner, attribute))
+    return _all_wrapped[key]

@@ -16,6 +16,7 @@ from typing import Any, Callable, Dict, List, Optional, Tuple
 
 import torch
 
+from plumb._capture import unwritten
 from plumb._capture.wrap import Wrapped
 
 DEPTH = 5  # times the limit of Python's stack
@@ -63,6 +64,7 @@ def switch_off(recorder: Any) -> None:
     recorder.patches.uninstall()
     if not active:
         Wrapped.active = None
+        unwritten.forget()
         compiled.unwatch()
         _restore_depth()
 
@@ -96,7 +98,12 @@ def _api_call(wrapped: Wrapped, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -
             if wrapped in recorder.apis_wrapped and not recorder.local.quiet:
                 function = functools.partial(recorder.api_call, wrapped.prefix, wrapped.name,
                                              function)
-    return function(*args, **kwargs)
+    if wrapped.name not in unwritten.NAMES or here.busy:
+        return function(*args, **kwargs)
+    result = function(*args, **kwargs)
+    for recorder in active[:1]:
+        recorder.memory_taken(result)
+    return result
 
 
 _original_packet_call = found(torch, "_ops", "OpOverloadPacket", "__call__")

@@ -76,6 +76,11 @@ static enum plumb_code of_values(const struct distances *d, const struct plumb_p
     return code;
 }
 
+static bool is_unwritten(const struct plumb_record *record)
+{
+    return record->recorded && record->recorded->uninitialised;
+}
+
 static void measure(void *context, size_t i, unsigned thread)
 {
     (void)thread;
@@ -84,7 +89,9 @@ static void measure(void *context, size_t i, unsigned thread)
     const struct plumb_record *a = plumb_run_record(d->target, pair->target),
                               *b = plumb_run_record(d->golden, pair->golden);
     struct plumb_error why;
-    if (a->error || b->error)
+    if (is_unwritten(a) || is_unwritten(b))
+        d->of[i] = NAN;
+    else if (a->error || b->error)
         d->bad[i] = true;
     else if (!a->absent && !b->absent)
         d->bad[i] = of_values(d, pair, &d->of[i], &why) != PLUMB_OK;

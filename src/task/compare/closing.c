@@ -39,6 +39,7 @@ static void count_rows(struct plumb_comparison *out, const struct comparison *co
         out->compared++;
         out->failed += failed;
         out->unjudged += row->verdict.unjudged;
+        out->uninitialised += row->uninitialised;
         out->passed += !failed && !row->verdict.unjudged;
         out->suspicious += row->verdict.severity == PLUMB_SUSPICIOUS && !row->verdict.unjudged;
         if (out->worst_row == PLUMB_NO_RECORD ||
@@ -219,8 +220,10 @@ static void put_counts(struct buf *text, const struct plumb_comparison *out,
     if (out->suspicious)
         buf_printf(text, " (%zu suspicious)", out->suspicious);
     put_count(text, ", ", out->failed, "fail");
-    if (out->unjudged)
-        put_count(text, ", ", out->unjudged, "suspicious and not judged");
+    if (out->unjudged > out->uninitialised)
+        put_count(text, ", ", out->unjudged - out->uninitialised, "suspicious and not judged");
+    if (out->uninitialised)
+        put_count(text, ", ", out->uninitialised, "not judged: uninitialised");
     put_count(text, "; ", out->unmatched, "unmatched");
     if (out->unreadable)
         put_count(text, ", ", out->unreadable, "not comparable");

@@ -15,6 +15,7 @@ enum compare_mode { MODE_TENSORS, MODE_STATISTICS, MODE_CHECKSUMS };
 struct row {
     enum basis basis;
     bool compared;
+    bool uninitialised;   /* one side holds whatever the memory held */
     bool has_differences; /* its place among the comparison's is filled */
     bool integers;        /* both sides: they have no ULPs */
     struct plumb_verdict verdict;
