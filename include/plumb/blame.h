@@ -68,6 +68,8 @@ struct plumb_blame {
     uint64_t words[PLUMB_WORDS];       /* of them */
     uint64_t by_jump;                  /* of those that are judged: only by their jump */
     uint64_t unmatched;                /* records without a partner in the other run */
+    uint64_t covered;                  /* others without one: the other run does that in other
+                                          steps, or in one */
     uint64_t unreadable;               /* pairs of records that could not be compared */
     const struct plumb_tally *reasons; /* why calls are not judged, most frequent first */
     size_t n_reasons;

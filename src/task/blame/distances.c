@@ -135,6 +135,12 @@ static void spread(const struct distances *d, struct sites *sites, bool between)
     }
 }
 
+static void count_alone(const struct plumb_matching *matching, struct plumb_blame *blame)
+{
+    for (size_t i = matching->matched; i < matching->count; i++)
+        *(matching->pairs[i].covered ? &blame->covered : &blame->unmatched) += 1;
+}
+
 /* between: the other run is a repeat of the program. */
 static enum plumb_code fill(struct sites *sites, const struct plumb_run *target,
                             const struct plumb_run *other, bool between, unsigned threads,
@@ -146,7 +152,7 @@ static enum plumb_code fill(struct sites *sites, const struct plumb_run *target,
     if (code)
         return code;
     if (blame)
-        blame->unmatched = d.matching.count - d.matching.matched;
+        count_alone(&d.matching, blame);
     d.of = malloc((d.matching.matched + 1) * sizeof *d.of);
     d.bad = calloc(d.matching.matched + 1, sizeof *d.bad);
     if (!d.of || !d.bad)

@@ -125,8 +125,8 @@ char *plumb_blame_json(const struct plumb_blame *blame, const struct plumb_blame
     buf_text(&out, "]");
     buf_printf(&out,
                ",\n  \"calls\": %" PRIu64 ", \"by_jump\": %" PRIu64 ", \"unmatched\": %" PRIu64
-               ", \"unreadable\": %" PRIu64 ",\n  \"verdicts\": {",
-               blame->calls, blame->by_jump, blame->unmatched, blame->unreadable);
+               ", \"covered\": %" PRIu64 ", \"unreadable\": %" PRIu64 ",\n  \"verdicts\": {",
+               blame->calls, blame->by_jump, blame->unmatched, blame->covered, blame->unreadable);
     for (int k = 0; k < PLUMB_WORDS; k++)
         buf_printf(&out, "%s\"%s\": %" PRIu64, k ? ", " : "", plumb_word_text((enum plumb_word)k),
                    blame->words[k]);

@@ -264,6 +264,10 @@ static void put_counts_text(struct buf *out, const struct plumb_blame *blame, un
                  "%" PRIu64 " tensors have no partner in the other run, %" PRIu64
                  " pairs could not be compared",
                  blame->unmatched, blame->unreadable);
+    if (blame->covered)
+        put_line(out, width, 2,
+                 "%" PRIu64 " tensors are inside of what the other run does in other steps",
+                 blame->covered);
 }
 
 static void put_baseline(struct buf *out, const struct plumb_blame *blame)

@@ -77,6 +77,13 @@ enum plumb_code compare_load_standards(struct compare_standards *standards, cons
                                        struct plumb_error *err);
 void compare_free_standards(struct compare_standards *standards);
 
+/* Whether a row fails by the rules: compared and beyond them, not comparable, or without a partner
+ * and not part of what the other run does in one piece. */
+bool compare_fails(const struct comparison *comparison, size_t pair);
+
+/* The path of the module that a record is of, or that its call was made in; "": not known. */
+const char *compare_module(const struct plumb_record *record, char *text, size_t size);
+
 /* Decides what each pair is compared by, or why it cannot be. */
 void compare_plan(struct comparison *comparison);
 
