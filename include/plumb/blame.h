@@ -58,6 +58,18 @@ struct plumb_suspect {
                        not known */
 };
 
+/* A difference from the other run that no recorded call makes: a parameter, a plain argument, or an
+ * input that is far from the other run's when nothing before it is. */
+struct plumb_source {
+    const char *call;         /* that was given it */
+    const char *place;        /* "input.1", "parameters.weight" */
+    const char *parent;       /* the module that the call was made in, or NULL */
+    const char *const *stack; /* lines, ended by NULL; or NULL */
+    int64_t step, rank;       /* -1: not counted */
+    double apart;             /* relative distance; NaN: of what is no tensor */
+    const char *why;          /* one sentence */
+};
+
 struct plumb_tally {
     const char *what;
     uint64_t count;
@@ -73,6 +85,8 @@ struct plumb_blame {
     uint64_t unreadable;               /* pairs of records that could not be compared */
     const struct plumb_tally *reasons; /* why calls are not judged, most frequent first */
     size_t n_reasons;
+    const struct plumb_source *sources; /* in the order of the run; with another run only */
+    size_t n_sources;
     const struct plumb_suspect *faults, *suspicious; /* worst first */
     size_t n_faults, n_suspicious;
     const struct plumb_suspect *amplifiers; /* where the difference grew most, in right calls */

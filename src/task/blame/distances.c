@@ -144,7 +144,8 @@ static void count_alone(const struct plumb_matching *matching, struct plumb_blam
 /* between: the other run is a repeat of the program. */
 static enum plumb_code fill(struct sites *sites, const struct plumb_run *target,
                             const struct plumb_run *other, bool between, unsigned threads,
-                            struct meter *meter, struct plumb_blame *blame, struct plumb_error *err)
+                            struct meter *meter, struct arena *arena, struct plumb_blame *blame,
+                            struct plumb_error *err)
 {
     struct distances d = {.target = target, .golden = other, .meter = meter};
     const struct plumb_pair_options how = {.mode = PLUMB_PAIR_AUTO};
@@ -164,6 +165,8 @@ static enum plumb_code fill(struct sites *sites, const struct plumb_run *target,
         for (size_t i = 0; blame && i < d.matching.matched; i++)
             blame->unreadable += d.bad[i];
         spread(&d, sites, between);
+        if (blame)
+            code = sources_find(target, other, &d.matching, d.of, arena, blame, err);
         if (plumb_run_count(target) > d.matching.matched)
             meter_add(meter, plumb_run_count(target) - d.matching.matched);
     }
@@ -175,15 +178,15 @@ static enum plumb_code fill(struct sites *sites, const struct plumb_run *target,
 
 enum plumb_code distances_fill(struct sites *sites, const struct plumb_run *target,
                                const struct plumb_run *golden, unsigned threads,
-                               struct meter *meter, struct plumb_blame *blame,
+                               struct meter *meter, struct arena *arena, struct plumb_blame *blame,
                                struct plumb_error *err)
 {
-    return fill(sites, target, golden, false, threads, meter, blame, err);
+    return fill(sites, target, golden, false, threads, meter, arena, blame, err);
 }
 
 enum plumb_code distances_between(struct sites *sites, const struct plumb_run *target,
                                   const struct plumb_run *repeat, unsigned threads,
                                   struct meter *meter, struct plumb_error *err)
 {
-    return fill(sites, target, repeat, true, threads, meter, NULL, err);
+    return fill(sites, target, repeat, true, threads, meter, NULL, NULL, err);
 }

@@ -109,6 +109,23 @@ static void put_baseline_json(struct buf *out, const struct plumb_baseline_diff 
     buf_text(out, diff->n_changes ? "\n  ]}" : "]}");
 }
 
+static void put_sources(struct buf *out, const struct plumb_source *list, size_t n)
+{
+    buf_text(out, ",\n  \"sources\": [");
+    for (size_t k = 0; k < n; k++) {
+        const struct plumb_source *source = &list[k];
+        buf_text(out, k ? ",\n    {\"call\": " : "\n    {\"call\": ");
+        json_put_string(out, source->call);
+        put_string(out, "place", source->place);
+        put_string(out, "parent", source->parent);
+        buf_printf(out, ", \"step\": %" PRId64 ", \"rank\": %" PRId64, source->step, source->rank);
+        put_number(out, "apart", source->apart);
+        put_string(out, "why", source->why);
+        buf_text(out, "}");
+    }
+    buf_text(out, n ? "\n  ]" : "]");
+}
+
 char *plumb_blame_json(const struct plumb_blame *blame, const struct plumb_blame_options *options)
 {
     struct buf out = {0};
@@ -132,6 +149,7 @@ char *plumb_blame_json(const struct plumb_blame *blame, const struct plumb_blame
                    blame->words[k]);
     buf_text(&out, "}");
     put_counts(&out, "not_judged", blame->reasons, blame->n_reasons);
+    put_sources(&out, blame->sources, blame->n_sources);
     put_list(&out, "faults", options->target, blame->faults, blame->n_faults);
     put_list(&out, "suspicious", options->target, blame->suspicious, blame->n_suspicious);
     put_list(&out, "unsteady", options->target, blame->unsteady, blame->n_unsteady);

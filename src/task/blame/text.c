@@ -279,6 +279,25 @@ static void put_baseline(struct buf *out, const struct plumb_blame *blame)
     free(text);
 }
 
+static void put_sources(struct buf *out, const struct plumb_blame *blame, unsigned width)
+{
+    if (!blame->n_sources)
+        return;
+    put_line(out, width, 0,
+             "%zu difference%s that no recorded call makes, in the order of the run:",
+             blame->n_sources, blame->n_sources == 1 ? "" : "s");
+    for (size_t k = 0; k < blame->n_sources && k < SHOWN_FAULTS; k++) {
+        const struct plumb_source *source = &blame->sources[k];
+        const char *line = source_line(source->stack);
+        put_line(out, width, 3, "%zu. %s of %s%s%s: %s", k + 1, source->place, source->call,
+                 source->parent ? ", in " : "", source->parent ? source->parent : "", source->why);
+        if (line)
+            put_source(out, line, width);
+    }
+    if (blame->n_sources > SHOWN_FAULTS)
+        put_line(out, width, 0, "... and %zu more", blame->n_sources - SHOWN_FAULTS);
+}
+
 char *plumb_blame_text(const struct plumb_blame *blame, const struct plumb_blame_options *options,
                        unsigned width)
 {
@@ -287,6 +306,7 @@ char *plumb_blame_text(const struct plumb_blame *blame, const struct plumb_blame
     const char *target = blame->calls > 2 ? options->target : NULL; /* one call is alone already */
     put_counts_text(&out, blame, width);
     put_suspects(&out, "fault", blame->faults, blame->n_faults, SHOWN_FAULTS, target, width);
+    put_sources(&out, blame, width);
     put_closing(&out, blame, width);
     put_suspicious(&out, blame, target, width);
     put_unsteady(&out, blame, width);
