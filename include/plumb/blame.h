@@ -87,6 +87,9 @@ struct plumb_blame {
     size_t n_reasons;
     const struct plumb_source *sources; /* in the order of the run; with another run only */
     size_t n_sources;
+    /* What is far from the other run first, though what it was computed from is not; call NULL: there
+     * is nothing. Where the call is no fault, the two were asked for different things. */
+    struct plumb_source parting;
     const struct plumb_suspect *faults, *suspicious; /* worst first */
     size_t n_faults, n_suspicious;
     const struct plumb_suspect *amplifiers; /* where the difference grew most, in right calls */

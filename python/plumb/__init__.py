@@ -30,6 +30,7 @@ _WHERE = {
     "summary": "_compare.notebook",
     "judge": "_verdict.judge",
     "blame": "_verdict.blame",
+    "diagnose": "_diagnose.diagnose",
 }
 
 

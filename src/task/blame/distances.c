@@ -115,6 +115,7 @@ static void spread(const struct distances *d, struct sites *sites, bool between)
     for (size_t i = 0; i < d->matching.matched; i++) {
         const struct plumb_record *record =
             plumb_run_record(d->target, d->matching.pairs[i].target);
+        const struct plumb_record *other = plumb_run_record(d->golden, d->matching.pairs[i].golden);
         struct site *site = sites_of(sites, record);
         bool output;
         if (!site || isnan(d->of[i]))
@@ -131,7 +132,8 @@ static void spread(const struct distances *d, struct sites *sites, bool between)
         site->n_out += output;
         const int64_t terms = record->ndim ? record->shape[record->ndim - 1] : 1;
         if (record->recorded ? record->recorded->tensor : true)
-            site->floor = fmax(site->floor, calls_floor(record->dtype, terms));
+            site->floor = fmax(site->floor, fmax(calls_floor(record->dtype, terms),
+                                                 calls_floor(other->dtype, terms)));
     }
 }
 

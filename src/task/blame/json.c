@@ -109,19 +109,24 @@ static void put_baseline_json(struct buf *out, const struct plumb_baseline_diff 
     buf_text(out, diff->n_changes ? "\n  ]}" : "]}");
 }
 
+static void put_source(struct buf *out, const struct plumb_source *source)
+{
+    buf_text(out, "{\"call\": ");
+    json_put_string(out, source->call);
+    put_string(out, "place", source->place);
+    put_string(out, "parent", source->parent);
+    buf_printf(out, ", \"step\": %" PRId64 ", \"rank\": %" PRId64, source->step, source->rank);
+    put_number(out, "apart", source->apart);
+    put_string(out, "why", source->why);
+    buf_text(out, "}");
+}
+
 static void put_sources(struct buf *out, const struct plumb_source *list, size_t n)
 {
     buf_text(out, ",\n  \"sources\": [");
     for (size_t k = 0; k < n; k++) {
-        const struct plumb_source *source = &list[k];
-        buf_text(out, k ? ",\n    {\"call\": " : "\n    {\"call\": ");
-        json_put_string(out, source->call);
-        put_string(out, "place", source->place);
-        put_string(out, "parent", source->parent);
-        buf_printf(out, ", \"step\": %" PRId64 ", \"rank\": %" PRId64, source->step, source->rank);
-        put_number(out, "apart", source->apart);
-        put_string(out, "why", source->why);
-        buf_text(out, "}");
+        buf_text(out, k ? ",\n    " : "\n    ");
+        put_source(out, &list[k]);
     }
     buf_text(out, n ? "\n  ]" : "]");
 }
@@ -150,6 +155,11 @@ char *plumb_blame_json(const struct plumb_blame *blame, const struct plumb_blame
     buf_text(&out, "}");
     put_counts(&out, "not_judged", blame->reasons, blame->n_reasons);
     put_sources(&out, blame->sources, blame->n_sources);
+    buf_text(&out, ",\n  \"parting\": ");
+    if (blame->parting.call)
+        put_source(&out, &blame->parting);
+    else
+        buf_text(&out, "null");
     put_list(&out, "faults", options->target, blame->faults, blame->n_faults);
     put_list(&out, "suspicious", options->target, blame->suspicious, blame->n_suspicious);
     put_list(&out, "unsteady", options->target, blame->unsteady, blame->n_unsteady);

@@ -11,6 +11,8 @@
 
 /* How much further than all before it, or than rounding, an input comes in from outside. */
 #define FAR 8.0
+/* The same of what a call gave, which may amplify what it was given. */
+#define PARTS 64.0
 /* A parameter differs by more than this many roundings of the narrower type. */
 #define OTHER 4.0
 
@@ -21,6 +23,7 @@ struct search {
     struct arena *arena;
     struct plumb_source *list;
     size_t count;
+    struct plumb_source parting;
 };
 
 static bool is_parameter(const struct plumb_record *record)
@@ -58,21 +61,26 @@ static const char *place_of(const struct plumb_record *record)
     return strlen(record->name) > length + 1 && length ? record->name + length + 1 : record->name;
 }
 
+static struct plumb_source source_of(const struct plumb_record *record, double apart,
+                                     const char *why)
+{
+    const struct plumb_recorded *recorded = record->recorded;
+    return (struct plumb_source){.call = recorded ? recorded->api : record->name,
+                                 .place = place_of(record),
+                                 .parent = recorded ? recorded->parent : NULL,
+                                 .stack = recorded ? recorded->stack : NULL,
+                                 .step = record->step,
+                                 .rank = record->rank,
+                                 .apart = apart,
+                                 .why = why};
+}
+
 /* False when out of memory. */
 static bool add(struct search *s, const struct plumb_record *record, double apart, const char *why)
 {
-    const struct plumb_recorded *recorded = record->recorded;
-    if (!why)
-        return false;
-    s->list[s->count++] = (struct plumb_source){.call = recorded ? recorded->api : record->name,
-                                                .place = place_of(record),
-                                                .parent = recorded ? recorded->parent : NULL,
-                                                .stack = recorded ? recorded->stack : NULL,
-                                                .step = record->step,
-                                                .rank = record->rank,
-                                                .apart = apart,
-                                                .why = why};
-    return true;
+    if (why)
+        s->list[s->count++] = source_of(record, apart, why);
+    return why != NULL;
 }
 
 /* Numbers only: types and devices are what runs are made to differ in. */
@@ -152,8 +160,14 @@ static bool walk(struct search *s)
             continue;
         }
         const int64_t terms = a->ndim ? a->shape[a->ndim - 1] : 1;
-        const double limit = FAR * fmax(most, floor_of(a, b, terms));
-        if (apart > limit && !found && pair_role(a->name, &length) != ROLE_OUTPUT) {
+        const double near = fmax(most, floor_of(a, b, terms));
+        const bool output = pair_role(a->name, &length) == ROLE_OUTPUT;
+        if (apart > PARTS * near && !found && output && !s->parting.call) {
+            s->parting = source_of(a, apart, say_far(s, apart, ", from inputs that agree"));
+            if (!s->parting.why)
+                return false;
+        }
+        if (apart > FAR * near && !found && !output) {
             found = true;
             if (!add(s, a, apart, say_far(s, apart, ", and nothing before it is nearly as far")))
                 return false;
@@ -178,5 +192,6 @@ enum plumb_code sources_find(const struct plumb_run *target, const struct plumb_
         return plumb_no_memory(err);
     blame->sources = s.list;
     blame->n_sources = s.count;
+    blame->parting = s.parting;
     return PLUMB_OK;
 }

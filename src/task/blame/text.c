@@ -230,6 +230,17 @@ static void put_closing(struct buf *out, const struct plumb_blame *blame, unsign
         return;
     }
     struct buf line = {0};
+    const struct plumb_source *parting = &blame->parting;
+    if (parting->call && largest->out > 2 * blame->rounding) {
+        put_line(
+            out, width, 0,
+            "No call that was judged does worse than %s, but the two runs do not do the same: "
+            "they part at %s of %s%s%s, which is %s. Each is right by what it was given: look at "
+            "masks, padding, and what is not recorded.",
+            most, parting->place, parting->call, parting->parent ? ", in " : "",
+            parting->parent ? parting->parent : "", parting->why);
+        return;
+    }
     buf_printf(&line,
                "No call that was judged does worse than %s; the largest difference from the other "
                "run, %s %% at %s, is ",
