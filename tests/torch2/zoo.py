@@ -31,18 +31,15 @@ class Family(NamedTuple):
     attention: bool = True   # sdpa and eager
 
 
-def words(count: int = 12, batch: int = 2, pad: int = 0) -> torch.Tensor:
-    tokens = torch.randint(3, WORDS, (batch, count))
-    if pad:
-        tokens[1, :pad] = 0
-    return tokens
+def words(count: int = 12, batch: int = 2) -> torch.Tensor:
+    return torch.randint(3, WORDS, (batch, count))
 
 
 def text() -> Inputs:
-    """The second line is padded on the left, as for generate()."""
+    """The second line is padded, at its end: what is padded there still sees what is before it."""
     mask = torch.ones(2, 12, dtype=torch.long)
-    mask[1, :3] = 0
-    return {"input_ids": words(pad=3), "attention_mask": mask}
+    mask[1, 9:] = 0
+    return {"input_ids": words() * mask, "attention_mask": mask}
 
 
 def picture() -> Inputs:
@@ -139,6 +136,8 @@ def step(model: torch.nn.Module, inputs: Inputs) -> List[torch.Tensor]:
 
 def generate(model: torch.nn.Module, inputs: Inputs, tokens: int = 4) -> torch.Tensor:
     inputs = {key: value for key, value in inputs.items() if key != "decoder_input_ids"}
+    if "attention_mask" in inputs:  # padded at the beginning
+        inputs = {key: value.flip(1) for key, value in inputs.items()}
     with torch.no_grad():
         result: torch.Tensor = model.generate(**inputs, max_new_tokens=tokens, min_new_tokens=tokens,  # type: ignore[operator]
                                               do_sample=False, use_cache=True)

@@ -67,7 +67,7 @@ def _record(variant: Variant, model: torch.nn.Module, inputs: Any, backward: boo
     recorder = Recorder(sink, True, settings.risk(), settings, True, itself=True)
     with _unchanged(model):
         run = compiled(variant, model)
-        recorder.start(0, model)
+        recorder.start(0, run if isinstance(run, torch.nn.Module) else model)
         try:
             with contextlib.nullcontext() if backward else torch.no_grad():
                 if callable(inputs) and not isinstance(inputs, (torch.Tensor, Mapping)):

@@ -14,10 +14,11 @@ class Diagnosis:
 
     a, b: what was run, in words; folders: where both dumps are. apart: how far the outputs are from each
     other, largest relative distance (NaN: nothing to compare). first: what is wrong first in the order of the
-    run, a dictionary with `call`, `module`, `why` and `kind` ("fault", or "source" for a difference that no call
-    makes), or None. faults, sources: all of them; faults_of_b: calls of b that are wrong. parting: where the two stop doing the
+    run, a dictionary with `call`, `module`, `why` and `kind` ("fault"; "source" for a difference that no call makes;
+    "parting" where no call is wrong, but the two do not do the same), or None. faults, sources: all of them; faults_of_b: calls of b that are wrong. parting: where the two stop doing the
     same though no call is wrong, or None. blame: what plumb.blame says of a beside b; other: of b beside a;
-    report: what plumb.compare says. not_recorded: what was not looked at, with the reason."""
+    report: what plumb.compare says. judged: how many calls were, in each direction; where it is 0, nothing is said to be
+    right. not_recorded: what was not looked at, with the reason."""
 
     def __init__(self, a: str, b: str, folders: List[str], blame: Blame, other: Blame, report: Report, apart: float,
                  not_recorded: Dict[str, str], problems: List[str],
@@ -30,10 +31,11 @@ class Diagnosis:
         self.faults_of_b: List[Dict[str, Any]] = other.faults
         self.sources: List[Dict[str, Any]] = blame["sources"]
         self.parting: Optional[Dict[str, Any]] = blame["parting"]
+        self.judged: int = blame["calls"] - blame["verdicts"]["not judged"]
         self.first = self._first()
 
     def __bool__(self) -> bool:
-        return not self.faults and not self.sources and not self.faults_of_b
+        return self.judged > 0 and self.first is None and not self.faults_of_b
 
     def _first(self) -> Optional[Dict[str, Any]]:
         """Rows are in the order of the run."""
@@ -44,6 +46,8 @@ class Diagnosis:
                 order.setdefault(name.rsplit(end, 1)[0] if end in name else name, number)
         found = [(order.get(item["call"], len(order)), kind == "fault", kind, item)
                  for kind, items in (("source", self.sources), ("fault", self.faults)) for item in items]
+        if not found and self.parting:
+            found = [(0, False, "parting", self.parting)]
         if not found:
             return None
         _, _, kind, item = min(found, key=lambda entry: entry[:2])
@@ -55,15 +59,16 @@ class Diagnosis:
             lines.append(f"The outputs are {100 * self.apart:.3g} % apart.")
         if self.faults_of_b and not self.faults:
             lines.append(f"b is wrong, and a is not: {self.faults_of_b[0]['call']}: {self.faults_of_b[0]['why']}")
-        if self and self.parting:
-            lines.append(f"No call is wrong, but a and b do not do the same from "
-                         f"{module_of(self.parting['call'], self.parting['parent']) or 'the beginning'} on.")
-        elif self:
+        if self:
             lines.append("Nothing is wrong: what differs is rounding.")
+        if not self.judged:
+            lines.append("Nothing could be judged.")
         if self.first is not None:
-            what = f", {self.first['place']}" if self.first["kind"] == "source" else ""
+            what = f", {self.first['place']}" if self.first["kind"] != "fault" else ""
             where = f" in {self.first['module']}" if self.first["module"] else ""
-            lines.append(f"First{where}: {self.first['call']}{what}: {self.first['why']}")
+            begin = "No call is wrong, but a and b do not do the same. They part" \
+                if self.first["kind"] == "parting" else "First"
+            lines.append(f"{begin}{where}: {self.first['call']}{what}: {self.first['why']}")
         lines += [f"Not recorded: {name} {why}" for name, why in list(self.not_recorded.items())[:5]]
         if len(self.not_recorded) > 5:
             lines.append(f"... and {len(self.not_recorded) - 5} more that were not recorded")

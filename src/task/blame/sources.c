@@ -99,6 +99,11 @@ static bool as_number(const struct plumb_recorded *recorded, double *out)
     return *recorded->value && !*end;
 }
 
+static bool is_bool(const struct plumb_recorded *recorded)
+{
+    return strcmp(recorded->type, "bool") == 0;
+}
+
 /* Smallest numbers of a type stand for minus infinity, and differ between types. */
 static bool is_huge(double x)
 {
@@ -109,6 +114,7 @@ static bool see_plain(struct search *s, const struct plumb_record *a, const stru
 {
     double x, y;
     if (!as_number(a->recorded, &x) || !as_number(b->recorded, &y) ||
+        is_bool(a->recorded) != is_bool(b->recorded) ||
         (is_huge(x) && is_huge(y) && (x > 0) == (y > 0)) ||
         !(fabs(x - y) > 1e-5 * fmax(fabs(x), fabs(y))))
         return true;
