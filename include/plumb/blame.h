@@ -58,6 +58,18 @@ struct plumb_suspect {
                        not known */
 };
 
+/* A difference from the other run that no recorded call makes: a parameter, a plain argument, or an
+ * input that is far from the other run's when nothing before it is. */
+struct plumb_source {
+    const char *call;         /* that was given it */
+    const char *place;        /* "input.1", "parameters.weight" */
+    const char *parent;       /* the module that the call was made in, or NULL */
+    const char *const *stack; /* lines, ended by NULL; or NULL */
+    int64_t step, rank;       /* -1: not counted */
+    double apart;             /* relative distance; NaN: of what is no tensor */
+    const char *why;          /* one sentence */
+};
+
 struct plumb_tally {
     const char *what;
     uint64_t count;
@@ -68,9 +80,16 @@ struct plumb_blame {
     uint64_t words[PLUMB_WORDS];       /* of them */
     uint64_t by_jump;                  /* of those that are judged: only by their jump */
     uint64_t unmatched;                /* records without a partner in the other run */
+    uint64_t covered;                  /* others without one: the other run does that in other
+                                          steps, or in one */
     uint64_t unreadable;               /* pairs of records that could not be compared */
     const struct plumb_tally *reasons; /* why calls are not judged, most frequent first */
     size_t n_reasons;
+    const struct plumb_source *sources; /* in the order of the run; with another run only */
+    size_t n_sources;
+    /* What is far from the other run first, though what it was computed from is not; call NULL: there
+     * is nothing. Where the call is no fault, the two were asked for different things. */
+    struct plumb_source parting;
     const struct plumb_suspect *faults, *suspicious; /* worst first */
     size_t n_faults, n_suspicious;
     const struct plumb_suspect *amplifiers; /* where the difference grew most, in right calls */

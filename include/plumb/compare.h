@@ -25,7 +25,8 @@ struct plumb_compare_options {
     const char *const *settings; /* assignments for plumb_standard_override, in order */
     size_t settings_count;
     const char *metrics; /* further columns: "all", or names separated by commas; NULL: none */
-    bool wide;           /* adds Step, Rank, Min Err, dtypes, shapes and both paths */
+    bool modules;        /* adds Module, where it is known what called whom */
+    bool wide;           /* the same, and Step, Rank, Min Err, dtypes, shapes and both paths */
     bool reasons; /* adds the rule that decided each row, to columns that have no place for it */
     unsigned threads;            /* 0: as many as there are processors */
     plumb_progress_fn *progress; /* of bytes; NULL: none */
@@ -83,9 +84,12 @@ struct plumb_comparison {
     struct plumb_table *table;
     size_t compared;                   /* pairs whose values were compared */
     size_t passed, suspicious, failed; /* of the compared; suspicious ones passed too */
-    size_t unjudged;   /* of the compared, too: neither passed nor failed, since what is known about
+    size_t unjudged; /* of the compared, too: neither passed nor failed, since what is known about
                        * them, NaN on both sides for one, tells nothing */
-    size_t unmatched;  /* records without a partner */
+    size_t uninitialised; /* of these: nobody had written to one of the two */
+    size_t unmatched;     /* records without a partner */
+    size_t covered; /* records without a partner that are part of what the other run does in other
+                       steps, or in one; these are compared where they begin and end */
     size_t unreadable; /* pairs that could not be compared: unreadable, shapes differ, ... */
     size_t bad;        /* rows that fail by what decides: for PLUMB_BY_RULES failed, unmatched and
                         * unreadable, for PLUMB_BY_EXPECTED faults */

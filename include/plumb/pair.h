@@ -20,6 +20,7 @@ enum plumb_pair_how {
     PLUMB_BY_LIKENESS,
     PLUMB_BY_ORDER,
     PLUMB_BY_MAP,
+    PLUMB_BY_GROUP, /* the first input and the last output of calls that do the same, fused or not */
     PLUMB_UNMATCHED
 };
 
@@ -28,6 +29,7 @@ enum plumb_pair_how {
 struct plumb_pair {
     size_t target, golden; /* record numbers; one of them PLUMB_NO_RECORD when unmatched */
     enum plumb_pair_how how;
+    bool covered;   /* unmatched: part of what the other run does in one piece, which is compared */
     size_t nearest; /* unmatched: the record of the other run whose name is nearest, or NO_RECORD */
 };
 

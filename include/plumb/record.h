@@ -52,6 +52,7 @@ struct plumb_recorded {
     const char *checksum;          /* or NULL */
     const char *data_name;         /* of the payload's file, or NULL */
     const char *parent;            /* the call that this one was made in, or NULL */
+    bool uninitialised;            /* nobody has written to it: its numbers mean nothing */
     const char *const *stack;      /* lines, the last one followed by NULL; or NULL */
     bool spread;                   /* a part of a tensor that several processes have */
 };

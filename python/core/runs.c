@@ -124,7 +124,7 @@ static PyObject *compare_runs(PyObject *module, PyObject *args, PyObject *kwargs
     PyObject *sides[2], *standard = Py_None, *settings = NULL;
     const char *metrics = NULL, *match = NULL, *verdict = "rules", *arithmetic = NULL;
     int wide = 0;
-    struct plumb_compare_options options = {.reasons = true, .seed = 1234};
+    struct plumb_compare_options options = {.reasons = true, .modules = true, .seed = 1234};
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|OOzzpsz:compare_runs", keywords, &sides[0],
                                      &sides[1], &standard, &settings, &metrics, &match, &wide,
                                      &verdict, &arithmetic))

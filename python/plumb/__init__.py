@@ -34,6 +34,7 @@ _WHERE = {
     "flex_arguments": "_verdict.flex",
     "judge": "_verdict.judge",
     "blame": "_verdict.blame",
+    "diagnose": "_diagnose.diagnose",
 }
 
 

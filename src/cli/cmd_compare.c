@@ -150,6 +150,8 @@ static enum plumb_code compare(struct plumb_comparison *comparison,
         .settings = list,
         .settings_count = count,
         .metrics = options->metrics,
+        .modules = options->view.format == PLUMB_TABLE_JSON ||
+                   (may_digest(options) && !goes_to_file(options, sides) && isatty(STDOUT_FILENO)),
         .wide = options->view.wide,
         .reasons = goes_to_file(options, sides) || options->view.format != PLUMB_TABLE_BOX,
         .threads = cli_threads(&options->view.common),

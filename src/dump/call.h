@@ -24,6 +24,7 @@ struct case_tensor {
     struct case_limit min, max;               /* "Min", "Max" */
     struct case_limit min_finite, max_finite; /* "Min_except_inf_nan", "Max_except_inf_nan" */
     bool requires_grad;
+    bool uninitialised;    /* nobody has written to it yet */
     const char *data_name; /* "datapath" or "data_name"; NULL when absent */
 };
 

@@ -1,6 +1,7 @@
 /* Objects with a type: what was recorded about tensors, numbers, slices, ... */
 #include "dump/call_parse.h"
 #include "dump/outline.h"
+#include "dump/uninitialised.h"
 
 #include <string.h>
 
@@ -96,6 +97,7 @@ static enum plumb_code parse_field(struct case_parser *p, struct case_fields *f)
         MAX_FINITE,
         MIN_FINITE,
         DTENSOR,
+        UNINITIALISED,
     };
     static const char *const names[] = {
         [TYPE] = "type",
@@ -110,6 +112,7 @@ static enum plumb_code parse_field(struct case_parser *p, struct case_fields *f)
         [MAX_FINITE] = "Max_except_inf_nan",
         [MIN_FINITE] = "Min_except_inf_nan",
         [DTENSOR] = "dtensor",
+        [UNINITIALISED] = DUMP_UNINITIALISED,
     };
     size_t name = 0;
     while (name < sizeof names / sizeof names[0] && !json_is(&p->json, names[name]))
@@ -133,6 +136,9 @@ static enum plumb_code parse_field(struct case_parser *p, struct case_fields *f)
         return parse_limit(p, event, &f->min);
     case GRAD:
         f->requires_grad = event == JSON_TRUE;
+        return case_skip(p, event);
+    case UNINITIALISED:
+        f->uninitialised = event == JSON_TRUE;
         return case_skip(p, event);
     case VALUE:
         f->has_value = true;
@@ -211,6 +217,7 @@ static enum plumb_code take_tensor(struct case_parser *p, const struct case_fiel
     tensor->min_finite = f->min_finite;
     tensor->max_finite = f->max_finite;
     tensor->requires_grad = f->requires_grad;
+    tensor->uninitialised = f->uninitialised;
     tensor->data_name = f->datapath ? f->datapath : f->data_name;
     out->value = (struct plumb_arg){.kind = PLUMB_ARG_TENSOR, .requires_grad = f->requires_grad};
     out->tensor = tensor;

@@ -40,7 +40,7 @@ struct case_fields {
     const char *type_text, *dtype, *data_name, *datapath;
     struct case_arg value;
     struct case_limit min, max, min_finite, max_finite;
-    bool requires_grad;
+    bool requires_grad, uninitialised;
     struct json shape; /* before its value */
 };
 

@@ -43,6 +43,7 @@ struct dump_row {
     struct dump_value statistic[DUMP_STATISTICS_COUNT];
     const char *value;             /* of a leaf that is no tensor, as Python prints it; or NULL */
     const char *requires_grad;     /* "True", "False", or NULL */
+    bool uninitialised;            /* nobody has written to it: marked, or what empty() gave */
     const char *md5;               /* as recorded, or NULL */
     const char *data_name;         /* file name, or NULL */
     const char *group_ranks;       /* of a ProcessGroup leaf, as text; else NULL */

@@ -2,6 +2,7 @@
 #include "dump/outline.h"
 #include "dump/python.h"
 #include "dump/reader.h"
+#include "dump/uninitialised.h"
 
 #include <string.h>
 
@@ -19,6 +20,7 @@ struct leaf {
     const char *value_class; /* as Python names the value's type */
     const char *value_shape; /* of a list value, as numpy prints it */
     bool spread;             /* a part of a tensor that several processes have */
+    bool uninitialised;
 };
 
 bool dump_push(struct reader *r, const char *text, size_t length)
@@ -192,6 +194,11 @@ static enum plumb_code read_field(struct reader *r, struct leaf *leaf)
     }
     if (json_is(&r->json, "dtensor"))
         return outline_spread(&r->json, &leaf->spread);
+    if (json_is(&r->json, DUMP_UNINITIALISED)) {
+        enum json_event event = json_next(&r->json);
+        leaf->uninitialised = event == JSON_TRUE;
+        return json_skip(&r->json, event) ? PLUMB_OK : PLUMB_E_FORMAT;
+    }
     if (json_is(&r->json, "shape")) {
         leaf->shape = read_shape(r, json_next(&r->json));
         return leaf->shape ? PLUMB_OK : failure(r);
@@ -306,7 +313,10 @@ static enum plumb_code add_leaf(struct reader *r, const struct leaf *leaf)
             return PLUMB_E_NOMEM;
     }
     if (leaf->dtype && *leaf->dtype) {
+        const char *call = r->tree->apis[row->api].name;
         row->tensor = true;
+        row->uninitialised = leaf->uninitialised ||
+                             (row->section == DUMP_OUTPUT && dump_takes_memory(call, strlen(call)));
         fill(row, leaf->dtype, leaf->shape ? leaf->shape->text : "None", NULL);
         if (leaf->shape) {
             row->ndim = leaf->shape->ndim;

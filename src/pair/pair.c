@@ -3,6 +3,7 @@
 #include "pair/name.h"
 #include "pair/near.h"
 #include "pair/parts.h"
+#include "run/run.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -223,7 +224,7 @@ static bool is_dump(const struct match_side *side)
 /* Makes free records that are no modules look taken, and free again. */
 static void set_functions_aside(struct match_side *side, bool aside)
 {
-    const size_t taken = PLUMB_NO_RECORD - 1;
+    const size_t taken = MATCH_ASIDE;
     for (size_t i = 0; i < side->count; i++) {
         const char *name = side->records[i]->name;
         bool module = strncmp(name, "Module.", 7) == 0 || strncmp(name, "Cell.", 5) == 0;
@@ -297,7 +298,15 @@ static enum plumb_code run_stages(struct matcher *matcher, const struct plumb_pa
         return out_of_memory(err);
     if (options->mode != PLUMB_PAIR_EXACT && !match_turns(matcher))
         return out_of_memory(err);
-    if (!match_exact(matcher))
+    /* Who maps names says what they mean. */
+    const bool scopes = dumps && options->mode != PLUMB_PAIR_EXACT && !options->cell_map &&
+                        !options->api_map && !options->layer_map;
+    if (scopes && !match_scopes(matcher))
+        return out_of_memory(err);
+    const bool exact = match_exact(matcher);
+    for (int which = TARGET; which <= GOLDEN; which++)
+        set_functions_aside(&matcher->side[which], false);
+    if (!exact || (scopes && matcher->same_level && !match_covered(matcher)))
         return out_of_memory(err);
     if (options->mode != PLUMB_PAIR_EXACT && !match_keywords(matcher))
         return out_of_memory(err);
@@ -328,6 +337,7 @@ static bool list_free(struct matcher *matcher, int which, struct plumb_matching 
             .target = which == TARGET ? i : PLUMB_NO_RECORD,
             .golden = which == GOLDEN ? i : PLUMB_NO_RECORD,
             .how = PLUMB_UNMATCHED,
+            .covered = side->covered[i],
             .nearest = near_find(&near, side->records[i]->name),
         };
         out->pairs[out->count++] = pair;
@@ -359,18 +369,20 @@ static bool init_side(struct matcher *matcher, int which, const struct plumb_rec
     side->records = records;
     side->count = count;
     side->partner = arena_array(&matcher->arena, count, sizeof *side->partner);
+    side->covered = arena_array(&matcher->arena, count, sizeof *side->covered);
     for (size_t i = 0; side->partner && i < count; i++)
         side->partner[i] = PLUMB_NO_RECORD;
-    return side->partner != NULL;
+    return side->partner != NULL && side->covered != NULL;
 }
 
-enum plumb_code match_records(struct plumb_matching *out, const struct plumb_record *const *target,
-                              size_t target_count, const struct plumb_record *const *golden,
-                              size_t golden_count, const struct plumb_pair_options *options,
-                              struct plumb_error *err)
+static enum plumb_code match_all(struct plumb_matching *out,
+                                 const struct plumb_record *const *target, size_t target_count,
+                                 const struct plumb_record *const *golden, size_t golden_count,
+                                 const struct plumb_pair_options *options, bool same_level,
+                                 struct plumb_error *err)
 {
     enum plumb_code code;
-    struct matcher matcher = {0};
+    struct matcher matcher = {.same_level = same_level};
     *out = (struct plumb_matching){0};
     matcher.how = arena_array(&matcher.arena, target_count, sizeof *matcher.how);
     if (!matcher.how || !init_side(&matcher, TARGET, target, target_count) ||
@@ -391,6 +403,14 @@ out:
         plumb_matching_free(out);
     arena_free(&matcher.arena);
     return code;
+}
+
+enum plumb_code match_records(struct plumb_matching *out, const struct plumb_record *const *target,
+                              size_t target_count, const struct plumb_record *const *golden,
+                              size_t golden_count, const struct plumb_pair_options *options,
+                              struct plumb_error *err)
+{
+    return match_all(out, target, target_count, golden, golden_count, options, false, err);
 }
 
 /* The records of a run that take part, and their numbers in it. */
@@ -433,6 +453,14 @@ static void translate(struct plumb_matching *out, const struct part parts[2])
     }
 }
 
+/* Whether both are dumps of the same level. */
+static bool same_level(const struct plumb_run *target, const struct plumb_run *golden)
+{
+    const char *a = target->tree_count ? target->trees[0].level : NULL;
+    const char *b = golden->tree_count ? golden->trees[0].level : NULL;
+    return a && b && strcmp(a, b) == 0;
+}
+
 enum plumb_code plumb_match(struct plumb_matching *out, const struct plumb_run *target,
                             const struct plumb_run *golden,
                             const struct plumb_pair_options *options, struct plumb_error *err)
@@ -445,8 +473,8 @@ enum plumb_code plumb_match(struct plumb_matching *out, const struct plumb_run *
         options = &usual;
     if (list_records(&parts[0], target, options->rank) &&
         list_records(&parts[1], golden, options->rank))
-        code = match_records(out, parts[0].records, parts[0].count, parts[1].records,
-                             parts[1].count, options, err);
+        code = match_all(out, parts[0].records, parts[0].count, parts[1].records, parts[1].count,
+                         options, same_level(target, golden), err);
     else
         code = out_of_memory(err);
     if (!code)

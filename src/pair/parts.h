@@ -10,11 +10,15 @@
 
 enum { TARGET, GOLDEN };
 
+/* The partner of a record that is free, but not for the stages at hand. */
+#define MATCH_ASIDE (PLUMB_NO_RECORD - 1)
+
 /* One run. */
 struct match_side {
     const struct plumb_record *const *records;
     size_t count;
     size_t *partner;   /* by record: its number in the other run, or PLUMB_NO_RECORD while free */
+    bool *covered;     /* by record: part of what the other run does in one piece */
     const char **keys; /* by record: what exact matching compares; NULL: as the records say */
 };
 
@@ -22,6 +26,7 @@ struct matcher {
     struct match_side side[2];
     enum plumb_pair_how *how; /* by target record */
     bool by_step, by_rank;    /* must be equal */
+    bool same_level;          /* both recorded the same kinds of calls */
     bool dumps;               /* both sides are: records may say what to compare, not their name */
     char *mapping;            /* what match_layers found, as a file; or NULL */
     struct arena arena;       /* whatever lives as long as the matching */
@@ -78,6 +83,9 @@ bool match_fuzzy(struct matcher *matcher);    /* false when out of memory */
 bool match_calls(struct matcher *matcher);    /* rows of dumps only; false when out of memory */
 bool match_turns(struct matcher *matcher);    /* calls of modules; false when out of memory */
 bool match_keywords(struct matcher *matcher); /* arguments; false when out of memory */
+bool match_scopes(struct matcher *matcher);   /* calls by module; false when out of memory */
+bool match_covered(struct matcher *matcher);  /* marks them; false when out of memory */
+bool match_is_function(const struct plumb_record *record); /* in a dump, of no module */
 enum plumb_code match_data_map(struct matcher *matcher, const char *file, struct plumb_error *err);
 enum plumb_code match_layers(struct matcher *matcher, const char *file, struct plumb_error *err);
 

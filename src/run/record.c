@@ -159,6 +159,7 @@ static struct plumb_recorded *recorded_of(struct record_maker *maker, const stru
         .checksum = row->md5,
         .data_name = row->data_name,
         .parent = api->parent,
+        .uninitialised = row->uninitialised,
         .stack = api->stack ? tree->stacks[api->stack - 1] : NULL,
         .spread = row->spread,
     };

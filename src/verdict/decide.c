@@ -22,6 +22,12 @@ void verdict_leave(struct plumb_verdict *verdict, const char *why)
     verdict->unjudged = true;
 }
 
+void verdict_unwritten(struct plumb_verdict *verdict)
+{
+    verdict_decide(verdict, PLUMB_NORMAL, "not judged: uninitialised");
+    verdict->unjudged = true;
+}
+
 void verdict_empty(struct plumb_verdict *verdict)
 {
     verdict_decide(verdict, PLUMB_NORMAL, "no elements to compare");

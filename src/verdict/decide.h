@@ -11,6 +11,9 @@ void verdict_decide(struct plumb_verdict *verdict, enum plumb_severity severity,
 /* Not judged: what is known tells nothing, and `why`. Suspicious, so that it is looked at. */
 void verdict_leave(struct plumb_verdict *verdict, const char *why);
 
+/* Not judged, and nothing to look at: nobody had written to one of the two. */
+void verdict_unwritten(struct plumb_verdict *verdict);
+
 /* Tensors without elements agree. */
 void verdict_empty(struct plumb_verdict *verdict);
 

@@ -1,6 +1,7 @@
 /* One call of a dump, computed again from what went in, and what came out held against it. */
 #include "verdict/local.h"
 
+#include "dump/uninitialised.h"
 #include "verdict/convert.h"
 #include "verdict/given.h"
 
@@ -89,6 +90,14 @@ static enum plumb_code prepare(struct local *l, const char **refused, struct plu
     return code;
 }
 
+/* x[i] = y returns nothing: what it made of x is not in the dump. */
+static bool writes_unseen(const struct local *l)
+{
+    const struct plumb_result *given = &l->known.given;
+    return strcmp(l->from.api, "__setitem__") == 0 && given->n_outputs == 1 &&
+           given->outputs[0].kind == PLUMB_ARG_NONE;
+}
+
 /* A dump of operators need not have what came out, and then says so everywhere. */
 static bool lacks_results(const struct local *l)
 {
@@ -108,6 +117,8 @@ static enum plumb_code load_given(struct local *l, const char **refused, struct 
     l->known.n_grads_recorded = code ? 0 : results.n_grads;
     if (!code && lacks_results(l))
         *refused = "begin_dump kept what went in, but not what came out (X_DUMP_OUTPUT=1 does)";
+    else if (!code && writes_unseen(l))
+        *refused = "it writes into its argument, and what became of that is not recorded";
     return code;
 }
 
@@ -123,10 +134,15 @@ static enum plumb_code load(struct local *l, size_t i, const char **refused,
         *refused = arena_printf(l->arena, "plumb has no operator %s", l->from.api);
         return *refused ? PLUMB_OK : plumb_no_memory(err);
     }
-    if (op->random && strcmp(op->family, "dropout") != 0) {
+    const char *name = case_place(l->options->file, i)->call;
+    if (dump_takes_memory(name, strlen(name)))
+        *refused = dump_uninitialised;
+    else if (op->random && strcmp(op->family, "dropout") != 0)
         *refused = "the results are random";
+    else
+        *refused = case_uninitialised(&l->from, l->arena);
+    if (*refused)
         return PLUMB_OK;
-    }
     code = prepare(l, refused, err);
     if (!code && !*refused)
         code = load_given(l, refused, err);

@@ -13,7 +13,7 @@ from typing import Any, Dict, List, Optional, Set, Tuple
 from torch import Tensor
 
 from plumb import _core
-from plumb._capture import exchange
+from plumb._capture import exchange, unwritten
 from plumb._capture.config import Config
 from plumb._capture.leaves import NOTHING, Cache, Encoder, Numbers, numbers_of, tensor_leaf
 from plumb._capture.recorder import as_outputs
@@ -204,6 +204,8 @@ class DumpSink(Sink):
             self.errors.append(f"{place}: {error}")
             return tensor_leaf(tensor, Numbers(NOTHING, None))
         leaf = tensor_leaf(tensor, self.cache.of(seen, tensor))
+        if unwritten.holds(tensor):
+            leaf["uninitialised"] = True
         if self.keep and seen.count:
             self.save(leaf, seen, f"{place}.pt")
         return leaf

@@ -25,7 +25,7 @@ import torch
 from torch import Tensor
 
 from plumb import regions
-from plumb._capture import compiled, exchange, graph, held, names, reduced, switch
+from plumb._capture import compiled, exchange, graph, held, names, reduced, switch, unwritten
 from plumb._capture.config import Config
 from plumb._capture.exchange import Exchanges
 from plumb._capture.leaves import group_id, group_ranks
@@ -328,6 +328,8 @@ class Recorder:
             return
         for place in names.places(self.risk_level):
             self._guarded(self.add_api, place.prefix, place.name, place.owner, place.attribute)
+        for prefix, name, owner in unwritten.owners():  # seen, if not recorded
+            self.patches.add(owner, name, _wrapped(prefix, name, owner, name))
         packet, work = (switch.found(torch, "_ops", "OpOverloadPacket"),
                         switch.found(torch._C, "_distributed_c10d", "Work"))
         if packet is not None:
@@ -363,11 +365,7 @@ class Recorder:
         return prefix != "Aten" or names.wanted_operator(name, self.risk_level)
 
     def add_api(self, prefix: str, name: str, owner: Any, attribute: str) -> None:
-        key = (id(owner), attribute)
-        wrapped = _all_wrapped.get(key)
-        if wrapped is None:
-            function = getattr(owner, attribute)
-            wrapped = _all_wrapped[key] = Wrapped(prefix, name, owner, attribute, function)
+        wrapped = _wrapped(prefix, name, owner, attribute)
         wrapped.prefix, wrapped.name = prefix, name
         self.apis_wrapped.add(wrapped)
         self.patches.add(owner, attribute, wrapped)
@@ -444,6 +442,9 @@ class Recorder:
             return self._recorded(exchange.PREFIX, f"{exchange.FUNCTIONAL}{name}", "", None, function, args, kwargs)
         finally:
             self.local.exchanging = False
+
+    def memory_taken(self, result: Any) -> None:
+        self._guarded(unwritten.note, result)
 
     def module_call(self, known: Known, module: torch.nn.Module, function: Callable[..., Any],
                     *args: Any, **kwargs: Any) -> Any:
@@ -570,6 +571,7 @@ class Recorder:
                 kwargs = in_order(module, kwargs)
             found = arguments_in(args, kwargs)
             call.inputs = [place for place, _ in found]
+            call.unwritten = module is None and any(unwritten.holds(tensor) for _, tensor in found)
             self.sink.arguments(call, args, kwargs)
             if module is not None:
                 self._hook_parameters(call.name, call.kind, module)
@@ -592,6 +594,8 @@ class Recorder:
             self._note_objects(call, as_outputs(output))
             found = outputs_in(output)
             call.outputs = [place for place, _ in found]
+            if call.unwritten:
+                unwritten.carry(call.name, [tensor for _, tensor in found])
             if not self.exchanges.begin(call, args, kwargs, output):
                 self.sink.results(call, args, kwargs, output)
             if module is not None and self.sink.takes_inner:
@@ -826,3 +830,11 @@ class Recorder:
 
 
 _all_wrapped: Dict[Tuple[int, str], Wrapped] = {}
+
+
+def _wrapped(prefix: str, name: str, owner: Any, attribute: str) -> Wrapped:
+    """The one object for a function."""
+    key = (id(owner), attribute)
+    if key not in _all_wrapped:
+        _all_wrapped[key] = Wrapped(prefix, name, owner, attribute, getattr(owner, attribute))
+    return _all_wrapped[key]

@@ -28,7 +28,7 @@ class Call:
     """One call of a module or an API. `data` belongs to the sink."""
 
     __slots__ = ("prefix", "name", "kind", "number", "parent", "module", "stack", "inputs",
-                 "outputs", "data", "follow", "exchange", "__weakref__")
+                 "outputs", "unwritten", "data", "follow", "exchange", "__weakref__")
 
     def __init__(self, prefix: str, name: str, kind: str, number: int, parent: Optional["Call"],
                  module: Optional[torch.nn.Module]) -> None:
@@ -41,6 +41,7 @@ class Call:
         self.stack: Optional[Tuple[Any, ...]] = None  # (code, line) pairs, innermost first
         self.inputs: List[str] = []   # places of the tensors among the arguments: "0", "1.0", "key"
         self.outputs: List[str] = []  # and of those in the output
+        self.unwritten = False        # one of them holds what the memory held
         self.data: Any = None
         self.follow: Any = None       # the recorder's, while gradients are awaited
         self.exchange: Optional[Dict[str, Any]] = None  # of what processes exchange: order and group

@@ -16,7 +16,7 @@ from typing import Any, Callable, Dict, List, Optional, Tuple
 
 import torch
 
-from plumb._capture import exchange
+from plumb._capture import exchange, unwritten
 from plumb._capture.wrap import Wrapped
 
 DEPTH = 5  # times the limit of Python's stack
@@ -67,6 +67,7 @@ def switch_off(recorder: Any) -> None:
     recorder.patches.uninstall()
     if not active:
         Wrapped.active = None
+        unwritten.forget()
         regions.unlisten(compiled.LISTENER)
         _restore_depth()
 
@@ -128,7 +129,12 @@ def _api_call(wrapped: Wrapped, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -
             if wrapped in recorder.apis_wrapped and not recorder.local.quiet:
                 function = functools.partial(recorder.api_call, wrapped.prefix, wrapped.name,
                                              function)
-    return function(*args, **kwargs)
+    if wrapped.name not in unwritten.NAMES or here.busy:
+        return function(*args, **kwargs)
+    result = function(*args, **kwargs)
+    for recorder in active[:1]:
+        recorder.memory_taken(result)
+    return result
 
 
 # -- Operators: torch.ops.aten.add(...), torch.ops.aten.add.Tensor(...) ----------------------------

@@ -6,6 +6,7 @@
 #include "exec/op/noise.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* A run over all heads. */
 struct heads {
@@ -32,6 +33,8 @@ struct block {
 /* Scores of a block, and how much a score changes with what it was before the softcap. */
 struct room {
     real *p, *dp, *slope;
+    real *part;    /* of one row of the output */
+    const real *y; /* the output; NULL: not at hand */
 };
 
 enum { BLOCK_ELEMENTS = 1 << 17, BLOCK_LEAST = 16 };
@@ -93,7 +96,7 @@ static real row_max(const real *x, int64_t n)
 
 /* Returns the logarithm of the sum. NaN anywhere makes the sum NaN, and with it the row. A row of
  * nothing but -inf is one of zeros. */
-static real softmax_row(struct op *o, const struct heads *h, real *x)
+static real softmax_row(struct op *o, const struct heads *h, real *x, bool back)
 {
     const real most = row_max(x, h->t);
     if (most == -R(INFINITY)) {
@@ -107,6 +110,8 @@ static real softmax_row(struct op *o, const struct heads *h, real *x)
     real sum = op_between_one(o, real_sum(x, h->t, 1));
     if (plumb_dtype_info(h->q->dtype)->precision < 16)
         sum = noise_rough(o, sum);
+    if (!back)
+        op_handed_on(o, x, h->t);
     for (int64_t j = 0; j < h->t; j++)
         x[j] /= sum;
     return h->lse ? most + log(sum) : 0;
@@ -136,7 +141,7 @@ static void weigh(struct op *o, const struct heads *h, const struct block *b,
             given_row(h, h->given_lse->f[(b->batch * h->n + b->n) * per_head + b->first + i], row);
             continue;
         }
-        const real lse = softmax_row(o, h, row);
+        const real lse = softmax_row(o, h, row, room->dp != NULL);
         if (h->lse)
             h->lse[b->row + i] = lse;
     }
@@ -174,8 +179,10 @@ static bool make_room(struct op *o, const struct heads *h, bool back, struct roo
 {
     const int64_t n = h->rows * h->t + 1;
     *room = (struct room){.p = op_alloc(o, n, sizeof(real))};
-    if (back)
+    if (back) {
         room->dp = op_alloc(o, n, sizeof(real));
+        room->part = op_alloc(o, h->e + 1, sizeof(real));
+    }
     if (h->how.softcap != 0)
         room->slope = op_alloc(o, n, sizeof(real));
     return !o->failed;
@@ -195,6 +202,25 @@ static void add_to_mask(const struct heads *h, const struct block *b, const real
             to[b->mask + i * h->mask_step[2] + j * h->mask_step[3]] += dp[i * h->t + j];
 }
 
+/* The rows' sums of p * g v^T are those of g * y, y the output. Fused kernels take them there, and
+ * round otherwise than in g v^T, from which they are subtracted: where one weight is all, nothing
+ * but that is left. */
+static real dot_of_output(struct op *o, int64_t n, const real *g, const real *y, real *part)
+{
+    memcpy(part, y, (size_t)n * sizeof *part);
+    op_handed_on(o, part, n);
+    for (int64_t j = 0; j < n; j++)
+        part[j] *= g[j];
+    op_between(o, part, n);
+    return real_sum(part, n, 1);
+}
+
+static bool takes_output(const struct op *o)
+{
+    const struct plumb_noise *noise = o->call->noise;
+    return op_is_fused(o) || (noise && noise->relative > 0 && !noise->squares);
+}
+
 /* With p the weights and g the gradient of p v: of the scores p * (g v^T - rows' sums of
  * p * g v^T), which are sums of g * y as well. */
 static void score_gradients(struct op *o, const struct heads *h, const struct block *b,
@@ -204,8 +230,11 @@ static void score_gradients(struct op *o, const struct heads *h, const struct bl
     gemm(false, true, b->count, h->t, h->e, 1, g, h->e, h->v->f + b->v, h->e, 0, dp, h->t);
     op_between(o, dp, b->count * h->t);
     for (int64_t i = 0; i < b->count; i++) {
-        const real dot = h->given_y ? real_dot(g + i * h->e, h->given_y->f + b->y + i * h->e, h->e)
-                                    : real_dot(p + i * h->t, dp + i * h->t, h->t);
+        const int64_t at = i * h->e;
+        const real dot = h->given_y ? real_dot(g + at, h->given_y->f + b->y + at, h->e)
+                         : room->y && takes_output(o)
+                             ? dot_of_output(o, h->e, g + at, room->y + b->y + at, room->part)
+                             : real_dot(p + i * h->t, dp + i * h->t, h->t);
         const real kept = op_between_one(o, dot);
         for (int64_t j = i * h->t; j < (i + 1) * h->t; j++)
             dp[j] = p[j] * (dp[j] - kept);
@@ -213,25 +242,31 @@ static void score_gradients(struct op *o, const struct heads *h, const struct bl
     op_between(o, dp, b->count * h->t);
 }
 
-static void add_gradients(struct op *o, const struct heads *h, const real *grad, struct sinks to)
+/* y: the output; NULL where it is not at hand. */
+static void add_gradients(struct op *o, const struct heads *h, const real *grad, const real *y,
+                          struct sinks to)
 {
     const real scale = (real)h->how.scale;
     struct room room;
     if (!make_room(o, h, true, &room))
         return;
+    room.y = y;
     if (to.mask)
         op_terms(h->mask->count ? h->batch * h->n * h->s * h->t / h->mask->count : 1);
     for (struct block b = {0}; next_block(h, &b);) {
         const real *g = grad + b.y;
         real *dp = room.dp;
         weigh(o, h, &b, &room);
+        memcpy(dp, room.p, (size_t)(b.count * h->t) * sizeof *dp);
+        op_handed_on(o, dp, b.count * h->t);
         if (to.v)
-            gemm(true, false, h->t, h->e, b.count, 1, room.p, h->t, g, h->e, 1, to.v + b.v, h->e);
+            gemm(true, false, h->t, h->e, b.count, 1, dp, h->t, g, h->e, 1, to.v + b.v, h->e);
         score_gradients(o, h, &b, g, &room);
         if (to.mask)
             add_to_mask(h, &b, dp, to.mask);
         for (int64_t j = 0; room.slope && j < b.count * h->t; j++)
             dp[j] *= room.slope[j];
+        op_handed_on(o, dp, b.count * h->t);
         if (to.q)
             gemm(false, false, b.count, h->d, h->t, scale, dp, h->t, h->k->f + b.k, h->d, 1,
                  to.q + b.q, h->d);
@@ -244,7 +279,7 @@ static void add_gradients(struct op *o, const struct heads *h, const real *grad,
 static void backward(struct op *o, struct val *out)
 {
     const struct heads *h = out->saved;
-    add_gradients(o, h, out->grad,
+    add_gradients(o, h, out->grad, out->f,
                   (struct sinks){val_grad(o, h->q), val_grad(o, h->k), val_grad(o, h->v),
                                  h->mask && h->mask->f ? val_grad(o, h->mask) : NULL});
 }
@@ -385,7 +420,7 @@ bool v_attention_given(struct op *o, struct val *const *in, const struct attenti
         return false;
     h->given_y = y;
     h->given_lse = lse;
-    add_gradients(o, h, grad->f, (struct sinks){sinks[0], sinks[1], sinks[2], sinks[3]});
+    add_gradients(o, h, grad->f, NULL, (struct sinks){sinks[0], sinks[1], sinks[2], sinks[3]});
     return !o->failed;
 }
 

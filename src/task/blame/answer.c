@@ -148,7 +148,7 @@ static void settle_modules(struct sites *sites)
         struct site *next = parent_of(sites, site);
         if (next) {
             next->n_inside++;
-            next->right_inside += is_right(site->is.word);
+            next->right_inside += is_right(site->is.word) || site->is.word == PLUMB_WORD_CHEAPER;
         }
         for (int depth = 0; site->is.word == PLUMB_WORD_FAULT && depth < DEEPEST; depth++) {
             around = parent_of(sites, around);

@@ -45,7 +45,7 @@ static enum plumb_code measure_distances(struct kept *kept, struct plumb_error *
     enum plumb_code code = PLUMB_OK;
     if (kept->golden)
         code = distances_fill(&kept->sites, kept->target, kept->golden, kept->threads, &kept->meter,
-                              &kept->blame, err);
+                              &kept->arena, &kept->blame, err);
     for (size_t k = 0; k < repeats_count(kept->repeats) && !code; k++)
         code = distances_between(&kept->sites, kept->target, repeats_run(kept->repeats, k),
                                  kept->threads, &kept->meter, err);

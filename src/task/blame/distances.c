@@ -76,6 +76,11 @@ static enum plumb_code of_values(const struct distances *d, const struct plumb_p
     return code;
 }
 
+static bool is_unwritten(const struct plumb_record *record)
+{
+    return record->recorded && record->recorded->uninitialised;
+}
+
 static void measure(void *context, size_t i, unsigned thread)
 {
     (void)thread;
@@ -84,7 +89,9 @@ static void measure(void *context, size_t i, unsigned thread)
     const struct plumb_record *a = plumb_run_record(d->target, pair->target),
                               *b = plumb_run_record(d->golden, pair->golden);
     struct plumb_error why;
-    if (a->error || b->error)
+    if (is_unwritten(a) || is_unwritten(b))
+        d->of[i] = NAN;
+    else if (a->error || b->error)
         d->bad[i] = true;
     else if (!a->absent && !b->absent)
         d->bad[i] = of_values(d, pair, &d->of[i], &why) != PLUMB_OK;
@@ -108,6 +115,7 @@ static void spread(const struct distances *d, struct sites *sites, bool between)
     for (size_t i = 0; i < d->matching.matched; i++) {
         const struct plumb_record *record =
             plumb_run_record(d->target, d->matching.pairs[i].target);
+        const struct plumb_record *other = plumb_run_record(d->golden, d->matching.pairs[i].golden);
         struct site *site = sites_of(sites, record);
         bool output;
         if (!site || isnan(d->of[i]))
@@ -124,14 +132,22 @@ static void spread(const struct distances *d, struct sites *sites, bool between)
         site->n_out += output;
         const int64_t terms = record->ndim ? record->shape[record->ndim - 1] : 1;
         if (record->recorded ? record->recorded->tensor : true)
-            site->floor = fmax(site->floor, calls_floor(record->dtype, terms));
+            site->floor = fmax(site->floor, fmax(calls_floor(record->dtype, terms),
+                                                 calls_floor(other->dtype, terms)));
     }
+}
+
+static void count_alone(const struct plumb_matching *matching, struct plumb_blame *blame)
+{
+    for (size_t i = matching->matched; i < matching->count; i++)
+        *(matching->pairs[i].covered ? &blame->covered : &blame->unmatched) += 1;
 }
 
 /* between: the other run is a repeat of the program. */
 static enum plumb_code fill(struct sites *sites, const struct plumb_run *target,
                             const struct plumb_run *other, bool between, unsigned threads,
-                            struct meter *meter, struct plumb_blame *blame, struct plumb_error *err)
+                            struct meter *meter, struct arena *arena, struct plumb_blame *blame,
+                            struct plumb_error *err)
 {
     struct distances d = {.target = target, .golden = other, .meter = meter};
     const struct plumb_pair_options how = {.mode = PLUMB_PAIR_AUTO};
@@ -139,7 +155,7 @@ static enum plumb_code fill(struct sites *sites, const struct plumb_run *target,
     if (code)
         return code;
     if (blame)
-        blame->unmatched = d.matching.count - d.matching.matched;
+        count_alone(&d.matching, blame);
     d.of = malloc((d.matching.matched + 1) * sizeof *d.of);
     d.bad = calloc(d.matching.matched + 1, sizeof *d.bad);
     if (!d.of || !d.bad)
@@ -151,6 +167,8 @@ static enum plumb_code fill(struct sites *sites, const struct plumb_run *target,
         for (size_t i = 0; blame && i < d.matching.matched; i++)
             blame->unreadable += d.bad[i];
         spread(&d, sites, between);
+        if (blame)
+            code = sources_find(target, other, &d.matching, d.of, arena, blame, err);
         if (plumb_run_count(target) > d.matching.matched)
             meter_add(meter, plumb_run_count(target) - d.matching.matched);
     }
@@ -162,15 +180,15 @@ static enum plumb_code fill(struct sites *sites, const struct plumb_run *target,
 
 enum plumb_code distances_fill(struct sites *sites, const struct plumb_run *target,
                                const struct plumb_run *golden, unsigned threads,
-                               struct meter *meter, struct plumb_blame *blame,
+                               struct meter *meter, struct arena *arena, struct plumb_blame *blame,
                                struct plumb_error *err)
 {
-    return fill(sites, target, golden, false, threads, meter, blame, err);
+    return fill(sites, target, golden, false, threads, meter, arena, blame, err);
 }
 
 enum plumb_code distances_between(struct sites *sites, const struct plumb_run *target,
                                   const struct plumb_run *repeat, unsigned threads,
                                   struct meter *meter, struct plumb_error *err)
 {
-    return fill(sites, target, repeat, true, threads, meter, NULL, err);
+    return fill(sites, target, repeat, true, threads, meter, NULL, NULL, err);
 }

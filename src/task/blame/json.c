@@ -109,6 +109,28 @@ static void put_baseline_json(struct buf *out, const struct plumb_baseline_diff 
     buf_text(out, diff->n_changes ? "\n  ]}" : "]}");
 }
 
+static void put_source(struct buf *out, const struct plumb_source *source)
+{
+    buf_text(out, "{\"call\": ");
+    json_put_string(out, source->call);
+    put_string(out, "place", source->place);
+    put_string(out, "parent", source->parent);
+    buf_printf(out, ", \"step\": %" PRId64 ", \"rank\": %" PRId64, source->step, source->rank);
+    put_number(out, "apart", source->apart);
+    put_string(out, "why", source->why);
+    buf_text(out, "}");
+}
+
+static void put_sources(struct buf *out, const struct plumb_source *list, size_t n)
+{
+    buf_text(out, ",\n  \"sources\": [");
+    for (size_t k = 0; k < n; k++) {
+        buf_text(out, k ? ",\n    " : "\n    ");
+        put_source(out, &list[k]);
+    }
+    buf_text(out, n ? "\n  ]" : "]");
+}
+
 char *plumb_blame_json(const struct plumb_blame *blame, const struct plumb_blame_options *options)
 {
     struct buf out = {0};
@@ -125,13 +147,19 @@ char *plumb_blame_json(const struct plumb_blame *blame, const struct plumb_blame
     buf_text(&out, "]");
     buf_printf(&out,
                ",\n  \"calls\": %" PRIu64 ", \"by_jump\": %" PRIu64 ", \"unmatched\": %" PRIu64
-               ", \"unreadable\": %" PRIu64 ",\n  \"verdicts\": {",
-               blame->calls, blame->by_jump, blame->unmatched, blame->unreadable);
+               ", \"covered\": %" PRIu64 ", \"unreadable\": %" PRIu64 ",\n  \"verdicts\": {",
+               blame->calls, blame->by_jump, blame->unmatched, blame->covered, blame->unreadable);
     for (int k = 0; k < PLUMB_WORDS; k++)
         buf_printf(&out, "%s\"%s\": %" PRIu64, k ? ", " : "", plumb_word_text((enum plumb_word)k),
                    blame->words[k]);
     buf_text(&out, "}");
     put_counts(&out, "not_judged", blame->reasons, blame->n_reasons);
+    put_sources(&out, blame->sources, blame->n_sources);
+    buf_text(&out, ",\n  \"parting\": ");
+    if (blame->parting.call)
+        put_source(&out, &blame->parting);
+    else
+        buf_text(&out, "null");
     put_list(&out, "faults", options->target, blame->faults, blame->n_faults);
     put_list(&out, "suspicious", options->target, blame->suspicious, blame->n_suspicious);
     put_list(&out, "unsteady", options->target, blame->unsteady, blame->n_unsteady);

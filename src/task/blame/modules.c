@@ -15,7 +15,8 @@ static const struct known_class classes[] = {
     {"RMSNorm", "rms_norm", "weight", "normalized_shape eps", 1, false},
     {"FusedRMSNorm MixedFusedRMSNorm", "rms_norm", "weight", "normalized_shape eps", 1, true},
     {"LlamaRMSNorm MistralRMSNorm MixtralRMSNorm Qwen2RMSNorm Qwen3RMSNorm DeepseekV2RMSNorm "
-     "DeepseekV3RMSNorm InternLM2RMSNorm T5LayerNorm",
+     "DeepseekV3RMSNorm InternLM2RMSNorm T5LayerNorm Qwen2MoeRMSNorm Qwen3MoeRMSNorm Phi3RMSNorm "
+     "MambaRMSNorm",
      "rms_norm", "weight!", "normalized_shape eps=variance_epsilon", 1, true},
     {"GroupNorm", "group_norm", "weight bias", "num_groups eps", 1, false},
     {"BatchNorm0d", "batch_norm", "running_mean running_var weight bias", "training eps", 1, false},
@@ -30,7 +31,8 @@ static const struct known_class classes[] = {
     {"SELU", "selu", "", "", 1, false},
     {"CELU", "celu", "", "alpha", 1, false},
     {"GELU", "gelu", "", "approximate", 1, false},
-    {"GELUActivation", "gelu", "", "approximate", 1, true},
+    {"GELUActivation", "gelu", "", "approximate:none", 1, true},
+    {"GELUTanh PytorchGELUTanh", "gelu", "", "approximate:tanh", 1, true},
     {"SiLU", "silu", "", "", 1, false},
     {"SiLUActivation", "silu", "", "", 1, true},
     {"Mish", "mish", "", "", 1, false},

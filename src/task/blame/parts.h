@@ -70,11 +70,18 @@ void sites_free(struct sites *sites);
 
 /* ---- Against another run --------------------------------------------------------------------- */
 
-/* Fills the distances of all sites; counts into blame what could not be had. */
+/* Fills the distances of all sites, and the sources; counts into blame what could not be had. Texts
+ * in the arena. */
 enum plumb_code distances_fill(struct sites *sites, const struct plumb_run *target,
                                const struct plumb_run *golden, unsigned threads,
-                               struct meter *meter, struct plumb_blame *blame,
+                               struct meter *meter, struct arena *arena, struct plumb_blame *blame,
                                struct plumb_error *err);
+
+/* Lists into blame what no recorded call explains; apart: how far each pair is, NaN: not known. */
+enum plumb_code sources_find(const struct plumb_run *target, const struct plumb_run *golden,
+                             const struct plumb_matching *matching, const double *apart,
+                             struct arena *arena, struct plumb_blame *blame,
+                             struct plumb_error *err);
 
 /* The same from a repeat of the program: the largest of all repeats counts. */
 enum plumb_code distances_between(struct sites *sites, const struct plumb_run *target,

@@ -230,6 +230,17 @@ static void put_closing(struct buf *out, const struct plumb_blame *blame, unsign
         return;
     }
     struct buf line = {0};
+    const struct plumb_source *parting = &blame->parting;
+    if (parting->call && largest->out > 2 * blame->rounding) {
+        put_line(
+            out, width, 0,
+            "No call that was judged does worse than %s, but the two runs do not do the same: "
+            "they part at %s of %s%s%s, which is %s. Each is right by what it was given: look at "
+            "masks, padding, and what is not recorded.",
+            most, parting->place, parting->call, parting->parent ? ", in " : "",
+            parting->parent ? parting->parent : "", parting->why);
+        return;
+    }
     buf_printf(&line,
                "No call that was judged does worse than %s; the largest difference from the other "
                "run, %s %% at %s, is ",
@@ -264,6 +275,10 @@ static void put_counts_text(struct buf *out, const struct plumb_blame *blame, un
                  "%" PRIu64 " tensors have no partner in the other run, %" PRIu64
                  " pairs could not be compared",
                  blame->unmatched, blame->unreadable);
+    if (blame->covered)
+        put_line(out, width, 2,
+                 "%" PRIu64 " tensors are inside of what the other run does in other steps",
+                 blame->covered);
 }
 
 static void put_baseline(struct buf *out, const struct plumb_blame *blame)
@@ -275,6 +290,25 @@ static void put_baseline(struct buf *out, const struct plumb_blame *blame)
     free(text);
 }
 
+static void put_sources(struct buf *out, const struct plumb_blame *blame, unsigned width)
+{
+    if (!blame->n_sources)
+        return;
+    put_line(out, width, 0,
+             "%zu difference%s that no recorded call makes, in the order of the run:",
+             blame->n_sources, blame->n_sources == 1 ? "" : "s");
+    for (size_t k = 0; k < blame->n_sources && k < SHOWN_FAULTS; k++) {
+        const struct plumb_source *source = &blame->sources[k];
+        const char *line = source_line(source->stack);
+        put_line(out, width, 3, "%zu. %s of %s%s%s: %s", k + 1, source->place, source->call,
+                 source->parent ? ", in " : "", source->parent ? source->parent : "", source->why);
+        if (line)
+            put_source(out, line, width);
+    }
+    if (blame->n_sources > SHOWN_FAULTS)
+        put_line(out, width, 0, "... and %zu more", blame->n_sources - SHOWN_FAULTS);
+}
+
 char *plumb_blame_text(const struct plumb_blame *blame, const struct plumb_blame_options *options,
                        unsigned width)
 {
@@ -283,6 +317,7 @@ char *plumb_blame_text(const struct plumb_blame *blame, const struct plumb_blame
     const char *target = blame->calls > 2 ? options->target : NULL; /* one call is alone already */
     put_counts_text(&out, blame, width);
     put_suspects(&out, "fault", blame->faults, blame->n_faults, SHOWN_FAULTS, target, width);
+    put_sources(&out, blame, width);
     put_closing(&out, blame, width);
     put_suspicious(&out, blame, target, width);
     put_unsteady(&out, blame, width);

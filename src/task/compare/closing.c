@@ -9,12 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool fails(const struct comparison *comparison, size_t pair)
-{
-    const struct row *row = &comparison->rows[pair];
-    return !row->compared || row->verdict.severity == PLUMB_FAILED;
-}
-
 /* NaN is the worst there is. */
 static bool worse(double a, double b)
 {
@@ -27,18 +21,21 @@ static void count_rows(struct plumb_comparison *out, const struct comparison *co
     out->verdict = comparison->options->verdict;
     for (size_t i = 0; i < comparison->matching.count; i++) {
         const struct row *row = &comparison->rows[i];
-        bool failed = fails(comparison, i);
+        bool failed = compare_fails(comparison, i);
         out->bad += compare_severity(comparison, i) == PLUMB_FAILED;
         if (failed && out->first_failing_row == PLUMB_NO_RECORD)
             out->first_failing_row = i;
         if (!row->compared) {
-            bool alone = comparison->matching.pairs[i].how == PLUMB_UNMATCHED;
-            *(alone ? &out->unmatched : &out->unreadable) += 1;
+            const struct plumb_pair *pair = &comparison->matching.pairs[i];
+            *(pair->covered                  ? &out->covered
+              : pair->how == PLUMB_UNMATCHED ? &out->unmatched
+                                             : &out->unreadable) += 1;
             continue;
         }
         out->compared++;
         out->failed += failed;
         out->unjudged += row->verdict.unjudged;
+        out->uninitialised += row->uninitialised;
         out->passed += !failed && !row->verdict.unjudged;
         out->suspicious += row->verdict.severity == PLUMB_SUSPICIOUS && !row->verdict.unjudged;
         if (out->worst_row == PLUMB_NO_RECORD ||
@@ -146,6 +143,8 @@ static enum plumb_trouble trouble_by_rules(const struct comparison *comparison, 
     const struct row *row = &comparison->rows[pair];
     if (row->compared)
         return outcome_of(&row->verdict);
+    if (comparison->matching.pairs[pair].covered)
+        return PLUMB_TROUBLE_NONE;
     if (comparison->matching.pairs[pair].how != PLUMB_UNMATCHED)
         return row->obstacle;
     return comparison->matching.pairs[pair].target == PLUMB_NO_RECORD ? PLUMB_TROUBLE_ONLY_GOLDEN
@@ -206,22 +205,30 @@ static enum plumb_code note_outcomes(struct plumb_comparison *out,
 static void put_counts(struct buf *text, const struct plumb_comparison *out,
                        const struct comparison *comparison)
 {
-    size_t alike = 0;
-    for (size_t i = 0; i < comparison->matching.count; i++)
+    size_t alike = 0, groups = 0;
+    for (size_t i = 0; i < comparison->matching.count; i++) {
         alike += comparison->matching.pairs[i].how == PLUMB_BY_LIKENESS;
+        groups += comparison->matching.pairs[i].how == PLUMB_BY_GROUP;
+    }
     if (comparison->options->verdict == PLUMB_BY_EXPECTED)
         buf_text(text, "By the documented rules, which do not decide here: ");
     put_count(text, "", out->compared, "compared");
     if (alike)
         buf_printf(text, " (%zu paired by similar names)", alike);
+    if (groups)
+        buf_printf(text, " (%zu ends of groups of calls)", groups);
     buf_text(text, ": ");
     put_count(text, "", out->passed, "pass");
     if (out->suspicious)
         buf_printf(text, " (%zu suspicious)", out->suspicious);
     put_count(text, ", ", out->failed, "fail");
-    if (out->unjudged)
-        put_count(text, ", ", out->unjudged, "suspicious and not judged");
+    if (out->unjudged > out->uninitialised)
+        put_count(text, ", ", out->unjudged - out->uninitialised, "suspicious and not judged");
+    if (out->uninitialised)
+        put_count(text, ", ", out->uninitialised, "not judged: uninitialised");
     put_count(text, "; ", out->unmatched, "unmatched");
+    if (out->covered)
+        put_count(text, ", ", out->covered, "inside such groups or whole modules");
     if (out->unreadable)
         put_count(text, ", ", out->unreadable, "not comparable");
 }

@@ -152,6 +152,20 @@ static bool has_ranks(const struct comparison *comparison)
     return false;
 }
 
+/* Whether the rows have a column for the modules that calls were made in. */
+static bool has_modules(const struct comparison *comparison)
+{
+    const struct plumb_compare_options *options = comparison->options;
+    for (int side = 0; side < 2 && (options->wide || options->modules); side++)
+        for (size_t i = 0; i < plumb_run_count(comparison->run[side]); i++) {
+            const struct plumb_recorded *recorded =
+                plumb_run_record(comparison->run[side], i)->recorded;
+            if (recorded && recorded->parent)
+                return true;
+        }
+    return false;
+}
+
 /* Standard, columns and what both need computed. */
 static enum plumb_code prepare(struct comparison *comparison, struct plumb_error *err)
 {
@@ -175,7 +189,7 @@ static enum plumb_code prepare(struct comparison *comparison, struct plumb_error
                                              [MODE_CHECKSUMS] = LAYOUT_CHECKSUMS};
     if (!code)
         code = layout_init(&comparison->layout, columns, kinds[comparison->mode],
-                           has_ranks(comparison), options, err);
+                           has_ranks(comparison), has_modules(comparison), options, err);
     if (code)
         return code;
     plumb_metric_spec_init(&comparison->spec);

@@ -15,6 +15,7 @@ enum compare_mode { MODE_TENSORS, MODE_STATISTICS, MODE_CHECKSUMS };
 struct row {
     enum basis basis;
     bool compared;
+    bool uninitialised;   /* one side holds whatever the memory held */
     bool has_differences; /* its place among the comparison's is filled */
     bool integers;        /* both sides: they have no ULPs */
     struct plumb_verdict verdict;
@@ -75,6 +76,13 @@ enum plumb_code compare_load_standards(struct compare_standards *standards, cons
                                        const char *const *settings, size_t count,
                                        struct plumb_error *err);
 void compare_free_standards(struct compare_standards *standards);
+
+/* Whether a row fails by the rules: compared and beyond them, not comparable, or without a partner
+ * and not part of what the other run does in one piece. */
+bool compare_fails(const struct comparison *comparison, size_t pair);
+
+/* The path of the module that a record is of, or that its call was made in; "": not known. */
+const char *compare_module(const struct plumb_record *record, char *text, size_t size);
 
 /* Decides what each pair is compared by, or why it cannot be. */
 void compare_plan(struct comparison *comparison);

@@ -41,7 +41,7 @@ enum plumb_code measure_prepare(struct measurement *measurement, struct plumb_er
         .metrics = options->metrics, .wide = options->wide, .reasons = true};
     measurement->kind = choose_layout(measurement);
     enum plumb_code code = layout_init(&measurement->layout, PLUMB_COLUMNS_TORCHAIR,
-                                       measurement->kind, false, &columns, err);
+                                       measurement->kind, false, false, &columns, err);
     if (code)
         return code;
     layout_add_places(&measurement->layout);

@@ -129,6 +129,8 @@ static unsigned char spare_field(const struct layout *layout, const struct field
         return PLUMB_SPARE;
     case FROM_WHY:
         return 1;
+    case FROM_MODULE:
+        return 2;
     case FROM_STATUS:
     case FROM_RESULT:
         return rules_decide ? 0 : 3;
@@ -223,7 +225,7 @@ static void wide_columns(struct layout *layout)
 }
 
 enum plumb_code layout_init(struct layout *layout, enum plumb_columns columns,
-                            enum layout_kind kind, bool ranks,
+                            enum layout_kind kind, bool ranks, bool modules,
                             const struct plumb_compare_options *options, struct plumb_error *err)
 {
     *layout = (struct layout){.groups = PLUMB_G_ERROR, .whole = options->wide || options->metrics};
@@ -240,6 +242,8 @@ enum plumb_code layout_init(struct layout *layout, enum plumb_columns columns,
     verdict_columns(layout, columns, options->reasons || options->wide);
     if (ranks && !options->wide)
         add(layout, "Rank", FROM_RANK, 0);
+    if (modules)
+        add_text(layout, "Module", FROM_MODULE, 0, true);
     if (options->verdict != PLUMB_BY_RULES)
         opinion_columns(layout, options->reasons || options->wide);
     return PLUMB_OK;

@@ -26,12 +26,13 @@ enum source {
     FROM_DTYPES,
     FROM_SHAPES,
     FROM_MATCH,
-    FROM_PATH,  /* of side `detail` */
-    FROM_WORD,  /* of the second opinion */
-    FROM_WHY,   /* of it */
-    FROM_JUDGE, /* its version and options */
-    FROM_TOKEN, /* graph dumps: which execution */
-    FROM_PLACE, /* graph dumps: "input 0" or "output 1" */
+    FROM_MODULE, /* that the call was made in */
+    FROM_PATH,   /* of side `detail` */
+    FROM_WORD,   /* of the second opinion */
+    FROM_WHY,    /* of it */
+    FROM_JUDGE,  /* its version and options */
+    FROM_TOKEN,  /* graph dumps: which execution */
+    FROM_PLACE,  /* graph dumps: "input 0" or "output 1" */
 };
 
 struct field {
@@ -61,10 +62,11 @@ void layout_add_places(struct layout *layout);
  * plumb_comparison. malloc; NULL when out of memory. */
 unsigned char *layout_spare(const struct layout *layout, enum plumb_deciding verdict);
 
-/* Columns for the options; `columns` is not AUTO; ranks: the rows are of several. PLUMB_E_ARG names
+/* Columns for the options; `columns` is not AUTO; ranks: the rows are of several; modules:
+ * who called is known, and asked for. PLUMB_E_ARG names
  * an unknown metric and its nearest relatives. */
 enum plumb_code layout_init(struct layout *layout, enum plumb_columns columns,
-                            enum layout_kind kind, bool ranks,
+                            enum layout_kind kind, bool ranks, bool modules,
                             const struct plumb_compare_options *options, struct plumb_error *err);
 
 #endif

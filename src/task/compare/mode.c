@@ -237,6 +237,11 @@ static const char *missing(const struct plumb_record *target, const struct plumb
              : "the target run has neither data, nor statistics, nor a checksum of it";
 }
 
+static bool is_unwritten(const struct plumb_record *record)
+{
+    return record->recorded && record->recorded->uninitialised;
+}
+
 void compare_plan(struct comparison *comparison)
 {
     for (size_t i = 0; i < comparison->matching.count; i++) {
@@ -246,6 +251,11 @@ void compare_plan(struct comparison *comparison)
         row->obstacle = PLUMB_TROUBLE_UNREADABLE; /* of all that goes wrong, the usual */
         const struct plumb_record *target = compare_record(comparison, i, 0);
         const struct plumb_record *golden = compare_record(comparison, i, 1);
+        if (is_unwritten(target) || is_unwritten(golden)) {
+            row->compared = row->uninitialised = true;
+            verdict_unwritten(&row->verdict);
+            continue;
+        }
         if (refuse_by_record(row, target, golden))
             continue;
         if (!is_tensor(target)) {

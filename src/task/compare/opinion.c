@@ -330,7 +330,9 @@ static enum plumb_severity severity_of(const struct opinion *opinion)
 enum plumb_severity compare_severity(const struct comparison *comparison, size_t pair)
 {
     const struct row *row = &comparison->rows[pair];
-    const enum plumb_severity rules = row->compared ? row->verdict.severity : PLUMB_FAILED;
+    const enum plumb_severity rules = row->compared                     ? row->verdict.severity
+                                      : compare_fails(comparison, pair) ? PLUMB_FAILED
+                                                                        : PLUMB_NORMAL;
     if (!comparison->opinions)
         return rules;
     const enum plumb_severity own = severity_of(&comparison->opinions[pair]);

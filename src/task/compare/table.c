@@ -29,11 +29,10 @@ static const char *shape_of(const struct plumb_record *record, char *text, size_
 
 static const char *how_text(enum plumb_pair_how how)
 {
-    static const char *const words[] = {[PLUMB_BY_NAME] = "by name",
-                                        [PLUMB_BY_LIKENESS] = "by similar name",
-                                        [PLUMB_BY_ORDER] = "by order",
-                                        [PLUMB_BY_MAP] = "by map",
-                                        [PLUMB_UNMATCHED] = "unmatched"};
+    static const char *const words[] = {
+        [PLUMB_BY_NAME] = "by name",     [PLUMB_BY_LIKENESS] = "by similar name",
+        [PLUMB_BY_ORDER] = "by order",   [PLUMB_BY_MAP] = "by map",
+        [PLUMB_BY_GROUP] = "as a group", [PLUMB_UNMATCHED] = "unmatched"};
     return words[how];
 }
 
@@ -62,7 +61,9 @@ static const char *unmatched_reason(const struct comparison *comparison, size_t 
         p->nearest == PLUMB_NO_RECORD ? NULL
                                       : plumb_run_record(comparison->run[1 - side], p->nearest);
     char problem[900], here[64], there[64];
-    if (record->error)
+    if (p->covered)
+        snprintf(text, size, "only in the %s run: the other does this in other steps", where);
+    else if (record->error)
         snprintf(text, size, "only in the %s run, and unreadable there: %s", where,
                  plumb_error_text(record->error, problem, sizeof problem));
     else if (!nearest)
@@ -86,6 +87,35 @@ const char *compare_reason(const struct comparison *comparison, size_t pair, cha
     if (comparison->matching.pairs[pair].how == PLUMB_UNMATCHED)
         return unmatched_reason(comparison, pair, text, size);
     return row->problem ? row->problem : "out of memory";
+}
+
+bool compare_fails(const struct comparison *comparison, size_t pair)
+{
+    const struct row *row = &comparison->rows[pair];
+    return row->compared ? row->verdict.severity == PLUMB_FAILED
+                         : !comparison->matching.pairs[pair].covered;
+}
+
+const char *compare_module(const struct plumb_record *record, char *text, size_t size)
+{
+    const struct plumb_recorded *recorded = record->recorded;
+    const char *call = recorded && recorded->api && strncmp(recorded->api, "Module.", 7) == 0
+                           ? recorded->api
+                       : recorded ? recorded->parent
+                                  : NULL;
+    const char *end = NULL;
+    if (!call || strncmp(call, "Module.", 7) != 0)
+        return "";
+    static const char *const words[] = {".forward.", ".backward.", ".parameters_grad."};
+    for (size_t k = 0; k < sizeof words / sizeof *words && !end; k++)
+        end = strstr(call, words[k]);
+    while (end && end > call && *--end != '.') /* the class */
+        ;
+    if (end && end > call + 7)
+        snprintf(text, size, "%.*s", (int)(end - call - 7), call + 7);
+    else
+        snprintf(text, size, "%s", call + 7);
+    return text;
 }
 
 static const char *grad_text(const struct plumb_record *target, const struct plumb_record *golden)
@@ -210,7 +240,8 @@ static bool set_cell(struct plumb_table *table, size_t column, const struct comp
     const struct plumb_record *target = compare_record(comparison, pair, 0);
     const struct plumb_record *golden = compare_record(comparison, pair, 1);
     const struct plumb_record *either = golden ? golden : target;
-    bool failed = !row->compared || row->verdict.severity == PLUMB_FAILED;
+    bool failed = compare_fails(comparison, pair);
+    bool judged = !row->verdict.unjudged && !comparison->matching.pairs[pair].covered;
     char text[1024], a[160], b[160];
 
     switch (field->source) {
@@ -220,15 +251,9 @@ static bool set_cell(struct plumb_table *table, size_t column, const struct comp
     case FROM_STATUS:
         return plumb_table_text(table, column, failed ? "Fail" : "");
     case FROM_RESULT:
-        return plumb_table_text(table, column,
-                                failed                  ? "FAIL"
-                                : row->verdict.unjudged ? "N/A"
-                                                        : "PASS");
+        return plumb_table_text(table, column, failed ? "FAIL" : !judged ? "N/A" : "PASS");
     case FROM_REACHED:
-        return plumb_table_text(table, column,
-                                failed                  ? "No"
-                                : row->verdict.unjudged ? "N/A"
-                                                        : "Yes");
+        return plumb_table_text(table, column, failed ? "No" : !judged ? "N/A" : "Yes");
     case FROM_NAME:
         return plumb_table_text(table, column, compare_name(comparison, pair));
     case FROM_NAMES:
@@ -274,6 +299,9 @@ static bool set_cell(struct plumb_table *table, size_t column, const struct comp
         both_sides(text, sizeof text, left, right);
         return plumb_table_text(table, column, text);
     }
+    case FROM_MODULE:
+        return plumb_table_text(table, column,
+                                compare_module(target ? target : golden, text, sizeof text));
     case FROM_MATCH:
         return plumb_table_text(table, column, how_text(comparison->matching.pairs[pair].how));
     case FROM_PATH: {

@@ -1,6 +1,7 @@
 /* One call, from its entry to the two sides that are compared. */
 #include "task/precheck/work_parts.h"
 
+#include "dump/uninitialised.h"
 #include "task/precheck/error_data.h"
 #include "verdict/convert.h"
 #include "verdict/given.h"
@@ -448,6 +449,9 @@ static enum plumb_code parse_and_run(struct work *w, size_t i, struct journal_en
         why.file[0] = '\0'; /* rows do not depend on where the dump lies */
         return skip_error(w, "entry: ", &why, out, err);
     }
+    const char *unwritten = case_uninitialised(&w->from, w->arena);
+    if (unwritten)
+        return skip_case(w, arena_printf(w->arena, "not judged: %s", unwritten), out, err);
     code = prepare(w, &why);
     if (is_short(w, code))
         return code;

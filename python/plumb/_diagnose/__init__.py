@@ -1,0 +1,1 @@
+"""plumb.diagnose: a model run in two ways, and where they part."""
