@@ -115,7 +115,7 @@ static bool is_truncated(struct search *q)
     const struct sample *s = q->s;
     if (s->dtype == PLUMB_F64) /* the reference is rounded itself */
         return false;
-    uint64_t wrong = 0, short_by = 0, inexact = 0;
+    uint64_t short_by = 0, inexact = 0;
     double units = 0;
     for (uint64_t i = 0; i < s->n; i++) {
         if (s->out[i] || s->y[i] == 0)
@@ -124,13 +124,13 @@ static bool is_truncated(struct search *q)
         /* Noise of a unit leads to both sides: many that keep to one did not come by noise. */
         const double noise = 3 * s->sigma[i] / unit, slack = noise > 0.25 ? 1e-3 : noise;
         if (e > slack || e < -1 - slack)
-            wrong++;
+            return false;
         inexact += e != 0;
         short_by += e < -0.5;
         units += e;
     }
     /* Right results would have none short by more than half a unit. */
-    return s->counted >= 32 && wrong == 0 && short_by * 8 > inexact && inexact >= 8 &&
+    return s->counted >= 32 && short_by * 8 > inexact && inexact >= 8 &&
            -units > 0.3 * (double)inexact && -units < 0.7 * (double)inexact;
 }
 
@@ -635,6 +635,13 @@ static enum plumb_code try_all(struct search *q, struct plumb_error *err)
     return code;
 }
 
+static enum plumb_code make_room(struct search *q, struct plumb_error *err)
+{
+    q->y = arena_array(q->s->arena, (size_t)q->s->n + 1, sizeof *q->y);
+    q->sigma = arena_array(q->s->arena, (size_t)q->s->n + 1, sizeof *q->sigma);
+    return q->y && q->sigma ? PLUMB_OK : plumb_no_memory(err);
+}
+
 enum plumb_code arithmetic_find(struct plumb_expected *e, enum plumb_expected_part part, size_t k,
                                 const struct sample *s, bool even, bool *found, bool *coarse,
                                 struct plumb_opinion *opinion, struct plumb_error *err)
@@ -644,11 +651,7 @@ enum plumb_code arithmetic_find(struct plumb_expected *e, enum plumb_expected_pa
                        .k = k,
                        .s = s,
                        .limit = opinion->limit,
-                       .product = e->op->results == PLUMB_OP_BILINEAR,
-                       .y = arena_array(s->arena, (size_t)s->n + 1, sizeof(double)),
-                       .sigma = arena_array(s->arena, (size_t)s->n + 1, sizeof(double))};
-    if (!q.y || !q.sigma)
-        return plumb_no_memory(err);
+                       .product = e->op->results == PLUMB_OP_BILINEAR};
     call_tensors(&e->call, see_bits, &q.widest);
     enum plumb_code code = PLUMB_OK;
     if (even) {
@@ -657,6 +660,8 @@ enum plumb_code arithmetic_find(struct plumb_expected *e, enum plumb_expected_pa
     } else {
         try_results(&q);
         if (!q.found)
+            code = make_room(&q, err);
+        if (!q.found && !code)
             code = try_all(&q, err);
     }
     *found = q.found != NULL;

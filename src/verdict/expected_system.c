@@ -53,12 +53,16 @@ static bool usable(const struct sample *s, const double *y, uint64_t i, double *
 static bool weigh(struct system_work *w)
 {
     const struct sample *s = w->s;
-    w->d = arena_array(s->arena, (size_t)s->n + 1, sizeof *w->d);
-    w->weight = arena_array(s->arena, (size_t)s->n + 1, sizeof *w->weight);
-    for (uint64_t i = 0; w->d && w->weight && i < s->n; i++)
+    w->d = arena_room(s->arena, (size_t)s->n + 1, sizeof *w->d);
+    w->weight = arena_room(s->arena, (size_t)s->n + 1, sizeof *w->weight);
+    if (!w->d || !w->weight)
+        return false;
+    for (uint64_t i = 0; i < s->n; i++) {
+        w->d[i] = w->weight[i] = 0;
         if (usable(s, w->y, i, &w->d[i]))
             w->weight[i] = 1 / (s->ulp[i] * s->ulp[i] / 12 + w->sigma[i] * w->sigma[i]);
-    return w->d && w->weight;
+    }
+    return true;
 }
 
 static void add(struct fit *f, double weight, double d, double x)
