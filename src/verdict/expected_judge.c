@@ -7,6 +7,7 @@
 #include "verdict/spell.h"
 #include "verdict/ties.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -54,13 +55,28 @@ static enum plumb_code judge_other(const struct plumb_arg *reference, const stru
     return PLUMB_OK;
 }
 
+/* A whole number, little end first, with all its digits. */
+static void whole_text(enum plumb_dtype dtype, const unsigned char *bytes, char *text, size_t room)
+{
+    const size_t size = plumb_dtype_info(dtype)->bits / 8;
+    const bool sign = plumb_dtype_info(dtype)->kind == PLUMB_KIND_INT;
+    uint64_t value = sign && size && size <= 8 && bytes[size - 1] & 0x80 ? UINT64_MAX : 0;
+    memcpy(&value, bytes, size < 8 ? size : 8);
+    if (sign)
+        snprintf(text, room, "%" PRId64, (int64_t)value);
+    else
+        snprintf(text, room, "%" PRIu64, value);
+}
+
 /* Bit for bit, as float64 where that holds them, and as stored where it does not. */
 static void judge_integers(struct plumb_expected *e, enum plumb_expected_part part, size_t k,
                            const struct plumb_tensor *y, const struct plumb_tensor *got,
                            struct plumb_opinion *o)
 {
     const size_t size = plumb_dtype_info(got->dtype)->bits / 8;
+    char numbers[2][24];
     uint64_t differing = 0;
+    bool large = false;
     for (uint64_t i = 0; i < got->count; i++) {
         unsigned char a[16] = {0}, b[16] = {0};
         double x, z;
@@ -69,10 +85,13 @@ static void judge_integers(struct plumb_expected *e, enum plumb_expected_part pa
         plumb_tensor_to_f64(y, i, 1, &x);
         plumb_tensor_to_f64(got, i, 1, &z);
         const bool same = x == z && (y->dtype != got->dtype || memcmp(a, b, size) == 0);
+        large |= fabs(x) > 0x1p53 || fabs(z) > 0x1p53;
         if (!same && !differing++) {
             o->at = i;
             o->got = z;
             o->expected = x;
+            whole_text(got->dtype, b, numbers[0], sizeof numbers[0]);
+            whole_text(y->dtype, a, numbers[1], sizeof numbers[1]);
         }
     }
     o->differing = got->count ? (double)differing / (double)got->count : 0;
@@ -82,12 +101,13 @@ static void judge_integers(struct plumb_expected *e, enum plumb_expected_part pa
     }
     o->worst = INFINITY;
     o->word = PLUMB_WORD_FAULT;
-    pattern_whole(e, part, k, y, got, o);
-    plain_print(
-        o->why, sizeof o->why,
-        "%s%s%llu of %llu whole numbers differ, the first at element %llu: %.17g instead of %.17g",
-        o->pattern, o->pattern[0] ? "; " : "", (unsigned long long)differing,
-        (unsigned long long)got->count, (unsigned long long)o->at, o->got, o->expected);
+    if (!large) /* patterns are looked for in float64 */
+        pattern_whole(e, part, k, y, got, o);
+    plain_print(o->why, sizeof o->why,
+                "%s%s%llu of %llu whole numbers differ, the first at element %llu: %s instead of "
+                "%s",
+                o->pattern, o->pattern[0] ? "; " : "", (unsigned long long)differing,
+                (unsigned long long)got->count, (unsigned long long)o->at, numbers[0], numbers[1]);
 }
 
 /* ---- NaN and infinities ---------------------------------------------------------------------- */

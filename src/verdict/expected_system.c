@@ -257,12 +257,23 @@ static struct system_part columns_find(const struct system_work *w)
     return worst;
 }
 
+/* Equal numbers are rounded alike, and go together for that reason alone. */
+static bool is_of_few_numbers(const struct sample *s, const double *y)
+{
+    enum { ENOUGH = 16 };
+    unsigned changes = 0;
+    for (uint64_t i = 1; i < s->n; i++)
+        if (y[i] != y[i - 1] && ++changes >= ENOUGH)
+            return false;
+    return true;
+}
+
 struct system_part system_find(const struct sample *s, const double *y, const double *sigma,
                                bool strict)
 {
     struct system_part none = {0};
     const bool few = s->counted < SYSTEM_LEAST;
-    if (s->counted < 2 || (few && !strict))
+    if (s->counted < 2 || (!strict && (few || is_of_few_numbers(s, y))))
         return none;
     struct system_work w = {.s = s, .y = y, .sigma = sigma};
     if (!weigh(&w))
