@@ -16,7 +16,8 @@ struct arena_chunk {
     _Alignas(max_align_t) unsigned char bytes[];
 };
 
-void *arena_alloc(struct arena *arena, size_t size)
+/* What lies in a chunk of its own is zeroed only when asked for; the others always are. */
+static void *take(struct arena *arena, size_t size, bool zeroed)
 {
     if (size > SIZE_MAX / 2)
         return NULL;
@@ -25,10 +26,11 @@ void *arena_alloc(struct arena *arena, size_t size)
     struct arena_chunk *chunk = arena->chunks;
     if (!chunk || chunk->capacity - chunk->used < size) {
         size_t capacity = size > CHUNK_BYTES / 4 ? size : CHUNK_BYTES;
-        struct arena_chunk *fresh = calloc(1, sizeof *fresh + capacity);
+        struct arena_chunk *fresh = zeroed || capacity != size ? calloc(1, sizeof *fresh + capacity)
+                                                               : malloc(sizeof *fresh + capacity);
         if (!fresh)
             return NULL;
-        fresh->capacity = capacity;
+        *fresh = (struct arena_chunk){.capacity = capacity};
         arena->bytes += capacity;
         /* A large block gets a chunk of its own, behind the one that still has room. */
         if (chunk && capacity == size) {
@@ -45,11 +47,19 @@ void *arena_alloc(struct arena *arena, size_t size)
     return memory;
 }
 
+void *arena_alloc(struct arena *arena, size_t size)
+{
+    return take(arena, size, true);
+}
+
 void *arena_array(struct arena *arena, size_t count, size_t size)
 {
-    if (size && count > SIZE_MAX / size)
-        return NULL;
-    return arena_alloc(arena, count * size);
+    return size && count > SIZE_MAX / size ? NULL : take(arena, count * size, true);
+}
+
+void *arena_room(struct arena *arena, size_t count, size_t size)
+{
+    return size && count > SIZE_MAX / size ? NULL : take(arena, count * size, false);
 }
 
 char *arena_copy(struct arena *arena, const char *text, size_t length)

@@ -15,8 +15,11 @@ struct arena {
  * pointer. */
 void *arena_alloc(struct arena *arena, size_t size);
 
-/* Room for count elements; NULL when out of memory or when the product overflows. */
+/* count elements, zeroed; NULL when out of memory or when the product overflows. */
 void *arena_array(struct arena *arena, size_t count, size_t size);
+
+/* The same, not zeroed: for large arrays that are filled anyway. */
+void *arena_room(struct arena *arena, size_t count, size_t size);
 
 /* A copy of length bytes plus a terminating NUL; NULL when out of memory. */
 char *arena_copy(struct arena *arena, const char *text, size_t length);

@@ -267,6 +267,8 @@ double plumb_round_to(enum plumb_dtype dtype, double value)
     const struct plumb_dtype_info *info = &table[dtype];
     if (info->precision == 52 || isnan(value))
         return value;
+    if (info->precision == 23 && fabs(value) >= 0x1p-126) /* others a caller may have flushed */
+        return (double)(float)value;
     bool unsigned_type = dtype == PLUMB_F8_E8M0;
     if (unsigned_type && (value < 0 || isinf(value)))
         return NAN;

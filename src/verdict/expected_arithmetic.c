@@ -92,19 +92,25 @@ struct search {
     double together;   /* how much errors of rows go together in it, at most */
     double alike;      /* how its errors go with those that were got, at most: a correlation */
     unsigned widest;   /* significant bits of the widest floating input */
+    uint64_t largest;  /* elements of the largest one */
     bool product;      /* sums of products of two inputs */
     bool rounded;      /* numbers among the arguments that the type does not hold */
     struct plumb_call rounded_call; /* with these rounded to it */
     const char *found;
-    bool coarse; /* as noise, which nothing computed confirms */
+    bool changes; /* rounding on the way gives other results at all */
+    bool coarse;  /* as noise, which nothing computed confirms */
 };
 
-static void see_bits(void *context, const struct plumb_tensor *tensor)
+static void see_input(void *context, const struct plumb_tensor *tensor)
 {
-    unsigned *bits = context;
+    struct search *q = context;
     const struct plumb_dtype_info *info = plumb_dtype_info(tensor->dtype);
-    if (info->kind == PLUMB_KIND_FLOAT && (unsigned)info->precision + 1 > *bits)
-        *bits = (unsigned)info->precision + 1;
+    if (info->kind != PLUMB_KIND_FLOAT)
+        return;
+    if ((unsigned)info->precision + 1 > q->widest)
+        q->widest = (unsigned)info->precision + 1;
+    if (tensor->count > q->largest)
+        q->largest = tensor->count;
 }
 
 /* ---- Results themselves ---------------------------------------------------------------------- */
@@ -115,22 +121,23 @@ static bool is_truncated(struct search *q)
     const struct sample *s = q->s;
     if (s->dtype == PLUMB_F64) /* the reference is rounded itself */
         return false;
-    uint64_t wrong = 0, short_by = 0, inexact = 0;
-    double units = 0;
+    uint64_t short_by = 0, inexact = 0;
+    double units = 0, before = 0;
     for (uint64_t i = 0; i < s->n; i++) {
-        if (s->out[i] || s->y[i] == 0)
+        if (s->out[i] || s->y[i] == 0 || s->y[i] == before) /* equal ones are rounded alike */
             continue;
+        before = s->y[i];
         const double unit = s->ulp[i], e = (s->got[i] - s->y[i]) * (s->y[i] < 0 ? -1 : 1) / unit;
         /* Noise of a unit leads to both sides: many that keep to one did not come by noise. */
         const double noise = 3 * s->sigma[i] / unit, slack = noise > 0.25 ? 1e-3 : noise;
         if (e > slack || e < -1 - slack)
-            wrong++;
+            return false;
         inexact += e != 0;
         short_by += e < -0.5;
         units += e;
     }
     /* Right results would have none short by more than half a unit. */
-    return s->counted >= 32 && wrong == 0 && short_by * 8 > inexact && inexact >= 8 &&
+    return s->counted >= 32 && short_by * 8 > inexact && inexact >= 8 &&
            -units > 0.3 * (double)inexact && -units < 0.7 * (double)inexact;
 }
 
@@ -304,6 +311,57 @@ static bool is_everywhere(const struct sample *s, const double *sigma)
     return all.got >= 0.3 * all.expected && bare <= 1 + s->rows / 4;
 }
 
+/* Whether elements err each for itself: functions of single ones, products, and results that are
+ * each made of many others. Rows that share a mean or a sum do not. */
+static bool err_alone(const struct search *q)
+{
+    return q->product || q->s->terms == 1 || q->largest >= 4 * q->s->n;
+}
+
+/* Whether errors are missing in a stretch of elements that is longer than chance leaves; noise that
+ * each element has for itself has no such gaps. */
+static bool has_gap(const struct sample *s, const double *sigma)
+{
+    struct share all = {0}, gap = {0};
+    double longest = 0;
+    for (uint64_t i = 0; i < s->n; i++) {
+        const double before = all.got;
+        share_add(&all, s, sigma, i);
+        share_add(&gap, s, sigma, i);
+        if (all.got > before)
+            gap = (struct share){0};
+        longest = fmax(longest, gap.expected);
+    }
+    const double rate = all.expected > 0 ? fmin(all.got / all.expected, 1) : 0;
+    const bool narrow = plumb_dtype_info(s->dtype)->bits < 32;
+    /* Errors come with a chance of about that share each, in wide types nearly always. */
+    const double each = narrow ? rate * longest : -log1p(-0.9 * rate) * longest / 0.9;
+    return each > 8 + log((double)s->counted);
+}
+
+/* Whether nearly all errors of a result with all its bits lead to one side, up or away from zero,
+ * and those of the simulation do not. */
+static bool leans(const struct sample *s, const double *simulated)
+{
+    double up = 0, away = 0, own_up = 0, own_away = 0, n = 0;
+    if (plumb_dtype_info(s->dtype)->bits < 32)
+        return false;
+    for (uint64_t i = 0; i < s->n; i++) {
+        const double e = s->got[i] - s->y[i], d = simulated ? simulated[i] - s->y[i] : 0;
+        const double sign = s->y[i] < 0 ? -1 : 1;
+        if (s->out[i] || !(fabs(e) > s->ulp[i]))
+            continue;
+        up += e > 0 ? 1 : -1;
+        away += e * sign > 0 ? 1 : -1;
+        own_up += (d > 0) - (d < 0);
+        own_away += (d * sign > 0) - (d * sign < 0);
+        n++;
+    }
+    const double enough = 4.2 * sqrt(n);
+    return (fabs(up) > enough && own_up * up < up * up / 4) ||
+           (fabs(away) > enough && own_away * away < away * away / 4);
+}
+
 /* Whether such arithmetic errs by itself in the same direction, and about as far: tails that it
  * cannot hold become zero. */
 static bool errs_alike(const struct sample *s, const double *sigma, const double *simulated,
@@ -356,6 +414,12 @@ static bool within_a_step(const struct sample *s)
     return true;
 }
 
+/* Outputs of functions of single elements: all their steps are simulated. */
+static bool is_function_result(const struct search *q)
+{
+    return q->s->order && q->part == PLUMB_PART_OUTPUT;
+}
+
 /* Noise explains errors of its own size, neither larger nor much smaller ones: beside rounding to
  * the type, a third of it has to be there in a function of single elements, whose steps are known,
  * and a seventh in others. Errors of rows go together: then there are no more of them than rows. */
@@ -364,7 +428,7 @@ static bool is_of_size(const struct search *q, const struct fitting *f)
     const struct sample *s = q->s;
     const bool alone = q->product || s->order;
     const double n = (double)(alone || s->rows < 2 ? s->counted : s->rows);
-    const double least = s->order && q->part == PLUMB_PART_OUTPUT ? 1.0 / 3 : 1.0 / 7;
+    const double least = is_function_result(q) ? 1.0 / 3 : 1.0 / 7;
     const double noise2 = f->share * f->share, there2 = f->size * f->size - (1 - noise2);
     return f->size < 1.3 * (1 + 2 / sqrt(n)) &&
            there2 + 1 / sqrt((double)s->counted) > least * least * noise2 &&
@@ -423,6 +487,8 @@ static bool is_noise(struct search *q, const double *sigma, const double *simula
     const double limit = slack * q->limit;
     if (sample_excess(s, s->y, sigma, limit).worst > limit || !is_of_size(q, &f) ||
         !is_everywhere(s, sigma))
+        return false;
+    if (err_alone(q) && (has_gap(s, sigma) || leans(s, simulated)))
         return false;
     if (system_goes_with_results(s, sigma) || system_goes_with_inputs(s, sigma) ||
         !is_less_together(q) || !shows_likeness(q))
@@ -533,6 +599,16 @@ static enum plumb_code try_sum(struct search *q, unsigned bits, const char *word
     return code;
 }
 
+/* Whether the simulation gives other results than right arithmetic. */
+static bool changes_results(const struct search *q)
+{
+    const struct sample *s = q->s;
+    for (uint64_t i = 0; i < s->n; i++)
+        if (!s->out[i] && plumb_round_to(s->dtype, q->y[i]) != plumb_round_to(s->dtype, s->y[i]))
+            return true;
+    return false;
+}
+
 /* Results on the way rounded to a type, exactly as plumb would do it: no more than right
  * arithmetic's noise is left then. Leaves the last of the runs in q->y. */
 static enum plumb_code try_stored(struct search *q, enum plumb_dtype dtype, const char *word,
@@ -549,6 +625,7 @@ static enum plumb_code try_stored(struct search *q, enum plumb_dtype dtype, cons
             return code;
         if (is_simulated(q))
             q->found = word;
+        q->changes |= changes_results(q);
         q->together = fmax(q->together, system_together(q->s, q->y));
         q->alike = fmax(q->alike, correlation(q));
     }
@@ -565,7 +642,7 @@ static enum plumb_code try_stores(struct search *q, enum plumb_dtype dtype, cons
         return code;
     if (is_as_simulated(q, bits))
         q->found = word;
-    else if (q->s->dtype == dtype)
+    else if (q->s->dtype == dtype && (q->changes || !is_function_result(q) || within_a_step(q->s)))
         try_bits(q, bits, false, word);
     return PLUMB_OK;
 }
@@ -577,6 +654,7 @@ static enum plumb_code try_store(struct search *q, enum plumb_dtype dtype, const
     if (q->found)
         return PLUMB_OK;
     q->together = q->alike = 0;
+    q->changes = false;
     enum plumb_code code = try_stores(q, dtype, word, err);
     if (code || q->found || !q->rounded || q->s->dtype != dtype)
         return code;
@@ -635,6 +713,13 @@ static enum plumb_code try_all(struct search *q, struct plumb_error *err)
     return code;
 }
 
+static enum plumb_code make_room(struct search *q, struct plumb_error *err)
+{
+    q->y = arena_array(q->s->arena, (size_t)q->s->n + 1, sizeof *q->y);
+    q->sigma = arena_array(q->s->arena, (size_t)q->s->n + 1, sizeof *q->sigma);
+    return q->y && q->sigma ? PLUMB_OK : plumb_no_memory(err);
+}
+
 enum plumb_code arithmetic_find(struct plumb_expected *e, enum plumb_expected_part part, size_t k,
                                 const struct sample *s, bool even, bool *found, bool *coarse,
                                 struct plumb_opinion *opinion, struct plumb_error *err)
@@ -644,12 +729,8 @@ enum plumb_code arithmetic_find(struct plumb_expected *e, enum plumb_expected_pa
                        .k = k,
                        .s = s,
                        .limit = opinion->limit,
-                       .product = e->op->results == PLUMB_OP_BILINEAR,
-                       .y = arena_array(s->arena, (size_t)s->n + 1, sizeof(double)),
-                       .sigma = arena_array(s->arena, (size_t)s->n + 1, sizeof(double))};
-    if (!q.y || !q.sigma)
-        return plumb_no_memory(err);
-    call_tensors(&e->call, see_bits, &q.widest);
+                       .product = e->op->results == PLUMB_OP_BILINEAR};
+    call_tensors(&e->call, see_input, &q);
     enum plumb_code code = PLUMB_OK;
     if (even) {
         if (is_truncated(&q) || system_toward_zero(s, q.product || s->order || s->rows < 2))
@@ -657,6 +738,8 @@ enum plumb_code arithmetic_find(struct plumb_expected *e, enum plumb_expected_pa
     } else {
         try_results(&q);
         if (!q.found)
+            code = make_room(&q, err);
+        if (!q.found && !code)
             code = try_all(&q, err);
     }
     *found = q.found != NULL;

@@ -7,6 +7,7 @@
 #include "verdict/spell.h"
 #include "verdict/ties.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -54,13 +55,28 @@ static enum plumb_code judge_other(const struct plumb_arg *reference, const stru
     return PLUMB_OK;
 }
 
+/* A whole number, little end first, with all its digits. */
+static void whole_text(enum plumb_dtype dtype, const unsigned char *bytes, char *text, size_t room)
+{
+    const size_t size = plumb_dtype_info(dtype)->bits / 8;
+    const bool sign = plumb_dtype_info(dtype)->kind == PLUMB_KIND_INT;
+    uint64_t value = sign && size && size <= 8 && bytes[size - 1] & 0x80 ? UINT64_MAX : 0;
+    memcpy(&value, bytes, size < 8 ? size : 8);
+    if (sign)
+        snprintf(text, room, "%" PRId64, (int64_t)value);
+    else
+        snprintf(text, room, "%" PRIu64, value);
+}
+
 /* Bit for bit, as float64 where that holds them, and as stored where it does not. */
 static void judge_integers(struct plumb_expected *e, enum plumb_expected_part part, size_t k,
                            const struct plumb_tensor *y, const struct plumb_tensor *got,
                            struct plumb_opinion *o)
 {
     const size_t size = plumb_dtype_info(got->dtype)->bits / 8;
+    char numbers[2][24];
     uint64_t differing = 0;
+    bool large = false;
     for (uint64_t i = 0; i < got->count; i++) {
         unsigned char a[16] = {0}, b[16] = {0};
         double x, z;
@@ -69,10 +85,13 @@ static void judge_integers(struct plumb_expected *e, enum plumb_expected_part pa
         plumb_tensor_to_f64(y, i, 1, &x);
         plumb_tensor_to_f64(got, i, 1, &z);
         const bool same = x == z && (y->dtype != got->dtype || memcmp(a, b, size) == 0);
+        large |= fabs(x) > 0x1p53 || fabs(z) > 0x1p53;
         if (!same && !differing++) {
             o->at = i;
             o->got = z;
             o->expected = x;
+            whole_text(got->dtype, b, numbers[0], sizeof numbers[0]);
+            whole_text(y->dtype, a, numbers[1], sizeof numbers[1]);
         }
     }
     o->differing = got->count ? (double)differing / (double)got->count : 0;
@@ -82,43 +101,44 @@ static void judge_integers(struct plumb_expected *e, enum plumb_expected_part pa
     }
     o->worst = INFINITY;
     o->word = PLUMB_WORD_FAULT;
-    pattern_whole(e, part, k, y, got, o);
-    plain_print(
-        o->why, sizeof o->why,
-        "%s%s%llu of %llu whole numbers differ, the first at element %llu: %.17g instead of %.17g",
-        o->pattern, o->pattern[0] ? "; " : "", (unsigned long long)differing,
-        (unsigned long long)got->count, (unsigned long long)o->at, o->got, o->expected);
+    if (!large) /* patterns are looked for in float64 */
+        pattern_whole(e, part, k, y, got, o);
+    plain_print(o->why, sizeof o->why,
+                "%s%s%llu of %llu whole numbers differ, the first at element %llu: %s instead of "
+                "%s",
+                o->pattern, o->pattern[0] ? "; " : "", (unsigned long long)differing,
+                (unsigned long long)got->count, (unsigned long long)o->at, numbers[0], numbers[1]);
 }
 
 /* ---- NaN and infinities ---------------------------------------------------------------------- */
 
-/* Whether the type's largest number is so near that rounding may go beyond it. */
+/* Whether the type's largest number is so near that noise decides on which side of it the result is. */
 static bool near_overflow(const struct sample *s, uint64_t i)
 {
-    const double most = plumb_dtype_info(s->dtype)->max_finite;
-    return fabs(s->y[i]) > most + s->ulp[i] / 2 - 8 * s->sigma[i];
+    const double most = plumb_dtype_info(s->dtype)->max_finite,
+                 edge = most + sample_ulp(s->dtype, most) / 2;
+    return isfinite(s->y[i]) && fabs(fabs(s->y[i]) - edge) <= 8 * s->sigma[i];
 }
 
-/* What the type makes of the reference. */
-static double as_stored(const struct sample *s, uint64_t i)
+/* Whether an element is what the type makes of the reference. */
+static bool is_stored(const struct sample *s, uint64_t i)
 {
-    return plumb_round_to(s->dtype, s->y[i]);
+    const double stored = plumb_round_to(s->dtype, s->y[i]);
+    return s->got[i] == stored || (isnan(s->got[i]) && isnan(stored));
 }
 
 /* The first element where one side only is not finite, or the infinities are others. */
 static bool find_special(const struct sample *s, uint64_t *at, uint64_t *n)
 {
+    const bool overflows_to_nan = isnan(plumb_round_to(s->dtype, INFINITY));
     *n = 0;
     for (uint64_t i = 0; i < s->n; i++) {
         const double y = s->y[i], got = s->got[i];
-        if (isfinite(y) && isfinite(got))
+        if ((isfinite(y) && isfinite(got)) || is_stored(s, i) || (isinf(y) && got == y))
             continue;
-        const double stored = as_stored(s, i);
-        const bool same =
-            (isnan(y) && isnan(got)) || got == y || got == stored || (isnan(stored) && isnan(got));
         const bool near =
-            !isnan(y) && near_overflow(s, i) && (isnan(got) || signbit(y) == signbit(got));
-        if (!same && !near && !(*n)++)
+            near_overflow(s, i) && (isnan(got) ? overflows_to_nan : signbit(y) == signbit(got));
+        if (!near && !(*n)++)
             *at = i;
     }
     return *n > 0;
@@ -155,7 +175,7 @@ static uint64_t count_differing(const struct sample *s)
 {
     uint64_t n = 0;
     for (uint64_t i = 0; i < s->n; i++)
-        n += !s->out[i] && s->got[i] != as_stored(s, i);
+        n += !is_stored(s, i);
     return n;
 }
 
@@ -209,8 +229,12 @@ static void say_repeats(const struct expected_tensor *t, const struct sample *s,
                         struct plumb_opinion *o)
 {
     const unsigned n = repeat_count(t);
-    const double apart = repeat_apart(t, s, o->at), off = fabs(o->got - o->expected);
     const size_t used = strlen(o->why);
+    if (!n) {
+        snprintf(o->why + used, sizeof o->why - used, "; the repeats have other inputs");
+        return;
+    }
+    const double apart = repeat_apart(t, s, o->at), off = fabs(o->got - o->expected);
     snprintf(o->why + used, sizeof o->why - used, "; %s %s",
              4 * apart < off ? "the same in" : "not reproducible: otherwise in",
              n == 1 ? "the repeat" : "the repeats");
@@ -253,8 +277,8 @@ static enum plumb_code judge_sample(struct plumb_expected *e, enum plumb_expecte
         return PLUMB_OK;
     }
     const struct expected_tensor *t = &e->parts[part][k];
-    const bool repeated = !even && !exact && repeat_count(t);
-    if (repeated && !judge_repeats(t, got, s, o))
+    const bool repeated = !even && !exact && (repeat_count(t) || repeat_strangers(t));
+    if (repeated && repeat_count(t) && !judge_repeats(t, got, s, o))
         return plumb_no_memory(err);
     if (o->unsteady)
         return PLUMB_OK;

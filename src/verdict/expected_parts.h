@@ -212,6 +212,8 @@ bool pattern_explains(struct plumb_expected *e, enum plumb_expected_part part, s
 
 /* How many there are. */
 unsigned repeat_count(const struct expected_tensor *t);
+/* Runs that were given as repeats and have quite other inputs. */
+unsigned repeat_strangers(const struct expected_tensor *t);
 
 /* The larger of right arithmetic's standard deviation and the one between repeats, of which there
  * are some; in the sample's arena. NULL when out of memory. */

@@ -6,15 +6,22 @@
 #include "verdict/stale.h"
 #include "verdict/vary.h"
 
+/* Whether got is that tensor, and the right result is not. */
+static bool is_argument(const struct plumb_tensor *got, const struct plumb_tensor *argument,
+                        const struct plumb_tensor *right)
+{
+    return pattern_is_stale(got, argument) && !(right && pattern_is_stale(right, argument));
+}
+
 /* The tensors of the arguments, by their names. */
 static bool find_argument(const struct plumb_expected *e, const struct plumb_tensor *got,
-                          char *text)
+                          const struct plumb_tensor *right, char *text)
 {
     struct vary_list list;
     vary_read(e->op, &e->call, &list);
     for (size_t k = 0; k < list.n; k++) {
         const struct vary_parameter *p = &list.parameter[k];
-        if (p->now.kind != PLUMB_ARG_TENSOR || !pattern_is_stale(got, p->now.tensor))
+        if (p->now.kind != PLUMB_ARG_TENSOR || !is_argument(got, p->now.tensor, right))
             continue;
         plain_print(text, PATTERN_TEXT,
                     "equal to the argument %.*s: all %llu elements are those that went in",
@@ -22,7 +29,7 @@ static bool find_argument(const struct plumb_expected *e, const struct plumb_ten
         return true;
     }
     for (size_t k = 0; k < e->call.n_grads; k++)
-        if (e->call.grads[k] && pattern_is_stale(got, e->call.grads[k])) {
+        if (e->call.grads[k] && is_argument(got, e->call.grads[k], right)) {
             plain_print(text, PATTERN_TEXT, "equal to the gradient of output %zu", k);
             return true;
         }
@@ -35,7 +42,7 @@ bool pattern_other(struct plumb_expected *e, enum plumb_expected_part part, size
     static const char *const names[] = {"output", "gradient", "written argument"};
     _Static_assert(sizeof names / sizeof *names == EXPECTED_PARTS, "a name for each");
     const double relative = 64 * f->s->u; /* the reference is not what the device computed */
-    if (find_argument(e, f->got, text))
+    if (find_argument(e, f->got, e->parts[part][k].reference, text))
         return true;
     for (unsigned p = 0; p < EXPECTED_PARTS; p++)
         for (size_t j = 0; j < e->n_parts[p]; j++) {

@@ -10,8 +10,13 @@
 struct repeats {
     double *mean, *squares;
     unsigned n;
-    bool other_inputs; /* some repeat has another reference: results are rounded elsewhere, too */
+    unsigned strangers; /* runs with quite other inputs, which are no repeats */
+    bool other_inputs;  /* some repeat has another reference: results are rounded elsewhere, too */
 };
+
+/* A wrong formula errs by another amount where its inputs are others, which is no noise: references
+ * of repeats are at most this far apart, relatively. */
+#define SAME_INPUTS 0x1p-5
 
 /* Noise of arithmetic reaches that many times sigma, when sums are kept in the coarsest type; what
  * differs by more is no rounding. */
@@ -46,6 +51,26 @@ static void join(double error, unsigned n, double *mean, double *squares)
     *squares += apart * (error - *mean);
 }
 
+/* Whether two references are those of nearly the same inputs. */
+static bool is_near(const struct plumb_tensor *a, const struct plumb_tensor *b)
+{
+    enum { PIECE = 512 };
+    double x[2 * PIECE], y[2 * PIECE], apart = 0, size = 0;
+    const unsigned parts = plumb_dtype_parts(a->dtype);
+    for (uint64_t first = 0; first < a->count; first += PIECE) {
+        const size_t n = a->count - first < PIECE ? (size_t)(a->count - first) : PIECE;
+        plumb_tensor_to_f64(a, first, n, x);
+        plumb_tensor_to_f64(b, first, n, y);
+        for (size_t i = 0; i < n * parts; i++) {
+            if (!isfinite(x[i]) || !isfinite(y[i]))
+                continue;
+            apart = hypot(apart, x[i] - y[i]);
+            size = hypot(size, x[i]);
+        }
+    }
+    return apart <= SAME_INPUTS * size;
+}
+
 enum plumb_code plumb_expected_repeat(struct plumb_expected *e, enum plumb_expected_part part,
                                       size_t k, const struct plumb_tensor *reference,
                                       const struct plumb_tensor *got, struct plumb_error *err)
@@ -59,6 +84,10 @@ enum plumb_code plumb_expected_repeat(struct plumb_expected *e, enum plumb_expec
     struct repeats *r = repeats_of(e, t);
     if (!r)
         return plumb_no_memory(err);
+    if (!is_near(t->reference, reference)) {
+        r->strangers++;
+        return PLUMB_OK;
+    }
     r->n++;
     const unsigned parts = plumb_dtype_parts(got->dtype);
     for (uint64_t first = 0; first < got->count; first += PIECE) {
@@ -78,6 +107,11 @@ enum plumb_code plumb_expected_repeat(struct plumb_expected *e, enum plumb_expec
 unsigned repeat_count(const struct expected_tensor *t)
 {
     return t->repeats ? t->repeats->n : 0;
+}
+
+unsigned repeat_strangers(const struct expected_tensor *t)
+{
+    return t->repeats ? t->repeats->strangers : 0;
 }
 
 /* ---- Spread ---------------------------------------------------------------------------------- */

@@ -135,9 +135,9 @@ static uint32_t ordered_bits(double x)
 static bool sort_by_key(struct arena *arena, const double *key, uint64_t n, uint64_t *order)
 {
     enum { BITS = 11, DIGITS = 1 << BITS };
-    uint64_t *other = arena_array(arena, (size_t)n + 1, sizeof *other);
-    uint32_t *bits = arena_array(arena, (size_t)n + 1, sizeof *bits);
-    uint64_t *first = arena_array(arena, DIGITS + 1, sizeof *first);
+    uint64_t *other = arena_room(arena, (size_t)n + 1, sizeof *other);
+    uint32_t *bits = arena_room(arena, (size_t)n + 1, sizeof *bits);
+    uint64_t *first = arena_room(arena, DIGITS + 1, sizeof *first);
     if (!other || !bits || !first)
         return false;
     for (uint64_t i = 0; i < n; i++) {
@@ -166,8 +166,8 @@ static bool set_order(struct sample *s, const struct plumb_call *call)
     call_tensors(call, find_alike, &a);
     if (!a.found)
         return true;
-    double *x = arena_array(s->arena, (size_t)s->n, sizeof *x);
-    s->order = arena_array(s->arena, (size_t)s->n, sizeof *s->order);
+    double *x = arena_room(s->arena, (size_t)s->n, sizeof *x);
+    s->order = arena_room(s->arena, (size_t)s->n, sizeof *s->order);
     if (!x || !s->order)
         return false;
     plumb_tensor_to_f64(a.found, 0, (size_t)s->n, x);
@@ -181,8 +181,6 @@ static void set_sigma(struct sample *s, const struct expected_tensor *t, unsigne
                       double *scratch)
 {
     const double u2 = s->u * s->u, terms = (double)s->terms;
-    for (uint64_t i = 0; i < s->n; i++)
-        s->sigma[i] = 0;
     if (t->own) {
         sample_smooth(s, t->own, 1, false, scratch);
         for (uint64_t i = 0; i < s->n; i++)
@@ -212,12 +210,12 @@ enum plumb_code sample_load(struct plumb_expected *e, enum plumb_expected_part p
                          .n = got->count * plumb_dtype_parts(got->dtype)};
     sample_set_rows(s, got);
     const size_t n = (size_t)s->n + 1;
-    s->y = arena_array(arena, n, sizeof(double));
-    s->got = arena_array(arena, n, sizeof(double));
-    s->sigma = arena_array(arena, n, sizeof(double));
-    s->ulp = arena_array(arena, n, sizeof(double));
-    s->out = arena_array(arena, n, sizeof(bool));
-    double *scratch = arena_array(arena, n, sizeof(double));
+    s->y = arena_room(arena, n, sizeof(double));
+    s->got = arena_room(arena, n, sizeof(double));
+    s->sigma = arena_room(arena, n, sizeof(double));
+    s->ulp = arena_room(arena, n, sizeof(double));
+    s->out = arena_room(arena, n, sizeof(bool));
+    double *scratch = arena_room(arena, n, sizeof(double));
     if (!s->y || !s->got || !s->sigma || !s->ulp || !s->out || !scratch)
         return plumb_no_memory(err);
     plumb_tensor_to_f64(t->reference, 0, (size_t)t->reference->count, s->y);
@@ -226,6 +224,7 @@ enum plumb_code sample_load(struct plumb_expected *e, enum plumb_expected_part p
         s->out[i] = !isfinite(s->y[i]) || !isfinite(s->got[i]);
         s->counted += !s->out[i];
         s->ulp[i] = sample_ulp(s->dtype, s->y[i]);
+        s->sigma[i] = 0;
     }
     if (expected_is_exact(e, part))
         return PLUMB_OK; /* nothing is rounded on the way: sigma stays 0 */

@@ -53,12 +53,16 @@ static bool usable(const struct sample *s, const double *y, uint64_t i, double *
 static bool weigh(struct system_work *w)
 {
     const struct sample *s = w->s;
-    w->d = arena_array(s->arena, (size_t)s->n + 1, sizeof *w->d);
-    w->weight = arena_array(s->arena, (size_t)s->n + 1, sizeof *w->weight);
-    for (uint64_t i = 0; w->d && w->weight && i < s->n; i++)
+    w->d = arena_room(s->arena, (size_t)s->n + 1, sizeof *w->d);
+    w->weight = arena_room(s->arena, (size_t)s->n + 1, sizeof *w->weight);
+    if (!w->d || !w->weight)
+        return false;
+    for (uint64_t i = 0; i < s->n; i++) {
+        w->d[i] = w->weight[i] = 0;
         if (usable(s, w->y, i, &w->d[i]))
             w->weight[i] = 1 / (s->ulp[i] * s->ulp[i] / 12 + w->sigma[i] * w->sigma[i]);
-    return w->d && w->weight;
+    }
+    return true;
 }
 
 static void add(struct fit *f, double weight, double d, double x)
@@ -253,12 +257,23 @@ static struct system_part columns_find(const struct system_work *w)
     return worst;
 }
 
+/* Equal numbers are rounded alike, and go together for that reason alone. */
+static bool is_of_few_numbers(const struct sample *s, const double *y)
+{
+    enum { ENOUGH = 16 };
+    unsigned changes = 0;
+    for (uint64_t i = 1; i < s->n; i++)
+        if (y[i] != y[i - 1] && ++changes >= ENOUGH)
+            return false;
+    return true;
+}
+
 struct system_part system_find(const struct sample *s, const double *y, const double *sigma,
                                bool strict)
 {
     struct system_part none = {0};
     const bool few = s->counted < SYSTEM_LEAST;
-    if (s->counted < 2 || (few && !strict))
+    if (s->counted < 2 || (!strict && (few || is_of_few_numbers(s, y))))
         return none;
     struct system_work w = {.s = s, .y = y, .sigma = sigma};
     if (!weigh(&w))

@@ -155,6 +155,20 @@ class Repeat(Case):
         found = self.blame([run, run], 0)
         self.assertEqual((len(found["unsteady"]), len(found["suspicious"])), (0, 3))
 
+    def test_other_inputs(self) -> None:
+        """With another batch a wrong formula errs otherwise, which is no noise of the program."""
+        runs = []
+        for k in range(3):
+            x = np.random.default_rng(k).standard_normal((40, 24)).astype(np.float32)
+            w = np.random.default_rng(9).standard_normal((32, 24)).astype(np.float32)
+            dump = Dump(self.folder / f"batch{k}")
+            dump.forward("Functional.linear.0", [x, w], [(x @ w.T * 1.02).astype(np.float32)])
+            dump.save()
+            runs.append(dump.folder)
+        for n in (2, 3):
+            row, = self.blame(runs[:n], status=1)["faults"]
+            self.assertIn("the repeats have other inputs", row["why"])
+
     def test_not_finite(self) -> None:
         """NaN in a repeat excuses nothing, and NaN in the run is a fault whatever repeats have."""
         def nan(y: np.ndarray, rng: np.random.Generator) -> np.ndarray:

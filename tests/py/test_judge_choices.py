@@ -254,5 +254,42 @@ class Decisions(unittest.TestCase):
         self.assertEqual(plumb.judge(got, torch.floor_divide, (a, b)).verdict, "fault")
 
 
+class Infinities(unittest.TestCase):
+    """Where the right result is an infinity, no other number will do."""
+
+    def cases(self) -> List[Tuple[torch.Tensor, str, Tuple[Any, ...]]]:
+        x, mask, zeros = rows(8, 40), torch.zeros(40), torch.ones(40)
+        mask[30:], zeros[30:] = -torch.inf, 0
+        wide = x.clone()
+        wide[0] = 1e30
+        some = x.clone()
+        some[0, 0] = torch.inf
+        return [(x + mask, "add", (x, mask)), (x.masked_fill(mask < 0, -torch.inf), "masked_fill",
+                                              (x, mask < 0, -torch.inf)),
+                (some.relu(), "relu", (some,)), ((x.abs() + 1) / zeros, "div", (x.abs() + 1, zeros)),
+                (wide * wide, "mul", (wide, wide))]
+
+    def test_right(self) -> None:
+        for right, op, inputs in self.cases():
+            self.assertIn(plumb.judge(right, op, inputs).verdict, ("same", "rounding"), op)
+
+    def test_wrong(self) -> None:
+        for right, op, inputs in self.cases():
+            at = tuple(right.isinf().nonzero()[0].tolist())
+            for wrong in (torch.nan, 0.0, 3.0e38, float(-right[at])):
+                got = right.clone()
+                got[at] = wrong
+                self.assertEqual(plumb.judge(got, op, inputs).verdict, "fault", f"{op} {wrong}")
+
+    def test_beside_the_largest_number(self) -> None:
+        """A sum that noise may carry across the largest number may be either; one far below may not."""
+        most = torch.finfo(torch.float32).max
+        x = torch.full((4, 64), most / 64, dtype=torch.float32)
+        for right in (most, torch.inf):
+            self.assertNotEqual(plumb.judge(torch.full((4,), right), "sum", (x, 1)).verdict, "fault", str(right))
+        self.assertEqual(plumb.judge(torch.full((4,), torch.nan), "sum", (x, 1)).verdict, "fault")
+        self.assertEqual(plumb.judge(torch.full((4,), torch.inf), "sum", (x / 2, 1)).verdict, "fault")
+
+
 if __name__ == "__main__":
     unittest.main()

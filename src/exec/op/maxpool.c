@@ -33,8 +33,11 @@ static void max_backward(struct op *o, struct val *out)
     real *g = val_grad(o, out->in[0]);
     op_terms(s->overlap);
     for (int64_t b = 0; g && b < s->planes; b++)
-        for (int64_t k = 0; k < s->out_count; k++)
-            g[b * s->in_count + s->index[b * s->out_count + k]] += out->grad[b * s->out_count + k];
+        for (int64_t k = 0; k < s->out_count; k++) {
+            real *to = &g[b * s->in_count + s->index[b * s->out_count + k]];
+            *to += out->grad[b * s->out_count + k];
+            op_accumulated(o, to, 1);
+        }
 }
 
 static struct val *v_max_pool(struct op *o, struct pool *p, struct val *x, unsigned nd,

@@ -12,8 +12,10 @@ static void map_backward(struct op *o, struct val *out)
     if (to)
         op_terms_map(o, map, out->count, out->in[0]->count);
     for (int64_t k = 0; to && k < out->count; k++)
-        if (map[k] >= 0)
+        if (map[k] >= 0) {
             to[map[k]] += out->grad[k];
+            op_accumulated(o, &to[map[k]], 1);
+        }
 }
 
 struct val *v_map(struct op *o, struct val *x, unsigned rank, const int64_t *shape,

@@ -229,6 +229,7 @@ struct val *v_place_add(struct op *o, struct val *x, struct val *source, const i
             continue;
         if (out->f) {
             out->f[map[k]] += source->f[k];
+            op_accumulated(o, &out->f[map[k]], 1);
         } else {
             uint64_t sum = (uint64_t)out->i[map[k]] + (uint64_t)source->i[k];
             out->i[map[k]] = int_wrap(x->dtype, (int64_t)sum);

@@ -175,6 +175,8 @@ static struct val *reduce_into(struct op *o, struct val *x, struct val *source, 
         else
             out->i[p] = first ? source->i[k]
                               : int_wrap(x->dtype, combine_ints(how, out->i[p], source->i[k]));
+        if (x->f)
+            op_accumulated(o, &out->f[p], 1);
         hits[p]++;
     }
     for (int64_t p = 0; p < x->count; p++) {

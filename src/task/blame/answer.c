@@ -15,10 +15,13 @@ enum { MAX_AMPLIFIERS = 5 };
 #define JUMP_SUSPICIOUS 4.0
 #define JUMP_FAULT 8.0
 
+/* Repeats whose inputs are further apart than this are runs of their own. */
+#define SAME_INPUTS 0x1p-5
+
 /* What differs between repeats of the program; what is not finite says nothing of this run. */
 static double steady_floor(const struct site *site)
 {
-    return isfinite(site->between) ? site->between : 0;
+    return isfinite(site->between) && !(site->between_in > SAME_INPUTS) ? site->between : 0;
 }
 
 static double growth(const struct site *site)
