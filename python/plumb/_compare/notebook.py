@@ -203,6 +203,8 @@ def assert_close(actual: Any, expected: Any, standard: str = "allclose",
     if standard == "expected":
         _assert_expected(actual, expected, _given(rtol, atol, equal_nan), settings)
         return
+    if "op" in settings or "inputs" in settings:
+        raise TypeError(f'op and inputs belong to standard="expected", and this is {standard!r}')
     if _is_path(actual) or _is_path(expected):
         report = compare(actual, expected, standard, **_given(rtol, atol, equal_nan), **settings)
         if not report:
