@@ -56,6 +56,7 @@ CANCELLED = {
     "native_batch_norm": "gradients of constant channels",
     "native_layer_norm": "gradients of constant rows",
     "nn.functional.group_norm": "gradients of constant groups",
+    "nn.functional.multi_head_attention_forward": "a gradient of 1e-40, which float32 hardly holds",
     "pca_lowrank": "gradients of its products cancel out: 4e-15 is left of terms of 8e-8",
 }
 
