@@ -344,8 +344,10 @@ class DroppedInside(Checked):
 
     def test_attention_and_layers(self) -> None:
         x = tensor([2, 3, 6, 8], grad=True)
-        self.call("Functional._scaled_dot_product_attention.0", x, x, x, None, value(0.3))
-        self.call("Functional._scaled_dot_product_attention.1", x, x, x, dropout_p=value(0.3))
+        public = hasattr(torch.nn.functional, "scaled_dot_product_attention")  # since PyTorch 2
+        attention = "Functional.scaled_dot_product_attention" if public else "Functional._scaled_dot_product_attention"
+        self.call(f"{attention}.0", x, x, x, None, value(0.3))
+        self.call(f"{attention}.1", x, x, x, dropout_p=value(0.3))
         self.call("NPU.npu_fusion_attention.0", x, x, x, value(3), value("BNSD"), scale=value(0.3), keep_prob=value(0.8),
                   grads=[x, None, None, None])
         y = tensor([6, 2, 8], grad=True)

@@ -10,6 +10,7 @@ static const char *const always_black[] = {
     "to",
     "empty",
     "empty_like",
+    "empty_permuted",
     "empty_strided",
     "new_empty",
     "new_empty_strided",
