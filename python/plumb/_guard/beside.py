@@ -372,10 +372,9 @@ class Check:
             return None, {}
 
     def _sure(self, opinion: Opinion) -> Opinion:
-        """A trend in a gradient, of which no number is too far off, may come from how what the
-        forward kept is rounded; that of a fault is there for other cotangents too."""
-        if opinion.verdict != "fault" or not opinion.name.startswith("gradient") \
-                or not opinion.worst <= opinion.limit or self.again is None:
+        """What is wrong with a gradient may come from how what the forward kept is rounded, and what
+        the cotangents make of that; a fault is there for others too."""
+        if opinion.verdict != "fault" or not opinion.name.startswith("gradient") or self.again is None:
             return opinion
         other = self.again(opinion.name)
         return other if other.verdict != "fault" else opinion
