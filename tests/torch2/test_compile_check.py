@@ -154,20 +154,23 @@ class Stages(unittest.TestCase):
         self.assertIn("gelu", report.target)
 
     def test_aot(self) -> None:
-        """An operator that changes its argument and does not say so."""
-        @torch.library.custom_op("plumb_test::doubled", mutates_args=())
-        def doubled(x: torch.Tensor) -> torch.Tensor:
-            x.data.mul_(2)
-            return x.clone()
-        doubled.register_fake(torch.empty_like)
+        """An operator whose backward is another one while it is traced."""
+        @torch.library.custom_op("plumb_test::tripled", mutates_args=())
+        def tripled(x: torch.Tensor) -> torch.Tensor:
+            return x * 3
+        tripled.register_fake(torch.empty_like)
+        tripled.register_autograd(lambda ctx, grad: grad * (3.0 if type(grad) is torch.Tensor else 2.0))
 
-        def model(x: torch.Tensor) -> torch.Tensor:
-            y = x + 1
-            doubled(y)
-            return y * 3
-        report = plumb.compile_check(model, torch.randn(4, 5))
-        self.assertFalse(report, report)
-        self.assertEqual("aot", report.stage, report)
+        class Model(nn.Module):
+            def __init__(self) -> None:
+                super().__init__()
+                self.a = nn.Linear(5, 7)
+
+            def forward(self, x: torch.Tensor) -> torch.Tensor:
+                return tripled(self.a(x)).sin()
+        torch.manual_seed(0)
+        report = self.fault(Model(), torch.randn(4, 5), "aot", "mul")
+        self.assertIn("backward", str(report))
 
     def test_cheaper_arithmetic_is_no_fault(self) -> None:
         """A model in bfloat16 whose compiled code keeps intermediates in float32 is right."""

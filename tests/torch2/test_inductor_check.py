@@ -154,9 +154,9 @@ class Right(unittest.TestCase):
                     with config.patch({slot: change}), plumb.inductor_check() as report:
                         run(model, x)
                     self.assertTrue(report, report)
-                    mine = [one for one in report.checked if one.pass_name == change.__name__]
-                    self.assertTrue(mine)
-                    self.assertIn(mine[0].verdict, ("same", "rounding"), report)
+                    mine = {one.verdict for one in report.checked if one.pass_name == change.__name__}
+                    self.assertTrue(mine & {"same", "rounding"}, report)
+                    self.assertLessEqual(mine, {"same", "rounding", "unchanged"}, report)
 
     def test_dropout_and_dynamic_shapes(self) -> None:
         model, _ = made(lambda: Mlp(0.3))

@@ -70,6 +70,9 @@ class PrecisionDebugger:
                         extra_info=extra_info, risk_level=risk_level, dump_enable=dump_enable,
                         compiled=compiled)
         config = configuration.configure(config_path, **settings)
+        if config.compiled == "inside":
+            from plumb._capture import inside
+            inside.watch()
         key = (h5, os.path.abspath(config.dump_path))
         capture = cls._captures.get(key)
         if capture is None:
@@ -113,9 +116,6 @@ class PrecisionDebugger:
 
     def _configure(self, config: Config, torch_api: bool) -> None:
         self._config, self._torch_api = config, torch_api
-        if config.compiled == "inside":
-            from plumb._capture import inside
-            inside.watch()
         self._sink = self._new_sink()
         self._recorder = self._new_recorder()
 
