@@ -65,8 +65,12 @@ bool core_tensor_requires_grad(PyObject *tensor);
 /* One element, number `index` in C order, as a Python number. */
 PyObject *core_tensor_element(const struct plumb_tensor *tensor, uint64_t index);
 
-/* The Stats of a tensor; NULL with an exception set. */
-PyObject *core_tensor_stats(const struct plumb_tensor *tensor);
+/* The Stats of a tensor; NULL with an exception set. mark: where that goes as well, of a dense tensor
+ * whose elements are whole bytes; or NULL. */
+PyObject *core_tensor_stats(const struct plumb_tensor *tensor, uint64_t *mark);
+
+/* A number that is another one, but for a chance of one in four billion, when the bytes of a dense tensor are. */
+uint64_t core_tensor_mark(const struct plumb_tensor *tensor);
 
 uint32_t core_tensor_crc32(const struct plumb_tensor *tensor);
 uint64_t core_tensor_xor64(const struct plumb_tensor *tensor);

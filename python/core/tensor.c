@@ -242,7 +242,37 @@ static PyObject *tensor_repr(PyObject *object)
 static PyObject *tensor_stats(PyObject *object, PyObject *unused)
 {
     (void)unused;
-    return core_tensor_stats(&self_of(object)->tensor);
+    return core_tensor_stats(&self_of(object)->tensor, NULL);
+}
+
+static bool has_mark(const struct plumb_tensor *tensor)
+{
+    if (tensor->dense && plumb_dtype_info(tensor->dtype)->bits % 8 == 0)
+        return true;
+    PyErr_SetString(PyExc_ValueError, "only a dense tensor of whole bytes has a mark");
+    return false;
+}
+
+static PyObject *tensor_stats_and_mark(PyObject *object, PyObject *unused)
+{
+    (void)unused;
+    const struct plumb_tensor *tensor = &self_of(object)->tensor;
+    uint64_t mark = 0;
+    PyObject *stats = has_mark(tensor) ? core_tensor_stats(tensor, &mark) : NULL;
+    return stats ? Py_BuildValue("(NK)", stats, (unsigned long long)mark) : NULL;
+}
+
+static PyObject *tensor_mark(PyObject *object, PyObject *unused)
+{
+    (void)unused;
+    const struct plumb_tensor *tensor = &self_of(object)->tensor;
+    uint64_t mark;
+    if (!has_mark(tensor))
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS;
+    mark = core_tensor_mark(tensor);
+    Py_END_ALLOW_THREADS;
+    return PyLong_FromUnsignedLongLong(mark);
 }
 
 static PyObject *tensor_crc32(PyObject *object, PyObject *unused)
@@ -354,6 +384,8 @@ int core_add_tensor(PyObject *module)
 {
     static PyMethodDef methods[] = {
         {"stats", tensor_stats, METH_NOARGS, "Its Stats, in one pass."},
+        {"stats_and_mark", tensor_stats_and_mark, METH_NOARGS, "Both, in one pass."},
+        {"mark", tensor_mark, METH_NOARGS, "Another number when the bytes are others."},
         {"crc32", tensor_crc32, METH_NOARGS, "Of the dense bytes, as zlib does it."},
         {"xor64", tensor_xor64, METH_NOARGS, "The dense bytes xor-ed as words of eight."},
         {"copy_into", tensor_copy_into, METH_VARARGS,

@@ -24,6 +24,10 @@ class Tensor:
     nbytes: int              # of the dense form
     requires_grad: bool
     def stats(self) -> "Stats": ...
+    def mark(self) -> int:
+        """Of a dense tensor: another number, but for a chance of one in four billion, when its bytes are others."""
+    def stats_and_mark(self) -> Tuple["Stats", int]:
+        """Both in one walk through memory."""
     def crc32(self) -> int:
         """Of the dense bytes, as zlib does it."""
     def xor64(self) -> int:

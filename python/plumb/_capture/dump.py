@@ -131,7 +131,8 @@ class DumpSink(Sink):
         self.saves = config.task == "tensor"
         mode = "structure" if config.task == "structure" else config.summary_mode
         self.bare = config.task == "structure"
-        self.cache = Cache(numbers_of(mode if config.task != "tensor" else "statistics"))
+        mode = mode if config.task != "tensor" else "statistics"
+        self.cache = Cache(numbers_of(mode), mode == "statistics")
         self.encoder = Encoder(self.tensor, self.array, lambda place, error: self.errors.append(
             f"{place}: {str(error).strip() or type(error).__name__}"))
         self.keep = False           # whether tensors of the entry at hand go into files

@@ -33,11 +33,12 @@ class Numbers(NamedTuple):
     checksum: Optional[str]
 
 
-def statistics(seen: _core.Tensor, tensor: Tensor) -> Dict[str, Any]:
+def statistics(seen: _core.Tensor, tensor: Tensor, stats: Optional[_core.Stats] = None) -> Dict[str, Any]:
+    """stats: of the tensor, when they are known."""
     dtype = tensor.dtype
     if not seen.count or dtype in EIGHT_BIT:
         return NOTHING
-    low, high, mean, _, norm = seen.stats()[:5]
+    low, high, mean, _, norm = (stats or seen.stats())[:5]
     if dtype is torch.bool:
         return {"Max": bool(high), "Min": bool(low), "Mean": None, "Norm": None}
     if not dtype.is_complex and not tensor.dim():
@@ -61,10 +62,12 @@ def numbers_of(mode: str) -> Callable[[_core.Tensor, Tensor], Numbers]:
 class Cache:
     """An output is the next call's input: its numbers are known as long as that tensor lives and
     nobody wrote into it. Views of the whole of it count as the same. Writing past the version
-    counter (x.data, numpy) is caught by a checksum, which takes a tenth of the time."""
+    counter (x.data, numpy) is caught by a mark, which takes a tenth of the time."""
 
-    def __init__(self, numbers: Callable[[_core.Tensor, Tensor], Numbers]) -> None:
-        self.numbers = numbers
+    def __init__(self, numbers: Callable[[_core.Tensor, Tensor], Numbers], plain: bool) -> None:
+        """plain: they are statistics, which are counted in the same walk through memory as what
+        tells whether it changed."""
+        self.numbers, self.plain = numbers, plain
         self.known: Dict[Tuple[int, torch.dtype, int], Tuple[Any, int, int, Numbers]] = {}
 
     def clear(self) -> None:
@@ -75,17 +78,20 @@ class Cache:
                 or tensor.is_inference() or tensor.is_conj() or tensor.is_neg():
             return self.numbers(seen, tensor)
         key = (seen.pointer, tensor.dtype, seen.count)
-        checksum = seen.crc32()
         version = tensor._version
         entry = self.known.get(key)
         if entry is not None:
             owner = entry[0]()
-            if owner is not None and owner.data_ptr() == key[0] and entry[2] == checksum \
-                    and entry[1] == version == owner._version:
+            if owner is not None and owner.data_ptr() == key[0] and entry[1] == version == owner._version \
+                    and entry[2] == seen.mark():
                 return entry[3]
-        numbers = self.numbers(seen, tensor)
+        if self.plain and tensor.dtype not in EIGHT_BIT:
+            stats, mark = seen.stats_and_mark()
+            numbers = Numbers(statistics(seen, tensor, stats), None)
+        else:
+            numbers, mark = self.numbers(seen, tensor), seen.mark()
         owner = weakref.ref(tensor, lambda _: self.forget(key))
-        self.known[key] = (owner, version, checksum, numbers)
+        self.known[key] = (owner, version, mark, numbers)
         return numbers
 
     def forget(self, key: Tuple[int, torch.dtype, int]) -> None:
