@@ -66,8 +66,8 @@ struct plumb_op {
                            alpha=1)" */
     const char *family; /* "unary", "norm", ... */
     const char *about;  /* one line: the formula or a remark; may be NULL */
-    const char *types;  /* what it takes: "floats", "floats, integers, bool" or "integers, bool" */
-    bool backward;      /* has a gradient */
+    const char *types; /* what it takes: "floats", "floats, integers, bool, complex numbers", ... */
+    bool backward;     /* has a gradient */
     enum plumb_op_class results;
     bool exact;  /* nothing is rounded on the way to them: exact ones, and decisions about arguments
                   */

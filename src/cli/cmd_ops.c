@@ -41,7 +41,8 @@ static void explain(struct buf *out, const struct plumb_op *op)
 /* "Tensor.add", "add": the prefix is a known one, and the rest may have dots of its own. */
 static const struct plumb_op *find_written(const char *text)
 {
-    static const char *const prefixes[] = {"Functional", "Tensor", "Torch", "Aten", "NPU", "VF"};
+    static const char *const prefixes[] = {"Functional", "Tensor", "Torch",  "Aten",
+                                           "NPU",        "VF",     "Complex"};
     for (size_t k = 0; k < sizeof prefixes / sizeof *prefixes; k++) {
         const size_t length = strlen(prefixes[k]);
         if (strncmp(text, prefixes[k], length) == 0 && text[length] == '.')

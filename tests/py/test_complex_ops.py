@@ -25,10 +25,6 @@ class Trial(NamedTuple):
     hidden: Tuple[str, ...] = ()  # faults that change nothing but rounding errors
 
 
-def complex_randn(*shape: int, dtype: torch.dtype = torch.complex64) -> torch.Tensor:
-    return torch.randn(*shape, dtype=dtype)
-
-
 def elementwise(c: torch.dtype, r: torch.dtype) -> Iterator[Trial]:
     z, w = torch.randn(24, 32, dtype=c), torch.randn(24, 32, dtype=c)
     for name in ("exp", "log", "sqrt", "rsqrt", "reciprocal", "square", "sin", "cos", "tan", "sinh", "cosh", "tanh",
@@ -161,8 +157,8 @@ class Verdicts(unittest.TestCase):
                 continue
             for part in right.parts:
                 counts["right"] += 1
-                if part.verdict not in FINE:
-                    counts["blamed"] += 1
+                counts[part.verdict] += part.verdict not in FINE
+                if part.verdict not in FINE + ("cheaper arithmetic",):
                     wrong.append(f"{trial.name} {[tuple(t.shape) for t in plain if isinstance(t, torch.Tensor)]} "
                                  f"{part.name}: {part}")
             for fault, bad in faults(y):
@@ -171,16 +167,16 @@ class Verdicts(unittest.TestCase):
                 counts["faults"] += 1
                 opinion = plumb.judge(bad, trial.function, plain, trial.kwargs)
                 if opinion.verdict != "fault":
-                    counts["missed"] += 1
                     wrong.append(f"{trial.name} {fault}: {opinion}")
             for k, grad in enumerate(grads):
                 bad = [1.001 * other if other is grad else other for other in grads]
                 counts["faults"] += 1
                 opinion = plumb.judge(y, trial.function, plain, trial.kwargs, grad_outputs=g, got_grads=bad)
                 if opinion.verdict != "fault":
-                    counts["missed"] += 1
                     wrong.append(f"{trial.name} gradient {k}: {opinion}")
         print(f"\n{c}: {dict(counts)}", file=sys.stderr)
+        # Some kernels divide by multiplying with a rounded reciprocal.
+        self.assertLessEqual(counts["cheaper arithmetic"], 2)
         self.assertFalse(wrong, f"{len(wrong)} wrong:\n" + "\n".join(wrong[:40]))
 
     def test_complex64(self) -> None:

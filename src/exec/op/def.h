@@ -51,4 +51,8 @@ bool op_call_is_complex(const struct plumb_call *call);
 typedef const char *op_form_fn(const struct op_def *def);
 extern op_form_fn op_form_f64;
 
+/* Whether an operator of real numbers can run on the parts of complex ones. */
+typedef bool op_in_parts_fn(const struct op_def *def);
+extern op_in_parts_fn op_in_parts_f64;
+
 #endif

@@ -178,6 +178,11 @@ static enum how how_of(const struct op_def *def)
     return form_of(def) ? OF_FORM : REFUSED;
 }
 
+bool op_in_parts(const struct op_def *def)
+{
+    return how_of(def) != REFUSED;
+}
+
 /* Arguments that make something else of it. */
 static bool has_other_sense(struct op *o)
 {

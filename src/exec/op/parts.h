@@ -22,6 +22,8 @@ static inline enum plumb_dtype complex_dtype(enum plumb_dtype part)
     return part == PLUMB_F64 ? PLUMB_C128 : PLUMB_C64;
 }
 
+op_in_parts_fn op_in_parts;
+
 /* Whether an operator that knows real numbers only is called with complex ones. */
 bool parts_wanted(const struct op *o, const struct op_def *def);
 void parts_run(struct op *o, const struct op_def *def);

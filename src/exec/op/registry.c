@@ -66,7 +66,7 @@ static enum plumb_op_class class_of(size_t family, const struct op_def *d)
     return of_family[family];
 }
 
-static const char *family_types(const char *family)
+static const char *types_of(const char *family, const struct op_def *d)
 {
     static const char *const exact[] = {
         "arrange", "binary",  "compare", "convert", "create",    "cumulative", "divide",
@@ -74,12 +74,15 @@ static const char *family_types(const char *family)
         "linear",  "order",   "pad",     "part",    "predicate", "product",    "reduce",
         "scatter", "shape",   "ternary", "unary",   "unique",
     };
+    const bool complex = d->flags & OP_COMPLEX || op_in_parts_f64(d);
+    if (strncmp(d->names, "Complex.", 8) == 0)
+        return "complex numbers";
     if (strcmp(family, "bits") == 0)
         return "integers, bool";
     for (size_t k = 0; k < sizeof exact / sizeof *exact; k++)
         if (strcmp(family, exact[k]) == 0)
-            return "floats, integers, bool";
-    return "floats";
+            return complex ? "floats, integers, bool, complex numbers" : "floats, integers, bool";
+    return complex ? "floats, complex numbers" : "floats";
 }
 
 static void add_names(const struct op_def *d, size_t family, size_t def, size_t op)
@@ -113,7 +116,7 @@ static void make_index(void)
                 .schema = table[d].schema,
                 .family = family_name(f),
                 .about = table[d].about,
-                .types = family_types(family_name(f)),
+                .types = types_of(family_name(f), &table[d]),
                 .backward = !(table[d].flags & OP_NO_GRAD),
                 .closed = op_form_f64(&table[d]) != NULL,
                 .random = (table[d].flags & OP_RANDOM) != 0,

@@ -56,6 +56,7 @@
 #define form_next OP_SYM(form_next)
 #define leaf_part OP_SYM(leaf_part)
 #define parts_wanted OP_SYM(parts_wanted)
+#define op_in_parts OP_SYM(op_in_parts)
 #define parts_run OP_SYM(parts_run)
 #define v_part OP_SYM(v_part)
 #define v_join OP_SYM(v_join)
