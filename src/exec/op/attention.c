@@ -64,7 +64,7 @@ static real row_max(const real *x, int64_t n)
 
 /* NaN anywhere makes the sum NaN, and with it the row. A row of nothing but -inf is one of
  * zeros. */
-static void softmax_row(struct op *o, int64_t n, real *x, bool back)
+static void softmax_row(struct op *o, int64_t n, real *x)
 {
     const real most = row_max(x, n);
     if (most == -R(INFINITY)) {
@@ -76,20 +76,18 @@ static void softmax_row(struct op *o, int64_t n, real *x, bool back)
         x[j] = fast_exp(x[j] - most);
     op_between(o, x, n);
     const real sum = op_between_one(o, real_sum(x, n, 1));
-    if (!back)
-        op_handed_on(o, x, n);
     for (int64_t j = 0; j < n; j++)
         x[j] /= sum;
 }
 
 /* p (count x t) becomes the weights of the block. */
-static void weigh(struct op *o, const struct heads *h, const struct block *b, real *p, bool back)
+static void weigh(struct op *o, const struct heads *h, const struct block *b, real *p)
 {
     gemm(false, true, b->count, h->t, h->d, h->scale, b->q, h->d, b->k, h->d, 0, p, h->t);
     op_between(o, p, b->count * h->t);
     for (int64_t i = 0; i < b->count; i++) {
         mask_row(h, b->mask + i * h->mask_step[2], b->first + i, p + i * h->t);
-        softmax_row(o, h->t, p + i * h->t, back);
+        softmax_row(o, h->t, p + i * h->t);
     }
     op_between(o, p, b->count * h->t);
 }
@@ -114,10 +112,8 @@ static struct block block_at(const struct heads *h, const struct val *q, const s
  * but that is left. */
 static real dot_of_output(struct op *o, int64_t n, const real *g, const real *y, real *part)
 {
-    memcpy(part, y, (size_t)n * sizeof *part);
-    op_handed_on(o, part, n);
     for (int64_t j = 0; j < n; j++)
-        part[j] *= g[j];
+        part[j] = g[j] * y[j];
     op_between(o, part, n);
     return real_sum(part, n, 1);
 }
@@ -130,35 +126,31 @@ static void backward(struct op *o, struct val *out)
     struct val *q = out->in[0], *k = out->in[1], *v = out->in[2];
     real *dq = val_grad(o, q), *dk = val_grad(o, k), *dv = val_grad(o, v);
     real *p = op_alloc(o, h->rows * h->t + 1, sizeof *p),
-         *dp = op_alloc(o, h->rows * h->t + 1, sizeof *dp),
-         *part = op_alloc(o, h->e + 1, sizeof *part);
-    const bool by_output = op_is_fused(o) || (o->call->noise && o->call->noise->relative > 0 &&
-                                              !o->call->noise->squares);
-    if (!p || !dp || !part)
+         *dp = op_alloc(o, h->rows * h->t + 1, sizeof *dp);
+    const struct plumb_noise *noise = o->call->noise;
+    real *part =
+        noise && noise->relative > 0 ? op_alloc(o, h->e + 1, sizeof *part) : NULL; /* of noise */
+    if (!p || !dp)
         return;
     for (int64_t head = 0; head < h->batch * h->n; head++)
         for (int64_t first = 0; first < h->s; first += h->rows) {
             const struct block b = block_at(h, q, k, v, head, first);
             const real *g = out->grad + (head * h->s + first) * h->e;
-            weigh(o, h, &b, p, true);
-            memcpy(dp, p, (size_t)(b.count * h->t) * sizeof *dp);
-            op_handed_on(o, dp, b.count * h->t);
+            weigh(o, h, &b, p);
             if (dv)
-                gemm(true, false, h->t, h->e, b.count, 1, dp, h->t, g, h->e, 1, dv + (b.v - v->f),
+                gemm(true, false, h->t, h->e, b.count, 1, p, h->t, g, h->e, 1, dv + (b.v - v->f),
                      h->e);
             gemm(false, true, b.count, h->t, h->e, 1, g, h->e, b.v, h->e, 0, dp, h->t);
             op_between(o, dp, b.count * h->t);
             for (int64_t i = 0; i < b.count; i++) {
                 const int64_t at = (head * h->s + first + i) * h->e;
-                const real dot = by_output
-                                     ? dot_of_output(o, h->e, out->grad + at, out->f + at, part)
-                                     : real_dot(p + i * h->t, dp + i * h->t, h->t);
-                const real mean = op_between_one(o, dot);
+                real dot = part ? dot_of_output(o, h->e, out->grad + at, out->f + at, part)
+                                : real_dot(p + i * h->t, dp + i * h->t, h->t);
+                dot = op_between_one(o, dot);
                 for (int64_t j = i * h->t; j < (i + 1) * h->t; j++)
-                    dp[j] = p[j] * (dp[j] - mean);
+                    dp[j] = p[j] * (dp[j] - dot);
             }
             op_between(o, dp, b.count * h->t);
-            op_handed_on(o, dp, b.count * h->t);
             if (dq)
                 gemm(false, false, b.count, h->d, h->t, h->scale, dp, h->t, b.k, h->d, 1,
                      dq + (b.q - q->f), h->d);
@@ -277,7 +269,7 @@ struct val *v_attention(struct op *o, struct val *q, struct val *k, struct val *
     for (int64_t head = 0; head < h->batch * h->n; head++)
         for (int64_t first = 0; first < h->s; first += h->rows) {
             const struct block b = block_at(h, q, k, v, head, first);
-            weigh(o, h, &b, p, false);
+            weigh(o, h, &b, p);
             gemm(false, false, b.count, h->e, h->t, 1, p, h->t, b.v, h->e, 0,
                  y->f + (head * h->s + first) * h->e, h->e);
         }
