@@ -62,9 +62,23 @@ static real row_max(const real *x, int64_t n)
     return most;
 }
 
+/* Tensors between operators in a narrow type: a fused kernel of such a type hands weights to its
+ * second product before they are divided by their sum, and on the way back its output. */
+static bool hands_on(const struct op *o)
+{
+    const struct plumb_noise *noise = o->call->noise;
+    return noise && noise->store != PLUMB_DTYPE_COUNT && noise->stored == PLUMB_STORED_NODES;
+}
+
+static void hand_on(const struct op *o, real *x, int64_t n)
+{
+    for (int64_t j = 0; j < n && hands_on(o); j++)
+        x[j] = (real)plumb_round_to(o->call->noise->store, (double)x[j]);
+}
+
 /* NaN anywhere makes the sum NaN, and with it the row. A row of nothing but -inf is one of
  * zeros. */
-static void softmax_row(struct op *o, int64_t n, real *x)
+static void softmax_row(struct op *o, int64_t n, real *x, bool back)
 {
     const real most = row_max(x, n);
     if (most == -R(INFINITY)) {
@@ -76,18 +90,20 @@ static void softmax_row(struct op *o, int64_t n, real *x)
         x[j] = fast_exp(x[j] - most);
     op_between(o, x, n);
     const real sum = op_between_one(o, real_sum(x, n, 1));
+    if (!back)
+        hand_on(o, x, n);
     for (int64_t j = 0; j < n; j++)
         x[j] /= sum;
 }
 
 /* p (count x t) becomes the weights of the block. */
-static void weigh(struct op *o, const struct heads *h, const struct block *b, real *p)
+static void weigh(struct op *o, const struct heads *h, const struct block *b, real *p, bool back)
 {
     gemm(false, true, b->count, h->t, h->d, h->scale, b->q, h->d, b->k, h->d, 0, p, h->t);
     op_between(o, p, b->count * h->t);
     for (int64_t i = 0; i < b->count; i++) {
         mask_row(h, b->mask + i * h->mask_step[2], b->first + i, p + i * h->t);
-        softmax_row(o, h->t, p + i * h->t);
+        softmax_row(o, h->t, p + i * h->t, back);
     }
     op_between(o, p, b->count * h->t);
 }
@@ -112,8 +128,10 @@ static struct block block_at(const struct heads *h, const struct val *q, const s
  * but that is left. */
 static real dot_of_output(struct op *o, int64_t n, const real *g, const real *y, real *part)
 {
+    memcpy(part, y, (size_t)n * sizeof *part);
+    hand_on(o, part, n);
     for (int64_t j = 0; j < n; j++)
-        part[j] = g[j] * y[j];
+        part[j] *= g[j];
     op_between(o, part, n);
     return real_sum(part, n, 1);
 }
@@ -128,17 +146,19 @@ static void backward(struct op *o, struct val *out)
     real *p = op_alloc(o, h->rows * h->t + 1, sizeof *p),
          *dp = op_alloc(o, h->rows * h->t + 1, sizeof *dp);
     const struct plumb_noise *noise = o->call->noise;
-    real *part =
-        noise && noise->relative > 0 ? op_alloc(o, h->e + 1, sizeof *part) : NULL; /* of noise */
+    const bool by_output = noise && (noise->relative > 0 || hands_on(o));
+    real *part = by_output ? op_alloc(o, h->e + 1, sizeof *part) : NULL;
     if (!p || !dp)
         return;
     for (int64_t head = 0; head < h->batch * h->n; head++)
         for (int64_t first = 0; first < h->s; first += h->rows) {
             const struct block b = block_at(h, q, k, v, head, first);
             const real *g = out->grad + (head * h->s + first) * h->e;
-            weigh(o, h, &b, p);
+            weigh(o, h, &b, p, true);
+            memcpy(dp, p, (size_t)(b.count * h->t) * sizeof *dp);
+            hand_on(o, dp, b.count * h->t);
             if (dv)
-                gemm(true, false, h->t, h->e, b.count, 1, p, h->t, g, h->e, 1, dv + (b.v - v->f),
+                gemm(true, false, h->t, h->e, b.count, 1, dp, h->t, g, h->e, 1, dv + (b.v - v->f),
                      h->e);
             gemm(false, true, b.count, h->t, h->e, 1, g, h->e, b.v, h->e, 0, dp, h->t);
             op_between(o, dp, b.count * h->t);
@@ -151,6 +171,7 @@ static void backward(struct op *o, struct val *out)
                     dp[j] = p[j] * (dp[j] - dot);
             }
             op_between(o, dp, b.count * h->t);
+            hand_on(o, dp, b.count * h->t);
             if (dq)
                 gemm(false, false, b.count, h->d, h->t, h->scale, dp, h->t, b.k, h->d, 1,
                      dq + (b.q - q->f), h->d);
@@ -269,7 +290,7 @@ struct val *v_attention(struct op *o, struct val *q, struct val *k, struct val *
     for (int64_t head = 0; head < h->batch * h->n; head++)
         for (int64_t first = 0; first < h->s; first += h->rows) {
             const struct block b = block_at(h, q, k, v, head, first);
-            weigh(o, h, &b, p);
+            weigh(o, h, &b, p, false);
             gemm(false, false, b.count, h->e, h->t, 1, p, h->t, b.v, h->e, 0,
                  y->f + (head * h->s + first) * h->e, h->e);
         }
