@@ -57,8 +57,6 @@ enum plumb_stored {
     PLUMB_STORED_NODES,  /* whole tensors between two operators, not what is inside of one */
     PLUMB_STORED_BOTH,   /* these and single numbers, not arrays inside of an operator */
     PLUMB_STORED_BACK,   /* the same, single numbers only on the way back */
-    PLUMB_STORED_FUSED, /* what fused kernels hand from one product to the next: weights of attention
-                            before they are divided by their sum, and its output on the way back */
 };
 
 /* Computing a call as if with errors, to see what they do to its results. */

@@ -614,9 +614,9 @@ static bool changes_results(const struct search *q)
 static enum plumb_code try_stored(struct search *q, enum plumb_dtype dtype, const char *word,
                                   struct plumb_error *err)
 {
-    static const enum plumb_stored kinds[] = {
-        PLUMB_STORED_FUSED, PLUMB_STORED_NODES,  PLUMB_STORED_SINGLE, PLUMB_STORED_BACK,
-        PLUMB_STORED_BOTH,  PLUMB_STORED_ARRAYS, PLUMB_STORED_ALL};
+    static const enum plumb_stored kinds[] = {PLUMB_STORED_NODES,  PLUMB_STORED_SINGLE,
+                                              PLUMB_STORED_BACK,   PLUMB_STORED_BOTH,
+                                              PLUMB_STORED_ARRAYS, PLUMB_STORED_ALL};
     bool ran = false;
     for (size_t k = 0; !q->found && k < sizeof kinds / sizeof *kinds; k++) {
         const struct plumb_noise noise = {.store = dtype, .stored = kinds[k]};

@@ -30,7 +30,6 @@ FAST_FAULTS = ("norm weight x 1.01", "wrong eps", "rotary off by one", "expert s
 # Calls of PyTorch's own kernels in bfloat16 that err more than rounding explains, by family: what they do is named
 # beside them. Everything else of a bfloat16 run is right.
 KNOWN_BFLOAT16 = {
-    "Functional.scaled_dot_product_attention": "the fused kernel rounds its weights before it divides by their sum",
     "Torch.tanh": "backward computes 1 - y * y from the rounded y",
     "Functional.layer_norm": "backward rounds single numbers of a row on the way",
     "Tensor.__mul__": "backward adds products up that are rounded to bfloat16",

@@ -3,6 +3,7 @@
 import contextlib
 import itertools
 import os
+import shutil
 import tempfile
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
@@ -115,8 +116,18 @@ def diagnose(model: torch.nn.Module, inputs: Any, a: Way = None, b: Way = None, 
     if not isinstance(model, torch.nn.Module):
         raise Error(f"diagnose: the model is a {type(model).__name__}, not a torch.nn.Module")
     ways = usual(model) if a is None and b is None else [read(a), read(b)]
-    kept = None if folder is not None else tempfile.TemporaryDirectory(prefix="plumb-")
-    root = os.path.abspath(os.fspath(folder)) if folder is not None else kept.name  # type: ignore[union-attr]
+    if folder is None:
+        root = tempfile.mkdtemp(prefix="plumb-")
+        try:
+            return _diagnose(model, inputs, ways, backward, root, arithmetic, root)
+        except BaseException:
+            shutil.rmtree(root, ignore_errors=True)
+            raise
+    return _diagnose(model, inputs, ways, backward, os.path.abspath(os.fspath(folder)), arithmetic, None)
+
+
+def _diagnose(model: torch.nn.Module, inputs: Any, ways: List[Variant], backward: bool, root: str,
+              arithmetic: Union[str, Sequence[str]], temporary: Optional[str]) -> Diagnosis:
     folders = [os.path.join(root, name) for name in ("a", "b")]
     for path in folders:
         if os.path.exists(os.path.join(path, "dump.json")):
@@ -128,4 +139,4 @@ def diagnose(model: torch.nn.Module, inputs: Any, a: Way = None, b: Way = None, 
     return Diagnosis(ways[0].says(model), ways[1].says(model), folders,
                      blame(*folders, arithmetic=arithmetic), blame(*reversed(folders), arithmetic=arithmetic),
                      compare(*folders), _apart(found[0][0], found[1][0]),
-                     not_recorded, problems, kept)
+                     not_recorded, problems, temporary)

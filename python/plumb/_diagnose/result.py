@@ -1,7 +1,8 @@
 """What diagnose found."""
 
 import math
-import tempfile
+import shutil
+import weakref
 from html import escape
 from typing import Any, Dict, List, Optional
 
@@ -22,11 +23,12 @@ class Diagnosis:
 
     def __init__(self, a: str, b: str, folders: List[str], blame: Blame, other: Blame, report: Report, apart: float,
                  not_recorded: Dict[str, str], problems: List[str],
-                 kept: Optional["tempfile.TemporaryDirectory[str]"]) -> None:
+                 temporary: Optional[str]) -> None:
         self.a, self.b, self.folders = a, b, folders
         self.blame, self.other, self.report, self.apart = blame, other, report, apart
         self.not_recorded, self.problems = not_recorded, problems
-        self._kept = kept  # the dumps live as long as this
+        if temporary is not None:  # the dumps live as long as this
+            weakref.finalize(self, shutil.rmtree, temporary, True)
         self.faults: List[Dict[str, Any]] = blame.faults
         self.faults_of_b: List[Dict[str, Any]] = other.faults
         self.sources: List[Dict[str, Any]] = blame["sources"]

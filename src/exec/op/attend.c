@@ -94,6 +94,20 @@ static real row_max(const real *x, int64_t n)
     return most;
 }
 
+/* Tensors between operators in a narrow type: a fused kernel of such a type hands weights to its
+ * second product before they are divided by their sum, and on the way back its output. */
+static bool hands_on(const struct op *o)
+{
+    const struct plumb_noise *noise = o->call->noise;
+    return noise && noise->store != PLUMB_DTYPE_COUNT && noise->stored == PLUMB_STORED_NODES;
+}
+
+static void hand_on(const struct op *o, real *x, int64_t n)
+{
+    for (int64_t j = 0; j < n && hands_on(o); j++)
+        x[j] = (real)plumb_round_to(o->call->noise->store, (double)x[j]);
+}
+
 /* Returns the logarithm of the sum. NaN anywhere makes the sum NaN, and with it the row. A row of
  * nothing but -inf is one of zeros. */
 static real softmax_row(struct op *o, const struct heads *h, real *x, bool back)
@@ -111,7 +125,7 @@ static real softmax_row(struct op *o, const struct heads *h, real *x, bool back)
     if (plumb_dtype_info(h->q->dtype)->precision < 16)
         sum = noise_rough(o, sum);
     if (!back)
-        op_handed_on(o, x, h->t);
+        hand_on(o, x, h->t);
     for (int64_t j = 0; j < h->t; j++)
         x[j] /= sum;
     return h->lse ? most + log(sum) : 0;
@@ -208,7 +222,7 @@ static void add_to_mask(const struct heads *h, const struct block *b, const real
 static real dot_of_output(struct op *o, int64_t n, const real *g, const real *y, real *part)
 {
     memcpy(part, y, (size_t)n * sizeof *part);
-    op_handed_on(o, part, n);
+    hand_on(o, part, n);
     for (int64_t j = 0; j < n; j++)
         part[j] *= g[j];
     op_between(o, part, n);
@@ -217,8 +231,7 @@ static real dot_of_output(struct op *o, int64_t n, const real *g, const real *y,
 
 static bool takes_output(const struct op *o)
 {
-    const struct plumb_noise *noise = o->call->noise;
-    return op_is_fused(o) || (noise && noise->relative > 0 && !noise->squares);
+    return o->call->noise && (o->call->noise->relative > 0 || hands_on(o));
 }
 
 /* With p the weights and g the gradient of p v: of the scores p * (g v^T - rows' sums of
@@ -258,7 +271,7 @@ static void add_gradients(struct op *o, const struct heads *h, const real *grad,
         real *dp = room.dp;
         weigh(o, h, &b, &room);
         memcpy(dp, room.p, (size_t)(b.count * h->t) * sizeof *dp);
-        op_handed_on(o, dp, b.count * h->t);
+        hand_on(o, dp, b.count * h->t);
         if (to.v)
             gemm(true, false, h->t, h->e, b.count, 1, dp, h->t, g, h->e, 1, to.v + b.v, h->e);
         score_gradients(o, h, &b, g, &room);
@@ -266,7 +279,7 @@ static void add_gradients(struct op *o, const struct heads *h, const real *grad,
             add_to_mask(h, &b, dp, to.mask);
         for (int64_t j = 0; room.slope && j < b.count * h->t; j++)
             dp[j] *= room.slope[j];
-        op_handed_on(o, dp, b.count * h->t);
+        hand_on(o, dp, b.count * h->t);
         if (to.q)
             gemm(false, false, b.count, h->d, h->t, scale, dp, h->t, h->k->f + b.k, h->d, 1,
                  to.q + b.q, h->d);

@@ -108,18 +108,6 @@ static void between(struct op *o, real *x, int64_t n, enum place place)
     store(o, x, n, place);
 }
 
-bool op_is_fused(const struct op *o)
-{
-    const struct plumb_noise *noise = o->call->noise;
-    return noise && noise->store != PLUMB_DTYPE_COUNT && noise->stored == PLUMB_STORED_FUSED;
-}
-
-void op_handed_on(struct op *o, real *x, int64_t n)
-{
-    for (int64_t k = 0; op_is_fused(o) && k < n; k++)
-        x[k] = (real)plumb_round_to(o->call->noise->store, (double)x[k]);
-}
-
 void op_accumulated(struct op *o, real *x, int64_t n)
 {
     if (o->call->noise)

@@ -145,11 +145,6 @@ void op_between_function(struct op *o, real *x, int64_t n); /* of a function suc
 void op_between_nodes(struct op *o, real *x, int64_t n);    /* what is a tensor of its own */
 real op_between_one(struct op *o, real x);                  /* the sum, mean or scale of a row */
 
-/* What a fused kernel hands from one product to the next: rounded if the call asks for that alone
- * (PLUMB_STORED_FUSED), which op_is_fused tells. */
-void op_handed_on(struct op *o, real *x, int64_t n);
-bool op_is_fused(const struct op *o);
-
 /* Partial sums that a device may keep in memory from one addition to the next: rounded if the call
  * asks for that; how they err otherwise follows from the number of terms. */
 void op_accumulated(struct op *o, real *x, int64_t n);

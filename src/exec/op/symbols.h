@@ -42,8 +42,6 @@
 #define op_accumulated OP_SYM(op_accumulated)
 #define op_between OP_SYM(op_between)
 #define op_between_one OP_SYM(op_between_one)
-#define op_handed_on OP_SYM(op_handed_on)
-#define op_is_fused OP_SYM(op_is_fused)
 #define op_between_function OP_SYM(op_between_function)
 #define op_bind OP_SYM(op_bind)
 #define op_execute OP_SYM(op_execute)

@@ -141,18 +141,29 @@ static struct site *parent_of(const struct sites *sites, const struct site *site
     return parent ? sites_find(sites, parent, strlen(parent), site->is.step, site->is.rank) : NULL;
 }
 
+/* Counts a call for the one that it was made in. */
+static void count_inside(struct site *around, const struct site *site)
+{
+    around->n_inside++;
+    around->right_inside += is_right(site->is.word) || site->is.word == PLUMB_WORD_CHEAPER;
+    around->unknown_inside +=
+        site->is.word == PLUMB_WORD_NOT_JUDGED && !site->jumps && !site->doubtful;
+}
+
+/* Nothing in it is wrong, and most of it was looked at: then it only amplifies. */
+static bool is_right_inside(const struct site *site)
+{
+    return site->right_inside && site->right_inside + site->unknown_inside == site->n_inside &&
+           site->right_inside >= site->unknown_inside;
+}
+
 /* A module that jumps is right when all in it is, and is not the culprit when something in it
- * is. */
+ * is. Calls are recorded when they are over, those inside before the one around them. */
 static void settle_modules(struct sites *sites)
 {
     enum { DEEPEST = 256 }; /* parents may lead in a circle */
     for (size_t k = 0; k < sites->count; k++) {
         struct site *site = &sites->list[k], *around = site;
-        struct site *next = parent_of(sites, site);
-        if (next) {
-            next->n_inside++;
-            next->right_inside += is_right(site->is.word) || site->is.word == PLUMB_WORD_CHEAPER;
-        }
         for (int depth = 0; site->is.word == PLUMB_WORD_FAULT && depth < DEEPEST; depth++) {
             around = parent_of(sites, around);
             if (!around || around == site)
@@ -161,14 +172,15 @@ static void settle_modules(struct sites *sites)
         }
     }
     for (size_t k = 0; k < sites->count; k++) {
-        struct site *site = &sites->list[k];
+        struct site *site = &sites->list[k], *around = parent_of(sites, site);
         const bool suspect = site->is.by_jump && !is_right(site->is.word);
-        const bool right = site->n_inside && site->right_inside == site->n_inside;
         const bool computed = site->module && site->is.word == PLUMB_WORD_FAULT;
-        if ((suspect && (site->holds || right)) || (computed && site->holds)) {
+        if ((suspect && (site->holds || is_right_inside(site))) || (computed && site->holds)) {
             site->is.word = PLUMB_WORD_INHERITED;
             site->jumps = false;
         }
+        if (around)
+            count_inside(around, site);
     }
 }
 

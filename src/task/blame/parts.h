@@ -38,6 +38,7 @@ struct site {
     bool holds;      /* what is wrong with it happens in a call inside */
     size_t n_inside; /* calls inside it, and how many of those are judged as right */
     size_t right_inside;
+    size_t unknown_inside;      /* and how many could not be looked at, and are not suspicious */
     double of_call;             /* the worst of both directions of the call */
     size_t n_out;               /* outputs whose distance is known */
     double floor;               /* distance that the type's rounding makes by itself */
