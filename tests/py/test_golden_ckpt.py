@@ -371,7 +371,7 @@ class Damage(Scratch):
     def test_shapes_that_cannot_be_joined(self) -> None:
         first, second, _ = self.parts()
         path = first / "iter_0000010" / "mp_rank_01_000" / "model_optim_rng.pt"
-        state = torch.load(path)
+        state = torch.load(path, weights_only=False)
         name = "decoder.layers.0.self_attention.linear_proj.weight"
         state["model"][name] = torch.zeros(7, 4)
         torch.save(state, path)
@@ -383,7 +383,7 @@ class Damage(Scratch):
     def test_copies_that_differ_are_suspicious(self) -> None:
         first, second, _ = self.parts()
         path = first / "iter_0000010" / "mp_rank_01_000" / "model_optim_rng.pt"
-        state = torch.load(path)
+        state = torch.load(path, weights_only=False)
         name = "decoder.layers.0.input_layernorm.weight"
         state["model"][name] += 1
         torch.save(state, path)
@@ -414,7 +414,7 @@ class Damage(Scratch):
     def test_args_that_lie(self) -> None:
         first, second, _ = self.parts()
         for path in first.glob("iter_0000010/*/model_optim_rng.pt"):
-            state = torch.load(path)
+            state = torch.load(path, weights_only=False)
             state["args"].tensor_model_parallel_size = 1 << 60
             torch.save(state, path)
         done = self.plumb("config_check", "-c", first, second)
