@@ -3,7 +3,7 @@
     python3 tests/torch2/native_share.py [--models llama bert ...] [--types float32 bfloat16] [--missing]
 
 Models of Transformers are made from tiny configurations with random weights; one training step each, with sdpa and with
-eager attention. Recorded twice: by PrecisionDebugger (level L1, functions of PyTorch) and by begin_dump (operators of
+eager attention, in each type: that many runs. Recorded twice: by PrecisionDebugger (level L1, functions of PyTorch) and by begin_dump (operators of
 ATen, backward ones too). `plumb acc_check --no-torch` then runs each kind of call once; what it has no operator for is
 SKIP. optimizers: one step each of those of torch.optim, in their for-loop, foreach and fused forms.
 """
@@ -221,9 +221,6 @@ class Share:
                 self.errors += 1
                 self.wrong.append(f"{name}: {why}")
 
-    def percent(self) -> str:
-        return f"{100 * self.native / self.calls:.1f} %" if self.calls else "none"
-
 
 def main() -> None:
     warnings.simplefilter("ignore")
@@ -237,20 +234,21 @@ def main() -> None:
     options = parser.parse_args()
     missing: Counter = Counter()
     wrong: List[str] = []
-    print("| model | type | attention | calls of L1 | native | errors | calls of ATen | native | errors |")
-    print("| --- | --- | --- | --- | --- | --- | --- | --- | --- |", flush=True)
+    print("| model | runs | calls of L1 | native | errors | calls of ATen | native | errors |")
+    print("| --- | --- | --- | --- | --- | --- | --- | --- |", flush=True)
     for what in options.models:
         ways = [("float32", "")] if what == "optimizers" else \
             [(dtype, attention) for dtype in options.types
              for attention in (ATTENTION[:1] if what in ONE_ATTENTION else ATTENTION)]
-        for dtype, attention in ways:
-            cells = [what, dtype, "" if what in ONE_ATTENTION else attention]
-            for how in ("L1", "ATen"):
-                share = Share(what, how, dtype, attention)
-                cells += [str(share.calls), share.percent(), str(share.errors)]
+        cells = [what, str(len(ways))]
+        for how in ("L1", "ATen"):
+            shares = [Share(what, how, dtype, attention) for dtype, attention in ways]
+            calls, native = sum(share.calls for share in shares), sum(share.native for share in shares)
+            cells += [str(calls), f"{100 * native / max(1, calls):.1f} %", str(sum(share.errors for share in shares))]
+            for share, (dtype, attention) in zip(shares, ways):
                 missing.update(share.missing)
                 wrong += [f"{what} {dtype} {attention} {how}: {text}" for text in share.wrong]
-            print("| " + " | ".join(cells) + " |", flush=True)
+        print("| " + " | ".join(cells) + " |", flush=True)
     if options.missing:
         for text, count in missing.most_common():
             print(f"missing {count:6} {text}")
