@@ -16,10 +16,11 @@ class Diagnosis:
     a, b: what was run, in words; folders: where both dumps are. apart: how far the outputs are from each
     other, largest relative distance (NaN: nothing to compare). first: what is wrong first in the order of the
     run, a dictionary with `call`, `module`, `why` and `kind` ("fault"; "source" for a difference that no call makes;
-    "parting" where no call is wrong, but the two do not do the same), or None. faults, sources: all of them; faults_of_b: calls of b that are wrong. parting: where the two stop doing the
-    same though no call is wrong, or None. blame: what plumb.blame says of a beside b; other: of b beside a;
-    report: what plumb.compare says. judged: how many calls were, in each direction; where it is 0, nothing is said to be
-    right. not_recorded: what was not looked at, with the reason."""
+    "parting" where no call is wrong, but the two do not do the same), or None. faults, sources: all of them;
+    faults_of_b: calls of b that are wrong. parting: where the two stop doing the same though no call is wrong, or None.
+    blame: what plumb.blame says of a beside b; other: of b beside a; report: what plumb.compare says.
+    judged: how many calls were, in each direction; where it is 0, nothing is said to be right.
+    not_recorded: what was not looked at, with the reason."""
 
     def __init__(self, a: str, b: str, folders: List[str], blame: Blame, other: Blame, report: Report, apart: float,
                  not_recorded: Dict[str, str], problems: List[str],
