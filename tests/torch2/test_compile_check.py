@@ -8,9 +8,10 @@ import unittest
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterator
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
+sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve().parents[1] / "py")]
 os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")  # no pool of processes for graphs this small
 
+import python_case  # noqa: E402,F401  (puts the package under test into the path)
 from compile_case import Attention, Conv, Mlp, aten, made, relu_to_sigmoid, transformers_models  # noqa: E402
 
 import torch  # noqa: E402

@@ -9,9 +9,10 @@ import unittest
 from pathlib import Path
 from typing import Any, List, Tuple
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
+sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve().parents[1] / "py")]
 os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")  # no pool of processes for graphs this small
 
+import python_case  # noqa: E402  (puts the package under test into the path)
 from compile_case import (FAULTS, RIGHT, Attention, Conv, Mlp, aten, made, relu_to_sigmoid,  # noqa: E402
                           transformers_models)
 
@@ -225,7 +226,8 @@ print(torch.compile(lambda x: torch.relu(x) + 1)(torch.ones(3)).tolist())
 class Environment(unittest.TestCase):
     def script(self, value: str) -> Tuple[str, str]:
         done = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, check=True,
-                              env={**os.environ, "PLUMB_INDUCTOR_CHECK": value})
+                              env={**os.environ, "PLUMB_INDUCTOR_CHECK": value,
+                                   "PYTHONPATH": str(python_case.BUILD / "python")})
         return done.stdout, done.stderr
 
     def test_a_whole_script(self) -> None:

@@ -7,6 +7,7 @@ from typing import Any, Dict, Tuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "py"))
 
+import python_case  # noqa: E402,F401  (puts the package under test into the path)
 import numpy  # noqa: E402
 import torch  # noqa: E402
 from torch import Tensor  # noqa: E402

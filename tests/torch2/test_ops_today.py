@@ -14,6 +14,7 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX2")  # bfloat16 with AMX ends in SIGILL in some virtual machines
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "py"))
 
+import python_case  # noqa: E402,F401  (puts the package under test into the path)
 import torch  # noqa: E402
 import torch.nn.functional as F  # noqa: E402
 

@@ -88,7 +88,7 @@ def _set_anomaly(on: bool, check_nan: bool) -> None:
 @contextlib.contextmanager
 def seeded() -> Iterator[None]:
     """Generators are given back as they were; gradients are allowed. Nothing else is changed."""
-    undo = _keep_generators()
+    undo = keep_generators()
     try:
         with torch.inference_mode(False), torch.enable_grad():
             yield
