@@ -237,7 +237,7 @@ int64_t fourier_steps(int64_t n)
 {
     struct fourier_plan plan = {.n = n};
     int64_t steps = 1;
-    for (int64_t rest = n; rest > 1; rest = (rest + 1) / 2)
+    for (int64_t rest = n; rest > 1; rest -= rest / 2)
         steps++;
     return find_factors(&plan) ? steps : 3 * (steps + 2); /* three of four times the length */
 }
