@@ -50,7 +50,7 @@ def pattern_of(part: str, near: bool) -> str:
 
 def shows(shown: List[str], printed: List[str], near: bool = False) -> bool:
     """Is this what was printed, with "..." for any number of lines, and " ... " within a line?"""
-    parts = [line if line == "..." else re.split(r" \.\.\.(?: |$)", line) for line in shown]
+    parts = [line if line == "..." else re.split(r"(?:^| )\.\.\.(?: |$)", line) for line in shown]
     pattern = "".join("(?:.*\n)*?" if line == "..." else
                       ".*".join(pattern_of(part, near) for part in line) + "\n" for line in parts)
     match = re.fullmatch(pattern, "".join(line + "\n" for line in printed))
@@ -72,6 +72,7 @@ class Rules(unittest.TestCase):
 
 
 # Page -> the least number of commands that it shows.
+ELSEWHERE = {"docs/SHARDED.md"}  # run with PyTorch 2, by tests/torch2/test_sharded_docs.py
 PAGES = {
     "README.md": 8,
     "docs/CAPTURE.md": 2,
@@ -171,7 +172,7 @@ class Docs(unittest.TestCase):
     def test_every_page_is_run(self) -> None:
         shown = {str(page.relative_to(ROOT)) for page in pages()
                  if any(language.startswith("console") for language, _ in blocks(page.read_text("utf-8")))}
-        self.assertEqual(shown, set(PAGES))
+        self.assertEqual(shown - ELSEWHERE, set(PAGES))
 
     def test_links(self) -> None:
         for page in pages():

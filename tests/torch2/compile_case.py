@@ -82,7 +82,7 @@ def relu_replaced(graph: fx.Graph) -> None:
     node = first(graph, aten.relu.default)
     if node is not None:
         with graph.inserting_before(node):
-            new = graph.call_function(aten.hardswish.default, node.args)
+            new = graph.call_function(aten.tanh.default, node.args)
             new.meta.update(node.meta)
         node.replace_all_uses_with(new)
         graph.erase_node(node)
@@ -178,7 +178,7 @@ FAULTS: List[Fault] = [
     Fault("post_grad_custom_pre_pass", relu_to_sigmoid, "post-grad", "relu"),
     Fault("post_grad_custom_pre_pass", operands_swapped, "post-grad", "sub"),
     Fault("post_grad_custom_pre_pass", sum_over_other_axis, "post-grad", "sum"),
-    Fault("post_grad_custom_post_pass", relu_replaced, "post-grad", "hardswish"),
+    Fault("post_grad_custom_post_pass", relu_replaced, "post-grad", "tanh"),
     Fault("post_grad_custom_post_pass", eps_wrong, "post-grad", "add"),
     Fault("post_grad_custom_post_pass", bias_dropped, "post-grad", "addmm"),
 ]

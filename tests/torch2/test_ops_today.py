@@ -425,7 +425,8 @@ plumb.end_dump()
 
     def test_names(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
-            subprocess.run([sys.executable, "-c", self.CODE], cwd=folder, check=True, stderr=subprocess.DEVNULL)
+            subprocess.run([sys.executable, "-c", self.CODE], cwd=folder, check=True, stderr=subprocess.DEVNULL,
+                           env={**os.environ, "PYTHONPATH": str(BUILD / "python")})
             self.assertEqual([row[1] for row in self.checked(folder)], ["pass"] * 3)
             recorded = self.checked(folder, "-d", "recorded")
         self.assertEqual([row[1] for row in recorded], ["SKIP"] * 3)

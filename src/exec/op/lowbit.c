@@ -41,7 +41,7 @@ static struct val *scaled(struct op *o, struct val *x, struct val *scale, bool c
         return op_fail(o, PLUMB_E_UNSUPPORTED,
                        "%s: scales of %s, whose order depends on the kernel; float32 is known",
                        o->call->name, plumb_dtype_info(scale->dtype)->name);
-    if (!x->f || x->rank < 2)
+    if (!x->f || x->rank < 2 || x->rank > 3)
         return op_fail(o, PLUMB_E_ARG, "%s: matrices of floating-point numbers are needed",
                        o->call->name);
     x = v_cast(o, x, PLUMB_F32);
