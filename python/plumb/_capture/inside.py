@@ -43,8 +43,7 @@ def _compile(self: Any, module: Any, *args: Any, **kwargs: Any) -> Any:
     if twin is None:
         return function
 
-    @functools.wraps(function)
-    def run(*given: Any) -> Any:
+    def run(*given: Any) -> Any:  # not functools.wraps: by what that copies, the compiler would find the way around it
         _look(twin, given)
         return function(*given)
     return run
