@@ -279,9 +279,10 @@ struct val *v_fourier_half(struct op *o, struct val *x, unsigned dim, real scale
 /* Number n - k is the conjugate of number k. */
 struct val *v_fourier_real(struct op *o, struct val *z, unsigned dim, int64_t n, real scale)
 {
-    int64_t *place = op_alloc(o, 3 * n, sizeof *place), *above = place + n, *below = above + n;
+    int64_t *place = op_alloc(o, n, 3 * sizeof *place);
     if (!z || !place)
         return NULL;
+    int64_t *above = place + n, *below = above + n;
     for (int64_t k = 0; k < n; k++) {
         const bool mirrored = k > n / 2, real_only = k == 0 || 2 * k == n;
         place[k] = mirrored ? n - k : k;

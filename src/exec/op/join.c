@@ -405,9 +405,12 @@ static void run_unbind(struct op *o)
 static struct val *pieces(struct op *o, struct val *x, unsigned dim, int64_t chunks)
 {
     const struct span3 span = val_span(x, dim);
-    const int64_t each = (span.length + chunks - 1) / chunks, size = each * span.inner;
-    int64_t shape[OP_RANK], count = span.outer * chunks * size;
-    int64_t *map = op_alloc(o, count + 1, sizeof *map);
+    const int64_t each = span.length / chunks + (span.length % chunks != 0);
+    const int64_t size = each * span.inner;
+    int64_t shape[OP_RANK], count;
+    if (__builtin_mul_overflow(span.outer * size, chunks, &count))
+        return op_fail(o, PLUMB_E_ARG, "%s: %lld chunks", o->call->name, (long long)chunks);
+    int64_t *map = op_alloc(o, count, sizeof *map);
     for (unsigned d = 0; d < dim; d++)
         shape[d] = x->shape[d];
     shape[dim] = chunks;
