@@ -77,15 +77,18 @@ def relu_to_sigmoid(graph: fx.Graph) -> None:
         node.target = torch.sigmoid if node.target is torch.relu else aten.sigmoid.default
 
 
-def relu_replaced(graph: fx.Graph) -> None:
-    """A new node in place of the old one, under a name of its own."""
-    node = first(graph, aten.relu.default)
+def replace(graph: fx.Graph, node: Any, target: Any) -> None:
+    """A new node in place of the old one, if there is one, under a name of its own."""
     if node is not None:
         with graph.inserting_before(node):
-            new = graph.call_function(aten.tanh.default, node.args)
+            new = graph.call_function(target, node.args)
             new.meta.update(node.meta)
         node.replace_all_uses_with(new)
         graph.erase_node(node)
+
+
+def relu_replaced(graph: fx.Graph) -> None:
+    replace(graph, first(graph, aten.relu.default), aten.tanh.default)
 
 
 def scale_off(graph: fx.Graph) -> None:
@@ -126,13 +129,7 @@ def sub_swapped_early(graph: fx.Graph) -> None:
 
 
 def sum_over_other_axis(graph: fx.Graph) -> None:
-    node = next((node for node in graph.nodes if node.target is aten.mean.dim), None)
-    if node is not None:
-        with graph.inserting_after(node):
-            new = graph.call_function(aten.sum.dim_IntList, node.args)
-            new.meta.update(node.meta)
-        node.replace_all_uses_with(new)
-        graph.erase_node(node)
+    replace(graph, first(graph, aten.mean.dim), aten.sum.dim_IntList)
 
 
 def softmax_early_scaled(graph: fx.Graph) -> None:

@@ -16,7 +16,8 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterator, List, Tuple
+from typing import Any, Callable, Dict, List, Tuple
+from unittest import mock
 
 BUILD = Path(os.environ.get("PLUMB_BUILD", Path(__file__).resolve().parents[2] / "build"))
 sys.path.insert(0, str(BUILD / "python"))
@@ -76,16 +77,6 @@ def halves(x: torch.Tensor, weight: torch.Tensor, bias: Any = None) -> torch.Ten
     return (y if bias is None else y + bias.float()).to(x.dtype)
 
 
-@contextlib.contextmanager
-def patched(owner: Any, name: str, function: Callable[..., Any]) -> Iterator[None]:
-    before = getattr(owner, name)
-    setattr(owner, name, function)
-    try:
-        yield
-    finally:
-        setattr(owner, name, before)
-
-
 def record_here(folder: str, dtype: torch.dtype, attention: str, variant: str) -> None:
     """One step of training. What is patched is patched before the capture comes in: to it, the fault
     is in the kernel."""
@@ -96,7 +87,7 @@ def record_here(folder: str, dtype: torch.dtype, attention: str, variant: str) -
     torch.manual_seed(0)
     model = Model(attention).to(dtype)
     words = torch.randint(0, WORDS, (BATCH, LENGTH))
-    with patched(*patch):
+    with mock.patch.object(*patch):
         debugger = plumb.PrecisionDebugger(task="tensor", level="L1", dump_path=folder)
         debugger.start(model=model)
         logits = model(words)
