@@ -123,9 +123,10 @@ char *plumb_blame_json(const struct plumb_blame *blame, const struct plumb_blame
  * names and where it was called from, which every command takes that takes a dump. call is a
  * name as in the dump, with or without direction. PLUMB_E_ARG: there is no such call, or
  * several, in different steps and ranks (the message names them); PLUMB_E_IO: the folder exists,
- * or cannot be written. */
+ * or cannot be written. *said (said may be NULL) becomes what is to be said of the call, a line
+ * per direction, to be freed with free. */
 enum plumb_code plumb_capsule_write(const char *target, const char *call, const char *folder,
-                                    struct plumb_error *err);
+                                    char **said, struct plumb_error *err);
 
 #ifdef __cplusplus
 }

@@ -192,11 +192,14 @@ static int run_capsule(const void *context)
     const struct capsule_options *options = context;
     struct plumb_error err = {0};
     const char *folder = options->folder ? options->folder : "capsule";
-    if (plumb_capsule_write(options->target, options->call, folder, &err)) {
+    char *said;
+    if (plumb_capsule_write(options->target, options->call, folder, &said, &err)) {
         cli_report(&err);
         return CLI_UNUSABLE;
     }
     printf("%s/dump.json\n", folder);
+    fputs(said ? said : "", stderr);
+    free(said);
     return CLI_OK;
 }
 

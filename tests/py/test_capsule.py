@@ -152,6 +152,8 @@ class Capsule(Case):
         folder = self.take(self.make("right"), "Torch.frobnicate.0")
         self.assertEqual(self.read(folder)["forward"]["why"], "plumb has no operator frobnicate")
         self.assertEqual(list((folder / "expected").iterdir()), [])
+        told = plumb("capsule", self.folder / "right", "Torch.frobnicate.0", "-o", self.folder / "other").stderr
+        self.assertEqual(told, "forward: not judged: plumb has no operator frobnicate\n")
         self.take(self.folder / "right", "Functional.nothing.0", "none", status=2)
         self.take(self.folder / "right", "Functional.relu.0", status=2)  # there already
 

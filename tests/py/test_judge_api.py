@@ -50,6 +50,14 @@ class Operators(Judge):
         self.check(z, z * 1.01, functools.partial(F.softmax, dim=-1), self.x)
         self.check(self.x.norm(), self.x.norm() * 1.01, torch.Tensor.norm, self.x)
 
+    def test_two_orders_of_arguments(self):
+        """A bare name is that of torch.nn.functional."""
+        words = torch.randint(0, 24, (50,))
+        y = F.embedding(words, self.x)
+        for op in ("embedding", "F.embedding", F.embedding):
+            self.check(y, y * 1.01, op, (words, self.x))
+        self.check(y, y * 1.01, "aten::embedding", (self.x, words))
+
     def test_what_is_no_operator(self):
         for name, near in (("layernorm", "layer_norm"), ("matmull", "matmul"), ("relu7", "relu")):
             with self.assertRaises(plumb.Error) as caught:
@@ -176,6 +184,16 @@ class Gradients(Judge):
         self.assertTrue(plumb.judge(y, layer, x, grad_outputs=g, got_grads=grads))
         self.assertFalse(plumb.judge(y, layer, x, grad_outputs=g,
                                      got_grads=(grads[0], grads[1] * 1.01, grads[2])))
+
+    def test_not_given(self):
+        """Gradients that were not given are named, and excuse nothing."""
+        layer = nn.Linear(32, 8)
+        y, grad = layer(self.x), torch.ones(24, 8)
+        found = plumb.judge(y, layer, self.x, grad_outputs=grad, got_grads=[None] * 3)
+        self.assertEqual([part.verdict for part in found.parts[1:]], ["not judged"] * 3)
+        self.assertIn("3 of 4 results are not judged", found.why)
+        self.assertTrue(found)
+        self.assertFalse(plumb.judge(y * 1.01, layer, self.x, grad_outputs=grad, got_grads=[None] * 3))
 
     def test_of_the_wrong_number(self):
         with self.assertRaisesRegex(ValueError, "1 gradients for 2 tensors"):

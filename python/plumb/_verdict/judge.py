@@ -52,6 +52,11 @@ class Opinion:
         return {**fields, "parts": [part.as_dict() for part in self.parts]}
 
 
+_UNKNOWN = {"verdict": "not judged", "why": "no gradient was given for it", "worst": 0.0, "limit": 0.0,
+            "at": 0, "got": 0.0, "expected": 0.0, "differing": 0.0, "arithmetic": "",
+            "allowed": False, "pattern": "", "version": 0}
+
+
 class _Call(NamedTuple):
     """An operator, and the arguments that came with it."""
     prefix: Optional[str]
@@ -68,7 +73,7 @@ def _called(op: Any) -> _Call:
         for start, prefix in _PREFIXES:
             if op.startswith(start):
                 return _Call(prefix, op[len(start):])
-        return _Call(None, op)
+        return _Call("Functional", op)  # where its arguments have two orders, this one
     if isinstance(op, functools.partial):
         inner = _called(op.func)
         return inner._replace(before=inner.before + op.args,
@@ -103,7 +108,8 @@ def _called_module(module: Any) -> _Call:
     try:
         lowered = lower(module)
     except NotImplementedError as why:
-        raise _refused(f"{type(module).__name__} cannot be judged as one call: {why}") from None
+        raise _refused(f"{type(module).__name__} cannot be judged as one call: {why}; capture a run "
+                       "of it and give that to plumb.blame, which judges the calls inside") from None
     if lowered.op is None:
         raise _refused(f"{type(module).__name__} computes nothing")
 
@@ -206,18 +212,21 @@ def judge(got: Any, op: Any, inputs: Any = (), kwargs: Optional[Dict[str, Any]] 
     outputs = [_output(value) for value in _listed(got)] if got is not None else []
     grads = None
     placed: List[Any] = []
+    missing: List[int] = []
     if grad_outputs is not None:
         args = [_wanting(value) for value in args]
         named = {key: _wanting(value) for key, value in named.items()}
         grads = [tensors.to_core(value) for value in _listed(grad_outputs)]
         leaves = [leaf for value in [*args, *named.values()] for leaf in _leaves(value)]
         placed = _placed([tensors.to_core(value) for value in _listed(got_grads)], leaves)
+        missing = [k for k, leaf in enumerate(leaves) if leaf.requires_grad and placed[k] is None]
     elif got_grads is not None:
         raise ValueError("got_grads needs grad_outputs, the gradients of the outputs")
     allowed = arithmetic if isinstance(arithmetic, str) else ",".join(arithmetic)
     rows = _core.judge_call(prefix, name, args, named, grads, outputs, placed, seed=seed, runs=runs,
                             arithmetic=allowed or None)
     parts = [Opinion(f"{kind} {number}", fields) for kind, number, fields in rows]
+    parts += [Opinion(f"gradient {number}", _UNKNOWN) for number in missing] if parts else []
     if not parts:
         raise ValueError("nothing to judge: give got, or got_grads with grad_outputs")
     judged = [part for part in parts if part.verdict != "not judged"]

@@ -294,7 +294,7 @@ static enum plumb_code make_whole(struct capsule *c, const char *folder, struct 
 }
 
 enum plumb_code plumb_capsule_write(const char *target, const char *call, const char *folder,
-                                    struct plumb_error *err)
+                                    char **said, struct plumb_error *err)
 {
     struct plumb_run *run = NULL;
     struct capsule c = {0};
@@ -312,6 +312,10 @@ enum plumb_code plumb_capsule_write(const char *target, const char *call, const 
         code = find_call(&c, run, files, call, err);
     if (!code)
         code = make_whole(&c, folder, err);
+    if (said)
+        *said = code ? NULL : c.said.data;
+    if (code || !said)
+        buf_free(&c.said);
     for (size_t t = 0; files && t < run->tree_count; t++)
         case_file_close(files[t]);
     free(files);

@@ -17,6 +17,7 @@ struct capsule {
     struct map copied;   /* names of data files */
     struct map expected; /* names of files of what was expected */
     const char *source;  /* the line of the program that led to it, or NULL */
+    struct buf said;     /* of the call, a line per direction */
 };
 
 /* The folder of references and their noise; the seed that the noise is measured with. */

@@ -161,8 +161,11 @@ enum plumb_code capsule_facts(struct capsule *c, struct plumb_error *err)
                (long long)c->tree->rank);
     json_put_string(&out, c->source ? c->source : "");
     for (int d = 0; d < 2; d++)
-        if (verdicts[d].seen)
+        if (verdicts[d].seen) {
             put_verdict(&out, directions[d], &verdicts[d]);
+            buf_printf(&c->said, "%s: %s: %s\n", directions[d], plumb_word_text(verdicts[d].word),
+                       verdicts[d].why);
+        }
     code = put_types(c, &out, err);
     buf_text(&out, "}\n");
     if (code) {
