@@ -115,6 +115,23 @@ static enum plumb_code run_hypothesis(struct search *q, const struct plumb_noise
     return code == PLUMB_E_NOMEM ? code : PLUMB_OK;
 }
 
+/* Whether the errors are mostly gone beside the simulation: more than half of what they are beyond
+ * right arithmetic's own. */
+static bool is_nearer(const struct search *q)
+{
+    const struct sample *s = q->s;
+    double before = 0, after = 0;
+    for (uint64_t i = 0; i < s->n; i++) {
+        const double own = s->sigma[i] * s->sigma[i] + s->ulp[i] * s->ulp[i] / 12;
+        const double e = s->got[i] - s->y[i], rest = s->got[i] - q->y[i];
+        if (s->out[i] || !(own > 0))
+            continue;
+        before += e * e / own;
+        after += rest * rest / own;
+    }
+    return !(after > (before + (double)s->counted) / 2);
+}
+
 /* Whether the result is the simulated one, but for right arithmetic's noise. That may carry a
  * number on the way to the next one of its type, and some results with it: a few may be off by a
  * step or two if nearly all that was wrong is explained. */
@@ -128,7 +145,7 @@ static bool is_simulated(const struct search *q)
     for (uint64_t i = 0; rest.beyond && i < s->n; i++)
         if (!s->out[i] && fabs(s->got[i] - q->y[i]) > 2.5 * s->ulp[i] + q->limit * s->sigma[i])
             return false;
-    return !system_find(s, q->y, s->sigma, false).found;
+    return is_nearer(q) && !system_find(s, q->y, s->sigma, false).found;
 }
 
 /* Whether right arithmetic on inputs of so many bits shows this. */
