@@ -1,7 +1,7 @@
 """What PrecisionDebugger costs: a training step of a GPT with and without it, and writing the same files plainly.
 
-As a program it measures all settings with the PyTorch of its Python: capture.py BUILD. Of a model that torch.compile has
-compiled, which is recorded at its boundary, where there is torch.compile.
+As a program it measures all settings with the PyTorch of its Python: capture.py BUILD. Where there is torch.compile, a
+model that it has compiled too, which is recorded at its boundary.
 """
 
 from __future__ import annotations
@@ -132,6 +132,7 @@ def child(task: str, mode: str, level: str, how: str) -> None:
 if __name__ == "__main__":
     if len(sys.argv) == 2:
         for one in (measure(Path(sys.argv[1]), *setting) for setting in settings()):
-            print(f"{one.what:28} {one.ratio:.2f} of a plain step of {one.plain:.2f} s, {one.grown:.0f} MB more", flush=True)
+            print(f"{one.what:28} {one.ratio:.2f} of a plain step of {one.plain:.2f} s, {one.grown:.0f} MB more",
+                  flush=True)
     else:
         child(*sys.argv[1:5])
