@@ -10,13 +10,10 @@ import collections
 import collections.abc
 import contextlib
 import functools
-import inspect
-import itertools
 import os
 import sys
 import threading
 import traceback
-import types
 import weakref
 from collections import Counter
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Set, Tuple
@@ -28,23 +25,19 @@ from plumb import regions
 from plumb._capture import compiled, exchange, graph, held, names, reduced, still, switch, unwritten
 from plumb._capture.config import Config
 from plumb._capture.exchange import Exchanges
+from plumb._capture.given import (MAX_DEPTH, NOT_OBJECTS, arguments_in, as_outputs, hides_tensors, in_order, outputs_in,
+                                 tensors_in, version_of)
 from plumb._capture.leaves import group_id, group_ranks
 from plumb._capture.modules import ALONE, ALWAYS, NEVER, Known, Models, Modules, named_models
-from plumb._capture.sink import Call, Parameter, Sink, parameters_of
+from plumb._capture.parameters import Parameters
+from plumb._capture.sink import Call, Sink, parameters_of
 from plumb._capture.wrap import Patches, Wrapped
 from plumb.tensors import children
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-MAX_DEPTH = 64
 NOTES = 1000  # of which the texts are kept
 AGAIN = "gradients that came a second time, or after stop()"
 BEGUN, OVER = -1, -2  # moments of a call; others are numbers of its nodes
-OBJECT_DEPTH = 3
-CONTAINERS = (list, tuple, set, frozenset, collections.deque, type({}.values()), type({}.items()))
-OBJECT_ITEMS = 1000  # that are looked at to see whether an object holds tensors
-NOT_OBJECTS = (Tensor, torch.nn.Module, str, bytes, bool, int, float, type(None), torch.dtype,
-               torch.device, type, types.ModuleType, types.FunctionType, types.BuiltinFunctionType,
-               types.MethodType, *exchange.TAKEN)
 
 
 # Before PyTorch 2, DisableTorchFunction leaves modes on.
@@ -87,82 +80,6 @@ class Local(threading.local):
         # the hooks that it put on nodes.
         self.last: Any = None
         self.hooked: Dict[Any, Any] = {}
-
-
-def tensors_in(value: Any, place: str, found: List[Tuple[str, Tensor]],
-               depth: int = MAX_DEPTH) -> None:
-    """Appends (place, tensor) of all that a value holds."""
-    if isinstance(value, Tensor):
-        found.append((place, value))
-    elif depth and not isinstance(value, (str, bytes, int, float, type(None))):
-        try:
-            items = list(children(value))
-        except Exception:  # of the script's own; _note_objects tells
-            return
-        for name, item in items:
-            tensors_in(item, f"{place}.{name}", found, depth - 1)
-
-
-def inside(value: Any) -> Iterator[Any]:
-    """What anything holds, as far as one can see without running code of the script's: items of
-    Python's own containers, attributes, slots."""
-    if isinstance(value, (dict, types.MappingProxyType)):
-        yield from value.values()
-    elif isinstance(value, CONTAINERS):
-        yield from value
-    yield from getattr(value, "__dict__", {}).values()
-    for base in type(value).__mro__:
-        for slot in vars(base).values():
-            if isinstance(slot, types.MemberDescriptorType):
-                with contextlib.suppress(AttributeError):  # it was never set
-                    yield slot.__get__(value)
-
-
-def hides_tensors(value: Any) -> bool:
-    """Whether something that is no known container holds tensors, not too deep inside."""
-    level, left = [value], OBJECT_ITEMS
-    for _ in range(OBJECT_DEPTH + 1):
-        level = [item for one in level for item in itertools.islice(inside(one), left)
-                 if isinstance(item, Tensor) or not isinstance(item, NOT_OBJECTS)]
-        if any(isinstance(item, Tensor) for item in level):
-            return True
-        level = level[:left]
-        left -= len(level)
-    return False
-
-
-def in_order(module: torch.nn.Module, kwargs: Dict[str, Any]) -> Dict[str, Any]:
-    """Named arguments as the module lists them, however the caller did: whoever compares them with
-    arguments by position has nothing but their order."""
-    try:
-        names = {name: i for i, name in enumerate(inspect.signature(module.forward).parameters)}
-    except (TypeError, ValueError):
-        return kwargs
-    return dict(sorted(kwargs.items(), key=lambda item: names.get(item[0], len(names))))
-
-
-def arguments_in(args: Sequence[Any], kwargs: Dict[str, Any]) -> List[Tuple[str, Tensor]]:
-    found: List[Tuple[str, Tensor]] = []
-    for i, arg in enumerate(args):
-        tensors_in(arg, str(i), found)
-    for key, arg in kwargs.items():
-        tensors_in(arg, key, found)
-    return found
-
-
-def as_outputs(output: Any) -> Sequence[Any]:
-    """A call that returns one thing is like one that returns a tuple of it."""
-    plain = isinstance(output, (tuple, list)) and not hasattr(output, "_fields")
-    return output if plain else (output,)
-
-
-def outputs_in(output: Any) -> List[Tuple[str, Tensor]]:
-    return arguments_in(as_outputs(output), {})
-
-
-def version_of(tensor: Tensor) -> int:
-    """Counts writes; an inference tensor has no such counter."""
-    return -1 if tensor.is_inference() else tensor._version
 
 
 def stack_of() -> Tuple[Any, ...]:
@@ -212,8 +129,7 @@ class Recorder:
         self.token_range: Optional[Tuple[int, int]] = None
         # A call is chosen or not, with its gradients.
         self.scope = [name.replace(".backward", ".forward") for name in self.config.scope]
-        self.hooks: Dict[int, Tuple[Any, Any, List[Tuple[str, str, str]]]] = {}
-        self.expected: Counter = Counter()  # parameters of a module that are followed
+        self.parameters = Parameters(self)
         self.exchanges = Exchanges()
         self.arrived_while_busy: List[Tensor] = []
         self.looked_at: Dict[str, int] = {}  # modules in which held functions were looked for
@@ -224,8 +140,7 @@ class Recorder:
         # Calls whose gradients may come, as long as their graph lives; of begun ones they will.
         self.followed: "weakref.WeakValueDictionary[int, Call]" = weakref.WeakValueDictionary()
         self.begun: Set[Call] = set()
-        self.passes: Counter = Counter()   # backward passes of a module's parameters
-        self.arrived: Dict[str, set] = {}  # its parameters that have come in this pass
+        self.parameters.new_step()
         self.in_scope = False
         self.tokens = -1
         self.exchanged = 0  # by functions of torch.distributed that have begun
@@ -265,7 +180,7 @@ class Recorder:
             self._finish_gradients()
             self.active = False
             self.stops += 1
-            self._unhook()
+            self.parameters.unhook()
             self.modules.clear()
             self._guarded(self.sink.pause)
 
@@ -505,7 +420,7 @@ class Recorder:
             return
         with self.lock:
             for one in (known, *self.modules.enclosed(module, name)):
-                self._hook_parameters(one.path, one.kind, one.module)
+                self.parameters.hook(one.path, one.kind, one.module)
 
     def _recorded(self, prefix: str, name: str, kind: str, module: Optional[torch.nn.Module],
                   function: Callable[..., Any], args: Tuple[Any, ...],
@@ -612,10 +527,10 @@ class Recorder:
             call.unwritten = module is None and any(unwritten.holds(tensor) for _, tensor in found)
             self.sink.arguments(call, args, kwargs)
             if module is not None:
-                self._hook_parameters(call.name, call.kind, module)
+                self.parameters.hook(call.name, call.kind, module)
                 if self.modules.is_region(module):
                     for known in self.modules.enclosed(module, call.name or call.kind):
-                        self._hook_parameters(known.path, known.kind, known.module)
+                        self.parameters.hook(known.path, known.kind, known.module)
         return call, graph.edges_of([tensor for _, tensor in found])
 
     def _after(self, call: Call, edges: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any],
@@ -732,48 +647,6 @@ class Recorder:
                     self.problem(f"{call.prefix}.{call.name}.{call.number} backward")
             self.followed.clear()
             self.begun.clear()
-
-    def _hook_parameters(self, path: str, kind: str, module: torch.nn.Module) -> None:
-        if "backward" not in self.config.data_mode:
-            return
-        for name, parameter in module._parameters.items():
-            if parameter is None or not parameter.requires_grad or not parameter.is_leaf:
-                continue
-            entry = self.hooks.get(id(parameter))
-            if entry is None:
-                users: List[Tuple[str, str, str]] = []
-                handle = parameter.register_hook(functools.partial(self._parameter_ran, users))
-                entry = self.hooks[id(parameter)] = (parameter, handle, users)
-            user = (path, kind, name)
-            if user not in entry[2]:
-                entry[2].append(user)
-                self.expected[path] += 1
-
-    def _parameter_ran(self, users: List[Tuple[str, str, str]], grad: Tensor) -> None:
-        if not self.active:
-            return
-        with self.lock, self._quietly(), torch.no_grad():
-            for path, kind, name in users:
-                try:
-                    here = self.arrived.setdefault(path, set())
-                    if name in here:  # another pass
-                        self.passes[path] += 1
-                        here.clear()
-                    here.add(name)
-                    last = len(here) == self.expected[path]
-                    parameter = Parameter(path, kind, name, self.passes[path])
-                    self.sink.parameter_gradient(parameter, grad, last)
-                    if last:
-                        here.clear()
-                        self.passes[path] += 1
-                except Exception:
-                    self.problem(f"Module.{path}.{kind} parameters_grad {name}")
-
-    def _unhook(self) -> None:
-        for _, handle, _ in self.hooks.values():
-            handle.remove()
-        self.hooks.clear()
-        self.expected.clear()
 
     # -- What processes exchange -------------------------------------------------------------------
 

@@ -47,7 +47,7 @@ def record(recorder: Any, prefix: str, model: torch.nn.Module) -> None:
             found = gradients(module)
             where = ".".join(part for part in (PATH, prefix.rstrip("."), plain_path(path)) if part)
             for i, (name, grad) in enumerate(found):
-                parameter = Parameter(where, class_of(module), name, recorder.passes[where])
+                parameter = Parameter(where, class_of(module), name, recorder.parameters.passes[where])
                 recorder.sink.parameter_gradient(parameter, grad, i == len(found) - 1)
             if found:
-                recorder.passes[where] += 1
+                recorder.parameters.passes[where] += 1
