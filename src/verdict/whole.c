@@ -444,11 +444,13 @@ static bool comparable(const struct whole_item *item, struct plumb_opinion *o)
                     plumb_dtype_info(a->tensor->dtype)->name);
         return false;
     }
-    if (!b->tensor->count || plumb_dtype_info(b->tensor->dtype)->bits < 8 || !item->y) {
+    if (!b->tensor->count) {
+        say(o, PLUMB_WORD_SAME, "an empty tensor, as before");
+        return false;
+    }
+    if (plumb_dtype_info(b->tensor->dtype)->bits < 8 || !item->y) {
         say(o, PLUMB_WORD_NOT_JUDGED,
-            !b->tensor->count ? "an empty tensor"
-            : !item->y        ? "the reference has no such result"
-                              : "packed 4-bit numbers are not judged");
+            !item->y ? "the reference has no such result" : "packed 4-bit numbers are not judged");
         return false;
     }
     return true;
