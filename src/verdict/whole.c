@@ -306,9 +306,10 @@ static bool all_same(const struct sample *s, const double *other, bool round)
 static const char *arithmetic_of(const struct whole_item *item, enum plumb_dtype got)
 {
     const enum plumb_dtype type = item->narrowest < PLUMB_DTYPE_COUNT ? item->narrowest : got;
-    return type == PLUMB_BF16  ? "results on the way rounded to bfloat16"
-           : type == PLUMB_F16 ? "results on the way rounded to float16"
-                               : "more rounding on the way than before";
+    return type == PLUMB_BF16                      ? "results on the way rounded to bfloat16"
+           : type == PLUMB_F16                     ? "results on the way rounded to float16"
+           : type == PLUMB_F32 && got == PLUMB_F64 ? "results on the way rounded to float32"
+                                                   : "more rounding on the way than before";
 }
 
 /* Errors that the graph after makes of itself: its formula is right, its steps round more. least:
