@@ -7,6 +7,7 @@
 #include "base/plain.h"
 #include "verdict/expected_parts.h"
 #include "verdict/spell.h"
+#include "verdict/whole_scale.h"
 
 #include <locale.h>
 #include <math.h>
@@ -26,12 +27,6 @@ struct whole {
     struct arena arena;
     struct plumb_opinion *o;
     double *scratch, *squares;
-};
-
-/* How far each run is from what it should be. */
-struct moves {
-    double *by[WHOLE_MAX_RUNS];
-    unsigned n;
 };
 
 static void say(struct plumb_opinion *o, enum plumb_word word, const char *why)
@@ -344,7 +339,10 @@ static enum plumb_code judge_numbers(struct whole *w, struct sample *s, const do
         return plumb_no_memory(err);
     const double limit = measure(w, s, &noise, own);
     const struct excess x = sample_excess(s, s->y, s->sigma, limit);
-    const struct system_part system = find_system(w, s, &noise, &changed, own, before);
+    const struct system_part scale = whole_scale(s, before, &noise, &changed),
+                             system = scale.found
+                                          ? scale
+                                          : find_system(w, s, &noise, &changed, own, before);
     take_worst(w, s, x, limit);
     if (x.worst <= limit && !system.found) {
         w->o->word = PLUMB_WORD_ROUNDING;
@@ -353,7 +351,7 @@ static enum plumb_code judge_numbers(struct whole *w, struct sample *s, const do
     }
     for (uint64_t i = 0; i < s->n; i++)
         own[i] = s->sigma[i] * s->sigma[i];
-    if (x.worst > limit && rounds_more(w, s, &changed, own))
+    if (x.worst > limit && !scale.found && rounds_more(w, s, &changed, own))
         return PLUMB_OK;
     for (uint64_t i = 0; i < s->n; i++)
         s->sigma[i] = sqrt(own[i]);
