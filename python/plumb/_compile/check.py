@@ -59,10 +59,11 @@ class CompileReport:
             lines += [f"  from {self.source}"] * bool(self.source)
         if self.stages:
             lines.append("stages: " + ", ".join(f"{name} {word}" for name, word in self.stages.items()))
-        for row in self.results.rows if self.results is not None and self.stage is None else ():
-            if row.opinion is not None and row.opinion.verdict in ("cheaper arithmetic", "not judged"):
-                lines.append(f"{row.opinion.verdict}: {row.kind} {row.name}: {row.opinion.why}")
-                break
+        for word in ("cheaper arithmetic", "not judged") if self.results is not None else ():
+            rows = [row for row in self.results.rows if row.opinion is not None and row.opinion.verdict == word]
+            if rows and (self.stage is None or word == "not judged"):
+                others = f" (and {len(rows) - 1} more)" if len(rows) > 1 else ""
+                lines.append(f"{word}: {rows[0].kind} {rows[0].name}{others}: {rows[0].opinion.why}")
         return "\n".join(lines + self.notes)
 
     def text(self) -> str:

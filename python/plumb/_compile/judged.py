@@ -8,9 +8,10 @@ from torch import fx
 
 from plumb._compile.drawn import Drawn, without_modes
 from plumb._passcheck.copies import describe
+from plumb._passcheck.higher import uncompiled
 from plumb._passcheck.nodes import record_nodes
 from plumb._passcheck.opinions import flat, raise_inputs, same_bits
-from plumb._passcheck.raised import Raised, Recorder
+from plumb._passcheck.raised import Raised, Recorder, raise_module
 from plumb._passcheck.report import NumericReport, NumericRow
 from plumb._passcheck.run import Options, Side, check_pair
 from plumb._passcheck.state import deterministic
@@ -137,7 +138,7 @@ def _by_formula(before: fx.GraphModule, after: fx.GraphModule,
     seen: List[Dict[str, Any]] = []
     for module in (before, after):
         side = DrawnSide("", module, [])
-        side.module.double()
+        raise_module(side.module)
         with deterministic(False), Raised(Recorder()), Drawn():
             seen.append(record_nodes(side.module, raise_inputs(tuple(inputs))))
     good: Set[str] = set()

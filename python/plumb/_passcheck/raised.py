@@ -62,6 +62,12 @@ def widened(value: Any) -> Any:
     return WIDE.get(value, value) if isinstance(value, torch.dtype) else value
 
 
+def raise_module(module: torch.nn.Module) -> None:
+    """All its numbers to float64; Module.double() leaves complex ones as they are."""
+    module._apply(lambda value: value.to(torch.complex128) if value.is_complex() else
+                  value.double() if value.is_floating_point() else value)
+
+
 def narrowed(value: Any) -> Any:
     """A tensor of float64 as float32."""
     wide = isinstance(value, torch.Tensor) and value.dtype == torch.float64
