@@ -55,8 +55,10 @@ class Backend:
 
     def __init__(self, stage: str, keeping: bool, patches: Dict[str, Any]) -> None:
         self.stage, self.keeping, self.patches = stage, keeping, patches
+        self.__name__ = stage  # which the compiler's errors tell
         self.graphs: List[Graph] = []
         self.count = 0  # of graphs that were compiled
+        self.finals: Sequence[fx.GraphModule] = ()  # of a check of passes that is under way
 
     def __call__(self, module: fx.GraphModule, inputs: Sequence[Any], **more: Any) -> Any:
         self.count += 1
