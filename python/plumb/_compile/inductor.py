@@ -8,6 +8,7 @@ import logging
 import os
 import sys
 import threading
+from pathlib import Path
 from typing import Any, Dict, Iterator, List, Optional, Sequence
 
 import torch
@@ -24,6 +25,7 @@ from plumb._passcheck.state import deterministic
 log = logging.getLogger("plumb.inductor_check")
 VARIABLE = "PLUMB_INDUCTOR_CHECK"
 COMPILER = "torch._inductor.compile_fx"
+PACKAGE = f'"{Path(__file__).resolve().parents[1]}{os.sep}'  # files of plumb are not the script's
 _lock = threading.Lock()
 
 
@@ -119,7 +121,8 @@ def source_of(module: fx.GraphModule, name: Optional[str]) -> str:
     while waiting:
         node = waiting.pop(0)
         lines = str(node.meta.get("stack_trace") or "").splitlines()
-        files = [i for i, line in enumerate(lines) if line.strip().startswith("File ")]
+        files = [i for i, line in enumerate(lines)
+                 if line.strip().startswith("File ") and PACKAGE not in line]
         if files:
             return ": ".join(line.strip() for line in lines[files[-1]:files[-1] + 2])
         for needed in node.all_input_nodes:
