@@ -58,7 +58,7 @@ class Checker:
         changing = {id(step.label) for step in stage.steps}
         for label in stage.seen:
             if id(label) not in changing:
-                self._add(CheckedPass(stage.name, graph, label.name, label.slot, "unchanged",
+                self._add(CheckedPass(stage.title, graph, label.name, label.slot, "unchanged",
                                       "the graph is as it was", None, "", "", "", [], ""))
         inputs: Optional[Sequence[Any]] = None
         why = ""
@@ -71,7 +71,7 @@ class Checker:
                 why = f"no values for the graph: {describe(error)}"
         for step in stage.steps:
             found = Judged("not judged", why) if inputs is None else self._judge(stage, step, inputs)
-            self._add(checked_pass(stage.name, graph, step.label.name, step.label.slot, found, step.patterns,
+            self._add(checked_pass(stage.title, graph, step.label.name, step.label.slot, found, step.patterns,
                                    source_of(step.after, found.node)))
         if stage.name == "post-grad":
             self.finals.append(stage.last)
@@ -103,10 +103,10 @@ class Checker:
     def _add(self, one: CheckedPass) -> None:
         self.report.checked.append(one)
         if one.verdict == "fault":
-            log.warning("fault in the %s pass %s on %s: node %s: %s: %s", one.stage, one.title, one.graph,
+            log.warning("fault in the %s %s on %s: node %s: %s: %s", one.stage, one.title, one.graph,
                         one.node, one.what, one.why)
         elif one.verdict != "unchanged":
-            log.info("%s pass %s on %s: %s: %s", one.stage, one.title, one.graph, one.verdict, one.why)
+            log.info("%s %s on %s: %s: %s", one.stage, one.title, one.graph, one.verdict, one.why)
 
 
 def _listed(value: Any) -> List[Any]:

@@ -17,6 +17,7 @@ from plumb._passcheck.run import Options, Side, check_pair
 from plumb._passcheck.state import deterministic
 from plumb._verdict.judge import ORDER
 
+COARSER = "cheaper arithmetic"
 KINDS = ("parameter", "buffer", "output", "input", "gradient")
 
 
@@ -102,7 +103,8 @@ def _summed(report: NumericReport, before: torch.nn.Module, after: torch.nn.Modu
                           else "there was nothing to compare", words=words)
         worst = max(judged, key=ORDER.index)
         row = next(row for row in report.rows if _verdict(row) == worst)
-        return Judged(worst, row.opinion.why if row.opinion is not None else "", words=words)
+        node = _first_changed(before, after) if worst == COARSER else None
+        return Judged(worst, row.opinion.why if row.opinion is not None else "", node=node, words=words)
     first = faults[0]
     assert first.opinion is not None
     node, was = _where(before, after, inputs, kinds)
@@ -129,7 +131,7 @@ def _where(before: torch.nn.Module, after: torch.nn.Module, inputs: Sequence[Any
     was = _gone(before, after, target, good)
     if found:
         return found[0].name, was
-    return (None if target.op == "output" else target.name), was
+    return (_first_changed(before, after) if target.op == "output" else target.name), was  # a wrong gradient
 
 
 def _by_formula(before: fx.GraphModule, after: fx.GraphModule,
@@ -196,6 +198,13 @@ def _changed(before: fx.GraphModule, after: fx.GraphModule) -> Set[str]:
     old = {node.name: _text(node) for node in before.graph.nodes}
     return {node.name for node in after.graph.nodes
             if node.op not in ("placeholder", "output") and old.get(node.name) != _text(node)}
+
+
+def _first_changed(before: torch.nn.Module, after: torch.nn.Module) -> Optional[str]:
+    if not isinstance(before, fx.GraphModule) or not isinstance(after, fx.GraphModule):
+        return None
+    changed = _changed(before, after)
+    return next((node.name for node in after.graph.nodes if node.name in changed), None)
 
 
 def _gone(before: fx.GraphModule, after: fx.GraphModule, target: fx.Node, good: Set[str]) -> str:

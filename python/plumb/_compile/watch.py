@@ -41,6 +41,7 @@ class Stage:
 
     def __init__(self, name: str, module: fx.GraphModule, inputs: Any) -> None:
         self.name, self.module, self.inputs = name, module, inputs
+        self.title = f"{name} pass"     # in reports
         self.labels: List[Label] = []   # of the passes that run, the innermost last
         self.latest = "the beginning"   # pass that ended
         self.seen: List[Label] = []     # all that ran

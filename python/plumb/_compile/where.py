@@ -165,6 +165,19 @@ def wrong_code(graphs: Sequence[Graph], arithmetic: str) -> Found:
     return Found(None, None)
 
 
+def right_code(graphs: Sequence[Graph], arithmetic: str) -> bool:
+    """Whether what is compiled gives what the graphs do after all passes, in their own types."""
+    for graph in graphs:
+        if graph.inputs is None or graph.results is None:
+            continue
+        if graph.final is None:
+            return False
+        found = _against(graph.final, graph, arithmetic).compare_results(graph.results)
+        if found.faults or not found.judged:
+            return False
+    return True
+
+
 def _target(module: fx.GraphModule, name: Optional[str]) -> str:
     return next((str(node.target) for node in module.graph.nodes if node.name == name), "")
 
