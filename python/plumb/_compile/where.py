@@ -98,7 +98,7 @@ class _Call(torch.nn.Module):
         result = self.function(*fill(args), **{key: fill(value) for key, value in kwargs.items()})
         if result is NotImplemented:
             raise NotImplementedError("the decomposition leaves this call alone")
-        return result
+        return tuple(result) if isinstance(result, tuple) else result  # whose parts may have names
 
 
 class _Place:
