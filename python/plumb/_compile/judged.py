@@ -1,7 +1,8 @@
 """A graph before and after a pass, run on the same values and judged by what right arithmetic shows."""
 
+import contextlib
 import warnings
-from typing import Any, ContextManager, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 import torch
 from torch import fx
@@ -25,8 +26,10 @@ class DrawnSide(Side):
     """Random numbers are the same whoever draws them."""
 
     @staticmethod
-    def around() -> ContextManager[Any]:
-        return Drawn()
+    @contextlib.contextmanager
+    def around() -> Iterator[None]:
+        with Drawn(), uncompiled():
+            yield
 
 
 class Judged(NamedTuple):

@@ -12,6 +12,7 @@ from plumb._compile.backends import Graph
 from plumb._compile.judged import judge_pair
 from plumb._compile.snapshot import Copies, snapshot
 from plumb._passcheck.copies import copy_inputs
+from plumb._passcheck.higher import is_higher, run_higher
 from plumb._passcheck.report import NumericReport, NumericRow
 
 MOST_NUMBERS = 1 << 25  # of an uncompiled run that are kept
@@ -32,6 +33,8 @@ class Found(NamedTuple):
 class Seen(TorchDispatchMode):
     """Every result of a run."""
 
+    supports_higher_order_operators = True
+
     def __init__(self) -> None:
         super().__init__()
         self.results: Dict[Any, List[torch.Tensor]] = {}
@@ -39,6 +42,8 @@ class Seen(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (),
                            kwargs: Optional[Dict[str, Any]] = None) -> Any:
+        if is_higher(func):
+            return run_higher(self, func, args, kwargs or {})
         result = func(*args, **(kwargs or {}))
         for one in result if isinstance(result, (list, tuple)) else [result]:
             if isinstance(one, torch.Tensor) and self.size < MOST_NUMBERS:

@@ -12,6 +12,8 @@ from typing import (Any, Callable, Dict, Iterator, List, NamedTuple, Optional, S
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from plumb._passcheck.higher import is_higher, run_higher
+
 WIDE = {torch.float16: torch.float64, torch.bfloat16: torch.float64, torch.float32: torch.float64,
         torch.complex64: torch.complex128}
 WIDE.update({getattr(torch, name): torch.float64
@@ -154,6 +156,8 @@ class Recorder(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (),
                            kwargs: Optional[Dict[str, Any]] = None) -> Any:
+        if is_higher(func):
+            return run_higher(self, func, args, kwargs or {})
         result = func(*args, **(kwargs or {}))
         name = name_of(func)
         if is_random(name) and self.random is None:
@@ -190,6 +194,8 @@ class Raised(TorchDispatchMode):
         target = named.get("dtype") if name == "_to_copy" else None
         args = mapped(args, widened)
         named = {key: mapped(value, widened) for key, value in named.items()}
+        if is_higher(func):
+            return run_higher(self, func, args, named)
         step = Step(name, [target], 1, []) if name == "_to_copy" else self._recorded(name)
         dtypes, many = step.dtypes, step.terms
         if self.errors is None or name in EXACT or not hasattr(func, "_schema") or _is_view(func) or is_random(name):
