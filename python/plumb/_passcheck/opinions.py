@@ -133,7 +133,7 @@ class Opinions:
         return Raised(self.recorded[i], None if name == "constants" else errors)
 
     def _raised(self, i: int, name: Optional[str], seed: int = 0) -> Harvest:
-        errors = Errors(seed, name == "fine") if name else None
+        errors = _errors(name, seed)
         return self._harvest(i, self._mode(i, name, errors), errors, name)
 
     def _side(self, i: int, mode: Any, errors: Optional[Errors],
@@ -213,7 +213,7 @@ class Opinions:
             return
 
         def run(i: int, name: Optional[str], seed: int) -> Harvest:
-            errors = Errors(seed, name == "fine") if name else None
+            errors = _errors(name, seed)
             mode = self._mode(i, name, errors)
             side, inputs, _ = self._side(i, mode, errors, name)
             with mode:
@@ -291,6 +291,11 @@ class Opinions:
             runs("constants") if formula is not None else [],
             runs("changed") if formula is not None else [],
             narrowest=str(self.recorded[1].narrowest()), arithmetic=self.arithmetic or None)
+
+
+def _errors(name: Optional[str], seed: int) -> Optional[Errors]:
+    """Those of a set. What the module after does more coarsely may be its sums, too."""
+    return Errors(seed, name == "fine", name == "changed") if name else None
 
 
 def flat(value: torch.Tensor) -> torch.Tensor:
