@@ -33,6 +33,23 @@ class Conv(nn.Module):
         return self.last(F.max_pool2d(F.relu(self.norm(self.conv(x))), 2).mean((2, 3)))
 
 
+class Complex(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(8, 8, dtype=torch.cfloat))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return (x.to(torch.cfloat) @ self.weight).abs()
+
+
+def normed(blocks: int) -> nn.Module:
+    """Convolutions with a bias that the batch norm behind them takes away."""
+    layers: List[nn.Module] = []
+    for i in range(blocks):
+        layers += [nn.Conv2d(8 if i else 3, 8, 3), nn.BatchNorm2d(8), nn.ReLU()]
+    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(8, 4))
+
+
 class Attention(nn.Module):
     def __init__(self) -> None:
         super().__init__()

@@ -147,6 +147,15 @@ class Right(unittest.TestCase):
                 with self.subTest(name=name, train=train):
                     self.healthy(model.train(train), asked, train)
 
+    def test_branches(self) -> None:
+        """Those of a cond are graphs of their own, and not each other before and after a pass."""
+        def branching(x: torch.Tensor) -> torch.Tensor:
+            return torch.cond(x.sum() > 0, torch.sin, torch.cos, (x,))
+        with plumb.inductor_check() as report:
+            torch.compile(branching)(torch.ones(4, 4))
+        self.assertTrue(report, report)
+        self.assertEqual(([], []), (report.not_judged, report.problems))
+
     def test_right_passes(self) -> None:
         for slot, change in RIGHT:
             for dtype in (torch.float32, torch.bfloat16):
