@@ -59,10 +59,11 @@ class CompileReport:
         if self.stages:
             lines.append("stages: " + ", ".join(f"{name} {word}" for name, word in self.stages.items()))
         for word in ("cheaper arithmetic", "not judged") if self.results is not None else ():
-            rows = [row for row in self.results.rows if row.opinion is not None and row.opinion.verdict == word]
-            if rows and (self.stage is None or word == "not judged"):
-                others = f" (and {len(rows) - 1} more)" if len(rows) > 1 else ""
-                lines.append(f"{word}: {rows[0].kind} {rows[0].name}{others}: {rows[0].opinion.why}")
+            said = [f"{row.kind} {row.name}: {row.opinion.why}" for row in self.results.rows
+                    if row.opinion is not None and row.opinion.verdict == word]
+            if said and (self.stage is None or word == "not judged"):
+                others = f" (and {len(said) - 1} more)" if len(said) > 1 else ""
+                lines.append(f"{word}: {said[0]}{others}")
         return "\n".join(lines + self.notes)
 
     def text(self) -> str:
