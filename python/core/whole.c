@@ -8,13 +8,14 @@
 /* The numbers of a float64 tensor, or NULL with an exception set. */
 static const double *numbers_of(PyObject *object, const char *what, uint64_t count)
 {
+    static const double nothing = 0; /* an empty tensor may have no address */
     const struct plumb_tensor *t = core_tensor_of(object, what);
     if (t && (t->dtype != PLUMB_F64 || t->count != count || !t->dense)) {
         core_raise_text(PLUMB_E_ARG, "%s must be %llu numbers of float64 in one piece", what,
                         (unsigned long long)count);
         return NULL;
     }
-    return t ? t->data : NULL;
+    return !t ? NULL : count ? t->data : &nothing;
 }
 
 /* A tuple of such tensors. */

@@ -7,6 +7,7 @@
 #include "base/plain.h"
 #include "verdict/expected_parts.h"
 #include "verdict/spell.h"
+#include "verdict/whole_scale.h"
 
 #include <locale.h>
 #include <math.h>
@@ -26,12 +27,6 @@ struct whole {
     struct arena arena;
     struct plumb_opinion *o;
     double *scratch, *squares;
-};
-
-/* How far each run is from what it should be. */
-struct moves {
-    double *by[WHOLE_MAX_RUNS];
-    unsigned n;
 };
 
 static void say(struct plumb_opinion *o, enum plumb_word word, const char *why)
@@ -306,9 +301,10 @@ static bool all_same(const struct sample *s, const double *other, bool round)
 static const char *arithmetic_of(const struct whole_item *item, enum plumb_dtype got)
 {
     const enum plumb_dtype type = item->narrowest < PLUMB_DTYPE_COUNT ? item->narrowest : got;
-    return type == PLUMB_BF16  ? "results on the way rounded to bfloat16"
-           : type == PLUMB_F16 ? "results on the way rounded to float16"
-                               : "more rounding on the way than before";
+    return type == PLUMB_BF16                      ? "results on the way rounded to bfloat16"
+           : type == PLUMB_F16                     ? "results on the way rounded to float16"
+           : type == PLUMB_F32 && got == PLUMB_F64 ? "results on the way rounded to float32"
+                                                   : "more rounding on the way than before";
 }
 
 /* Errors that the graph after makes of itself: its formula is right, its steps round more. least:
@@ -343,7 +339,10 @@ static enum plumb_code judge_numbers(struct whole *w, struct sample *s, const do
         return plumb_no_memory(err);
     const double limit = measure(w, s, &noise, own);
     const struct excess x = sample_excess(s, s->y, s->sigma, limit);
-    const struct system_part system = find_system(w, s, &noise, &changed, own, before);
+    const struct system_part scale = whole_scale(s, before, &noise, &changed),
+                             system = scale.found
+                                          ? scale
+                                          : find_system(w, s, &noise, &changed, own, before);
     take_worst(w, s, x, limit);
     if (x.worst <= limit && !system.found) {
         w->o->word = PLUMB_WORD_ROUNDING;
@@ -352,7 +351,7 @@ static enum plumb_code judge_numbers(struct whole *w, struct sample *s, const do
     }
     for (uint64_t i = 0; i < s->n; i++)
         own[i] = s->sigma[i] * s->sigma[i];
-    if (x.worst > limit && rounds_more(w, s, &changed, own))
+    if (x.worst > limit && !scale.found && rounds_more(w, s, &changed, own))
         return PLUMB_OK;
     for (uint64_t i = 0; i < s->n; i++)
         s->sigma[i] = sqrt(own[i]);
@@ -444,11 +443,13 @@ static bool comparable(const struct whole_item *item, struct plumb_opinion *o)
                     plumb_dtype_info(a->tensor->dtype)->name);
         return false;
     }
-    if (!b->tensor->count || plumb_dtype_info(b->tensor->dtype)->bits < 8 || !item->y) {
+    if (!b->tensor->count) {
+        say(o, PLUMB_WORD_SAME, "an empty tensor, as before");
+        return false;
+    }
+    if (plumb_dtype_info(b->tensor->dtype)->bits < 8 || !item->y) {
         say(o, PLUMB_WORD_NOT_JUDGED,
-            !b->tensor->count ? "an empty tensor"
-            : !item->y        ? "the reference has no such result"
-                              : "packed 4-bit numbers are not judged");
+            !item->y ? "the reference has no such result" : "packed 4-bit numbers are not judged");
         return false;
     }
     return true;

@@ -33,6 +33,23 @@ class Conv(nn.Module):
         return self.last(F.max_pool2d(F.relu(self.norm(self.conv(x))), 2).mean((2, 3)))
 
 
+class Complex(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(8, 8, dtype=torch.cfloat))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return (x.to(torch.cfloat) @ self.weight).abs()
+
+
+def normed(blocks: int) -> nn.Module:
+    """Convolutions with a bias that the batch norm behind them takes away."""
+    layers: List[nn.Module] = []
+    for i in range(blocks):
+        layers += [nn.Conv2d(8 if i else 3, 8, 3), nn.BatchNorm2d(8), nn.ReLU()]
+    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(8, 4))
+
+
 class Attention(nn.Module):
     def __init__(self) -> None:
         super().__init__()
@@ -162,22 +179,22 @@ def gradient_halved(graph: fx.Graph) -> None:
 
 
 FAULTS: List[Fault] = [
-    Fault("pre_grad_custom_pass", relu_to_sigmoid, "pre-grad", "relu"),
-    Fault("pre_grad_custom_pass", bias_dropped_early, "pre-grad", "linear"),
-    Fault("pre_grad_custom_pass", sub_swapped_early, "pre-grad", "sub"),
-    Fault("pre_grad_custom_pass", softmax_early_scaled, "pre-grad", "mul"),
-    Fault("joint_custom_pre_pass", relu_to_sigmoid, "joint", "relu"),
-    Fault("joint_custom_pre_pass", scale_off, "joint", "mul"),
-    Fault("joint_custom_pre_pass", eps_wrong, "joint", "add"),
-    Fault("joint_custom_post_pass", bias_dropped, "joint", "addmm"),
-    Fault("joint_custom_post_pass", mask_inverted, "joint", "le"),
-    Fault("joint_custom_post_pass", gradient_halved, "joint", "mul"),
-    Fault("post_grad_custom_pre_pass", relu_to_sigmoid, "post-grad", "relu"),
-    Fault("post_grad_custom_pre_pass", operands_swapped, "post-grad", "sub"),
-    Fault("post_grad_custom_pre_pass", sum_over_other_axis, "post-grad", "sum"),
-    Fault("post_grad_custom_post_pass", relu_replaced, "post-grad", "tanh"),
-    Fault("post_grad_custom_post_pass", eps_wrong, "post-grad", "add"),
-    Fault("post_grad_custom_post_pass", bias_dropped, "post-grad", "addmm"),
+    Fault("pre_grad_custom_pass", relu_to_sigmoid, "pre-grad pass", "relu"),
+    Fault("pre_grad_custom_pass", bias_dropped_early, "pre-grad pass", "linear"),
+    Fault("pre_grad_custom_pass", sub_swapped_early, "pre-grad pass", "sub"),
+    Fault("pre_grad_custom_pass", softmax_early_scaled, "pre-grad pass", "mul"),
+    Fault("joint_custom_pre_pass", relu_to_sigmoid, "joint pass", "relu"),
+    Fault("joint_custom_pre_pass", scale_off, "joint pass", "mul"),
+    Fault("joint_custom_pre_pass", eps_wrong, "joint pass", "add"),
+    Fault("joint_custom_post_pass", bias_dropped, "joint pass", "addmm"),
+    Fault("joint_custom_post_pass", mask_inverted, "joint pass", "le"),
+    Fault("joint_custom_post_pass", gradient_halved, "joint pass", "mul"),
+    Fault("post_grad_custom_pre_pass", relu_to_sigmoid, "post-grad pass", "relu"),
+    Fault("post_grad_custom_pre_pass", operands_swapped, "post-grad pass", "sub"),
+    Fault("post_grad_custom_pre_pass", sum_over_other_axis, "post-grad pass", "sum"),
+    Fault("post_grad_custom_post_pass", relu_replaced, "post-grad pass", "tanh"),
+    Fault("post_grad_custom_post_pass", eps_wrong, "post-grad pass", "add"),
+    Fault("post_grad_custom_post_pass", bias_dropped, "post-grad pass", "addmm"),
 ]
 
 

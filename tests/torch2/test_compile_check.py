@@ -12,7 +12,8 @@ sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve
 os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")  # no pool of processes for graphs this small
 
 import python_case  # noqa: E402,F401  (puts the package under test into the path)
-from compile_case import Attention, Conv, Mlp, aten, made, relu_to_sigmoid, transformers_models  # noqa: E402
+from compile_case import (Attention, Complex, Conv, Mlp, aten, made, normed, relu_to_sigmoid,  # noqa: E402
+                          transformers_models)
 
 import torch  # noqa: E402
 import torch.nn.functional as F  # noqa: E402
@@ -44,6 +45,57 @@ class Right(unittest.TestCase):
                         kinds = {row.kind for row in report.results.rows}
                         self.assertIn("gradient of all outputs", kinds)
                         self.assertTrue(all(parameter.grad is None for parameter in model.parameters()))
+
+    def test_gradients_that_are_zero(self) -> None:
+        """Of a bias in front of a normalisation: nothing but rounding, of sums that compiled code makes one term after
+        the other. Some seeds show more of it."""
+        for seed, size in ((1, 9), (5, 9), (8, 9), (0, 28)):
+            with self.subTest(seed=seed, size=size):
+                torch.manual_seed(seed)
+                self.healthy(normed(2 if size > 9 else 1), torch.randn(4 if size == 9 else 8, 3, size, size))
+
+    def test_complex_parameters(self) -> None:
+        torch.manual_seed(1)
+        report = self.healthy(Complex(), torch.randn(4, 8))
+        self.assertIn("gradient of all outputs", {row.kind for row in report.results.rows})
+
+    def test_empty_results(self) -> None:
+        report = self.healthy(lambda x: (x * 2, x.sum()), torch.zeros(0, 8))
+        self.assertEqual({"same": 3}, report.results.words)
+        self.healthy(lambda x: x * 2, torch.zeros(0, 8))
+
+    def test_branches(self) -> None:
+        """torch.cond, with the parameters of both branches, and without any gradient."""
+        class Branches(nn.Module):
+            def __init__(self) -> None:
+                super().__init__()
+                self.a, self.b = nn.Linear(8, 8), nn.Linear(8, 8)
+
+            def forward(self, x: torch.Tensor) -> torch.Tensor:
+                return torch.cond(x.sum() > 0, lambda x: self.a(x).relu(), lambda x: self.b(x).tanh(), (x,)).square()
+        torch.manual_seed(0)
+        x = torch.randn(4, 8)
+        for given in (x, -x):
+            report = self.healthy(Branches(), given)
+            self.assertIn("gradient of all outputs", {row.kind for row in report.results.rows})
+        self.healthy(lambda x: torch.cond(x.sum() > 0, torch.sin, torch.cos, (x,)), x.clone().requires_grad_())
+
+    def test_flex_attention(self) -> None:
+        """What inductor cannot compile here is its own affair, and the model itself can be run."""
+        from torch.nn.attention.flex_attention import flex_attention
+
+        def attend(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+            return flex_attention(q, k, v, score_mod=lambda score, b, h, i, j: score + 0.1 * (j - i))
+        torch.manual_seed(0)
+        given = [torch.randn(1, 2, 32, 16) for _ in range(3)]
+        report = plumb.compile_check(attend, tuple(given), backward=False)
+        try:
+            torch.compile(attend)(*given)
+        except Exception:
+            self.assertIn("the module compiled could not be run", str(report.error))
+        else:
+            self.assertTrue(report, report)
+        self.assertNotIn("uncompiled", str(report.error))
 
     def test_transformers(self) -> None:
         for name, (model, asked) in transformers_models().items():
@@ -138,6 +190,80 @@ class Stages(unittest.TestCase):
                 decomposition.fast_random_decomps.cache_clear()
         self.assertIn("1.0005", report.why)
 
+    def test_a_decomposition_of_the_backward(self) -> None:
+        """Not the one before it whose results have names."""
+        def gelu_backward(grad: torch.Tensor, x: torch.Tensor, approximate: str = "none") -> torch.Tensor:
+            return grad * (0.5 * (1 + torch.erf(x * 0.7071067811865476)) + x * torch.exp(-0.5 * x * x) * 0.4)
+        with patched(decomposition.decompositions, aten.gelu_backward.default, gelu_backward):
+            decomposition.fast_random_decomps.cache_clear()
+            try:
+                torch.manual_seed(1)
+                model = nn.Sequential(nn.Linear(16, 32), nn.LayerNorm(32), nn.GELU(), nn.Linear(32, 8))
+                self.fault(model, torch.randn(8, 16), "decompositions", "gelu_backward")
+            finally:
+                decomposition.fast_random_decomps.cache_clear()
+
+    def test_a_scale_in_sixteen_bits(self) -> None:
+        """1 % is below the rounding of each element, and above that of all of them together."""
+        def scaled(graph: Any) -> None:
+            node = next((one for one in graph.nodes if one.target is aten.mul.Tensor and
+                         isinstance(one.args[1], float)), None)
+            if node is not None:
+                node.args = (node.args[0], node.args[1] * 1.01)
+        for dtype in (torch.bfloat16, torch.float16):
+            torch.manual_seed(0)
+            model = nn.Sequential(nn.Linear(64, 256), nn.LayerNorm(256), nn.GELU(), nn.Linear(256, 64)).to(dtype)
+            x = torch.randn(128, 64).to(dtype)
+            with self.subTest(dtype), config.patch(post_grad_custom_pre_pass=scaled):
+                report = self.fault(model, x, "post-grad pass", "mul", backward=False)
+                self.assertEqual("scaled", report.pass_name)
+            self.assertTrue(plumb.compile_check(model, x, backward=False))
+
+    def test_a_gradient_that_is_zero(self) -> None:
+        """A mean that is hardly wrong shows where rounding alone is right."""
+        def mean_off(graph: Any) -> None:
+            node = next((one for one in graph.nodes if one.target is aten.mul.Tensor and
+                         isinstance(one.args[1], float) and abs(one.args[1] - 1 / 196) < 1e-6), None)
+            if node is not None:
+                node.args = (node.args[0], node.args[1] * 1.0001)
+        torch.manual_seed(0)
+        with config.patch(post_grad_custom_pre_pass=mean_off):
+            report = self.fault(normed(1), torch.randn(4, 3, 9, 9), "post-grad pass", "mul")
+        self.assertEqual("mean_off", report.pass_name)
+        self.assertNotIn("_compile", report.source)  # of a Sequential there is no line of a script
+
+    def test_a_complex_gradient(self) -> None:
+        def halved(graph: Any) -> None:
+            for node in [one for one in graph.nodes if one.op == "call_method" and one.target == "abs"]:
+                with graph.inserting_before(node):
+                    value = node.args[0]
+                    parts = [graph.call_function(torch.mul, (one, 0.5))
+                             for one in (value, graph.call_method("detach", (value,)))]
+                    node.args = (graph.call_function(torch.add, tuple(parts)),)
+        torch.manual_seed(1)
+        with config.patch(pre_grad_custom_pass=halved):
+            report = self.fault(Complex(), torch.randn(4, 8), "pre-grad pass", "detach")
+        self.assertEqual("halved", report.pass_name)
+        self.assertIn("scaled by 0.5", report.why)
+
+    def test_a_pass_that_rounds(self) -> None:
+        """Of a float64 model to float32: cheaper arithmetic for the pass, too cheap for the model."""
+        def rounded(graph: Any) -> None:
+            for node in [one for one in graph.nodes if one.target is aten.tanh.default]:
+                convert = torch.ops.prims.convert_element_type.default
+                with graph.inserting_after(node):
+                    narrow = graph.call_function(convert, (node, torch.float32))
+                with graph.inserting_after(narrow):
+                    wide = graph.call_function(convert, (narrow, torch.float64))
+                node.replace_all_uses_with(wide)
+                narrow.args = (node, torch.float32)
+        torch.manual_seed(1)
+        model = nn.Sequential(nn.Linear(16, 32), nn.Tanh(), nn.Linear(32, 8)).double()
+        with config.patch(post_grad_custom_pre_pass=rounded):
+            report = self.fault(model, torch.randn(8, 16).double(), "post-grad pass", "convert_element_type")
+        self.assertEqual("rounded", report.pass_name)
+        self.assertIn("rounded to float32", report.why)
+
     def test_dynamo(self) -> None:
         """A function that does something else while it is traced."""
         class Traced(nn.Module):
@@ -184,6 +310,35 @@ class Stages(unittest.TestCase):
 
 
 class Refused(unittest.TestCase):
+    def test_a_pass_that_makes_a_wrong_graph(self) -> None:
+        """The reason is said, not only that there is one."""
+        def nonsense(graph: Any) -> None:
+            for node in graph.nodes:
+                if node.target is aten.relu.default:
+                    raise ValueError("no relu for me")
+        with config.patch(post_grad_custom_pre_pass=nonsense):
+            report = plumb.compile_check(*made(Mlp))
+        self.assertFalse(report)
+        self.assertIn("no relu for me", str(report.error))
+        self.assertNotIn("plumb", str(report.error))
+
+    def test_gradients_that_are_not_judged(self) -> None:
+        """A function whose backward takes nothing but float32: counted, with the reason."""
+        class Narrow(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
+                return x * 2
+
+            @staticmethod
+            def backward(ctx: Any, grad: torch.Tensor) -> torch.Tensor:
+                if grad.dtype is not torch.float32:
+                    raise TypeError("only float32 here")
+                return grad * 2
+        report = plumb.compile_check(lambda x: Narrow.apply(x).sin(), torch.randn(4, 4, requires_grad=True))
+        self.assertEqual(1, report.results.words.get("not judged"), report)
+        self.assertIn("1 not judged", report.summary())
+        self.assertIn("only float32 here", report.summary())
+
     def test_a_model_that_raises(self) -> None:
         report = plumb.compile_check(nn.Linear(3, 4), torch.randn(2, 5))
         self.assertFalse(report)

@@ -61,7 +61,7 @@ class Faults(unittest.TestCase):
 
     def is_there(self, fault: Any, name: str) -> bool:
         """Before AOT, nodes are named for variables of the script."""
-        return fault.stage == "pre-grad" and not name.startswith("l_")
+        return fault.stage == "pre-grad pass" and not name.startswith("l_")
 
     def test_in_bfloat16_too(self) -> None:
         for slot in ("joint_custom_pre_pass", "post_grad_custom_post_pass"):
@@ -75,7 +75,7 @@ class Faults(unittest.TestCase):
         model, x = made(Mlp, train=False)
         with config.patch(post_grad_custom_pre_pass=relu_to_sigmoid), plumb.inductor_check() as report:
             run(model, x, backward=False)
-        self.assertEqual(("post-grad", "relu_to_sigmoid", "relu"), (report.stage, report.pass_name, report.node))
+        self.assertEqual(("post-grad pass", "relu_to_sigmoid", "relu"), (report.stage, report.pass_name, report.node))
 
     def test_with_dropout(self) -> None:
         """Draws are the same on both sides, so that the rest is judged."""
@@ -83,7 +83,7 @@ class Faults(unittest.TestCase):
         x = torch.randn(8, 16)
         with config.patch(pre_grad_custom_pass=relu_to_sigmoid), plumb.inductor_check() as report:
             run(model, x)
-        self.assertEqual(("pre-grad", "relu_to_sigmoid"), (report.stage, report.pass_name), report)
+        self.assertEqual(("pre-grad pass", "relu_to_sigmoid"), (report.stage, report.pass_name), report)
         self.assertIn("replace_random_passes", [one.pass_name for one in report.checked])
 
     def test_a_pattern_that_replaces_wrongly(self) -> None:
@@ -103,7 +103,7 @@ class Faults(unittest.TestCase):
         model, x = made(Mlp)
         with config.patch(post_grad_custom_pre_pass=patterns.apply), plumb.inductor_check() as report:
             run(model, x)
-        self.assertEqual("post-grad", report.stage, report)
+        self.assertEqual("post-grad pass", report.stage, report)
         self.assertEqual("my_patterns", report.pass_name)
         self.assertIn("tanh", str(report.node))
         assert report.first is not None
@@ -146,6 +146,15 @@ class Right(unittest.TestCase):
             for train in (True, False):
                 with self.subTest(name=name, train=train):
                     self.healthy(model.train(train), asked, train)
+
+    def test_branches(self) -> None:
+        """Those of a cond are graphs of their own, and not each other before and after a pass."""
+        def branching(x: torch.Tensor) -> torch.Tensor:
+            return torch.cond(x.sum() > 0, torch.sin, torch.cos, (x,))
+        with plumb.inductor_check() as report:
+            torch.compile(branching)(torch.ones(4, 4))
+        self.assertTrue(report, report)
+        self.assertEqual(([], []), (report.not_judged, report.problems))
 
     def test_right_passes(self) -> None:
         for slot, change in RIGHT:

@@ -145,6 +145,68 @@ static void test_more_rounding_is_cheaper(void **state)
     assert_int_equal(judge(&m).word, PLUMB_WORD_FAULT);
 }
 
+/* The words of bfloat16 numbers that these round to. */
+static void store(const float *from, double scale, uint16_t *to)
+{
+    for (int i = 0; i < N; i++) {
+        const float x = (float)plumb_round_to(PLUMB_BF16, (double)from[i] * scale);
+        uint32_t bits;
+        memcpy(&bits, &x, sizeof bits);
+        to[i] = (uint16_t)(bits >> 16);
+    }
+}
+
+/* 1 % is less than the noise of any element here, and far more than all of them together show. */
+static void test_scale_of_narrow_results(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        struct made m;
+        uint16_t before[N], after[N];
+        make(&m, 0.02, seed);
+        store(m.before, 1, before);
+        for (int k = 0; k < 2; k++)
+            plumb_tensor_init(&m.tensors[k], PLUMB_BF16, 2, (const int64_t[]){N / ROW, ROW}, NULL);
+        m.tensors[0].data = before;
+        m.tensors[1].data = after;
+        m.item.formula = NULL;
+        store(m.after, 1, after);
+        assert_int_equal(judge(&m).word, PLUMB_WORD_ROUNDING);
+        store(m.after, 1.02, after);
+        const struct plumb_opinion o = judge(&m);
+        assert_int_equal(o.word, PLUMB_WORD_FAULT);
+        assert_non_null(strstr(o.pattern, "everything is scaled by 1.0"));
+        for (int r = 0; r < RUNS; r++) /* a number in common that rounding moves is none */
+            for (int i = 0; i < N; i++)
+                m.run[r][i] *= r % 2 ? 0.99 : 1.01;
+        assert_int_equal(judge(&m).word, PLUMB_WORD_ROUNDING);
+    }
+}
+
+static void test_float64_rounded_on_the_way(void **state)
+{
+    (void)state;
+    struct made m;
+    double stored[2][N], runs[RUNS][N];
+    make(&m, 1e-15, 9);
+    for (int k = 0; k < 2; k++) {
+        plumb_tensor_init(&m.tensors[k], PLUMB_F64, 2, (const int64_t[]){N / ROW, ROW}, NULL);
+        m.tensors[k].data = stored[k];
+    }
+    uint64_t seed = 10;
+    for (int i = 0; i < N; i++) {
+        stored[0][i] = m.y[i] * off(&seed, 1e-15);
+        stored[1][i] = m.y[i] * off(&seed, 1e-7);
+        for (int r = 0; r < RUNS; r++)
+            runs[r][i] = m.y[i] * off(&seed, 1e-7);
+    }
+    for (int r = 0; r < RUNS; r++)
+        m.item.changed.run[m.item.changed.n++] = runs[r];
+    const struct plumb_opinion o = judge(&m);
+    assert_int_equal(o.word, PLUMB_WORD_CHEAPER);
+    assert_string_equal(o.arithmetic, "results on the way rounded to float32");
+}
+
 static void test_special_values(void **state)
 {
     (void)state;
@@ -173,6 +235,9 @@ static void test_shape_and_what_is_missing(void **state)
     make(&m, 1e-6, 8);
     m.item.y = NULL;
     assert_int_equal(judge(&m).word, PLUMB_WORD_NOT_JUDGED);
+    for (int k = 0; k < 2; k++)
+        plumb_tensor_init(&m.tensors[k], PLUMB_F32, 2, (const int64_t[]){0, ROW}, NULL);
+    assert_int_equal(judge(&m).word, PLUMB_WORD_SAME);
 }
 
 static void test_decisions(void **state)
@@ -217,6 +282,8 @@ int main(void)
         cmocka_unit_test(test_one_element),
         cmocka_unit_test(test_scale_below_the_noise_of_an_element),
         cmocka_unit_test(test_more_rounding_is_cheaper),
+        cmocka_unit_test(test_scale_of_narrow_results),
+        cmocka_unit_test(test_float64_rounded_on_the_way),
         cmocka_unit_test(test_special_values),
         cmocka_unit_test(test_shape_and_what_is_missing),
         cmocka_unit_test(test_decisions),

@@ -1,6 +1,7 @@
 """Results of a compiled module held against what the module shows uncompiled, in its own types and in float64."""
 
-from typing import Any, Callable, ContextManager, Dict, List, Optional, Sequence, Type
+import contextlib
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Type
 
 import torch
 from torch import fx
@@ -8,6 +9,7 @@ from torch import fx
 from plumb._compile.replay import Draws, Replay
 from plumb._passcheck.compare import Comparer
 from plumb._passcheck.copies import copy_inputs
+from plumb._passcheck.higher import Branches, uncompiled
 from plumb._passcheck.leaves import named_leaves
 from plumb._passcheck.nodes import record_nodes
 from plumb._passcheck.opinions import Opinions, Plan
@@ -51,14 +53,18 @@ class Against:
 
         class Eager(Side):
             @staticmethod
-            def around() -> ContextManager[Any]:
+            @contextlib.contextmanager
+            def around() -> Iterator[None]:
                 if start is not None:
                     start()
-                return Replay(draws)
+                with Replay(draws), uncompiled():
+                    yield
 
         self.kind: Type[Side] = Eager
         self.eager = Eager("uncompiled", module, self.notes)
+        branches = Branches.count
         self.eager.run(inputs)
+        self.branches = Branches.count > branches
         self.state = torch.get_rng_state()
         self.cotangents: Dict[str, torch.Tensor] = {}
         self.gradients: Dict[str, Any] = {}
@@ -82,8 +88,13 @@ class Against:
             if lone:
                 comparer.pairs(0, ALL, {name: "" for name in lone}, {})
             else:
-                comparer.pairs(0, ALL, self.gradients, side.gradients_of(self.cotangents))
+                comparer.pairs(0, ALL, self.gradients, self._without_zeros(side.gradients_of(self.cotangents)))
         return report
+
+    def _without_zeros(self, found: Dict[str, Optional[torch.Tensor]]) -> Dict[str, Optional[torch.Tensor]]:
+        """None for the zeros of a branch that was not taken."""
+        return {name: None if self.branches and value is not None and self.gradients.get(name) is None and
+                not value.any() else value for name, value in found.items()}
 
     def _comparer(self, report: NumericReport, side: Side) -> Comparer:
         if self.opinions is None:

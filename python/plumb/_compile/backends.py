@@ -27,6 +27,7 @@ class Graph:
         self.results: Optional[Sequence[Any]] = None
         self.state: Optional[torch.Tensor] = None  # of the generator, before the run
         self.values: Dict[str, Any] = {}           # of nodes, where it was interpreted
+        self.final: Optional[fx.GraphModule] = None  # what inductor's passes made of it, where they were watched
 
     def starts(self, inputs: Sequence[Any]) -> None:
         self.state = torch.get_rng_state()
@@ -55,8 +56,10 @@ class Backend:
 
     def __init__(self, stage: str, keeping: bool, patches: Dict[str, Any]) -> None:
         self.stage, self.keeping, self.patches = stage, keeping, patches
+        self.__name__ = stage  # which the compiler's errors tell
         self.graphs: List[Graph] = []
         self.count = 0  # of graphs that were compiled
+        self.finals: Sequence[fx.GraphModule] = ()  # of a check of passes that is under way
 
     def __call__(self, module: fx.GraphModule, inputs: Sequence[Any], **more: Any) -> Any:
         self.count += 1
@@ -108,6 +111,7 @@ class Backend:
             graph = Graph(snapshot(graph_module, Copies()), bool(options.get("is_backward")))
             self.graphs.append(graph)
             compiled: Any = compile_fx_inner(graph_module, example_inputs, **options)
+            graph.final = self.finals[-1] if self.finals else None
 
             def run(args: List[Any]) -> Any:
                 graph.starts(args)

@@ -9,15 +9,14 @@ import torch
 from plumb._compile.against import Against, CompiledSide
 from plumb._compile.backends import Backend, compiled_with, compiler_settings
 from plumb._compile.inductor import checking, no_caches, source_of
-from plumb._compile.report import InductorReport, first_line
-from plumb._compile.where import Found, never_seen, wrong_code, wrong_decomposition
+from plumb._compile.report import CheckedPass, InductorReport, first_line
+from plumb._compile.where import Found, never_seen, right_code, wrong_code, wrong_decomposition
 from plumb._passcheck.copies import describe
 from plumb._passcheck.report import NumericReport
 from plumb._passcheck.run import Failed
 from plumb._passcheck.state import seeded
 
 STAGES = ("dynamo", "aot", "decompositions")
-PASS_STAGES = {"pre-grad": "pre-grad pass", "joint": "joint pass", "post-grad": "post-grad pass"}
 
 
 class CompileReport:
@@ -59,10 +58,12 @@ class CompileReport:
             lines += [f"  from {self.source}"] * bool(self.source)
         if self.stages:
             lines.append("stages: " + ", ".join(f"{name} {word}" for name, word in self.stages.items()))
-        for row in self.results.rows if self.results is not None and self.stage is None else ():
-            if row.opinion is not None and row.opinion.verdict in ("cheaper arithmetic", "not judged"):
-                lines.append(f"{row.opinion.verdict}: {row.kind} {row.name}: {row.opinion.why}")
-                break
+        for word in ("cheaper arithmetic", "not judged") if self.results is not None else ():
+            said = [f"{row.kind} {row.name}: {row.opinion.why}" for row in self.results.rows
+                    if row.opinion is not None and row.opinion.verdict == word]
+            if said and (self.stage is None or word == "not judged"):
+                others = f" (and {len(said) - 1} more)" if len(said) > 1 else ""
+                lines.append(f"{word}: {said[0]}{others}")
         return "\n".join(lines + self.notes)
 
     def text(self) -> str:
@@ -206,18 +207,28 @@ class _Search:
             if where.graph.backward:
                 report.notes.append("the node is in the graph of the backward")
 
+    def _tell_pass(self, one: CheckedPass) -> None:
+        report = self.report
+        report.stage, report.pass_name, report.why = one.stage, one.pass_name, one.why
+        report.node, report.was, report.source = one.node, one.was, one.source
+
     def _inductor(self) -> None:
         report = self.report
         passes = report.passes = InductorReport()
         backend = Backend("inductor", True, self.patches)
-        with checking(passes):
+        with checking(passes) as checker:
+            backend.finals = checker.finals
             found = self._compared(backend)
         first = passes.first
         report.stages["passes"] = "fault" if first else "right" if passes else "not judged"
         if first is not None:
-            report.stage, report.pass_name = PASS_STAGES[first.stage], first.pass_name
-            report.node, report.was, report.source = first.node, first.was, first.source
-            report.why, report.what = first.why, first.what
+            report.what = first.what
+            self._tell_pass(first)
+            return
+        coarser = passes.coarser
+        if coarser is not None and right_code(backend.graphs, self.arithmetic):
+            report.stages["passes"] = coarser.verdict
+            self._tell_pass(coarser)
             return
         with compiler_settings(bool(self.against.draws.kept)), no_caches():
             where = wrong_code(backend.graphs, self.arithmetic)

@@ -9,6 +9,8 @@ from typing import Any, Callable, Dict, Optional, Tuple
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from plumb._passcheck.higher import is_higher, run_higher
+
 Shape = Tuple[int, ...]
 
 
@@ -20,6 +22,8 @@ def without_modes() -> Any:
 
 class Drawn(TorchDispatchMode):
     """Around one run; each starts from the same numbers."""
+
+    supports_higher_order_operators = True
 
     def __init__(self) -> None:
         super().__init__()
@@ -50,6 +54,8 @@ class Drawn(TorchDispatchMode):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (),
                            kwargs: Optional[Dict[str, Any]] = None) -> Any:
         named = kwargs or {}
+        if is_higher(func):
+            return run_higher(self, func, args, named)
         handler = HANDLERS.get(func._schema.name)
         if handler is not None:
             return handler(self, func, args, named)

@@ -8,6 +8,7 @@ import logging
 import os
 import sys
 import threading
+from pathlib import Path
 from typing import Any, Dict, Iterator, List, Optional, Sequence
 
 import torch
@@ -24,6 +25,7 @@ from plumb._passcheck.state import deterministic
 log = logging.getLogger("plumb.inductor_check")
 VARIABLE = "PLUMB_INDUCTOR_CHECK"
 COMPILER = "torch._inductor.compile_fx"
+PACKAGE = f'"{Path(__file__).resolve().parents[1]}{os.sep}'  # files of plumb are not the script's
 _lock = threading.Lock()
 
 
@@ -56,7 +58,7 @@ class Checker:
         changing = {id(step.label) for step in stage.steps}
         for label in stage.seen:
             if id(label) not in changing:
-                self._add(CheckedPass(stage.name, graph, label.name, label.slot, "unchanged",
+                self._add(CheckedPass(stage.title, graph, label.name, label.slot, "unchanged",
                                       "the graph is as it was", None, "", "", "", [], ""))
         inputs: Optional[Sequence[Any]] = None
         why = ""
@@ -69,7 +71,7 @@ class Checker:
                 why = f"no values for the graph: {describe(error)}"
         for step in stage.steps:
             found = Judged("not judged", why) if inputs is None else self._judge(stage, step, inputs)
-            self._add(checked_pass(stage.name, graph, step.label.name, step.label.slot, found, step.patterns,
+            self._add(checked_pass(stage.title, graph, step.label.name, step.label.slot, found, step.patterns,
                                    source_of(step.after, found.node)))
         if stage.name == "post-grad":
             self.finals.append(stage.last)
@@ -101,10 +103,10 @@ class Checker:
     def _add(self, one: CheckedPass) -> None:
         self.report.checked.append(one)
         if one.verdict == "fault":
-            log.warning("fault in the %s pass %s on %s: node %s: %s: %s", one.stage, one.title, one.graph,
+            log.warning("fault in the %s %s on %s: node %s: %s: %s", one.stage, one.title, one.graph,
                         one.node, one.what, one.why)
         elif one.verdict != "unchanged":
-            log.info("%s pass %s on %s: %s: %s", one.stage, one.title, one.graph, one.verdict, one.why)
+            log.info("%s %s on %s: %s: %s", one.stage, one.title, one.graph, one.verdict, one.why)
 
 
 def _listed(value: Any) -> List[Any]:
@@ -119,7 +121,8 @@ def source_of(module: fx.GraphModule, name: Optional[str]) -> str:
     while waiting:
         node = waiting.pop(0)
         lines = str(node.meta.get("stack_trace") or "").splitlines()
-        files = [i for i, line in enumerate(lines) if line.strip().startswith("File ")]
+        files = [i for i, line in enumerate(lines)
+                 if line.strip().startswith("File ") and PACKAGE not in line]
         if files:
             return ": ".join(line.strip() for line in lines[files[-1]:files[-1] + 2])
         for needed in node.all_input_nodes:

@@ -1,21 +1,24 @@
 """A graph before and after a pass, run on the same values and judged by what right arithmetic shows."""
 
+import contextlib
 import warnings
-from typing import Any, ContextManager, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 import torch
 from torch import fx
 
 from plumb._compile.drawn import Drawn, without_modes
 from plumb._passcheck.copies import describe
+from plumb._passcheck.higher import uncompiled
 from plumb._passcheck.nodes import record_nodes
 from plumb._passcheck.opinions import flat, raise_inputs, same_bits
-from plumb._passcheck.raised import Raised, Recorder
+from plumb._passcheck.raised import Raised, Recorder, raise_module
 from plumb._passcheck.report import NumericReport, NumericRow
 from plumb._passcheck.run import Options, Side, check_pair
 from plumb._passcheck.state import deterministic
 from plumb._verdict.judge import ORDER
 
+COARSER = "cheaper arithmetic"
 KINDS = ("parameter", "buffer", "output", "input", "gradient")
 
 
@@ -23,8 +26,10 @@ class DrawnSide(Side):
     """Random numbers are the same whoever draws them."""
 
     @staticmethod
-    def around() -> ContextManager[Any]:
-        return Drawn()
+    @contextlib.contextmanager
+    def around() -> Iterator[None]:
+        with Drawn(), uncompiled():
+            yield
 
 
 class Judged(NamedTuple):
@@ -101,7 +106,8 @@ def _summed(report: NumericReport, before: torch.nn.Module, after: torch.nn.Modu
                           else "there was nothing to compare", words=words)
         worst = max(judged, key=ORDER.index)
         row = next(row for row in report.rows if _verdict(row) == worst)
-        return Judged(worst, row.opinion.why if row.opinion is not None else "", words=words)
+        node = _first_changed(before, after) if worst == COARSER else None
+        return Judged(worst, row.opinion.why if row.opinion is not None else "", node=node, words=words)
     first = faults[0]
     assert first.opinion is not None
     node, was = _where(before, after, inputs, kinds)
@@ -128,7 +134,7 @@ def _where(before: torch.nn.Module, after: torch.nn.Module, inputs: Sequence[Any
     was = _gone(before, after, target, good)
     if found:
         return found[0].name, was
-    return (None if target.op == "output" else target.name), was
+    return (_first_changed(before, after) if target.op == "output" else target.name), was  # a wrong gradient
 
 
 def _by_formula(before: fx.GraphModule, after: fx.GraphModule,
@@ -137,7 +143,7 @@ def _by_formula(before: fx.GraphModule, after: fx.GraphModule,
     seen: List[Dict[str, Any]] = []
     for module in (before, after):
         side = DrawnSide("", module, [])
-        side.module.double()
+        raise_module(side.module)
         with deterministic(False), Raised(Recorder()), Drawn():
             seen.append(record_nodes(side.module, raise_inputs(tuple(inputs))))
     good: Set[str] = set()
@@ -195,6 +201,13 @@ def _changed(before: fx.GraphModule, after: fx.GraphModule) -> Set[str]:
     old = {node.name: _text(node) for node in before.graph.nodes}
     return {node.name for node in after.graph.nodes
             if node.op not in ("placeholder", "output") and old.get(node.name) != _text(node)}
+
+
+def _first_changed(before: torch.nn.Module, after: torch.nn.Module) -> Optional[str]:
+    if not isinstance(before, fx.GraphModule) or not isinstance(after, fx.GraphModule):
+        return None
+    changed = _changed(before, after)
+    return next((node.name for node in after.graph.nodes if node.name in changed), None)
 
 
 def _gone(before: fx.GraphModule, after: fx.GraphModule, target: fx.Node, good: Set[str]) -> str:

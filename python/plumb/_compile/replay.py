@@ -6,6 +6,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from plumb._compile.drawn import without_modes
+from plumb._passcheck.higher import is_higher, run_higher
 from plumb._passcheck.raised import is_random, name_of
 
 
@@ -20,6 +21,8 @@ class Draws:
 class Replay(TorchDispatchMode):
     """Around each run of one module; the first draws, and the others get what it drew."""
 
+    supports_higher_order_operators = True
+
     def __init__(self, draws: Draws) -> None:
         super().__init__()
         self.draws, self.at = draws, 0
@@ -31,6 +34,8 @@ class Replay(TorchDispatchMode):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (),
                            kwargs: Optional[Dict[str, Any]] = None) -> Any:
         named = kwargs or {}
+        if is_higher(func):
+            return run_higher(self, func, args, named)
         name = name_of(func)
         if not is_random(name):
             return func(*args, **named)

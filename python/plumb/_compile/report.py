@@ -3,15 +3,15 @@
 import html
 from typing import Dict, List, NamedTuple, Optional
 
-from plumb._compile.judged import Judged
+from plumb._compile.judged import COARSER, Judged
 
 MOST_LINES = 40
-NOT_SAID = ("same", "rounding", "tie")
+ROUNDED = "results on the way rounded to"
 
 
 class CheckedPass(NamedTuple):
     """One pass on one graph. verdict: "unchanged" where the graph is as it was."""
-    stage: str      # pre-grad, joint or post-grad
+    stage: str      # pre-grad pass, joint pass or post-grad pass
     graph: str      # which graph: a number, and what it is
     pass_name: str
     slot: str       # the setting or observer through which inductor runs it, where that is another name
@@ -69,6 +69,12 @@ class InductorReport:
         return self.faults[0] if self.faults else None
 
     @property
+    def coarser(self) -> Optional[CheckedPass]:
+        """The first pass after which results on the way have a narrower type, else the first that rounds more."""
+        found = [one for one in self.checked if one.verdict == COARSER]
+        return next((one for one in found if one.why.startswith(ROUNDED)), next(iter(found), None))
+
+    @property
     def stage(self) -> Optional[str]:
         return self.first.stage if self.first else None
 
@@ -108,12 +114,12 @@ class InductorReport:
             head = "FAULT" if self.faults else "NO FAULT" if self else "NOT JUDGED"
             lines = [f"{head}: {len(self.checked)} passes over {len(self.graphs)} graphs: {counts}"]
         for one in self.faults[:MOST_LINES]:
-            lines.append("fault in " + first_line(f"{one.stage} pass", f"{one.title} on {one.graph}", one.node,
+            lines.append("fault in " + first_line(one.stage, f"{one.title} on {one.graph}", one.node,
                                                   one.was, f"{one.what}: {one.why}"))
             lines += [f"  pattern of inductor: {name}" for name in one.patterns[:4]]
             lines += [f"  from {one.source}"] * bool(one.source)
         for one in self.not_judged[:MOST_LINES]:
-            lines.append(f"not judged: {one.stage} pass {one.title} on {one.graph}: {one.why}")
+            lines.append(f"not judged: {one.stage} {one.title} on {one.graph}: {one.why}")
         for kind, found in (("faults", self.faults), ("passes that were not judged", self.not_judged)):
             if len(found) > MOST_LINES:
                 lines.append(f"and {len(found) - MOST_LINES} more {kind}")
@@ -123,7 +129,7 @@ class InductorReport:
     def text(self) -> str:
         """The summary, and the passes that changed a graph."""
         changed = [one for one in self.checked if one.verdict != "unchanged"]
-        lines = [f"{one.stage:9}  {one.verdict:18}  {one.title}  on {one.graph}" +
+        lines = [f"{one.stage:14}  {one.verdict:18}  {one.title}  on {one.graph}" +
                  (f"  ({', '.join(one.patterns[:3])})" if one.patterns else "")
                  for one in changed[:MOST_LINES]]
         if len(changed) > MOST_LINES:

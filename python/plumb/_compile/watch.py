@@ -41,6 +41,7 @@ class Stage:
 
     def __init__(self, name: str, module: fx.GraphModule, inputs: Any) -> None:
         self.name, self.module, self.inputs = name, module, inputs
+        self.title = f"{name} pass"     # in reports
         self.labels: List[Label] = []   # of the passes that run, the innermost last
         self.latest = "the beginning"   # pass that ended
         self.seen: List[Label] = []     # all that ran
@@ -55,8 +56,11 @@ class Stage:
         self.first = self.last
 
     def owns(self, module: Any) -> bool:
+        """The graph itself, or one that a pass made of it; the branches of a cond in it have stages of their own."""
         if module is self.module:
             return True
+        if any(module is part for part in self.module.modules()):
+            return False
         names = [node.name for node in placeholders(module)] if isinstance(module, fx.GraphModule) else []
         return bool(names) and names == [node.name for node in placeholders(self.last)]
 

@@ -12,6 +12,7 @@ from plumb._compile.backends import Graph
 from plumb._compile.judged import judge_pair
 from plumb._compile.snapshot import Copies, snapshot
 from plumb._passcheck.copies import copy_inputs
+from plumb._passcheck.higher import is_higher, run_higher
 from plumb._passcheck.report import NumericReport, NumericRow
 
 MOST_NUMBERS = 1 << 25  # of an uncompiled run that are kept
@@ -32,6 +33,8 @@ class Found(NamedTuple):
 class Seen(TorchDispatchMode):
     """Every result of a run."""
 
+    supports_higher_order_operators = True
+
     def __init__(self) -> None:
         super().__init__()
         self.results: Dict[Any, List[torch.Tensor]] = {}
@@ -39,6 +42,8 @@ class Seen(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (),
                            kwargs: Optional[Dict[str, Any]] = None) -> Any:
+        if is_higher(func):
+            return run_higher(self, func, args, kwargs or {})
         result = func(*args, **(kwargs or {}))
         for one in result if isinstance(result, (list, tuple)) else [result]:
             if isinstance(one, torch.Tensor) and self.size < MOST_NUMBERS:
@@ -98,7 +103,7 @@ class _Call(torch.nn.Module):
         result = self.function(*fill(args), **{key: fill(value) for key, value in kwargs.items()})
         if result is NotImplemented:
             raise NotImplementedError("the decomposition leaves this call alone")
-        return result
+        return tuple(result) if isinstance(result, tuple) else result  # whose parts may have names
 
 
 class _Place:
@@ -163,6 +168,18 @@ def wrong_code(graphs: Sequence[Graph], arithmetic: str) -> Found:
             name = None if first is None else first.name.split(".", 1)[0]
             return found._replace(node=name, graph=graph, target=_target(graph.module, name))
     return Found(None, None)
+
+
+def right_code(graphs: Sequence[Graph], arithmetic: str) -> bool:
+    """Whether what is compiled gives what the graphs do after all passes, in their own types. Not where nothing ran."""
+    ran = [graph for graph in graphs if graph.inputs is not None and graph.results is not None]
+    for graph in ran:
+        if graph.final is None or graph.results is None:
+            return False
+        found = _against(graph.final, graph, arithmetic).compare_results(graph.results)
+        if found.faults or not found.judged:
+            return False
+    return bool(ran)
 
 
 def _target(module: fx.GraphModule, name: Optional[str]) -> str:

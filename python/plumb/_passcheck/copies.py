@@ -173,9 +173,10 @@ def _copy_arrays(found: List[Any], memo: Dict[int, Any]) -> None:
 
 
 def describe(error: BaseException) -> str:
-    """One line about an exception."""
+    """One line about an exception: the first of its text, and the next where that one only leads to it."""
     try:
-        lines = str(error).strip().splitlines()
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     except Exception:  # its own text may fail
         lines = []
-    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
+    leads = next((i for i, line in enumerate(lines) if not line.endswith(":")), len(lines) - 1)
+    return ": ".join([type(error).__name__, *(line.rstrip(":") for line in lines[:leads]), *lines[leads:leads + 1]])

@@ -11,7 +11,7 @@ import torch
 
 from plumb import _core, tensors
 from plumb._passcheck.copies import copy_inputs, describe
-from plumb._passcheck.raised import BITS, Errors, Raised, Recorder, widened
+from plumb._passcheck.raised import BITS, Errors, Raised, Recorder, raise_module, widened
 from plumb._verdict.judge import Opinion
 
 Key = Tuple[str, str]  # kind and name
@@ -71,6 +71,7 @@ class Opinions:
         self.given, self.names, self.inputs, self.plan = given, names, inputs, plan
         self.make_side, self.record_nodes, self.arithmetic = make_side, record_nodes, arithmetic
         self.why = ""  # why nothing is judged
+        self.no_backward = ""  # why gradients of all outputs are not
         self.exact: List[Optional[Harvest]] = [None, None]
         self.runs: Dict[str, List[Harvest]] = {name: [] for name in SETS}
         self.changed: List[set] = [set(), set()]  # names, as before where the pass renamed them
@@ -132,7 +133,7 @@ class Opinions:
         return Raised(self.recorded[i], None if name == "constants" else errors)
 
     def _raised(self, i: int, name: Optional[str], seed: int = 0) -> Harvest:
-        errors = Errors(seed, name == "fine") if name else None
+        errors = _errors(name, seed)
         return self._harvest(i, self._mode(i, name, errors), errors, name)
 
     def _side(self, i: int, mode: Any, errors: Optional[Errors],
@@ -143,14 +144,14 @@ class Opinions:
         if isinstance(mode, Recorder):
             return side, copy_inputs(self.inputs), {}
         types = {key: value.dtype for key, value in constants(side.module).items()}
-        side.module.double()
+        raise_module(side.module)
         clean = {key: value.clone() for key, value in side.parameters().items()}
         if errors is None:
             return side, raise_inputs(self.inputs), clean
         with torch.no_grad():
             for key, value in constants(side.module).items():
                 known = self.names.get(key, key) if i else key
-                if value.dtype != torch.float64 or not value.numel():
+                if value.dtype not in (torch.float64, torch.complex128) or not value.numel():
                     continue
                 if name != "constants":
                     value.copy_(errors.stored(value, types[key]))
@@ -159,7 +160,8 @@ class Opinions:
         if name == "constants":
             return side, raise_inputs(self.inputs), clean
         return side, raise_inputs(self.inputs, lambda value: errors.stored(
-            widened(value), value.dtype) if value.is_floating_point() else widened(value)), clean
+            widened(value), value.dtype) if value.is_floating_point() or value.is_complex() else
+            value), clean
 
     def _harvest(self, i: int, mode: Any, errors: Optional[Errors],
                  name: Optional[str] = None) -> Harvest:
@@ -199,8 +201,8 @@ class Opinions:
                     keep("gradient of all outputs", side.gradients_of({
                         key: value.to(side.outputs[key].device)
                         for key, value in weights.items()}))
-            except Exception:  # the check itself says so, and there is nothing to judge
-                pass
+            except Exception as error:  # where both sides have none the check itself says so
+                self.no_backward = f"its backward cannot be run in float64: {describe(error)}"
         return found
 
     # -- Nodes -------------------------------------------------------------------------------------
@@ -211,7 +213,7 @@ class Opinions:
             return
 
         def run(i: int, name: Optional[str], seed: int) -> Harvest:
-            errors = Errors(seed, name == "fine") if name else None
+            errors = _errors(name, seed)
             mode = self._mode(i, name, errors)
             side, inputs, _ = self._side(i, mode, errors, name)
             with mode:
@@ -256,6 +258,8 @@ class Opinions:
                         "the same value" if equal else "another value than before")
         if self.why:
             return said("not judged", self.why)
+        if self.no_backward and not missing and (kind, name) not in (self.exact[0] or {}):
+            return said("not judged", self.no_backward)
         try:
             found = self._ask((kind, name), before, after)
             if found["verdict"] == "fault" and self.exact[1] is not None:
@@ -287,6 +291,11 @@ class Opinions:
             runs("constants") if formula is not None else [],
             runs("changed") if formula is not None else [],
             narrowest=str(self.recorded[1].narrowest()), arithmetic=self.arithmetic or None)
+
+
+def _errors(name: Optional[str], seed: int) -> Optional[Errors]:
+    """Those of a set. What the module after does more coarsely may be its sums, too."""
+    return Errors(seed, name == "fine", name == "changed") if name else None
 
 
 def flat(value: torch.Tensor) -> torch.Tensor:

@@ -12,6 +12,8 @@ from typing import (Any, Callable, Dict, Iterator, List, NamedTuple, Optional, S
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from plumb._passcheck.higher import is_higher, run_higher
+
 WIDE = {torch.float16: torch.float64, torch.bfloat16: torch.float64, torch.float32: torch.float64,
         torch.complex64: torch.complex128}
 WIDE.update({getattr(torch, name): torch.float64
@@ -62,6 +64,12 @@ def widened(value: Any) -> Any:
     return WIDE.get(value, value) if isinstance(value, torch.dtype) else value
 
 
+def raise_module(module: torch.nn.Module) -> None:
+    """All its numbers to float64; Module.double() leaves complex ones as they are."""
+    module._apply(lambda value: value.to(torch.complex128) if value.is_complex() else
+                  value.double() if value.is_floating_point() else value)
+
+
 def narrowed(value: Any) -> Any:
     """A tensor of float64 as float32."""
     wide = isinstance(value, torch.Tensor) and value.dtype == torch.float64
@@ -78,11 +86,11 @@ def half_unit(value: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
 
 class Errors:
     """Errors of the size that right arithmetic makes, from a seed. fine: 16-bit types count as
-    float32."""
+    float32. plain: sums are made term after term, without the trees of a library."""
 
-    def __init__(self, seed: int, fine: bool = False) -> None:
+    def __init__(self, seed: int, fine: bool = False, plain: bool = False) -> None:
         self.random = torch.Generator().manual_seed(seed)
-        self.fine = fine
+        self.fine, self.plain = fine, plain
 
     def uniform(self, like: torch.Tensor) -> torch.Tensor:
         drawn = torch.rand(like.shape, dtype=torch.float64, generator=self.random)
@@ -148,6 +156,8 @@ class Recorder(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (),
                            kwargs: Optional[Dict[str, Any]] = None) -> Any:
+        if is_higher(func):
+            return run_higher(self, func, args, kwargs or {})
         result = func(*args, **(kwargs or {}))
         name = name_of(func)
         if is_random(name) and self.random is None:
@@ -184,27 +194,51 @@ class Raised(TorchDispatchMode):
         target = named.get("dtype") if name == "_to_copy" else None
         args = mapped(args, widened)
         named = {key: mapped(value, widened) for key, value in named.items()}
+        if is_higher(func):
+            return run_higher(self, func, args, named)
         step = Step(name, [target], 1, []) if name == "_to_copy" else self._recorded(name)
-        dtypes, many = step.dtypes, step.terms
-        if self.errors is None or name in EXACT or not hasattr(func, "_schema") or _is_view(func) or is_random(name):
+        if self.errors is None or is_untouched(func, name):
             return func(*args, **named)
         if name == "_to_copy":
             self.casts.append((tuple(args[0].shape), target))
         elif not _writes(func):
             args = self._cast(args, step.casts)
-        if name != "_to_copy" and not _writes(func):
-            relative = min(2.0 ** -10, _unit(dtypes) * math.sqrt(many))
-            moved = mapped(args, lambda value: self._moved(value, relative))
-            result = func(*moved, **named)
-            self._add_own(func, moved, named, dtypes, result)
-            for tensor in floats(result):
-                tensor.copy_(self.errors.scaled(tensor, relative / math.sqrt(3)))
-        else:
-            result = func(*args, **named)
-        for tensor, dtype in zip(floats(result), dtypes + dtypes[-1:] * 16):
+        result = self._by_steps(func, name, args, named, step.dtypes)
+        if result is None:
+            result = self.with_errors(func, args, named, step.dtypes, step.terms)
+        for tensor, dtype in zip(floats(result), step.dtypes + step.dtypes[-1:] * 16):
             if dtype in BITS or dtype in WIDE:
                 tensor.copy_(self.errors.stored(tensor, dtype))
         return result
+
+    def with_errors(self, func: Any, args: Any, named: Dict[str, Any], dtypes: Sequence[Any],
+                    many: int) -> Any:
+        """What an operator that adds up so many numbers gives, before that is stored."""
+        if name_of(func) == "_to_copy" or _writes(func):
+            return func(*args, **named)
+        relative = min(2.0 ** -10, _unit(dtypes) * math.sqrt(many))
+        moved = mapped(args, lambda value: self._moved(value, relative))
+        result = func(*moved, **named)
+        self._add_own(func, moved, named, dtypes, result)
+        if self.errors.plain and _unit(dtypes) == 2.0 ** -24:
+            self._add_drift(func, moved, named, result)
+        for tensor in floats(result):
+            tensor.copy_(self.errors.scaled(tensor, relative / math.sqrt(3)))
+        return result
+
+    def _by_steps(self, func: Any, name: str, args: Any, named: Dict[str, Any],
+                  dtypes: Sequence[Any]) -> Any:
+        """None where the operator is one step, or nobody knows its steps."""
+        from plumb._passcheck.steps import Steps, steps_of
+        steps = steps_of(func, name, self.errors.plain)
+        if steps is None:
+            return None
+        try:
+            with Steps(self, _unit(dtypes) < 2.0 ** -24):
+                result = steps(*args, **named)
+        except (RuntimeError, TypeError):
+            return None
+        return None if result is NotImplemented else result
 
     def _moved(self, value: Any, relative: float) -> Any:
         if isinstance(value, torch.Tensor) and value.dtype in (torch.float64, torch.complex128):
@@ -226,6 +260,12 @@ class Raised(TorchDispatchMode):
                 continue
             off = torch.nan_to_num(other.to(torch.float64) - tensor, 0.0, 0.0, 0.0)
             tensor.add_(torch.sign(self.errors.uniform(tensor)) * off)
+
+    def _add_drift(self, func: Any, args: Any, named: Dict[str, Any], result: Any) -> None:
+        from plumb._passcheck.steps import drifts
+        for tensor, off in zip(floats(result), drifts(name_of(func), args, named)):
+            if off is not None and off.numel() == tensor.numel():
+                tensor.add_(torch.sign(self.errors.uniform(tensor)) * off.reshape(tensor.shape))
 
     def _cast(self, args: Any, wanted: Sequence[Cast]) -> Any:
         """Arguments with the errors of casts that the recorded run made and this one did not."""
@@ -258,6 +298,11 @@ class Raised(TorchDispatchMode):
 def _unit(dtypes: Sequence[Optional[torch.dtype]]) -> float:
     wide = all(dtype in (torch.float64, torch.complex128) for dtype in dtypes)
     return 2.0 ** (-51 if wide and dtypes else -24)
+
+
+def is_untouched(func: Any, name: str) -> bool:
+    """It rounds nothing, or nothing is known of it."""
+    return name in EXACT or not hasattr(func, "_schema") or _is_view(func) or is_random(name)
 
 
 def is_random(name: str) -> bool:
