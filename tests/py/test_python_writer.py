@@ -158,6 +158,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before, len(writer.er
         done = run_script("""
 import os, sys, torch
 from plumb import _core
+torch.set_num_threads(1)  # OpenMP has no threads in the child of a fork, and waits for them
 from plumb.tensors import view
 folder = sys.argv[1]
 writer = _core.Writer(64 << 20)

@@ -67,9 +67,8 @@ class Diagnosis:
         lines += [f"{text}." for text in self.nan]
         alone = self.blame["unmatched"]
         if self:
-            lines.append("Nothing is wrong: what differs is rounding." if not alone else
-                         f"Nothing that could be judged is wrong; {alone} tensors of one run have no counterpart in "
-                         "the other.")
+            lines.append("Nothing is wrong: what differs is rounding.")
+            lines += [f"Not compared: {alone} tensors of one run have no counterpart in the other."] * bool(alone)
         if not self.judged:
             lines.append("Nothing could be judged.")
         if self.first is not None:
