@@ -1,9 +1,9 @@
 /* What compare can be told. */
 #include "cli/compare_options.h"
-#include "cli/page.h"
 
 #include "cli/baseline.h"
 #include "cli/opinion_options.h"
+#include "cli/page.h"
 #include "cli/profiles.h"
 #include "verdict/standard_names.h"
 

@@ -43,19 +43,11 @@ static const char *call_of(struct comparison *c, const struct plumb_record *reco
     return length ? arena_copy(&c->arena, record->name, length) : record->name;
 }
 
-/* The path of a module in front of its class and number, "conv" of "conv.Conv2d.0.forward", where
- * nothing else tells it. */
 static const char *module_of(struct comparison *c, const struct plumb_record *record)
 {
     char text[1024];
     const char *module = compare_module(record, text, sizeof text);
-    size_t length = *module ? strlen(module) : call_length(record->name);
-    if (!*module) {
-        module = record->name;
-        for (int dots = 3; dots && length; length--)
-            dots -= module[length - 1] == '.';
-    }
-    return arena_copy(&c->arena, module, length);
+    return arena_copy(&c->arena, module, strlen(module));
 }
 
 /* What came out of a call, as opposed to what went in. */
