@@ -56,12 +56,17 @@ _tool: Optional[int] = None  # our number among those who watch Python
 _MISSING = object()
 
 
-def name_of(function: Callable[..., Any]) -> str:
-    """Of a region: that of its function, or the class of its module."""
+def module_of(function: Callable[..., Any]) -> Optional[torch.nn.Module]:
+    """Of a region, where it is one."""
     inner = getattr(function, "__wrapped__", function)
     owner = getattr(inner, "__self__", inner)
-    name = type(owner).__name__ if isinstance(owner, torch.nn.Module) else \
-        getattr(inner, "__name__", type(inner).__name__)
+    return owner if isinstance(owner, torch.nn.Module) else None
+
+
+def name_of(function: Callable[..., Any]) -> str:
+    """Of a region: that of its function, or the class of its module."""
+    module, inner = module_of(function), getattr(function, "__wrapped__", function)
+    name = type(module).__name__ if module is not None else getattr(inner, "__name__", type(inner).__name__)
     return re.sub(r"\W", "", name) or "function"
 
 

@@ -97,6 +97,7 @@ static enum plumb_code parse_field(struct case_parser *p, struct case_fields *f)
         MAX_FINITE,
         MIN_FINITE,
         DTENSOR,
+        VMAP,
         UNINITIALISED,
     };
     static const char *const names[] = {
@@ -112,6 +113,7 @@ static enum plumb_code parse_field(struct case_parser *p, struct case_fields *f)
         [MAX_FINITE] = "Max_except_inf_nan",
         [MIN_FINITE] = "Min_except_inf_nan",
         [DTENSOR] = "dtensor",
+        [VMAP] = "vmap",
         [UNINITIALISED] = DUMP_UNINITIALISED,
     };
     size_t name = 0;
@@ -125,6 +127,9 @@ static enum plumb_code parse_field(struct case_parser *p, struct case_fields *f)
     switch (name) {
     case TYPE:
         return parse_type(p, event, f);
+    case VMAP:
+        f->batched = true;
+        return case_skip(p, event);
     case DTYPE:
         return parse_string(p, event, &f->dtype);
     case SHAPE:
@@ -207,6 +212,8 @@ static enum plumb_code take_tensor(struct case_parser *p, const struct case_fiel
         return case_fail(p, "a tensor without a shape");
     if (f->spread)
         return case_fail(p, "tensors of it are spread over processes, and one process has a part");
+    if (f->batched)
+        return case_fail(p, "it was called under vmap, and tensors of it hold the whole batch");
     struct case_tensor *tensor = arena_alloc(p->arena, sizeof *tensor);
     if (!tensor)
         return case_no_memory(p);

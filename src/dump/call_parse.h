@@ -36,7 +36,8 @@ enum case_type {
 struct case_fields {
     enum case_type type;
     bool numpy, has_value, has_shape;
-    bool spread; /* a part of a tensor that several processes have together */
+    bool spread;  /* a part of a tensor that several processes have together */
+    bool batched; /* by vmap: the call saw one of these at a time */
     const char *type_text, *dtype, *data_name, *datapath;
     struct case_arg value;
     struct case_limit min, max, min_finite, max_finite;

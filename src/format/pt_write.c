@@ -21,6 +21,13 @@ static const char *storage_of(enum plumb_dtype dtype)
     return names[dtype];
 }
 
+/* Types that PyTorch 2 has, and no storage of their own: bytes, and the type beside them. */
+static bool is_recent(enum plumb_dtype dtype)
+{
+    return dtype == PLUMB_U16 || dtype == PLUMB_U32 || dtype == PLUMB_U64 ||
+           (dtype >= PLUMB_F8_E4M3FN && dtype <= PLUMB_F8_E8M0);
+}
+
 /* ---- The pickle ------------------------------------------------------------------------------ */
 
 static void put_int(struct buf *out, uint64_t value)
@@ -60,19 +67,29 @@ static void make_pickle(struct buf *out, const struct plumb_tensor *tensor)
         stride[d] = step;
         step *= tensor->shape[d] > 0 ? tensor->shape[d] : 1;
     }
-    buf_text(out, "\x80\x02"
-                  "ctorch._utils\n_rebuild_tensor_v2\n((");
+    const bool recent = is_recent(tensor->dtype);
+    const struct plumb_dtype_info *info = plumb_dtype_info(tensor->dtype);
+    buf_printf(out,
+               "\x80\x02"
+               "ctorch._utils\n_rebuild_tensor_v%d\n((",
+               recent ? 3 : 2);
     put_text(out, "storage");
-    buf_printf(out, "ctorch\n%s\n", storage_of(tensor->dtype));
+    if (recent)
+        buf_text(out, "ctorch.storage\nUntypedStorage\n");
+    else
+        buf_printf(out, "ctorch\n%s\n", storage_of(tensor->dtype));
     put_text(out, "0");
     put_text(out, "cpu");
-    put_int(out, tensor->count);
+    put_int(out, recent ? tensor->count * (info->bits / 8) : tensor->count);
     buf_text(out, "tQ");
     put_int(out, 0);
     put_sizes(out, tensor->rank, tensor->shape);
     put_sizes(out, tensor->rank, stride);
     buf_text(out, "\x89"
-                  "ccollections\nOrderedDict\n)RtR.");
+                  "ccollections\nOrderedDict\n)R");
+    if (recent)
+        buf_printf(out, "ctorch\n%s\n", info->name);
+    buf_text(out, "tR.");
 }
 
 /* ---- The archive ----------------------------------------------------------------------------- */
@@ -236,8 +253,9 @@ enum plumb_code plumb_pt_write(const char *path, const struct plumb_tensor *tens
                                struct plumb_error *err)
 {
     uint64_t size;
-    if (!storage_of(tensor->dtype) || !plumb_dtype_bytes(tensor->dtype, tensor->count, &size)) {
-        plumb_fail(err, PLUMB_E_UNSUPPORTED, "torch 1.13 has no %s; write .safetensors instead",
+    if ((!storage_of(tensor->dtype) && !is_recent(tensor->dtype)) ||
+        !plumb_dtype_bytes(tensor->dtype, tensor->count, &size)) {
+        plumb_fail(err, PLUMB_E_UNSUPPORTED, "PyTorch has no %s; write .safetensors instead",
                    plumb_dtype_info(tensor->dtype)->name);
         plumb_error_in_file(err, path);
         return PLUMB_E_UNSUPPORTED;

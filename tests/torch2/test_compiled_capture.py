@@ -125,6 +125,22 @@ class Capture(CaptureTest):
             for name in ("weight", "bias"):
                 self.same([grads[f"{path}.{name}"]], [dump.tensor(entry[name][0])])
 
+    def test_a_model_that_was_compiled_apart(self) -> None:
+        """start() was given the model, and what runs is torch.compile(model)."""
+        model, x = made()
+        run = torch.compile(model, fullgraph=True)
+        debugger = self.debugger(task="tensor", level="mix")
+        debugger.start(model)
+        train(model, run, x)
+        debugger.stop()
+        debugger.step()
+        dump = self.dump()
+        for name in ("first.Linear", "norm.LayerNorm", "last.Linear"):
+            self.assertIn(f"Module.{name}.parameters_grad.0", dump.data)
+        missing = (Path(dump.folder) / "not_recorded.txt").read_text()
+        self.assertIn("first runs inside the compiled region of Compiled.Model", missing)
+        self.assertNotIn("was not called", missing)
+
     def test_the_region_is_not_compiled_again(self) -> None:
         """Neither when recording begins, nor when it ends."""
         model, x = made()

@@ -476,6 +476,7 @@ class Recorder:
         stops = self.stops
         with self._quietly():
             call, edges = self._before(compiled.PREFIX, name, "", None, args, kwargs)
+            self._region_of(function, f"{compiled.PREFIX}.{name}")
 
         def end(result: Any) -> None:
             try:
@@ -485,6 +486,16 @@ class Recorder:
             except Exception:
                 self.problem(f"{compiled.PREFIX}.{name}")
         return end
+
+    def _region_of(self, function: Callable[..., Any], name: str) -> None:
+        """A region that is a module of the model, which was compiled apart from it: torch.compile(model)."""
+        module = regions.module_of(function)
+        known = self.modules.known.get(id(module))
+        if module is None or known is None or known.module is not module:
+            return
+        with self.lock:
+            for one in (known, *self.modules.enclosed(module, name)):
+                self._hook_parameters(one.path, one.kind, one.module)
 
     def _recorded(self, prefix: str, name: str, kind: str, module: Optional[torch.nn.Module],
                   function: Callable[..., Any], args: Tuple[Any, ...],

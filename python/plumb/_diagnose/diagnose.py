@@ -97,6 +97,11 @@ def _apart(one: Sequence[torch.Tensor], other: Sequence[torch.Tensor]) -> float:
     return most
 
 
+def _nan(side: str, outputs: Sequence[torch.Tensor]) -> List[str]:
+    bad = sum(int(output.isnan().sum()) for output in outputs)
+    return [f"{bad} of the {sum(output.numel() for output in outputs)} numbers that {side} gives are NaN"] * bool(bad)
+
+
 def diagnose(model: torch.nn.Module, inputs: Any, a: Way = None, b: Way = None, *, backward: bool = False,
              folder: Optional[Union[str, "os.PathLike[str]"]] = None,
              arithmetic: Union[str, Sequence[str]] = "") -> Diagnosis:
@@ -139,4 +144,4 @@ def _diagnose(model: torch.nn.Module, inputs: Any, ways: List[Variant], backward
     return Diagnosis(ways[0].says(model), ways[1].says(model), folders,
                      blame(*folders, arithmetic=arithmetic), blame(*reversed(folders), arithmetic=arithmetic),
                      compare(*folders), _apart(found[0][0], found[1][0]),
-                     not_recorded, problems, temporary)
+                     _nan("a", found[0][0]) + _nan("b", found[1][0]), not_recorded, problems, temporary)

@@ -15,19 +15,20 @@ class Diagnosis:
 
     a, b: what was run, in words; folders: where both dumps are. apart: how far the outputs are from each
     other, largest relative distance (NaN: nothing to compare). first: what is wrong first in the order of the
-    run, a dictionary with `call`, `module`, `why` and `kind` ("fault"; "source" for a difference that no call makes;
+    run, a dictionary with `call`, `place`, `module`, `why` and `kind` ("fault"; "source" for a difference that no call makes;
     "parting" where no call is wrong, but the two do not do the same), or None. faults, sources: all of them;
     faults_of_b: calls of b that are wrong. parting: where the two stop doing the same though no call is wrong, or None.
     blame: what plumb.blame says of a beside b; other: of b beside a; report: what plumb.compare says.
     judged: how many calls were, in each direction; where it is 0, nothing is said to be right.
+    nan: a sentence for each run whose outputs hold NaN; then something is wrong, whoever it comes from.
     not_recorded: what was not looked at, with the reason."""
 
     def __init__(self, a: str, b: str, folders: List[str], blame: Blame, other: Blame, report: Report, apart: float,
-                 not_recorded: Dict[str, str], problems: List[str],
+                 nan: List[str], not_recorded: Dict[str, str], problems: List[str],
                  temporary: Optional[str]) -> None:
         self.a, self.b, self.folders = a, b, folders
         self.blame, self.other, self.report, self.apart = blame, other, report, apart
-        self.not_recorded, self.problems = not_recorded, problems
+        self.nan, self.not_recorded, self.problems = nan, not_recorded, problems
         if temporary is not None:  # the dumps live as long as this
             weakref.finalize(self, shutil.rmtree, temporary, True)
         self.faults: List[Dict[str, Any]] = blame.faults
@@ -38,7 +39,7 @@ class Diagnosis:
         self.first = self._first()
 
     def __bool__(self) -> bool:
-        return self.judged > 0 and self.first is None and not self.faults_of_b
+        return self.judged > 0 and self.first is None and not self.faults_of_b and not self.nan
 
     def _first(self) -> Optional[Dict[str, Any]]:
         """Rows are in the order of the run."""
@@ -54,7 +55,8 @@ class Diagnosis:
         if not found:
             return None
         _, _, kind, item = min(found, key=lambda entry: entry[:2])
-        return {**item, "kind": kind, "module": module_of(item["call"], item["parent"])}
+        return {"place": item.get("result", ""), **item, "kind": kind,
+                "module": module_of(item["call"], item["parent"])}
 
     def __str__(self) -> str:
         lines = [f"a: {self.a}", f"b: {self.b}"]
@@ -62,8 +64,12 @@ class Diagnosis:
             lines.append(f"The outputs are {100 * self.apart:.3g} % apart.")
         if self.faults_of_b and not self.faults:
             lines.append(f"b is wrong, and a is not: {self.faults_of_b[0]['call']}: {self.faults_of_b[0]['why']}")
+        lines += [f"{text}." for text in self.nan]
+        alone = self.blame["unmatched"]
         if self:
-            lines.append("Nothing is wrong: what differs is rounding.")
+            lines.append("Nothing is wrong: what differs is rounding." if not alone else
+                         f"Nothing that could be judged is wrong; {alone} tensors of one run have no counterpart in "
+                         "the other.")
         if not self.judged:
             lines.append("Nothing could be judged.")
         if self.first is not None:

@@ -47,6 +47,26 @@ static real slope_size(enum elem_usual usual, real x)
                                    : R(1);
 }
 
+/* The gradient with slopes that are made of the results, as these were stored. */
+static void slopes_of_results(struct op *o, enum elem_usual usual, const struct val *out, real *gx)
+{
+    real *part = op_alloc(o, out->count, sizeof *part);
+    if (!part)
+        return;
+    for (int64_t k = 0; k < out->count; k++) {
+        const real y = out->f[k];
+        part[k] = usual == USUAL_Y_1 ? y + R(1) : usual == USUAL_1_YY ? y * y : R(1) - y;
+    }
+    op_between(o, part, out->count);
+    for (int64_t k = 0; k < out->count; k++)
+        part[k] = usual == USUAL_1_YY ? R(1) - part[k] : out->grad[k] * part[k];
+    op_between(o, part, out->count);
+    for (int64_t k = 0; k < out->count; k++)
+        gx[k] += usual == USUAL_1_YY    ? out->grad[k] * part[k]
+                 : usual == USUAL_1_Y_Y ? part[k] * out->f[k]
+                                        : part[k];
+}
+
 /* The gradient with slopes that are rounded before they are multiplied, and that may be
  * differences. */
 static void usual_slopes(struct op *o, const struct unary_saved *s, const struct val *x,
@@ -70,7 +90,9 @@ static void unary_backward(struct op *o, struct val *out)
     struct val *x = out->in[0];
     const struct unary_saved *s = out->saved;
     real *gx = val_grad(o, x);
-    if (gx && o->call->noise)
+    if (gx && o->call->noise && s->fn->usual > USUAL_ONE && s->fn->usual <= USUAL_1_YY)
+        slopes_of_results(o, s->fn->usual, out, gx);
+    else if (gx && o->call->noise)
         usual_slopes(o, s, x, out, gx);
     else if (gx)
         s->fn->slope(x->f, out->f, out->grad, gx, x->count, s->p);
@@ -102,7 +124,7 @@ struct val *elem_unary(struct op *o, struct val *x, const struct elem_unary *fn,
     if (n_params)
         memcpy(s->p, p, n_params * sizeof *p);
     fn->value(x->f, out->f, x->count, s->p);
-    if (o->call->noise && fn->usual > USUAL_SLOPE)
+    if (o->call->noise && fn->usual > USUAL_1_YY)
         usual_steps(o, fn->usual, x->f, out->f, x->count);
     return val_node(o, out, unary_backward, x, NULL, NULL, s);
 }

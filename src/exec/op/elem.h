@@ -17,7 +17,9 @@ enum { ELEM_PARAMS = 6 };
  * may cancel then. Only calls with noise ask. */
 enum elem_usual {
     USUAL_ONE,       /* in one step */
-    USUAL_SLOPE,     /* the value in one step; the slope is a difference of numbers around 1 */
+    USUAL_Y_1,       /* in one step, and the slope from the result y: y + 1 */
+    USUAL_1_Y_Y,     /* (1 - y) y */
+    USUAL_1_YY,      /* 1 - y y */
     USUAL_TIMES_X,   /* x times something */
     USUAL_HALF_X,    /* x / 2 times (1 + something) */
     USUAL_MINUS_ONE, /* something - 1 */

@@ -166,15 +166,19 @@ RUN(log_ndtr)
 RUN(sinc)
 RUN(entr)
 
+/* Devices divide, and take the logarithm: around 1/2 that is one of a number around 1. */
 static void run_logit(struct op *o)
 {
     struct val *x = arg_tensor(o, "input");
-    if (!arg_given(o, "eps")) {
-        op_return(o, elem_unary(o, x, &logit_fn, NULL, 0));
+    const bool limits = arg_given(o, "eps");
+    const real eps = limits ? R(arg_number(o, "eps")) : R(0), p[] = {eps, R(1) - eps};
+    if (!o->call->noise) {
+        op_return(o, elem_unary(o, x, limits ? &logit_in_fn : &logit_fn, p, 2));
         return;
     }
-    const real eps = R(arg_number(o, "eps"));
-    op_return(o, elem_unary(o, x, &logit_in_fn, (const real[]){eps, R(1) - eps}, 2));
+    if (limits)
+        x = v_clamp(o, x, (double)p[0], (double)p[1]);
+    op_return(o, v_log(o, v_div(o, x, v_sub(o, v_int(o, 1), x))));
 }
 
 static void run_logit_backward(struct op *o)

@@ -22,7 +22,7 @@
 
 ELEM_UNARY(exp,        fast_exp(x),            g * y);
 ELEM_UNARY(exp2,       exp2(x),           g * y * REAL_LN2);
-ELEM_UNARY_AS(USUAL_SLOPE, expm1, expm1(x), g * exp(x));
+ELEM_UNARY_AS(USUAL_Y_1, expm1, expm1(x), g * exp(x));
 ELEM_UNARY(log,        log(x),            g / x);
 ELEM_UNARY(log2,       log2(x),           g / (x * REAL_LN2));
 ELEM_UNARY(log10,      log10(x),          g / (x * REAL_C(2.302585092994045684017991454684364208)));
@@ -41,7 +41,7 @@ ELEM_UNARY(acos,  acos(x),  -g / sqrt((R(1) - x) * (R(1) + x)));
 ELEM_UNARY(atan,  atan(x),  g / (R(1) + x * x));
 ELEM_UNARY(sinh,  sinh(x),  g * cosh(x));
 ELEM_UNARY(cosh,  cosh(x),  g * sinh(x));
-ELEM_UNARY_AS(USUAL_SLOPE, tanh, fast_tanh(x),  g * TANH_SLOPE);
+ELEM_UNARY_AS(USUAL_1_YY, tanh, fast_tanh(x),  g * TANH_SLOPE);
 ELEM_UNARY(asinh, asinh(x), g / hypot(R(1), x));
 ELEM_UNARY(acosh, acosh(x), g / (sqrt(x - R(1)) * sqrt(x + R(1))));
 ELEM_UNARY(atanh, atanh(x), g / ((R(1) - x) * (R(1) + x)));
@@ -50,7 +50,7 @@ ELEM_UNARY(rad2deg, x * RADIAN, g * RADIAN);
 
 /* ---- Around the logistic function; activations with parameters are in activation.c ----------- */
 
-ELEM_UNARY_AS(USUAL_SLOPE, sigmoid,    fast_sigmoid(x),       g * SIGMOID_SLOPE);
+ELEM_UNARY_AS(USUAL_1_Y_Y, sigmoid,    fast_sigmoid(x),       g * SIGMOID_SLOPE);
 ELEM_UNARY(logsigmoid, -real_softplus(-x),    g * fast_sigmoid(-x));
 ELEM_UNARY(softplus,   real_softplus(x),      g * fast_sigmoid(x));
 ELEM_UNARY_AS(USUAL_TIMES_X, silu, x * fast_sigmoid(x),

@@ -13,6 +13,8 @@
 #define FAR 8.0
 /* The same of what a call gave, which may amplify what it was given. */
 #define PARTS 64.0
+/* The same of a call that is given an argument in one run only. */
+#define ABSENT 2.0
 /* A parameter differs by more than this many roundings of the narrower type. */
 #define OTHER 4.0
 
@@ -24,6 +26,8 @@ struct search {
     struct plumb_source *list;
     size_t count;
     struct plumb_source parting;
+    struct plumb_source absent; /* an argument that one run gives and the other leaves out, which
+                                   counts when its call parts the two; call NULL: none is seen */
 };
 
 static bool is_parameter(const struct plumb_record *record)
@@ -110,9 +114,52 @@ static bool is_huge(double x)
     return fabs(x) > 1e30;
 }
 
+static bool is_text(const struct plumb_recorded *recorded)
+{
+    return recorded->value && recorded->type && strcmp(recorded->type, "str") == 0;
+}
+
+/* Texts that say where or in what type to compute, as runs are made to differ in. */
+static bool is_place_or_type(const char *text)
+{
+    static const char *const words[] = {"cpu",   "cuda",  "npu",    "xpu", "mps",  "hpu",    "meta",
+                                        "torch", "float", "bfloat", "int", "uint", "complex"};
+    for (size_t k = 0; k < sizeof words / sizeof *words; k++)
+        if (strncmp(text, words[k], strlen(words[k])) == 0)
+            return true;
+    return false;
+}
+
+static bool see_text(struct search *s, const struct plumb_record *a, const struct plumb_record *b)
+{
+    const char *x = a->recorded->value, *y = b->recorded->value;
+    if (strcmp(x, y) == 0 || (is_place_or_type(x) && is_place_or_type(y)))
+        return true;
+    return add(s, a, NAN, arena_printf(s->arena, "it is '%s', and '%s' in the other run", x, y));
+}
+
+/* One of the two has a number or a text, and the other None. */
+static bool see_absent(struct search *s, const struct plumb_record *a, const struct plumb_record *b)
+{
+    double number;
+    const bool given[] = {is_text(a->recorded) || as_number(a->recorded, &number),
+                          is_text(b->recorded) || as_number(b->recorded, &number)};
+    if ((a->recorded->type && b->recorded->type) || given[0] == given[1])
+        return true;
+    const char *why = arena_printf(s->arena, "it is %s, and %s in the other run",
+                                   given[0] ? a->recorded->value : "left out",
+                                   given[1] ? b->recorded->value : "left out");
+    s->absent = source_of(a, NAN, why);
+    return why != NULL;
+}
+
 static bool see_plain(struct search *s, const struct plumb_record *a, const struct plumb_record *b)
 {
     double x, y;
+    if (is_text(a->recorded) && is_text(b->recorded))
+        return see_text(s, a, b);
+    if (!a->recorded->type != !b->recorded->type)
+        return see_absent(s, a, b);
     if (!as_number(a->recorded, &x) || !as_number(b->recorded, &y) ||
         is_bool(a->recorded) != is_bool(b->recorded) ||
         (is_huge(x) && is_huge(y) && (x > 0) == (y > 0)) ||
@@ -168,6 +215,11 @@ static bool walk(struct search *s)
         const int64_t terms = a->ndim ? a->shape[a->ndim - 1] : 1;
         const double near = fmax(most, floor_of(a, b, terms));
         const bool output = pair_role(a->name, &length) == ROLE_OUTPUT;
+        if (output && s->absent.call && a->recorded && s->absent.call == a->recorded->api) {
+            if (apart > ABSENT * near)
+                s->list[s->count++] = s->absent;
+            s->absent.call = NULL;
+        }
         if (apart > PARTS * near && !found && output && !s->parting.call) {
             s->parting = source_of(a, apart, say_far(s, apart, ", from inputs that agree"));
             if (!s->parting.why)

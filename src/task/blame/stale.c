@@ -187,6 +187,30 @@ static size_t operator_length(const char *call, size_t length)
     return length;
 }
 
+/* The length of "Module.block.norm" in "Module.block.norm.LayerNorm.forward.0"; 0: it is none. */
+static size_t path_length(const char *call)
+{
+    const char *end = strstr(call, ".forward.");
+    if (!end)
+        end = strstr(call, ".backward.");
+    while (end && end > call && *--end != '.')
+        ;
+    return end ? (size_t)(end - call) : 0;
+}
+
+/* Whether a call made the record inside of the module that is wrong: what the module gave is what
+ * its last call gave. */
+static bool is_inside(const struct wrong *w, const struct plumb_record *record)
+{
+    const char *parent = record->recorded ? record->recorded->parent : NULL;
+    const char *call = w->site->is.call;
+    const size_t length = path_length(call);
+    if (!w->site->module || !parent)
+        return false;
+    return strcmp(parent, call) == 0 ||
+           (length && strncmp(parent, call, length) == 0 && parent[length] == '.');
+}
+
 /* How well a record explains it; 0: not at all, it was not there yet, or it is what others got from
  * the call. */
 static int explains(const struct wrong *w, const struct plumb_record *record, size_t i)
@@ -194,7 +218,7 @@ static int explains(const struct wrong *w, const struct plumb_record *record, si
     const struct plumb_suspect *is = &w->site->is;
     size_t length = 0;
     const enum pair_role role = role_of(record, &length);
-    if (record->rank != is->rank || i == w->record || role == ROLE_NONE)
+    if (record->rank != is->rank || i == w->record || role == ROLE_NONE || is_inside(w, record))
         return 0;
     const char *call = record->recorded ? record->recorded->api : record->name;
     const bool own = record->step == is->step && strlen(is->call) == length &&

@@ -247,7 +247,11 @@ static void put_details(struct buf *text, const struct plumb_comparison *out,
         buf_printf(text, " (relative distance %s)", number_brief(row->distance, 3, number));
     }
     put_row(text, "; first difference: ", comparison, first_difference(out, comparison));
-    put_row(text, "; first failure: ", comparison, out->first_failing_row);
+    const size_t first = out->first_failing_row;
+    const bool incomparable = first != PLUMB_NO_RECORD && !comparison->rows[first].compared &&
+                              comparison->matching.pairs[first].how != PLUMB_UNMATCHED;
+    put_row(text, incomparable ? "; first not comparable: " : "; first failure: ", comparison,
+            first);
 }
 
 enum plumb_code compare_closing(struct plumb_comparison *out, const struct comparison *comparison,
