@@ -205,10 +205,10 @@ def measure_blame(results: Results) -> None:
 def measure_torch(results: Results) -> None:
     """What the Python package adds to a training step."""
     build = Path(PLUMB).parent
-    for setting in capture.SETTINGS:
+    for setting in capture.settings():
         found = capture.measure(build, *setting)
         results.captures.append(found)
-        say(f"  capture {found.what:15} {found.ratio:7.2f} of a plain step, {found.grown:.0f} MB more")
+        say(f"  capture {found.what:28} {found.ratio:7.2f} of a plain step, {found.grown:.0f} MB more")
     results.guard = guard.measure(build)
     say(f"  online check {results.guard.call:.1f} us a call let go; past max_checks {results.guard.past:.3f} of a step")
 

@@ -1,7 +1,7 @@
 """What PrecisionDebugger costs: a training step of a GPT with and without it, and writing the same files plainly.
 
-As a program (with PyTorch on OpenBLAS in its library path, and build/python in PYTHONPATH) it measures one setting:
-capture.py TASK MODE LEVEL; prints seconds and megabytes as JSON.
+As a program it measures all settings with the PyTorch of its Python: capture.py BUILD. Where there is torch.compile, a
+model that it has compiled too, which is recorded at its boundary.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ SETTINGS = [
     ("statistics", "statistics", "L0"), ("statistics", "statistics", "L1"), ("statistics", "statistics", "mix"),
     ("statistics", "md5", "L1"), ("statistics", "md5", "mix"), ("tensor", "statistics", "L1"),
 ]
-ROUNDS = 5
+COMPILED = [("statistics", "statistics", "L1", "compiled"), ("statistics", "statistics", "mix", "compiled")]
+ROUNDS = 7
 LARGEST = 4 * 256 * 8000 * 4 / 1e6  # MB: the logits
 
 
@@ -35,6 +36,7 @@ class Capture:
     plain: float  # seconds of that
     grown: float  # MB more memory at most
     disk: float   # of the time that capture adds, how much plain writing of the files takes; 0 when there are none
+    most: float   # that the ratio may be
 
 
 def environment(build: Path) -> dict[str, str]:
@@ -42,14 +44,22 @@ def environment(build: Path) -> dict[str, str]:
             "PYTHONPATH": str(build / "python")}
 
 
-def measure(build: Path, task: str, mode: str, level: str) -> Capture:
-    words = [sys.executable, __file__, task, mode, level]
+def settings() -> list[tuple[str, ...]]:
+    """Those that this PyTorch has."""
+    import torch
+    return SETTINGS + (COMPILED if hasattr(torch, "compile") else [])
+
+
+def measure(build: Path, task: str, mode: str, level: str, how: str = "eager") -> Capture:
+    words = [sys.executable, __file__, task, mode, level, how]
     done = subprocess.run(words, env=environment(build), check=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                           text=True)
     found = json.loads(done.stdout.splitlines()[-1])
     added = found["captured"] - found["plain"]
-    return Capture(f"{mode if task == 'statistics' else task}, {level}", found["captured"] / found["plain"],
-                   found["plain"], found["grown"], found["disk"] / added if found["disk"] else 0.0)
+    what = f"{mode if task == 'statistics' else task}, {level}" + (f", {how}" if how != "eager" else "")
+    most = 1.1 if how == "compiled" else 1.3 if mode == "statistics" else 1.5
+    return Capture(what, found["captured"] / found["plain"], found["plain"], found["grown"],
+                   found["disk"] / added if found["disk"] else 0.0, most)
 
 
 def write_again(files: Path, to: Path) -> float:
@@ -66,7 +76,7 @@ def write_again(files: Path, to: Path) -> float:
     return took
 
 
-def child(task: str, mode: str, level: str) -> None:
+def child(task: str, mode: str, level: str, how: str) -> None:
     sys.path.insert(0, str(ROOT / "tests" / "py"))
     import gpt_model
     import torch
@@ -78,6 +88,8 @@ def child(task: str, mode: str, level: str) -> None:
     model, ids = gpt_model.make(config, batch=4)
     ids = torch.cat([ids, ids[:, :1]], dim=1)  # 256 tokens go in
     optimiser = torch.optim.AdamW(model.parameters())
+    if how == "compiled":
+        model = torch.compile(model)
 
     folder = Path(tempfile.mkdtemp(prefix="plumb-bench-"))
     settings = {"task": task, "level": level, "dump_path": str(folder / "dump"), task: {"summary_mode": mode}}
@@ -100,6 +112,8 @@ def child(task: str, mode: str, level: str) -> None:
     try:
         for _ in range(2):
             step(False)
+        step(True)  # what is made for the first one only
+        shutil.rmtree(folder / "dump", ignore_errors=True)
         plain, captured = [step(False)], []
         memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         for _ in range(ROUNDS):
@@ -115,6 +129,10 @@ def child(task: str, mode: str, level: str) -> None:
           flush=True)
 
 
-
 if __name__ == "__main__":
-    child(*sys.argv[1:4])
+    if len(sys.argv) == 2:
+        for one in (measure(Path(sys.argv[1]), *setting) for setting in settings()):
+            print(f"{one.what:28} {one.ratio:.2f} of a plain step of {one.plain:.2f} s, {one.grown:.0f} MB more",
+                  flush=True)
+    else:
+        child(*sys.argv[1:5])

@@ -35,6 +35,17 @@ bool cpu_has_avx2(unsigned mask)
 #endif
 }
 
+bool cpu_has_avx512(unsigned mask)
+{
+#if defined(__x86_64__)
+    return (mask & 2) && cpu_has_avx2(mask) && __builtin_cpu_supports("avx512f") &&
+           __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
+#else
+    (void)mask;
+    return false;
+#endif
+}
+
 static atomic_uint mask_in_force = UINT_MAX;
 
 void plumb_cpu_mask(unsigned mask)
@@ -49,5 +60,6 @@ unsigned cpu_mask(void)
 
 const char *plumb_cpu_level(void)
 {
-    return cpu_has_avx2(cpu_mask()) ? "avx2" : "c";
+    const unsigned mask = cpu_mask();
+    return cpu_has_avx512(mask) ? "avx512" : cpu_has_avx2(mask) ? "avx2" : "c";
 }

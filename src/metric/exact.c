@@ -47,8 +47,11 @@ void exact_add_product(struct exact *sum, double a, double b)
 {
     double product = a * b;
     exact_add(sum, product);
-    if (isfinite(product))
-        exact_add(sum, fma(a, b, -product));
+    if (isfinite(product)) {
+        const double rest = fma(a, b, -product);
+        if (rest != 0)
+            exact_add(sum, rest);
+    }
 }
 
 /* Brings all limbs but the top one into 0 .. 2^32-1. */

@@ -9,6 +9,8 @@ struct kernels kernels_select(unsigned mask)
 #if defined(__x86_64__)
     if (cpu_has_avx2(mask))
         kernels_avx2(&table);
+    if (cpu_has_avx512(mask))
+        kernels_avx512(&table);
 #else
     (void)mask;
 #endif

@@ -15,6 +15,9 @@
  * always needed and many, would not fit in 16 registers that way; they have four. */
 enum { LANES = 8, ERROR_LANES = 4, ABS_LIMITS = 7 };
 
+/* Blocks whose statistics are counted side by side: one alone waits for its own additions. */
+enum { SIDE_BY_SIDE = 4 };
+
 /* Pairs of equal types that the hottest kernels read without converting them first. */
 enum kernel_type { KERNEL_F64, KERNEL_F32, KERNEL_F16, KERNEL_BF16, KERNEL_TYPES };
 
@@ -122,7 +125,24 @@ struct kernels {
                                         struct error_lanes *error, struct relative_lanes *relative);
     void (*pair_close[KERNEL_TYPES])(const void *t, const void *g, size_t n,
                                      const struct close_limits *limits, struct close_lanes *out);
+
+    /* range and centre of SIDE_BY_SIDE whole blocks of stored values, one after another in memory.
+     * Lanes are set, not added to. */
+    void (*ranges[KERNEL_TYPES])(const void *data, struct range_lanes out[SIDE_BY_SIDE]);
+    void (*centres[KERNEL_TYPES])(const void *data, const double centre[SIDE_BY_SIDE],
+                                  struct centre_lanes out[SIDE_BY_SIDE]);
 };
+
+/* Of no values. */
+static inline struct range_lanes range_of_nothing(void)
+{
+    struct range_lanes range = {0};
+    for (int l = 0; l < LANES; l++) {
+        range.min[l] = INFINITY;
+        range.max[l] = -INFINITY;
+    }
+    return range;
+}
 
 /* The absolute limits 1e-1 .. 1e-7. */
 extern const double kernel_abs_limits[ABS_LIMITS];
@@ -144,6 +164,7 @@ struct kernels kernels_current(void);
 
 #if defined(__x86_64__)
 void kernels_avx2(struct kernels *table);
+void kernels_avx512(struct kernels *table); /* over those of AVX2 */
 #endif
 
 #endif

@@ -5,6 +5,7 @@
  * after whole vectors goes through the C version, which then continues with lane 0. */
 #include "metric/kernel.h"
 #include "plumb/dtype.h"
+#include "plumb/metric.h"
 
 #include <immintrin.h>
 
@@ -633,6 +634,38 @@ static void histogram(const double *x, size_t n, uint64_t *bins)
     kernels_c.histogram(x + used * 32, n - used * 32, bins);
 }
 
+/* These registers hold one block's sums only. */
+INLINE void ranges_kernel(enum kernel_type type, const void *data, struct range_lanes *out)
+{
+    for (size_t b = 0; b < SIDE_BY_SIDE; b++) {
+        struct v8 sum = all(0), min = all(INFINITY), max = all(-INFINITY);
+        for (size_t i = 0; i < PLUMB_METRIC_BLOCK; i += 8) {
+            struct v8 v = load8(type, data, b * PLUMB_METRIC_BLOCK + i);
+            sum = add(sum, v);
+            min = smaller(v, min);
+            max = larger(v, max);
+        }
+        put(out[b].sum, sum);
+        put(out[b].min, min);
+        put(out[b].max, max);
+    }
+}
+
+INLINE void centres_kernel(enum kernel_type type, const void *data, const double *middle,
+                           struct centre_lanes *out)
+{
+    for (size_t b = 0; b < SIDE_BY_SIDE; b++) {
+        struct v8 sum = all(0), squares = all(0), m = all(middle[b]);
+        for (size_t i = 0; i < PLUMB_METRIC_BLOCK; i += 8) {
+            struct v8 deviation = subtract(load8(type, data, b * PLUMB_METRIC_BLOCK + i), m);
+            sum = add(sum, deviation);
+            squares = add(squares, multiply(deviation, deviation));
+        }
+        put(out[b].sum, sum);
+        put(out[b].squares, squares);
+    }
+}
+
 #define TYPED(suffix, type)                                                                        \
     static void load_##suffix(const void *data, size_t n, double *out)                             \
     {                                                                                              \
@@ -653,6 +686,14 @@ static void histogram(const double *x, size_t n, uint64_t *bins)
                                     const struct close_limits *limits, struct close_lanes *out)    \
     {                                                                                              \
         pair_close_kernel(type, t, g, n, limits, out);                                             \
+    }                                                                                              \
+    static void ranges_##suffix(const void *data, struct range_lanes *out)                         \
+    {                                                                                              \
+        ranges_kernel(type, data, out);                                                            \
+    }                                                                                              \
+    static void centres_##suffix(const void *data, const double *middle, struct centre_lanes *out) \
+    {                                                                                              \
+        centres_kernel(type, data, middle, out);                                                   \
     }
 
 TYPED(f64, KERNEL_F64)
@@ -684,5 +725,7 @@ void kernels_avx2(struct kernels *table)
         .pair_relative = {pair_relative_f64, pair_relative_f32, pair_relative_f16,
                           pair_relative_bf16},
         .pair_close = {pair_close_f64, pair_close_f32, pair_close_f16, pair_close_bf16},
+        .ranges = {ranges_f64, ranges_f32, ranges_f16, ranges_bf16},
+        .centres = {centres_f64, centres_f32, centres_f16, centres_bf16},
     };
 }

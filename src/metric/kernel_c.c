@@ -252,6 +252,27 @@ static void pair_close(enum kernel_type type, const void *t, const void *g, size
     close(d, wide_g, n, limits, out);
 }
 
+static void ranges(enum kernel_type type, const void *data, struct range_lanes *out)
+{
+    double x[SIDE_BY_SIDE * PLUMB_METRIC_BLOCK];
+    kernels_c.load[type](data, SIDE_BY_SIDE * PLUMB_METRIC_BLOCK, x);
+    for (int b = 0; b < SIDE_BY_SIDE; b++) {
+        out[b] = range_of_nothing();
+        range(x + b * PLUMB_METRIC_BLOCK, PLUMB_METRIC_BLOCK, &out[b]);
+    }
+}
+
+static void centres(enum kernel_type type, const void *data, const double *middle,
+                    struct centre_lanes *out)
+{
+    double x[SIDE_BY_SIDE * PLUMB_METRIC_BLOCK];
+    kernels_c.load[type](data, SIDE_BY_SIDE * PLUMB_METRIC_BLOCK, x);
+    for (int b = 0; b < SIDE_BY_SIDE; b++) {
+        out[b] = (struct centre_lanes){0};
+        centre(x + b * PLUMB_METRIC_BLOCK, PLUMB_METRIC_BLOCK, middle[b], &out[b]);
+    }
+}
+
 #define TYPED(suffix, type, dtype)                                                                 \
     static void load_##suffix(const void *data, size_t n, double *out)                             \
     {                                                                                              \
@@ -272,6 +293,14 @@ static void pair_close(enum kernel_type type, const void *t, const void *g, size
                                     const struct close_limits *limits, struct close_lanes *out)    \
     {                                                                                              \
         pair_close(type, t, g, n, limits, out);                                                    \
+    }                                                                                              \
+    static void ranges_##suffix(const void *data, struct range_lanes *out)                         \
+    {                                                                                              \
+        ranges(type, data, out);                                                                   \
+    }                                                                                              \
+    static void centres_##suffix(const void *data, const double *middle, struct centre_lanes *out) \
+    {                                                                                              \
+        centres(type, data, middle, out);                                                          \
     }
 
 TYPED(f64, KERNEL_F64, PLUMB_F64)
@@ -300,4 +329,6 @@ const struct kernels kernels_c = {
     .pair_error = {pair_error_f64, pair_error_f32, pair_error_f16, pair_error_bf16},
     .pair_relative = {pair_relative_f64, pair_relative_f32, pair_relative_f16, pair_relative_bf16},
     .pair_close = {pair_close_f64, pair_close_f32, pair_close_f16, pair_close_bf16},
+    .ranges = {ranges_f64, ranges_f32, ranges_f16, ranges_bf16},
+    .centres = {centres_f64, centres_f32, centres_f16, centres_bf16},
 };

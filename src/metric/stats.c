@@ -31,13 +31,36 @@ static size_t keep_finite(struct stats_state *stats, const double *x, size_t n, 
 static double find_range(const struct kernels *kernels, const double *x, size_t n,
                          struct range_lanes *range)
 {
-    *range = (struct range_lanes){0};
-    for (int l = 0; l < LANES; l++) {
-        range->min[l] = INFINITY;
-        range->max[l] = -INFINITY;
-    }
+    *range = range_of_nothing();
     kernels->range(x, n, range);
     return total(range->sum);
+}
+
+/* The least and the greatest of all lanes. */
+static void find_ends(const struct range_lanes *range, double *min, double *max)
+{
+    *min = range->min[0];
+    *max = range->max[0];
+    for (int l = 1; l < LANES; l++) {
+        *min = range->min[l] < *min ? range->min[l] : *min;
+        *max = range->max[l] > *max ? range->max[l] : *max;
+    }
+}
+
+/* Squares must neither overflow nor vanish. */
+static double size_of(double min, double max)
+{
+    return -min > max ? -min : max;
+}
+
+static bool is_huge(double size)
+{
+    return size >= 0x1p480;
+}
+
+static bool is_tiny(double size)
+{
+    return size > 0 && size < 0x1p-400;
 }
 
 static void widen(struct stats_state *stats, double min, double max)
@@ -51,19 +74,25 @@ static void widen(struct stats_state *stats, double min, double max)
 /* With m near the block's mean and r = x - m, the sums of x and x^2 are n*m + sum(r) and n*m^2 +
  * 2*m*sum(r) + sum(r^2). Put together from these parts without rounding, they keep the digits that
  * the deviation of values far from zero needs. */
+static void add_centred(size_t n, double m, const struct centre_lanes *centre, struct exact *sum,
+                        struct exact *squares)
+{
+    double rest = total(centre->sum), square = m * m;
+    exact_add_product(sum, m, (double)n);
+    exact_add(sum, rest);
+    exact_add_product(squares, square, (double)n);
+    exact_add_product(squares, fma(m, m, -square), (double)n);
+    exact_add_product(squares, 2 * m, rest);
+    exact_add(squares, total(centre->squares));
+}
+
 static void add_sums(const struct kernels *kernels, const double *x, size_t n, double about,
                      struct exact *sum, struct exact *squares)
 {
     double m = about / (double)n;
     struct centre_lanes centre = {0};
     kernels->centre(x, n, m, &centre);
-    double rest = total(centre.sum), square = m * m;
-    exact_add_product(sum, m, (double)n);
-    exact_add(sum, rest);
-    exact_add_product(squares, square, (double)n);
-    exact_add_product(squares, fma(m, m, -square), (double)n);
-    exact_add_product(squares, 2 * m, rest);
-    exact_add(squares, total(centre.squares));
+    add_centred(n, m, &centre, sum, squares);
 }
 
 void stats_values(struct stats_state *stats, const struct kernels *kernels, const double *x,
@@ -79,17 +108,13 @@ void stats_values(struct stats_state *stats, const struct kernels *kernels, cons
     }
     if (!n)
         return;
-    double min = range.min[0], max = range.max[0];
-    for (int l = 1; l < LANES; l++) {
-        min = range.min[l] < min ? range.min[l] : min;
-        max = range.max[l] > max ? range.max[l] : max;
-    }
+    double min, max;
+    find_ends(&range, &min, &max);
     widen(stats, min, max);
     stats->finite += n;
 
-    /* Squares must neither overflow nor vanish. */
-    double size = -min > max ? -min : max;
-    bool huge = size >= 0x1p480, tiny = size > 0 && size < 0x1p-400;
+    double size = size_of(min, max);
+    bool huge = is_huge(size), tiny = is_tiny(size);
     if (!huge && !tiny) {
         add_sums(kernels, x, n, sum, &stats->sum, &stats->squares);
         return;
@@ -103,11 +128,39 @@ void stats_values(struct stats_state *stats, const struct kernels *kernels, cons
     exact_merge_shifted(&stats->squares, &squares, 2 * limbs);
 }
 
+/* Adds blocks that lie side by side, unless one of them takes more than two looks: then false. */
+static bool add_blocks(struct stats_state *stats, const struct kernels *kernels, int type,
+                       const void *data)
+{
+    struct range_lanes range[SIDE_BY_SIDE];
+    struct centre_lanes centre[SIDE_BY_SIDE];
+    double min[SIDE_BY_SIDE], max[SIDE_BY_SIDE], mean[SIDE_BY_SIDE];
+    kernels->ranges[type](data, range);
+    for (int b = 0; b < SIDE_BY_SIDE; b++) {
+        double sum = total(range[b].sum);
+        find_ends(&range[b], &min[b], &max[b]);
+        double size = size_of(min[b], max[b]);
+        if (!isfinite(sum) || is_huge(size) || is_tiny(size))
+            return false;
+        mean[b] = sum / PLUMB_METRIC_BLOCK;
+    }
+    kernels->centres[type](data, mean, centre);
+    for (int b = 0; b < SIDE_BY_SIDE; b++) {
+        widen(stats, min[b], max[b]);
+        stats->finite += PLUMB_METRIC_BLOCK;
+        add_centred(PLUMB_METRIC_BLOCK, mean[b], &centre[b], &stats->sum, &stats->squares);
+    }
+    return true;
+}
+
 void stats_tensor(struct stats_state *stats, const struct kernels *kernels,
                   const struct plumb_tensor *tensor, uint64_t first, uint64_t count)
 {
     unsigned parts = plumb_dtype_parts(tensor->dtype);
     uint64_t end = count < tensor->count - first ? first + count : tensor->count;
+    const uint64_t side = SIDE_BY_SIDE * PLUMB_METRIC_BLOCK / parts;
+    const int type = tensor->dense && !tensor->swap ? kernel_type_of(tensor->dtype) : -1;
+    uint64_t alone = first; /* up to here blocks are counted one by one */
     struct room room;
     double x[PLUMB_METRIC_BLOCK];
     for (uint64_t at = first; at < end;) {
@@ -115,6 +168,13 @@ void stats_tensor(struct stats_state *stats, const struct kernels *kernels,
         if (n > end - at)
             n = (size_t)(end - at);
         const void *bytes = dense_block(tensor, at, n, &room);
+        if (type >= 0 && at >= alone && end - at >= side) {
+            if (add_blocks(stats, kernels, type, bytes)) {
+                at += side;
+                continue;
+            }
+            alone = at + side;
+        }
         dense_load(kernels, tensor->dtype, bytes, n * parts, x);
         stats_values(stats, kernels, x, n * parts);
         ends_add(&stats->ends, tensor->dtype, bytes, n);

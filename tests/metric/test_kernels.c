@@ -23,11 +23,15 @@ static size_t level_count;
 static int find_levels(void **state)
 {
     (void)state;
-    struct kernels full = kernels_select(UINT32_MAX), none = kernels_select(0);
-    assert_string_equal(none.name, "c");
-    assert_ptr_equal(none.error, kernels_c.error);
-    if (full.error != kernels_c.error)
-        levels[level_count++] = full;
+    const char *last = "c";
+    assert_string_equal(kernels_select(0).name, last);
+    assert_ptr_equal(kernels_select(0).error, kernels_c.error);
+    for (unsigned bits = 1; bits < MAX_LEVELS; bits++) {
+        struct kernels level = kernels_select((1u << bits) - 1);
+        if (strcmp(level.name, last) != 0)
+            levels[level_count++] = level;
+        last = level.name;
+    }
     for (size_t i = 0; i < level_count; i++)
         printf("# level %s against c\n", levels[i].name);
     if (!level_count)
@@ -454,6 +458,49 @@ static void check_stored(const struct kernels *k, enum kernel_type type, const v
     }
 }
 
+/* Whole blocks side by side: each as if it were alone. */
+static void check_side_by_side(const struct kernels *k, enum kernel_type type, const void *data)
+{
+    struct range_lanes ranges[SIDE_BY_SIDE];
+    struct centre_lanes centres[SIDE_BY_SIDE];
+    const double middle[SIDE_BY_SIDE] = {0, 0.3, -1e3, 0x1p-30};
+    k->ranges[type](data, ranges);
+    k->centres[type](data, middle, centres);
+    length = BLOCK;
+    for (size_t b = 0; b < SIDE_BY_SIDE; b++) {
+        double x[BLOCK];
+        kernels_c.load[type]((const char *)data + b * BLOCK * widths[type], BLOCK, x);
+        doing = "ranges";
+        struct range_lanes range = range_of_nothing();
+        kernels_c.range(x, BLOCK, &range);
+        REALS(range, ranges[b], sum);
+        REALS(range, ranges[b], min);
+        REALS(range, ranges[b], max);
+        doing = "centres";
+        struct centre_lanes centre = {0};
+        kernels_c.centre(x, BLOCK, middle[b], &centre);
+        REALS(centre, centres[b], sum);
+        REALS(centre, centres[b], squares);
+    }
+}
+
+static void test_side_by_side(void **state)
+{
+    (void)state;
+    static unsigned char data[SIDE_BY_SIDE * BLOCK * 8 + 1], other[BLOCK * 8];
+    uint64_t seed = 4;
+    for (int type = 0; type < KERNEL_TYPES; type++)
+        for (int kind = 0; kind < KINDS; kind++) {
+            const size_t offset = kind % 2 != 0, block = BLOCK * widths[type];
+            for (size_t b = 0; b < SIDE_BY_SIDE; b++)
+                fill_stored((enum kernel_type)type, (enum kind)kind, data + offset + b * block,
+                            other, &seed);
+            check_side_by_side(&kernels_c, (enum kernel_type)type, data + offset);
+            for (size_t level = 0; level < level_count; level++)
+                check_side_by_side(&levels[level], (enum kernel_type)type, data + offset);
+        }
+}
+
 static void test_stored(void **state)
 {
     (void)state;
@@ -502,9 +549,9 @@ static void test_mask(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_float64), cmocka_unit_test(test_not_finite),
-        cmocka_unit_test(test_stored),  cmocka_unit_test(test_load_codes),
-        cmocka_unit_test(test_mask),
+        cmocka_unit_test(test_float64),    cmocka_unit_test(test_not_finite),
+        cmocka_unit_test(test_stored),     cmocka_unit_test(test_side_by_side),
+        cmocka_unit_test(test_load_codes), cmocka_unit_test(test_mask),
     };
     return cmocka_run_group_tests(tests, find_levels, NULL);
 }

@@ -221,6 +221,57 @@ class GoldenTest(CaptureTest):
         self.assertEqual(data["Tensor.mul_.0.forward"]["input_args"][0]["Max"], seen[0])
         self.assertEqual(data["Tensor.mul_.0.forward"]["output"][0]["Max"], seen[1])
 
+    def test_a_module_that_is_one_function(self) -> None:
+        """What is recorded of both is looked at once, unless the script has a turn in between."""
+        torch.manual_seed(0)
+
+        def doubles(module: nn.Module, *values: Any) -> None:
+            (values[-1] if torch.is_tensor(values[-1]) else values[-1][0]).data.mul_(2)
+
+        def plain(layer: nn.Linear) -> None:
+            pass
+
+        def before(layer: nn.Linear) -> None:
+            layer.register_forward_pre_hook(doubles)
+
+        def after(layer: nn.Linear) -> None:
+            layer.register_forward_hook(doubles)
+
+        def own_forward(layer: nn.Linear) -> None:
+            forward = layer.forward
+
+            def both(x: torch.Tensor) -> torch.Tensor:
+                x.data.mul_(2)
+                y = forward(x)
+                y.data.mul_(2)
+                return y
+            layer.forward = both  # type: ignore[method-assign]
+
+        def own_function(layer: nn.Linear) -> None:
+            linear = nn.functional.linear
+
+            def both(x: torch.Tensor, *others: Any) -> torch.Tensor:
+                x.data.mul_(2)
+                y = linear(x, *others)
+                y.data.mul_(2)
+                return y
+            self.addCleanup(setattr, nn.functional, "linear", linear.function)
+            nn.functional.linear = both
+
+        for change, inputs, outputs in ((plain, 1, 1), (before, 2, 1), (after, 1, 2), (own_forward, 2, 2),
+                                        (own_function, 2, 2)):
+            model = nn.Sequential(nn.Linear(64, 64), nn.Tanh())
+            x = torch.randn(64, 64)
+            with self.capture(model, level="mix"):
+                change(model[0])
+                model(x).sum().backward()
+            data = self.dump().data
+            inner, outer = data["Functional.linear.0.forward"], data["Module.0.Linear.forward.0"]
+            for side, times, over in (("input_args", inputs, (outer, inner)), ("output", outputs, (inner, outer))):
+                first, second = (entry[side][0]["Norm"] for entry in over)
+                self.assertAlmostEqual(second / first, times, 5, (change.__name__, side))
+            self.assertEqual(data["Functional.linear.0.backward"]["input"], data["Module.0.Linear.backward.0"]["input"])
+
     def test_kinds_of_arguments(self) -> None:
         Pair = namedtuple("Pair", "left right")
 

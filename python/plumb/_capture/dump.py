@@ -193,6 +193,9 @@ class DumpSink(Sink):
         if self.file:
             self.file.add(name, entry, self.writer)  # which names no tensor that is not there
 
+    def moved(self) -> None:
+        self.cache.moment += 1
+
     # -- Leaves ------------------------------------------------------------------------------------
 
     def tensor(self, tensor: Tensor, place: str) -> Dict[str, Any]:

@@ -186,6 +186,7 @@ class Follow:
         self.sums = {}
 
 
-def hook(nodes: Sequence[Tuple[Any, Work]], ran: Callable[..., None], call: Any) -> None:
+def hook(nodes: Sequence[Tuple[Any, Work]], ran: Callable[..., None], call: Any, before: Dict[Any, Any]) -> None:
+    """before: of nodes whose last hook is ours, what that leaves behind."""
     for which, (node, work) in enumerate(nodes):
-        node.register_hook(functools.partial(ran, call, which, work))
+        node.register_hook(functools.partial(ran, call, which, work, before.get(node)))

@@ -62,16 +62,20 @@ def numbers_of(mode: str) -> Callable[[_core.Tensor, Tensor], Numbers]:
 class Cache:
     """An output is the next call's input: its numbers are known as long as that tensor lives and
     nobody wrote into it. Views of the whole of it count as the same. Writing past the version
-    counter (x.data, numpy) is caught by a mark, which takes a tenth of the time."""
+    counter (x.data, numpy) is caught by a mark, which takes a fifth of the time, unless there was no
+    moment for it."""
 
     def __init__(self, numbers: Callable[[_core.Tensor, Tensor], Numbers], plain: bool) -> None:
         """plain: they are statistics, which are counted in the same walk through memory as what
         tells whether it changed."""
         self.numbers, self.plain = numbers, plain
         self.known: Dict[Tuple[int, torch.dtype, int], Tuple[Any, int, int, Numbers]] = {}
+        self.moment = 0  # the next one begins when something of the script's may have run
+        self.seen: Dict[Tuple[int, torch.dtype, int], int] = {}  # the moment in which it was looked at
 
     def clear(self) -> None:
         self.known.clear()
+        self.seen.clear()
 
     def of(self, seen: _core.Tensor, tensor: Tensor) -> Numbers:
         if seen.count < CACHED or tensor.device.type != "cpu" or not tensor.is_contiguous() \
@@ -83,7 +87,8 @@ class Cache:
         if entry is not None:
             owner = entry[0]()
             if owner is not None and owner.data_ptr() == key[0] and entry[1] == version == owner._version \
-                    and entry[2] == seen.mark():
+                    and (self.seen[key] == self.moment or entry[2] == seen.mark()):
+                self.seen[key] = self.moment
                 return entry[3]
         if self.plain and tensor.dtype not in EIGHT_BIT:
             stats, mark = seen.stats_and_mark()
@@ -92,12 +97,13 @@ class Cache:
             numbers, mark = self.numbers(seen, tensor), seen.mark()
         owner = weakref.ref(tensor, lambda _: self.forget(key))
         self.known[key] = (owner, version, mark, numbers)
+        self.seen[key] = self.moment
         return numbers
 
     def forget(self, key: Tuple[int, torch.dtype, int]) -> None:
         entry = self.known.get(key)
         if entry is not None and entry[0]() is None:
-            del self.known[key]
+            del self.known[key], self.seen[key]
 
 
 def tensor_leaf(tensor: Tensor, numbers: Numbers) -> Dict[str, Any]:

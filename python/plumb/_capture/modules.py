@@ -146,6 +146,8 @@ class Modules:
             return known
         if module.__dict__.get("_is_replica"):
             return self.replicas.get(module)
+        if not self.inside:
+            return None
         outer = next((self.known[one] for one in reversed(around) if one in self.known), None)
         stranger = self.strangers.get(id(module))
         if stranger is not None and stranger() is module and \
@@ -156,7 +158,7 @@ class Modules:
         known = self.known.get(id(module))
         if known is None:
             self.strangers[id(module)] = weakref.ref(module)
-            if outer is not None and self.inside:
+            if outer is not None:
                 self.idle[f"{outer.path or outer.kind}: {class_of(module)}"] = \
                     "was called there but is no module of the model"
         return known

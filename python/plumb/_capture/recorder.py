@@ -25,7 +25,7 @@ import torch
 from torch import Tensor
 
 from plumb import regions
-from plumb._capture import compiled, exchange, graph, held, names, reduced, switch, unwritten
+from plumb._capture import compiled, exchange, graph, held, names, reduced, still, switch, unwritten
 from plumb._capture.config import Config
 from plumb._capture.exchange import Exchanges
 from plumb._capture.leaves import group_id, group_ranks
@@ -38,6 +38,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 MAX_DEPTH = 64
 NOTES = 1000  # of which the texts are kept
 AGAIN = "gradients that came a second time, or after stop()"
+BEGUN, OVER = -1, -2  # moments of a call; others are numbers of its nodes
 OBJECT_DEPTH = 3
 CONTAINERS = (list, tuple, set, frozenset, collections.deque, type({}.values()), type({}.items()))
 OBJECT_ITEMS = 1000  # that are looked at to see whether an object holds tensors
@@ -82,6 +83,10 @@ class Local(threading.local):
         self.exchanging = False
         self.modules: List[Call] = []
         self.alone: List[List[bool]] = []
+        # What was recorded last, when nothing of the script's runs before that which goes with it, and
+        # the hooks that it put on nodes.
+        self.last: Any = None
+        self.hooked: Dict[Any, Any] = {}
 
 
 def tensors_in(value: Any, place: str, found: List[Tuple[str, Tensor]],
@@ -396,10 +401,15 @@ class Recorder:
             return False
 
     @contextlib.contextmanager
-    def _quietly(self) -> Iterator[None]:
-        """What is called in here is nobody's to record."""
-        here = switch.here
+    def _quietly(self, after: Any = None) -> Iterator[None]:
+        """What is called in here is nobody's to record. after: what local.last is when the script has
+        had no turn since (still.py)."""
+        here, local = switch.here, self.local
         before, here.busy = here.busy, True
+        if after is None or local.last != after:
+            self.sink.moved()
+            local.hooked = {}
+        local.last = None
         try:
             with Unseen():
                 yield
@@ -505,9 +515,13 @@ class Recorder:
         stops = self.stops
         call: Optional[Call] = None
         edges = None
+        around = self._around(sys._getframe(1)) if api else None  # a module that is nothing but this call
         try:
-            with self._quietly():
+            with self._quietly((around, BEGUN) if around is not None else None):
                 call, edges = self._before(prefix, name, kind, module, args, kwargs)
+                if call is not None and not api:
+                    call.single = still.single(module)
+                    local.last = (call, BEGUN)
         except Exception:
             self.problem(f"{prefix}.{name}")
         # What a recorded API calls is part of it; what a module calls is recorded.
@@ -522,11 +536,24 @@ class Recorder:
                 local.modules.pop()
         try:
             if call is not None and stops == self.stops:
-                with self._quietly():
+                with self._quietly((call, OVER)):
                     self._after(call, edges, args, kwargs, output)
+                    if around is not None:
+                        local.last = (around, OVER)
+                    else:
+                        local.hooked = {}  # it would keep the graph
         except Exception:
             self.problem(f"{prefix}.{name}")
         return output
+
+    def _around(self, frame: Any) -> Optional[Call]:
+        """The module whose only code has called what is called from this frame."""
+        call = self.local.modules[-1] if self.local.modules else None
+        if call is None or call.single is None:
+            return None
+        while frame is not None and frame.f_code.co_filename.startswith(HERE):
+            frame = frame.f_back
+        return call if frame is not None and frame.f_code is call.single else None
 
     def _recorded_alone(self, known: Known, module: torch.nn.Module, function: Callable[..., Any],
                         args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> Any:
@@ -661,10 +688,13 @@ class Recorder:
                       "gradients of its inputs may be missing")
         call.follow = graph.Follow(len(planned.nodes), planned.parts)
         self.followed[id(call)] = call
-        graph.hook(planned.nodes, self._ran, call)
+        graph.hook(planned.nodes, self._ran, call, self.local.hooked)
+        self.local.hooked = {node: (call, which) for which, (node, _) in enumerate(planned.nodes)}
 
-    def _ran(self, call: Call, which: int, work: graph.Work, given: Any, received: Any) -> None:
-        """The hook of a node; called by whichever thread runs backward."""
+    def _ran(self, call: Call, which: int, work: graph.Work, before: Any, given: Any, received: Any) -> None:
+        """The hook of a node; called by whichever thread runs backward. before: what the hook before
+        it left in local.last."""
+        last, self.local.last = self.local.last, None
         if not self.active or call.follow is False:
             return
         if call.follow is None:  # it is written
@@ -672,13 +702,15 @@ class Recorder:
                 self.modules.idle.setdefault(
                     AGAIN, f"(first of {call.title('backward')}) are not recorded; the first are")
             return
-        with self.lock, self._quietly(), torch.no_grad():
+        self.local.last = last
+        with self.lock, self._quietly(before), torch.no_grad():
             try:
                 if call.follow and call.follow.add(which, work, given, received,
                                                    functools.partial(self.sink.gradient, call)):
                     self._went_back(call)
                 elif call.follow:
                     self.begun.add(call)
+                self.local.last = (call, which)
             except Exception:
                 self.problem(f"{call.prefix}.{call.name}.{call.number} backward")
 

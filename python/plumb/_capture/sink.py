@@ -28,7 +28,7 @@ class Call:
     """One call of a module or an API. `data` belongs to the sink."""
 
     __slots__ = ("prefix", "name", "kind", "number", "parent", "module", "stack", "inputs",
-                 "outputs", "unwritten", "data", "follow", "exchange", "__weakref__")
+                 "outputs", "unwritten", "data", "follow", "exchange", "single", "__weakref__")
 
     def __init__(self, prefix: str, name: str, kind: str, number: int, parent: Optional["Call"],
                  module: Optional[torch.nn.Module]) -> None:
@@ -45,6 +45,7 @@ class Call:
         self.data: Any = None
         self.follow: Any = None       # the recorder's, while gradients are awaited
         self.exchange: Optional[Dict[str, Any]] = None  # of what processes exchange: order and group
+        self.single: Any = None       # of a module: the code that it runs, when that is all (still.py)
 
     def title(self, direction: str) -> str:
         """The name of an entry; direction: forward or backward."""
@@ -121,6 +122,9 @@ class Sink:
 
     def open(self, step: int) -> None:
         """Called by the first start() of a step."""
+
+    def moved(self) -> None:
+        """The script, or a function that it called, has run: what was looked at may be something else."""
 
     def arguments(self, call: Call, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> None:
         """Before the call. call.module is there for its parameters."""

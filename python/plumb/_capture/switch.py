@@ -283,6 +283,17 @@ def forward_of(kind: type) -> Optional[Tuple[type, Callable[..., Any]]]:
     return owner, forward
 
 
+def original_forward(kind: type) -> Any:
+    """What these modules run when nothing is recorded."""
+    forward = getattr(kind, "forward", None)
+    return forward.__wrapped__ if forward in _forwards else forward
+
+
+def original_call() -> Any:
+    """The same of torch.nn.Module.__call__."""
+    return _original_call
+
+
 original_replicate = found(torch.nn.Module, "_replicate_for_data_parallel")
 
 
