@@ -1,13 +1,14 @@
 /**
  * What a report holds. The C side writes it (src/report/page.c), one page shows it.
  *
- * The page carries it as one block of base64: deflate of
+ * The page carries it as one block of base64: raw deflate (RFC 1951, without a header of zlib or
+ * gzip) of
  *     4 bytes: the size of the JSON text (little-endian), the text in UTF-8, bytes up to the next
  *     multiple of 8, and the bulk.
  * Numbers that come in masses are in the bulk; the JSON says where. All of it is little-endian.
  */
 
-/** An array in the bulk: `n` numbers from byte `at`, a multiple of 8, on. */
+/** An array in the bulk: `n` numbers from byte `at` of the bulk, a multiple of 8, on. */
 export interface Bulk {
   type: "f64" | "f32" | "i32" | "u32" | "u8";
   at: number;
@@ -50,6 +51,7 @@ export interface Column {
   dictionary: string[];
   words?: Bulk; // i32
   numbers?: Bulk; // f64
+  whole?: Bulk; // u8, 1: an integer, shown with all its digits whatever the style; without: none
 }
 
 export interface Table {

@@ -1,0 +1,99 @@
+import type { JSX } from "preact";
+import { useEffect, useRef } from "preact/hooks";
+import type { Report } from "./data";
+import { moodOf } from "./core/mood";
+import { useStore } from "./core/report";
+import { href, useRoute, type Route } from "./core/route";
+import { toggleTheme, useTheme } from "./core/theme";
+import { clipped } from "./core/text";
+import { Badge } from "./ui/badge";
+import { Guard } from "./ui/guard";
+import { TableView } from "./table/view";
+import { About } from "./views/about";
+import { Overview } from "./views/overview";
+
+interface Place {
+  view: string;
+  part?: number;
+  title: string;
+}
+
+/** What there is to be seen, in the order of the navigation. */
+function places(report: Report): Place[] {
+  const list: Place[] = [{ view: "overview", title: "Overview" }];
+  report.tables.forEach((table, part) => list.push({ view: "table", part, title: table.name || "Table" }));
+  list.push({ view: "about", title: "About" });
+  return list;
+}
+
+function View({ route }: { route: Route }): JSX.Element {
+  const { report } = useStore();
+  if (route.view === "overview") return <Overview />;
+  if (route.view === "about") return <About />;
+  if (route.view === "table" && report.tables[route.part])
+    return <TableView key={route.part} part={route.part} />;
+  return (
+    <div class="message">
+      <h1>There is nothing here</h1>
+      <p>
+        The address names no part of this report. <a href="#/overview">To the overview</a>
+      </p>
+    </div>
+  );
+}
+
+function isCurrent(place: Place, route: Route): boolean {
+  return place.view === route.view && (place.part ?? 0) === route.part;
+}
+
+export function App(): JSX.Element {
+  const { report } = useStore();
+  const route = useRoute();
+  const theme = useTheme();
+  const main = useRef<HTMLElement>(null);
+  const shown = useRef("");
+  const where = `${route.view}/${route.part}`;
+
+  useEffect(() => {
+    // Readers of the screen are taken along; not at the start, where the page itself is read.
+    if (shown.current && shown.current !== where) {
+      main.current?.focus({ preventScroll: true });
+      window.scrollTo(0, 0);
+    }
+    shown.current = where;
+  }, [where]);
+
+  return (
+    <>
+      <a class="skip" href="#main" onClick={(e) => (e.preventDefault(), main.current?.focus())}>
+        To the content
+      </a>
+      <header>
+        <div class="brand">
+          <Badge mood={moodOf(report.answer.mood)} label />
+          <span class="title" title={clipped(report.title, 400)}>
+            {clipped(report.title, 120) || "plumb"}
+          </span>
+          <button type="button" class="theme" onClick={toggleTheme} aria-pressed={theme === "dark"}>
+            Dark
+          </button>
+        </div>
+        <nav aria-label="Parts of the report">
+          {places(report).map((place) => (
+            <a
+              href={href(place.view, place.part)}
+              aria-current={isCurrent(place, route) ? "page" : undefined}
+            >
+              {clipped(place.title, 40)}
+            </a>
+          ))}
+        </nav>
+      </header>
+      <main id="main" ref={main} tabIndex={-1}>
+        <Guard key={where}>
+          <View route={route} />
+        </Guard>
+      </main>
+    </>
+  );
+}
