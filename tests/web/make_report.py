@@ -95,14 +95,14 @@ def network(bulk, layers, ranks=1, steps=1, fault=0.6, seed=1):
                     if faulty:
                         error, word, local = error * 3000, 4, 793.2
                     elif k and not back and k % 97 == 0:
-                        error, word, local = error * 1.8, 2, 11.5
+                        error, word, local = error * 1.05, 2, 11.5
                     elif error > 20 * band:
                         word = 3
                     elif dice.random() < 0.02:
                         word, local = 5, NAN
                     elif dice.random() < 0.1:
                         word, local = 0, 0.0
-                    error = error * math.exp(dice.gauss(0.0004, 0.05))
+                    error = error * math.exp(dice.gauss(0.0002, 0.03))
                     total = 0.0 if word == 0 and dice.random() < 0.3 else error
                     if path not in place:
                         place[path] = len(modules)

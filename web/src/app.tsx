@@ -9,8 +9,11 @@ import { clipped } from "./core/text";
 import { Badge } from "./ui/badge";
 import { Guard } from "./ui/guard";
 import { TableView } from "./table/view";
+import { TensorList, TensorView } from "./tensor/view";
 import { About } from "./views/about";
+import { Curve } from "./views/curve";
 import { Overview } from "./views/overview";
+import { TreeView } from "./views/tree";
 
 interface Place {
   view: string;
@@ -21,7 +24,10 @@ interface Place {
 /** What there is to be seen, in the order of the navigation. */
 function places(report: Report): Place[] {
   const list: Place[] = [{ view: "overview", title: "Overview" }];
+  if (report.network) list.push({ view: "curve", title: "Error along the network" });
+  if (report.network) list.push({ view: "modules", title: "Modules" });
   report.tables.forEach((table, part) => list.push({ view: "table", part, title: table.name || "Table" }));
+  if (report.tensors.length) list.push({ view: "tensors", title: "Tensors" });
   list.push({ view: "about", title: "About" });
   return list;
 }
@@ -30,6 +36,11 @@ function View({ route }: { route: Route }): JSX.Element {
   const { report } = useStore();
   if (route.view === "overview") return <Overview />;
   if (route.view === "about") return <About />;
+  if (route.view === "curve" && report.network) return <Curve net={report.network} />;
+  if (route.view === "modules" && report.network) return <TreeView net={report.network} />;
+  if (route.view === "tensors") return <TensorList />;
+  if (route.view === "tensor" && report.tensors[route.part])
+    return <TensorView key={route.part} part={route.part} />;
   if (route.view === "table" && report.tables[route.part])
     return <TableView key={route.part} part={route.part} />;
   return (
@@ -43,6 +54,7 @@ function View({ route }: { route: Route }): JSX.Element {
 }
 
 function isCurrent(place: Place, route: Route): boolean {
+  if (route.view === "tensor") return place.view === "tensors";
   return place.view === route.view && (place.part ?? 0) === route.part;
 }
 

@@ -3,6 +3,8 @@ import "./style/base.css";
 import "./style/parts.css";
 import "./style/table.css";
 import "./style/plots.css";
+import "./style/tree.css";
+import "./style/tensor.css";
 import "./style/print.css";
 import { render } from "preact";
 import { App } from "./app";
