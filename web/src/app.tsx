@@ -1,5 +1,5 @@
 import type { JSX } from "preact";
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import type { Report } from "./data";
 import { moodOf } from "./core/mood";
 import { useStore } from "./core/report";
@@ -12,7 +12,10 @@ import { TableView } from "./table/view";
 import { TensorList, TensorView } from "./tensor/view";
 import { About } from "./views/about";
 import { Curve } from "./views/curve";
+import { GridView } from "./views/grid";
 import { Overview } from "./views/overview";
+import { Paper } from "./views/print";
+import { StepsView } from "./views/steps";
 import { TreeView } from "./views/tree";
 
 interface Place {
@@ -27,6 +30,8 @@ function places(report: Report): Place[] {
   if (report.network) list.push({ view: "curve", title: "Error along the network" });
   if (report.network) list.push({ view: "modules", title: "Modules" });
   report.tables.forEach((table, part) => list.push({ view: "table", part, title: table.name || "Table" }));
+  report.grids.forEach((grid, part) => list.push({ view: "grid", part, title: grid.title || "Grid" }));
+  if (report.steps) list.push({ view: "steps", title: "Steps" });
   if (report.tensors.length) list.push({ view: "tensors", title: "Tensors" });
   list.push({ view: "about", title: "About" });
   return list;
@@ -38,6 +43,9 @@ function View({ route }: { route: Route }): JSX.Element {
   if (route.view === "about") return <About />;
   if (route.view === "curve" && report.network) return <Curve net={report.network} />;
   if (route.view === "modules" && report.network) return <TreeView net={report.network} />;
+  if (route.view === "grid" && report.grids[route.part])
+    return <GridView key={route.part} grid={report.grids[route.part]} />;
+  if (route.view === "steps" && report.steps) return <StepsView steps={report.steps} />;
   if (route.view === "tensors") return <TensorList />;
   if (route.view === "tensor" && report.tensors[route.part])
     return <TensorView key={route.part} part={route.part} />;
@@ -64,6 +72,11 @@ export function App(): JSX.Element {
   const theme = useTheme();
   const main = useRef<HTMLElement>(null);
   const shown = useRef("");
+  const [settled, setSettled] = useState(false); // what is printed can wait until the page is seen
+  useEffect(() => {
+    const timer = setTimeout(() => setSettled(true), 50);
+    return () => clearTimeout(timer);
+  }, []);
   const where = `${route.view}/${route.part}`;
 
   useEffect(() => {
@@ -106,6 +119,7 @@ export function App(): JSX.Element {
           <View route={route} />
         </Guard>
       </main>
+      {settled && <Paper />}
     </>
   );
 }

@@ -94,3 +94,11 @@ export function integer(value: number): string {
 export function brief(value: number, count = 4): string {
   return digits(value, count);
 }
+
+/** For axes: 9.1k, 40M; small numbers as they are. */
+export function compact(value: number): string {
+  const size = Math.abs(value);
+  if (size >= 1e3 && size < 1e6) return `${digits(value / 1e3, 3)}k`;
+  if (size >= 1e6 && size < 1e9) return `${digits(value / 1e6, 3)}M`;
+  return digits(value, 3);
+}

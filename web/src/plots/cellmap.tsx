@@ -151,7 +151,10 @@ export function CellMap(props: CellMapProps): JSX.Element {
         tabIndex={0}
         role="application"
         aria-label={`${label}, ${down} by ${across} cells. Arrow keys move${props.onOpen ? ", Enter opens" : ""}.`}
-        style={{ height: `${Math.min(VIEW, down * h) + 14}px` }}
+        style={{
+          height: `${Math.min(VIEW, down * h) + 16}px`,
+          maxWidth: `${gutter + across * w + (down * h > VIEW ? 18 : 2)}px`,
+        }}
         onKeyDown={onKey}
         onPointerMove={(e) => setAt(under(e))}
         onPointerLeave={() => setAt(null)}

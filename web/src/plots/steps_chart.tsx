@@ -1,7 +1,7 @@
 /** Steps over equal cells, as SVG: histograms and profiles. */
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
-import { brief } from "../core/number";
+import { compact } from "../core/number";
 
 export interface Line {
   label: string;
@@ -19,7 +19,7 @@ interface Props {
 
 const WIDTH = 480;
 const HEIGHT = 200;
-const LEFT = 54;
+const LEFT = 58;
 const BOTTOM = 26;
 const TOP = 8;
 
@@ -84,7 +84,7 @@ export function StepsChart({ label, lines, log, ticks, describe }: Props): JSX.E
           <g class="tick">
             <path d={`M${LEFT} ${y(v)}H${WIDTH - 4}`} />
             <text x={LEFT - 5} y={y(v) + 4} text-anchor="end">
-              {brief(v, 3)}
+              {compact(v)}
             </text>
           </g>
         ))}

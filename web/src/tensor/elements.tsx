@@ -79,7 +79,7 @@ export function ElementWindow({ window: around }: { window: Window }): JSX.Eleme
       <p class="soft">
         The worst element is [{around.at.join(", ")}], framed.
         {a >= 0 && ` Down: axis ${a}.`}
-        {b >= 0 && ` Across: axis ${b}.`} Darker cells differ more.
+        {b >= 0 && ` Across: axis ${b}.`} The stronger the shade, the larger the difference.
       </p>
       <div class="scroll" tabIndex={0} role="region" aria-label="Elements round the worst one">
         <table class="plain window">

@@ -1,6 +1,6 @@
 import type { JSX } from "preact";
 import type { Histogram } from "../data";
-import { brief, integer } from "../core/number";
+import { brief, compact, integer } from "../core/number";
 import { useStore } from "../core/report";
 import { clipped } from "../core/text";
 import { StepsChart, type Line } from "../plots/steps_chart";
@@ -21,7 +21,7 @@ export function HistogramPlot({ hist, log }: { hist: Histogram; log: boolean }):
   const title = clipped(hist.title, 60);
   const ticks = [0, 0.25, 0.5, 0.75, 1].map((share): [number, string] => {
     const place = Math.round(share * count);
-    return [place, brief(edge(hist, count, place), 3)];
+    return [place, compact(edge(hist, count, place))];
   });
   const describe = (cell: number): string =>
     `${brief(edge(hist, count, cell), 4)} to ${brief(edge(hist, count, cell + 1), 4)}: ` +
@@ -34,7 +34,7 @@ export function HistogramPlot({ hist, log }: { hist: Histogram; log: boolean }):
         <p class="soft">
           Not in the bins:{" "}
           {hist.beside
-            .map((b) => `${clipped(b.label, 20)} ${b.counts.map((n) => n.toLocaleString("en")).join(" and ")}`)
+            .map((b) => `${clipped(b.label, 20)}: ${b.counts.map((n) => n.toLocaleString("en")).join(" and ")}`)
             .join("; ")}
         </p>
       )}
