@@ -85,6 +85,7 @@ export function App(): JSX.Element {
       main.current?.focus({ preventScroll: true });
       window.scrollTo(0, 0);
     }
+    document.querySelector("nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
     shown.current = where;
   }, [where]);
 

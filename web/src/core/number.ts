@@ -64,7 +64,7 @@ export function digits(value: number, count = 7): string {
 }
 
 function rounded(value: number): number {
-  if (!(Math.abs(value) < LARGE)) return value;
+  if (value === 0 || !(Math.abs(value) < LARGE)) return value;
   if (Math.abs(value * 256) % 2 === 1) {
     // Only odd multiples of 1/256 lie between two; these have eight decimals, the last one a 5.
     const eight = value.toFixed(8);

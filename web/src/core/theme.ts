@@ -5,6 +5,7 @@ export type Theme = "light" | "dark";
 
 const system = window.matchMedia("(prefers-color-scheme: dark)");
 const listeners = new Set<() => void>();
+const colours = new Map<string, string>();
 let chosen: Theme | null = null;
 
 export function theme(): Theme {
@@ -13,6 +14,7 @@ export function theme(): Theme {
 
 function apply(): void {
   document.documentElement.dataset.theme = theme();
+  colours.clear();
   for (const listener of listeners) listener();
 }
 
@@ -38,5 +40,10 @@ export function useTheme(): Theme {
 
 /** A colour of the style sheet, for what is drawn on a canvas. */
 export function colour(name: string): string {
-  return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+  let value = colours.get(name);
+  if (value === undefined) {
+    value = getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+    colours.set(name, value);
+  }
+  return value;
 }

@@ -75,7 +75,7 @@ export function StepsChart({ label, lines, log, ticks, describe }: Props): JSX.E
         viewBox={`0 0 ${WIDTH} ${HEIGHT}`}
         role="img"
         aria-label={`${label}. Arrow keys move.`}
-        tabIndex={0}
+        tabindex={0}
         onPointerMove={point}
         onPointerLeave={() => setAt(null)}
         onKeyDown={onKey}

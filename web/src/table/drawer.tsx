@@ -9,13 +9,12 @@ import { Facts } from "../ui/parts";
 
 /** All columns of a row: as shown, and with all digits where that is more. */
 export function rowFacts(sheet: Sheet, row: number): [string, string][] {
-  return sheet.cells
-    .filter((cells) => cells.word(row) !== -2)
-    .map((cells) => {
-      const text = cells.shown(row);
-      const exact = cells.word(row) === -1 ? cells.exact(row) : text;
-      return [cells.column.title, exact === text ? text : `${text}  (${visible(exact)})`];
-    });
+  return sheet.cells.map((cells) => {
+    const word = cells.word(row);
+    const text = word === -2 ? "(empty)" : cells.shown(row);
+    const exact = word === -1 ? cells.exact(row) : text;
+    return [cells.column.title, exact === text ? text : `${text}  (${visible(exact)})`];
+  });
 }
 
 interface Props {

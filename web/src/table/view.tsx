@@ -49,6 +49,8 @@ export function TableView({ part }: { part: number }): JSX.Element {
   useLayoutEffect(() => {
     const template = ["30px", ...columns.map((k) => `${wide[k]}ch`)].join(" ");
     box.current?.style.setProperty("--columns", template);
+    const sum = columns.reduce((all, k) => all + wide[k], 0);
+    box.current?.style.setProperty("--wide", `calc(30px + ${sum}ch)`);
   }, [columns, wide]);
   useLayoutEffect(() => {
     if (at >= 0) seen.reveal(at); // a link, or back from a tensor
@@ -86,11 +88,13 @@ export function TableView({ part }: { part: number }): JSX.Element {
     open(Number(line.getAttribute("data-row")));
   };
 
+  // Rows that leave at one end come in at the other: nothing is made anew while scrolling.
+  const slots = Math.ceil(seen.room / ROW_HEIGHT) + 10;
   const lines: JSX.Element[] = [];
   for (let i = seen.first; i < seen.last; i++)
     lines.push(
       <Row
-        key={rows[i]}
+        key={i % slots}
         sheet={sheet}
         columns={columns}
         row={rows[i]}

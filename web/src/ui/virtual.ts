@@ -8,6 +8,7 @@ const TALLEST = 12e6;
 export interface Virtual {
   first: number;
   last: number; // exclusive
+  room: number; // for rows, in pixels
   height: number; // of all rows
   offset: number; // where the first of them stands
   reveal: (row: number) => void;
@@ -68,5 +69,5 @@ export function useVirtual(
     },
     [box, rowHeight, head, scale],
   );
-  return { first: Math.max(0, first), last: Math.max(0, last), height, offset, reveal };
+  return { first: Math.max(0, first), last: Math.max(0, last), room, height, offset, reveal };
 }

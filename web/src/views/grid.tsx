@@ -5,15 +5,17 @@ import { moodName, moodOf, moodWord } from "../core/mood";
 import { brief } from "../core/number";
 import { rowLink, useStore } from "../core/report";
 import { go } from "../core/route";
+import type { Numbers } from "../core/store";
 import { clipped } from "../core/text";
 import { colour } from "../core/theme";
 import { CellMap, type Pen } from "../plots/cellmap";
 import { heat } from "../plots/heat";
 import { Badge } from "../ui/badge";
-import { Name, Pick } from "../ui/parts";
+import { Check, Name, Pick } from "../ui/parts";
 
 const NOTHING = 255;
 const SIZES = [3, 6, 10, 16, 24];
+const FEW = 320; // columns that are seen at a glance
 
 /** How much of its cell each mood fills: they are told apart without colour, at any size. */
 const FILLS = [1, 0.7, 0.5, 0.28];
@@ -38,33 +40,57 @@ function magnitudes(values: ArrayLike<number>): [number, number] {
   return low <= high ? [low, Math.max(high, low + 1)] : [0, 1];
 }
 
+/**
+ * For each cell that is drawn, which of the grid's it stands for: itself, or the worst of `each`
+ * cells that share a column.
+ */
+function gather(down: number, across: number, each: number, mood: Numbers, value: Numbers): Int32Array {
+  const columns = Math.ceil(across / each);
+  const list = new Int32Array(down * columns);
+  const worse = (a: number, b: number): boolean =>
+    mood[a] !== mood[b] ? mood[a] < mood[b] : value[a] > value[b];
+  for (let i = 0; i < down; i++)
+    for (let c = 0; c < columns; c++) {
+      let best = i * across + c * each;
+      const end = i * across + Math.min(across, (c + 1) * each);
+      for (let n = best + 1; n < end; n++) if (worse(n, best)) best = n;
+      list[i * columns + c] = best;
+    }
+  return list;
+}
+
 export function GridView({ grid }: { grid: Grid }): JSX.Element {
   const store = useStore();
   const down = grid.down.length;
-  const across = grid.across.length;
+  const all = grid.across.length;
   const mood = useMemo(() => store.get(grid.mood), [grid]);
   const value = useMemo(() => store.get(grid.value), [grid]);
   const row = useMemo(() => store.get(grid.row), [grid]);
   const [by, setBy] = useState<"mood" | "value">("mood");
-  const [size, setSize] = useState(across <= 100 ? 3 : across <= 400 ? 1 : 0);
+  const [size, setSize] = useState(all <= 100 ? 3 : all <= 200 ? 1 : 0);
+  const [glance, setGlance] = useState(all > FEW);
+  const each = glance ? Math.ceil(all / FEW) : 1;
+  const across = Math.ceil(all / each);
+  const cells = useMemo(() => gather(down, all, each, mood, value), [grid, each]);
   const range = useMemo(() => magnitudes(value), [value]);
 
   const paint = useCallback(
     (pen: Pen, i: number, k: number, x: number, y: number, w: number, h: number): void => {
-      const n = i * across + k;
+      const n = cells[i * across + k];
       if (mood[n] === NOTHING) return;
       if (by === "mood") return paintMood(pen, mood[n], x, y, w, h);
       const v = value[n];
       pen.fillStyle = v > 0 ? heat((Math.log10(v) - range[0]) / (range[1] - range[0])) : colour("panel");
       pen.fillRect(x, y, w, h - 1);
     },
-    [by, mood, value, range, across],
+    [by, mood, value, range, across, cells],
   );
   const describe = (i: number, k: number): JSX.Element => {
-    const n = i * across + k;
+    const n = cells[i * across + k];
     const where = (
       <>
-        <Name text={grid.down[i]} length={60} />, <Name text={grid.across[k]} length={100} />
+        <Name text={grid.down[i]} length={60} />, <Name text={grid.across[n % all]} length={100} />
+        {each > 1 && ` (the worst of ${each})`}
       </>
     );
     if (mood[n] === NOTHING) return <>{where}: nothing there</>;
@@ -77,7 +103,7 @@ export function GridView({ grid }: { grid: Grid }): JSX.Element {
     );
   };
   const open = (i: number, k: number): void => {
-    const link = rowLink(store, row[i * across + k]);
+    const link = rowLink(store, row[cells[i * across + k]]);
     if (link) go(link);
   };
   const name = clipped(grid.title, 80) || "Grid";
@@ -103,11 +129,12 @@ export function GridView({ grid }: { grid: Grid }): JSX.Element {
             −
           </button>
         </div>
+        {all > FEW && <Check label="At a glance" on={glance} onSet={setGlance} />}
         <span class="soft count">
-          {down.toLocaleString("en")} × {across.toLocaleString("en")}
+          {down.toLocaleString("en")} × {all.toLocaleString("en")}
         </span>
       </div>
-      {down * across === 0 ? (
+      {down * all === 0 ? (
         <p>There are no cells.</p>
       ) : (
         <CellMap
@@ -119,7 +146,7 @@ export function GridView({ grid }: { grid: Grid }): JSX.Element {
           rowLabels={grid.down}
           paint={paint}
           describe={describe}
-          isStop={(i, k) => mood[i * across + k] === 0}
+          isStop={(i, k) => mood[cells[i * across + k]] === 0}
           onOpen={open}
         />
       )}
