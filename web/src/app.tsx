@@ -120,7 +120,13 @@ export function App(): JSX.Element {
           <View route={route} />
         </Guard>
       </main>
-      {settled && <Paper />}
+      {settled && (
+        <div class="print">
+          <Guard>
+            <Paper />
+          </Guard>
+        </div>
+      )}
     </>
   );
 }

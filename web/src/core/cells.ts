@@ -19,6 +19,10 @@ export class Cells {
     return this.numbers !== null;
   }
 
+  get hasEmpty(): boolean {
+    return this.words !== null && this.words.includes(-2);
+  }
+
   /** The place of its text in the dictionary; -1: a number; -2: nothing. */
   word(row: number): number {
     const place = this.words ? this.words[row] : -1;

@@ -1,5 +1,6 @@
 /** Which rows of a table are shown, and in which order. */
 import type { Cells, Sheet } from "./cells";
+import { moodOf } from "./mood";
 
 export interface Sorting {
   column: number;
@@ -123,7 +124,7 @@ function sort(rows: Int32Array, cells: Cells, down: boolean): void {
 
 export function select(sheet: Sheet, choice: Choice): Int32Array {
   const tests: Test[] = [];
-  if (choice.moods !== ALL_MOODS) tests.push((row) => ((choice.moods >> sheet.mood[row]) & 1) === 1);
+  if (choice.moods !== ALL_MOODS) tests.push((row) => ((choice.moods >> moodOf(sheet.mood[row])) & 1) === 1);
   const find = findTest(sheet, choice.find);
   if (find) tests.push(find);
   for (const [column, text] of choice.columns) {

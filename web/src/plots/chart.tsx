@@ -2,7 +2,7 @@ import type { JSX } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
 import { useTheme } from "../core/theme";
-import { show, zoom, type Group } from "./group";
+import { isWhole, show, zoom, type Group } from "./group";
 
 export interface ChartProps {
   label: string; // read out
@@ -18,6 +18,7 @@ export interface ChartProps {
 }
 
 const NEAR = 6; // pixels
+const DOUBLE_CLICK = 250; // ms
 
 /** The most important point near the cursor, so that one fault among thousands can be hit. */
 function drawn(plot: uPlot, index: number, marked: (index: number) => number): number {
@@ -84,15 +85,18 @@ export function Chart(props: ChartProps): JSX.Element {
       group.active = u;
     };
     const onWheel = (e: WheelEvent): void => {
-      if (e.ctrlKey) return; // the browser's own zoom
+      if (e.ctrlKey || (e.deltaY > 0 && isWhole(u))) return; // the browser's own zoom, or scrolling
       e.preventDefault();
       group.active = u;
       const left = e.clientX - u.over.getBoundingClientRect().left;
       zoom(u, e.deltaY < 0 ? 0.8 : 1.25, u.posToVal(left, "x"));
     };
-    const onClick = (): void => {
+    let clicked = 0; // opens when no second click comes
+    const onClick = (e: MouseEvent): void => {
+      clearTimeout(clicked);
       const index = pointed(u);
-      if (index !== null) live.current.onOpen?.(index);
+      if (index !== null && e.detail < 2)
+        clicked = window.setTimeout(() => live.current.onOpen?.(index), DOUBLE_CLICK);
     };
     u.over.addEventListener("pointermove", onMove);
     u.over.addEventListener("wheel", onWheel, { passive: false });
@@ -103,6 +107,7 @@ export function Chart(props: ChartProps): JSX.Element {
     });
     observer.observe(element);
     return () => {
+      clearTimeout(clicked);
       observer.disconnect();
       group.remove(u);
       plot.current = null;

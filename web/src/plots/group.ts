@@ -45,6 +45,13 @@ function ends(plot: uPlot): [number, number] {
   return low === high ? [low - 1, high + 1] : [low, high];
 }
 
+/** Whether all of it is in sight. */
+export function isWhole(plot: uPlot): boolean {
+  const [low, high] = ends(plot);
+  const { min, max } = plot.scales.x;
+  return min != null && max != null && min <= low && max >= high;
+}
+
 export function reset(plot: uPlot): void {
   const [min, max] = ends(plot);
   plot.setScale("x", { min, max });

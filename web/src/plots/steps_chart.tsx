@@ -19,7 +19,7 @@ interface Props {
 
 const WIDTH = 480;
 const HEIGHT = 200;
-const LEFT = 58;
+const LEFT = 66;
 const BOTTOM = 26;
 const TOP = 8;
 

@@ -27,12 +27,13 @@ function Filter(props: { cells: Cells; value: string; onSet: (text: string) => v
     return (
       <select aria-label={name} value={value} onChange={(e) => onSet(e.currentTarget.value)}>
         <option value="">all</option>
-        {!dictionary.some((text) => value === "" || value === `=${text.toLowerCase()}`) && (
+        {!["", "empty", ...dictionary.map((text) => `=${text.toLowerCase()}`)].includes(value) && (
           <option value={value}>{clipped(value, 40)}</option>
         )}
         {[...dictionary].sort().map((text) => (
           <option value={`=${text.toLowerCase()}`}>{clipped(text, 40) || "(nothing)"}</option>
         ))}
+        {cells.hasEmpty && <option value="empty">(empty)</option>}
       </select>
     );
   return (
@@ -80,9 +81,9 @@ export function Head({ sheet, columns, state, set }: Props): JSX.Element {
         })}
       </div>
       <div class="grid-row filters" role="row" aria-rowindex={2}>
-        <div class="cell sign" role="cell" />
+        <div class="cell sign" role="gridcell" />
         {columns.map((k) => (
-          <div class="cell" role="cell">
+          <div class="cell" role="gridcell">
             <Filter
               cells={sheet.cells[k]}
               value={choice.columns.get(k) ?? ""}

@@ -1,7 +1,7 @@
 import type { JSX } from "preact";
 import { csv } from "../core/csv";
 import type { Sheet } from "../core/cells";
-import { MOODS, moodWord } from "../core/mood";
+import { MOODS, moodOf, moodWord } from "../core/mood";
 import { ALL_MOODS } from "../core/select";
 import { clipped } from "../core/text";
 import { Badge } from "../ui/badge";
@@ -27,7 +27,7 @@ function save(text: string, name: string): void {
 
 function Moods({ sheet, state, set }: Props): JSX.Element {
   const counts = [0, 0, 0, 0];
-  for (let row = 0; row < sheet.table.rows; row++) counts[sheet.mood[row]]++;
+  for (let row = 0; row < sheet.table.rows; row++) counts[moodOf(sheet.mood[row])]++;
   const { moods } = state.choice;
   const toggle = (bit: number): void => {
     // The first click picks one mood, those after it add or take away.

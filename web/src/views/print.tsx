@@ -114,7 +114,7 @@ export function Paper(): JSX.Element {
   const store = useStore();
   const { report } = store;
   return (
-    <div class="print">
+    <>
       <h1>{clipped(report.title, 200)}</h1>
       <Overview print />
       {report.network && <Line net={report.network} />}
@@ -124,6 +124,6 @@ export function Paper(): JSX.Element {
       <p class="soft">
         plumb {clipped(report.plumb, 40)}, {clipped(report.made, 40)}
       </p>
-    </div>
+    </>
   );
 }
