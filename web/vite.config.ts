@@ -53,20 +53,22 @@ function onePage(): Plugin {
   };
 }
 
-/** Kinds of paths that no plot here has; without a name for them, they are left out. */
-function fewerPaths(): Plugin {
+/** Parts of uPlot that no plot here needs; without a name for them, they are left out. */
+function lessPlot(): Plugin {
   return {
-    name: "fewer-paths",
+    name: "less-plot",
     transform(code, id) {
       if (!id.endsWith("/uPlot.esm.js")) return null;
-      const without = code.replace(/^\s*\(paths\.(stepped|bars|spline)\s*=.*\);$/gm, "");
+      const without = code
+        .replace(/^\s*\(paths\.(stepped|bars|spline)\s*=.*\);$/gm, "")
+        .replace(/^\s*uPlot\.(join|fmtDate|tzDate|orient)\s*=.*;$/gm, "");
       return { code: without, map: null };
     },
   };
 }
 
 export default defineConfig({
-  plugins: [fewerPaths(), onePage()],
+  plugins: [lessPlot(), onePage()],
   publicDir: false,
   esbuild: { jsx: "automatic", jsxImportSource: "preact", charset: "utf8", legalComments: "none" },
   build: {

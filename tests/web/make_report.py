@@ -219,6 +219,23 @@ def tensor_page(bulk, name, row, mood, seed=0):
     }
 
 
+def line_page(bulk, name, row):
+    """A tensor of one axis, and one of none."""
+    values = [0.5, 1.5, -2.0, 8.0]
+    page = tensor_page(bulk, name, row, 1)
+    page.update(shape=[4], dtypes=["float32", "float32"], facts=[["verdict", "cheaper arithmetic"]], stack=[], commands=[],
+                maps=[{"axes": [-1, 0], "size": [1, 4], "extent": [1, 4], "values": bulk.put("u8", [254, 0, 255, 100]),
+                       "largest": 0.25}],
+                window={"axes": [-1, 0], "at": [1], "origin": [0, 0], "size": [1, 4],
+                        "target": bulk.put("f64", values), "golden": bulk.put("f64", [v + 0.25 for v in values])},
+                worst=[{"at": [1], "target": 1.5, "golden": 1.75, "error": 0.25, "ulps": 2097152}],
+                profiles=[{"axis": 0, "extent": 4, "largest": bulk.put("f64", [0, math.inf, NAN, 0.25]),
+                           "mean": bulk.put("f64", [0, 0, 0, 0.25])}])
+    scalar = dict(page, shape=[], maps=[], window=None, profiles=[], worst=[dict(page["worst"][0], at=[])],
+                  histograms=[histogram(bulk, "values", "linear", 1.0, 1.0, [("target", []), ("golden", [])])])
+    return [page, scalar]
+
+
 def grid(bulk, title, down, across, seed=2):
     dice = random.Random(seed)
     cells = down * across
@@ -293,6 +310,7 @@ def small(bulk):
     second = table(bulk, "Device 2", [column(bulk, "Name", "text", ["a", "b"]),
                                       column(bulk, "MaxAbsErr", "digits", [1e-3, 3.0559021e-13])], [0, 3])
     report["tables"].append(second)
+    report["tensors"][1:3] = line_page(bulk, "model.norm.weight", 5)
     return report
 
 

@@ -43,6 +43,18 @@ test("integers have all their digits", () => {
   assert.equal(core.integer(2 ** 60), "1152921504606846976");
 });
 
+test("integers of a column keep their look in every style", () => {
+  const arrays = [[12345678, 12345678, 3, 3], [1, 0, 1, 0]];
+  const store = { get: (bulk) => arrays[bulk.at] };
+  const look = (style) => {
+    const column = { title: "", style, left: false, dictionary: [], numbers: { at: 0 }, whole: { at: 1 } };
+    const cells = new core.Cells(store, column);
+    return [0, 1, 2, 3].map((row) => cells.shown(row));
+  };
+  assert.deepEqual(look("digits"), ["12345678", "1.234568e+07", "3", "3"]);
+  assert.deepEqual(look("repr"), ["12345678", "12345678.0", "3", "3.0"]);
+});
+
 /** A sheet of these columns; numbers, texts, null. */
 function sheet(columns, moods) {
   const arrays = [];

@@ -21,6 +21,7 @@ test("overview: what is wrong, where, how sure; Back works", async () => {
   page = await bench.open("small");
   await page.waitForSelector(".answer");
   assert.match(await text(".sentence"), /One call is at fault/);
+  assert.match(await text("main"), /Show the 1 bad row/);
   assert.match(await text(".answer"), /793 standard deviations/);
   assert.equal(await page.locator("main .bars li").count(), 6);
   await shot(page, "overview", true);
@@ -239,6 +240,22 @@ test("tensor: all that is known of it", async () => {
   await settle();
   assert.match(page.copied[0], /^plumb capsule/);
   assert.ok(await page.locator("text=line 88, in attention").isVisible());
+});
+
+test("tensors of one axis and of none", async () => {
+  page = await bench.open("small", "#/tensor/1");
+  await page.waitForSelector(".cellmap canvas");
+  assert.match(await page.locator(".window td.worst").innerText(), /^-0\.25/);
+  await page.locator(".cellmap-box").focus();
+  await page.keyboard.press("ArrowRight");
+  await settle();
+  assert.match(await text(".cellmap .readout"), /^axis 0: 0: error up to 0\.25/);
+  await shot(page, "tensor-line", true);
+  await page.getByRole("link", { name: "Next" }).click();
+  await page.waitForSelector(".tensor-name");
+  await settle();
+  assert.match(await text(".tensor"), /shape \[\s*\]/);
+  await shot(page, "tensor-scalar", true);
 });
 
 test("grids: at a glance and cell by cell", async () => {

@@ -1,10 +1,8 @@
 /** The same CSV as the program writes (src/report/csv.c). */
 import type { Sheet } from "./cells";
+import { HIDDEN } from "./text";
 
 const NUMBER = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i;
-const HIDDEN =
-  // eslint-disable-next-line no-control-regex
-  /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g;
 
 /** Spreadsheets run such a cell; a quote before it makes it text. */
 function isFormula(text: string): boolean {

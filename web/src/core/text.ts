@@ -1,8 +1,7 @@
 /** Texts that come from files of others: nothing in them may be obeyed or hidden. */
 
 // Controls, and what turns the direction of text round, which could make a name look like another.
-const HIDDEN =
-  // eslint-disable-next-line no-control-regex
+export const HIDDEN =
   /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/g;
 
 function name(character: string): string {

@@ -1,4 +1,5 @@
 import type { JSX } from "preact";
+import { useRef } from "preact/hooks";
 import { csv } from "../core/csv";
 import type { Sheet } from "../core/cells";
 import { MOODS, moodOf, moodWord } from "../core/mood";
@@ -56,8 +57,18 @@ function Columns({ sheet, state, set }: Props): JSX.Element {
     else hidden.add(column);
     set({ hidden });
   };
+  const box = useRef<HTMLDetailsElement>(null);
+  const onKey = (e: KeyboardEvent): void => {
+    if (e.key !== "Escape" || !box.current) return;
+    box.current.open = false;
+    box.current.querySelector("summary")?.focus();
+  };
+  const onLeave = (e: FocusEvent): void => {
+    const to = e.relatedTarget as Element | null;
+    if (to && box.current && !box.current.contains(to)) box.current.open = false;
+  };
   return (
-    <details class="menu">
+    <details class="menu" ref={box} onKeyDown={onKey} onFocusOut={onLeave}>
       <summary>Columns{state.hidden.size > 0 && ` (${state.hidden.size} hidden)`}</summary>
       <div class="menu-box">
         <button type="button" onClick={() => set({ hidden: new Set() })}>

@@ -127,7 +127,6 @@ export function TableView({ part }: { part: number }): JSX.Element {
       </div>
       {state.row >= 0 && state.row < sheet.table.rows && (
         <Drawer
-          key={state.row}
           sheet={sheet}
           row={state.row}
           tensors={report.tensors.length}

@@ -1,7 +1,9 @@
 import type { JSX } from "preact";
 import type { Count, Report } from "../data";
 import { moodName, moodOf, moodWord } from "../core/mood";
+import { sheetOf, type Sheet } from "../core/cells";
 import { rowLink, useStore } from "../core/report";
+import { href } from "../core/route";
 import { plural } from "../core/text";
 import { Badge } from "../ui/badge";
 import { Command } from "../ui/copy";
@@ -72,10 +74,17 @@ function Bars({ counts }: { counts: Count[] }): JSX.Element {
   );
 }
 
+function badRows(sheet: Sheet): number {
+  let count = 0;
+  for (let row = 0; row < sheet.table.rows; row++) if (sheet.mood[row] === 0) count++;
+  return count;
+}
+
 export function Overview({ print = false }: { print?: boolean }): JSX.Element {
   const store = useStore();
   const { report } = store;
   const rows = report.tables.reduce((sum, table) => sum + table.rows, 0);
+  const bad = report.tables.length ? badRows(sheetOf(store, report.tables[0])) : 0;
   const Heading = print ? "h2" : "h1";
   return (
     <div class="overview">
@@ -84,6 +93,11 @@ export function Overview({ print = false }: { print?: boolean }): JSX.Element {
       {report.counts.length > 0 && (
         <Section title="Counts">
           <Bars counts={report.counts} />
+          {bad > 0 && !print && (
+            <p>
+              <a href={href("table", 0, { moods: 1 })}>Show the {plural(bad, "bad row")}</a>
+            </p>
+          )}
           <p class="soft">
             Bars grow with the logarithm of the count. {rows > 0 && `${plural(rows, "row")} in all.`}
           </p>
