@@ -5,7 +5,8 @@
  * gzip) of
  *     4 bytes: the size of the JSON text (little-endian), the text in UTF-8, bytes up to the next
  *     multiple of 8, and the bulk.
- * Numbers that come in masses are in the bulk; the JSON says where. All of it is little-endian.
+ * Numbers that come in masses are in the bulk; the JSON says where. All of it is little-endian. JSON
+ * has no NaN and no infinity: where these are possible, numbers are in the bulk or may be texts.
  */
 
 /** An array in the bulk: `n` numbers from byte `at` of the bulk, a multiple of 8, on. */
@@ -155,7 +156,7 @@ export interface Grid {
 
 /** Statistics of one run along its steps. */
 export interface Steps {
-  steps: number[];
+  steps: number[]; // ascending
   names: string[]; // of tensors
   /** For each statistic: names.length * steps.length numbers, tensor by tensor; NaN: not there. */
   series: { title: string; values: Bulk }[]; // f64: "norm", "max", "min", "mean", "NaN", "Inf"

@@ -8,7 +8,7 @@ import { CellMap, type Pen } from "../plots/cellmap";
 import { cross, heat } from "../plots/heat";
 import { Select } from "../ui/parts";
 
-const axisName = (axis: number): string => (axis < 0 ? "none" : `axis ${axis}`);
+const axisName = (axis: number): string => `axis ${axis}`;
 
 /** Elements of cell `place` along an axis: "12" or "12 to 23". */
 function span(place: number, cells: number, extent: number): string {
@@ -48,8 +48,9 @@ function Map({ map }: { map: HeatMap }): JSX.Element {
   return (
     <>
       <p class="soft">
-        Down: {axisName(map.axes[0])} ({map.extent[0]}), across: {axisName(map.axes[1])} ({map.extent[1]}).
-        All other axes: the largest error.
+        {map.axes[0] >= 0 && `Down: axis ${map.axes[0]} (${map.extent[0]}). `}
+        {map.axes[1] >= 0 && `Across: axis ${map.axes[1]} (${map.extent[1]}). `}
+        Over all other axes, the largest error counts.
       </p>
       <CellMap
         label="Largest errors over two axes"
