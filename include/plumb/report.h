@@ -48,6 +48,11 @@ void plumb_report_table(struct plumb_report *report, const char *name,
                         const struct plumb_table *table, const unsigned char *moods,
                         const int32_t *tensors);
 
+/* A table whose columns of words tell what became of its rows: "FAIL", "pass", "warning", "SKIP", a
+ * verdict. Its worst row is the answer when it is worse than those of the tables before. */
+void plumb_report_result(struct plumb_report *report, const char *name,
+                         const struct plumb_table *table);
+
 /* A call, in one direction. */
 struct plumb_report_call {
     const char *name;

@@ -117,6 +117,7 @@ void plumb_report_free(struct plumb_report *report)
     struct buf *parts[PARTS];
     for (size_t k = parts_of(report, parts); k--;)
         buf_free(parts[k]);
+    free(report->results.where);
     free(report);
 }
 

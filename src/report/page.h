@@ -18,6 +18,12 @@ struct plumb_report {
     struct buf command, title, answer, next, counts, facts, notes, reproduce;
     struct buf tables, network, tensors, grids;
     int32_t n_tensors;
+    struct result_sum {
+        uint64_t rows, of[PLUMB_MOODS];
+        char *where; /* the first row of the worst mood, of the first table that has one */
+        int64_t row;
+        enum plumb_mood mood;
+    } results;
     struct buf bulk;
     struct buf plain; /* the answer as a text in HTML */
 };

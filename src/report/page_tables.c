@@ -61,8 +61,9 @@ static void put_column(struct plumb_report *report, const struct plumb_table *ta
     struct dictionary words = {0};
     int32_t *places = malloc((rows + 1) * sizeof *places);
     double *numbers = malloc((rows + 1) * sizeof *numbers);
-    size_t n_numbers = 0;
-    out->failed |= !places || !numbers;
+    unsigned char *whole = malloc(rows + 1);
+    size_t n_numbers = 0, n_whole = 0;
+    out->failed |= !places || !numbers || !whole;
     for (size_t row = 0; row < rows && !out->failed; row++) {
         const struct plumb_cell *cell = plumb_table_cell(table, row, column);
         const bool number = cell->type == PLUMB_CELL_INT || cell->type == PLUMB_CELL_REAL;
@@ -73,6 +74,7 @@ static void put_column(struct plumb_report *report, const struct plumb_table *ta
                       : cell->type == PLUMB_CELL_TEXT ? place_of(&words, cell->as.text)
                                                       : EMPTY;
         n_numbers += number;
+        n_whole += whole[row] = cell->type == PLUMB_CELL_INT;
     }
     buf_text(out, column ? ",{" : "{");
     page_text(out, "title", about->title, true);
@@ -88,7 +90,12 @@ static void put_column(struct plumb_report *report, const struct plumb_table *ta
         page_key(out, "numbers", false);
         page_bulk(report, out, BULK_F64, numbers, rows);
     }
+    if (n_whole && !out->failed) {
+        page_key(out, "whole", false);
+        page_bulk(report, out, BULK_U8, whole, rows);
+    }
     buf_text(out, "}");
+    free(whole);
     free(places);
     free(numbers);
 }
