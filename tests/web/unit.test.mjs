@@ -1,11 +1,11 @@
 /** Numbers, rows, and CSV: the parts of the page that need no browser. */
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
-import { createRequire } from "node:module";
 import { test } from "node:test";
+import { packages } from "./browser.mjs";
 
 const web = new URL("../../web/", import.meta.url);
-const { build } = createRequire(new URL("package.json", web))("esbuild");
+const { build } = packages("esbuild");
 
 const bundled = await build({
   stdin: {

@@ -1,7 +1,7 @@
 /** Every view, with mouse and keyboard. */
 import assert from "node:assert/strict";
 import { after, afterEach, before, test } from "node:test";
-import { Bench, picture, shot } from "./browser.mjs";
+import { Bench, picture, settle as calm, shot } from "./browser.mjs";
 
 const bench = new Bench();
 let page;
@@ -14,7 +14,7 @@ afterEach(async () => {
 });
 
 const text = (selector) => page.locator(selector).first().innerText();
-const settle = () => page.waitForTimeout(350);
+const settle = () => calm(page);
 const firstRow = (column) => page.locator(".line").first().locator(".cell").nth(column).innerText();
 
 test("overview: what is wrong, where, how sure; Back works", async () => {
