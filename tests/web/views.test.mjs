@@ -321,7 +321,7 @@ test("paper: the answer, the curve and the worst rows, no navigation", async () 
   assert.equal(await page.locator("nav").isVisible(), false);
   assert.equal(await page.locator("[role=grid]").isVisible(), false);
   assert.ok(await page.locator(".print .answer").isVisible());
-  assert.ok(await page.locator(".paper-curve").isVisible());
+  assert.ok(await page.locator(".print .paper-curve").isVisible());
   assert.equal(await page.locator(".print tbody tr").count(), 30);
   await page.emulateMedia({ media: null });
   const pdf = await page.pdf({ format: "A4" });

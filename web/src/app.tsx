@@ -5,7 +5,7 @@ import { moodOf } from "./core/mood";
 import { useStore } from "./core/report";
 import { href, useRoute, type Route } from "./core/route";
 import { toggleTheme, useTheme } from "./core/theme";
-import { clipped } from "./core/text";
+import { clipped, headed } from "./core/text";
 import { Badge } from "./ui/badge";
 import { Guard } from "./ui/guard";
 import { TableView } from "./table/view";
@@ -110,7 +110,7 @@ export function App(): JSX.Element {
               href={href(place.view, place.part)}
               aria-current={isCurrent(place, route) ? "page" : undefined}
             >
-              {clipped(place.title, 40)}
+              {clipped(headed(place.title), 40)}
             </a>
           ))}
         </nav>

@@ -22,6 +22,11 @@ export function clipped(text: string, length = 160): string {
   return visible(cut.replace(/[\t\n\r]+/g, " ")).replace(/[\ud800-\udfff]/gu, "\ufffd");
 }
 
+/** As a heading: a plain word begins with a capital, a name of a file stays as it is. */
+export function headed(text: string): string {
+  return /^[a-z ]+$/.test(text) ? text[0].toUpperCase() + text.slice(1) : text;
+}
+
 export function plural(count: number, one: string, many = one + "s"): string {
   return `${count.toLocaleString("en")} ${count === 1 ? one : many}`;
 }

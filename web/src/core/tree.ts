@@ -1,7 +1,7 @@
 /** Modules as a tree, made from their paths, with calls as leaves. */
 import { moodOf } from "./mood";
 import type { Mood } from "../data";
-import type { Calls } from "../plots/calls";
+import { distinct, type Calls } from "../plots/calls";
 
 export interface Node {
   id: number;
@@ -20,10 +20,11 @@ function node(id: number, label: string, path: string, parent: Node | null, call
   return { id, label, path, level, parent, children: [], call, counts: [0, 0, 0, 0], worst: 3 };
 }
 
-function callLabel(calls: Calls, call: number): string {
+/** With rank and step where there are several. */
+function callLabel(calls: Calls, call: number, several: { ranks: boolean; steps: boolean }): string {
   const where = [
-    calls.rank[call] >= 0 ? `rank ${calls.rank[call]}` : "",
-    calls.step[call] >= 0 ? `step ${calls.step[call]}` : "",
+    several.ranks && calls.rank[call] >= 0 ? `rank ${calls.rank[call]}` : "",
+    several.steps && calls.step[call] >= 0 ? `step ${calls.step[call]}` : "",
   ].filter(Boolean);
   return calls.net.names[call] + (where.length ? ` (${where.join(", ")})` : "");
 }
@@ -58,10 +59,12 @@ export function treeOf(calls: Calls): Tree {
     return at;
   };
   const modules = calls.net.modules.map(moduleNode);
+  const count = calls.net.names.length;
+  const several = { ranks: distinct(calls.rank, count).length > 1, steps: distinct(calls.step, count).length > 1 };
   for (let call = 0; call < calls.net.names.length; call++) {
     const parent = modules[calls.module[call]] ?? moduleNode("");
     const mood = moodOf(calls.mood[call]);
-    const leaf = add(callLabel(calls, call), calls.net.names[call], parent, call);
+    const leaf = add(callLabel(calls, call, several), calls.net.names[call], parent, call);
     for (let at: Node | null = leaf; at; at = at.parent) {
       at.counts[mood]++;
       if (mood < at.worst) at.worst = mood;

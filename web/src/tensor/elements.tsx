@@ -12,7 +12,7 @@ type Shown = "difference" | "target" | "golden" | "both";
 function shade(difference: number, largest: number): number {
   if (difference === 0) return 0;
   if (!Number.isFinite(difference)) return 4;
-  return Math.max(1, Math.min(4, 4 + Math.ceil(Math.log10(Math.abs(difference) / largest))));
+  return Math.max(1, Math.min(4, 4 + Math.ceil(Math.log(Math.abs(difference) / largest) / Math.log(3))));
 }
 
 function content(shown: Shown, target: number, golden: number): JSX.Element {

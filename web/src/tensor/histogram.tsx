@@ -26,14 +26,15 @@ export function HistogramPlot({ hist, log }: { hist: Histogram; log: boolean }):
   const describe = (cell: number): string =>
     `${brief(edge(hist, count, cell), 4)} to ${brief(edge(hist, count, cell + 1), 4)}: ` +
     lines.map((line) => `${line.label} ${integer(line.values[cell])}`).join(", ");
+  const beside = hist.beside.filter((b) => b.counts.some((n) => n > 0));
   return (
     <div class="plot">
       <h3>{title}</h3>
       <StepsChart label={`Histogram, ${title}`} lines={lines} log={log} ticks={ticks} describe={describe} />
-      {hist.beside.length > 0 && (
+      {beside.length > 0 && (
         <p class="soft">
           Not in the bins:{" "}
-          {hist.beside
+          {beside
             .map((b) => `${clipped(b.label, 20)}: ${b.counts.map((n) => n.toLocaleString("en")).join(" and ")}`)
             .join("; ")}
         </p>

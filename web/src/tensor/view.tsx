@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 import type { TensorPage } from "../data";
 import { sheetOf } from "../core/cells";
 import { moodOf, moodWord } from "../core/mood";
-import { useStore } from "../core/report";
+import { placeOf, useStore } from "../core/report";
 import { current, href, note } from "../core/route";
 import { clipped, plural, visible } from "../core/text";
 import { rowFacts } from "../table/drawer";
@@ -17,6 +17,7 @@ import { ProfilePlot } from "./profile";
 
 function Head({ page, part, count }: { page: TensorPage; part: number; count: number }): JSX.Element {
   const mood = moodOf(page.mood);
+  const place = placeOf(useStore(), page.row);
   return (
     <>
       <p class="toolbar">
@@ -32,7 +33,7 @@ function Head({ page, part, count }: { page: TensorPage; part: number; count: nu
         {moodWord(mood)}; {page.dtypes[0] === page.dtypes[1] ? "" : "target "}
         {clipped(page.dtypes[0], 40)}
         {page.dtypes[0] !== page.dtypes[1] && `, golden ${clipped(page.dtypes[1], 40)}`}; shape [
-        {page.shape.join(", ")}]
+        {page.shape.join(", ")}]{place && `; ${place}`}
       </p>
     </>
   );
@@ -108,12 +109,13 @@ export function TensorView({ part }: { part: number }): JSX.Element {
 }
 
 export function TensorList(): JSX.Element {
-  const { report } = useStore();
+  const store = useStore();
+  const { report } = store;
   const [find, setFind] = useState(current().query.get("find") ?? "");
   const low = find.trim().toLowerCase();
   const list = report.tensors
-    .map((page, part) => ({ page, part }))
-    .filter(({ page }) => !low || page.name.toLowerCase().includes(low));
+    .map((page, part) => ({ page, part, place: placeOf(store, page.row) }))
+    .filter(({ page, place }) => !low || `${page.name} ${place}`.toLowerCase().includes(low));
   return (
     <div class="tensors">
       <h1>Tensors looked at closely</h1>
@@ -129,12 +131,13 @@ export function TensorList(): JSX.Element {
         <span class="soft count">{plural(list.length, "tensor")}</span>
       </div>
       <ul class="tensor-list">
-        {list.map(({ page, part }) => (
+        {list.map(({ page, part, place }) => (
           <li>
             <a href={href("tensor", part)}>
               <Badge mood={moodOf(page.mood)} label /> <Name text={page.name} />
             </a>{" "}
             <span class="soft">
+              {place && `${place}, `}
               {clipped(page.dtypes[0], 30)} [{page.shape.join(", ")}]
               {page.facts[0] && ` ${visible(clipped(page.facts[0][1], 60))}`}
             </span>

@@ -51,7 +51,7 @@ function Readout({ calls, call }: { calls: Calls; call: number | null }): JSX.El
   );
 }
 
-function Legend(): JSX.Element {
+function Legend({ local }: { local: boolean }): JSX.Element {
   return (
     <ul class="legend">
       <li>
@@ -60,12 +60,16 @@ function Legend(): JSX.Element {
       <li>
         <span class="swatch area-band" /> what rounding alone would give
       </li>
-      <li>
-        <span class="swatch line-golden" /> what a call adds by itself
-      </li>
-      <li>
-        <span class="swatch line-limit" /> its limit
-      </li>
+      {local && (
+        <>
+          <li>
+            <span class="swatch line-golden" /> what a call adds by itself
+          </li>
+          <li>
+            <span class="swatch line-limit" /> its limit
+          </li>
+        </>
+      )}
       <li>
         <Badge mood={0} /> bad
       </li>
@@ -99,6 +103,7 @@ export function Curve({ net }: { net: Network }): JSX.Element {
     [calls, forward, backward, rank, step],
   );
   const all = lists.flat();
+  const local = lists.length === 1 && all.some((i) => !Number.isNaN(calls.local[i]));
   const range = useMemo(
     () => decades([all.map((i) => calls.total[i]), all.map((i) => calls.band[i])]),
     [lists],
@@ -163,9 +168,13 @@ export function Curve({ net }: { net: Network }): JSX.Element {
       {all.length > 0 && lists.length === 1 && (
         <>
           <h2>Distance from the other run</h2>
-          <Total {...panel(0, "Distance of each call from the other run", 300)} />
-          <h2>What each call adds by itself, in standard deviations</h2>
-          <Local {...panel(0, "Excess of each call by itself", 220)} />
+          <Total {...panel(0, "Distance of each call from the other run", local ? 300 : 420)} />
+          {local && (
+            <>
+              <h2>What each call adds by itself, in standard deviations</h2>
+              <Local {...panel(0, "Excess of each call by itself", 220)} />
+            </>
+          )}
         </>
       )}
       {all.length > 0 && lists.length > 1 && (
@@ -181,7 +190,7 @@ export function Curve({ net }: { net: Network }): JSX.Element {
           ))}
         </div>
       )}
-      <Legend />
+      <Legend local={local} />
       <p class="soft">
         Wheel or drag: nearer. Double click or Esc: all again. Ticks on the lower edge of the first
         plot: results that are equal in both runs.

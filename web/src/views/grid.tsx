@@ -6,7 +6,7 @@ import { brief } from "../core/number";
 import { rowLink, useStore } from "../core/report";
 import { go } from "../core/route";
 import type { Numbers } from "../core/store";
-import { clipped } from "../core/text";
+import { clipped, headed } from "../core/text";
 import { colour } from "../core/theme";
 import { CellMap, type Pen } from "../plots/cellmap";
 import { heat } from "../plots/heat";
@@ -106,7 +106,7 @@ export function GridView({ grid }: { grid: Grid }): JSX.Element {
     const link = rowLink(store, row[cells[i * across + k]]);
     if (link) go(link);
   };
-  const name = clipped(grid.title, 80) || "Grid";
+  const name = clipped(headed(grid.title), 80) || "Grid";
   const high = down <= 8 ? 30 : down <= 32 ? 20 : 12;
   return (
     <div class="grid-view">

@@ -2,15 +2,19 @@ import type { JSX } from "preact";
 import type { Count, Report } from "../data";
 import { moodName, moodOf, moodWord } from "../core/mood";
 import { sheetOf, type Sheet } from "../core/cells";
-import { rowLink, useStore } from "../core/report";
+import { placeOf, rowLink, useStore } from "../core/report";
 import { href } from "../core/route";
-import { plural } from "../core/text";
+import { clipped, plural } from "../core/text";
+import { Line } from "../plots/line";
 import { Badge } from "../ui/badge";
 import { Command } from "../ui/copy";
 import { Facts, Long, Name, Section } from "../ui/parts";
 
-function Answer({ report, link }: { report: Report; link: string }): JSX.Element {
+function Answer({ report }: { report: Report }): JSX.Element {
+  const store = useStore();
   const { answer } = report;
+  const link = rowLink(store, answer.row);
+  const place = placeOf(store, answer.row);
   const mood = moodOf(answer.mood);
   return (
     <div class={`answer edge-${moodName(mood)}`}>
@@ -21,7 +25,7 @@ function Answer({ report, link }: { report: Report; link: string }): JSX.Element
       <dl>
         {answer.where && (
           <div>
-            <dt>Where</dt>
+            <dt>{mood === 2 ? "Not judged" : "Where"}</dt>
             <dd>
               {link ? (
                 <a href={link} class="where">
@@ -30,6 +34,7 @@ function Answer({ report, link }: { report: Report; link: string }): JSX.Element
               ) : (
                 <Name text={answer.where} length={300} />
               )}
+              {place && ` (${place})`}
             </dd>
           </div>
         )}
@@ -84,20 +89,31 @@ export function Overview({ print = false }: { print?: boolean }): JSX.Element {
   const store = useStore();
   const { report } = store;
   const rows = report.tables.reduce((sum, table) => sum + table.rows, 0);
-  const bad = report.tables.length ? badRows(sheetOf(store, report.tables[0])) : 0;
+  const bad = report.tables.map((table) => badRows(sheetOf(store, table)));
   const Heading = print ? "h2" : "h1";
   return (
     <div class="overview">
       <Heading class="offscreen">Overview</Heading>
-      <Answer report={report} link={rowLink(store, report.answer.row)} />
+      <Answer report={report} />
+      {report.network && (
+        <Section title="Error along the network">
+          <Line net={report.network} />
+        </Section>
+      )}
       {report.counts.length > 0 && (
         <Section title="Counts">
           <Bars counts={report.counts} />
-          {bad > 0 && !print && (
-            <p>
-              <a href={href("table", 0, { moods: 1 })}>Show the {plural(bad, "bad row")}</a>
-            </p>
-          )}
+          {!print &&
+            bad.map((count, part) =>
+              count > 0 ? (
+                <p>
+                  <a href={href("table", part, { moods: 1 })}>
+                    Show the {plural(count, "bad row")}
+                    {bad.length > 1 && ` of ${clipped(report.tables[part].name, 60)}`}
+                  </a>
+                </p>
+              ) : null,
+            )}
           <p class="soft">
             Bars grow with the logarithm of the count. {rows > 0 && `${plural(rows, "row")} in all.`}
           </p>
