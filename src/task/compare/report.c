@@ -70,12 +70,29 @@ static void put_sentence(struct buf *out, const struct plumb_comparison *is,
     buf_text(out, ".");
 }
 
+/* "name (reason)" as a name, and the reason as a line. */
+static void put_place(struct buf *name, struct buf *reason, const struct plumb_trouble_rows *rows)
+{
+    const char *text = rows && rows->text ? rows->text : "";
+    const size_t size = strlen(text);
+    const char *cut = strstr(text, " (");
+    if (!cut || text[size - 1] != ')') {
+        buf_text(name, text);
+        return;
+    }
+    buf_append(name, text, (size_t)(cut - text));
+    buf_append(reason, cut + 2, size - (size_t)(cut - text) - 3);
+    buf_text(reason, "\n");
+}
+
 static void tell_answer(struct plumb_report *report, const struct plumb_comparison *is)
 {
     const enum plumb_trouble worst = worst_of(is);
     const struct plumb_trouble_rows *rows = worst < PLUMB_TROUBLES ? &is->troubles[worst] : NULL;
-    struct buf sentence = {0};
+    struct buf sentence = {0}, where = {0}, sure = {0};
     put_sentence(&sentence, is, worst);
+    put_place(&where, &sure, rows);
+    buf_text(&sure, is->counts ? is->counts : "");
     const bool whole = is->compared == plumb_table_rows(is->table);
     plumb_report_answer(report, &(struct plumb_report_answer){
                                     .mood = !is->compared ? PLUMB_MOOD_UNSEEN
@@ -85,10 +102,12 @@ static void tell_answer(struct plumb_report *report, const struct plumb_comparis
                                             : whole ? PLUMB_MOOD_GOOD
                                                     : PLUMB_MOOD_UNSEEN,
                                     .sentence = sentence.data ? sentence.data : "",
-                                    .where = rows ? rows->text : "",
+                                    .where = where.data ? where.data : "",
                                     .row = rows ? (int64_t)rows->first : -1,
-                                    .sure = is->counts});
+                                    .sure = sure.data ? sure.data : ""});
     buf_free(&sentence);
+    buf_free(&where);
+    buf_free(&sure);
 }
 
 /* A note for each line. */
