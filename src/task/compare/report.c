@@ -48,11 +48,21 @@ static enum plumb_trouble worst_of(const struct plumb_comparison *is)
     return worst;
 }
 
+/* Rows that fail: what has no counterpart or cannot be read is not among them. */
+static size_t count_failed(const struct plumb_comparison *is)
+{
+    size_t failed = 0;
+    for (int kind = 0; kind < PLUMB_TROUBLES; kind++)
+        failed += troubles[kind].mood == PLUMB_MOOD_BAD ? is->troubles[kind].count : 0;
+    return failed;
+}
+
 /* "3 of 120 tensors fail". Nothing is said of what was not looked at. */
 static void put_sentence(struct buf *out, const struct plumb_comparison *is,
                          enum plumb_trouble worst)
 {
-    const size_t rows = plumb_table_rows(is->table);
+    const size_t rows = plumb_table_rows(is->table), failed = count_failed(is);
+    const bool one = is->compared == 1;
     if (!is->compared) {
         buf_text(out, "Nothing could be compared.");
         return;
@@ -61,12 +71,13 @@ static void put_sentence(struct buf *out, const struct plumb_comparison *is,
         buf_printf(out, "%zu result%s wrong by %s own call", is->troubles[worst].count,
                    is->troubles[worst].count == 1 ? " is" : "s are",
                    is->troubles[worst].count == 1 ? "its" : "their");
-    else if (is->bad)
-        buf_printf(out, "%zu of %zu tensors fail%s", is->bad, rows, is->bad == 1 ? "s" : "");
+    else if (failed)
+        buf_printf(out, "%zu of %zu tensors fail%s", failed, rows, failed == 1 ? "s" : "");
     else if (is->compared == rows)
-        buf_printf(out, "All %zu tensors agree", rows);
+        buf_printf(out, one ? "The %zu tensor agrees" : "All %zu tensors agree", rows);
     else
-        buf_printf(out, "The %zu tensors that could be compared agree, of %zu", is->compared, rows);
+        buf_printf(out, "The %zu tensor%s that could be compared agree%s, of %zu", is->compared,
+                   one ? "" : "s", one ? "s" : "", rows);
     buf_text(out, ".");
 }
 
@@ -96,7 +107,6 @@ static void tell_answer(struct plumb_report *report, const struct plumb_comparis
     const bool whole = is->compared == plumb_table_rows(is->table);
     plumb_report_answer(report, &(struct plumb_report_answer){
                                     .mood = !is->compared ? PLUMB_MOOD_UNSEEN
-                                            : is->bad     ? PLUMB_MOOD_BAD
                                             : rows && troubles[worst].mood != PLUMB_MOOD_GOOD
                                                 ? troubles[worst].mood
                                             : whole ? PLUMB_MOOD_GOOD
