@@ -126,6 +126,11 @@ void plumb_comparison_free(struct plumb_comparison *comparison);
 void plumb_comparison_report(struct plumb_report *report,
                              const struct plumb_comparison *comparison);
 
+/* The same for several tables under their names, with one answer. */
+void plumb_comparisons_report(struct plumb_report *report,
+                              const struct plumb_comparison *const *comparisons,
+                              const char *const *names, size_t count);
+
 struct plumb_summary_options {
     bool
         wide; /* full names are the table look's business; this adds dtype, shape, NaN/Inf counts */

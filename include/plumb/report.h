@@ -3,6 +3,7 @@
 #define PLUMB_REPORT_H
 
 #include "plumb/detail.h"
+#include "plumb/expected.h"
 #include "plumb/table.h"
 
 #ifdef __cplusplus
@@ -52,6 +53,12 @@ void plumb_report_table(struct plumb_report *report, const char *name,
  * verdict. Its worst row is the answer when it is worse than those of the tables before. */
 void plumb_report_result(struct plumb_report *report, const char *name,
                          const struct plumb_table *table);
+
+/* What became of each row of such a table, by the columns of the rules, by the column Verdict, or by
+ * the worse of both. A row that says nothing is PLUMB_MOOD_UNSEEN. moods has a place for each row.
+ * False when out of memory. */
+bool plumb_report_moods(const struct plumb_table *table, enum plumb_deciding by,
+                        unsigned char *moods);
 
 /* A call, in one direction. */
 struct plumb_report_call {

@@ -249,6 +249,7 @@ static int compare_general(const struct compare_options *options, const struct s
         .golden = sides->golden,
         .result = sides->result,
         .folder = options->output,
+        .page = options->report,
         .to_file = goes_to_file(options, sides),
         .xlsx = options->xlsx,
         .quiet = options->quiet,
@@ -378,6 +379,8 @@ static int analyze_differences(const struct compare_options *options, const stru
         return cli_usage(&cmd_compare,
                          "-da writes files of its own: give a folder with -o, not '%s'",
                          sides->result);
+    if (options->report)
+        return cli_usage(&cmd_compare, "--report has no effect on -da");
     struct diff_request request = {
         .target = sides->target,
         .golden = sides->golden,
@@ -454,6 +457,7 @@ static int compare_torchair(const struct compare_options *options, const struct 
         .golden = sides->golden,
         .result = sides->result,
         .folder = options->output,
+        .page = options->report,
         .to_file = goes_to_file(options, sides),
         .xlsx = options->xlsx,
         .quiet = options->quiet,

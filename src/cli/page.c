@@ -71,6 +71,89 @@ struct plumb_report *page_begin(const char *command, const char *title, struct p
     return report;
 }
 
+enum plumb_mood page_mood(enum plumb_word word)
+{
+    return word == PLUMB_WORD_FAULT        ? PLUMB_MOOD_BAD
+           : word == PLUMB_WORD_CHEAPER    ? PLUMB_MOOD_DOUBT
+           : word == PLUMB_WORD_NOT_JUDGED ? PLUMB_MOOD_UNSEEN
+                                           : PLUMB_MOOD_GOOD;
+}
+
+/* The column Name, or the first text. */
+static const char *name_of(const struct plumb_table *table, size_t row)
+{
+    for (size_t k = 0; k < plumb_table_columns(table); k++) {
+        const struct plumb_cell *cell = plumb_table_cell(table, row, k);
+        if (cell->type == PLUMB_CELL_TEXT && !strcmp(plumb_table_column(table, k)->title, "Name"))
+            return cell->as.text;
+    }
+    for (size_t k = 0; k < plumb_table_columns(table); k++) {
+        const struct plumb_cell *cell = plumb_table_cell(table, row, k);
+        if (cell->type == PLUMB_CELL_TEXT)
+            return cell->as.text;
+    }
+    return "";
+}
+
+static void note_unseen(struct page_found *found, const char *name)
+{
+    enum { NAMED = 5 };
+    const size_t used = strlen(found->names);
+    if (found->unseen++ < NAMED)
+        snprintf(found->names + used, sizeof found->names - used, "%s%.80s", used ? ", " : "",
+                 name);
+    else if (found->unseen == NAMED + 1)
+        snprintf(found->names + used, sizeof found->names - used, ", ...");
+}
+
+enum plumb_code page_table(struct plumb_report *report, const char *name,
+                           const struct plumb_table *table, enum plumb_deciding by,
+                           struct page_found *found, struct plumb_error *err)
+{
+    const size_t rows = plumb_table_rows(table);
+    unsigned char *moods = malloc(rows + 1);
+    *found = (struct page_found){.mood = PLUMB_MOOD_GOOD, .row = -1};
+    if (!moods || !plumb_report_moods(table, by, moods)) {
+        free(moods);
+        return plumb_no_memory(err);
+    }
+    for (size_t row = 0; row < rows; row++) {
+        if (moods[row] == PLUMB_MOOD_UNSEEN)
+            note_unseen(found, name_of(table, row));
+        if (moods[row] >= (unsigned)found->mood)
+            continue;
+        found->mood = (enum plumb_mood)moods[row];
+        if (found->mood <= PLUMB_MOOD_DOUBT) {
+            found->row = (int64_t)row;
+            snprintf(found->where, sizeof found->where, "%s", name_of(table, row));
+        }
+    }
+    plumb_report_table(report, name, table, moods, NULL);
+    free(moods);
+    return PLUMB_OK;
+}
+
+enum plumb_code page_file(struct plumb_report *report, const char *name, const char *path,
+                          enum plumb_deciding by, struct page_found *found, struct plumb_error *err)
+{
+    struct plumb_table *table;
+    enum plumb_code code = plumb_table_read(&table, path, err);
+    if (code)
+        return code;
+    code = page_table(report, name, table, by, found, err);
+    plumb_table_free(table);
+    return code;
+}
+
+void page_unseen(struct plumb_report *report, const char *what, const struct page_found *found)
+{
+    char text[700];
+    if (!found->unseen)
+        return;
+    snprintf(text, sizeof text, "%zu %s: %s", found->unseen, what, found->names);
+    plumb_report_note(report, text);
+}
+
 enum plumb_code page_end(struct plumb_report *report, const char *path, bool quiet,
                          enum plumb_code code, struct plumb_error *err)
 {

@@ -53,24 +53,60 @@ static bool tells(const char *title)
                                         "Verdict", "is_pass", "Judg",    "Consistent"};
     for (size_t k = 0; k < sizeof parts / sizeof *parts; k++)
         if (strcasestr(title, parts[k]))
-            return strstr(title, "Requires_grad") == NULL;
+            return !strstr(title, "Requires_grad") && strncmp(title, "GPU ", 4) != 0;
     return false;
 }
 
-/* The worst word of a row. False: none of its cells tells. */
-static bool look_at_row(const struct plumb_table *table, size_t row, enum plumb_mood *mood)
+/* The outcome of a row whose other columns of words are about single metrics of it. */
+static bool sums_up(const char *title)
 {
-    bool found = false;
+    return strcasecmp(title, "Status") == 0 || strcasecmp(title, "Comparison result") == 0 ||
+           strcmp(title, "\u6bd4\u5bf9\u7ed3\u679c") == 0;
+}
+
+static bool is_opinion(const char *title)
+{
+    return strcasecmp(title, "Verdict") == 0;
+}
+
+/* Which columns decide: 1 for each that does. */
+static void choose_columns(const struct plumb_table *table, enum plumb_deciding by, bool *decides)
+{
+    const size_t count = plumb_table_columns(table);
+    bool summed = false;
+    for (size_t k = 0; k < count; k++)
+        summed |= sums_up(plumb_table_column(table, k)->title);
+    for (size_t k = 0; k < count; k++) {
+        const char *title = plumb_table_column(table, k)->title;
+        decides[k] = is_opinion(title) ? by != PLUMB_BY_RULES
+                     : summed          ? by != PLUMB_BY_EXPECTED && sums_up(title)
+                                       : by != PLUMB_BY_EXPECTED && tells(title);
+    }
+}
+
+/* The worst word of a row; PLUMB_MOOD_UNSEEN: none of its cells tells. */
+static enum plumb_mood look_at_row(const struct plumb_table *table, size_t row, const bool *decides)
+{
+    enum plumb_mood mood = PLUMB_MOODS, own;
     for (size_t k = 0; k < plumb_table_columns(table); k++) {
         const struct plumb_cell *cell = plumb_table_cell(table, row, k);
-        enum plumb_mood own;
-        if (cell->type != PLUMB_CELL_TEXT || !tells(plumb_table_column(table, k)->title) ||
-            !find_word(cell->as.text, &own))
-            continue;
-        *mood = found && *mood < own ? *mood : own;
-        found = true;
+        if (decides[k] && cell->type == PLUMB_CELL_TEXT && find_word(cell->as.text, &own))
+            mood = mood < own ? mood : own;
     }
-    return found;
+    return mood == PLUMB_MOODS ? PLUMB_MOOD_UNSEEN : mood;
+}
+
+bool plumb_report_moods(const struct plumb_table *table, enum plumb_deciding by,
+                        unsigned char *moods)
+{
+    bool *decides = malloc(plumb_table_columns(table) * sizeof *decides + 1);
+    if (!decides)
+        return false;
+    choose_columns(table, by, decides);
+    for (size_t row = 0; row < plumb_table_rows(table); row++)
+        moods[row] = (unsigned char)look_at_row(table, row, decides);
+    free(decides);
+    return true;
 }
 
 /* The first text of a row: what it is about. */
@@ -122,7 +158,8 @@ void plumb_report_result(struct plumb_report *report, const char *name,
     const size_t rows = plumb_table_rows(table);
     const bool first = !report->tables.size;
     unsigned char *moods = malloc(rows + 1);
-    if (!moods) {
+    if (!moods || !plumb_report_moods(table, PLUMB_BY_BOTH, moods)) {
+        free(moods);
         report->tables.failed = true;
         return;
     }
@@ -131,9 +168,7 @@ void plumb_report_result(struct plumb_report *report, const char *name,
         sum->row = -1;
     }
     for (size_t row = 0; row < rows; row++) {
-        enum plumb_mood mood = PLUMB_MOOD_UNSEEN;
-        look_at_row(table, row, &mood);
-        moods[row] = (unsigned char)mood;
+        const enum plumb_mood mood = (enum plumb_mood)moods[row];
         sum->of[mood]++;
         sum->rows++;
         if (mood < sum->mood) {

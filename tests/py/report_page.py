@@ -1,18 +1,19 @@
-"""A report as a program reads it: the page, and the data in it as web/src/data.ts describes them."""
+"""What the tests of reports share: the program, and a report as a program reads it."""
 
 import base64
 import hashlib
 import html
-import json
 import os
 import re
-import struct
 import subprocess
-import zlib
+import sys
 from pathlib import Path
 from typing import Any, Dict, List, Tuple
 
-import numpy as np
+sys.path.insert(0, str(Path(__file__).parent))
+
+import numpy as np  # noqa: E402
+import page_read  # noqa: E402
 
 PLUMB = str(Path(os.environ["PLUMB_BUILD"]) / "plumb")
 ROOT = Path(__file__).resolve().parents[2]
@@ -26,18 +27,15 @@ def plumb(*words: Any, cwd: Path = ROOT, **more: Any) -> "subprocess.CompletedPr
                           stderr=subprocess.PIPE, encoding="utf-8", errors="surrogateescape", **more)
 
 
-class Page:
-    """One report. The parts of `data` are as in web/src/data.ts."""
+class Page(page_read.Page):
+    """One report, with arrays of numpy, and all that is not data as text. Tables go by their number."""
 
     def __init__(self, path: Path) -> None:
+        super().__init__(path)
         self.text = path.read_bytes().decode("utf-8")
         blocks = DATA.findall(self.text)
         assert len(blocks) == 1, f"{len(blocks)} blocks of data"
-        self.shell = DATA.sub("", self.text)  # all but the data
-        unpacked = zlib.decompress(base64.b64decode(blocks[0], validate=False), -15)
-        size, = struct.unpack_from("<I", unpacked)
-        self.data: Dict[str, Any] = json.loads(unpacked[4:4 + size].decode("utf-8"))
-        self.bulk = unpacked[(4 + size + 7) // 8 * 8:]
+        self.shell = DATA.sub("", self.text)
 
     def array(self, where: Dict[str, Any]) -> np.ndarray:
         assert where["at"] % 8 == 0
@@ -57,9 +55,6 @@ class Page:
 
     def moods(self, table: int = 0) -> List[int]:
         return self.array(self.data["tables"][table]["mood"]).tolist()
-
-    def counts(self) -> Dict[str, int]:
-        return {count["word"]: count["count"] for count in self.data["counts"]}
 
     def plain(self) -> str:
         """What is seen without scripts."""
