@@ -35,11 +35,13 @@ export class Bench {
     rmSync(this.folder, { recursive: true });
   }
 
-  /** The address of a report of this kind; made at its first use. */
+  /** The address of a report of this kind; made at its first use. real-KIND: by the program PLUMB. */
   report(kind) {
     if (!this.made.has(kind)) {
       const file = path.join(this.folder, `${kind}.html`);
-      execFileSync(process.env.PLUMB_PYTHON ?? "python3", [path.join(here, "make_report.py"), kind, file]);
+      const [, real] = /^real-(.*)/.exec(kind) ?? [];
+      const script = real ? ["real_reports.py", process.env.PLUMB, real] : ["make_report.py", kind];
+      execFileSync(process.env.PLUMB_PYTHON ?? "python3", [path.join(here, script[0]), ...script.slice(1), file]);
       this.made.set(kind, pathToFileURL(file).href);
     }
     return this.made.get(kind);
@@ -85,6 +87,17 @@ export class Bench {
 /** A picture for people, when a folder is given for them. */
 export async function shot(page, name, full = false) {
   if (shots) await page.screenshot({ path: path.join(shots, `${name}.png`), fullPage: full });
+}
+
+/** A picture for the pages in docs, when PICTURES names the folder for them. */
+export async function take(page, name, size = { width: 1100, height: 620 }) {
+  if (!process.env.PICTURES) return;
+  const before = page.viewportSize();
+  await page.setViewportSize(size);
+  await settle(page);
+  await page.screenshot({ path: path.join(process.env.PICTURES, `${name}.png`) });
+  await page.setViewportSize(before);
+  await settle(page);
 }
 
 /** Until what was asked for has been done: the timers of the page, which are shorter, and then its work. */
