@@ -86,9 +86,10 @@ static void take_row(struct plumb_report_call *call, const struct comparison *c,
     if (mood < call->mood || call->row < 0) {
         call->mood = mood;
         call->row = (int32_t)pair;
-        call->word = own && own->kind == OPINION_GIVEN
-                         ? plumb_word_text(own->word)
-                         : compare_mood_word(out->outcomes[pair].trouble);
+        /* What nobody judged may still be beyond a limit. */
+        const bool judged = own && own->kind == OPINION_GIVEN && own->word != PLUMB_WORD_NOT_JUDGED;
+        call->word =
+            judged ? plumb_word_text(own->word) : compare_mood_word(out->outcomes[pair].trouble);
     }
 }
 
