@@ -94,6 +94,7 @@ export async function take(page, name, size = { width: 1100, height: 620 }) {
   if (!process.env.PICTURES) return;
   const before = page.viewportSize();
   await page.setViewportSize(size);
+  await page.evaluate(() => scrollTo(0, 0));
   await settle(page);
   await page.screenshot({ path: path.join(process.env.PICTURES, `${name}.png`) });
   await page.setViewportSize(before);

@@ -71,7 +71,7 @@ test("the demo: a LayerNorm of block 2, by a rule and its numbers", async (t) =>
   assert.match(answer, /Where\s+blocks\.2\.norm2\.LayerNorm\.5\.forward_output\.0/);
   assert.match(answer, /How sure\s+max_abs 0\.03320312 > 0\.01\s+119 compared: 99 pass, 20 fail/);
   assert.equal(await page.locator("main .paper-fault").count(), 11);
-  await take(page, "report-overview");
+  await take(page, "report-overview", { width: 1100, height: 735 });
 
   await go("curve", ".chart canvas");
   assert.equal(await page.locator(".chart").count(), 1); // nothing was judged by itself
@@ -85,12 +85,12 @@ test("the demo: a LayerNorm of block 2, by a rule and its numbers", async (t) =>
   assert.match(await page.locator(".window td.worst").innerText(), /^0\.0332/);
   const overhang = await page.locator(".scroll").first().evaluate((e) => e.scrollWidth - e.clientWidth);
   assert.ok(overhang <= 0, `${overhang} pixels of the elements are hidden`);
-  await take(page, "report-tensor", { width: 1280, height: 1450 });
+  await take(page, "report-tensor", { width: 1100, height: 1225 });
   await go("modules", "[role=tree]");
   assert.match(await text("[aria-selected=true]"), /blocks\.2\.norm2\.LayerNorm\.5\.forward\s+beyond a limit/);
   await go("table/0?moods=1", ".line");
   assert.match(await text(".count"), /^20 of 119 rows/);
-  await take(page, "report-table");
+  await take(page, "report-table", { width: 1160, height: 585 });
   await walk("demo", ["Overview", "Error along the network", "Modules", "Comparison", "Tensors", "About"]);
 });
 
@@ -150,7 +150,16 @@ test("16 ranks: one call of one rank, among all that it spoiled", async (t) => {
   await page.locator(".cellmap-box").focus();
   await page.keyboard.press("f");
   assert.match(await text(".cellmap .readout"), /bad.*rank/s);
+  for (let at = ""; !/rank 11, Functional\.gelu\.0/.test(at); at = await text(".cellmap .readout")) {
+    assert.doesNotMatch(at, /rank 12/);
+    await page.keyboard.press("f");
+  }
   await take(page, "report-ranks");
+  await go("modules", "[role=tree]");
+  assert.match(await text("[aria-selected=true]"), /Functional\.gelu\.0\.forward \(rank 11\)\s+fault/);
+  await page.fill("input[type=search]", "all_reduce.0");
+  await settle();
+  assert.match(await text("[role=tree]"), /all_reduce\.0\.forward \(rank 15\)\s+beyond a limit/);
   await go("tensors?find=gelu.0", ".tensor-list");
   assert.match(await text(".tensor-list"), /Functional\.gelu\.0\.forward\.output\.0\s+rank 11/);
   await walk("ranks", ["Overview", "Error along the network", "Modules", "Comparison", "Ranks", "Tensors", "About"]);

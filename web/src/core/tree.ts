@@ -87,9 +87,15 @@ export function firstOpen(tree: Tree): Set<number> {
 }
 
 /** The call to begin with; null: all is good. */
-export function firstWorst(tree: Tree): Node | null {
+/** The call that the answer is about, by its row; else the first of the worst. */
+export function firstWorst(tree: Tree, calls: Calls, answer: number): Node | null {
   const { worst } = tree.root;
-  return worst === 3 ? null : (tree.nodes.find((n) => n.call >= 0 && n.worst === worst) ?? null);
+  const among = worst === 3 ? [] : tree.nodes.filter((n) => n.call >= 0 && n.worst === worst);
+  let best = among[0] ?? null;
+  let row = -1;
+  for (const n of among)
+    if (calls.row[n.call] <= answer && calls.row[n.call] > row) row = calls.row[(best = n).call];
+  return best;
 }
 
 /** Those whose name has the text, with all that leads to them. */

@@ -67,7 +67,7 @@ export function GridView({ grid }: { grid: Grid }): JSX.Element {
   const value = useMemo(() => store.get(grid.value), [grid]);
   const row = useMemo(() => store.get(grid.row), [grid]);
   const [by, setBy] = useState<"mood" | "value">("mood");
-  const [size, setSize] = useState(all <= 100 ? 3 : all <= 200 ? 1 : 0);
+  const [size, setSize] = useState(all <= 40 ? 4 : all <= 100 ? 3 : all <= 200 ? 1 : 0);
   const [glance, setGlance] = useState(all > FEW);
   const each = glance ? Math.ceil(all / FEW) : 1;
   const across = Math.ceil(all / each);

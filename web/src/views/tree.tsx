@@ -65,7 +65,7 @@ export function TreeView({ net }: { net: Network }): JSX.Element {
   const tree = useMemo(() => treeOf(calls), [calls]);
   const [open, setOpen] = useState<ReadonlySet<number>>(() => firstOpen(tree));
   const [find, setFind] = useState(current().query.get("find") ?? "");
-  const [at, setAt] = useState<Node | null>(() => firstWorst(tree));
+  const [at, setAt] = useState<Node | null>(() => firstWorst(tree, calls, store.report.answer.row));
   const box = useRef<HTMLDivElement>(null);
 
   const kept = useMemo(() => matching(tree, find), [tree, find]);
