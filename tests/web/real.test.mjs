@@ -85,7 +85,7 @@ test("the demo: a LayerNorm of block 2, by a rule and its numbers", async (t) =>
   assert.match(await page.locator(".window td.worst").innerText(), /^0\.0332/);
   const overhang = await page.locator(".scroll").first().evaluate((e) => e.scrollWidth - e.clientWidth);
   assert.ok(overhang <= 0, `${overhang} pixels of the elements are hidden`);
-  await take(page, "report-tensor", { width: 1100, height: 1225 });
+  await take(page, "report-tensor", { width: 1280, height: 1640 });
   await go("modules", "[role=tree]");
   assert.match(await text("[aria-selected=true]"), /blocks\.2\.norm2\.LayerNorm\.5\.forward\s+beyond a limit/);
   await go("table/0?moods=1", ".line");
