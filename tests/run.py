@@ -48,6 +48,7 @@ TIMEOUT = 1200  # of one test; the slowest takes less than a minute where nothin
 # Jobs that take longest, longest first: they start first, so that the workers end together.
 LONG = ("asan op/sweep", "asan op/unary_mpfr", "unit op/unary_mpfr", "py test_torch_device.py", "py test_jprof.py",
         "py test_docs.py", "py test_torch_faults.py", "asan check/journal", "unit check/journal",
+        "web views.test.mjs", "web safety.test.mjs", "web real.test.mjs",
         "py test_check_runs.py", "py test_op_truth.py", "py test_op_noise.py", "py test_online_samples.py",
         "py test_online_users.py", "py test_python_writer.py", "py test_check_model.py", "py test_online_check.py",
         "asan condense/condense", "unit condense/condense")

@@ -5,6 +5,7 @@ folder and kept there. Where one of these cannot be reached, every test is skipp
 other trouble of npm is a failure.
 """
 
+import atexit
 import hashlib
 import os
 import re
@@ -88,6 +89,7 @@ def _install(build: Path, env: Dict[str, str], run: Callable) -> Place:
             (folder / name).write_bytes((WEB / name).read_bytes())
     except OSError:  # somebody else's build folder
         folder = Path(tempfile.mkdtemp(prefix="plumb-web-"))
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
         stamp = folder / "installed"
         for name in ("package.json", "package-lock.json"):
             (folder / name).write_bytes((WEB / name).read_bytes())

@@ -27,7 +27,11 @@ export class Bench {
   async start() {
     this.folder = mkdtempSync(path.join(tmpdir(), "plumb-report-"));
     this.made = new Map();
-    this.browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: FLAGS });
+    this.browser = await chromium.launch({
+      executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
+      args: FLAGS,
+      env: { ...process.env, HOME: this.folder, XDG_CONFIG_HOME: this.folder, XDG_CACHE_HOME: this.folder },
+    });
   }
 
   async stop() {
