@@ -7,6 +7,8 @@ What there is:
   cli       tests/cli/*.sh, each in an empty folder, against the output kept beside it
   py        tests/py/test_*.py, plain unittest
   torch2    tests/torch2/test_*.py, the same for what only PyTorch 2 has; named and left out without it
+  web       tests/web/*.test.mjs, the report page in Chromium; skipped where Node, npm, its registry or
+            Chromium cannot be reached
   header    every public header alone, and all together, as C17 and as C++17
 
 A CLI test NAME.sh is compared with NAME.sh.stdout.exact or NAME.sh.stdout.glob (where * stands for
@@ -37,6 +39,8 @@ import traceback
 from pathlib import Path
 from typing import Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
 
+import web_tests
+
 TESTS = Path(__file__).resolve().parent
 ROOT = TESTS.parent
 TIMEOUT = 1200  # of one test; the slowest takes less than a minute where nothing else runs
@@ -44,6 +48,7 @@ TIMEOUT = 1200  # of one test; the slowest takes less than a minute where nothin
 # Jobs that take longest, longest first: they start first, so that the workers end together.
 LONG = ("asan op/sweep", "asan op/unary_mpfr", "unit op/unary_mpfr", "py test_torch_device.py", "py test_jprof.py",
         "py test_docs.py", "py test_torch_faults.py", "asan check/journal", "unit check/journal",
+        "web views.test.mjs", "web safety.test.mjs", "web real.test.mjs",
         "py test_check_runs.py", "py test_op_truth.py", "py test_op_noise.py", "py test_online_samples.py",
         "py test_online_users.py", "py test_python_writer.py", "py test_check_model.py", "py test_online_check.py",
         "asan condense/condense", "unit condense/condense")
@@ -362,6 +367,20 @@ def python_job(path: Path, build: Path) -> Job:
     return Job(name, work)
 
 
+# -- The report page ---------------------------------------------------------------------------
+
+
+def web_job(path: Path, build: Path) -> Job:
+    name = f"web {path.name}"
+
+    def work() -> List[Result]:
+        env = {**environment(build), "PLUMB": str(build / "plumb"), "PLUMB_PYTHON": sys.executable}
+        return [Result(f"{name}: {outcome.name}", *outcome[1:])
+                for outcome in web_tests.results(path, build, env, run)]
+
+    return Job(name, work)
+
+
 # -- Public headers ----------------------------------------------------------------------------
 
 
@@ -394,6 +413,8 @@ def all_jobs(arguments: argparse.Namespace) -> Iterator[Job]:
         yield cli_job(script, build, arguments.update)
     for path in python_files():
         yield python_job(path, build)
+    for path in sorted((TESTS / "web").glob("*.test.mjs")):
+        yield web_job(path, build)
     headers = sorted((ROOT / "include" / "plumb").glob("*.h"))
     for header in headers:
         yield header_job([header])

@@ -9,6 +9,7 @@
 #include "plumb/baseline.h"
 #include "plumb/expected.h"
 #include "plumb/progress.h"
+#include "plumb/report.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -118,6 +119,15 @@ void plumb_blame_free(struct plumb_blame *blame);
 char *plumb_blame_text(const struct plumb_blame *blame, const struct plumb_blame_options *options,
                        unsigned width);
 char *plumb_blame_json(const struct plumb_blame *blame, const struct plumb_blame_options *options);
+
+/* All calls in the order of the run, a row each, with what is to be said of them. NULL when out of
+ * memory. */
+struct plumb_table *plumb_blame_table(const struct plumb_blame *blame);
+
+/* Tells a report all that is known. */
+enum plumb_code plumb_blame_report(struct plumb_report *report, const struct plumb_blame *blame,
+                                   const struct plumb_blame_options *options,
+                                   struct plumb_error *err);
 
 /* Writes a call alone into a new folder: a dump.json tree of its own, with the tensors that it
  * names and where it was called from, which every command takes that takes a dump. call is a

@@ -5,6 +5,7 @@
 #include "plumb/baseline.h"
 #include "plumb/pair.h"
 #include "plumb/progress.h"
+#include "plumb/report.h"
 #include "plumb/table.h"
 #include "plumb/verdict.h"
 
@@ -43,6 +44,10 @@ struct plumb_compare_options {
     struct plumb_baseline *found; /* what is said of each result is added there; NULL: nowhere */
     plumb_progress_fn *judging;   /* of calls; NULL: none */
     void *judging_context;
+
+    /* Gets what needs the tensors: the curve along the network, ranks, steps, and a page for each of
+     * the worst 200. plumb_comparison_report tells it the rest. NULL: none is made. */
+    struct plumb_report *report;
 };
 
 /* What keeps a row from passing plainly, the worst first. */
@@ -106,6 +111,8 @@ struct plumb_comparison {
                            * without it. 0: not at all; PLUMB_SPARE: always; else the larger go
                            * first where a terminal is narrow */
     struct plumb_trouble_rows troubles[PLUMB_TROUBLES];
+    int32_t *pages; /* one per row of the unsorted table: its page in the report, or -1; NULL: there
+                     * is no report */
 };
 
 /* Compares two runs. Damage to single tensors is a row; only unusable options fail the call. Free
@@ -114,6 +121,15 @@ enum plumb_code plumb_compare(struct plumb_comparison *out, const struct plumb_r
                               const struct plumb_run *golden,
                               const struct plumb_compare_options *options, struct plumb_error *err);
 void plumb_comparison_free(struct plumb_comparison *comparison);
+
+/* The answer, what was found how often, and the table; while that is unsorted and whole. */
+void plumb_comparison_report(struct plumb_report *report,
+                             const struct plumb_comparison *comparison);
+
+/* The same for several tables under their names, with one answer. */
+void plumb_comparisons_report(struct plumb_report *report,
+                              const struct plumb_comparison *const *comparisons,
+                              const char *const *names, size_t count);
 
 struct plumb_summary_options {
     bool

@@ -94,6 +94,11 @@ enum plumb_code plumb_table_save(const struct plumb_table *table, const char *pa
                                  enum plumb_table_format format,
                                  const struct plumb_table_look *look, struct plumb_error *err);
 
+/* Reads a CSV file with a header. A column whose cells are numbers, N/A or empty is one of numbers.
+ * All rows are of normal severity. */
+enum plumb_code plumb_table_read(struct plumb_table **table, const char *path,
+                                 struct plumb_error *err);
+
 /* A table in a workbook of several, under a name that no other sheet there has. */
 struct plumb_sheet {
     const char *name;

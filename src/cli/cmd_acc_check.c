@@ -3,6 +3,7 @@
 #include "base/memory.h"
 #include "base/utf8.h"
 #include "cli/baseline.h"
+#include "cli/check_page.h"
 #include "cli/cli.h"
 #include "cli/opinion_options.h"
 #include "cli/profiles.h"
@@ -28,7 +29,7 @@ struct check_options {
     double timeout;
     int64_t torch_threads;
     bool no_torch;
-    const char *memory, *arithmetic, *baseline, *write_baseline;
+    const char *memory, *arithmetic, *baseline, *write_baseline, *report;
     int verdict;
 };
 
@@ -336,17 +337,40 @@ static int choose_verdict(const struct args_command *command, const struct check
 /* Whether the second opinion fails the run: a fault, or with a baseline what is new or worse. */
 static enum plumb_code conclude(const struct cli_baseline *baseline,
                                 const struct plumb_precheck_summary *summary, bool *bad,
-                                struct plumb_error *err)
+                                uint64_t *changed, struct plumb_error *err)
 {
-    uint64_t changed = 0;
+    *changed = 0;
     *bad = summary->words[PLUMB_WORD_FAULT] > 0 && !baseline->write_path;
     if (!baseline->found)
         return PLUMB_OK;
     enum plumb_code code =
-        baseline->accepted ? cli_baseline_compare(baseline, &changed, err) : PLUMB_OK;
+        baseline->accepted ? cli_baseline_compare(baseline, changed, err) : PLUMB_OK;
     if (baseline->accepted)
-        *bad = changed > 0;
+        *bad = *changed > 0;
     return code ? code : cli_baseline_write(baseline, err);
+}
+
+static enum plumb_code write_page(struct plumb_report *report, const struct check_options *options,
+                                  const struct check_page *page, enum plumb_code code,
+                                  struct plumb_error *err)
+{
+    if (report && !code)
+        code = check_page_tell(report, page, err);
+    return page_end(report, options->report, options->quiet, code, err);
+}
+
+static enum plumb_code begin_page(struct plumb_report **report, const char *dump,
+                                  const struct args_list *devices, struct plumb_error *err)
+{
+    *report = page_begin("acc_check", "Pre-check of recorded calls", err);
+    if (!*report)
+        return PLUMB_E_NOMEM;
+    plumb_report_fact(*report, "dump", dump);
+    for (size_t k = 0; k < devices->count; k++)
+        plumb_report_fact(*report, "device", devices->items[k]);
+    if (!devices->count)
+        plumb_report_fact(*report, "device", "cpu");
+    return PLUMB_OK;
 }
 
 static int check(const struct args_command *command, const struct check_options *options)
@@ -385,7 +409,10 @@ static int check(const struct args_command *command, const struct check_options 
     const struct plumb_baseline_options judged = {.seed = seed, .arithmetic = options->arithmetic};
     struct cli_baseline baseline = {.read_path = options->baseline,
                                     .write_path = options->write_baseline};
+    struct plumb_report *report = NULL;
     enum plumb_code code = cli_baseline_begin(&baseline, &judged, &err);
+    if (!code && options->report)
+        code = begin_page(&report, dump, &options->devices, &err);
     if (!code)
         code = open_devices(&options->devices, &how, devices, &n_devices, &err);
     if (!code && !options->no_torch)
@@ -430,11 +457,22 @@ static int check(const struct args_command *command, const struct check_options 
         plumb_device_close(devices[k]);
     close_fallback(&fallback);
     bool objected = false;
+    uint64_t changed = 0;
     const bool unfinished = code || summary.stopped;
     if (*summary.result)
         print_summary(&summary, verdict, options->quiet);
     if (!unfinished)
-        code = conclude(&baseline, &summary, &objected, &err);
+        code = conclude(&baseline, &summary, &objected, &changed, &err);
+    const bool errors = verdict != PLUMB_BY_EXPECTED && summary.apis[PLUMB_PRECHECK_ERROR];
+    const struct check_page page = {.summary = &summary,
+                                    .verdict = verdict,
+                                    .failed = errors || objected,
+                                    .baseline = baseline.accepted != NULL,
+                                    .changed = changed};
+    if (unfinished)
+        plumb_report_free(report); /* half of an answer would look like one */
+    else
+        code = write_page(report, options, &page, code, &err);
     cli_baseline_free(&baseline);
     if (code)
         cli_report(&err);
@@ -443,7 +481,6 @@ static int check(const struct args_command *command, const struct check_options 
                     summary.result);
     if (code || summary.stopped)
         return CLI_UNUSABLE;
-    const bool errors = verdict != PLUMB_BY_EXPECTED && summary.apis[PLUMB_PRECHECK_ERROR];
     return errors || objected ? CLI_BAD : CLI_OK;
 }
 
@@ -536,6 +573,7 @@ static const struct args_option arguments[] = {
     CLI_ARITHMETIC_OPTION(FIELD(arithmetic)),
     CLI_BASELINE_OPTION(FIELD(baseline)),
     CLI_WRITE_BASELINE_OPTION(FIELD(write_baseline)),
+    PAGE_OPTION(FIELD(report)),
     {.names = {"--rng"},
      .kind = ARGS_CHOICE,
      FIELD(rng),

@@ -1,6 +1,7 @@
 /* plumb api_precision_compare. */
 #include "base/folder.h"
 #include "cli/cli.h"
+#include "cli/precision_page.h"
 #include "cli/profiles.h"
 #include "plumb/precision.h"
 
@@ -10,7 +11,7 @@
 struct precision_options {
     struct cli_common common;
     const char *npu, *gpu, *output;
-    const char *rules;
+    const char *rules, *report;
     bool quiet;
     int verdict;
 };
@@ -79,21 +80,25 @@ static int run_precision(const void *context)
 {
     const struct precision_options *options = context;
     struct plumb_precision_result result = {0};
+    struct plumb_report *report = NULL;
     struct plumb_error err;
     if (!options->npu || !options->gpu)
         return cli_usage(&cmd_api_precision_compare, "%s is missing",
                          options->npu ? "-gpu FILE" : "-npu FILE");
+    const struct plumb_precision_options request = {
+        .npu = options->npu,
+        .gpu = options->gpu,
+        .folder = options->output,
+        .rules = options->rules,
+        .verdict = (enum plumb_deciding)options->verdict,
+    };
     enum plumb_code code = folder_make(options->output, &err);
+    if (!code && options->report) {
+        report = page_begin("api_precision_compare", "Pre-checks of two devices", &err);
+        code = report ? PLUMB_OK : PLUMB_E_NOMEM;
+    }
     if (!code)
-        code = plumb_precision_compare(&result,
-                                       &(struct plumb_precision_options){
-                                           .npu = options->npu,
-                                           .gpu = options->gpu,
-                                           .folder = options->output,
-                                           .rules = options->rules,
-                                           .verdict = (enum plumb_deciding)options->verdict,
-                                       },
-                                       &err);
+        code = plumb_precision_compare(&result, &request, &err);
     if (code)
         cli_report(&err);
     say_left_out(result.only_npu, "NPU", result.first_only_npu);
@@ -101,6 +106,16 @@ static int run_precision(const void *context)
     if (result.details_path && !options->quiet)
         say_counts(&result, options->verdict != PLUMB_BY_RULES);
     int exit = code ? CLI_UNUSABLE : decide(options, &result);
+    if (code) {
+        plumb_report_free(report);
+    } else if (report) {
+        code = precision_page_tell(report, &request, &result, exit, &err);
+        code = page_end(report, options->report, options->quiet, code, &err);
+        if (code) {
+            cli_report(&err);
+            exit = CLI_UNUSABLE;
+        }
+    }
     plumb_precision_free(&result);
     return exit;
 }
@@ -139,6 +154,7 @@ static const struct args_option arguments[] = {
      .initial = "rules",
      .help = "what decides: the rules, the second opinion of acc_check --verdict, which both files "
              "then need, or either; the files then have columns Verdict and Why"},
+    PAGE_OPTION(FIELD(report)),
     {.names = {"--quiet"},
      .kind = ARGS_FLAG,
      FIELD(quiet),

@@ -5,6 +5,7 @@
 #include "cli/baseline.h"
 #include "cli/cli.h"
 #include "cli/opinion_options.h"
+#include "cli/page.h"
 #include "cli/progress.h"
 #include "cli/terminal.h"
 #include "plumb/blame.h"
@@ -16,7 +17,7 @@
 
 struct blame_options {
     struct cli_common common;
-    const char *target, *golden, *arithmetic, *memory, *out, *baseline, *write_baseline;
+    const char *target, *golden, *arithmetic, *memory, *out, *report, *baseline, *write_baseline;
     const char *weights;
     struct args_list repeats;
     int64_t seed;
@@ -48,6 +49,21 @@ static bool is_bad(const struct plumb_blame *blame, const struct cli_baseline *b
     const struct plumb_baseline_diff *diff = blame->baseline;
     return diff ? diff->count[PLUMB_STANDING_NEW] + diff->count[PLUMB_STANDING_WORSE] > 0
                 : blame->n_faults && !baseline->write_path;
+}
+
+static enum plumb_code write_report(const struct blame_options *options,
+                                    const struct plumb_blame *blame,
+                                    const struct plumb_blame_options *request,
+                                    struct plumb_error *err)
+{
+    struct plumb_report *report = page_begin("blame", "Which calls are wrong", err);
+    if (!report)
+        return PLUMB_E_NOMEM;
+    plumb_report_fact(report, "target", options->target);
+    if (options->golden)
+        plumb_report_fact(report, "golden", options->golden);
+    return page_end(report, options->report, false, plumb_blame_report(report, blame, request, err),
+                    err);
 }
 
 static int run_blame(const void *context)
@@ -88,6 +104,8 @@ static int run_blame(const void *context)
         code = plumb_blame_run(&request, &blame, &err);
     progress_end(&progress);
     const bool judges = !code && blame->calls > blame->words[PLUMB_WORD_NOT_JUDGED];
+    if (!code && options->report)
+        code = write_report(options, blame, &request, &err);
     if (!code)
         code = show(options, blame, &request, &printed, &err);
     if (judges && !code)
@@ -134,6 +152,7 @@ static const struct args_option arguments[] = {
      FIELD(format),
      .choices = "text|json",
      .help = "for people (default) or for programs"},
+    PAGE_OPTION(FIELD(report)),
     {.names = {"-o"},
      .kind = ARGS_PATH,
      FIELD(out),

@@ -9,6 +9,7 @@
 #include "cli/digest.h"
 #include "cli/general.h"
 #include "cli/notes.h"
+#include "cli/page.h"
 #include "cli/profiles.h"
 #include "cli/progress.h"
 #include "cli/ranks.h"
@@ -125,7 +126,8 @@ static void judging_update(void *context, uint64_t done, uint64_t total)
 static enum plumb_code compare(struct plumb_comparison *comparison,
                                const struct compare_options *options, const struct sides *sides,
                                struct plumb_run *const runs[2], const int64_t *rank,
-                               const struct found *found, struct plumb_error *err)
+                               const struct found *found, struct plumb_report *report,
+                               struct plumb_error *err)
 {
     struct arena arena = {0};
     struct progress progress, judging;
@@ -163,6 +165,7 @@ static enum plumb_code compare(struct plumb_comparison *comparison,
         .found = found->baseline.found,
         .judging = judging_update,
         .judging_context = &judging,
+        .report = report,
     };
     if (options->memory && !memory_parse(options->memory, &all.memory)) {
         code = plumb_fail(err, PLUMB_E_ARG, "--memory takes a size such as 512M or 16G, not '%s'",
@@ -246,6 +249,7 @@ static int compare_general(const struct compare_options *options, const struct s
         .golden = sides->golden,
         .result = sides->result,
         .folder = options->output,
+        .page = options->report,
         .to_file = goes_to_file(options, sides),
         .xlsx = options->xlsx,
         .quiet = options->quiet,
@@ -258,6 +262,17 @@ static int compare_general(const struct compare_options *options, const struct s
     return general_run(places, &request);
 }
 
+static enum plumb_code begin_report(struct plumb_report **report, const struct sides *sides,
+                                    struct plumb_error *err)
+{
+    *report = page_begin("compare", "Comparison of two runs", err);
+    if (!*report)
+        return PLUMB_E_NOMEM;
+    plumb_report_fact(*report, "target", sides->target);
+    plumb_report_fact(*report, "golden", sides->golden);
+    return PLUMB_OK;
+}
+
 /* Compares one rank, or all, and shows or writes the table. */
 static enum plumb_code compare_rank(const struct compare_options *options,
                                     const struct sides *sides, struct plumb_run *const runs[2],
@@ -265,12 +280,18 @@ static enum plumb_code compare_rank(const struct compare_options *options,
                                     struct plumb_error *err)
 {
     struct plumb_comparison comparison = {0};
-    enum plumb_code code = compare(&comparison, options, sides, runs, rank, found, err);
+    struct plumb_report *report = NULL;
+    enum plumb_code code = options->report ? begin_report(&report, sides, err) : PLUMB_OK;
+    if (!code)
+        code = compare(&comparison, options, sides, runs, rank, found, report, err);
     if (code)
-        return code;
+        return page_end(report, options->report, true, code, err);
     if (!comparison.compared && !comparison.unmatched && !comparison.unreadable)
         code = plumb_fail(err, PLUMB_E_ARG, "there is no tensor on either side");
-    else
+    if (!code && report)
+        plumb_comparison_report(report, &comparison);
+    code = page_end(report, options->report, options->quiet, code, err);
+    if (!code)
         code = deliver(&comparison, options, sides, rank, err);
     found->bad += comparison.bad;
     if (comparison.verdict != PLUMB_BY_EXPECTED)
@@ -339,7 +360,7 @@ static enum plumb_code compare_runs(const struct compare_options *options,
     if (!code && strcmp(plumb_run_kind(runs[0]), "dump") == 0 &&
         strcmp(plumb_run_kind(runs[1]), "dump") == 0)
         code = check_dump_options(options, err);
-    if (!code && goes_to_file(options, sides) && !sides->result)
+    if (!code && goes_to_file(options, sides) && !sides->result && !options->report)
         code = ranks_list(&ranks, &count, runs, err);
     if (!code && count < 2)
         code = compare_rank(options, sides, runs, NULL, found, err);
@@ -358,6 +379,8 @@ static int analyze_differences(const struct compare_options *options, const stru
         return cli_usage(&cmd_compare,
                          "-da writes files of its own: give a folder with -o, not '%s'",
                          sides->result);
+    if (options->report)
+        return cli_usage(&cmd_compare, "--report has no effect on -da");
     struct diff_request request = {
         .target = sides->target,
         .golden = sides->golden,
@@ -434,6 +457,7 @@ static int compare_torchair(const struct compare_options *options, const struct 
         .golden = sides->golden,
         .result = sides->result,
         .folder = options->output,
+        .page = options->report,
         .to_file = goes_to_file(options, sides),
         .xlsx = options->xlsx,
         .quiet = options->quiet,

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "cli/cli.h"
 #include "cli/opinion_options.h"
+#include "cli/page.h"
 #include "cli/progress.h"
 #include "plumb/passcheck.h"
 
@@ -13,7 +14,7 @@ struct numeric_options {
     int64_t iterations, seed;
     double precision;
     bool no_optimizer, follow, all, quiet;
-    const char *compare, *device, *output, *arithmetic;
+    const char *compare, *device, *output, *arithmetic, *report;
     int verdict;
 };
 
@@ -88,12 +89,77 @@ static enum plumb_code save(const struct plumb_passcheck *check,
     return code;
 }
 
+/* "2 of 14 comparisons fail"; of what was not judged nothing is said. */
+static void put_sentence(char *text, size_t size, const struct plumb_passcheck *check,
+                         enum plumb_deciding verdict)
+{
+    size_t judged = 0, used = 0;
+    const size_t faults = check->words[PLUMB_WORD_FAULT];
+    for (int word = 0; word < PLUMB_WORDS; word++)
+        judged += word == PLUMB_WORD_NOT_JUDGED ? 0 : check->words[word];
+    *text = '\0';
+    if (verdict != PLUMB_BY_EXPECTED)
+        used = (size_t)snprintf(text, size, "%zu of %zu comparisons %s.%s", check->failed,
+                                check->compared, check->failed == 1 ? "fails" : "fail",
+                                verdict == PLUMB_BY_RULES ? "" : " ");
+    if (verdict != PLUMB_BY_RULES && judged)
+        snprintf(text + used, size - used, "%zu of %zu judged tensors %s wrong.", faults, judged,
+                 faults == 1 ? "is" : "are");
+    else if (verdict != PLUMB_BY_RULES)
+        snprintf(text + used, size - used, "No tensor could be judged.");
+}
+
+static void tell_counts(struct plumb_report *report, const struct plumb_passcheck *check,
+                        enum plumb_deciding verdict)
+{
+    if (verdict != PLUMB_BY_EXPECTED) {
+        plumb_report_count(report, "failed", check->failed, PLUMB_MOOD_BAD);
+        plumb_report_count(report, "passed", check->compared - check->failed, PLUMB_MOOD_GOOD);
+    }
+    for (int word = 0; word < PLUMB_WORDS; word++)
+        if (check->words[word])
+            plumb_report_count(report, plumb_word_text((enum plumb_word)word), check->words[word],
+                               page_mood((enum plumb_word)word));
+}
+
+static enum plumb_code write_page(const struct plumb_passcheck *check,
+                                  const struct numeric_options *options,
+                                  struct plumb_report *report, struct plumb_error *err)
+{
+    const enum plumb_deciding verdict =
+        options->verdict > 0 ? (enum plumb_deciding)options->verdict : PLUMB_BY_RULES;
+    char sentence[256];
+    struct page_found found = {0};
+    struct plumb_table *table = plumb_passcheck_table(check, -1, true);
+    enum plumb_code code =
+        table ? page_table(report, "tensors", table, verdict, &found, err) : plumb_no_memory(err);
+    plumb_table_free(table);
+    put_sentence(sentence, sizeof sentence, check, verdict);
+    plumb_report_answer(report, &(struct plumb_report_answer){
+                                    .mood = check->bad                       ? PLUMB_MOOD_BAD
+                                            : found.mood <= PLUMB_MOOD_DOUBT ? PLUMB_MOOD_DOUBT
+                                                                             : PLUMB_MOOD_GOOD,
+                                    .sentence = sentence,
+                                    .where = check->first_node && verdict == PLUMB_BY_RULES
+                                                 ? check->first_node
+                                                 : found.where,
+                                    .row = found.row,
+                                    .sure = ""});
+    tell_counts(report, check, verdict);
+    page_unseen(report, "not judged", &found);
+    plumb_report_fact(report, "before", options->before);
+    plumb_report_fact(report, "after", options->after);
+    plumb_report_fact(report, "device", options->device);
+    return page_end(report, options->report, options->quiet, code, err);
+}
+
 static int run_numeric_check(const void *context)
 {
     const struct numeric_options *options = context;
     struct plumb_passcheck_options how;
     struct plumb_passcheck check = {0};
     struct plumb_passcheck_graph *before = NULL, *after = NULL;
+    struct plumb_report *report = NULL;
     struct plumb_error err = {0};
     struct progress progress;
     plumb_passcheck_options_init(&how);
@@ -115,6 +181,10 @@ static int run_numeric_check(const void *context)
         how.kinds |= PLUMB_PASSCHECK_NODE;
 
     enum plumb_code code = options->output ? cli_check_ending(options->output, &err) : PLUMB_OK;
+    if (!code && options->report) {
+        report = page_begin("numeric_check", "A graph before and after a pass", &err);
+        code = report ? PLUMB_OK : PLUMB_E_NOMEM;
+    }
     if (!code)
         code = open_device(options->device, &how.device, &err);
     if (!code)
@@ -130,6 +200,10 @@ static int run_numeric_check(const void *context)
         code = show(&check, options, &err);
     if (!code && options->output)
         code = save(&check, options, &err);
+    if (code)
+        plumb_report_free(report);
+    else if (report)
+        code = write_page(&check, options, report, &err);
     if (code)
         cli_report(&err);
     const bool different = check.bad;
@@ -209,6 +283,7 @@ static const struct args_option arguments[] = {
      FIELD(output),
      .metavar = "FILE",
      .help = "all rows with every metric: .csv .json .md .xlsx .txt"},
+    PAGE_OPTION(FIELD(report)),
     {.names = {"--quiet"},
      .kind = ARGS_FLAG,
      FIELD(quiet),

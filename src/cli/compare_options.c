@@ -3,6 +3,7 @@
 
 #include "cli/baseline.h"
 #include "cli/opinion_options.h"
+#include "cli/page.h"
 #include "cli/profiles.h"
 #include "verdict/standard_names.h"
 
@@ -40,6 +41,7 @@ static const struct args_option compare_arguments[] = {
      .metavar = "DIR",
      .help = "folder for a compare_result_TIME.csv"},
     {.names = {"--xlsx"}, .kind = ARGS_FLAG, FIELD(xlsx), .help = "write that file as .xlsx"},
+    PAGE_OPTION(FIELD(report)),
     {.names = {"-m", "--mode"},
      .kind = ARGS_CHOICE,
      FIELD(mode),

@@ -10,7 +10,7 @@ enum mode { MODE_AUTO, MODE_TORCHAIR };
 struct compare_options {
     struct cli_view view;
     const char *words[3]; /* TARGET GOLDEN RESULT, or what of them no option gave */
-    const char *target, *golden, *output;
+    const char *target, *golden, *output, *report;
     bool xlsx, fuzzy, quiet, all, diff_analyze;
     int match, columns, equal_nan, only;
     const char *map, *standard, *metrics;

@@ -3,6 +3,8 @@
 #include "cli/general.h"
 
 #include "cli/notes.h"
+#include "cli/page.h"
+#include "cli/profiles.h"
 #include "cli/progress.h"
 #include "cli/result.h"
 
@@ -58,9 +60,51 @@ static enum plumb_code deliver(const struct plumb_general *general,
     return code;
 }
 
-/* *bad: something fails, or could not be read. */
+/* What all places came to. */
+struct total {
+    struct plumb_report *report; /* NULL: none is wanted */
+    size_t places, rows, errors, warnings, unmatched;
+    bool odd; /* something could not be read */
+    int64_t row;
+    char where[600];
+    enum plumb_mood mood;
+};
+
+static enum plumb_code tell_place(struct total *total, const struct plumb_general *general,
+                                  const struct plumb_general_place *place, struct plumb_error *err)
+{
+    struct page_found found;
+    const char *name = *place->rank ? place->rank : place->debug ? "debug" : "comparison";
+    enum plumb_code code =
+        page_table(total->report, name, general->table, PLUMB_BY_RULES, &found, err);
+    if (!code && found.mood < total->mood && found.row >= 0) {
+        total->mood = found.mood;
+        total->row = total->places == 1 ? found.row : -1;
+        snprintf(total->where, sizeof total->where, "%s%s%s", found.where, *place->rank ? ", " : "",
+                 place->rank);
+    }
+    for (const char *line = general->notes, *end; line && *line; line = end + (*end != '\0')) {
+        end = strchrnul(line, '\n');
+        char *note = strndup(line, (size_t)(end - line));
+        if (note && *note)
+            plumb_report_note(total->report, note);
+        free(note);
+    }
+    return code;
+}
+
+static void add_up(struct total *total, const struct plumb_general *general)
+{
+    total->places++;
+    total->rows += general->rows;
+    total->errors += general->errors;
+    total->warnings += general->warnings;
+    total->unmatched += general->unmatched;
+    total->odd |= general->notes != NULL;
+}
+
 static enum plumb_code compare_place(const struct plumb_general_place *place, bool to_file,
-                                     const struct general_request *request, bool *bad,
+                                     const struct general_request *request, struct total *total,
                                      struct plumb_error *err)
 {
     struct plumb_general general;
@@ -79,13 +123,53 @@ static enum plumb_code compare_place(const struct plumb_general_place *place, bo
     if (code)
         return code;
     notes_say(general.notes);
-    *bad |= general.errors || general.notes;
-    if (general.rows)
+    add_up(total, &general);
+    if (general.rows && total->report)
+        code = tell_place(total, &general, place, err); /* before rows are sorted or dropped */
+    if (!code && general.rows)
         code = deliver(&general, place, to_file, request, err);
-    else
+    else if (!code)
         code = plumb_fail(err, PLUMB_E_ARG, "%s has no row that could be compared", place->target);
     plumb_general_free(&general);
     return code;
+}
+
+static enum plumb_code write_page(const struct total *total, const struct general_request *request,
+                                  struct plumb_error *err)
+{
+    const size_t judged = total->rows - total->unmatched;
+    char sentence[200];
+    if (total->errors || judged)
+        snprintf(sentence, sizeof sentence, "%zu of %zu compared tensors %s in error%s.",
+                 total->errors, judged, total->errors == 1 ? "is" : "are",
+                 total->odd ? "; some files could not be read" : "");
+    else
+        snprintf(sentence, sizeof sentence, "Nothing could be compared.");
+    plumb_report_answer(total->report, &(struct plumb_report_answer){
+                                           .mood = total->errors || total->odd ? PLUMB_MOOD_BAD
+                                                   : !judged                   ? PLUMB_MOOD_UNSEEN
+                                                   : total->warnings           ? PLUMB_MOOD_DOUBT
+                                                                               : PLUMB_MOOD_GOOD,
+                                           .sentence = sentence,
+                                           .where = total->where,
+                                           .row = total->row,
+                                           .sure = ""});
+    plumb_report_count(total->report, "error", total->errors, PLUMB_MOOD_BAD);
+    plumb_report_count(total->report, "warning", total->warnings, PLUMB_MOOD_DOUBT);
+    plumb_report_count(total->report, "without a partner", total->unmatched, PLUMB_MOOD_UNSEEN);
+    return page_end(total->report, request->page, request->quiet, PLUMB_OK, err);
+}
+
+static enum plumb_code begin_page(struct total *total, const struct general_request *request,
+                                  struct plumb_error *err)
+{
+    total->report = page_begin("compare", "Comparison of two runs", err);
+    if (!total->report)
+        return PLUMB_E_NOMEM;
+    plumb_report_fact(total->report, "target", request->target);
+    plumb_report_fact(total->report, "golden", request->golden);
+    plumb_report_fact(total->report, "rules", PROFILE_OTHER);
+    return PLUMB_OK;
 }
 
 int general_run(const struct plumb_general_places *places, const struct general_request *request)
@@ -93,13 +177,24 @@ int general_run(const struct plumb_general_places *places, const struct general_
     if (request->result && places->count > 1)
         return cli_usage(&cmd_compare, "%zu ranks make %zu tables: give a folder with -o, not '%s'",
                          places->count, places->count, request->result);
-    bool to_file = request->to_file || places->count > 1, unusable = false, bad = false;
+    struct total total = {.row = -1, .mood = PLUMB_MOOD_UNSEEN};
+    struct plumb_error err = {0};
+    const bool to_file = request->to_file || places->count > 1;
+    bool unusable = request->page && begin_page(&total, request, &err);
+    if (unusable)
+        cli_report(&err);
     for (size_t i = 0; i < places->count; i++) {
-        struct plumb_error err = {0};
-        if (!compare_place(&places->places[i], to_file, request, &bad, &err))
+        struct plumb_error own = {0};
+        if (!compare_place(&places->places[i], to_file, request, &total, &own))
             continue;
+        cli_report(&own);
+        unusable = true;
+    }
+    if (unusable) {
+        plumb_report_free(total.report);
+    } else if (total.report && write_page(&total, request, &err)) {
         cli_report(&err);
         unusable = true;
     }
-    return unusable ? CLI_UNUSABLE : bad ? CLI_BAD : CLI_OK;
+    return unusable ? CLI_UNUSABLE : total.errors || total.odd ? CLI_BAD : CLI_OK;
 }

@@ -10,6 +10,7 @@ struct general_request {
     const char *target, *golden;
     const char *result; /* a file, or NULL */
     const char *folder; /* for files that get their name from the time, or NULL */
+    const char *page;   /* a report, or NULL */
     bool to_file, xlsx, quiet;
     struct plumb_general_options options;
 };

@@ -1,6 +1,7 @@
 /* The program: which command is meant, and what holds for all of them. */
 #define _GNU_SOURCE
 #include "cli/cli.h"
+#include "cli/page.h"
 #include "cli/profiles.h"
 #include "plumb/metric.h"
 
@@ -70,6 +71,7 @@ const struct args_command *const cli_commands[] = {
     &cmd_condense,
     &cmd_overflow_check,
     &cmd_replay,
+    &cmd_report,
     &cmd_jprof,
     &cmd_summary_diff_check,
     &cmd_help,
@@ -164,6 +166,7 @@ int main(int argc, char **argv)
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN); /* nor is a file that may not grow further */
 
+    cli_words = argv;
     const char *mask = getenv("PLUMB_CPU_MASK");
     if (mask && *mask) {
         char *end;

@@ -2,8 +2,10 @@
 #define _GNU_SOURCE
 #include "cli/torchair.h"
 
+#include "base/arena.h"
 #include "cli/digest.h"
 #include "cli/notes.h"
+#include "cli/page.h"
 #include "cli/progress.h"
 #include "cli/result.h"
 #include "verdict/profiles.h"
@@ -65,6 +67,41 @@ static enum plumb_code deliver(const struct plumb_torchair_part *part, bool to_f
     return code;
 }
 
+static const char *part_name(struct arena *arena, const struct plumb_torchair_part *part)
+{
+    char rank[32] = "", graph[32] = "";
+    if (part->rank >= 0)
+        snprintf(rank, sizeof rank, "rank %" PRId64, part->rank);
+    if (part->graph >= 0)
+        snprintf(graph, sizeof graph, "graph %" PRId64, part->graph);
+    if (!*rank && !*graph)
+        return "comparison";
+    return arena_printf(arena, "%s%s%s", rank, *rank && *graph ? ", " : "", graph);
+}
+
+/* A page of all tables, while they are whole. */
+static enum plumb_code write_page(struct plumb_report *report, const struct plumb_torchair *result,
+                                  const struct torchair_request *request, struct plumb_error *err)
+{
+    struct arena arena = {0};
+    const struct plumb_comparison **parts = arena_array(&arena, result->count + 1, sizeof *parts);
+    const char **names = arena_array(&arena, result->count + 1, sizeof *names);
+    bool fine = parts && names;
+    for (size_t k = 0; k < result->count && fine; k++) {
+        parts[k] = &result->parts[k].comparison;
+        names[k] = part_name(&arena, &result->parts[k]);
+        fine = names[k] != NULL;
+    }
+    if (fine)
+        plumb_comparisons_report(report, parts, names, result->count);
+    plumb_report_fact(report, "target", request->target);
+    plumb_report_fact(report, "golden", request->golden);
+    const enum plumb_code code = page_end(report, request->page, request->quiet,
+                                          fine ? PLUMB_OK : plumb_no_memory(err), err);
+    arena_free(&arena);
+    return code;
+}
+
 int torchair_run(const struct torchair_request *request)
 {
     struct plumb_torchair result = {0};
@@ -76,8 +113,12 @@ int torchair_run(const struct torchair_request *request)
     options.progress_context = &progress;
     progress_init(&progress, "rows");
     progress.enabled = progress.enabled && !request->quiet;
+    struct plumb_report *report =
+        request->page ? page_begin("compare", "Comparison of graph dumps", &err) : NULL;
     enum plumb_code code =
-        plumb_torchair_compare(&result, request->target, request->golden, &options, &err);
+        request->page && !report
+            ? PLUMB_E_NOMEM
+            : plumb_torchair_compare(&result, request->target, request->golden, &options, &err);
     progress_end(&progress);
     int status = CLI_OK;
     if (!code && request->result && result.count > 1) {
@@ -86,6 +127,10 @@ int torchair_run(const struct torchair_request *request)
                            "-o, not '%s'",
                            result.count, result.count, request->result);
         goto out;
+    }
+    if (!code && report) {
+        code = write_page(report, &result, request, &err);
+        report = NULL;
     }
     bool to_file = request->to_file || result.count > 1;
     for (size_t i = 0; i < result.count && !code; i++) {
@@ -99,6 +144,7 @@ out:
         cli_report(&err);
         status = CLI_UNUSABLE;
     }
+    plumb_report_free(report);
     plumb_torchair_free(&result);
     return status;
 }

@@ -10,6 +10,7 @@ struct torchair_request {
     const char *target, *golden;
     const char *result; /* a file, or NULL */
     const char *folder; /* for files that get their name from the time, or NULL */
+    const char *page;   /* a report, or NULL */
     bool to_file, xlsx, quiet;
     bool digest; /* instead of a long table, on a terminal */
     bool all;    /* columns, on a terminal that has no room for them */

@@ -84,6 +84,7 @@ PAGES = {
     "docs/PRECHECK.md": 4,
     "docs/PRECISION.md": 2,
     "docs/RANKS.md": 5,
+    "docs/REPORT.md": 5,
     "docs/UNITTEST.md": 5,
     "docs/tutorials/gpu-against-npu.md": 5,
     "docs/tutorials/my-compiler-pass.md": 5,
@@ -156,6 +157,9 @@ class Docs(unittest.TestCase):
 
     def test_ranks(self) -> None:
         self.walk("docs/RANKS.md")
+
+    def test_report(self) -> None:
+        self.walk("docs/REPORT.md")
 
     def test_unittest(self) -> None:
         self.walk("docs/UNITTEST.md")

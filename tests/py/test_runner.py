@@ -13,6 +13,7 @@ from unittest import mock
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import run  # noqa: E402
+import web_tests  # noqa: E402
 
 BUILD = Path(os.environ["PLUMB_BUILD"])
 
@@ -106,6 +107,51 @@ class Runner(unittest.TestCase):
         self.assertEqual(verdicts(results), [("passes", "passed"), ("aborts", "failed"), ("fails", "failed"),
                                              ("skips", "skipped"), ("leaves", "failed"), ("passes", "passed")])
         self.assertIn("was ended by SIGABRT", results[1].output)
+
+    def web(self, node: str = "", npm: str = "", chromium: str = "") -> List[run.Result]:
+        """The results of two tests in a system that has these programs, each a line of shell."""
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name).resolve()
+            (folder / "bin").mkdir()
+            for program, line in {"node": node, "npm": npm, "chromium": chromium}.items():
+                if line:
+                    (folder / "bin" / program).write_text(f"#!/bin/sh\n{line}\n", "utf-8")
+                    (folder / "bin" / program).chmod(0o755)
+            path = folder / "sample.test.mjs"
+            path.write_text('test("a", () => 1);\ntest("b (c)", () => 2);\n', "utf-8")
+            env = {"PATH": str(folder / "bin")}
+            with mock.patch.object(run, "environment", lambda build: dict(env)):
+                return run.web_job(path, folder / "build").run()
+
+    NODE = 'if [ "$1" = --version ]; then echo v18.19.0; exit; fi; '
+
+    def test_web_without_its_programs(self) -> None:
+        for given, reason in (({}, "node is not installed"), ({"node": self.NODE}, "npm is not installed"),
+                              ({"node": "echo v16.2.0", "npm": "exit"}, "Node v16.2.0 is older than 18"),
+                              ({"node": self.NODE, "npm": "exit"}, "chromium is not installed"),
+                              ({"node": self.NODE, "chromium": "exit", "npm": "echo npm ERR! code EAI_AGAIN >&2; exit 1"},
+                               "the npm registry cannot be reached (npm ERR! code EAI_AGAIN)")):
+            with self.subTest(reason):
+                results = self.web(**given)
+                self.assertEqual(verdicts(results), [("a", "skipped"), ("b (c)", "skipped")])
+                self.assertEqual({result.skipped for result in results}, {f"tests/web: {reason}"})
+
+    def test_web_results(self) -> None:
+        def said(tap: str, npm: str = "exit 0") -> List[Tuple[str, str]]:
+            return verdicts(self.web(f"{self.NODE}{tap}", npm, "exit"))
+        self.assertEqual(said("printf 'ok 1 - a\\nok 2 - b (c)\\n'"), [("a", "passed"), ("b (c)", "passed")])
+        self.assertEqual(said("printf 'not ok 1 - a\\nok 2 - b (c) # SKIP why\\n'; exit 1"),
+                         [("a", "failed"), ("b (c)", "skipped")])
+        self.assertEqual(said("echo ok 1 - a; kill -9 $$"), [("a", "passed"), ("b (c)", "failed")])
+        self.assertEqual(said("printf 'ok 1 - a\\nok 2 - b (c)\\n'; exit 1"),
+                         [("a", "passed"), ("b (c)", "passed"), ("end", "failed")])
+        # What is wrong with the lock file is no lack of a network.
+        self.assertEqual(said("exit 0", "echo npm ERR! code EUSAGE >&2; exit 1"), [("a", "failed"), ("b (c)", "failed")])
+
+    def test_web_tests_are_found(self) -> None:
+        for path in (web_tests.WEB).glob("*.test.mjs"):
+            found = web_tests.written_tests(path)
+            self.assertEqual(len(found), path.read_text("utf-8").count("\ntest("), path)
 
     def test_a_job_that_fails_itself(self) -> None:
         def broken() -> List[run.Result]:

@@ -3,6 +3,7 @@
 #include "task/compare/compare.h"
 
 #include "base/buf.h"
+#include "task/compare/pages.h"
 #include "task/compare/walk.h"
 #include "verdict/decide.h"
 
@@ -260,6 +261,8 @@ enum plumb_code plumb_compare(struct plumb_comparison *out, const struct plumb_r
         code = compare_table(&out->table, &comparison, err);
     if (!code)
         code = compare_closing(out, &comparison, err);
+    if (!code)
+        code = compare_pages(out, &comparison, err);
     out->mapping = comparison.matching.mapping;
     comparison.matching.mapping = NULL;
     if (code)
@@ -292,6 +295,7 @@ void plumb_comparison_free(struct plumb_comparison *comparison)
     free(comparison->counts);
     free(comparison->outcomes);
     free(comparison->spare);
+    free(comparison->pages);
     for (int kind = 0; kind < PLUMB_TROUBLES; kind++)
         free(comparison->troubles[kind].text);
     *comparison = (struct plumb_comparison){0};

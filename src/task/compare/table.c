@@ -1,4 +1,5 @@
 /* The cells of a comparison's table, and the reason that a row gives. */
+#include "run/module.h"
 #include "task/compare/compare.h"
 
 #include "base/buf.h"
@@ -99,23 +100,13 @@ bool compare_fails(const struct comparison *comparison, size_t pair)
 const char *compare_module(const struct plumb_record *record, char *text, size_t size)
 {
     const struct plumb_recorded *recorded = record->recorded;
-    const char *call = recorded && recorded->api && strncmp(recorded->api, "Module.", 7) == 0
-                           ? recorded->api
-                       : recorded ? recorded->parent
-                                  : NULL;
-    const char *end = NULL;
-    if (!call || strncmp(call, "Module.", 7) != 0)
-        return "";
-    static const char *const words[] = {".forward.", ".backward.", ".parameters_grad."};
-    for (size_t k = 0; k < sizeof words / sizeof *words && !end; k++)
-        end = strstr(call, words[k]);
-    while (end && end > call && *--end != '.') /* the class */
-        ;
-    if (end && end > call + 7)
-        snprintf(text, size, "%.*s", (int)(end - call - 7), call + 7);
-    else
-        snprintf(text, size, "%s", call + 7);
-    return text;
+    if (!recorded)
+        return run_module(record->name, text, size);
+    const char *const calls[] = {recorded->api, recorded->parent};
+    for (int k = 0; k < 2; k++)
+        if (calls[k] && strncmp(calls[k], "Module.", 7) == 0)
+            return run_module(calls[k], text, size);
+    return "";
 }
 
 static const char *grad_text(const struct plumb_record *target, const struct plumb_record *golden)

@@ -1,0 +1,18 @@
+/* What a comparison gives to a report. */
+#ifndef COMPARE_PAGES_H
+#define COMPARE_PAGES_H
+
+#include "plumb/compare.h"
+#include "plumb/report.h"
+
+struct comparison;
+
+/* How rows with such trouble are to be looked at, and what is the matter in a word or two. */
+enum plumb_mood compare_mood(enum plumb_trouble trouble);
+const char *compare_mood_word(enum plumb_trouble trouble);
+
+/* Curve, ranks, steps and tensors, where a report is asked for; for finished rows. */
+enum plumb_code compare_pages(struct plumb_comparison *out, struct comparison *c,
+                              struct plumb_error *err);
+
+#endif
