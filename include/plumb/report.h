@@ -104,6 +104,13 @@ struct plumb_report_grid {
 
 void plumb_report_grid(struct plumb_report *report, const struct plumb_report_grid *grid);
 
+/* Another report that knows the same, to be told more. NULL when out of memory. */
+struct plumb_report *plumb_report_copy(struct plumb_report *report);
+
+/* The page as UTF-8 of that size, which ends with a zero, too; the caller frees it. NULL when out of
+ * memory. */
+char *plumb_report_html(struct plumb_report *report, size_t *size);
+
 /* Writes the page, whole or not at all. */
 enum plumb_code plumb_report_save(struct plumb_report *report, const char *path,
                                   struct plumb_error *err);
