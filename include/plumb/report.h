@@ -78,6 +78,10 @@ struct plumb_report_call {
 void plumb_report_network(struct plumb_report *report, const struct plumb_report_call *calls,
                           size_t count);
 
+/* The calls that the report was told last; they belong to it. A copy of a report has none. */
+const struct plumb_report_call *plumb_report_calls(const struct plumb_report *report,
+                                                   size_t *count);
+
 /* A tensor that is worth a page. facts, stack and commands: texts, ended by NULL (facts: label,
  * value, label, ...). NULL: none. */
 struct plumb_report_tensor {

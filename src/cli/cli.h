@@ -34,7 +34,7 @@ extern const struct args_command cmd_blame, cmd_capsule;
 extern const struct args_command cmd_config_check, cmd_merge_result;
 extern const struct args_command cmd_condense;
 extern const struct args_command cmd_overflow_check;
-extern const struct args_command cmd_replay, cmd_report;
+extern const struct args_command cmd_replay, cmd_plot, cmd_report;
 extern const struct args_command cmd_api_precision_compare;
 extern const struct args_command cmd_acc_check, cmd_multi_acc_check, cmd_ops;
 extern const struct args_command cmd_jprof, cmd_summary_diff_check;

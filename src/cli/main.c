@@ -72,6 +72,7 @@ const struct args_command *const cli_commands[] = {
     &cmd_condense,
     &cmd_overflow_check,
     &cmd_replay,
+    &cmd_plot,
     &cmd_report,
     &cmd_jprof,
     &cmd_summary_diff_check,

@@ -2,8 +2,8 @@
 #include "plumb/junit.h"
 
 #include "base/buf.h"
-#include "base/utf8.h"
 #include "report/writer.h"
+#include "report/xml.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -11,30 +11,10 @@
 
 /* ---- XML ------------------------------------------------------------------------------------- */
 
-/* What XML 1.0 has no place for, not even as a reference. */
-static bool is_foreign(struct utf8_char c)
-{
-    return !c.valid || (c.code < 0x20 && c.code != '\t' && c.code != '\n' && c.code != '\r') ||
-           c.code == 0x7f || (c.code >= 0x80 && c.code < 0xa0) || (c.code & 0xfffe) == 0xfffe;
-}
-
-static void put_xml(struct buf *out, const char *text)
-{
-    for (struct utf8_char c; *text; text += c.size) {
-        c = utf8_next(text);
-        if (is_foreign(c))
-            buf_text(out, UTF8_REPLACEMENT);
-        else if (c.code < 0x20 || strchr("&<>\"'", (int)(c.code < 0x80 ? c.code : 'x')))
-            buf_printf(out, "&#%" PRIu32 ";", c.code);
-        else
-            buf_append(out, text, c.size);
-    }
-}
-
 static void put_attribute(struct buf *out, const char *name, const char *value)
 {
     buf_printf(out, " %s=\"", name);
-    put_xml(out, value);
+    xml_put(out, value);
     buf_text(out, "\"");
 }
 
@@ -71,9 +51,9 @@ static void put_cells(struct buf *out, const struct plumb_table *table, size_t r
         const struct plumb_cell *cell = plumb_table_cell(table, row, k);
         if (cell->type == PLUMB_CELL_EMPTY)
             continue;
-        put_xml(out, column->title);
+        xml_put(out, column->title);
         buf_text(out, ": ");
-        put_xml(out, cell_shown(cell, column, scratch));
+        xml_put(out, cell_shown(cell, column, scratch));
         buf_text(out, "\n");
     }
 }

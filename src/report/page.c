@@ -118,6 +118,7 @@ void plumb_report_free(struct plumb_report *report)
     for (size_t k = parts_of(report, parts); k--;)
         buf_free(parts[k]);
     free(report->results.where);
+    arena_free(&report->names);
     free(report);
 }
 

@@ -2,6 +2,7 @@
 #ifndef REPORT_PAGE_H
 #define REPORT_PAGE_H
 
+#include "base/arena.h"
 #include "base/buf.h"
 #include "plumb/report.h"
 
@@ -24,6 +25,9 @@ struct plumb_report {
         int64_t row;
         enum plumb_mood mood;
     } results;
+    struct plumb_report_call *calls; /* of the network */
+    size_t n_calls;
+    struct arena names; /* of calls */
     struct buf bulk;
     struct buf plain; /* the answer as a text in HTML */
 };
