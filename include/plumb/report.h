@@ -108,6 +108,30 @@ struct plumb_report_grid {
 
 void plumb_report_grid(struct plumb_report *report, const struct plumb_report_grid *grid);
 
+/* Where a series of a tensor leaves what is usual. */
+struct plumb_report_jump {
+    int32_t tensor; /* which of the names */
+    int64_t step;
+    const char *why;
+    enum plumb_mood mood;
+};
+
+/* Statistics of one run along its steps: n_names x n_steps numbers for each series, tensor by tensor;
+ * NaN: not there. */
+struct plumb_report_steps {
+    const int64_t *steps; /* ascending */
+    size_t n_steps;
+    const char *const *names;
+    size_t n_names;
+    const char *const *titles; /* of the series */
+    size_t n_series;
+    const double *const *now, *const *before; /* before: of an earlier run; NULL: there is none */
+    const struct plumb_report_jump *jumps;
+    size_t n_jumps;
+};
+
+void plumb_report_steps(struct plumb_report *report, const struct plumb_report_steps *steps);
+
 /* Another report that knows the same, to be told more. NULL when out of memory. */
 struct plumb_report *plumb_report_copy(struct plumb_report *report);
 

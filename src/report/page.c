@@ -103,7 +103,7 @@ static size_t parts_of(struct plumb_report *r, struct buf **parts)
 {
     struct buf *const all[] = {&r->command, &r->title, &r->answer,    &r->next,   &r->counts,
                                &r->facts,   &r->notes, &r->reproduce, &r->tables, &r->network,
-                               &r->tensors, &r->grids, &r->bulk,      &r->plain};
+                               &r->tensors, &r->grids, &r->bulk,      &r->plain,  &r->steps};
     memcpy(parts, all, sizeof all);
     return sizeof all / sizeof *all;
 }
@@ -226,7 +226,9 @@ static void put_json(struct buf *out, const struct plumb_report *r)
     buf_text(out, r->network.size ? r->network.data : "null");
     put_list(out, "tensors", &r->tensors);
     put_list(out, "grids", &r->grids);
-    buf_text(out, ",\"steps\":null}");
+    page_key(out, "steps", false);
+    buf_text(out, r->steps.size ? r->steps.data : "null");
+    buf_text(out, "}");
 }
 
 /* The block of data, as web/src/data.ts has it. */

@@ -17,7 +17,7 @@ extern const struct builtin page_templates[]; /* the page without its data */
 
 struct plumb_report {
     struct buf command, title, answer, next, counts, facts, notes, reproduce;
-    struct buf tables, network, tensors, grids;
+    struct buf tables, network, tensors, grids, steps;
     int32_t n_tensors;
     struct result_sum {
         uint64_t rows, of[PLUMB_MOODS];
