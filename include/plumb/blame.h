@@ -124,6 +124,10 @@ char *plumb_blame_json(const struct plumb_blame *blame, const struct plumb_blame
  * memory. */
 struct plumb_table *plumb_blame_table(const struct plumb_blame *blame);
 
+/* JUnit XML: a case for each call, that fails when it is a fault, or where there is a baseline, new or
+ * worse; calls that were not judged are skipped. seconds: that it took. The caller frees it. NULL when out of memory. */
+char *plumb_blame_junit(const struct plumb_blame *blame, double seconds);
+
 /* Tells a report all that is known. */
 enum plumb_code plumb_blame_report(struct plumb_report *report, const struct plumb_blame *blame,
                                    const struct plumb_blame_options *options,

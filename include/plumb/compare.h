@@ -70,6 +70,9 @@ enum plumb_trouble {
     PLUMB_TROUBLES = PLUMB_TROUBLE_NONE
 };
 
+/* How such a row is to be looked at. */
+enum plumb_mood plumb_trouble_mood(enum plumb_trouble trouble);
+
 /* What became of a row. */
 struct plumb_outcome {
     enum plumb_trouble trouble;

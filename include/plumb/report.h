@@ -78,6 +78,10 @@ struct plumb_report_call {
 void plumb_report_network(struct plumb_report *report, const struct plumb_report_call *calls,
                           size_t count);
 
+/* The calls that the report was told last; they belong to it. A copy of a report has none. */
+const struct plumb_report_call *plumb_report_calls(const struct plumb_report *report,
+                                                   size_t *count);
+
 /* A tensor that is worth a page. facts, stack and commands: texts, ended by NULL (facts: label,
  * value, label, ...). NULL: none. */
 struct plumb_report_tensor {
@@ -103,6 +107,37 @@ struct plumb_report_grid {
 };
 
 void plumb_report_grid(struct plumb_report *report, const struct plumb_report_grid *grid);
+
+/* Where a series of a tensor leaves what is usual. */
+struct plumb_report_jump {
+    int32_t tensor; /* which of the names */
+    int64_t step;
+    const char *why;
+    enum plumb_mood mood;
+};
+
+/* Statistics of one run along its steps: n_names x n_steps numbers for each series, tensor by tensor;
+ * NaN: not there. */
+struct plumb_report_steps {
+    const int64_t *steps; /* ascending */
+    size_t n_steps;
+    const char *const *names;
+    size_t n_names;
+    const char *const *titles; /* of the series */
+    size_t n_series;
+    const double *const *now, *const *before; /* before: of an earlier run; NULL: there is none */
+    const struct plumb_report_jump *jumps;
+    size_t n_jumps;
+};
+
+void plumb_report_steps(struct plumb_report *report, const struct plumb_report_steps *steps);
+
+/* Another report that knows the same, to be told more. NULL when out of memory. */
+struct plumb_report *plumb_report_copy(struct plumb_report *report);
+
+/* The page as UTF-8 of that size, which ends with a zero, too; the caller frees it. NULL when out of
+ * memory. */
+char *plumb_report_html(struct plumb_report *report, size_t *size);
 
 /* Writes the page, whole or not at all. */
 enum plumb_code plumb_report_save(struct plumb_report *report, const char *path,

@@ -2,6 +2,7 @@
 #include "core.h"
 
 #include "plumb/blame.h"
+#include "plumb/report.h"
 
 #include <stdlib.h>
 
@@ -32,6 +33,27 @@ static void free_texts(char **texts, size_t n)
     free(texts);
 }
 
+/* What plumb_blame_run finds, in the forms that Python wants. */
+struct answer {
+    char *json, *text;
+    struct plumb_report *report;
+};
+
+static enum plumb_code tell(const struct plumb_blame *found,
+                            const struct plumb_blame_options *options, struct answer *answer,
+                            struct plumb_error *err)
+{
+    answer->json = plumb_blame_json(found, options);
+    answer->text = plumb_blame_text(found, options, 100);
+    answer->report = plumb_report_new("blame", "Which calls are wrong");
+    if (!answer->json || !answer->text || !answer->report)
+        return plumb_no_memory(err);
+    plumb_report_fact(answer->report, "target", options->target);
+    if (options->golden)
+        plumb_report_fact(answer->report, "golden", options->golden);
+    return plumb_blame_report(answer->report, found, options, err);
+}
+
 /* What it is beside the baseline, and what is accepted from now on. */
 struct baseline {
     const char *read, *write;
@@ -39,7 +61,7 @@ struct baseline {
 };
 
 static enum plumb_code run(struct plumb_blame_options *options, struct baseline *baseline,
-                           char **json, char **text, struct plumb_error *err)
+                           struct answer *answer, struct plumb_error *err)
 {
     const struct plumb_baseline_options how = {.seed = options->seed,
                                                .arithmetic = options->arithmetic};
@@ -53,11 +75,8 @@ static enum plumb_code run(struct plumb_blame_options *options, struct baseline 
     options->found = baseline->found;
     if (!code)
         code = plumb_blame_run(options, &found, err);
-    if (!code) {
-        *json = plumb_blame_json(found, options);
-        *text = plumb_blame_text(found, options, 100);
-        code = *json && *text ? PLUMB_OK : plumb_no_memory(err);
-    }
+    if (!code)
+        code = tell(found, options, answer, err);
     plumb_blame_free(found);
     if (!code && baseline->write)
         code = plumb_baseline_write(baseline->found, baseline->write, err);
@@ -86,14 +105,21 @@ static PyObject *blame(PyObject *module, PyObject *arguments, PyObject *named)
     options.seed = seed;
     options.repeats = (const char *const *)repeats;
     struct plumb_error err;
-    char *json = NULL, *text = NULL;
+    struct answer found = {0};
     enum plumb_code code;
     Py_BEGIN_ALLOW_THREADS;
-    code = run(&options, &baseline, &json, &text, &err);
+    code = run(&options, &baseline, &found, &err);
     Py_END_ALLOW_THREADS;
-    PyObject *answer = code ? core_raise(&err) : Py_BuildValue("ss", json, text);
-    free(json);
-    free(text);
+    PyObject *answer = NULL;
+    if (code) {
+        core_raise(&err);
+        plumb_report_free(found.report);
+    } else {
+        PyObject *page = core_page_new(found.report);
+        answer = page ? Py_BuildValue("ssN", found.json, found.text, page) : NULL;
+    }
+    free(found.json);
+    free(found.text);
     free_texts(repeats, options.n_repeats);
     return answer;
 }
@@ -103,7 +129,7 @@ int core_add_blame(PyObject *module)
     static PyMethodDef methods[] = {
         {"blame", (PyCFunction)(void (*)(void))blame, METH_VARARGS | METH_KEYWORDS,
          "blame(target, golden=None, arithmetic=None, *, seed=1234, threads=0, repeat=(), "
-         "baseline=None, write_baseline=None, weights=None): JSON and text."},
+         "baseline=None, write_baseline=None, weights=None): JSON, text, Page."},
         {0},
     };
     return PyModule_AddFunctions(module, methods);

@@ -20,6 +20,7 @@ int core_add_ops(PyObject *module);
 int core_add_compare(PyObject *module);
 int core_add_apart(PyObject *module);
 int core_add_table(PyObject *module);
+int core_add_page(PyObject *module);
 int core_add_runs(PyObject *module);
 int core_add_json(PyObject *module);
 int core_add_writer(PyObject *module);
@@ -108,5 +109,15 @@ struct plumb_table;
 
 /* A Table object, which takes over table even when it cannot be made. */
 PyObject *core_table_new(struct plumb_table *table);
+
+/* The table inside; NULL with an exception set. */
+const struct plumb_table *core_table_of(PyObject *object);
+
+/* -- Pages (page.c) ---------------------------------------------------------------------------- */
+
+struct plumb_report;
+
+/* A Page object, which takes over report even when it cannot be made; NULL: out of memory. */
+PyObject *core_page_new(struct plumb_report *report);
 
 #endif

@@ -116,18 +116,43 @@ static PyObject *from_comparison(struct plumb_comparison *comparison)
     return result;
 }
 
+/* NULL with an exception set. */
+static struct plumb_report *begin_page(char *const paths[2])
+{
+    struct plumb_report *report = plumb_report_new("compare", "Comparison of two runs");
+    if (!report) {
+        PyErr_NoMemory();
+        return NULL;
+    }
+    plumb_report_fact(report, "target", paths[0]);
+    plumb_report_fact(report, "golden", paths[1]);
+    return report;
+}
+
+/* The result with its page behind it; takes over both. */
+static PyObject *with_page(PyObject *result, struct plumb_report *report)
+{
+    PyObject *page = core_page_new(report), *all = NULL;
+    if (result && page)
+        all = Py_BuildValue("OOOO", PyTuple_GetItem(result, 0), PyTuple_GetItem(result, 1),
+                            PyTuple_GetItem(result, 2), page);
+    Py_XDECREF(page);
+    Py_XDECREF(result);
+    return all;
+}
+
 static PyObject *compare_runs(PyObject *module, PyObject *args, PyObject *kwargs)
 {
     (void)module;
-    char *keywords[] = {"target", "golden", "standard", "settings",   "metrics",
-                        "match",  "wide",   "verdict",  "arithmetic", NULL};
+    char *keywords[] = {"target", "golden",  "standard",   "settings", "metrics", "match",
+                        "wide",   "verdict", "arithmetic", "page",     NULL};
     PyObject *sides[2], *standard = Py_None, *settings = NULL;
     const char *metrics = NULL, *match = NULL, *verdict = "rules", *arithmetic = NULL;
-    int wide = 0;
+    int wide = 0, page = 0;
     struct plumb_compare_options options = {.reasons = true, .modules = true, .seed = 1234};
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|OOzzpsz:compare_runs", keywords, &sides[0],
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|OOzzpszp:compare_runs", keywords, &sides[0],
                                      &sides[1], &standard, &settings, &metrics, &match, &wide,
-                                     &verdict, &arithmetic))
+                                     &verdict, &arithmetic, &page))
         return NULL;
     if (!find_verdict(verdict, &options.verdict))
         return core_raise_text(PLUMB_E_ARG, "verdict \"%s\" is none of rules, expected, both",
@@ -154,14 +179,21 @@ static PyObject *compare_runs(PyObject *module, PyObject *args, PyObject *kwargs
     options.metrics = metrics;
     options.wide = wide;
     options.arithmetic = arithmetic && *arithmetic ? arithmetic : NULL;
+    if (page && !(options.report = begin_page(paths)))
+        goto out;
     Py_BEGIN_ALLOW_THREADS;
     code = compare_paths(paths, &options, &comparison, &err);
     Py_END_ALLOW_THREADS;
     if (code) {
         core_raise(&err);
+        plumb_report_free(options.report);
         goto out;
     }
+    if (page)
+        plumb_comparison_report(options.report, &comparison);
     result = from_comparison(&comparison);
+    if (page)
+        result = with_page(result, options.report);
     plumb_comparison_free(&comparison);
 out:
     for (size_t i = 0; i < count; i++)

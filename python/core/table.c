@@ -135,6 +135,16 @@ out:
     return good;
 }
 
+const struct plumb_table *core_table_of(PyObject *object)
+{
+    if (!PyObject_TypeCheck(object, table_type)) {
+        PyErr_SetString(PyExc_TypeError, "no Table");
+        return NULL;
+    }
+    struct table *self = self_of(object);
+    return self->table || make_table(self, NULL) ? self->table : NULL;
+}
+
 /* -- The object -------------------------------------------------------------------------------- */
 
 PyObject *core_table_new(struct plumb_table *table)

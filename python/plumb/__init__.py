@@ -35,6 +35,7 @@ _WHERE = {
     "judge": "_verdict.judge",
     "blame": "_verdict.blame",
     "diagnose": "_diagnose.diagnose",
+    "report": "_report.report",
 }
 
 

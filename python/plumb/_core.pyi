@@ -84,8 +84,8 @@ def judge_whole(before: Value, after: Value, y: Optional[Tensor], formula: Optio
 def blame(target: str, golden: Optional[str] = None, arithmetic: Optional[str] = None, *,
           seed: int = 1234, threads: int = 0, repeat: Tuple[str, ...] = (),
           baseline: Optional[str] = None, write_baseline: Optional[str] = None,
-          weights: Optional[str] = None) -> Tuple[str, str]:
-    """Which calls of a run are wrong: as JSON, and for people. `repeat`: runs of the same program;
+          weights: Optional[str] = None) -> Tuple[str, str, "Page"]:
+    """Which calls of a run are wrong: as JSON, for people, and as a page. `repeat`: runs of the same program;
     `baseline`: a file of what is accepted; `write_baseline`: where to write what was found;
     `weights`: a file of the model's parameters."""
 
@@ -126,13 +126,27 @@ class Table:
     def text(self, width: int = 0, wide: bool = False, colour: bool = False,
              format: str = "box") -> str: ...  # box, csv, json, markdown
 
+class Page:
+    """A report in the making (docs/REPORT.md). Moods: 0 bad, 1 doubt, 2 not looked at, 3 good."""
+    def __new__(cls, command: str, title: str) -> "Page": ...
+    def answer(self, mood: int, sentence: str, where: str = "", row: int = -1, sure: str = "") -> None: ...
+    def count(self, word: str, number: int, mood: int) -> None: ...
+    def fact(self, label: str, value: str) -> None: ...
+    def note(self, text: str) -> None: ...
+    def table(self, name: str, table: Table, moods: Optional[bytes] = None) -> None: ...
+    def copy(self) -> "Page": ...
+    def html(self) -> str: ...
+    def save(self, path: str) -> None:
+        """The page, whole or not at all."""
+
 def compare_runs(target: str, golden: str, standard: Optional[str] = None, settings: Sequence[str] = (),
                  metrics: Optional[str] = None, match: Optional[str] = None, wide: bool = False,
-                 verdict: str = "rules", arithmetic: Optional[str] = None,
-                 ) -> Tuple[Table, str, Dict[str, int]]:
+                 verdict: str = "rules", arithmetic: Optional[str] = None, page: bool = False,
+                 ) -> Tuple[Any, ...]:
     """What `plumb compare` does: the table, the closing lines, and the counts compared, passed,
     suspicious, failed, unjudged, unmatched, unreadable; with a verdict other than "rules" also those of
-    each word ("fault", "not judged", ...) and "bad", the rows that fail by what decides."""
+    each word ("fault", "not judged", ...) and "bad", the rows that fail by what decides. page: a Page
+    comes behind these, with the curve along the network and the worst tensors."""
 def summarise_run(path: str) -> Table: ...
 def load_tensor(path: str) -> Tensor:
     """The one tensor of a file of any format, dense, in memory of its own. Nothing in the file is run."""

@@ -17,20 +17,24 @@ struct cli_common {
 /* The first member of the options of commands that show a table. */
 struct cli_view {
     struct cli_common common;
-    int format; /* enum plumb_table_format, without xlsx */
+    int format; /* enum plumb_table_format, without xlsx; or CLI_JUNIT */
     bool wide;
     const char *sort;
     int64_t limit;
 };
 
+/* JUnit XML, of rows that pass or fail; in the place of xlsx, which is never printed. */
+enum { CLI_JUNIT = PLUMB_TABLE_XLSX };
+
 extern const struct args_option cli_common_options[], cli_view_options[];
+extern const struct args_option cli_judged_view_options[]; /* with CLI_JUNIT */
 
 extern const struct args_command cmd_compare, cmd_convert, cmd_info, cmd_standard, cmd_summary;
 extern const struct args_command cmd_blame, cmd_capsule;
 extern const struct args_command cmd_config_check, cmd_merge_result;
 extern const struct args_command cmd_condense;
 extern const struct args_command cmd_overflow_check;
-extern const struct args_command cmd_replay, cmd_report;
+extern const struct args_command cmd_replay, cmd_plot, cmd_report;
 extern const struct args_command cmd_api_precision_compare;
 extern const struct args_command cmd_acc_check, cmd_multi_acc_check, cmd_ops;
 extern const struct args_command cmd_jprof, cmd_summary_diff_check;
@@ -68,6 +72,9 @@ void cli_keep_memory(void);
 
 /* Writes text to stdout. False (after a message, unless the reader has gone) when that fails. */
 bool cli_print(const char *text);
+
+/* Since the program started. */
+double cli_seconds(void);
 
 /* True for formats that other programs read: people's lines then go to stderr. */
 bool cli_is_machine_format(int format);

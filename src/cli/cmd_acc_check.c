@@ -5,6 +5,7 @@
 #include "cli/baseline.h"
 #include "cli/check_page.h"
 #include "cli/cli.h"
+#include "cli/junit.h"
 #include "cli/opinion_options.h"
 #include "cli/profiles.h"
 #include "cli/terminal.h"
@@ -30,7 +31,7 @@ struct check_options {
     int64_t torch_threads;
     bool no_torch;
     const char *memory, *arithmetic, *baseline, *write_baseline, *report;
-    int verdict;
+    int verdict, format;
 };
 
 /* ---- Progress -------------------------------------------------------------------------------- */
@@ -53,6 +54,7 @@ static void catch_signals(void)
 
 struct watcher {
     bool terminal, quiet, shown;
+    FILE *out;            /* for people; stderr where stdout is for programs */
     double started, told; /* seconds */
     uint64_t failed;
     enum plumb_deciding verdict; /* what decides */
@@ -142,13 +144,13 @@ static bool is_suspect(const struct plumb_precheck_progress *p)
 static void show_failure(const struct watcher *watcher, const struct plumb_precheck_progress *p)
 {
     char text[1024];
-    printf("%-40s ", fit(p->name, 200, text, sizeof text));
+    fprintf(watcher->out, "%-40s ", fit(p->name, 200, text, sizeof text));
     if (fails_rules(watcher, p))
-        printf("forward %s%s%s\n", p->forward, *p->backward == ' ' ? "" : ", backward ",
-               *p->backward == ' ' ? "" : p->backward);
+        fprintf(watcher->out, "forward %s%s%s\n", p->forward,
+                *p->backward == ' ' ? "" : ", backward ", *p->backward == ' ' ? "" : p->backward);
     if (is_suspect(p))
-        printf("%s%s: %s\n", fails_rules(watcher, p) ? "    " : "", p->verdict,
-               fit(p->why, 700, text, sizeof text));
+        fprintf(watcher->out, "%s%s: %s\n", fails_rules(watcher, p) ? "    " : "", p->verdict,
+                fit(p->why, 700, text, sizeof text));
 }
 
 static bool on_progress(void *context, const struct plumb_precheck_progress *p)
@@ -161,8 +163,8 @@ static bool on_progress(void *context, const struct plumb_precheck_progress *p)
         if (watcher->failed++ < FAILURES_SHOWN)
             show_failure(watcher, p);
         else if (watcher->failed == FAILURES_SHOWN + 1)
-            puts("... further ones are in the result file");
-        fflush(stdout);
+            fputs("... further ones are in the result file\n", watcher->out);
+        fflush(watcher->out);
     }
     show_progress(watcher, p);
     return !interrupted;
@@ -260,17 +262,17 @@ static void close_fallback(const struct fallback *fallback)
     plumb_device_close(fallback->stand_in);
 }
 
-static void print_words(const struct plumb_precheck_summary *s)
+static void print_words(const struct plumb_precheck_summary *s, FILE *out)
 {
-    fputs("second opinion:", stdout);
+    fputs("second opinion:", out);
     const char *before = " ";
     for (int k = 0; k < PLUMB_WORDS; k++)
         if (s->words[k] || k == PLUMB_WORD_FAULT) {
-            printf("%s%llu %s", before, (unsigned long long)s->words[k],
-                   plumb_word_text((enum plumb_word)k));
+            fprintf(out, "%s%llu %s", before, (unsigned long long)s->words[k],
+                    plumb_word_text((enum plumb_word)k));
             before = ", ";
         }
-    putchar('\n');
+    putc('\n', out);
     uint64_t all = 0;
     for (int k = 0; k < PLUMB_WORDS; k++)
         all += s->words[k];
@@ -279,31 +281,31 @@ static void print_words(const struct plumb_precheck_summary *s)
 }
 
 static void print_summary(const struct plumb_precheck_summary *s, enum plumb_deciding verdict,
-                          bool quiet)
+                          bool quiet, FILE *out)
 {
     const unsigned long long pass = s->apis[PLUMB_PRECHECK_PASS],
                              warning = s->apis[PLUMB_PRECHECK_WARNING],
                              error = s->apis[PLUMB_PRECHECK_ERROR],
                              skip = s->apis[PLUMB_PRECHECK_SKIP];
     if (!quiet) {
-        printf("%llu APIs: %llu pass, %llu warning, %llu error, %llu skipped",
-               pass + warning + error + skip, pass, warning, error, skip);
+        fprintf(out, "%llu APIs: %llu pass, %llu warning, %llu error, %llu skipped",
+                pass + warning + error + skip, pass, warning, error, skip);
         if (s->no_backward)
-            printf("; the backward of %llu could not be checked",
-                   (unsigned long long)s->no_backward);
+            fprintf(out, "; the backward of %llu could not be checked",
+                    (unsigned long long)s->no_backward);
         if (s->resumed)
-            printf("; %llu were finished before", (unsigned long long)s->resumed);
+            fprintf(out, "; %llu were finished before", (unsigned long long)s->resumed);
         if (s->repeated)
-            printf("; %llu repeat others and were left out", (unsigned long long)s->repeated);
-        putchar('\n');
+            fprintf(out, "; %llu repeat others and were left out", (unsigned long long)s->repeated);
+        putc('\n', out);
         if (verdict != PLUMB_BY_RULES)
-            print_words(s);
+            print_words(s, out);
         if (pass + warning + error + skip + s->resumed + s->repeated == 0)
             cli_message("the dump records no calls; was it made with level L1 or mix?");
     }
-    printf("%s\n%s\n", s->result, s->details);
+    fprintf(out, "%s\n%s\n", s->result, s->details);
     if (*s->error_data)
-        printf("%s\n", s->error_data);
+        fprintf(out, "%s\n", s->error_data);
 }
 
 /* 0, or the exit code of a wrong command line. */
@@ -326,6 +328,8 @@ static int choose_verdict(const struct args_command *command, const struct check
                                                      : NULL;
     if (baseline && *out == PLUMB_BY_RULES)
         return cli_usage(command, "%s needs --verdict expected or both", baseline);
+    if (baseline && options->format > 0)
+        return cli_usage(command, "%s does not go with --format junit", baseline);
     if (baseline && options->csv_path)
         return cli_usage(command,
                          "%s does not go with -csv_path: the tables of what was finished before do "
@@ -357,6 +361,19 @@ static enum plumb_code write_page(struct plumb_report *report, const struct chec
     if (report && !code)
         code = check_page_tell(report, page, err);
     return page_end(report, options->report, options->quiet, code, err);
+}
+
+/* The APIs of the result file as test cases. */
+static enum plumb_code print_junit(const struct plumb_precheck_summary *summary,
+                                   enum plumb_deciding verdict, struct plumb_error *err)
+{
+    struct plumb_table *table;
+    enum plumb_code code = plumb_table_read(&table, summary->result, err);
+    if (!code) {
+        code = junit_words("plumb.acc_check", table, verdict, err);
+        plumb_table_free(table);
+    }
+    return code;
 }
 
 static enum plumb_code begin_page(struct plumb_report **report, const char *dump,
@@ -419,6 +436,7 @@ static int check(const struct args_command *command, const struct check_options 
         code = open_fallback(&how, devices, n_devices, &fallback, &err);
     struct watcher watcher = {.terminal = isatty(STDERR_FILENO) == 1,
                               .quiet = options->quiet,
+                              .out = options->format > 0 ? stderr : stdout,
                               .verdict = verdict,
                               .started = now(),
                               .told = now()};
@@ -460,7 +478,7 @@ static int check(const struct args_command *command, const struct check_options 
     uint64_t changed = 0;
     const bool unfinished = code || summary.stopped;
     if (*summary.result)
-        print_summary(&summary, verdict, options->quiet);
+        print_summary(&summary, verdict, options->quiet, watcher.out);
     if (!unfinished)
         code = conclude(&baseline, &summary, &objected, &changed, &err);
     const bool errors = verdict != PLUMB_BY_EXPECTED && summary.apis[PLUMB_PRECHECK_ERROR];
@@ -473,6 +491,8 @@ static int check(const struct args_command *command, const struct check_options 
         plumb_report_free(report); /* half of an answer would look like one */
     else
         code = write_page(report, options, &page, code, &err);
+    if (!unfinished && !code && options->format > 0)
+        code = print_junit(&summary, verdict, &err);
     cli_baseline_free(&baseline);
     if (code)
         cli_report(&err);
@@ -574,6 +594,12 @@ static const struct args_option arguments[] = {
     CLI_BASELINE_OPTION(FIELD(baseline)),
     CLI_WRITE_BASELINE_OPTION(FIELD(write_baseline)),
     PAGE_OPTION(FIELD(report)),
+    {.names = {"--format"},
+     .kind = ARGS_CHOICE,
+     FIELD(format),
+     .choices = "text|junit",
+     .help = "junit: what systems that run tests read, on stdout, with a case for each API; lines "
+             "for people go to stderr"},
     {.names = {"--rng"},
      .kind = ARGS_CHOICE,
      FIELD(rng),

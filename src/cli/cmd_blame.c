@@ -30,8 +30,9 @@ static enum plumb_code show(const struct blame_options *options, const struct pl
                             struct plumb_error *err)
 {
     const unsigned width = terminal_width(STDOUT_FILENO);
-    char *text = options->format == 1 ? plumb_blame_json(blame, request)
-                                      : plumb_blame_text(blame, request, width ? width : 100);
+    char *text = options->format == 2   ? plumb_blame_junit(blame, cli_seconds())
+                 : options->format == 1 ? plumb_blame_json(blame, request)
+                                        : plumb_blame_text(blame, request, width ? width : 100);
     if (!text)
         return plumb_no_memory(err);
     enum plumb_code code = PLUMB_OK;
@@ -74,6 +75,9 @@ static int run_blame(const void *context)
     if (options->memory && !memory_parse(options->memory, &memory))
         return cli_usage(&cmd_blame, "--memory takes a size such as 512M or 16G, not '%s'",
                          options->memory);
+    if (options->format == 2 && options->write_baseline)
+        return cli_usage(&cmd_blame, "--format junit does not go with --write-baseline, which "
+                                     "accepts what is found");
     struct progress progress;
     progress_init(&progress, "calls");
     struct plumb_blame_options request = {
@@ -150,8 +154,9 @@ static const struct args_option arguments[] = {
     {.names = {"--format"},
      .kind = ARGS_CHOICE,
      FIELD(format),
-     .choices = "text|json",
-     .help = "for people (default) or for programs"},
+     .choices = "text|json|junit",
+     .help = "for people (default), for programs, or for systems that run tests: a case for each "
+             "call, which fails when it is a fault, or with --baseline new or worse"},
     PAGE_OPTION(FIELD(report)),
     {.names = {"-o"},
      .kind = ARGS_PATH,

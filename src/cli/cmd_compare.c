@@ -8,6 +8,7 @@
 #include "cli/diff_analyze.h"
 #include "cli/digest.h"
 #include "cli/general.h"
+#include "cli/junit.h"
 #include "cli/notes.h"
 #include "cli/page.h"
 #include "cli/profiles.h"
@@ -152,7 +153,7 @@ static enum plumb_code compare(struct plumb_comparison *comparison,
         .settings = list,
         .settings_count = count,
         .metrics = options->metrics,
-        .modules = options->view.format == PLUMB_TABLE_JSON ||
+        .modules = options->view.format == PLUMB_TABLE_JSON || options->view.format == CLI_JUNIT ||
                    (may_digest(options) && !goes_to_file(options, sides) && isatty(STDOUT_FILENO)),
         .wide = options->view.wide,
         .reasons = goes_to_file(options, sides) || options->view.format != PLUMB_TABLE_BOX,
@@ -205,8 +206,11 @@ static enum plumb_code deliver(const struct plumb_comparison *comparison,
     const struct cli_view *view = &options->view;
     bool to_file = goes_to_file(options, sides);
     bool digest = !to_file && !options->quiet && may_digest(options) && digest_suits(comparison);
+    const bool junit = !to_file && !options->quiet && view->format == CLI_JUNIT;
     char *made = NULL;
-    enum plumb_code code;
+    enum plumb_code code = junit ? junit_comparison(comparison, err) : PLUMB_OK;
+    if (code)
+        return code;
     if (options->only >= 0)
         plumb_table_keep_severity(comparison->table,
                                   options->only == ONLY_FAIL ? PLUMB_FAILED : PLUMB_SUSPICIOUS);
@@ -220,7 +224,7 @@ static enum plumb_code deliver(const struct plumb_comparison *comparison,
         waiting_end(waiting);
         if (!code && !options->quiet)
             cli_say_written(comparison->table, made ? made : sides->result);
-    } else if (!options->quiet) {
+    } else if (!options->quiet && !junit) {
         code = digest         ? digest_show(comparison, view, err)
                : options->all ? cli_show(comparison->table, view, err)
                               : digest_show_table(comparison, view, err);
@@ -577,6 +581,21 @@ static enum plumb_code compare_judged(const struct compare_options *options,
     return code || !found->judged ? code : ask_baseline(found, options, err);
 }
 
+/* A suite has a case for every row, and fails by what the table says. */
+static int check_junit(const struct compare_options *options)
+{
+    const struct idle_option idle[] = {
+        {options->only >= 0, "--only"},
+        {options->view.sort, "--sort"},
+        {options->view.limit != ARGS_UNSET, "--limit"},
+        {options->baseline, "--baseline"},
+        {options->write_baseline, "--write-baseline"},
+    };
+    return options->view.format == CLI_JUNIT
+               ? refuse_idle(idle, sizeof idle / sizeof *idle, "on --format junit")
+               : CLI_OK;
+}
+
 static int run_compare(const void *context)
 {
     const struct compare_options *options = context;
@@ -587,6 +606,8 @@ static int run_compare(const void *context)
     int status = find_sides(&sides, options);
     if (!status)
         status = check_verdict(options);
+    if (!status)
+        status = check_junit(options);
     if (status)
         return status;
     if (options->diff_analyze)

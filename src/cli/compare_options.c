@@ -194,7 +194,7 @@ const struct args_set compare_sets[] = {{"Arguments", compare_arguments},
                                         {"Verdict", verdict_options},
                                         {"Second opinion", opinion_options},
                                         {"Table", table_options},
-                                        {"Output", cli_view_options},
+                                        {"Output", cli_judged_view_options},
                                         {"Common options", cli_common_options},
                                         {NULL, NULL}};
 

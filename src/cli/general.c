@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "cli/general.h"
 
+#include "cli/junit.h"
 #include "cli/notes.h"
 #include "cli/page.h"
 #include "cli/profiles.h"
@@ -44,7 +45,10 @@ static enum plumb_code deliver(const struct plumb_general *general,
     if (code)
         return code;
     if (!to_file) {
-        code = request->quiet ? PLUMB_OK : cli_show(general->table, request->view, err);
+        code = request->quiet ? PLUMB_OK
+               : request->view->format == CLI_JUNIT
+                   ? junit_words("plumb.compare", general->table, PLUMB_BY_RULES, err)
+                   : cli_show(general->table, request->view, err);
     } else {
         code = request->result ? cli_save(general->table, request->result, request->view, err)
                                : save(&made, general, place, request, err);

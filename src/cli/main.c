@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <xlsxwriter.h>
 
 struct root_options {
@@ -71,6 +72,7 @@ const struct args_command *const cli_commands[] = {
     &cmd_condense,
     &cmd_overflow_check,
     &cmd_replay,
+    &cmd_plot,
     &cmd_report,
     &cmd_jprof,
     &cmd_summary_diff_check,
@@ -160,6 +162,15 @@ out:
     return status;
 }
 
+static struct timespec began;
+
+double cli_seconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)(now.tv_sec - began.tv_sec) + 1e-9 * (double)(now.tv_nsec - began.tv_nsec);
+}
+
 int main(int argc, char **argv)
 {
     /* Writing to a pipe that nobody reads is an error like any other, not our death. */
@@ -167,6 +178,7 @@ int main(int argc, char **argv)
     signal(SIGXFSZ, SIG_IGN); /* nor is a file that may not grow further */
 
     cli_words = argv;
+    clock_gettime(CLOCK_MONOTONIC, &began);
     const char *mask = getenv("PLUMB_CPU_MASK");
     if (mask && *mask) {
         char *end;

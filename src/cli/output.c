@@ -37,33 +37,37 @@ const struct args_option cli_common_options[] = {
     {.names = {NULL}},
 };
 
-/* The order of the choices is that of enum plumb_table_format. */
-const struct args_option cli_view_options[] = {
-    {.names = {"--format"},
-     .kind = ARGS_CHOICE,
-     .offset = offsetof(struct cli_view, format),
-     .choices = "box|csv|json|md",
-     .initial = "box",
-     .help = "what to print"},
-    {.names = {"--wide"},
-     .kind = ARGS_FLAG,
-     .offset = offsetof(struct cli_view, wide),
-     .help = "more columns, and names in full"},
-    {.names = {"--sort"},
-     .kind = ARGS_TEXT,
-     .offset = offsetof(struct cli_view, sort),
-     .metavar = "COL",
-     .dash_value = true,
-     .help = "sort by title or number of a column; -COL: descending"},
-    {.names = {"--limit"},
-     .kind = ARGS_INT,
-     .offset = offsetof(struct cli_view, limit),
-     .metavar = "N",
-     .min = 0,
-     .max = 1e15,
-     .help = "only the first N rows"},
-    {.names = {NULL}},
-};
+/* The order of the choices is that of enum plumb_table_format, with CLI_JUNIT behind. */
+#define VIEW_OPTIONS(formats)                                                                      \
+    {.names = {"--format"},                                                                        \
+     .kind = ARGS_CHOICE,                                                                          \
+     .offset = offsetof(struct cli_view, format),                                                  \
+     .choices = formats,                                                                           \
+     .initial = "box",                                                                             \
+     .help = "what to print"},                                                                     \
+        {.names = {"--wide"},                                                                      \
+         .kind = ARGS_FLAG,                                                                        \
+         .offset = offsetof(struct cli_view, wide),                                                \
+         .help = "more columns, and names in full"},                                               \
+        {.names = {"--sort"},                                                                      \
+         .kind = ARGS_TEXT,                                                                        \
+         .offset = offsetof(struct cli_view, sort),                                                \
+         .metavar = "COL",                                                                         \
+         .dash_value = true,                                                                       \
+         .help = "sort by title or number of a column; -COL: descending"},                         \
+        {.names = {"--limit"},                                                                     \
+         .kind = ARGS_INT,                                                                         \
+         .offset = offsetof(struct cli_view, limit),                                               \
+         .metavar = "N",                                                                           \
+         .min = 0,                                                                                 \
+         .max = 1e15,                                                                              \
+         .help = "only the first N rows"},                                                         \
+    {                                                                                              \
+        .names = { NULL }                                                                          \
+    }
+
+const struct args_option cli_view_options[] = {VIEW_OPTIONS("box|csv|json|md")};
+const struct args_option cli_judged_view_options[] = {VIEW_OPTIONS("box|csv|json|md|junit")};
 
 /* Names come from files that strangers wrote: no escape sequence may reach a terminal. */
 static void print_line(const char *prefix, const char *format, va_list arguments)
@@ -132,7 +136,7 @@ bool cli_print(const char *text)
 
 bool cli_is_machine_format(int format)
 {
-    return format == PLUMB_TABLE_CSV || format == PLUMB_TABLE_JSON;
+    return format == PLUMB_TABLE_CSV || format == PLUMB_TABLE_JSON || format == CLI_JUNIT;
 }
 
 enum plumb_code cli_arrange(struct plumb_table *table, const struct cli_view *view,

@@ -4,6 +4,7 @@
 
 #include "base/arena.h"
 #include "cli/digest.h"
+#include "cli/junit.h"
 #include "cli/notes.h"
 #include "cli/page.h"
 #include "cli/progress.h"
@@ -51,6 +52,8 @@ static enum plumb_code deliver(const struct plumb_torchair_part *part, bool to_f
     if (!code && to_file)
         code = request->result ? cli_save(table, request->result, view, err)
                                : save(&made, part, request, err);
+    else if (!code && shown && view->format == CLI_JUNIT)
+        code = junit_comparison(&part->comparison, err);
     else if (!code && shown)
         code = digest         ? digest_show(&part->comparison, view, err)
                : request->all ? cli_show(table, view, err)

@@ -103,7 +103,7 @@ static size_t parts_of(struct plumb_report *r, struct buf **parts)
 {
     struct buf *const all[] = {&r->command, &r->title, &r->answer,    &r->next,   &r->counts,
                                &r->facts,   &r->notes, &r->reproduce, &r->tables, &r->network,
-                               &r->tensors, &r->grids, &r->bulk,      &r->plain};
+                               &r->tensors, &r->grids, &r->bulk,      &r->plain,  &r->steps};
     memcpy(parts, all, sizeof all);
     return sizeof all / sizeof *all;
 }
@@ -118,6 +118,7 @@ void plumb_report_free(struct plumb_report *report)
     for (size_t k = parts_of(report, parts); k--;)
         buf_free(parts[k]);
     free(report->results.where);
+    arena_free(&report->names);
     free(report);
 }
 
@@ -225,7 +226,9 @@ static void put_json(struct buf *out, const struct plumb_report *r)
     buf_text(out, r->network.size ? r->network.data : "null");
     put_list(out, "tensors", &r->tensors);
     put_list(out, "grids", &r->grids);
-    buf_text(out, ",\"steps\":null}");
+    page_key(out, "steps", false);
+    buf_text(out, r->steps.size ? r->steps.data : "null");
+    buf_text(out, "}");
 }
 
 /* The block of data, as web/src/data.ts has it. */
@@ -292,18 +295,46 @@ static void put_page(struct buf *out, const struct plumb_report *report)
     buf_text(out, from);
 }
 
+struct plumb_report *plumb_report_copy(struct plumb_report *report)
+{
+    struct plumb_report *copy = calloc(1, sizeof *copy);
+    struct buf *from[PARTS], *to[PARTS];
+    if (!copy)
+        return NULL;
+    copy->n_tensors = report->n_tensors;
+    copy->results = report->results;
+    copy->results.where = report->results.where ? strdup(report->results.where) : NULL;
+    const size_t count = parts_of(report, from);
+    parts_of(copy, to);
+    for (size_t k = 0; k < count; k++) {
+        if (from[k]->size)
+            buf_append(to[k], from[k]->data, from[k]->size);
+        to[k]->failed |= from[k]->failed;
+    }
+    return copy;
+}
+
+char *plumb_report_html(struct plumb_report *report, size_t *size)
+{
+    struct buf *parts[PARTS], page = {0};
+    for (size_t k = parts_of(report, parts); k--;)
+        page.failed |= parts[k]->failed;
+    if (!page.failed)
+        put_page(&page, report);
+    if (page.failed) {
+        buf_free(&page);
+        return NULL;
+    }
+    *size = page.size;
+    return page.data;
+}
+
 enum plumb_code plumb_report_save(struct plumb_report *report, const char *path,
                                   struct plumb_error *err)
 {
-    struct buf *parts[PARTS], page = {0};
-    bool failed = false;
-    for (size_t k = parts_of(report, parts); k--;)
-        failed |= parts[k]->failed;
-    if (!failed)
-        put_page(&page, report);
-    enum plumb_code code = failed || page.failed
-                               ? plumb_no_memory(err)
-                               : output_whole(path, page.data, page.size, false, err);
-    buf_free(&page);
+    size_t size;
+    char *page = plumb_report_html(report, &size);
+    enum plumb_code code = page ? output_whole(path, page, size, false, err) : plumb_no_memory(err);
+    free(page);
     return code;
 }

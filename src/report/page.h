@@ -2,6 +2,7 @@
 #ifndef REPORT_PAGE_H
 #define REPORT_PAGE_H
 
+#include "base/arena.h"
 #include "base/buf.h"
 #include "plumb/report.h"
 
@@ -16,7 +17,7 @@ extern const struct builtin page_templates[]; /* the page without its data */
 
 struct plumb_report {
     struct buf command, title, answer, next, counts, facts, notes, reproduce;
-    struct buf tables, network, tensors, grids;
+    struct buf tables, network, tensors, grids, steps;
     int32_t n_tensors;
     struct result_sum {
         uint64_t rows, of[PLUMB_MOODS];
@@ -24,6 +25,9 @@ struct plumb_report {
         int64_t row;
         enum plumb_mood mood;
     } results;
+    struct plumb_report_call *calls; /* of the network */
+    size_t n_calls;
+    struct arena names; /* of calls */
     struct buf bulk;
     struct buf plain; /* the answer as a text in HTML */
 };

@@ -166,6 +166,37 @@ static void put_integers(struct plumb_report *report, const char *key,
     put_member(report, key, BULK_I32, room, count);
 }
 
+static const char *keep(struct arena *arena, const char *text)
+{
+    return text ? arena_copy(arena, text, strlen(text)) : "";
+}
+
+/* False when out of memory. */
+static bool keep_calls(struct plumb_report *report, const struct plumb_report_call *calls,
+                       size_t count)
+{
+    struct arena *arena = &report->names;
+    report->calls = arena_array(arena, count + 1, sizeof *report->calls);
+    report->n_calls = 0;
+    for (size_t k = 0; k < count && report->calls; k++) {
+        struct plumb_report_call *own = &report->calls[k];
+        *own = calls[k];
+        own->name = keep(arena, calls[k].name);
+        own->module = keep(arena, calls[k].module);
+        own->word = keep(arena, calls[k].word);
+        if (!own->name || !own->module || !own->word)
+            return false;
+        report->n_calls++;
+    }
+    return report->calls != NULL;
+}
+
+const struct plumb_report_call *plumb_report_calls(const struct plumb_report *report, size_t *count)
+{
+    *count = report->n_calls;
+    return report->calls;
+}
+
 void plumb_report_network(struct plumb_report *report, const struct plumb_report_call *calls,
                           size_t count)
 {
@@ -175,7 +206,7 @@ void plumb_report_network(struct plumb_report *report, const struct plumb_report
     int32_t *integers = malloc((count + 1) * sizeof *integers);
     unsigned char *bytes = malloc(3 * count + 1);
     out->size = 0;
-    out->failed |= !doubles || !integers || !bytes;
+    out->failed |= !doubles || !integers || !bytes || !keep_calls(report, calls, count);
     buf_text(out, "{\"names\":[");
     for (size_t k = 0; k < count && !out->failed; k++) {
         if (k)

@@ -73,6 +73,7 @@ class Report(Listing):
         self.counts = {name: counts.pop(name) for name in _COUNTS}
         self.bad: Optional[int] = counts.pop("bad", None)
         self.verdicts = counts
+        self.again: Optional[Tuple[Any, ...]] = None  # how plumb.report() gets the page, with the tensors
 
     def __bool__(self) -> bool:
         if self.bad is not None:
@@ -110,9 +111,11 @@ def compare(target: Any, golden: Any, standard: Optional[str] = None, *,
     with tempfile.TemporaryDirectory(prefix="plumb-") as folder:
         memory = os.path.join(folder, "memory.safetensors")
         paths = [side if _is_path(side) else _to_file(side, memory) for side in (target, golden)]
-        table, closing, counts = compare_runs(*paths, standard, pairs.assignments(settings),
-                                              metrics, match, wide, verdict, allowed)
+        how = (*paths, standard, pairs.assignments(settings), metrics, match, wide, verdict, allowed)
+        table, closing, counts = compare_runs(*how)
     report = Report(table, closing, counts)
+    if _is_path(target) and _is_path(golden):
+        report.again = tuple(os.path.abspath(side) for side in (target, golden)) + how[2:]
     if report.verdicts and sum(report.verdicts.values()) == report.verdicts["not judged"]:
         raise leaves.refuse(f"no result could be judged: {report.closing}")
     return report

@@ -1,5 +1,6 @@
 """plumb.blame: which calls of a run are wrong, apart from those that pass it on (docs/BLAME.md)."""
 
+import copy
 import json
 import os
 from typing import Any, Dict, List, Optional, Sequence, Union
@@ -11,9 +12,16 @@ class Blame(Dict[str, Any]):
     """What `plumb blame --format json` says, as a dictionary; printed, the page for people. It is true
     when no judged call is a fault; with a baseline, when nothing is new or worse."""
 
-    def __init__(self, fields: Dict[str, Any], text: str) -> None:
+    def __init__(self, fields: Dict[str, Any], text: str, page: Optional["_core.Page"] = None) -> None:
         super().__init__(fields)
         self.text = text
+        self.page = page  # for plumb.report(); copies that went through a file have none
+
+    def __getstate__(self) -> Dict[str, Any]:
+        return {"text": self.text, "page": None}
+
+    def __deepcopy__(self, memo: Dict[int, Any]) -> "Blame":
+        return Blame(copy.deepcopy(dict(self), memo), self.text, self.page)
 
     @property
     def faults(self) -> List[Dict[str, Any]]:
@@ -49,7 +57,7 @@ def blame(target: Path, golden: Optional[Path] = None, *, arithmetic: Union[str,
     def path(name: Optional[Path]) -> Optional[str]:
         return None if name is None else os.fspath(name)
 
-    fields, text = _core.blame(os.fspath(target), path(golden), allowed or None, seed=seed,
+    fields, text, page = _core.blame(os.fspath(target), path(golden), allowed or None, seed=seed,
                                threads=threads, repeat=tuple(map(os.fspath, repeats)),
                                baseline=path(baseline), write_baseline=path(write_baseline), weights=path(weights))
-    return Blame(json.loads(fields), text)
+    return Blame(json.loads(fields), text, page)

@@ -4,6 +4,8 @@
 #include "plumb/report.h"
 #include "run/module.h"
 
+#include "plumb/junit.h"
+
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -236,4 +238,26 @@ enum plumb_code plumb_blame_report(struct plumb_report *report, const struct plu
     free(calls);
     free(moods);
     return fine ? PLUMB_OK : plumb_no_memory(err);
+}
+
+char *plumb_blame_junit(const struct plumb_blame *blame, double seconds)
+{
+    const struct sites *sites = &((const struct kept *)blame->memory)->sites;
+    struct plumb_table *table = plumb_blame_table(blame);
+    unsigned char *moods = malloc(sites->count + 1);
+    char *text = NULL;
+    for (size_t k = 0; moods && k < sites->count; k++) {
+        const struct plumb_suspect *is = &sites->list[k].is;
+        const bool changed =
+            is->standing == PLUMB_STANDING_NEW || is->standing == PLUMB_STANDING_WORSE;
+        moods[k] =
+            (unsigned char)(blame->baseline && changed                         ? PLUMB_MOOD_BAD
+                            : blame->baseline && mood_of(is) == PLUMB_MOOD_BAD ? PLUMB_MOOD_GOOD
+                                                                               : mood_of(is));
+    }
+    if (table && moods)
+        text = plumb_junit_text("plumb.blame", table, moods, seconds);
+    plumb_table_free(table);
+    free(moods);
+    return text;
 }

@@ -75,7 +75,7 @@ static void take_row(struct plumb_report_call *call, const struct comparison *c,
                      const struct plumb_comparison *out, size_t pair)
 {
     const struct row *row = &c->rows[pair];
-    const enum plumb_mood mood = compare_mood(out->outcomes[pair].trouble);
+    const enum plumb_mood mood = plumb_trouble_mood(out->outcomes[pair].trouble);
     const struct opinion *own = c->opinions ? &c->opinions[pair] : NULL;
     if (row->compared && is_result(record_of(c, pair)))
         call->total = larger(call->total, row->distance);
@@ -268,7 +268,7 @@ static struct chosen *choose(const struct comparison *c, const struct plumb_comp
     size_t n = 0;
     for (size_t i = 0; chosen && i < c->matching.count; i++) {
         const enum plumb_trouble trouble = out->outcomes[i].trouble;
-        const enum plumb_mood mood = compare_mood(trouble);
+        const enum plumb_mood mood = plumb_trouble_mood(trouble);
         if (c->rows[i].compared && c->rows[i].basis == BY_TENSOR &&
             (mood == PLUMB_MOOD_BAD || mood == PLUMB_MOOD_DOUBT))
             chosen[n++] =
@@ -347,7 +347,7 @@ static int32_t put_tensor(struct plumb_report *report, struct comparison *c,
         report, &(struct plumb_report_tensor){
                     .name = compare_name(c, is->pair),
                     .row = (int32_t)is->pair,
-                    .mood = compare_mood(is->trouble),
+                    .mood = plumb_trouble_mood(is->trouble),
                     .dtypes = {dtypes[0] ? dtypes[0] : "", dtypes[1] ? dtypes[1] : ""},
                     .facts = facts,
                     .stack = target->recorded ? target->recorded->stack : NULL,

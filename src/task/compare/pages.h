@@ -7,8 +7,6 @@
 
 struct comparison;
 
-/* How rows with such trouble are to be looked at, and what is the matter in a word or two. */
-enum plumb_mood compare_mood(enum plumb_trouble trouble);
 const char *compare_mood_word(enum plumb_trouble trouble);
 
 /* Curve, ranks, steps and tensors, where a report is asked for; for finished rows. */

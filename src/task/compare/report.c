@@ -27,7 +27,7 @@ static const struct {
     [PLUMB_TROUBLE_NONE] = {"passed", PLUMB_MOOD_GOOD},
 };
 
-enum plumb_mood compare_mood(enum plumb_trouble trouble)
+enum plumb_mood plumb_trouble_mood(enum plumb_trouble trouble)
 {
     return troubles[trouble].mood;
 }
@@ -188,7 +188,7 @@ static void count_rows(const struct plumb_comparison *is, size_t counts[PLUMB_TR
     const size_t rows = plumb_table_rows(is->table);
     for (size_t i = 0; i < rows && is->outcomes; i++) {
         counts[is->outcomes[i].trouble]++;
-        moods[i] = (unsigned char)compare_mood(is->outcomes[i].trouble);
+        moods[i] = (unsigned char)plumb_trouble_mood(is->outcomes[i].trouble);
     }
     if (is->outcomes)
         return;
