@@ -175,3 +175,18 @@ test("second opinions: where it was called, and what the rules say beside it", a
   assert.match(await text(".stack"), /File model\.py, line 12, in forward/);
   await walk("opinions", ["Overview", "Error along the network", "Modules", "Comparison", "Tensors", "About"]);
 });
+
+test("steps of a training run: what jumped, and when", async (t) => {
+  if (!(await open(t, "steps"))) return;
+  assert.match(await text(".sentence > span:last-child"), /jumps?, the first in step 27\./);
+  assert.match(await text(".answer"), /Where\s+Functional\.linear\.1\.forward/);
+  await go("steps", ".chart canvas");
+  assert.match(await text(".jumps"), /Functional\.linear\.1\.forward/);
+  await page.locator(".jumps button").first().click();
+  await settle();
+  await page.locator(".chart").focus();
+  await page.keyboard.press("f");
+  assert.match(await text(".readout"), /Step 27: .*earlier run/);
+  await take(page, "report-steps", { width: 1100, height: 720 });
+  await walk("steps", await page.locator("nav a").allInnerTexts());
+});

@@ -10,10 +10,12 @@ KIND is one of
     precheck      acc_check over the recorded calls of a model, all of which are right
     devices       the pre-check of two devices and what api_precision_compare makes of them
     ranks         16 ranks that exchange tensors; the gelu of rank 11 is wrong
+    steps         40 steps of a training run, beside an earlier one; a norm jumps in step 27
 
-Needs numpy for the last but one; nothing else but Python.
+Needs numpy for transformer and ranks; nothing else but Python.
 """
 import json
+import random
 import subprocess
 import sys
 import tempfile
@@ -160,6 +162,24 @@ def ranks(folder, wrong=-1, count=16):
         dump.write()
 
 
+def steps(folder, jump=-1, count=40):
+    """Statistics of three calls that shrink slowly and waver."""
+    dice = random.Random(3)
+    for step in range(count):
+        data = {}
+        for layer in range(3):
+            size = (layer + 1) * (1 - step / 100) * (1 + dice.gauss(0, 0.004))
+            if layer == 1 and 0 <= jump <= step:
+                size *= 4
+            data[f"Functional.linear.{layer}.forward"] = {"input_args": [], "input_kwargs": {}, "output": [
+                {"type": "torch.Tensor", "dtype": "torch.float32", "shape": [4], "Max": size, "Min": -size / 2,
+                 "Mean": size / 8, "Norm": 2 * size, "requires_grad": False}]}
+        place = folder / f"step{step}" / "rank0"
+        place.mkdir(parents=True)
+        (place / "dump.json").write_text(json.dumps({"task": "statistics", "level": "L1", "framework": "pytorch",
+                                                     "dump_data_dir": None, "data": data}), "utf-8")
+
+
 # -- Reports ---------------------------------------------------------------------------------------
 
 
@@ -189,6 +209,10 @@ def make(program, kind, out):
             ranks(folder / "npu", wrong=11)
             ranks(folder / "gpu")
             plumb(program, "compare", "npu", "gpu", "--verdict", "both", "--report", out, cwd=folder)
+        elif kind == "steps":
+            steps(folder / "today", jump=27)
+            steps(folder / "last_week")
+            plumb(program, "report", "--steps", "today", "last_week", "-o", out, cwd=folder)
         else:
             raise SystemExit(f"there is no kind '{kind}'")
 
