@@ -131,6 +131,43 @@ class TestRuns(Case):
             self.assertEqual(sum(page.counts.values()), len(found.rows))
 
 
+class TestCompilers(Case):
+    """What PyTorch 2 would have filled in."""
+
+    def passes(self, *verdicts: str) -> Any:
+        from plumb._compile.report import CheckedPass, InductorReport
+        found = InductorReport()
+        found.graphs = ["graph 0"]
+        found.checked = [CheckedPass("joint", "graph 0", f"pass{k}", "", word, f"why {k}", "mul", "", "output 0", "", [],
+                                     "model.py:3") for k, word in enumerate(verdicts)]
+        return found
+
+    def test_passes(self) -> None:
+        page = self.page(self.passes("unchanged", "fault", "not judged", "rounding"))
+        self.assertEqual((page.mood, page["answer"]["where"], page["answer"]["row"]), (BAD, "pass1", 1))
+        self.assertEqual(page.moods("passes"), [GOOD, BAD, UNSEEN, GOOD])
+        self.assertEqual(page.counts, {"unchanged": 1, "fault": 1, "not judged": 1, "rounding": 1})
+        self.assertEqual(self.page(self.passes("unchanged", "rounding")).mood, GOOD)
+        self.assertEqual(self.page(self.passes("not judged")).mood, UNSEEN)
+        self.assertEqual(self.page(self.passes()).mood, UNSEEN)
+
+    def test_compiled(self) -> None:
+        from plumb._compile.check import CompileReport
+        found = CompileReport()
+        found.error = "the model could not be run"
+        page = self.page(found)
+        self.assertEqual((page.mood, page.sentence), (UNSEEN, "NOT CHECKED: the model could not be run"))
+        found = CompileReport()
+        found.results = plumb.numeric_check(torch.nn.Linear(2, 2), torch.nn.Linear(2, 2), torch.ones(1, 2),
+                                            verdict="expected")
+        found.stage, found.node, found.stages = "joint pass", "mul", {"dynamo": "same"}
+        found.passes = self.passes("fault")
+        page = self.page(found)
+        self.assertEqual((page.mood, page["answer"]["where"]), (BAD, "mul"))
+        self.assertEqual(page.names, ["tensors", "passes"])
+        self.assertIn(["dynamo", "same"], page["facts"])
+
+
 class TestNotebook(Case):
     def test_frame(self) -> None:
         x = torch.randn(8)
