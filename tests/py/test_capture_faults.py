@@ -130,7 +130,7 @@ class Interrupted(CaptureTest):
     def test_in_the_middle_of_stop(self) -> None:
         debugger = self.debugger(level="L1")
         debugger.start()
-        with mock.patch.object(debugger._recorder, "_unhook", side_effect=KeyboardInterrupt), \
+        with mock.patch.object(debugger._recorder.parameters, "unhook", side_effect=KeyboardInterrupt), \
                 self.assertRaises(KeyboardInterrupt):
             debugger.stop()
         debugger.start()
