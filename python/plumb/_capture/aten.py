@@ -27,8 +27,8 @@ from torch.utils import _python_dispatch as dispatch
 from plumb import _core
 from plumb._capture.config import tell
 from plumb._capture.dump import JsonFile
+from plumb._capture.given import as_outputs
 from plumb._capture.leaves import NOTHING, Encoder, Numbers, statistics, tensor_leaf
-from plumb._capture.recorder import as_outputs
 from plumb._capture.sink import written_errors
 from plumb.tensors import view
 

@@ -15,8 +15,8 @@ from torch import Tensor
 from plumb import _core
 from plumb._capture import exchange, unwritten
 from plumb._capture.config import Config
+from plumb._capture.given import as_outputs
 from plumb._capture.leaves import NOTHING, Cache, Encoder, Numbers, numbers_of, tensor_leaf
-from plumb._capture.recorder import as_outputs
 from plumb._capture.sink import (Call, Parameter, Sink, buffers_of, parameters_of, settings_of,
                                 written_errors)
 from plumb.tensors import view
