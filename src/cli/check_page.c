@@ -125,15 +125,7 @@ enum plumb_code check_page_tell(struct plumb_report *report, const struct check_
     if (code)
         return code;
     put_sentence(&sentence, page, &seen);
-    plumb_report_answer(report, &(struct plumb_report_answer){
-                                    .mood = page->failed                    ? PLUMB_MOOD_BAD
-                                            : !seen                         ? PLUMB_MOOD_UNSEEN
-                                            : apis.mood <= PLUMB_MOOD_DOUBT ? PLUMB_MOOD_DOUBT
-                                                                            : PLUMB_MOOD_GOOD,
-                                    .sentence = sentence.data,
-                                    .where = apis.where,
-                                    .row = apis.row,
-                                    .sure = ""});
+    page_answer(report, page->failed, seen, sentence.data, &apis);
     buf_free(&sentence);
     tell_counts(report, page);
     tell_left_out(report, page->summary);

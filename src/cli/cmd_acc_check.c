@@ -3,6 +3,7 @@
 #include "base/memory.h"
 #include "base/utf8.h"
 #include "cli/baseline.h"
+#include "cli/check_options.h"
 #include "cli/check_page.h"
 #include "cli/cli.h"
 #include "cli/junit.h"
@@ -17,22 +18,6 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
-
-struct check_options {
-    struct cli_common common;
-    const char *dump, *dump_option, *folder, *csv_path, *config;
-    bool save_error_data, jit, filter, quiet;
-    struct args_list devices;
-    const char *rules;
-    int rng, inputs;
-    int64_t seed, splits;
-    struct args_list imports;
-    double timeout;
-    int64_t torch_threads;
-    bool no_torch;
-    const char *memory, *arithmetic, *baseline, *write_baseline, *report;
-    int verdict, format;
-};
 
 /* ---- Progress -------------------------------------------------------------------------------- */
 
@@ -516,152 +501,6 @@ static int run_multi_acc_check(const void *context)
 
 /* ---- The command line ------------------------------------------------------------------------ */
 
-#define FIELD(member) .offset = offsetof(struct check_options, member)
-
-static const struct args_option arguments[] = {
-    {.names = {"DUMP"},
-     .kind = ARGS_PATH,
-     .arity = ARGS_MAYBE,
-     FIELD(dump),
-     .help = "dump.json; the same as -api_info"},
-    {.names = {"-api_info", "--api_info_file"},
-     .kind = ARGS_PATH,
-     FIELD(dump_option),
-     .metavar = "FILE",
-     .help = "dump.json of the model"},
-    {.names = {"-o", "--out_path"},
-     .kind = ARGS_PATH,
-     FIELD(folder),
-     .metavar = "DIR",
-     .help = "folder for the results (default: the current one)"},
-    {.names = {"-d", "--device"},
-     .kind = ARGS_TEXT,
-     .arity = ARGS_MANY,
-     FIELD(devices),
-     .metavar = "DEVICE",
-     .help = "what to check: cpu (default), or a number, which means the same; a device of "
-             "PyTorch: torch:cpu, torch:cuda:0, torch:npu:0, ...; recorded: nothing is run, what "
-             "the dump holds of each call's results is judged"},
-    {.names = {"-csv_path", "--result_csv_path"},
-     .kind = ARGS_PATH,
-     FIELD(csv_path),
-     .metavar = "FILE",
-     .help = "continue this accuracy_checking_result_TIME.csv"},
-    {.names = {"-f", "--filter_api"},
-     .kind = ARGS_FLAG,
-     FIELD(filter),
-     .help = "leave out calls that differ from an earlier one in values only"},
-    {.names = {"-config", "--config_path"},
-     .kind = ARGS_PATH,
-     FIELD(config),
-     .metavar = "FILE",
-     .help = "config.json or config.yaml: white_list, black_list, error_data_path, precision"},
-    {.names = {"-save_error_data"},
-     .kind = ARGS_FLAG,
-     FIELD(save_error_data),
-     .help = "keep inputs and outputs of what does not pass in ut_error_dataTIME"},
-    {.names = {"-j", "--jit_compile"},
-     .kind = ARGS_FLAG,
-     FIELD(jit),
-     .help = "passed on to devices that compile"},
-    {.names = {"--inputs"},
-     .kind = ARGS_CHOICE,
-     FIELD(inputs),
-     .choices = "uniform|normal|adversarial",
-     .help = "how values are made where the dump has none"},
-    {.names = {"--seed"},
-     .kind = ARGS_INT,
-     FIELD(seed),
-     .metavar = "N",
-     .min = 0,
-     .max = 9007199254740992.0,
-     .help = "seed of the generated values (default: 1234)"},
-    {.names = {"--rules"},
-     .kind = ARGS_PATH,
-     FIELD(rules),
-     .choices = PROFILE_NAMES,
-     .metavar = PROFILE_NAMES "|FILE",
-     .help = "whose verdicts, columns and files (default: documented); FILE: rules of your own, "
-             "which start from those that 'plumb standard' prints"},
-    {.names = {"--verdict"},
-     .kind = ARGS_CHOICE,
-     FIELD(verdict),
-     .choices = "rules|expected|both",
-     .help = "what decides: the rules (default), or how the results compare with what right "
-             "arithmetic shows (default with -d recorded), or both; with the last two the tables "
-             "have columns Verdict and Why"},
-    CLI_ARITHMETIC_OPTION(FIELD(arithmetic)),
-    CLI_BASELINE_OPTION(FIELD(baseline)),
-    CLI_WRITE_BASELINE_OPTION(FIELD(write_baseline)),
-    PAGE_OPTION(FIELD(report)),
-    {.names = {"--format"},
-     .kind = ARGS_CHOICE,
-     FIELD(format),
-     .choices = "text|junit",
-     .help = "junit: what systems that run tests read, on stdout, with a case for each API; lines "
-             "for people go to stderr"},
-    {.names = {"--rng"},
-     .kind = ARGS_CHOICE,
-     FIELD(rng),
-     .choices = "counter|" PROFILE_OTHER,
-     .help = PROFILE_OTHER ": the values that the origin would make, on one thread"},
-    {.names = {"--import"},
-     .kind = ARGS_TEXT,
-     .arity = ARGS_EACH,
-     FIELD(imports),
-     .metavar = "MODULE",
-     .help = "a module, or a file NAME.py, that brings operators of your own to PyTorch"},
-    {.names = {"--timeout"},
-     .kind = ARGS_REAL,
-     FIELD(timeout),
-     .metavar = "SECONDS",
-     .min = 0.01,
-     .max = 1e6,
-     .help = "time for one call of PyTorch, plus 1 for every 16 MiB of arguments (default: 60)"},
-    {.names = {"--torch-threads"},
-     .kind = ARGS_INT,
-     FIELD(torch_threads),
-     .metavar = "N",
-     .min = 1,
-     .max = 1024,
-     .help = "threads of PyTorch in one call (default: 1)"},
-    {.names = {"--memory"},
-     .kind = ARGS_TEXT,
-     FIELD(memory),
-     .metavar = "SIZE",
-     .help = "what all calls together may take, such as 16G (default: three quarters of the "
-             "machine, or of the container); a call that needs more is skipped"},
-    {.names = {"--no-torch"},
-     .kind = ARGS_FLAG,
-     FIELD(no_torch),
-     .help = "skip what plumb has no operator for instead of asking PyTorch"},
-    {.names = {"--quiet"},
-     .kind = ARGS_FLAG,
-     FIELD(quiet),
-     .help = "print the names of the result files only"},
-    {.names = {NULL}},
-};
-
-static const struct args_option splits[] = {
-    {.names = {"-n", "--num_splits"},
-     .kind = ARGS_INT,
-     FIELD(splits),
-     .metavar = "N",
-     .min = 1,
-     .max = 64,
-     .initial = "8",
-     .help = "threads; the rows are the same for any number"},
-    {.names = {NULL}},
-};
-
-static const struct args_set sets[] = {
-    {"Arguments", arguments}, {"Common options", cli_common_options}, {NULL, NULL}};
-
-static const struct args_set multi_sets[] = {{"Arguments", arguments},
-                                             {"Threads", splits},
-                                             {"Common options", cli_common_options},
-                                             {NULL, NULL}};
-
 static const struct args_example examples[] = {
     {"plumb acc_check -api_info dump/step0/rank0/dump.json -o results", "check every operator"},
     {"plumb acc_check dump.json -d torch:cuda:0 --import my_ops", "check a device of PyTorch"},
@@ -693,7 +532,7 @@ const struct args_command cmd_acc_check = {
     .summary = "check every operator of a model against a float64 reference",
     .usage = "-api_info FILE [options]",
     .about = ABOUT,
-    .sets = sets,
+    .sets = check_sets,
     .examples = examples,
     .exits = EXITS,
     .size = sizeof(struct check_options),
@@ -710,7 +549,7 @@ const struct args_command cmd_multi_acc_check = {
     .summary = "acc_check on a given number of threads",
     .usage = "-api_info FILE [-n N] [options]",
     .about = ABOUT,
-    .sets = multi_sets,
+    .sets = multi_check_sets,
     .examples = multi_examples,
     .exits = EXITS,
     .size = sizeof(struct check_options),

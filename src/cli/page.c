@@ -145,6 +145,20 @@ enum plumb_code page_file(struct plumb_report *report, const char *name, const c
     return code;
 }
 
+void page_answer(struct plumb_report *report, bool bad, bool seen, const char *sentence,
+                 const struct page_found *found)
+{
+    plumb_report_answer(report, &(struct plumb_report_answer){
+                                    .mood = bad                               ? PLUMB_MOOD_BAD
+                                            : !seen                           ? PLUMB_MOOD_UNSEEN
+                                            : found->mood <= PLUMB_MOOD_DOUBT ? PLUMB_MOOD_DOUBT
+                                                                              : PLUMB_MOOD_GOOD,
+                                    .sentence = sentence,
+                                    .where = found->where,
+                                    .row = found->row,
+                                    .sure = ""});
+}
+
 void page_unseen(struct plumb_report *report, const char *what, const struct page_found *found)
 {
     char text[700];

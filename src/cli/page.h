@@ -38,6 +38,11 @@ enum plumb_code page_file(struct plumb_report *report, const char *name, const c
 
 enum plumb_mood page_mood(enum plumb_word word);
 
+/* The answer of a command: bad when it says so, unseen when nothing was judged, else what stands out
+ * in its main table. */
+void page_answer(struct plumb_report *report, bool bad, bool seen, const char *sentence,
+                 const struct page_found *found);
+
 /* Notes how many rows were not judged, what that means, and which they are. */
 void page_unseen(struct plumb_report *report, const char *what, const struct page_found *found);
 

@@ -250,15 +250,7 @@ enum plumb_code precision_page_tell(struct plumb_report *report,
         return code;
     const bool seen = status != CLI_UNUSABLE && result->apis > result->skip;
     put_sentence(&sentence, options, result);
-    plumb_report_answer(report, &(struct plumb_report_answer){
-                                    .mood = status == CLI_BAD               ? PLUMB_MOOD_BAD
-                                            : !seen                         ? PLUMB_MOOD_UNSEEN
-                                            : apis.mood <= PLUMB_MOOD_DOUBT ? PLUMB_MOOD_DOUBT
-                                                                            : PLUMB_MOOD_GOOD,
-                                    .sentence = sentence.data,
-                                    .where = apis.where,
-                                    .row = apis.row,
-                                    .sure = ""});
+    page_answer(report, status == CLI_BAD, seen, sentence.data, &apis);
     buf_free(&sentence);
     tell_counts(report, result);
     tell_left_out(report, result->only_npu, "NPU", result->first_only_npu);
