@@ -203,6 +203,13 @@ class Facts(Case):
         self.assertEqual((page.data["answer"]["mood"], page.data["answer"]["row"]), (GOOD, -1))
         self.assertEqual((page.counts, page.data["tensors"]), ({"passed": 119}, []))
 
+    def test_nothing_but_nan(self) -> None:
+        """Equal on both sides, and yet nobody calls that good."""
+        np.save(self.folder / "a.npy", np.full((3, 4), np.nan, np.float32))
+        page = self.page("compare", self.folder / "a.npy", self.folder / "a.npy", status=0)
+        self.assertEqual(page.data["answer"]["sentence"], "The only tensor agrees; 1 is suspicious.")
+        self.assertEqual(page.data["answer"]["mood"], DOUBT)
+
     def test_unmatched(self) -> None:
         """What was not compared is not called good."""
         np.savez(self.folder / "a.npz", one=np.ones(3, np.float32), two=np.ones(3, np.float32))

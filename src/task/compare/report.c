@@ -87,6 +87,24 @@ static size_t count_failed(const struct total *total)
     return failed;
 }
 
+/* Where nothing fails: what agrees, and what of it is odd all the same. */
+static void put_agreement(struct buf *out, const struct total *total)
+{
+    const size_t unjudged = total->troubles[PLUMB_TROUBLE_UNJUDGED].count;
+    const size_t odd = total->troubles[PLUMB_TROUBLE_SUSPICIOUS].count;
+    const size_t agree = total->compared > unjudged ? total->compared - unjudged : 0;
+    if (!agree)
+        buf_text(out, "Nothing could be judged");
+    else if (agree < total->rows)
+        buf_printf(out, "The %zu tensors that could be judged agree, of %zu", agree, total->rows);
+    else if (agree == 1)
+        buf_text(out, "The only tensor agrees");
+    else
+        buf_printf(out, "All %zu tensors agree", agree);
+    if (odd)
+        buf_printf(out, "; %zu %s suspicious", odd, odd == 1 ? "is" : "are");
+}
+
 /* "3 of 120 tensors fail". Nothing is said of what was not looked at. */
 static void put_sentence(struct buf *out, const struct total *total, enum plumb_trouble worst)
 {
@@ -103,11 +121,8 @@ static void put_sentence(struct buf *out, const struct total *total, enum plumb_
         buf_printf(out, "%zu of %zu tensors fail%s", failed, total->rows, failed == 1 ? "s" : "");
     else if (total->bad)
         buf_printf(out, "%zu of %zu tensors could not be compared", total->bad, total->rows);
-    else if (total->compared == total->rows)
-        buf_printf(out, "All %zu tensors agree", total->rows);
     else
-        buf_printf(out, "The %zu tensors that could be compared agree, of %zu", total->compared,
-                   total->rows);
+        put_agreement(out, total);
     if (total->idle)
         buf_printf(out, "; in %zu of %zu tables nothing could be compared", total->idle,
                    total->count);
