@@ -167,4 +167,15 @@ void kernels_avx2(struct kernels *table);
 void kernels_avx512(struct kernels *table); /* over those of AVX2 */
 #endif
 
+/* The entries for statistics of a type, from ranges_kernel and centres_kernel of a level. */
+#define KERNEL_STATISTICS(suffix, type)                                                            \
+    static void ranges_##suffix(const void *data, struct range_lanes *out)                         \
+    {                                                                                              \
+        ranges_kernel(type, data, out);                                                            \
+    }                                                                                              \
+    static void centres_##suffix(const void *data, const double *middle, struct centre_lanes *out) \
+    {                                                                                              \
+        centres_kernel(type, data, middle, out);                                                   \
+    }
+
 #endif

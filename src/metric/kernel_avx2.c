@@ -687,14 +687,7 @@ INLINE void centres_kernel(enum kernel_type type, const void *data, const double
     {                                                                                              \
         pair_close_kernel(type, t, g, n, limits, out);                                             \
     }                                                                                              \
-    static void ranges_##suffix(const void *data, struct range_lanes *out)                         \
-    {                                                                                              \
-        ranges_kernel(type, data, out);                                                            \
-    }                                                                                              \
-    static void centres_##suffix(const void *data, const double *middle, struct centre_lanes *out) \
-    {                                                                                              \
-        centres_kernel(type, data, middle, out);                                                   \
-    }
+    KERNEL_STATISTICS(suffix, type)
 
 TYPED(f64, KERNEL_F64)
 TYPED(f32, KERNEL_F32)

@@ -97,20 +97,10 @@ INLINE void centres_kernel(enum kernel_type type, const void *data, const double
     put_centre(&out[3], d);
 }
 
-#define TYPED(suffix, type)                                                                        \
-    static void ranges_##suffix(const void *data, struct range_lanes *out)                         \
-    {                                                                                              \
-        ranges_kernel(type, data, out);                                                            \
-    }                                                                                              \
-    static void centres_##suffix(const void *data, const double *middle, struct centre_lanes *out) \
-    {                                                                                              \
-        centres_kernel(type, data, middle, out);                                                   \
-    }
-
-TYPED(f64, KERNEL_F64)
-TYPED(f32, KERNEL_F32)
-TYPED(f16, KERNEL_F16)
-TYPED(bf16, KERNEL_BF16)
+KERNEL_STATISTICS(f64, KERNEL_F64)
+KERNEL_STATISTICS(f32, KERNEL_F32)
+KERNEL_STATISTICS(f16, KERNEL_F16)
+KERNEL_STATISTICS(bf16, KERNEL_BF16)
 
 #define ENTRIES(name)                                                                              \
     table->name[KERNEL_F64] = name##_f64;                                                          \
