@@ -10,6 +10,7 @@ import json
 import os
 import resource
 import shutil
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -25,7 +26,7 @@ SETTINGS = [
     ("statistics", "md5", "L1"), ("statistics", "md5", "mix"), ("tensor", "statistics", "L1"),
 ]
 COMPILED = [("statistics", "statistics", "L1", "compiled"), ("statistics", "statistics", "mix", "compiled")]
-ROUNDS = 7
+ROUNDS = 15
 LARGEST = 4 * 256 * 8000 * 4 / 1e6  # MB: the logits
 
 
@@ -125,8 +126,9 @@ def child(task: str, mode: str, level: str, how: str) -> None:
         grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - memory) / 1024
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    print(json.dumps({"plain": min(plain), "captured": min(captured), "grown": grown, "disk": disk}),
-          flush=True)
+    # Medians: where the threads of PyTorch and of its BLAS get in each other's way, the best step is one of luck.
+    print(json.dumps({"plain": statistics.median(plain), "captured": statistics.median(captured), "grown": grown,
+                      "disk": disk}), flush=True)
 
 
 if __name__ == "__main__":

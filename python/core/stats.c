@@ -1,7 +1,7 @@
 /* Statistics of one tensor, as a named tuple. */
 #include "core.h"
+#include "team.h"
 
-#include "base/pool.h"
 #include "metric/dense.h"
 #include "metric/stats.h"
 
@@ -66,14 +66,12 @@ static void add_part(void *context, size_t i, unsigned thread)
 
 static void walk(struct work *work)
 {
+    static struct team_pace paces[2][2];
     const struct plumb_tensor *tensor = work->tensor;
-    unsigned threads = 1;
-    if (plumb_tensor_bytes(tensor) >= THREADED_BYTES) {
-        const unsigned processors = pool_default_threads();
-        threads = processors < MAX_THREADS ? processors : MAX_THREADS;
-    }
     work->kernels = kernels_current();
-    pool_run(threads, (size_t)((tensor->count + PART - 1) / PART), add_part, work);
+    const unsigned threads = team_run(&paces[work->stats][work->mark],
+                                      plumb_tensor_bytes(tensor) < THREADED_BYTES ? 1 : MAX_THREADS,
+                                      (size_t)((tensor->count + PART - 1) / PART), add_part, work);
     for (unsigned i = 1; i < threads; i++) {
         stats_merge(&work->states[0], &work->states[i]);
         work->marks[0] += work->marks[i];

@@ -116,10 +116,33 @@ class TestTensor(Case):
         self.assertNotEqual(stats.max, stats.max)
 
     def test_statistics_on_several_threads(self) -> None:
+        """They are made alone or together, as it took less time: the numbers are the same."""
         for dtype in (torch.float32, torch.int64, torch.complex64, torch.bfloat16):
             x = (torch.randn(1_500_001) * 1000).to(dtype)
             self.check_stats(x)
             self.check_stats(x[:1_500_000].reshape(1000, 1500).t())
+        x = torch.randn(3_000_001, generator=torch.Generator().manual_seed(2)) * 1e3
+        made = {(view(x).stats(), view(x).stats_and_mark(), view(x).mark()) for _ in range(200)}
+        self.assertEqual(len(made), 1)
+        (stats, both, mark), = made
+        self.assertEqual(both, (stats, mark))
+        self.assertEqual(stats.norm, float(np.float64(np.sqrt(np.sum(np.square(x.numpy(), dtype="f8"), dtype="g")))))
+        self.assertEqual(stats.max, float(x.max()))
+
+    def test_statistics_in_a_fork(self) -> None:
+        """OpenMP has no threads in the child of a fork, and would wait for them."""
+        done = run_script("""
+import os, torch
+from plumb.tensors import view
+torch.set_num_threads(4)
+x = torch.randn(1 << 20)
+before = [view(x).stats() for _ in range(4)]
+child = os.fork()
+if child == 0:
+    os._exit([view(x).stats() for _ in range(130)] != before[:1] * 130)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+""", timeout=60)
+        self.assertEqual(done.stdout, "0\n", done.stderr)
 
     def test_numpy(self) -> None:
         rng = np.random.default_rng(3)
