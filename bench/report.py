@@ -42,6 +42,10 @@ class Results:
     guard: guard.Guard = field(default_factory=guard.Guard)
 
 
+# Goals of the reference operators: those whose work is memory, and those that are matrix products.
+MOVING = {"layer_norm": 0.15, "softmax": 0.15, "sum": 0.5}
+PRODUCTS = {"conv2d": 0.6, "scaled_dot_product_attention": 0.6}
+
 Row = tuple[str, str, str, bool]  # what, goal, measured, met
 
 
@@ -83,6 +87,13 @@ def goal_rows(results: Results) -> list[Row]:
         times = check.opinions[name]
         rows.append((f"pre-check of {title} with --verdict both", "at most 4 times the plain one", f"{times:.2f}",
                      times <= 4))
+    for name, (seconds, amount) in check.references.items():
+        if name in MOVING:
+            at_least(f"{name}, reference", MOVING[name], amount / seconds / 1e9 / results.read[0],
+                     "of one thread's read bandwidth")
+        elif name in PRODUCTS:
+            took, work = check.references["dgemm"]
+            at_least(f"{name}, reference", PRODUCTS[name], amount / seconds / (work / took), "of OpenBLAS' dgemm")
     for one in results.captures:
         if not one.disk:
             rows.append((f"capture, {one.what}", f"at most {one.most} of a plain step", f"{one.ratio:.2f}",
@@ -125,7 +136,7 @@ def reference_lines(results: Results) -> list[str]:
     peak = work / took
     lines = ["| reference operator, one thread | seconds | |", "|---|---:|---|"]
     for name, (seconds, amount) in found.items():
-        if name == "layer_norm":
+        if name in MOVING:
             share = f"{amount / seconds / 1e9 / results.read[0]:.2f} of read bandwidth"
         else:
             share = f"{amount / seconds / peak:.2f} of OpenBLAS' dgemm ({peak / 1e9:.1f} GFLOP/s)"

@@ -1,4 +1,5 @@
 /* Memory that is freed all at once. */
+#define _GNU_SOURCE
 #include "base/arena.h"
 #include "base/plain.h"
 
@@ -7,14 +8,62 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 enum { CHUNK_BYTES = 64 * 1024, ALIGN = _Alignof(max_align_t) };
+
+/* From HUGE_LEAST bytes on a chunk begins at a large page: touching memory for the first time by
+ * pages of 4 KiB costs more than computing with it. The sanitizers know only what malloc gave. */
+#ifdef __SANITIZE_ADDRESS__
+#define HUGE_LEAST SIZE_MAX
+#else
+#define HUGE_LEAST ((size_t)4 << 20)
+#endif
+#define HUGE_PAGE ((size_t)2 << 20)
 
 struct arena_chunk {
     struct arena_chunk *next;
     size_t used, capacity;
+    size_t mapped; /* bytes from the chunk on that are mapped; 0: malloc gave it */
     _Alignas(max_align_t) unsigned char bytes[];
 };
+
+static struct arena_chunk *map_chunk(size_t size)
+{
+    const size_t length = (size + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
+    unsigned char *wide =
+        mmap(NULL, length + HUGE_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (wide == MAP_FAILED)
+        return NULL;
+    const size_t before = (HUGE_PAGE - (uintptr_t)wide % HUGE_PAGE) % HUGE_PAGE;
+    if (before)
+        munmap(wide, before);
+    munmap(wide + before + length, HUGE_PAGE - before);
+    struct arena_chunk *chunk = (void *)(wide + before);
+    madvise(chunk, length, MADV_HUGEPAGE); /* where there are none, small pages will do */
+    chunk->mapped = length;
+    return chunk;
+}
+
+static struct arena_chunk *new_chunk(size_t capacity, bool zeroed)
+{
+    const size_t size = sizeof(struct arena_chunk) + capacity;
+    struct arena_chunk *chunk = size >= HUGE_LEAST ? map_chunk(size)
+                                : zeroed           ? calloc(1, size)
+                                                   : malloc(size);
+    if (chunk)
+        *chunk = (struct arena_chunk){.capacity = capacity,
+                                      .mapped = size >= HUGE_LEAST ? chunk->mapped : 0};
+    return chunk;
+}
+
+static void free_chunk(struct arena_chunk *chunk)
+{
+    if (chunk->mapped)
+        munmap(chunk, chunk->mapped);
+    else
+        free(chunk);
+}
 
 /* What lies in a chunk of its own is zeroed only when asked for; the others always are. */
 static void *take(struct arena *arena, size_t size, bool zeroed)
@@ -26,11 +75,9 @@ static void *take(struct arena *arena, size_t size, bool zeroed)
     struct arena_chunk *chunk = arena->chunks;
     if (!chunk || chunk->capacity - chunk->used < size) {
         size_t capacity = size > CHUNK_BYTES / 4 ? size : CHUNK_BYTES;
-        struct arena_chunk *fresh = zeroed || capacity != size ? calloc(1, sizeof *fresh + capacity)
-                                                               : malloc(sizeof *fresh + capacity);
+        struct arena_chunk *fresh = new_chunk(capacity, zeroed || capacity != size);
         if (!fresh)
             return NULL;
-        *fresh = (struct arena_chunk){.capacity = capacity};
         arena->bytes += capacity;
         /* A large block gets a chunk of its own, behind the one that still has room. */
         if (chunk && capacity == size) {
@@ -104,7 +151,7 @@ void arena_keep(struct arena *arena, const void *const *used, size_t n)
         if (chunk->capacity > CHUNK_BYTES && !is_used(chunk, used, n)) {
             *link = chunk->next;
             arena->bytes -= chunk->capacity;
-            free(chunk);
+            free_chunk(chunk);
         } else {
             link = &chunk->next;
         }
@@ -116,7 +163,7 @@ void arena_free(struct arena *arena)
     struct arena_chunk *chunk = arena->chunks;
     while (chunk) {
         struct arena_chunk *next = chunk->next;
-        free(chunk);
+        free_chunk(chunk);
         chunk = next;
     }
     *arena = (struct arena){0};
