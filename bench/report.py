@@ -9,6 +9,7 @@ from pathlib import Path
 import blame
 import capture
 import commands
+import growth
 import guard
 import precheck
 import sets
@@ -32,6 +33,10 @@ class Results:
     read: tuple[float, float] = (0.0, 0.0)  # GB/s with one thread, with two
     numpy: dict[str, float] = field(default_factory=dict)  # by set of columns
     h5diff: float | None = None
+    others: dict[str, float | None] = field(default_factory=dict)  # GB/s; None: not on this system
+    pandas: float | None = None  # seconds for the rows of STATISTICS
+    load_json: float | None = None  # seconds for the file of READING
+    growth: list[growth.Growth] = field(default_factory=list)
     plumb: dict[tuple[str, str, str], float] = field(default_factory=dict)  # kind, dtype, columns
     anonymous: dict[tuple[str, str, str], float] = field(default_factory=dict)  # MB, likewise
     tiny: dict[str, float] = field(default_factory=dict)  # ms, by kind
@@ -183,15 +188,28 @@ def json_lines(results: Results) -> list[str]:
 
 
 def other_lines(results: Results) -> list[str]:
-    lines = ["| for comparison | GB/s |", "|---|---:|"]
+    """Each on the same files in the same run; bench/others.py says how."""
+    ours = {"numpy": ("npy", "default"), "assert_close": ("pt", "default"), "safetensors": ("safetensors", "default")}
+    lines = ["| what people would otherwise use | | plumb is so many times as fast |", "|---|---:|---:|"]
+
+    def add(what: str, rate: float | None, kind: str, columns: str) -> None:
+        if rate is None:
+            lines.append(f"| {what} | not on this system | |")
+        else:
+            lines.append(f"| {what} | {rate:.3f} GB/s | {results.plumb[kind, 'float32', columns] / rate:.0f} |")
+
     for columns, rate in results.numpy.items():
-        lines.append(f"| numpy, the metrics of `{columns}`, float64 | {rate:.3f} |")
+        add(f"numpy, the metrics of `{columns}` in float64, .npy", rate, "npy", columns)
+    for what, found in results.others.items():
+        add(what, found, *next(key for word, key in ours.items() if word in what))
     if results.h5diff is not None:
-        rate = results.plumb["h5", "float32", "default"]
-        lines.append(
-            f"| h5diff (plumb on .h5 is {rate / results.h5diff:.0f} times as fast) "
-            f"| {results.h5diff:.3f} |"
-        )
+        add("h5diff", results.h5diff, "h5", "default")
+    for what, took, key in (("pandas, statistics joined and judged", results.pandas, STATISTICS),
+                            ("Python's json, reading alone", results.load_json, READING)):
+        if took is None:
+            lines.append(f"| {what} | not on this system | |")
+        else:
+            lines.append(f"| {what} | {took:.2f} s | {took / results.json[key].seconds:.1f} |")
     return lines
 
 
@@ -216,4 +234,5 @@ def page(results: Results) -> str:
         lines.append(f"| {what} | {goal} | {measured} | {'yes' if met else '**no**'} |")
     lines += ["", "## All numbers", "", *tensor_lines(results), "", *json_lines(results), "",
               *reference_lines(results), "", *blame_lines(results), "", *torch_lines(results)]
-    return "\n".join([*lines, "", *other_lines(results)]) + "\n"
+    lines += ["", *other_lines(results), "", "## How cost grows", "", *growth.lines(results.growth)]
+    return "\n".join(lines) + "\n"
