@@ -317,7 +317,7 @@ class DumpSink(Sink):
 
     def enter(self, name: str, call: Call, direction: str) -> None:
         """Into construct.json, with those of its parents that are not recorded themselves."""
-        if self.config.level == "L1":
+        if self.config.level == "L1" and call.parent is None:  # the only parents there are compiled regions
             return
         self.construct[name] = call.parent.title(direction) if call.parent else None
         around = call.parent
