@@ -56,7 +56,7 @@ class Run:
             tensor = torch.load(os.path.join(self.folder, "dump_tensor_data", f"{name}.pt"), map_location="cpu")
         except Exception:  # it was not written, or under another name
             return None
-        return tensor.double() if isinstance(tensor, torch.Tensor) and not tensor.is_complex() else None
+        return tensor if isinstance(tensor, torch.Tensor) and not tensor.is_complex() else None
 
 
 def _leaves(number: int, call: str, value: Any) -> Iterator[Leaf]:
@@ -91,6 +91,17 @@ def _follow(run: Run, call: str, alone: Iterable[str], pairs: Dict[str, str]) ->
     return None
 
 
+def _shows(run: Run, other: Run, call: str, pairs: Dict[str, str], least: float) -> bool:
+    """Whether the results of the call where the runs meet are apart as well: a mask may say the same in two ways."""
+    result = run.outputs.get(call)
+    mine = run.load(result.name) if result is not None else None
+    theirs = other.load(pairs[result.name]) if result is not None and result.name in pairs else None
+    if mine is None or theirs is None or mine.shape != theirs.shape:
+        return False
+    size = float(theirs.double().norm()) or 1.0
+    return not float((mine.double() - theirs.double()).norm()) / size <= least / 3
+
+
 def _share(run: Run, other: Run, call: str, alone: Iterable[str], pairs: Dict[str, str]) -> Optional[Tuple[float, str]]:
     """How much of what it is given the call changes, and the tensor where the runs meet again; None: the other run does
     the same in another way, or it is no more than rounding."""
@@ -100,15 +111,17 @@ def _share(run: Run, other: Run, call: str, alone: Iterable[str], pairs: Dict[st
     got, theirs = run.load(met.name), other.load(pairs[met.name])
     for leaf in run.inputs.get(call, []):
         before = run.load(leaf.name) if leaf.seen[0] == met.seen[0] else None
-        if before is None or got is None or theirs is None or theirs.shape != before.shape:
+        if before is None or got is None or theirs is None or theirs.shape != before.shape or \
+                len({one.is_floating_point() or one.dtype for one in (before, got, theirs)}) > 1:
             continue
+        before, got, theirs = before.double(), got.double(), theirs.double()
         size, step = float(before.norm()) or 1.0, got - before
         moved, away = float(step.norm()) / size, float((theirs - before).norm()) / size
         least = LEAST * max([ROUNDING.get(kind, USUAL) for kind in (leaf.dtype, met.dtype)] +
                             [ROUNDING.get(one.dtype, USUAL) for one in other.given if one.name == pairs[met.name]])
         # How far the other run has gone along: 0 not at all, 1 all the way. Its own rounding goes anywhere.
         along = float((theirs - before).flatten() @ step.flatten()) / (moved * size) ** 2 if moved > least else 1.0
-        if abs(along) < 0.25 and away < moved:
+        if abs(along) < 0.25 and away < moved and _shows(run, other, met.call, pairs, least):
             return moved, met.name
     return None
 
