@@ -33,6 +33,7 @@ FAST_FAULTS = ("norm weight x 1.01", "wrong eps", "rotary off by one", "expert s
 KNOWN_BFLOAT16 = {
     "Torch.tanh": "backward computes 1 - y * y from the rounded y",
     "Functional.layer_norm": "backward rounds single numbers of a row on the way",
+    "Functional.scaled_dot_product_attention": "backward takes the rounded output, and rounds gradients of scores",
     "Tensor.__mul__": "backward adds products up that are rounded to bfloat16",
 }
 
