@@ -170,6 +170,8 @@ class Writer:
         """What was added is in a whole file under its name, and stays there whatever becomes of this
         process. Without it the file appears when it is closed."""
     def close_h5(self, file: int) -> None: ...
+    def broken_h5(self, file: int) -> bool:
+        """Whether writing an open file failed, in what has been written so far: it takes nothing more."""
     def add_entry(self, descriptor: int, first: int, text: str) -> None:
         """Puts text (the line of an entry) before the end of a JSON file, newline, space, brace,
         newline, brace, once all that was handed in before is written. first: where the first entry
@@ -179,7 +181,7 @@ class Writer:
     def close(self) -> None:
         """Flushes, closes every file, ends the thread."""
     def errors(self) -> List[Tuple[str, str]]:
-        """(path or tensor name, message) of what could not be written, and forgets them."""
+        """(path, or name of a tensor or an entry, message) of what could not be written, and forgets them."""
 
 # -- Text ------------------------------------------------------------------------------------------
 

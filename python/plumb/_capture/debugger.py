@@ -254,14 +254,19 @@ class PrecisionDebugger:
         recorder.next_step()
         if self._h5 and self._config.step and self._step >= max(self._config.step):
             self._sink.end()  # for programs that are killed, not left
-        self._write_log()
-        if opened:
+        lost, self._sink.lost = self._sink.lost, 0
+        kept, recorder.calls = recorder.calls - lost, 0
+        self._calls += kept
+        self._started = False
+        if opened and (kept > 0 or not lost):
             self._steps += 1
             self._recorded.add(self._step)
-            self._list_missing()
-        self._calls += recorder.calls
-        recorder.calls = 0
-        self._started = False
+        try:
+            if opened:
+                self._list_missing()
+        except OSError:
+            recorder.problem(self._sink.list_path())
+        self._write_log()
 
     def _list_missing(self) -> None:
         """The modules that this step did not record, beside it."""

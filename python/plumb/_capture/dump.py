@@ -17,8 +17,8 @@ from plumb._capture import exchange, unwritten
 from plumb._capture.config import Config
 from plumb._capture.given import as_outputs
 from plumb._capture.leaves import NOTHING, Cache, Encoder, Numbers, numbers_of, tensor_leaf
-from plumb._capture.sink import (Call, Parameter, Sink, buffers_of, parameters_of, settings_of,
-                                written_errors)
+from plumb._capture.sink import (Call, Parameter, Sink, as_lines, buffers_of, parameters_of,
+                                settings_of)
 from plumb.tensors import view
 
 END = b"\n }\n}"
@@ -137,6 +137,7 @@ class DumpSink(Sink):
             f"{place}: {str(error).strip() or type(error).__name__}"))
         self.keep = False           # whether tensors of the entry at hand go into files
         self.file: Optional[JsonFile] = None
+        self.calls: Set[str] = set()
 
     # -- Files -------------------------------------------------------------------------------------
 
@@ -160,6 +161,8 @@ class DumpSink(Sink):
         self.settings: Dict[str, Dict[str, Any]] = {}  # of modules, by call
         self.grads: Dict[str, Tuple[str, Dict[str, List[Any]]]] = {}
         self.names: Set[str] = set()  # of files of this step
+        self.calls: Set[str] = set()  # of entries that the writer has
+        self.lost = 0
 
     def pause(self) -> None:
         for name, entry in self.grads.values():
@@ -168,7 +171,7 @@ class DumpSink(Sink):
         self.cache.clear()
         if self.writer:
             self.writer.flush()
-            self.errors += written_errors(self.writer)
+            self._note_errors(self.writer)
         if self.config.extra_info and self.config.level != "debug":
             construct = _core.json_text(self.construct)
             write_whole(os.path.join(self.folder, "stack.json"), self.stacks.text())
@@ -186,8 +189,14 @@ class DumpSink(Sink):
     def end(self) -> None:
         if self.writer:
             self.writer.close()
-            self.errors += written_errors(self.writer)
+            self._note_errors(self.writer)
             self.writer = None
+
+    def _note_errors(self, writer: _core.Writer) -> None:
+        errors = writer.errors()
+        self.errors += as_lines(errors)
+        gone = {name for name, _ in errors}
+        self.lost += len(gone & self.calls)
 
     def add(self, name: str, entry: Dict[str, Any]) -> None:
         if self.file:
@@ -302,11 +311,13 @@ class DumpSink(Sink):
             if call.exchange is not None:
                 entry.forward["exchange"] = call.exchange
             self.add(name, entry.forward)
+            if self.writer:
+                self.calls.add(name)
         entry.forward = {}
 
     def enter(self, name: str, call: Call, direction: str) -> None:
         """Into construct.json, with those of its parents that are not recorded themselves."""
-        if self.config.level == "L1":
+        if self.config.level == "L1" and call.parent is None:  # the only parents there are compiled regions
             return
         self.construct[name] = call.parent.title(direction) if call.parent else None
         around = call.parent

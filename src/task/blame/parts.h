@@ -39,6 +39,8 @@ struct site {
     size_t n_inside; /* calls inside it, and how many of those are judged as right */
     size_t right_inside;
     size_t unknown_inside;      /* and how many could not be looked at, and are not suspicious */
+    bool interpreted;           /* a compiled region whose graph was recorded node by node */
+    double graph_out;           /* how far its nodes are from the other run; NaN: not known */
     double of_call;             /* the worst of both directions of the call */
     size_t n_out;               /* outputs whose distance is known */
     double floor;               /* distance that the type's rounding makes by itself */
