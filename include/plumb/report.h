@@ -89,6 +89,7 @@ struct plumb_report_tensor {
     int32_t row;
     enum plumb_mood mood;
     const char *dtypes[2];
+    const char *sides[2]; /* what the two are called; NULL: "target", "golden" */
     const char *const *facts, *const *stack, *const *commands;
     const struct plumb_detail *detail;
 };

@@ -30,9 +30,9 @@ function Head({ page, part, count }: { page: TensorPage; part: number; count: nu
         <Badge mood={mood} /> <Name text={page.name} length={240} />
       </h1>
       <p class="soft">
-        {moodWord(mood)}; {page.dtypes[0] === page.dtypes[1] ? "" : "target "}
+        {moodWord(mood)}; {page.dtypes[0] === page.dtypes[1] ? "" : `${clipped(page.sides[0], 20)} `}
         {clipped(page.dtypes[0], 40)}
-        {page.dtypes[0] !== page.dtypes[1] && `, golden ${clipped(page.dtypes[1], 40)}`}; shape [
+        {page.dtypes[0] !== page.dtypes[1] && `, ${clipped(page.sides[1], 20)} ${clipped(page.dtypes[1], 40)}`}; shape [
         {page.shape.join(", ")}]{place && `; ${place}`}
       </p>
     </>
@@ -84,12 +84,12 @@ export function TensorView({ part }: { part: number }): JSX.Element {
       )}
       {page.window && (
         <Section title="Elements round the worst one">
-          <ElementWindow window={page.window} />
+          <ElementWindow window={page.window} sides={page.sides} />
         </Section>
       )}
       {page.worst.length > 0 && (
         <Section title="The worst elements">
-          <WorstTable worst={page.worst} />
+          <WorstTable worst={page.worst} sides={page.sides} />
         </Section>
       )}
       {page.stack.length > 0 && (
