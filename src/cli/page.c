@@ -2,7 +2,7 @@
 #define _GNU_SOURCE
 #include "cli/page.h"
 
-#include "base/buf.h"
+#include "base/shell.h"
 #include "plumb/cpu.h"
 
 #include <stdio.h>
@@ -16,31 +16,13 @@ char *const *cli_words;
 
 static struct timespec started;
 
-/* A word as a shell takes it. */
-static void put_word(struct buf *out, const char *word)
-{
-    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-                                "_-./=:,+@%";
-    if (*word && word[strspn(word, plain)] == '\0') {
-        buf_text(out, word);
-        return;
-    }
-    buf_text(out, "'");
-    for (; *word; word++)
-        if (*word == '\'')
-            buf_text(out, "'\\''");
-        else
-            buf_append(out, word, 1);
-    buf_text(out, "'");
-}
-
 static void tell_command(struct plumb_report *report)
 {
     struct buf line = {0};
     buf_text(&line, "plumb");
     for (size_t k = 1; cli_words[k]; k++) {
         buf_text(&line, " ");
-        put_word(&line, cli_words[k]);
+        shell_word(&line, cli_words[k]);
     }
     if (line.data)
         plumb_report_reproduce(report, line.data);

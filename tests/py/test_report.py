@@ -62,8 +62,10 @@ class Case(unittest.TestCase):
             self.assertLessEqual(set(page.moods(number)), {BAD, DOUBT, UNSEEN, GOOD})
             pages = page.array(table["tensor"])
             self.assertTrue(((pages >= -1) & (pages < len(data["tensors"]))).all())
+        of_row: Dict[int, int] = {}  # a call may have several results
         for place, tensor in enumerate(data["tensors"]):
-            self.assertEqual(page.array(data["tables"][0]["tensor"])[tensor["row"]], place)
+            first = of_row.setdefault(tensor["row"], place)
+            self.assertEqual(page.array(data["tables"][0]["tensor"])[tensor["row"]], first)
         for count in data["counts"]:
             self.assertGreater(count["count"], 0)
 
