@@ -133,7 +133,7 @@ static void put_counts(struct buf *out, const struct check_page *page)
 }
 
 /* A recorded call is taken out of its dump; what a rule says of a device is held against what right
- * arithmetic shows. */
+ * arithmetic shows; and what is wrong by that is kept, to be looked at. */
 static void tell_next(struct plumb_report *report, const struct check_page *page,
                       const struct page_found *found)
 {
@@ -144,6 +144,8 @@ static void tell_next(struct plumb_report *report, const struct check_page *page
         shell_capsule(&command, page->dump, found->where, strlen(found->where));
     else if (page->verdict == PLUMB_BY_RULES)
         page_command(&command, " --verdict both");
+    else if (!*page->summary->error_data)
+        page_command(&command, " -save_error_data");
     if (command.data && !command.failed)
         plumb_report_next(report, command.data);
     buf_free(&command);

@@ -7,14 +7,20 @@ import { Bench, settle as calm, shot, take } from "./browser.mjs";
 const bench = new Bench();
 let page = null;
 let missing = "";
+
+/** Whether the Python that makes reports has a module. */
+function has(module) {
+  try {
+    execFileSync(process.env.PLUMB_PYTHON ?? "python3", ["-c", `import ${module}`], { stdio: "ignore" });
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 before(() => {
   if (!process.env.PLUMB) missing = "PLUMB names no program";
-  else
-    try {
-      execFileSync(process.env.PLUMB_PYTHON ?? "python3", ["-c", "import numpy"], { stdio: "ignore" });
-    } catch {
-      missing = "numpy is not installed";
-    }
+  else if (!has("numpy")) missing = "numpy is not installed";
   return missing ? undefined : bench.start();
 });
 after(() => (missing ? undefined : bench.stop()));
@@ -121,6 +127,23 @@ test("a pre-check without a fault: nothing is bad, and what was not judged is sa
   assert.match(await text(".answer"), /How sure\s+\d+ not judged, \d+ good/);
   assert.equal(await page.locator("main").getByText("Show the").count(), 0);
   await walk("precheck", await page.locator("nav a").allInnerTexts());
+});
+
+test("a pre-check of a real model on a device with a fault: which operator, what it does, how sure that is", async (t) => {
+  if (!has("torch")) return t.skip("PyTorch is not installed");
+  if (!(await open(t, "device"))) return;
+  assert.equal(
+    await text(".sentence > span:last-child"),
+    "2 of 55 APIs fail. 2 of 55 judged APIs are wrong by themselves.",
+  );
+  const answer = await text(".answer");
+  assert.match(answer, /Where\s+Functional\.gelu\.0/);
+  assert.match(answer, /How sure\s+24 elements in column 127 are zero;.* sigma \(limit [\d.]+\)/s);
+  assert.match(answer, /55 APIs: 53 pass, 0 warning, 2 error, 0 skipped/);
+  assert.match(await text("main"), /What to do next\s+plumb acc_check .* -save_error_data/);
+  await page.click(".where");
+  await page.waitForSelector(".line");
+  await walk("device", await page.locator("nav a").allInnerTexts());
 });
 
 test("a pre-check of two devices: the gelu, in every table that says so", async (t) => {
