@@ -88,7 +88,8 @@ static void tell_counts(struct plumb_report *report, const struct check_page *pa
                                         [PLUMB_PRECHECK_SKIP] = {"skipped", PLUMB_MOOD_UNSEEN}};
     const struct plumb_precheck_summary *s = page->summary;
     for (int k = 0; k < PLUMB_PRECHECK_STATUSES; k++)
-        plumb_report_count(report, words[k].word, s->apis[k], words[k].mood);
+        if (s->apis[k])
+            plumb_report_count(report, words[k].word, s->apis[k], words[k].mood);
     for (int word = 0; word < PLUMB_WORDS && page->verdict != PLUMB_BY_RULES; word++) {
         char text[64];
         snprintf(text, sizeof text, "second opinion: %s", plumb_word_text((enum plumb_word)word));

@@ -162,8 +162,9 @@ static void tell_sum(struct plumb_report *report)
         if (sum->of[mood])
             buf_printf(&counts, "%s%" PRIu64 " %s", counts.size ? ", " : "", sum->of[mood],
                        names[mood]);
-    buf_printf(&sure, "%s%s%s", sum->why ? sum->why : "", sum->why && *sum->why ? "\n" : "",
-               counts.data ? counts.data : "");
+    /* Why nobody judged a row says nothing of how sure the others are. */
+    const char *why = sum->why && sum->mood <= PLUMB_MOOD_DOUBT ? sum->why : "";
+    buf_printf(&sure, "%s%s%s", why, *why ? "\n" : "", counts.data ? counts.data : "");
     plumb_report_answer(
         report, &(struct plumb_report_answer){.mood = judged ? sum->mood : PLUMB_MOOD_UNSEEN,
                                               .sentence = sentence.data ? sentence.data : "",

@@ -234,7 +234,8 @@ void plumb_comparisons_report(struct plumb_report *report,
         if (moods)
             count_rows(parts[k], counts, moods);
         tell_notes(report, parts[k]->advice);
-        plumb_report_table(report, names[k], parts[k]->table, moods, parts[k]->pages);
+        plumb_report_table(report, names[k], parts[k]->full ? parts[k]->full : parts[k]->table,
+                           moods, parts[k]->pages);
         free(moods);
     }
     for (int kind = 0; kind <= PLUMB_TROUBLES; kind++)
