@@ -209,7 +209,7 @@ class Facts(Case):
         """Equal on both sides, and yet nobody calls that good."""
         np.save(self.folder / "a.npy", np.full((3, 4), np.nan, np.float32))
         page = self.page("compare", self.folder / "a.npy", self.folder / "a.npy", status=0)
-        self.assertEqual(page.data["answer"]["sentence"], "The only tensor agrees; 1 is suspicious.")
+        self.assertEqual(page.data["answer"]["sentence"], "The only tensor agrees, and is suspicious.")
         self.assertEqual(page.data["answer"]["mood"], DOUBT)
 
     def test_unmatched(self) -> None:

@@ -117,7 +117,16 @@ test("a transformer of four blocks: the softmax of block 2, what it does wrong, 
   await go("modules", "[role=tree]");
   assert.match(await text("[aria-selected=true]"), /Functional\.softmax\.2\.forward\s+fault/);
   await take(page, "report-modules", { width: 1100, height: 720 });
-  await walk("transformer", await page.locator("nav a").allInnerTexts());
+  await go("tensors", ".tensor-list");
+  await page.click(".tensor-list a");
+  await page.waitForSelector(".tensor-name");
+  assert.match(await text(".tensor-name"), /Functional\.softmax\.2\.forward, output 0/);
+  const tensor = await text(".tensor");
+  assert.match(tensor, /pattern\s+each row is scaled.*arguments\s+\(2, 4, 16, 16\):torch\.float32, dim=-1/s);
+  assert.match(tensor, /Look at it alone\s+plumb capsule device Functional\.softmax\.2 /);
+  assert.match(tensor, /element\s+got\s+expected\s+error\s+ULP/);
+  assert.match(await text(".stack"), /File model\.py, line 45/);
+  await walk("transformer", ["Overview", "Error along the network", "Modules", "Calls", "Tensors", "About"]);
 });
 
 test("a pre-check without a fault: nothing is bad, and what was not judged is said", async (t) => {
@@ -141,6 +150,7 @@ test("a pre-check of a real model on a device with a fault: which operator, what
   assert.match(answer, /How sure\s+24 elements in column 127 are zero;.* sigma \(limit [\d.]+\)/s);
   assert.match(answer, /55 APIs: 53 pass, 0 warning, 2 error, 0 skipped/);
   assert.match(await text("main"), /What to do next\s+plumb acc_check .* -save_error_data/);
+  await take(page, "report-precheck", { width: 1100, height: 520 });
   await page.click(".where");
   await page.waitForSelector(".line");
   await walk("device", await page.locator("nav a").allInnerTexts());

@@ -6,9 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A look takes up to 0.3 MB, and a run may have thousands of calls of cheaper arithmetic. */
-enum { MOST_LOOKS = 200 };
-
 static bool is_deviation(const struct local_verdict *v)
 {
     return v->number != SIZE_MAX && (v->word == PLUMB_WORD_FAULT || v->word == PLUMB_WORD_CHEAPER);
@@ -43,7 +40,6 @@ bool looks_has_room(struct looks *looks, enum plumb_word word, double worst)
 {
     pthread_mutex_lock(&looks->lock);
     const bool room = looks->count < MOST_LOOKS || is_worse(word, worst, mildest(looks));
-    looks->passed += !room;
     pthread_mutex_unlock(&looks->lock);
     return room;
 }
@@ -63,7 +59,6 @@ void looks_keep(struct looks *looks, struct look *look)
                          : looks->count < MOST_LOOKS ? &looks->list[looks->count]
                                                      : mildest(looks);
     const bool full = place && looks->count == MOST_LOOKS;
-    looks->passed += !place || full;
     if (!place || (full && !is_worse(look->word, look->worst, place))) {
         look_free(look);
     } else {

@@ -5,6 +5,9 @@
 #include "plumb/detail.h"
 #include "task/blame/parts.h"
 
+/* A look takes up to 0.3 MB, and a run may have thousands of calls of cheaper arithmetic. */
+enum { MOST_LOOKS = 200 };
+
 struct look {
     size_t site;          /* number of its call */
     bool beside;          /* held against the other run, not against what was computed */
@@ -20,7 +23,6 @@ struct look {
 struct looks {
     struct look *list; /* in no order */
     size_t count;
-    uint64_t passed; /* that are not in the list: others are worse, or memory ran out */
     pthread_mutex_t lock;
 };
 
@@ -34,7 +36,7 @@ void looks_take(struct looks *looks, size_t site, const struct local_verdict *ve
 /* Keeps a look, which is the caller's no more, or lets it go. */
 void looks_keep(struct looks *looks, struct look *look);
 
-/* Whether a look would be kept now; counts it where not. */
+/* Whether a look would be kept now. */
 bool looks_has_room(struct looks *looks, enum plumb_word word, double worst);
 
 /* Looks at the outputs of calls that were judged by their jump, beside the other run's. What cannot

@@ -2,7 +2,6 @@
 #define _GNU_SOURCE
 #include "task/blame/looks.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 
 static bool is_flagged(const struct site *site)
@@ -75,13 +74,22 @@ static int32_t put_page(const struct look *look, const struct site *site,
     return page;
 }
 
-static void tell_passed(const struct looks *looks, size_t told, struct plumb_report *report)
+/* What has no page is counted. */
+static void tell_others(const struct sites *sites, const int32_t *pages,
+                        struct plumb_report *report)
 {
+    size_t flagged = 0, without = 0;
+    for (size_t k = 0; k < sites->count; k++) {
+        flagged += is_flagged(&sites->list[k]);
+        without += is_flagged(&sites->list[k]) && pages[k] < 0;
+    }
     struct buf line = {0};
-    buf_printf(&line,
-               "%" PRIu64 " more wrong or suspicious results have no page: the %zu worst ones have",
-               looks->passed, told);
-    if (looks->passed && line.data)
+    buf_printf(
+        &line,
+        "%zu of %zu wrong or suspicious calls have no page of a tensor: %d results at most "
+        "have one, the worst; what has no recorded tensor, or one of another shape, has none",
+        without, flagged, MOST_LOOKS);
+    if (without && line.data)
         plumb_report_note(report, line.data);
     buf_free(&line);
 }
@@ -99,7 +107,6 @@ enum plumb_code looks_pages(const struct looks *looks, const struct sites *sites
         order[k] = &looks->list[k];
     qsort(order, looks->count, sizeof *order, compare_looks);
     bool fine = true;
-    size_t told = 0;
     for (size_t k = 0; k < looks->count && fine; k++) {
         const struct site *site = &sites->list[order[k]->site];
         /* What was wrong by itself may turn out to happen in a call inside, or be excused. */
@@ -107,11 +114,10 @@ enum plumb_code looks_pages(const struct looks *looks, const struct sites *sites
             continue;
         const int32_t page = put_page(order[k], site, options, report);
         fine = page >= 0;
-        told++;
         if (pages[order[k]->site] < 0)
             pages[order[k]->site] = page;
     }
-    tell_passed(looks, told, report);
+    tell_others(sites, pages, report);
     free(order);
     return fine ? PLUMB_OK : plumb_no_memory(err);
 }

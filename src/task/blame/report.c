@@ -124,6 +124,8 @@ static void put_sentence(struct buf *out, const struct plumb_blame *blame)
     const uint64_t judged = blame->calls - blame->words[PLUMB_WORD_NOT_JUDGED];
     if (!judged)
         buf_text(out, "None of the calls could be judged.");
+    else if (blame->n_faults && judged == 1)
+        buf_text(out, "The only judged call is wrong.");
     else if (blame->n_faults)
         buf_printf(out, "%zu of %" PRIu64 " judged calls %s wrong.", blame->n_faults, judged,
                    blame->n_faults == 1 ? "is" : "are");
