@@ -198,6 +198,25 @@ test("16 ranks: one call of one rank, among all that it spoiled", async (t) => {
   await walk("ranks", ["Overview", "Error along the network", "Modules", "Comparison", "Ranks", "Tensors", "About"]);
 });
 
+test("odd tensors: nothing to count, parts of complex numbers, a single error", async (t) => {
+  if (!(await open(t, "odd"))) return;
+  const look = async (name) => {
+    await go("tensors", ".tensor-list");
+    await page.locator(".tensor-list a", { hasText: name }).click();
+    await page.waitForSelector(".tensor-name");
+    await settle();
+    await shot(page, `real-odd-${name}`, true);
+    return text(".tensor");
+  };
+  const nothing = await look("nothing");
+  assert.match(nothing, /Nothing falls into bins\./);
+  assert.match(nothing, /Not in the bins: NaN: 12 and 12/);
+  assert.match(nothing, /No element differs\./);
+  assert.doesNotMatch(nothing, /Where the errors are|Errors along each axis/);
+  assert.match(await look("parts"), /complex64; shape \[3, 4, 2\], the last axis for real and imaginary parts/);
+  assert.match(await look("one"), /The worst element is \[1, 2\], framed/);
+});
+
 test("second opinions: where it was called, and what the rules say beside it", async (t) => {
   if (!(await open(t, "opinions"))) return;
   assert.equal(await text(".sentence > span:last-child"), "2 results are wrong by their own call.");

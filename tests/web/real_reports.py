@@ -5,6 +5,7 @@
 
 KIND is one of
     demo          examples/demo: a vision transformer of four blocks, captured twice; one LayerNorm is wrong
+    odd           a tensor that is NaN on both sides, a complex one, and one with a single error
     opinions      examples/dumps/tensor with second opinions
     transformer   a dump of a transformer of four blocks, by blame; the softmax of block 2 is wrong
     precheck      acc_check over the recorded calls of a model, all of which are right
@@ -14,7 +15,7 @@ KIND is one of
     notebook      two results in a notebook's page, as plumb.report() shows them
     steps         40 steps of a training run, beside an earlier one; a norm jumps in step 27
 
-Needs numpy for notebook, transformer and ranks, PyTorch for device; nothing else but Python.
+Needs numpy for odd, notebook, transformer and ranks, PyTorch for device; nothing else but Python.
 """
 import json
 import random
@@ -221,6 +222,14 @@ def make(program, kind, out):
         folder = Path(name)
         if kind == "demo":
             plumb(program, "compare", "examples/demo/target", "examples/demo/golden", "--report", out)
+        elif kind == "odd":
+            import numpy as np
+            x = np.arange(12, dtype=np.float32).reshape(3, 4)
+            one = x.copy()
+            one[1, 2] = 99
+            np.savez(folder / "a.npz", nothing=x * np.nan, parts=x + 1j, one=one)
+            np.savez(folder / "b.npz", nothing=x * np.nan, parts=x + 9j, one=x)
+            plumb(program, "compare", "a.npz", "b.npz", "--report", out, cwd=folder)
         elif kind == "opinions":
             plumb(program, "compare", "examples/dumps/tensor/npu", "examples/dumps/tensor/gpu", "--verdict", "both",
                   "--report", out)

@@ -33,7 +33,8 @@ function Head({ page, part, count }: { page: TensorPage; part: number; count: nu
         {moodWord(mood)}; {page.dtypes[0] === page.dtypes[1] ? "" : `${clipped(page.sides[0], 20)} `}
         {clipped(page.dtypes[0], 40)}
         {page.dtypes[0] !== page.dtypes[1] && `, ${clipped(page.sides[1], 20)} ${clipped(page.dtypes[1], 40)}`}; shape [
-        {page.shape.join(", ")}]{place && `; ${place}`}
+        {page.shape.join(", ")}]{page.dtypes[0].includes("complex") && ", the last axis for real and imaginary parts"}
+        {place && `; ${place}`}
       </p>
     </>
   );
@@ -68,12 +69,13 @@ export function TensorView({ part }: { part: number }): JSX.Element {
           </div>
         </Section>
       )}
-      {page.maps.length > 0 && (
+      {page.worst.length === 0 && <p>No element differs.</p>}
+      {page.maps.length > 0 && page.worst.length > 0 && (
         <Section title="Where the errors are">
           <Maps maps={page.maps} />
         </Section>
       )}
-      {page.profiles.length > 0 && (
+      {page.profiles.length > 0 && page.worst.length > 0 && (
         <Section title="Errors along each axis">
           <div class="plots">
             {page.profiles.map((profile) => (
