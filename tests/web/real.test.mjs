@@ -96,7 +96,7 @@ test("the demo: a LayerNorm of block 2, by a rule and its numbers", async (t) =>
   assert.match(await text("[aria-selected=true]"), /blocks\.2\.norm2\.LayerNorm\.5\.forward\s+beyond a limit/);
   await go("table/0?moods=1", ".line");
   assert.match(await text(".count"), /^20 of 119 rows/);
-  await take(page, "report-table", { width: 1160, height: 585 });
+  await take(page, "report-table", { width: 1360, height: 585 });
   await walk("demo", ["Overview", "Error along the network", "Modules", "Comparison", "Tensors", "About"]);
 });
 

@@ -19,6 +19,7 @@ Needs numpy for odd, notebook, transformer and ranks, PyTorch for device; nothin
 """
 import json
 import random
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -242,9 +243,12 @@ def make(program, kind, out):
             tables = sorted(path.name for path in folder.glob("accuracy_checking_*.csv"))
             plumb(program, "report", *tables, "-o", out, "--title", "Pre-check of a model", cwd=folder)
         elif kind == "device":
+            # Names that are short: they are in a picture of the page.
+            shutil.copytree(EXAMPLES / "precheck", folder / "model")
             (folder / "faulty.py").write_text(FAULTY, "utf-8")
-            plumb(program, "acc_check", EXAMPLES / "precheck" / "dump.json", "-d", "torch:cpu", "--import", "faulty.py",
-                  "--verdict", "both", "-o", folder, "--report", out, cwd=folder)
+            plumb(program, "acc_check", "model/dump.json", "-d", "torch:cpu", "--import", "faulty.py", "--verdict", "both",
+                  "-o", "results", "--report", "model.html", cwd=folder)
+            shutil.move(folder / "model.html", out)
         elif kind == "devices":
             plumb(program, "api_precision_compare", "-npu", EXAMPLES / "precision" / "npu.csv", "-gpu",
                   EXAMPLES / "precision" / "gpu.csv", "-o", folder)
