@@ -5,6 +5,7 @@
 
 KIND is one of
     demo          examples/demo: a vision transformer of four blocks, captured twice; one LayerNorm is wrong
+    hostile       names, modules, lines, paths and a table that try to be markup and commands; by blame
     odd           a tensor that is NaN on both sides, a complex one, and one with a single error
     opinions      examples/dumps/tensor with second opinions
     transformer   a dump of a transformer of four blocks, by blame; the softmax of block 2 is wrong
@@ -15,7 +16,7 @@ KIND is one of
     notebook      two results in a notebook's page, as plumb.report() shows them
     steps         40 steps of a training run, beside an earlier one; a norm jumps in step 27
 
-Needs numpy for odd, notebook, transformer and ranks, PyTorch for device; nothing else but Python.
+Needs numpy for hostile, odd, notebook, transformer and ranks, PyTorch for device; nothing else but Python.
 """
 import json
 import random
@@ -79,6 +80,9 @@ class Dump:
         for name, content in (("dump", dump), ("stack", stack), ("construct", self.parents)):
             (self.folder / f"{name}.json").write_text(json.dumps(content) + "\n", "utf-8")
 
+
+# Markup, a terminal's escape, marks of direction, a shell's command, an entity.
+EVIL = "</script><script>alert(1)</script>\x1b[31m\u202e\u2066$(touch x)'\"&lt;{{7*7}}=cmd|"
 
 # What --import brings to the device: an operator with a fault.
 FAULTY = """
@@ -223,6 +227,16 @@ def make(program, kind, out):
         folder = Path(name)
         if kind == "demo":
             plumb(program, "compare", "examples/demo/target", "examples/demo/golden", "--report", out)
+        elif kind == "hostile":
+            import numpy as np
+            x = np.arange(12, dtype=np.float32).reshape(3, 4)
+            dump = Dump(folder / "a'b <b>c")
+            dump.call("Torch.mul", [x, 2.0], x * 3, EVIL)
+            dump.call("Torch.evil<img src=x onerror=alert(1)>", [x], x, EVIL[::-1])
+            dump.call("Torch.mul", [x, 2.0], np.full_like(x, np.nan), "Module." + "deep." * 400 + "M.forward.0")
+            dump.lines["Torch.mul.0.forward"] = EVIL
+            dump.write()
+            plumb(program, "blame", "a'b <b>c", "--report", out, cwd=folder)
         elif kind == "odd":
             import numpy as np
             x = np.arange(12, dtype=np.float32).reshape(3, 4)
