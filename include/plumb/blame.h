@@ -29,7 +29,8 @@ struct plumb_blame_options {
     uint64_t memory;        /* bytes that calls may take together; 0: three quarters of all */
     const struct plumb_baseline *accepted; /* deviations that do not fail; NULL: there are none */
     struct plumb_baseline *found;          /* gets what is found; NULL: not asked for */
-    plumb_progress_fn *progress;           /* of calls, or tensors where there are none; or NULL */
+    bool pages; /* plumb_blame_report is to have pages of the results that are wrong */
+    plumb_progress_fn *progress; /* of calls, or tensors where there are none; or NULL */
     void *progress_context;
 };
 

@@ -90,7 +90,9 @@ enum { PLUMB_SPARE = 255 };
 
 struct plumb_comparison {
     struct plumb_table *table;
-    size_t compared;                   /* pairs whose values were compared */
+    struct plumb_table *full; /* the same with modules and reasons, for a report; NULL: there is
+                                 none */
+    size_t compared;          /* pairs whose values were compared */
     size_t passed, suspicious, failed; /* of the compared; suspicious ones passed too */
     size_t unjudged; /* of the compared, too: neither passed nor failed, since what is known about
                        * them, NaN on both sides for one, tells nothing */

@@ -90,6 +90,7 @@ static int run_blame(const void *context)
         .seed = options->seed == ARGS_UNSET ? 1234 : (uint64_t)options->seed,
         .threads = cli_threads(&options->common),
         .memory = memory,
+        .pages = options->report != NULL,
         .progress = progress_update,
         .progress_context = &progress,
     };

@@ -62,18 +62,37 @@ static void count_one(struct work *work)
     pthread_mutex_unlock(&work->lock);
 }
 
+struct told {
+    const struct calls_options *options;
+    const struct judged_call *call;
+};
+
+static enum plumb_code tell(void *context, struct plumb_expected *expected,
+                            const struct plumb_result *reference, const struct known_call *known,
+                            struct plumb_error *err)
+{
+    (void)reference;
+    (void)err;
+    const struct told *told = context;
+    told->options->watch(told->options->watch_context, told->call, expected, known);
+    return PLUMB_OK;
+}
+
 static bool judge(void *context, size_t i, uint64_t memory, bool last)
 {
     struct work *work = context;
     struct judged_call *call = &work->calls->list[i];
     struct plumb_error err;
+    struct told told = {work->options, call};
     const struct local_options options = {.file = work->calls->dumps[call->dump].file,
                                           .repeats = work->options->repeats,
                                           .step = call->step,
                                           .rank = call->rank,
                                           .arithmetic = work->options->arithmetic,
                                           .seed = work->options->seed,
-                                          .memory = memory};
+                                          .memory = memory,
+                                          .watch = work->options->watch ? tell : NULL,
+                                          .watch_context = &told};
     arena_free(&call->arena);
     const bool fits = !local_judge(&options, call->number, &call->arena, call->verdicts, &err);
     if (!fits && !last)

@@ -92,6 +92,7 @@ static enum plumb_code begin(struct kept *kept, struct plumb_error *err)
     kept->meter = (struct meter){.tell = options->progress,
                                  .context = options->progress_context,
                                  .lock = PTHREAD_MUTEX_INITIALIZER};
+    kept->looks.lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
     kept->found = options->found;
     if (kept->found || !options->accepted)
         return PLUMB_OK;
@@ -126,6 +127,8 @@ enum plumb_code plumb_blame_run(const struct plumb_blame_options *options, struc
         code = stale_find(&kept->sites, kept->target, &kept->arena, err);
     if (!code)
         code = ask_baseline(kept, err);
+    if (!code && options->pages && kept->golden)
+        code = looks_beside(&kept->looks, &kept->sites, kept->target, kept->golden, err);
     if (!code)
         code = answer_list(&kept->sites, &kept->arena, &kept->blame, err);
     plumb_run_free(kept->golden);
@@ -147,6 +150,7 @@ void plumb_blame_free(struct plumb_blame *blame)
     plumb_baseline_diff_free(blame->baseline);
     plumb_baseline_free(kept->own);
     plumb_run_free(kept->target);
+    looks_free(&kept->looks);
     sites_free(&kept->sites);
     arena_free(&kept->arena);
     free(kept);

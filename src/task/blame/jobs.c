@@ -105,6 +105,20 @@ static enum plumb_code store_call(struct kept *kept, const struct judged_calls *
     return code;
 }
 
+/* What is wrong is looked at while its reference is there. */
+static void watch_call(void *context, const struct judged_call *call,
+                       struct plumb_expected *expected, const struct known_call *known)
+{
+    struct kept *kept = context;
+    for (int d = 0; d < 2; d++) {
+        const struct site *site =
+            looks_wanted(&call->verdicts[d]) ? site_of(&kept->sites, call, d) : NULL;
+        if (site)
+            looks_take(&kept->looks, (size_t)(site - kept->sites.list), &call->verdicts[d],
+                       expected, known);
+    }
+}
+
 static void count_call(void *context, uint64_t done, uint64_t total)
 {
     struct meter *meter = context;
@@ -122,7 +136,9 @@ static enum plumb_code judge_dumps(struct kept *kept, struct plumb_error *err)
                                       .threads = kept->threads,
                                       .memory = options->memory,
                                       .progress = count_call,
-                                      .progress_context = &kept->meter};
+                                      .progress_context = &kept->meter,
+                                      .watch = options->pages ? watch_call : NULL,
+                                      .watch_context = kept};
     struct judged_calls calls;
     enum plumb_code code = calls_judge(&calls, kept->target, &how, err);
     for (size_t d = 0; d < calls.n_dumps && !code; d++)
@@ -149,20 +165,44 @@ struct work {
     struct job *jobs;
 };
 
+struct told {
+    struct work *work;
+    size_t unit;
+};
+
+static enum plumb_code watch_unit(void *context, struct plumb_expected *expected,
+                                  const struct plumb_result *reference,
+                                  const struct known_call *known, struct plumb_error *err)
+{
+    (void)reference;
+    (void)err;
+    const struct told *told = context;
+    const struct unit *unit = &told->work->units.list[told->unit];
+    const struct job *job = &told->work->jobs[told->unit];
+    for (int d = 0; d < LOCAL_DIRECTIONS; d++)
+        if (unit->sites[d] && looks_wanted(&job->verdicts[d]))
+            looks_take(&told->work->kept->looks, unit->sites[d] - 1, &job->verdicts[d], expected,
+                       known);
+    return PLUMB_OK;
+}
+
 static bool judge_unit(void *context, size_t i, uint64_t memory, bool last)
 {
     struct work *work = context;
     struct kept *kept = work->kept;
     struct job *job = &work->jobs[i];
     const struct unit *unit = &work->units.list[i];
-    const struct unit_options options = {.local = {.arithmetic = kept->options->arithmetic,
-                                                   .seed = kept->options->seed,
-                                                   .memory = memory},
-                                         .run = kept->target,
-                                         .units = &work->units,
-                                         .settings =
-                                             extras_settings(&work->extras, kept->target, unit),
-                                         .weights = work->extras.weights};
+    struct told told = {work, i};
+    const struct unit_options options = {
+        .local = {.arithmetic = kept->options->arithmetic,
+                  .seed = kept->options->seed,
+                  .memory = memory,
+                  .watch = kept->options->pages ? watch_unit : NULL,
+                  .watch_context = &told},
+        .run = kept->target,
+        .units = &work->units,
+        .settings = extras_settings(&work->extras, kept->target, unit),
+        .weights = work->extras.weights};
     struct plumb_error why;
     arena_free(&job->arena);
     const bool fits = unit_judge(&options, unit, &job->arena, job->verdicts, &why) != PLUMB_E_NOMEM;

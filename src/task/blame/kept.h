@@ -3,6 +3,7 @@
 #define BLAME_KEPT_H
 
 #include "run/run.h"
+#include "task/blame/looks.h"
 #include "task/blame/units.h"
 
 /* What an answer leads into. */
@@ -16,6 +17,7 @@ struct kept {
     struct plumb_baseline *found; /* the caller's, or own; NULL: nobody asks */
     struct plumb_baseline *own;
     struct meter meter;
+    struct looks looks; /* where pages are asked for */
     unsigned threads;
 };
 

@@ -124,6 +124,8 @@ static void put_sentence(struct buf *out, const struct plumb_blame *blame)
     const uint64_t judged = blame->calls - blame->words[PLUMB_WORD_NOT_JUDGED];
     if (!judged)
         buf_text(out, "None of the calls could be judged.");
+    else if (blame->n_faults && judged == 1)
+        buf_text(out, "The only judged call is wrong.");
     else if (blame->n_faults)
         buf_printf(out, "%zu of %" PRIu64 " judged calls %s wrong.", blame->n_faults, judged,
                    blame->n_faults == 1 ? "is" : "are");
@@ -223,20 +225,23 @@ enum plumb_code plumb_blame_report(struct plumb_report *report, const struct plu
     struct plumb_table *table = plumb_blame_table(blame);
     struct plumb_report_call *calls = malloc((sites->count + 1) * sizeof *calls);
     unsigned char *moods = malloc(sites->count + 1);
-    const bool fine = table && calls && moods;
+    int32_t *pages = malloc((sites->count + 1) * sizeof *pages);
+    bool fine = table && calls && moods && pages;
     for (size_t k = 0; fine && k < sites->count; k++) {
         calls[k] = as_call(&kept->arena, &sites->list[k], k);
         moods[k] = (unsigned char)calls[k].mood;
     }
+    fine = fine && !looks_pages(&kept->looks, sites, options, report, pages, err);
     if (fine) {
         tell_answer(report, blame, options);
         tell_counts(report, blame);
         plumb_report_network(report, calls, sites->count);
-        plumb_report_table(report, "calls", table, moods, NULL);
+        plumb_report_table(report, "calls", table, moods, pages);
     }
     plumb_table_free(table);
     free(calls);
     free(moods);
+    free(pages);
     return fine ? PLUMB_OK : plumb_no_memory(err);
 }
 

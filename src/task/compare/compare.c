@@ -167,6 +167,30 @@ static bool has_modules(const struct comparison *comparison)
     return false;
 }
 
+static enum plumb_code make_layout(struct comparison *comparison, struct plumb_error *err)
+{
+    static const enum layout_kind kinds[] = {[MODE_TENSORS] = LAYOUT_TENSORS,
+                                             [MODE_STATISTICS] = LAYOUT_STATISTICS,
+                                             [MODE_CHECKSUMS] = LAYOUT_CHECKSUMS};
+    return layout_init(&comparison->layout, choose_columns(comparison), kinds[comparison->mode],
+                       has_ranks(comparison), has_modules(comparison), comparison->options, err);
+}
+
+/* A page has room for modules and reasons, whatever is printed. Columns of metrics stay where they
+ * are: what was measured is found again. */
+static enum plumb_code table_of_page(struct plumb_comparison *out,
+                                     const struct comparison *comparison, struct plumb_error *err)
+{
+    struct plumb_compare_options options = *comparison->options;
+    struct comparison full = *comparison;
+    if (!options.report)
+        return PLUMB_OK;
+    options.modules = options.reasons = true;
+    full.options = &options;
+    const enum plumb_code code = make_layout(&full, err);
+    return code ? code : compare_table(&out->full, &full, err);
+}
+
 /* Standard, columns and what both need computed. */
 static enum plumb_code prepare(struct comparison *comparison, struct plumb_error *err)
 {
@@ -185,12 +209,8 @@ static enum plumb_code prepare(struct comparison *comparison, struct plumb_error
     code = compare_load_standards(&comparison->standards, standard, options->settings,
                                   options->settings_count, err);
     comparison->mode = compare_choose_mode(comparison->run[0], comparison->run[1]);
-    static const enum layout_kind kinds[] = {[MODE_TENSORS] = LAYOUT_TENSORS,
-                                             [MODE_STATISTICS] = LAYOUT_STATISTICS,
-                                             [MODE_CHECKSUMS] = LAYOUT_CHECKSUMS};
     if (!code)
-        code = layout_init(&comparison->layout, columns, kinds[comparison->mode],
-                           has_ranks(comparison), has_modules(comparison), options, err);
+        code = make_layout(comparison, err);
     if (code)
         return code;
     plumb_metric_spec_init(&comparison->spec);
@@ -260,6 +280,8 @@ enum plumb_code plumb_compare(struct plumb_comparison *out, const struct plumb_r
     if (!code)
         code = compare_table(&out->table, &comparison, err);
     if (!code)
+        code = table_of_page(out, &comparison, err);
+    if (!code)
         code = compare_closing(out, &comparison, err);
     if (!code)
         code = compare_pages(out, &comparison, err);
@@ -289,6 +311,7 @@ enum plumb_code plumb_compare(struct plumb_comparison *out, const struct plumb_r
 void plumb_comparison_free(struct plumb_comparison *comparison)
 {
     plumb_table_free(comparison->table);
+    plumb_table_free(comparison->full);
     free(comparison->closing);
     free(comparison->mapping);
     free(comparison->advice);
