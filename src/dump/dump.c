@@ -98,6 +98,33 @@ static enum plumb_code order_rows(struct dump_tree *tree, size_t first, const si
     return PLUMB_OK;
 }
 
+/* Order and group of what ranks exchange; what is not understood counts as not recorded. */
+static enum plumb_code read_exchange(struct reader *r)
+{
+    struct dump_api *api = &r->tree->apis[r->tree->api_count - 1];
+    enum json_event event = json_next(&r->json);
+    if (event != JSON_OBJECT)
+        return json_skip(&r->json, event) ? PLUMB_OK : PLUMB_E_FORMAT;
+    while ((event = json_next(&r->json)) == JSON_KEY) {
+        const bool order = json_is(&r->json, "order"), group = json_is(&r->json, "group_ranks");
+        event = json_next(&r->json);
+        int64_t number;
+        if (order && event == JSON_NUMBER && json_int64(&r->json, &number) && number >= 0) {
+            api->order = number;
+        } else if (group && event == JSON_ARRAY) {
+            r->text.size = 0;
+            if (!python_text(&r->json, event, &r->text))
+                return r->text.failed ? PLUMB_E_NOMEM : PLUMB_E_FORMAT;
+            api->group = dump_intern(r, r->text.data, r->text.size);
+            if (!api->group)
+                return PLUMB_E_NOMEM;
+        } else if (!json_skip(&r->json, event)) {
+            return PLUMB_E_FORMAT;
+        }
+    }
+    return event == JSON_OBJECT_END ? PLUMB_OK : PLUMB_E_FORMAT;
+}
+
 static enum plumb_code read_sections(struct reader *r)
 {
     enum { MOST = 16 }; /* more can only be repetitions */
@@ -108,6 +135,12 @@ static enum plumb_code read_sections(struct reader *r)
         size_t kind = 0;
         while (kind < SECTIONS && !json_is(&r->json, sections[kind].key))
             kind++;
+        if (json_is(&r->json, "exchange")) {
+            enum plumb_code code = read_exchange(r);
+            if (code)
+                return code;
+            continue;
+        }
         if (kind == SECTIONS || parts == MOST) {
             if (!json_skip(&r->json, JSON_KEY))
                 return PLUMB_E_FORMAT;
@@ -171,7 +204,7 @@ static enum plumb_code on_entry(void *context)
         return PLUMB_E_NOMEM;
     tree->apis = apis;
     struct dump_api *api = &apis[tree->api_count];
-    *api = (struct dump_api){.first = tree->row_count};
+    *api = (struct dump_api){.first = tree->row_count, .order = -1};
     api->name = arena_copy(&tree->arena, r->path.data, r->path.size);
     bool added;
     uint64_t *place = api->name ? map_put(&tree->api_index, api->name, r->path.size, &added) : NULL;

@@ -33,6 +33,9 @@ enum plumb_code dump_walk(struct reader *r, enum json_event event);
 bool dump_push(struct reader *r, const char *text, size_t length);
 void dump_pop(struct reader *r, size_t size);
 
+/* The one copy of a text that comes again and again; NULL when out of memory. */
+const char *dump_intern(struct reader *r, const char *text, size_t length);
+
 /* A line for the tree's warnings. */
 enum plumb_code dump_warn(struct dump_tree *tree, const char *format, ...)
     __attribute__((format(printf, 2, 3)));

@@ -4,7 +4,7 @@
 #include "base/mapped.h"
 #include "plumb/file.h"
 #include "task/ranks/analyze.h"
-#include "task/ranks/roles.h"
+#include "ranks/roles.h"
 
 #include <math.h>
 #include <stdlib.h>
