@@ -132,6 +132,13 @@ static void read_call(struct roles *roles, struct call *call, const struct dump_
     }
 }
 
+static enum graph_role direction_of(const struct call *call, bool plain)
+{
+    if (!plain && call->op_length == 6 && memcmp(call->op, "reduce", 6) == 0)
+        return GRAPH_TARGET;
+    return graph_direction(call->op, call->op_length);
+}
+
 static void add_peers(struct roles *roles, const struct call *call, const struct dump_tree *tree,
                       const struct dump_api *api)
 {
@@ -140,7 +147,7 @@ static void add_peers(struct roles *roles, const struct call *call, const struct
         add_number(roles, call->src);
     if (call->has_dst)
         add_number(roles, call->dst);
-    bool directed = graph_direction(call->op, call->op_length) != GRAPH_LINK;
+    bool directed = direction_of(call, plain) != GRAPH_LINK;
     for (size_t i = api->first; i < api->first + api->count; i++) {
         const struct dump_row *row = &tree->rows[i];
         enum key key = key_of(row);
@@ -161,13 +168,13 @@ static void add_peers(struct roles *roles, const struct call *call, const struct
     }
 }
 
-static enum graph_role role_of(const struct call *call, int64_t rank)
+static enum graph_role role_of(const struct call *call, int64_t rank, bool plain)
 {
     if (call->has_src)
         return call->src == rank ? GRAPH_SOURCE : GRAPH_TARGET;
     if (call->has_dst)
         return call->dst == rank ? GRAPH_TARGET : GRAPH_SOURCE;
-    enum graph_role role = graph_direction(call->op, call->op_length);
+    enum graph_role role = direction_of(call, plain);
     if (role == GRAPH_LINK || !call->has_first)
         return GRAPH_LINK;
     return (role == GRAPH_SOURCE) == (call->first == rank) ? GRAPH_SOURCE : GRAPH_TARGET;
@@ -274,7 +281,7 @@ enum plumb_code roles_describe(struct roles *roles, struct graph_node *node,
             return PLUMB_E_NOMEM;
         node->order = api->order;
         read_call(roles, &call, tree, api);
-        node->role = role_of(&call, rank);
+        node->role = role_of(&call, rank, roles->rules->plain_roles);
         if (node->group_count && !roles->rules->plain_roles &&
             !graph_is_point_to_point(call.op, call.op_length)) {
             roles->numbers.size = 0; /* all of the group are peers */
