@@ -1,7 +1,8 @@
 """blame over the ranks of real trainings: who was first, collectives that are wrong, odd ranks, and where NaN came from.
 
 Every case is four gloo processes that train with plain all_reduce. What is planted must be named, with its rank, though
-after the first all_reduce all ranks differ from a right run; and nothing else may be.
+after the first all_reduce all ranks differ from a right run; and nothing else may be. tests/verdicts/ranks.py counts over
+more of them.
 """
 
 import json
@@ -28,15 +29,13 @@ def case(kind: str, bad: int = -1, place: int = 0, seed: int = 0, task: str = "t
 
 
 CASES: Dict[str, Dict[str, Any]] = {
-    **{f"healthy-{seed}": case("healthy", seed=seed) for seed in range(4)},
-    **{f"operator-{seed}-{bad}": case("operator", bad, (seed + bad) % BLOCKS, seed) for seed in range(3) for bad in range(WORLD)},
-    **{f"operator-late-{seed}": case("operator", seed % WORLD, calls, seed)  # in the second step
-       for seed, calls in ((0, BLOCKS + 1), (1, BLOCKS + 2), (2, 2 * BLOCKS + 3))},
-    **{f"collective-{bad}-{place}": case("collective", bad, place, 1) for bad, place in ((0, 0), (1, 7), (2, 13), (3, 19), (2, 30))},
-    **{f"missing-{bad}-{place}": case("missing", bad, place, 2) for bad, place in ((0, 5), (3, 11))},
-    **{f"parameter-{bad}-{place}": case("parameter", bad, place, 3)
-       for bad, place in ((0, 0), (1, 3), (2, 8), (3, PARAMETERS - 1), (1, 12))},
-    **{f"nan-{bad}-{place}": case("nan", bad, place, 4) for bad, place in ((0, 0), (1, 1), (3, 2), (2, 4))},
+    "healthy-0": case("healthy"),
+    **{f"operator-{seed}-{bad}": case("operator", bad, (seed + bad) % BLOCKS, seed) for seed, bad in ((0, 2), (0, 1), (1, 3), (2, 0))},
+    "operator-late-2": case("operator", 2, 2 * BLOCKS + 3, 2),  # in the second step
+    **{f"collective-{bad}-{place}": case("collective", bad, place, 1) for bad, place in ((0, 0), (1, 7), (2, 30))},
+    "missing-3-11": case("missing", 3, 11, 2),
+    **{f"parameter-{bad}-{place}": case("parameter", bad, place, 3) for bad, place in ((0, 0), (2, 8), (3, PARAMETERS - 1))},
+    **{f"nan-{bad}-{place}": case("nan", bad, place, 4) for bad, place in ((1, 1), (2, 4))},
     "parameter-functions": case("parameter", 2, 4, 5, level="L1"),
     "parameter-statistics": case("parameter", 1, 4, 5, task="statistics"),
     "collective-statistics": case("collective", 3, 4, 5, task="statistics"),
@@ -129,8 +128,8 @@ class RanksTest(unittest.TestCase):
                                  (f"Distributed.all_reduce.{number}.forward", one["bad"], step))
                 faults = found["answer"]["faults"]
                 self.assertEqual([(fault["rank"], fault["call"]) for fault in faults], [(one["bad"], found["call"])])
-                self.assertIn("ranks " + ", ".join(str(r) for r in range(WORLD) if r != one["bad"]) + " got what is right",
-                              faults[0]["why"])
+                others = ("1-3", "0, 2, 3", "0, 1, 3", "0-2")[one["bad"]]
+                self.assertIn(f"ranks {others} got what is right", faults[0]["why"])
                 self.assertEqual("nothing was exchanged" in faults[0]["pattern"], one["kind"] == "missing")
                 # What an optimiser made of it is another replica in the next step.
                 odd = [(one["bad"], 1)] if step == 0 else []
