@@ -1,6 +1,7 @@
 /* Following something from rank to rank. */
 #include "ranks/travel.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 struct follow {
@@ -100,4 +101,17 @@ enum plumb_code travel_find(struct travels *out, struct graph_rank *ranks, size_
     const enum plumb_code code =
         order_walk(ranks, count, &(struct order_visitor){see_node, see_exchange, &f}, arena);
     return f.failed ? PLUMB_E_NOMEM : code;
+}
+
+void travel_put_ranks(struct buf *out, const int64_t *ranks, size_t count)
+{
+    for (size_t i = 0, end; i < count; i = end) {
+        for (end = i + 1; end < count && ranks[end] == ranks[end - 1] + 1; end++)
+            ;
+        buf_printf(out, "%s%" PRId64, i ? ", " : "", ranks[i]);
+        if (end - i > 2)
+            buf_printf(out, "-%" PRId64, ranks[end - 1]);
+        else if (end - i == 2)
+            buf_printf(out, ", %" PRId64, ranks[end - 1]);
+    }
 }

@@ -2,6 +2,7 @@
 #ifndef RANKS_TRAVEL_H
 #define RANKS_TRAVEL_H
 
+#include "base/buf.h"
 #include "ranks/order.h"
 
 /* An exchange through which it came to ranks that did not have it. */
@@ -29,5 +30,8 @@ struct travels {
  * is taken to pass it on, with the direction that the exchange has. All in the arena. */
 enum plumb_code travel_find(struct travels *out, struct graph_rank *ranks, size_t count, bool seen,
                             struct arena *arena);
+
+/* "0-2, 5": ranks in ascending order. */
+void travel_put_ranks(struct buf *out, const int64_t *ranks, size_t count);
 
 #endif

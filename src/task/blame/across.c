@@ -3,7 +3,6 @@
 
 #include "ranks/roles.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 #include <strings.h>
@@ -194,17 +193,4 @@ size_t across_records(const struct across *across, const struct plumb_run *run, 
         ++*count;
     }
     return first;
-}
-
-void across_put_ranks(struct buf *out, const int64_t *ranks, size_t count)
-{
-    for (size_t i = 0, end; i < count; i = end) {
-        for (end = i + 1; end < count && ranks[end] == ranks[end - 1] + 1; end++)
-            ;
-        buf_printf(out, "%s%" PRId64, i ? ", " : "", ranks[i]);
-        if (end - i > 2)
-            buf_printf(out, "-%" PRId64, ranks[end - 1]);
-        else if (end - i == 2)
-            buf_printf(out, ", %" PRId64, ranks[end - 1]);
-    }
 }

@@ -42,7 +42,4 @@ enum plumb_code across_follow(struct across *across, struct kept *kept, struct p
 /* Ranks whose tensors differ where those of all ranks must agree; into blame. */
 enum plumb_code odd_find(struct across *across, struct kept *kept, struct plumb_error *err);
 
-/* "0-2, 5": ranks in ascending order. */
-void across_put_ranks(struct buf *out, const int64_t *ranks, size_t count);
-
 #endif

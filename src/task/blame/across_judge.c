@@ -2,7 +2,7 @@
 #include "task/blame/exchanged.h"
 
 #include "base/number.h"
-#include "ranks/order.h"
+#include "ranks/travel.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -113,7 +113,7 @@ static void put_right_ranks(struct buf *out, const struct item *item)
     }
     if (n) {
         buf_printf(out, "; rank%s ", n == 1 ? "" : "s");
-        across_put_ranks(out, right, n);
+        travel_put_ranks(out, right, n);
         buf_text(out, " got what is right");
     }
     out->failed |= !right;

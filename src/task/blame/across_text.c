@@ -2,6 +2,7 @@
 #include "task/blame/across.h"
 
 #include "base/json_put.h"
+#include "ranks/travel.h"
 
 #include <inttypes.h>
 
@@ -30,7 +31,7 @@ static void put_hops_text(struct buf *line, const struct plumb_journey *journey,
             buf_printf(line, " -> %s -> rank%s ", hop->call, s);
         else
             buf_printf(line, "; from %s on it may be in rank%s ", hop->call, s);
-        across_put_ranks(line, hop->to, hop->n_to);
+        travel_put_ranks(line, hop->to, hop->n_to);
     }
     if (journey->n_hops > SHOWN_HOPS)
         buf_printf(line, " and %zu more exchanges", journey->n_hops - SHOWN_HOPS);
@@ -58,7 +59,7 @@ static void put_odd_text(struct buf *out, const struct plumb_odd *odd, unsigned 
     struct buf line = {0};
     buf_text(&line, odd->rank < 0 ? "Ranks " : "Odd rank out: ");
     if (odd->rank < 0) {
-        across_put_ranks(&line, odd->group, odd->n_group);
+        travel_put_ranks(&line, odd->group, odd->n_group);
         buf_text(&line, " differ");
         if (odd->step >= 0)
             buf_printf(&line, ", step %" PRId64, odd->step);
