@@ -25,7 +25,7 @@ struct layout {
     size_t *next, *rank; /* where each rank stands; the rank of each member */
     size_t *ready;       /* groups that can go on */
     size_t head, tail, done;
-    bool *queued;
+    bool *queued, *passed; /* groups that were ready; members that are in the sequence */
 };
 
 static enum plumb_code begin_layout(struct exchange *x, size_t count, struct arena *arena,
@@ -39,7 +39,8 @@ static enum plumb_code begin_layout(struct exchange *x, size_t count, struct are
             return PLUMB_E_NOMEM;
     l->next = arena_array(arena, count, sizeof *l->next);
     l->queued = arena_array(arena, total, sizeof *l->queued);
-    if (!l->next || !l->queued)
+    l->passed = arena_array(arena, total, sizeof *l->passed);
+    if (!l->next || !l->queued || !l->passed)
         return PLUMB_E_NOMEM;
     for (size_t i = 0; i < total; i++)
         l->group[i] = i;
@@ -75,6 +76,20 @@ static void reach(struct layout *l, size_t member)
     }
 }
 
+/* A rank goes on behind what has happened, to the next member that has not. */
+static void go_on(const struct exchange *x, struct layout *l, size_t rank, size_t layer)
+{
+    while (l->next[rank] < x->first[rank + 1] && l->passed[l->next[rank]]) {
+        const size_t after = ++l->next[rank];
+        if (after == x->first[rank + 1])
+            break;
+        const size_t g = l->group[after];
+        if (l->layer[g] < layer + 1)
+            l->layer[g] = layer + 1;
+        reach(l, after);
+    }
+}
+
 /* A circle: the group of the rank that has come least far goes on. */
 static void break_circle(const struct exchange *x, size_t count, struct layout *l)
 {
@@ -90,8 +105,9 @@ static void break_circle(const struct exchange *x, size_t count, struct layout *
 }
 
 /* An exchange comes after everything that came before any of its members: groups of connected
- * members, in topological order. Wrong ties (a capture that misses calls) can make a circle; then
- * the group that its rank reached first goes on. */
+ * members, in topological order. Exchanges that are over in another order than they began, and wrong
+ * ties (a capture that misses calls), can make a circle; then the group that its rank reached first
+ * goes on as a whole. */
 enum plumb_code exchange_lay_out(struct exchange *x, size_t count, struct arena *arena)
 {
     const size_t total = x->first[count];
@@ -105,20 +121,16 @@ enum plumb_code exchange_lay_out(struct exchange *x, size_t count, struct arena 
             break_circle(x, count, &l);
         const size_t g = l.ready[l.head++], layer = l.layer[g];
         for (size_t k = l.first[g]; k < l.first[g + 1]; k++) {
-            const size_t i = l.members[k], r = l.rank[i];
-            if (l.next[r] != i)
+            const size_t i = l.members[k];
+            if (l.passed[i])
                 continue;
+            l.passed[i] = true;
             x->members[i].node->layer = layer;
             x->exchanges[l.done] = g;
             x->sequence[l.done++] = i;
-            const size_t after = ++l.next[r];
-            if (after == x->first[r + 1])
-                continue;
-            const size_t h = l.group[after];
-            if (l.layer[h] < layer + 1)
-                l.layer[h] = layer + 1;
-            reach(&l, after);
         }
+        for (size_t k = l.first[g]; k < l.first[g + 1]; k++)
+            go_on(x, &l, l.rank[l.members[k]], layer);
     }
     return code;
 }

@@ -7,7 +7,7 @@
 
 struct order_visitor {
     void (*node)(void *context, struct graph_node *node); /* that computes */
-    /* Nodes of one exchange, by rank. Where a capture misses calls, some of them may come later. */
+    /* Nodes of one exchange, by rank. */
     void (*exchange)(void *context, struct graph_node *const *members, size_t count);
     void *context;
 };
