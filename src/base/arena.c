@@ -8,13 +8,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CHUNK_BYTES = 64 * 1024, ALIGN = _Alignof(max_align_t) };
+enum { FIRST_BYTES = 1024, CHUNK_BYTES = 64 * 1024, ALIGN = _Alignof(max_align_t) };
 
 struct arena_chunk {
     struct arena_chunk *next;
     size_t used, capacity;
     _Alignas(max_align_t) unsigned char bytes[];
 };
+
+/* Chunks grow with the arena: there are many that hold a few texts, one for each call of a run. */
+static size_t next_capacity(const struct arena *arena, size_t size)
+{
+    size_t usual = arena->bytes > 4 * size ? arena->bytes : 4 * size;
+    if (size > CHUNK_BYTES / 4)
+        return size;
+    usual = (usual + ALIGN - 1) / ALIGN * ALIGN;
+    return usual < FIRST_BYTES ? FIRST_BYTES : usual > CHUNK_BYTES ? CHUNK_BYTES : usual;
+}
 
 /* What lies in a chunk of its own is zeroed only when asked for; the others always are. */
 static void *take(struct arena *arena, size_t size, bool zeroed)
@@ -25,7 +35,7 @@ static void *take(struct arena *arena, size_t size, bool zeroed)
 
     struct arena_chunk *chunk = arena->chunks;
     if (!chunk || chunk->capacity - chunk->used < size) {
-        size_t capacity = size > CHUNK_BYTES / 4 ? size : CHUNK_BYTES;
+        size_t capacity = next_capacity(arena, size);
         struct arena_chunk *fresh = zeroed || capacity != size ? calloc(1, sizeof *fresh + capacity)
                                                                : malloc(sizeof *fresh + capacity);
         if (!fresh)

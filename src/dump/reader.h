@@ -16,6 +16,7 @@ struct reader {
     struct buf path;          /* name of the place that is being read */
     struct buf text;          /* for values on their way to the arena */
     struct map words, shapes; /* texts that come again and again */
+    struct map groups;        /* ranks of process groups by their names */
     size_t row_capacity, api_capacity;
     size_t name_bytes, name_limit;
     enum dump_section section;
