@@ -17,6 +17,7 @@ from typing import Any, Dict, List
 
 BUILD = Path(os.environ["PLUMB_BUILD"])
 sys.path[:0] = [str(Path(__file__).parent), str(BUILD / "python")]
+from page_read import Page  # noqa: E402
 from rank_training import BLOCKS, OPERATORS  # noqa: E402
 
 PLUMB = BUILD / "plumb"
@@ -182,6 +183,19 @@ class RanksTest(unittest.TestCase):
                 self.assertTrue(hops[0]["call"].startswith("Distributed.all_reduce."), hops)
                 self.assertEqual([(is_["rank"], is_["call"]) for is_ in answer["first"]],
                                  [(one["bad"], f"Functional.gelu.{number}.forward")])
+
+    def test_report_draws_ranks_by_calls(self) -> None:
+        for name, bad in (("operator-0-2", 2), ("parameter-2-8", 2)):
+            page = self.root / "page.html"
+            subprocess.run([str(PLUMB), "blame", str(self.root / name / "step0"), "--report", str(page)], stdout=subprocess.DEVNULL,
+                           stderr=subprocess.DEVNULL)
+            report = Page(page)
+            grid = report["grids"][0]
+            self.assertEqual((grid["title"], grid["down"]), ("ranks", [f"rank {r}" for r in range(WORLD)]))
+            moods = report.array(grid["mood"])
+            across = len(grid["across"])
+            self.assertEqual({k // across for k, mood in enumerate(moods) if mood == 0}, {bad})
+            self.assertEqual(report.mood, 0)
 
     def test_a_rank_is_missing(self) -> None:
         """Its group cannot be added up, and that is said; calls of the others are judged."""

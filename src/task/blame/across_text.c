@@ -81,8 +81,8 @@ void across_put_text(struct buf *out, const struct plumb_blame *blame, unsigned 
         return;
     buf_printf(out,
                "%" PRIu64 " ranks, %" PRIu64 " calls of exchanges, %" PRIu64
-               " tensors that ranks have alike\n",
-               blame->ranks, blame->exchanges, blame->replicas);
+               " tensor%s that ranks have alike\n",
+               blame->ranks, blame->exchanges, blame->replicas, blame->replicas == 1 ? "" : "s");
     put_journeys(out, "First fault of all ranks: ", blame->first, blame->n_first, blame->followed,
                  width);
     put_journeys(out, "Not finite first: ", blame->not_finite, blame->n_not_finite, true, width);
