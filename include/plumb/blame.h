@@ -72,6 +72,34 @@ struct plumb_source {
     const char *why;          /* one sentence */
 };
 
+/* An exchange through which something came to ranks that did not have it. */
+struct plumb_hop {
+    const char *call;  /* as the rank calls it that had it */
+    int64_t from;      /* that rank */
+    const int64_t *to; /* ascending */
+    size_t n_to;
+};
+
+/* Something that began at one rank, though nothing of the kind could have reached it, and how it
+ * went on from there. */
+struct plumb_journey {
+    const char *call; /* in which it began */
+    int64_t step, rank;
+    const struct plumb_hop *hops;
+    size_t n_hops;
+};
+
+/* Tensors that all ranks of a group must have alike, and one has not. */
+struct plumb_odd {
+    int64_t rank;         /* the odd one; -1: nobody can say which it is */
+    int64_t step;         /* of the first such tensor; -1: not counted */
+    const char *name;     /* of that tensor */
+    uint64_t tensors;     /* how many there are in that step */
+    const int64_t *group; /* ranks that were compared */
+    size_t n_group;
+    const char *why; /* one sentence */
+};
+
 struct plumb_tally {
     const char *what;
     uint64_t count;
@@ -102,6 +130,19 @@ struct plumb_blame {
     struct plumb_baseline_diff *baseline; /* what is new, worse and gone; NULL: none was given */
     const struct plumb_tally *inherited;  /* modules with calls that only pass on, most first */
     size_t n_inherited;
+    /* Of a step with several ranks: */
+    uint64_t ranks;                    /* that were looked at; 0: there is one only */
+    uint64_t exchanges;                /* between them */
+    uint64_t replicas;                 /* tensors that several ranks have alike, or should */
+    const struct plumb_journey *first; /* faults that no other fault could have led to */
+    size_t n_first;
+    bool followed; /* their hops were seen beside another run; else they are where they could have
+                      gone at the earliest */
+    const struct plumb_journey
+        *not_finite; /* the first NaN, or infinity that went to other ranks */
+    size_t n_not_finite;
+    const struct plumb_odd *odd; /* ranks that are not as the others of their group */
+    size_t n_odd;
     struct plumb_suspect
         largest;       /* the result that is furthest from the other run; call NULL: none */
     double rounding;   /* how far the rounding of its type would put it */

@@ -36,6 +36,8 @@ struct plumb_analysis {
     size_t incomplete;         /* ranks of which some or all could not be read, or tells nothing */
     char *report;              /* JSON; NULL when nothing was found */
     char *notes;               /* what was odd about the files, a line each; NULL: nothing */
+    char *travelled;           /* of a NaN or infinity that went to other ranks: where it began and
+                                  through which exchanges, a line each; NULL: none did */
     char *written;             /* paths of files that were written, a line each; NULL: none */
 };
 

@@ -55,6 +55,8 @@ struct plumb_recorded {
     bool uninitialised;            /* nobody has written to it: its numbers mean nothing */
     const char *const *stack;      /* lines, the last one followed by NULL; or NULL */
     bool spread;                   /* a part of a tensor that several processes have */
+    const char *p2p_op, *p2p_peer; /* of a batch of sends and receives: which, and the other rank;
+                                      or NULL */
 };
 
 /* One tensor of a run. All pointers belong to the run. */

@@ -114,6 +114,13 @@ struct plumb_report_grid {
 
 void plumb_report_grid(struct plumb_report *report, const struct plumb_report_grid *grid);
 
+/* A grid of calls by their names, with the ranks or the steps down: how far each is from the other
+ * run, or off by itself. Nothing where there is one rank, or step. */
+enum plumb_grid_lines { PLUMB_GRID_RANKS, PLUMB_GRID_STEPS };
+enum plumb_grid_value { PLUMB_GRID_DISTANCE, PLUMB_GRID_EXCESS };
+void plumb_report_call_grid(struct plumb_report *report, const struct plumb_report_call *calls,
+                            size_t count, enum plumb_grid_lines down, enum plumb_grid_value value);
+
 /* Where a series of a tensor leaves what is usual. */
 struct plumb_report_jump {
     int32_t tensor; /* which of the names */

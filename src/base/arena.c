@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-enum { CHUNK_BYTES = 64 * 1024, ALIGN = _Alignof(max_align_t) };
+enum { FIRST_BYTES = 1024, CHUNK_BYTES = 64 * 1024, ALIGN = _Alignof(max_align_t) };
 
 /* From HUGE_LEAST bytes on a chunk begins at a large page: touching memory for the first time by
  * pages of 4 KiB costs more than computing with it. The sanitizers know only what malloc gave. */
@@ -65,6 +65,16 @@ static void free_chunk(struct arena_chunk *chunk)
         free(chunk);
 }
 
+/* Chunks grow with the arena: there are many that hold a few texts, one for each call of a run. */
+static size_t next_capacity(const struct arena *arena, size_t size)
+{
+    size_t usual = arena->bytes > 4 * size ? arena->bytes : 4 * size;
+    if (size > CHUNK_BYTES / 4)
+        return size;
+    usual = (usual + ALIGN - 1) / ALIGN * ALIGN;
+    return usual < FIRST_BYTES ? FIRST_BYTES : usual > CHUNK_BYTES ? CHUNK_BYTES : usual;
+}
+
 /* What lies in a chunk of its own is zeroed only when asked for; the others always are. */
 static void *take(struct arena *arena, size_t size, bool zeroed)
 {
@@ -74,7 +84,7 @@ static void *take(struct arena *arena, size_t size, bool zeroed)
 
     struct arena_chunk *chunk = arena->chunks;
     if (!chunk || chunk->capacity - chunk->used < size) {
-        size_t capacity = size > CHUNK_BYTES / 4 ? size : CHUNK_BYTES;
+        size_t capacity = next_capacity(arena, size);
         struct arena_chunk *fresh = new_chunk(capacity, zeroed || capacity != size);
         if (!fresh)
             return NULL;

@@ -25,6 +25,8 @@ static void say_where(const struct plumb_analysis *analysis, FILE *out)
     fprintf(out, "%zu node%s of %zu rank%s make%s the first NaN or infinity, %s\n", analysis->found,
             analysis->found == 1 ? "" : "s", analysis->ranks, analysis->ranks == 1 ? "" : "s",
             analysis->found == 1 ? "s" : "", phases[analysis->phase]);
+    if (analysis->travelled)
+        fputs(analysis->travelled, out);
 }
 
 static enum plumb_code deliver(const struct plumb_analysis *analysis,

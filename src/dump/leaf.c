@@ -41,7 +41,7 @@ void dump_pop(struct reader *r, size_t size)
     r->path.data[size] = '\0';
 }
 
-static const char *intern(struct reader *r, const char *text, size_t length)
+const char *dump_intern(struct reader *r, const char *text, size_t length)
 {
     uint64_t *place = map_get(&r->words, text, length);
     if (place)
@@ -60,7 +60,8 @@ static const char *read_text(struct reader *r, enum json_event event, bool commo
     if (!python_text(&r->json, event, &r->text) || r->text.failed)
         return NULL;
     const char *text = r->text.data ? r->text.data : "";
-    return common ? intern(r, text, r->text.size) : arena_copy(&r->tree->arena, text, r->text.size);
+    return common ? dump_intern(r, text, r->text.size)
+                  : arena_copy(&r->tree->arena, text, r->text.size);
 }
 
 static enum plumb_code failure(const struct reader *r)

@@ -16,6 +16,7 @@ struct reader {
     struct buf path;          /* name of the place that is being read */
     struct buf text;          /* for values on their way to the arena */
     struct map words, shapes; /* texts that come again and again */
+    struct map groups;        /* ranks of process groups by their names */
     size_t row_capacity, api_capacity;
     size_t name_bytes, name_limit;
     enum dump_section section;
@@ -32,6 +33,9 @@ enum plumb_code dump_walk(struct reader *r, enum json_event event);
  * warning, when that is too long. */
 bool dump_push(struct reader *r, const char *text, size_t length);
 void dump_pop(struct reader *r, size_t size);
+
+/* The one copy of a text that comes again and again; NULL when out of memory. */
+const char *dump_intern(struct reader *r, const char *text, size_t length);
 
 /* A line for the tree's warnings. */
 enum plumb_code dump_warn(struct dump_tree *tree, const char *format, ...)

@@ -312,7 +312,7 @@ enum plumb_code plumb_run_open(struct plumb_run **out, const char *path, struct 
         if (!code && !found)
             code = S_ISDIR(st.st_mode) ? open_folder(run, err) : open_file(run, err);
     }
-    if (!code && promise_keep(run))
+    if (!code && (promise_keep(run) || spans_list(run)))
         code = plumb_no_memory(err);
     if (code) {
         plumb_run_free(run);

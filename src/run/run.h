@@ -4,6 +4,7 @@
 
 #include "dump/dump.h"
 #include "format/format.h"
+#include "run/stock.h"
 
 /* One file, and the records [first, first+count) that came from it. */
 struct source {
@@ -12,6 +13,12 @@ struct source {
     const struct format *like; /* of what was condensed: its names are still those; else format */
     uint64_t size;
     int64_t mtime_ns;
+    size_t first, count;
+};
+
+/* Records [first, first+count) of one rank and step, one after the other. */
+struct span {
+    int64_t rank;
     size_t first, count;
 };
 
@@ -26,6 +33,10 @@ struct plumb_run {
     size_t tree_count, tree_capacity;
     const char **warnings; /* those of the dump that cost no row */
     size_t warning_count;
+    struct span *spans; /* all records, so that those of a rank are found without the others; NULL:
+                           somebody else listed the records */
+    size_t span_count;
+    struct stock stock; /* where there are spans */
     /* Of records that somebody else listed, from files that are no run; NULL: as their format
      * says. */
     enum plumb_code (*load)(const struct plumb_record *record, struct plumb_payload *payload,
@@ -34,6 +45,9 @@ struct plumb_run {
 
 /* Marks records unreadable that make the run far larger than its files. */
 enum plumb_code promise_keep(struct plumb_run *run);
+
+/* Fills spans and stock. */
+enum plumb_code spans_list(struct plumb_run *run);
 
 /* Opens run->path as a dump; *found stays false, without an error, when it is none. */
 enum plumb_code dumps_open(struct plumb_run *run, bool *found, struct plumb_error *err);

@@ -163,6 +163,7 @@ class DumpSink(Sink):
         self.names: Set[str] = set()  # of files of this step
         self.calls: Set[str] = set()  # of entries that the writer has
         self.lost = 0
+        self.groups: Set[str] = set()  # of processes, whose ranks this step has named
 
     def pause(self) -> None:
         for name, entry in self.grads.values():
@@ -309,11 +310,17 @@ class DumpSink(Sink):
             del entry.forward["buffers"]
         if entry.forward:
             if call.exchange is not None:
-                entry.forward["exchange"] = call.exchange
+                entry.forward["exchange"] = self.group_once(call.exchange)
             self.add(name, entry.forward)
             if self.writer:
                 self.calls.add(name)
         entry.forward = {}
+
+    def group_once(self, told: Dict[str, Any]) -> Dict[str, Any]:
+        """The ranks of a group stand at its first exchange: with thousands of them they would be most of the file."""
+        known = told["group_id"] in self.groups
+        self.groups.add(told["group_id"])
+        return {key: value for key, value in told.items() if key != "group_ranks" or not known}
 
     def enter(self, name: str, call: Call, direction: str) -> None:
         """Into construct.json, with those of its parents that are not recorded themselves."""

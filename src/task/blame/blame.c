@@ -1,5 +1,6 @@
 /* Looking at a run: all of its calls, then other runs, then the answer. */
 #define _GNU_SOURCE
+#include "task/blame/across.h"
 #include "task/blame/graphs.h"
 #include "task/blame/kept.h"
 
@@ -113,6 +114,7 @@ enum plumb_code plumb_blame_run(const struct plumb_blame_options *options, struc
     struct kept *kept = calloc(1, sizeof *kept);
     if (!kept)
         return plumb_no_memory(err);
+    struct across across = {0};
     kept->options = options;
     code = begin(kept, err);
     if (!code)
@@ -120,11 +122,20 @@ enum plumb_code plumb_blame_run(const struct plumb_blame_options *options, struc
     if (!code)
         code = jobs_judge(kept, err);
     if (!code)
+        code = across_open(&across, kept->target, &kept->sites, err);
+    if (!code)
+        code = across_judge(&across, kept, err);
+    if (!code)
         code = measure_distances(kept, err);
     if (!code)
         code = answer_decide(&kept->sites, kept->golden != NULL, &kept->arena, err);
     if (!code)
         code = stale_find(&kept->sites, kept->target, &kept->arena, err);
+    if (!code)
+        code = across_follow(&across, kept, err);
+    if (!code)
+        code = odd_find(&across, kept, err);
+    across_close(&across);
     if (!code)
         code = ask_baseline(kept, err);
     if (!code && options->pages && kept->golden)

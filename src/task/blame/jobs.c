@@ -51,8 +51,8 @@ static bool take_verdict(struct arena *arena, const struct local_verdict *v,
     return fine;
 }
 
-static enum plumb_code store(struct kept *kept, struct site *site, const struct local_verdict *v,
-                             struct plumb_error *err)
+enum plumb_code jobs_store(struct kept *kept, struct site *site, const struct local_verdict *v,
+                           struct plumb_error *err)
 {
     site->judged_locally = true;
     site->doubtful = v->doubtful;
@@ -100,7 +100,7 @@ static enum plumb_code store_call(struct kept *kept, const struct judged_calls *
             continue;
         if (kept->target->tree_count > 1)
             site->is.dump = calls->dumps[call->dump].path;
-        code = store(kept, site, v, err);
+        code = jobs_store(kept, site, v, err);
     }
     return code;
 }
@@ -224,7 +224,7 @@ static enum plumb_code store_unit(struct kept *kept, const struct unit *unit, co
             continue;
         struct site *site = &kept->sites.list[unit->sites[d] - 1];
         site->module = site->is.module = true;
-        code = store(kept, site, &job->verdicts[d], err);
+        code = jobs_store(kept, site, &job->verdicts[d], err);
     }
     return code;
 }

@@ -24,4 +24,8 @@ struct kept {
 /* Judges all calls, modules and nodes that can be computed, into their sites. */
 enum plumb_code jobs_judge(struct kept *kept, struct plumb_error *err);
 
+/* Takes what is to be said of a site, and tells the baseline. */
+enum plumb_code jobs_store(struct kept *kept, struct site *site, const struct local_verdict *v,
+                           struct plumb_error *err);
+
 #endif

@@ -111,6 +111,10 @@ void text_put(struct buf *out, const char *text, unsigned width, unsigned indent
 /* ", output 0, step 3, in Module.block.1.forward.0", as far as that is known. */
 void text_place(struct buf *out, const struct plumb_suspect *is);
 
+/* What is to be said of several ranks; nothing where there is one. */
+void across_put_text(struct buf *out, const struct plumb_blame *blame, unsigned width);
+void across_put_json(struct buf *out, const struct plumb_blame *blame);
+
 /* The suspicious calls of cheaper arithmetic, by kind. */
 void cheaper_put(struct buf *out, const struct plumb_suspect *list, size_t n, const char *target,
                  unsigned width);

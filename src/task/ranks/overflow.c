@@ -3,8 +3,9 @@
 #include "base/json.h"
 #include "base/mapped.h"
 #include "plumb/file.h"
+#include "ranks/roles.h"
+#include "ranks/travel.h"
 #include "task/ranks/analyze.h"
-#include "task/ranks/roles.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -269,6 +270,42 @@ static enum plumb_code write_report(struct overflow *o, const struct graph_resul
     return code;
 }
 
+static void put_travel(const struct overflow *o, const struct travel *travel, struct buf *out)
+{
+    enum { SHOWN = 8 };
+    buf_printf(out, "rank %lld: %s", (long long)o->ranks[travel->from->rank].number,
+               travel->from->name);
+    for (size_t h = 0; h < travel->count && h < SHOWN; h++) {
+        const struct travel_hop *hop = &travel->hops[h];
+        int64_t *numbers = malloc((hop->count + 1) * sizeof *numbers);
+        out->failed |= !numbers;
+        for (size_t k = 0; numbers && k < hop->count; k++)
+            numbers[k] = o->ranks[hop->to[k]].number;
+        buf_printf(out, " -> %s -> rank%s ", hop->by->name, hop->count == 1 ? "" : "s");
+        if (numbers)
+            travel_put_ranks(out, numbers, hop->count);
+        free(numbers);
+    }
+    if (travel->count > SHOWN)
+        buf_printf(out, " and %zu more exchanges", travel->count - SHOWN);
+    buf_text(out, "\n");
+}
+
+/* How what is not finite went from rank to rank. */
+static enum plumb_code follow(struct overflow *o)
+{
+    struct travels travels;
+    struct buf text = {0};
+    enum plumb_code code = travel_find(&travels, o->ranks, o->count, true, &o->arena);
+    for (size_t t = 0; t < travels.count && !code; t++)
+        if (travels.list[t].count)
+            put_travel(o, &travels.list[t], &text);
+    if (text.failed)
+        buf_free(&text);
+    o->out->travelled = text.data;
+    return text.failed ? PLUMB_E_NOMEM : code;
+}
+
 enum plumb_code plumb_overflow_check(struct plumb_analysis *out, const char *path,
                                      const struct plumb_analyze_options *options,
                                      struct plumb_error *err)
@@ -300,6 +337,8 @@ enum plumb_code plumb_overflow_check(struct plumb_analysis *out, const char *pat
     }
     if (!code && result.count)
         code = write_report(&o, &result);
+    if (!code && result.count && o.rules == &own)
+        code = follow(&o);
     if (code == PLUMB_E_NOMEM)
         plumb_fail(err, code, "out of memory");
     out->notes = o.notes.failed ? NULL : o.notes.data;

@@ -1,5 +1,5 @@
 /* Roles and peers of communication calls, read from their recorded arguments. */
-#include "task/ranks/roles.h"
+#include "ranks/roles.h"
 
 #include <ctype.h>
 #include <stdlib.h>
@@ -86,6 +86,8 @@ static int64_t rank_in_group(const char *text, int64_t n)
 
 static const char *group_of(const struct dump_tree *tree, const struct dump_api *api)
 {
+    if (api->group)
+        return api->group;
     for (size_t i = api->first; i < api->first + api->count; i++)
         if (tree->rows[i].section == DUMP_INPUT && tree->rows[i].group_ranks)
             return tree->rows[i].group_ranks;
@@ -130,6 +132,13 @@ static void read_call(struct roles *roles, struct call *call, const struct dump_
     }
 }
 
+static enum graph_role direction_of(const struct call *call, bool plain)
+{
+    if (!plain && call->op_length == 6 && memcmp(call->op, "reduce", 6) == 0)
+        return GRAPH_TARGET;
+    return graph_direction(call->op, call->op_length);
+}
+
 static void add_peers(struct roles *roles, const struct call *call, const struct dump_tree *tree,
                       const struct dump_api *api)
 {
@@ -138,7 +147,7 @@ static void add_peers(struct roles *roles, const struct call *call, const struct
         add_number(roles, call->src);
     if (call->has_dst)
         add_number(roles, call->dst);
-    bool directed = graph_direction(call->op, call->op_length) != GRAPH_LINK;
+    bool directed = direction_of(call, plain) != GRAPH_LINK;
     for (size_t i = api->first; i < api->first + api->count; i++) {
         const struct dump_row *row = &tree->rows[i];
         enum key key = key_of(row);
@@ -159,13 +168,13 @@ static void add_peers(struct roles *roles, const struct call *call, const struct
     }
 }
 
-static enum graph_role role_of(const struct call *call, int64_t rank)
+static enum graph_role role_of(const struct call *call, int64_t rank, bool plain)
 {
     if (call->has_src)
         return call->src == rank ? GRAPH_SOURCE : GRAPH_TARGET;
     if (call->has_dst)
         return call->dst == rank ? GRAPH_TARGET : GRAPH_SOURCE;
-    enum graph_role role = graph_direction(call->op, call->op_length);
+    enum graph_role role = direction_of(call, plain);
     if (role == GRAPH_LINK || !call->has_first)
         return GRAPH_LINK;
     return (role == GRAPH_SOURCE) == (call->first == rank) ? GRAPH_SOURCE : GRAPH_TARGET;
@@ -207,12 +216,14 @@ static int by_value(const void *a, const void *b)
     return left < right ? -1 : left > right;
 }
 
-/* The numbers that were added, each once, in order. */
-static enum plumb_code keep_peers(struct roles *roles, struct graph_node *node)
+/* The numbers that were added, each once, in order; and none are there any more. */
+static enum plumb_code keep_numbers(struct roles *roles, const int64_t **list, size_t *n)
 {
     if (roles->numbers.failed)
         return PLUMB_E_NOMEM;
     size_t count = roles->numbers.size / sizeof(int64_t), kept = 0;
+    roles->numbers.size = 0;
+    *n = 0;
     if (!count)
         return PLUMB_OK;
     int64_t *numbers = (int64_t *)(void *)roles->numbers.data;
@@ -232,8 +243,22 @@ static enum plumb_code keep_peers(struct roles *roles, struct graph_node *node)
             return PLUMB_E_NOMEM;
         *place = (uint64_t)(uintptr_t)copy;
     }
-    node->peers = (const int64_t *)(uintptr_t)*place;
-    node->peer_count = kept;
+    *list = (const int64_t *)(uintptr_t)*place;
+    *n = kept;
+    return PLUMB_OK;
+}
+
+/* Texts of groups are shared: thousands of calls have one that names thousands of ranks. */
+static enum plumb_code read_group(struct roles *roles, struct graph_node *node, const char *text)
+{
+    if (text && text != roles->group_text) {
+        add_list(roles, text);
+        if (keep_numbers(roles, &roles->group, &roles->group_count))
+            return PLUMB_E_NOMEM;
+        roles->group_text = text;
+    }
+    node->group = text ? roles->group : NULL;
+    node->group_count = text ? roles->group_count : 0;
     return PLUMB_OK;
 }
 
@@ -241,7 +266,7 @@ enum plumb_code roles_describe(struct roles *roles, struct graph_node *node,
                                const struct dump_tree *tree, const struct dump_api *api,
                                int64_t rank)
 {
-    *node = (struct graph_node){.name = api->name};
+    *node = (struct graph_node){.name = api->name, .order = -1};
     node->communication = graph_is_communication(api->name);
     if (!node->communication)
         return PLUMB_OK;
@@ -252,10 +277,21 @@ enum plumb_code roles_describe(struct roles *roles, struct graph_node *node,
         struct call call = {0};
         call.op = graph_op(api->name, &call.op_length);
         read_call(roles, &call, tree, api);
+        if (read_group(roles, node, group_of(tree, api)))
+            return PLUMB_E_NOMEM;
+        node->order = api->order;
+        read_call(roles, &call, tree, api);
+        node->role = role_of(&call, rank, roles->rules->plain_roles);
+        if (node->group_count && !roles->rules->plain_roles &&
+            !graph_is_point_to_point(call.op, call.op_length)) {
+            roles->numbers.size = 0; /* all of the group are peers */
+            node->peers = node->group;
+            node->peer_count = node->group_count;
+            return PLUMB_OK;
+        }
         add_peers(roles, &call, tree, api);
-        node->role = role_of(&call, rank);
     }
-    return keep_peers(roles, node);
+    return keep_numbers(roles, &node->peers, &node->peer_count);
 }
 
 void roles_free(struct roles *roles)

@@ -1,5 +1,5 @@
-/* Tying the communication nodes of ranks together, and laying the exchanges out in layers. */
-#include "task/ranks/exchange.h"
+/* Tying the communication nodes of ranks together. */
+#include "ranks/exchange_parts.h"
 
 #include "base/buf.h"
 #include "base/map.h"
@@ -154,6 +154,8 @@ static enum plumb_code connect_rank(struct builder *b, size_t rank)
             b->kinds[r][k].cursor = b->kinds[r][k].first;
 
     for (size_t i = x->first[rank]; i < x->first[rank + 1]; i++) {
+        if (x->members[i].tie != EXCHANGE_NONE)
+            continue;
         const struct kind *kind = &b->kinds[rank][x->members[i].kind];
         struct graph_node *node = x->members[i].node;
         if (b->rules->growing && i > x->first[rank] && node->layer <= x->members[i - 1].node->layer)
@@ -181,6 +183,8 @@ static enum plumb_code sort_kinds(struct builder *b, size_t rank)
     for (size_t i = x->first[rank]; !code && i < x->first[rank + 1]; i++) {
         struct exchange_member *member = &x->members[i];
         const struct graph_node *node = member->node;
+        if (member->tie != EXCHANGE_NONE)
+            continue;
         struct kind kind = {.role = node->role, .peers = node->peers, .first = i, .last = i};
         kind.op = graph_op(node->name, &kind.op_length);
         kind.peer_count = node->peer_count;
@@ -230,85 +234,10 @@ static enum plumb_code collect(struct builder *b)
             if (!node->communication)
                 continue;
             node->layer = filled - x->first[r];
-            x->members[filled++].node = node;
+            x->members[filled++] = (struct exchange_member){.node = node, .tie = EXCHANGE_NONE};
         }
     }
     x->first[b->count] = filled;
-    return PLUMB_OK;
-}
-
-static size_t root(size_t *parents, size_t i)
-{
-    while (parents[i] != i)
-        i = parents[i] = parents[parents[i]];
-    return i;
-}
-
-/* An exchange comes after everything that came before any of its members: groups of connected
- * members, in topological order. Wrong ties (a capture that misses calls) can make a circle; then
- * the group that its rank reached first goes on. */
-static enum plumb_code lay_out(struct builder *b)
-{
-    struct exchange *x = b->exchange;
-    size_t total = x->first[b->count], done = 0;
-    size_t *group = arena_array(b->arena, total, sizeof *group);
-    size_t *waiting = arena_array(b->arena, total, sizeof *waiting); /* members not yet reached */
-    size_t *layer = arena_array(b->arena, total, sizeof *layer);
-    size_t *next = arena_array(b->arena, b->count, sizeof *next); /* where each rank stands */
-    size_t *ready = arena_array(b->arena, total, sizeof *ready);  /* groups that can go on */
-    bool *queued = arena_array(b->arena, total, sizeof *queued);
-    if (!group || !waiting || !layer || !next || !ready || !queued)
-        return PLUMB_E_NOMEM;
-    for (size_t i = 0; i < total; i++)
-        group[i] = i;
-    for (size_t e = 0; e < x->edge_count; e++) {
-        size_t a = root(group, x->edges[e].a), c = root(group, x->edges[e].b);
-        group[a > c ? a : c] = a > c ? c : a;
-    }
-    for (size_t i = 0; i < total; i++)
-        waiting[root(group, i)]++;
-
-    size_t head = 0, tail = 0;
-    for (size_t r = 0; r < b->count; r++)
-        next[r] = x->first[r];
-    for (size_t r = 0; r < b->count; r++) {
-        if (next[r] == x->first[r + 1])
-            continue;
-        size_t g = root(group, next[r]);
-        if (!--waiting[g] && !queued[g]) {
-            queued[g] = true;
-            ready[tail++] = g;
-        }
-    }
-    while (done < total) {
-        if (head == tail) { /* a circle: the rank that has come least far goes on */
-            size_t least = b->count;
-            for (size_t r = 0; r < b->count; r++)
-                if (next[r] < x->first[r + 1] &&
-                    (least == b->count || next[r] - x->first[r] < next[least] - x->first[least]))
-                    least = r;
-            size_t g = root(group, next[least]);
-            queued[g] = true;
-            ready[tail++] = g;
-        }
-        size_t g = ready[head++];
-        for (size_t r = 0; r < b->count; r++) {
-            while (next[r] < x->first[r + 1] && root(group, next[r]) == g) {
-                x->members[next[r]].node->layer = layer[g];
-                size_t after = ++next[r];
-                done++;
-                if (after == x->first[r + 1])
-                    break;
-                size_t h = root(group, after);
-                if (layer[h] < layer[g] + 1)
-                    layer[h] = layer[g] + 1;
-                if (waiting[h] && !--waiting[h] && !queued[h]) {
-                    queued[h] = true;
-                    ready[tail++] = h;
-                }
-            }
-        }
-    }
     return PLUMB_OK;
 }
 
@@ -320,11 +249,13 @@ enum plumb_code exchange_build(struct exchange *exchange, const struct graph_ran
     b.kinds = arena_array(arena, count, sizeof *b.kinds);
     b.kind_counts = arena_array(arena, count, sizeof *b.kind_counts);
     enum plumb_code code = b.kinds && b.kind_counts ? collect(&b) : PLUMB_E_NOMEM;
+    if (!code && !rules->own_layers)
+        code = exchange_tie(exchange, ranks, count, arena);
     for (size_t r = 0; !code && r < count; r++)
         code = sort_kinds(&b, r);
     for (size_t r = 0; !code && r + 1 < count; r++)
         code = connect_rank(&b, r);
     if (!code && !rules->own_layers)
-        code = lay_out(&b);
+        code = exchange_lay_out(exchange, count, arena);
     return code;
 }

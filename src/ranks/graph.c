@@ -1,7 +1,7 @@
 /* The search for the first bad node: before, along and after communication. */
-#include "task/ranks/graph.h"
+#include "ranks/graph.h"
 
-#include "task/ranks/exchange.h"
+#include "ranks/exchange.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -42,6 +42,21 @@ enum graph_role graph_direction(const char *op, size_t length)
     return GRAPH_LINK;
 }
 
+bool graph_is_point_to_point(const char *op, size_t length)
+{
+    static const char *const ops[] = {"send",
+                                      "isend",
+                                      "recv",
+                                      "irecv",
+                                      "batch_isend_irecv",
+                                      "send_object_list",
+                                      "recv_object_list"};
+    for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++)
+        if (strlen(ops[i]) == length && memcmp(op, ops[i], length) == 0)
+            return true;
+    return false;
+}
+
 struct search {
     struct graph_result *result;
     struct graph_rank *ranks;
@@ -53,6 +68,7 @@ struct search {
     size_t *near_first; /* neighbours of each member, as a slice of near */
     size_t *near;
     bool *seen;
+    bool *seen_ties;
     size_t *group; /* members of the group at hand, in order */
     size_t group_count;
     bool strict; /* who got something bad from the others is not to blame for passing it on */
@@ -150,7 +166,8 @@ static enum plumb_code prune(struct search *s)
     s->group = arena_array(s->arena, total, sizeof *s->group);
     s->near_first = arena_array(s->arena, total + 1, sizeof *s->near_first);
     s->near = arena_array(s->arena, 2 * x->edge_count, sizeof *s->near);
-    if (!s->kept || !s->seen || !s->group || !s->near_first || !s->near)
+    s->seen_ties = arena_array(s->arena, x->tie_count, sizeof *s->seen_ties);
+    if (!s->kept || !s->seen || !s->group || !s->near_first || !s->near || !s->seen_ties)
         return PLUMB_E_NOMEM;
     for (size_t i = 0; i < total; i++)
         s->kept[i] = x->members[i].node->tainted || holds_any(s, i);
@@ -181,20 +198,30 @@ static int by_number(const void *a, const void *b)
     return left < right ? -1 : left > right;
 }
 
+static void see(struct search *s, size_t member)
+{
+    if (s->seen[member])
+        return;
+    s->seen[member] = true;
+    s->group[s->group_count++] = member;
+}
+
 /* All members that are connected with this one, in the order of ranks; they count as seen. */
 static void gather(struct search *s, size_t member)
 {
+    const struct exchange *x = &s->exchange;
     s->group_count = 0;
-    s->group[s->group_count++] = member;
-    s->seen[member] = true;
+    see(s, member);
     for (size_t i = 0; i < s->group_count; i++) {
-        size_t at = s->group[i];
-        for (size_t n = s->near_first[at]; n < s->near_first[at + 1]; n++) {
-            if (s->seen[s->near[n]])
-                continue;
-            s->seen[s->near[n]] = true;
-            s->group[s->group_count++] = s->near[n];
-        }
+        size_t at = s->group[i], tie = x->members[at].tie;
+        for (size_t n = s->near_first[at]; n < s->near_first[at + 1]; n++)
+            see(s, s->near[n]);
+        if (tie == EXCHANGE_NONE || s->seen_ties[tie])
+            continue;
+        s->seen_ties[tie] = true;
+        for (size_t n = x->tie_first[tie]; n < x->tie_first[tie + 1]; n++)
+            if (s->kept[x->tied[n]])
+                see(s, x->tied[n]);
     }
     qsort(s->group, s->group_count, sizeof *s->group, by_number);
 }
@@ -257,6 +284,7 @@ static void search_groups(struct search *s)
 {
     size_t total = s->exchange.first[s->count];
     memset(s->seen, 0, total * sizeof *s->seen);
+    memset(s->seen_ties, 0, s->exchange.tie_count * sizeof *s->seen_ties);
     for (size_t i = 0; i < total; i++) {
         if (!s->kept[i] || s->seen[i])
             continue;

@@ -8,7 +8,9 @@
  *    the lowest layer, and inside it the first in its chain, is the one.
  * 3. After the last communication: the first bad node of each rank.
  *
- * A phase counts only when those before it found nothing. */
+ * A phase counts only when those before it found nothing.
+ *
+ * ranks/order.h walks the same graph for those who want all of it. */
 #ifndef RANKS_GRAPH_H
 #define RANKS_GRAPH_H
 
@@ -32,6 +34,9 @@ struct graph_node {
     enum graph_role role;
     const int64_t *peers; /* ranks it exchanges with; none means all */
     size_t peer_count;
+    const int64_t *group; /* ranks of its process group, ascending; none: not recorded */
+    size_t group_count;
+    int64_t order; /* counts the exchanges of its rank as they began; -1: not recorded */
 
     size_t rank;     /* index among the ranks */
     size_t layer;    /* of communication nodes */
@@ -55,6 +60,9 @@ struct graph_result {
 /* Results and work space come from the arena. PLUMB_E_NOMEM is the only failure. */
 enum plumb_code graph_search(struct graph_result *result, struct graph_rank *ranks, size_t count,
                              const struct ranks_rules *rules, struct arena *arena);
+
+/* True for operators that send to, or receive from, single ranks, by API name ("batch_isend_irecv"). */
+bool graph_is_point_to_point(const char *op, size_t length);
 
 /* True for the names of operators that exchange tensors between ranks. */
 bool graph_is_communication(const char *name);
