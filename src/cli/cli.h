@@ -3,6 +3,7 @@
 #define CLI_CLI_H
 
 #include "cli/args.h"
+#include "plumb/compare.h"
 #include "plumb/run.h"
 #include "plumb/table.h"
 
@@ -43,6 +44,12 @@ extern const struct args_command cmd_help, cmd_man, cmd_completion;
 
 extern const struct args_command cli_root;
 extern const struct args_command *const cli_commands[]; /* ends with NULL */
+
+/* The whole program; returns the exit code. */
+int cli_main(int argc, char **argv);
+
+/* The processes that share the work of plumb-mpi, led by this one; NULL in plumb. */
+extern struct plumb_crew *cli_crew;
 
 /* The command of that name, or NULL. */
 const struct args_command *cli_find(const char *name);
