@@ -297,6 +297,7 @@ int main(int argc, char **argv)
     struct plumb_error err;
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN);
+    signal(SIGUSR1, SIG_IGN); /* how MPICH says that a process has died: it is told apart below */
     if (!mpi_begin(&start.transport))
         return CLI_UNUSABLE;
     const int own = own_words(argc, argv);
