@@ -51,6 +51,9 @@ int cli_main(int argc, char **argv);
 /* The processes that share the work of plumb-mpi, led by this one; NULL in plumb. */
 extern struct plumb_crew *cli_crew;
 
+/* In another process of plumb-mpi, of a command that prepares for its part itself; else NULL. */
+extern struct plumb_helping *cli_helping;
+
 /* The command of that name, or NULL. */
 const struct args_command *cli_find(const char *name);
 

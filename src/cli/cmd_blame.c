@@ -89,6 +89,7 @@ static int run_blame(const void *context)
         .arithmetic = options->arithmetic,
         .seed = options->seed == ARGS_UNSET ? 1234 : (uint64_t)options->seed,
         .threads = cli_threads(&options->common),
+        .crew = cli_crew,
         .memory = memory,
         .progress = progress_update,
         .progress_context = &progress,

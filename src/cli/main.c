@@ -163,6 +163,7 @@ out:
 }
 
 struct plumb_crew *cli_crew;
+struct plumb_helping *cli_helping;
 
 static struct timespec began;
 

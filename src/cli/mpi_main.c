@@ -6,8 +6,12 @@
 #include "cli/progress.h"
 #include "crew/crew.h"
 #include "task/compare/spread.h"
+#include "task/condense/spread.h"
+#include "task/ranks/reading.h"
+#include "verdict/calls_spread.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -71,13 +75,15 @@ static const struct args_command mpi_root = {
              "the work in pieces and writes the result; every process has one thread for it, or as "
              "many as --threads of the command says. A process that dies or hangs costs its "
              "piece, which is done again elsewhere.\n\n"
-             "The commands: compare, summary.",
+             "The commands: compare, blame, summary, condense, overflow_check, acc_check.",
     .sets = mpi_sets,
     .examples = mpi_examples,
     .size = sizeof(struct mpi_options),
 };
 
-static const struct args_command *const spread_commands[] = {&cmd_compare, &cmd_summary, NULL};
+static const struct args_command *const spread_commands[] = {
+    &cmd_compare,        &cmd_summary,   &cmd_blame, &cmd_condense,
+    &cmd_overflow_check, &cmd_acc_check, NULL};
 
 static bool takes_value(const char *word)
 {
@@ -220,21 +226,51 @@ static int lead(struct start *start)
     return status;
 }
 
-static int serve(struct start *start)
+/* The process ends, in order where process 0 said so. Threads may still hang in a read that is not
+ * wanted any more, so nothing is freed. */
+static _Noreturn void end_serving(const struct start *start, const struct plumb_error *err)
 {
-    struct plumb_error err;
-    struct spread_desk *desk = spread_desk_new(&start->places);
-    if (!desk)
-        return CLI_UNUSABLE;
-    const struct crew_handler handlers[] = {spread_handler(desk)};
-    const struct crew_serving serving = {
-        .handlers = handlers, .count = sizeof handlers / sizeof *handlers, .lanes = start->lanes};
-    if (crew_serve(&start->transport, &serving, &err)) {
-        cli_message("process %u ends: %s", start->transport.me, err.message);
-        _Exit(CLI_UNUSABLE); /* nobody is left to end MPI with, and threads may still be at work */
+    if (err) {
+        cli_message("process %u ends: %s", start->transport.me, err->message);
+        _Exit(CLI_UNUSABLE); /* nobody is left to end MPI with */
     }
     mpi_end(true, CLI_OK);
-    _Exit(CLI_OK); /* a thread may hang in a read that is not wanted any more */
+    _Exit(CLI_OK);
+}
+
+static _Noreturn void serve(struct start *start)
+{
+    struct plumb_error err;
+    struct spread_desk *walks = spread_desk_new(&start->places);
+    struct calls_desk *calls = calls_desk_new(&start->places);
+    if (!walks || !calls)
+        plumb_no_memory(&err), end_serving(start, &err);
+    const struct crew_handler handlers[] = {spread_handler(walks), calls_handler(calls),
+                                            rank_handler(&start->places),
+                                            condense_handler(&start->places)};
+    const struct crew_serving serving = {
+        .handlers = handlers, .count = sizeof handlers / sizeof *handlers, .lanes = start->lanes};
+    setenv("OPENBLAS_NUM_THREADS", "1", 1); /* or it starts threads that wait in a loop */
+    const bool failed = crew_serve(&start->transport, &serving, &err);
+    end_serving(start, failed ? &err : NULL);
+}
+
+/* The command does what it has to do before it can serve, and is not to be heard. */
+static _Noreturn void serve_prepared(struct start *start)
+{
+    struct plumb_helping helping = {.transport = &start->transport,
+                                    .serving = {.lanes = start->lanes}};
+    struct plumb_error err;
+    const int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    if (nowhere >= 0)
+        dup2(nowhere, STDOUT_FILENO);
+    cli_helping = &helping;
+    const int status = cli_main(start->argc, start->argv);
+    plumb_fail(&err, PLUMB_E_IO, "process 0 is not heard any more");
+    bool failed = status != CLI_OK;
+    if (!helping.begun) /* it cannot help, and waits for the end */
+        failed = crew_serve(&start->transport, &(struct crew_serving){.lanes = 0}, &err);
+    end_serving(start, failed ? &err : NULL);
 }
 
 /* What only has to be said, process 0 says. */
@@ -321,5 +357,9 @@ int main(int argc, char **argv)
         return say(&start, say_refusal);
     if (!command || command == &cmd_help || !find_lanes(&start, command))
         return say(&start, say_plain);
-    return start.transport.me == 0 ? lead(&start) : serve(&start);
+    if (start.transport.me == 0)
+        return lead(&start);
+    if (command == &cmd_acc_check)
+        serve_prepared(&start);
+    serve(&start);
 }

@@ -43,6 +43,8 @@ struct crew_job {
     /* Takes a reply, one at a time, in any order, each piece once. False, with nothing changed:
      * it is damaged, or (resumed: it is from the journal) what it is about has changed since. */
     bool (*take)(void *context, size_t piece, const void *reply, size_t size, bool resumed);
+    /* Whether the rest is not wanted any more; under the same lock as take. NULL: all is. */
+    bool (*over)(void *context);
 };
 
 /* Leads. Keeps the transport until crew_free. Fails when memory or threads cannot be had, or the
@@ -55,7 +57,8 @@ enum plumb_code crew_run(struct plumb_crew *crew, const struct crew_job *job,
                          struct plumb_error *err);
 
 /* As the options had it. */
-unsigned crew_lanes(const struct plumb_crew *crew); /* at least 1 */
+unsigned crew_lanes(const struct plumb_crew *crew);        /* at least 1 */
+unsigned crew_lanes_of_all(const struct plumb_crew *crew); /* of all processes together */
 const struct crew_places *crew_places_of(const struct plumb_crew *crew);
 
 /* Tells the others to end. finished: the journal is removed, else kept for the next start. True
@@ -73,7 +76,7 @@ struct crew_handler {
 struct crew_serving {
     const struct crew_handler *handlers;
     size_t count;
-    unsigned lanes;
+    unsigned lanes;  /* 0: it does nothing, and waits for the end */
     double patience; /* seconds without a word from process 0; 0: a minute */
 };
 
@@ -81,5 +84,13 @@ struct crew_serving {
  * threads may still be at work then, and the process is to end. */
 enum plumb_code crew_serve(const struct crew_transport *transport,
                            const struct crew_serving *serving, struct plumb_error *err);
+
+/* How a command that a process cannot do without its own preparations joins in: it does these, and
+ * then serves with a handler of its own. */
+struct plumb_helping {
+    const struct crew_transport *transport;
+    struct crew_serving serving; /* without handlers */
+    bool begun;                  /* set by whoever serves */
+};
 
 #endif

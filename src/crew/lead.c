@@ -157,11 +157,18 @@ static void wait_a_little(struct plumb_crew *crew)
     pthread_cond_timedwait(&crew->moved, &crew->lock, &until);
 }
 
+/* Whether there is something left that is wanted. */
+static bool goes_on(const struct plumb_crew *crew)
+{
+    return crew->job && crew->pieces.left && !crew->code &&
+           !(crew->job->over && crew->job->over(crew->job->context));
+}
+
 static void *work(void *context)
 {
     struct plumb_crew *crew = context;
     pthread_mutex_lock(&crew->lock);
-    while (crew->pieces.left && !crew->code) {
+    while (goes_on(crew)) {
         const size_t piece = next_here(crew);
         if (piece == PIECE_NONE) {
             wait_a_little(crew);
@@ -229,6 +236,11 @@ unsigned crew_lanes(const struct plumb_crew *crew)
     return crew->options.lanes;
 }
 
+unsigned crew_lanes_of_all(const struct plumb_crew *crew)
+{
+    return crew->options.lanes * crew->transport.count;
+}
+
 const struct crew_places *crew_places_of(const struct plumb_crew *crew)
 {
     return crew->options.places;
@@ -253,7 +265,8 @@ static bool may_do(const void *context, size_t piece, unsigned who)
         return !has_refused(crew, piece, who);
     for (unsigned i = 1; i < crew->transport.count; i++) {
         const struct member *member = &crew->members[i];
-        if (member->known && !member->lost && !member->late && !has_refused(crew, piece, i))
+        if (member->known && member->lanes && !member->lost && !member->late &&
+            !has_refused(crew, piece, i))
             return false;
     }
     return true;
@@ -326,9 +339,9 @@ static void hand_out(struct plumb_crew *crew)
     const double now = crew_now();
     for (unsigned who = 1; who < crew->transport.count; who++) {
         const struct member *member = &crew->members[who];
-        while (member->known && !member->lost && !member->late) {
+        while (member->known && member->lanes && !member->lost && !member->late) {
             const bool many = crew->pieces.left - crew->pieces.out > crew->lanes;
-            if (member->held >= member->lanes + (many && !crew->job->slow))
+            if (member->held >= member->lanes + many)
                 break;
             size_t piece = pieces_give(&crew->pieces, who, now);
             if (piece == PIECE_NONE && !crew->job->slow)
@@ -442,7 +455,7 @@ static void *speak(void *context)
         if (got == CREW_BROKEN)
             for (unsigned who = 1; who < crew->transport.count; who++)
                 lose(crew, who);
-        if (crew->job && !crew->code && crew->pieces.left)
+        if (goes_on(crew))
             hand_out(crew);
         watch(crew);
         if (crew->ending && !end) {

@@ -10,7 +10,7 @@ void message_pack(struct pack *pack, struct message *message)
         pack_bytes(pack, &message->version, &message->version_size);
         pack_bytes(pack, &message->host, &message->host_size);
         pack_below(pack, &message->lanes, MESSAGE_LANES + 1);
-        pack_check(pack, message->lanes && message->host_size < MESSAGE_HOST);
+        pack_check(pack, message->host_size < MESSAGE_HOST);
     }
     if (kind == MESSAGE_PIECE || kind == MESSAGE_REPLY || kind == MESSAGE_CANNOT) {
         pack_u64(pack, &message->job);

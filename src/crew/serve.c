@@ -221,7 +221,7 @@ enum plumb_code crew_serve(const struct crew_transport *transport,
     desk->users = 1;
     pthread_mutex_init(&desk->lock, NULL);
     pthread_cond_init(&desk->moved, NULL);
-    unsigned lanes = serving->lanes ? serving->lanes : 1, started = 0;
+    unsigned lanes = serving->lanes, started = 0;
     lanes = lanes > MESSAGE_LANES ? MESSAGE_LANES : lanes;
     pthread_mutex_lock(&desk->lock);
     for (; started < lanes; started++) {
@@ -232,7 +232,8 @@ enum plumb_code crew_serve(const struct crew_transport *transport,
         desk->users++;
     }
     pthread_mutex_unlock(&desk->lock);
-    enum plumb_code code = !started ? plumb_fail(err, PLUMB_E_NOMEM, "cannot start a thread")
+    enum plumb_code code = lanes && !started
+                               ? plumb_fail(err, PLUMB_E_NOMEM, "cannot start a thread")
                            : say_hello(transport, started)
                                ? attend(desk, transport, err)
                                : plumb_fail(err, PLUMB_E_IO, "process 0 cannot be reached");

@@ -17,7 +17,10 @@ void calls_pool(unsigned threads, uint64_t memory, size_t count, calls_job *job,
 /* Why a job that came last is not judged. */
 extern const char calls_too_large[];
 
+struct plumb_crew;
+
 struct calls_options {
+    struct plumb_crew *crew;       /* processes that share the work; NULL: this one alone */
     const struct repeats *repeats; /* of the same program; NULL: none */
     const char *arithmetic;        /* cheaper arithmetic that is allowed; NULL: none */
     uint64_t seed;                 /* of the perturbations */
