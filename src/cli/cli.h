@@ -106,6 +106,7 @@ void cli_say_warnings(const struct plumb_run *run);
 
 /* The note about a file that cli_save wrote. */
 void cli_say_written(const struct plumb_table *table, const char *path);
+void cli_say_rows(size_t rows, const char *path);
 
 /* PLUMB_E_ARG, listing the endings, for a path that cli_save would refuse. */
 enum plumb_code cli_check_ending(const char *path, struct plumb_error *err);

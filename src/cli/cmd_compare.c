@@ -5,6 +5,7 @@
 #include "base/pool.h"
 #include "cli/baseline.h"
 #include "cli/compare_options.h"
+#include "cli/compare_units.h"
 #include "cli/diff_analyze.h"
 #include "cli/digest.h"
 #include "cli/general.h"
@@ -13,11 +14,12 @@
 #include "cli/page.h"
 #include "cli/profiles.h"
 #include "cli/progress.h"
-#include "cli/ranks.h"
 #include "cli/result.h"
 #include "cli/torchair.h"
 #include "plumb/compare.h"
+#include "plumb/file.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -38,6 +40,7 @@ struct found {
 struct sides {
     const char *target, *golden, *result;
     bool as_options; /* paths given as options: a result file is expected */
+    bool unit;       /* a rank that this process compares while others compare others */
 };
 
 static int find_sides(struct sides *sides, const struct compare_options *options)
@@ -158,7 +161,7 @@ static enum plumb_code compare(struct plumb_comparison *comparison,
         .wide = options->view.wide,
         .reasons = goes_to_file(options, sides) || options->view.format != PLUMB_TABLE_BOX,
         .threads = cli_threads(&options->view.common),
-        .crew = cli_crew,
+        .crew = sides->unit ? NULL : cli_crew,
         .progress = progress_update,
         .progress_context = &progress,
         .verdict = (enum plumb_deciding)options->verdict,
@@ -177,7 +180,7 @@ static enum plumb_code compare(struct plumb_comparison *comparison,
     if (options->fuzzy && all.match.mode == PLUMB_PAIR_AUTO)
         all.match.mode = PLUMB_PAIR_FUZZY;
     progress_init(&progress, NULL);
-    progress.enabled = progress.enabled && !options->quiet;
+    progress.enabled = progress.enabled && !options->quiet && !sides->unit;
     judging = (struct progress){.unit = "calls", .enabled = progress.enabled};
     code = plumb_compare(comparison, runs[0], runs[1], &all, err);
     progress_end(&progress);
@@ -188,15 +191,21 @@ out:
 }
 
 /* A file of a rank has it in its name. */
+static const char *stem_of(const int64_t *rank, char *stem, size_t size)
+{
+    snprintf(stem, size, "compare_result");
+    if (rank && *rank >= 0)
+        snprintf(stem, size, "compare_result_rank%" PRId64, *rank);
+    return stem;
+}
+
 static enum plumb_code save(char **path, const struct plumb_table *table,
                             const struct compare_options *options, const int64_t *rank,
                             struct plumb_error *err)
 {
-    char stem[64] = "compare_result";
-    if (rank && *rank >= 0)
-        snprintf(stem, sizeof stem, "compare_result_rank%" PRId64, *rank);
-    const struct result_name name = {options->output, stem, options->xlsx ? ".xlsx" : ".csv",
-                                     false};
+    char stem[64];
+    const struct result_name name = {options->output, stem_of(rank, stem, sizeof stem),
+                                     options->xlsx ? ".xlsx" : ".csv", false};
     return result_save(path, &name, table, &options->view, err);
 }
 
@@ -309,6 +318,7 @@ static enum plumb_code compare_rank(const struct compare_options *options,
 
 struct opening {
     const char *path[2];
+    const int64_t *rank; /* NULL: all */
     struct plumb_run **runs;
     struct plumb_error err[2];
     enum plumb_code code[2];
@@ -318,14 +328,17 @@ static void open_one(void *context, size_t i, unsigned thread)
 {
     struct opening *opening = context;
     (void)thread;
-    opening->code[i] = plumb_run_open(&opening->runs[i], opening->path[i], &opening->err[i]);
+    opening->code[i] = opening->rank
+                           ? plumb_run_open_rank(&opening->runs[i], opening->path[i],
+                                                 *opening->rank, &opening->err[i])
+                           : plumb_run_open(&opening->runs[i], opening->path[i], &opening->err[i]);
 }
 
 /* Both at once: a dump.json of many megabytes takes its time. */
 static enum plumb_code open_runs(struct plumb_run *runs[2], const struct sides *sides,
-                                 struct plumb_error *err)
+                                 const int64_t *rank, struct plumb_error *err)
 {
-    struct opening opening = {.path = {sides->target, sides->golden}, .runs = runs};
+    struct opening opening = {.path = {sides->target, sides->golden}, .rank = rank, .runs = runs};
     pool_run(2, 2, open_one, &opening);
     for (int i = 0; i < 2; i++)
         if (opening.code[i]) {
@@ -350,30 +363,225 @@ static enum plumb_code check_dump_options(const struct compare_options *options,
     return PLUMB_OK;
 }
 
-/* Opens both runs and compares them: in one table or, where files get their names from plumb, in
- * one for each rank of a dump. */
-static enum plumb_code compare_runs(const struct compare_options *options,
-                                    const struct sides *sides, struct found *found,
-                                    struct plumb_error *err)
+/* Opens both runs, of one rank or of all (NULL), and compares them. Of a rank that neither side has
+ * a tensor of there is no table. */
+static enum plumb_code compare_opened(const struct compare_options *options,
+                                      const struct sides *sides, const int64_t *rank,
+                                      struct found *found, struct plumb_error *err)
 {
     struct plumb_run *runs[2] = {NULL, NULL};
-    int64_t *ranks = NULL;
-    size_t count = 0;
-    enum plumb_code code = open_runs(runs, sides, err);
+    enum plumb_code code = open_runs(runs, sides, rank, err);
     for (int i = 0; i < 2 && !code; i++)
         cli_say_warnings(runs[i]);
     if (!code && strcmp(plumb_run_kind(runs[0]), "dump") == 0 &&
         strcmp(plumb_run_kind(runs[1]), "dump") == 0)
         code = check_dump_options(options, err);
-    if (!code && goes_to_file(options, sides) && !sides->result && !options->report)
-        code = ranks_list(&ranks, &count, runs, err);
-    if (!code && count < 2)
-        code = compare_rank(options, sides, runs, NULL, found, err);
-    for (size_t i = 0; i < count && count > 1 && !code; i++)
-        code = compare_rank(options, sides, runs, &ranks[i], found, err);
-    free(ranks);
+    if (!code && !(rank && !plumb_run_count(runs[0]) && !plumb_run_count(runs[1])))
+        code = compare_rank(options, sides, runs, rank, found, err);
     plumb_run_free(runs[1]);
     plumb_run_free(runs[0]);
+    return code;
+}
+
+/* ---- Ranks by several processes ---------------------------------------------------------------- */
+
+struct unit_context {
+    const struct compare_options *options;
+    const struct sides *sides;
+    struct found *found;
+    struct progress progress;
+    size_t count;
+};
+
+/* What one process compares while others wait for nothing: more is shared tensor by tensor. */
+#define UNIT_BYTES (UINT64_C(8) << 30)
+
+static bool is_large(struct plumb_run *const runs[2])
+{
+    uint64_t total = 0, bytes;
+    for (int side = 0; side < 2; side++)
+        for (size_t i = 0; i < plumb_run_count(runs[side]); i++) {
+            const struct plumb_record *record = plumb_run_record(runs[side], i);
+            if (!record->error && !record->absent &&
+                plumb_dtype_bytes(record->dtype, record->count, &bytes))
+                total = total > UINT64_MAX - bytes ? UINT64_MAX : total + bytes;
+        }
+    return total > UNIT_BYTES;
+}
+
+/* The table as the bytes of its file, which is written and read back. */
+static enum plumb_code save_bytes(const struct plumb_table *table,
+                                  const struct compare_options *options, struct arena *arena,
+                                  struct unit_result *out, struct plumb_error *err)
+{
+    const char *base = getenv("TMPDIR");
+    char *path = arena_printf(arena, "%s/plumb-rank-XXXXXX%s", base && *base ? base : "/tmp",
+                              options->xlsx ? ".xlsx" : ".csv");
+    const int fd = path ? mkstemps(path, options->xlsx ? 5 : 4) : -1;
+    if (fd < 0)
+        return path ? plumb_fail(err, PLUMB_E_IO, "cannot write to %s: %s", path, strerror(errno))
+                    : plumb_no_memory(err);
+    close(fd);
+    struct plumb_file file = {0};
+    enum plumb_code code = cli_save(table, path, &options->view, err);
+    if (!code)
+        code = plumb_file_map(&file, path, 0, UINT64_MAX, err);
+    if (!code) {
+        out->table = arena_copy(arena, (const char *)file.data, (size_t)file.size);
+        out->table_size = (size_t)file.size;
+        code = out->table ? PLUMB_OK : plumb_no_memory(err);
+        plumb_file_unmap(&file);
+    }
+    unlink(path);
+    return code;
+}
+
+static enum plumb_code fill_unit(struct unit_result *out, const struct compare_options *options,
+                                 const struct plumb_comparison *is, struct arena *arena,
+                                 struct plumb_error *err)
+{
+    out->bad = is->bad;
+    if (is->verdict != PLUMB_BY_EXPECTED)
+        out->broken = is->failed + is->unmatched + is->unreadable;
+    for (int word = 0; word < PLUMB_WORDS; word++)
+        out->judged += word == PLUMB_WORD_NOT_JUDGED ? 0 : is->words[word];
+    out->mapping = is->mapping ? arena_copy(arena, is->mapping, strlen(is->mapping)) : NULL;
+    out->closing = is->closing ? arena_copy(arena, is->closing, strlen(is->closing)) : NULL;
+    if ((is->mapping && !out->mapping) || (is->closing && !out->closing))
+        return plumb_no_memory(err);
+    if (options->only >= 0)
+        plumb_table_keep_severity(is->table,
+                                  options->only == ONLY_FAIL ? PLUMB_FAILED : PLUMB_SUSPICIOUS);
+    enum plumb_code code = cli_arrange(is->table, &options->view, err);
+    out->rows = plumb_table_rows(is->table);
+    return code ? code : save_bytes(is->table, options, arena, out, err);
+}
+
+static enum plumb_code compare_unit(void *context, int64_t rank, struct unit_result *out,
+                                    struct arena *arena, struct plumb_error *err)
+{
+    const struct unit_context *unit = context;
+    struct sides sides = *unit->sides;
+    struct plumb_run *runs[2] = {NULL, NULL};
+    struct plumb_comparison comparison = {0};
+    sides.unit = true;
+    enum plumb_code code = open_runs(runs, &sides, &rank, err);
+    for (int i = 0; i < 2 && !code; i++)
+        cli_say_warnings(runs[i]);
+    if (!code)
+        code = check_dump_options(unit->options, err);
+    out->none = !code && !plumb_run_count(runs[0]) && !plumb_run_count(runs[1]);
+    out->large = !code && is_large(runs);
+    if (!code && !out->none && !out->large) {
+        code = compare(&comparison, unit->options, &sides, runs, &rank, unit->found, NULL, err);
+        if (!code)
+            code = fill_unit(out, unit->options, &comparison, arena, err);
+        plumb_comparison_free(&comparison);
+    }
+    plumb_run_free(runs[1]);
+    plumb_run_free(runs[0]);
+    return code;
+}
+
+static enum plumb_code deliver_unit(void *context, int64_t rank, const struct unit_result *result,
+                                    struct plumb_error *err)
+{
+    const struct unit_context *unit = context;
+    const struct compare_options *options = unit->options;
+    char stem[64], *path = NULL;
+    const struct result_name name = {options->output, stem_of(&rank, stem, sizeof stem),
+                                     options->xlsx ? ".xlsx" : ".csv", false};
+    enum plumb_code code = result_write(&path, &name, result->table, result->table_size, err);
+    if (!code && !options->quiet)
+        cli_say_rows(result->rows, path);
+    if (!code)
+        code =
+            result_mapping(result->mapping, options->output, options->quiet ? NULL : stdout, err);
+    if (!options->quiet)
+        notes_close(result->closing, stdout);
+    unit->found->bad += result->bad;
+    unit->found->broken += result->broken;
+    unit->found->judged += result->judged;
+    free(path);
+    return code;
+}
+
+static enum plumb_code finish_large(void *context, int64_t rank, struct plumb_error *err)
+{
+    const struct unit_context *unit = context;
+    return compare_opened(unit->options, unit->sides, &rank, unit->found, err);
+}
+
+static void count_unit(void *context, size_t done)
+{
+    struct unit_context *unit = context;
+    progress_update(&unit->progress, done, unit->count);
+}
+
+static struct units units_of(struct unit_context *unit, const struct plumb_ranks *ranks)
+{
+    progress_init(&unit->progress, "ranks");
+    unit->progress.enabled = unit->progress.enabled && !unit->options->quiet;
+    unit->count = ranks->count;
+    return (struct units){.target = unit->sides->target,
+                          .golden = unit->sides->golden,
+                          .ranks = ranks->list,
+                          .count = ranks->count,
+                          .context = unit,
+                          .compare = compare_unit,
+                          .deliver = deliver_unit,
+                          .progress = count_unit};
+}
+
+/* Another process than the first: it knows its words, and does what it is asked for. */
+static int help_compare(const struct compare_options *options, const struct sides *sides)
+{
+    struct found found = {0};
+    struct unit_context unit = {.options = options, .sides = sides, .found = &found};
+    const struct units units = units_of(&unit, &(struct plumb_ranks){0});
+    const struct crew_handler own = units_handler(&units);
+    struct plumb_error err;
+    return crew_help(cli_helping, &own, &err) ? CLI_UNUSABLE : CLI_OK;
+}
+
+/* ------------------------------------------------------------------------------------------------ */
+
+/* The ranks of both sides, where both are dumps and files get their names from plumb: a table for
+ * each then. */
+static enum plumb_code find_ranks(struct plumb_ranks *ranks, const struct compare_options *options,
+                                  const struct sides *sides, struct plumb_error *err)
+{
+    if (!goes_to_file(options, sides) || sides->result || options->report)
+        return PLUMB_OK;
+    struct plumb_ranks golden = {0};
+    enum plumb_code code = plumb_run_ranks(&golden, sides->golden, err);
+    if (!code && golden.count)
+        code = plumb_run_ranks(ranks, sides->target, err);
+    if (!code && ranks->count)
+        code = plumb_run_ranks(ranks, sides->golden, err);
+    free(golden.list);
+    return code;
+}
+
+/* Compares both runs: in one table, or in one for each rank. */
+static enum plumb_code compare_runs(const struct compare_options *options,
+                                    const struct sides *sides, struct found *found,
+                                    struct plumb_error *err)
+{
+    struct plumb_ranks ranks = {0};
+    enum plumb_code code = find_ranks(&ranks, options, sides, err);
+    if (!code && ranks.count < 2) {
+        code = compare_opened(options, sides, NULL, found, err);
+    } else if (!code && cli_crew && !found->baseline.found) {
+        struct unit_context unit = {.options = options, .sides = sides, .found = found};
+        const struct units units = units_of(&unit, &ranks);
+        code = units_run(cli_crew, &units, finish_large, err);
+        progress_end(&unit.progress);
+    } else {
+        for (size_t i = 0; i < ranks.count && !code; i++)
+            code = compare_opened(options, sides, &ranks.list[i], found, err);
+    }
+    free(ranks.list);
     return code;
 }
 
@@ -601,7 +809,7 @@ static int run_compare(const void *context)
 {
     const struct compare_options *options = context;
     struct plumb_error err;
-    struct sides sides;
+    struct sides sides = {0};
     struct found found = {
         .baseline = {.read_path = options->baseline, .write_path = options->write_baseline}};
     int status = find_sides(&sides, options);
@@ -611,6 +819,8 @@ static int run_compare(const void *context)
         status = check_junit(options);
     if (status)
         return status;
+    if (cli_helping)
+        return help_compare(options, &sides);
     if (options->diff_analyze)
         return analyze_differences(options, &sides);
     status = CLI_UNUSABLE;

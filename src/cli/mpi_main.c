@@ -238,7 +238,29 @@ static _Noreturn void end_serving(const struct start *start, const struct plumb_
     _Exit(CLI_OK);
 }
 
-static _Noreturn void serve(struct start *start)
+/* Commands that have to prepare for their part do so, and serve themselves, unheard. */
+static bool prepares(const struct args_command *command)
+{
+    return command == &cmd_acc_check || command == &cmd_compare;
+}
+
+static bool serve_prepared(struct start *start, const struct crew_serving *serving,
+                           struct plumb_error *err)
+{
+    struct plumb_helping helping = {.transport = &start->transport, .serving = *serving};
+    const int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    if (nowhere >= 0)
+        dup2(nowhere, STDOUT_FILENO);
+    cli_helping = &helping;
+    plumb_fail(err, PLUMB_E_IO, "process 0 is not heard any more");
+    const int status = cli_main(start->argc, start->argv);
+    if (helping.begun)
+        return status == CLI_OK;
+    /* It cannot help, and waits for the end. */
+    return crew_serve(&start->transport, &(struct crew_serving){.lanes = 0}, err) == PLUMB_OK;
+}
+
+static _Noreturn void serve(struct start *start, const struct args_command *command)
 {
     struct plumb_error err;
     struct spread_desk *walks = spread_desk_new(&start->places);
@@ -251,26 +273,9 @@ static _Noreturn void serve(struct start *start)
     const struct crew_serving serving = {
         .handlers = handlers, .count = sizeof handlers / sizeof *handlers, .lanes = start->lanes};
     setenv("OPENBLAS_NUM_THREADS", "1", 1); /* or it starts threads that wait in a loop */
-    const bool failed = crew_serve(&start->transport, &serving, &err);
-    end_serving(start, failed ? &err : NULL);
-}
-
-/* The command does what it has to do before it can serve, and is not to be heard. */
-static _Noreturn void serve_prepared(struct start *start)
-{
-    struct plumb_helping helping = {.transport = &start->transport,
-                                    .serving = {.lanes = start->lanes}};
-    struct plumb_error err;
-    const int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
-    if (nowhere >= 0)
-        dup2(nowhere, STDOUT_FILENO);
-    cli_helping = &helping;
-    const int status = cli_main(start->argc, start->argv);
-    plumb_fail(&err, PLUMB_E_IO, "process 0 is not heard any more");
-    bool failed = status != CLI_OK;
-    if (!helping.begun) /* it cannot help, and waits for the end */
-        failed = crew_serve(&start->transport, &(struct crew_serving){.lanes = 0}, &err);
-    end_serving(start, failed ? &err : NULL);
+    const bool served = prepares(command) ? serve_prepared(start, &serving, &err)
+                                          : !crew_serve(&start->transport, &serving, &err);
+    end_serving(start, served ? NULL : &err);
 }
 
 /* What only has to be said, process 0 says. */
@@ -359,7 +364,5 @@ int main(int argc, char **argv)
         return say(&start, say_plain);
     if (start.transport.me == 0)
         return lead(&start);
-    if (command == &cmd_acc_check)
-        serve_prepared(&start);
-    serve(&start);
+    serve(&start, command);
 }

@@ -89,8 +89,12 @@ enum plumb_code crew_serve(const struct crew_transport *transport,
  * then serves with a handler of its own. */
 struct plumb_helping {
     const struct crew_transport *transport;
-    struct crew_serving serving; /* without handlers */
-    bool begun;                  /* set by whoever serves */
+    struct crew_serving serving; /* with the handlers that need no preparations */
+    bool begun;                  /* crew_help was called */
 };
+
+/* Serves, with one more handler. */
+enum plumb_code crew_help(struct plumb_helping *helping, const struct crew_handler *handler,
+                          struct plumb_error *err);
 
 #endif

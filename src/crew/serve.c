@@ -244,3 +244,18 @@ enum plumb_code crew_serve(const struct crew_transport *transport,
     leave(desk);
     return code;
 }
+
+enum plumb_code crew_help(struct plumb_helping *helping, const struct crew_handler *handler,
+                          struct plumb_error *err)
+{
+    struct crew_serving serving = helping->serving;
+    struct crew_handler *handlers = calloc(serving.count + 1, sizeof *handlers);
+    helping->begun = true;
+    if (!handlers)
+        return plumb_no_memory(err);
+    if (serving.count)
+        memcpy(handlers, serving.handlers, serving.count * sizeof *handlers);
+    handlers[serving.count++] = *handler;
+    serving.handlers = handlers;
+    return crew_serve(helping->transport, &serving, err); /* threads may still use the handlers */
+}

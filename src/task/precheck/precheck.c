@@ -370,12 +370,7 @@ static bool answer(void *context, const void *bytes, size_t size, struct buf *re
 static enum plumb_code help(struct run *run, struct plumb_error *err)
 {
     const struct crew_handler handler = {kind, run, answer};
-    struct plumb_helping *helping = run->options->helping;
-    struct crew_serving serving = helping->serving;
-    serving.handlers = &handler;
-    serving.count = 1;
-    helping->begun = true;
-    return crew_serve(helping->transport, &serving, err);
+    return crew_help(run->options->helping, &handler, err);
 }
 
 /* ---- Setting up ------------------------------------------------------------------------------ */
