@@ -3,9 +3,7 @@
 #include "base/folder.h"
 #include "base/memory.h"
 #include "base/pool.h"
-#include "cli/baseline.h"
-#include "cli/compare_options.h"
-#include "cli/compare_units.h"
+#include "cli/compare_parts.h"
 #include "cli/diff_analyze.h"
 #include "cli/digest.h"
 #include "cli/general.h"
@@ -16,10 +14,7 @@
 #include "cli/progress.h"
 #include "cli/result.h"
 #include "cli/torchair.h"
-#include "plumb/compare.h"
-#include "plumb/file.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -27,21 +22,6 @@
 #include <unistd.h>
 
 static const char *const verdict_words[] = {"rules", "expected", "both"};
-
-/* What was found, over all ranks. */
-struct found {
-    size_t bad;    /* rows that fail by what decides */
-    size_t broken; /* by the documented rules, where these do */
-    size_t judged; /* results with a second opinion */
-    struct cli_baseline baseline;
-};
-
-/* Which words are which, once the options have had their say. */
-struct sides {
-    const char *target, *golden, *result;
-    bool as_options; /* paths given as options: a result file is expected */
-    bool unit;       /* a rank that this process compares while others compare others */
-};
 
 static int find_sides(struct sides *sides, const struct compare_options *options)
 {
@@ -127,11 +107,11 @@ static void judging_update(void *context, uint64_t done, uint64_t total)
 }
 
 /* rank NULL: all of them. */
-static enum plumb_code compare(struct plumb_comparison *comparison,
-                               const struct compare_options *options, const struct sides *sides,
-                               struct plumb_run *const runs[2], const int64_t *rank,
-                               const struct found *found, struct plumb_report *report,
-                               struct plumb_error *err)
+enum plumb_code compare_two(struct plumb_comparison *comparison,
+                            const struct compare_options *options, const struct sides *sides,
+                            struct plumb_run *const runs[2], const int64_t *rank,
+                            const struct found *found, struct plumb_report *report,
+                            struct plumb_error *err)
 {
     struct arena arena = {0};
     struct progress progress, judging;
@@ -191,7 +171,7 @@ out:
 }
 
 /* A file of a rank has it in its name. */
-static const char *stem_of(const int64_t *rank, char *stem, size_t size)
+const char *compare_stem(const int64_t *rank, char *stem, size_t size)
 {
     snprintf(stem, size, "compare_result");
     if (rank && *rank >= 0)
@@ -204,7 +184,7 @@ static enum plumb_code save(char **path, const struct plumb_table *table,
                             struct plumb_error *err)
 {
     char stem[64];
-    const struct result_name name = {options->output, stem_of(rank, stem, sizeof stem),
+    const struct result_name name = {options->output, compare_stem(rank, stem, sizeof stem),
                                      options->xlsx ? ".xlsx" : ".csv", false};
     return result_save(path, &name, table, &options->view, err);
 }
@@ -297,7 +277,7 @@ static enum plumb_code compare_rank(const struct compare_options *options,
     struct plumb_report *report = NULL;
     enum plumb_code code = options->report ? begin_report(&report, sides, err) : PLUMB_OK;
     if (!code)
-        code = compare(&comparison, options, sides, runs, rank, found, report, err);
+        code = compare_two(&comparison, options, sides, runs, rank, found, report, err);
     if (code)
         return page_end(report, options->report, true, code, err);
     if (!comparison.compared && !comparison.unmatched && !comparison.unreadable)
@@ -335,8 +315,8 @@ static void open_one(void *context, size_t i, unsigned thread)
 }
 
 /* Both at once: a dump.json of many megabytes takes its time. */
-static enum plumb_code open_runs(struct plumb_run *runs[2], const struct sides *sides,
-                                 const int64_t *rank, struct plumb_error *err)
+enum plumb_code compare_open(struct plumb_run *runs[2], const struct sides *sides,
+                             const int64_t *rank, struct plumb_error *err)
 {
     struct opening opening = {.path = {sides->target, sides->golden}, .rank = rank, .runs = runs};
     pool_run(2, 2, open_one, &opening);
@@ -349,8 +329,7 @@ static enum plumb_code open_runs(struct plumb_run *runs[2], const struct sides *
 }
 
 /* What only the comparison of one step under the rules of a profile can do. */
-static enum plumb_code check_dump_options(const struct compare_options *options,
-                                          struct plumb_error *err)
+enum plumb_code compare_check_dumps(const struct compare_options *options, struct plumb_error *err)
 {
     if (profile_chosen(options->rules))
         return plumb_fail(err, PLUMB_E_ARG,
@@ -365,186 +344,22 @@ static enum plumb_code check_dump_options(const struct compare_options *options,
 
 /* Opens both runs, of one rank or of all (NULL), and compares them. Of a rank that neither side has
  * a tensor of there is no table. */
-static enum plumb_code compare_opened(const struct compare_options *options,
-                                      const struct sides *sides, const int64_t *rank,
-                                      struct found *found, struct plumb_error *err)
+enum plumb_code compare_opened(const struct compare_options *options, const struct sides *sides,
+                               const int64_t *rank, struct found *found, struct plumb_error *err)
 {
     struct plumb_run *runs[2] = {NULL, NULL};
-    enum plumb_code code = open_runs(runs, sides, rank, err);
+    enum plumb_code code = compare_open(runs, sides, rank, err);
     for (int i = 0; i < 2 && !code; i++)
         cli_say_warnings(runs[i]);
     if (!code && strcmp(plumb_run_kind(runs[0]), "dump") == 0 &&
         strcmp(plumb_run_kind(runs[1]), "dump") == 0)
-        code = check_dump_options(options, err);
+        code = compare_check_dumps(options, err);
     if (!code && !(rank && !plumb_run_count(runs[0]) && !plumb_run_count(runs[1])))
         code = compare_rank(options, sides, runs, rank, found, err);
     plumb_run_free(runs[1]);
     plumb_run_free(runs[0]);
     return code;
 }
-
-/* ---- Ranks by several processes ---------------------------------------------------------------- */
-
-struct unit_context {
-    const struct compare_options *options;
-    const struct sides *sides;
-    struct found *found;
-    struct progress progress;
-    size_t count;
-};
-
-/* What one process compares while others wait for nothing: more is shared tensor by tensor. */
-#define UNIT_BYTES (UINT64_C(8) << 30)
-
-static bool is_large(struct plumb_run *const runs[2])
-{
-    uint64_t total = 0, bytes;
-    for (int side = 0; side < 2; side++)
-        for (size_t i = 0; i < plumb_run_count(runs[side]); i++) {
-            const struct plumb_record *record = plumb_run_record(runs[side], i);
-            if (!record->error && !record->absent &&
-                plumb_dtype_bytes(record->dtype, record->count, &bytes))
-                total = total > UINT64_MAX - bytes ? UINT64_MAX : total + bytes;
-        }
-    return total > UNIT_BYTES;
-}
-
-/* The table as the bytes of its file, which is written and read back. */
-static enum plumb_code save_bytes(const struct plumb_table *table,
-                                  const struct compare_options *options, struct arena *arena,
-                                  struct unit_result *out, struct plumb_error *err)
-{
-    const char *base = getenv("TMPDIR");
-    char *path = arena_printf(arena, "%s/plumb-rank-XXXXXX%s", base && *base ? base : "/tmp",
-                              options->xlsx ? ".xlsx" : ".csv");
-    const int fd = path ? mkstemps(path, options->xlsx ? 5 : 4) : -1;
-    if (fd < 0)
-        return path ? plumb_fail(err, PLUMB_E_IO, "cannot write to %s: %s", path, strerror(errno))
-                    : plumb_no_memory(err);
-    close(fd);
-    struct plumb_file file = {0};
-    enum plumb_code code = cli_save(table, path, &options->view, err);
-    if (!code)
-        code = plumb_file_map(&file, path, 0, UINT64_MAX, err);
-    if (!code) {
-        out->table = arena_copy(arena, (const char *)file.data, (size_t)file.size);
-        out->table_size = (size_t)file.size;
-        code = out->table ? PLUMB_OK : plumb_no_memory(err);
-        plumb_file_unmap(&file);
-    }
-    unlink(path);
-    return code;
-}
-
-static enum plumb_code fill_unit(struct unit_result *out, const struct compare_options *options,
-                                 const struct plumb_comparison *is, struct arena *arena,
-                                 struct plumb_error *err)
-{
-    out->bad = is->bad;
-    if (is->verdict != PLUMB_BY_EXPECTED)
-        out->broken = is->failed + is->unmatched + is->unreadable;
-    for (int word = 0; word < PLUMB_WORDS; word++)
-        out->judged += word == PLUMB_WORD_NOT_JUDGED ? 0 : is->words[word];
-    out->mapping = is->mapping ? arena_copy(arena, is->mapping, strlen(is->mapping)) : NULL;
-    out->closing = is->closing ? arena_copy(arena, is->closing, strlen(is->closing)) : NULL;
-    if ((is->mapping && !out->mapping) || (is->closing && !out->closing))
-        return plumb_no_memory(err);
-    if (options->only >= 0)
-        plumb_table_keep_severity(is->table,
-                                  options->only == ONLY_FAIL ? PLUMB_FAILED : PLUMB_SUSPICIOUS);
-    enum plumb_code code = cli_arrange(is->table, &options->view, err);
-    out->rows = plumb_table_rows(is->table);
-    return code ? code : save_bytes(is->table, options, arena, out, err);
-}
-
-static enum plumb_code compare_unit(void *context, int64_t rank, struct unit_result *out,
-                                    struct arena *arena, struct plumb_error *err)
-{
-    const struct unit_context *unit = context;
-    struct sides sides = *unit->sides;
-    struct plumb_run *runs[2] = {NULL, NULL};
-    struct plumb_comparison comparison = {0};
-    sides.unit = true;
-    enum plumb_code code = open_runs(runs, &sides, &rank, err);
-    for (int i = 0; i < 2 && !code; i++)
-        cli_say_warnings(runs[i]);
-    if (!code)
-        code = check_dump_options(unit->options, err);
-    out->none = !code && !plumb_run_count(runs[0]) && !plumb_run_count(runs[1]);
-    out->large = !code && is_large(runs);
-    if (!code && !out->none && !out->large) {
-        code = compare(&comparison, unit->options, &sides, runs, &rank, unit->found, NULL, err);
-        if (!code)
-            code = fill_unit(out, unit->options, &comparison, arena, err);
-        plumb_comparison_free(&comparison);
-    }
-    plumb_run_free(runs[1]);
-    plumb_run_free(runs[0]);
-    return code;
-}
-
-static enum plumb_code deliver_unit(void *context, int64_t rank, const struct unit_result *result,
-                                    struct plumb_error *err)
-{
-    const struct unit_context *unit = context;
-    const struct compare_options *options = unit->options;
-    char stem[64], *path = NULL;
-    const struct result_name name = {options->output, stem_of(&rank, stem, sizeof stem),
-                                     options->xlsx ? ".xlsx" : ".csv", false};
-    enum plumb_code code = result_write(&path, &name, result->table, result->table_size, err);
-    if (!code && !options->quiet)
-        cli_say_rows(result->rows, path);
-    if (!code)
-        code =
-            result_mapping(result->mapping, options->output, options->quiet ? NULL : stdout, err);
-    if (!options->quiet)
-        notes_close(result->closing, stdout);
-    unit->found->bad += result->bad;
-    unit->found->broken += result->broken;
-    unit->found->judged += result->judged;
-    free(path);
-    return code;
-}
-
-static enum plumb_code finish_large(void *context, int64_t rank, struct plumb_error *err)
-{
-    const struct unit_context *unit = context;
-    return compare_opened(unit->options, unit->sides, &rank, unit->found, err);
-}
-
-static void count_unit(void *context, size_t done)
-{
-    struct unit_context *unit = context;
-    progress_update(&unit->progress, done, unit->count);
-}
-
-static struct units units_of(struct unit_context *unit, const struct plumb_ranks *ranks)
-{
-    progress_init(&unit->progress, "ranks");
-    unit->progress.enabled = unit->progress.enabled && !unit->options->quiet;
-    unit->count = ranks->count;
-    return (struct units){.target = unit->sides->target,
-                          .golden = unit->sides->golden,
-                          .ranks = ranks->list,
-                          .count = ranks->count,
-                          .context = unit,
-                          .compare = compare_unit,
-                          .deliver = deliver_unit,
-                          .progress = count_unit};
-}
-
-/* Another process than the first: it knows its words, and does what it is asked for. */
-static int help_compare(const struct compare_options *options, const struct sides *sides)
-{
-    struct found found = {0};
-    struct unit_context unit = {.options = options, .sides = sides, .found = &found};
-    const struct units units = units_of(&unit, &(struct plumb_ranks){0});
-    const struct crew_handler own = units_handler(&units);
-    struct plumb_error err;
-    return crew_help(cli_helping, &own, &err) ? CLI_UNUSABLE : CLI_OK;
-}
-
-/* ------------------------------------------------------------------------------------------------ */
 
 /* The ranks of both sides, where both are dumps and files get their names from plumb: a table for
  * each then. */
@@ -572,11 +387,9 @@ static enum plumb_code compare_runs(const struct compare_options *options,
     enum plumb_code code = find_ranks(&ranks, options, sides, err);
     if (!code && ranks.count < 2) {
         code = compare_opened(options, sides, NULL, found, err);
-    } else if (!code && cli_crew && !found->baseline.found) {
-        struct unit_context unit = {.options = options, .sides = sides, .found = found};
-        const struct units units = units_of(&unit, &ranks);
-        code = units_run(cli_crew, &units, finish_large, err);
-        progress_end(&unit.progress);
+    } else if (!code && cli_crew && !found->baseline.found &&
+               !crew_places_of(cli_crew)->given) { /* a map is for files, not for listings */
+        code = compare_ranks(options, sides, &ranks, found, err);
     } else {
         for (size_t i = 0; i < ranks.count && !code; i++)
             code = compare_opened(options, sides, &ranks.list[i], found, err);
@@ -820,7 +633,7 @@ static int run_compare(const void *context)
     if (status)
         return status;
     if (cli_helping)
-        return help_compare(options, &sides);
+        return compare_help(options, &sides);
     if (options->diff_analyze)
         return analyze_differences(options, &sides);
     status = CLI_UNUSABLE;

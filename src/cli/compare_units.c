@@ -8,6 +8,8 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 static const char kind[] = "compare rank";
 
@@ -44,7 +46,8 @@ static void pack_end(struct pack *pack, enum plumb_code *code, struct unit_resul
 
 /* ---- A rank ------------------------------------------------------------------------------------ */
 
-static enum plumb_code compare(const struct units *units, int64_t rank, struct buf *reply)
+static enum plumb_code compare(const struct units *units, int64_t rank, size_t *unreadable,
+                               struct buf *reply)
 {
     struct unit_result result = {0};
     struct arena arena = {0};
@@ -54,21 +57,81 @@ static enum plumb_code compare(const struct units *units, int64_t rank, struct b
     enum plumb_code code = units->compare(units->context, rank, &result, &arena, &err);
     pthread_mutex_unlock(&one);
     pack_end(&pack, &code, &result, &err, NULL);
+    *unreadable = result.unreadable;
     arena_free(&arena);
     return code;
 }
 
-static bool answer(void *context, const void *request, size_t size, struct buf *reply)
+/* How many dump.json of the rank there are on a side, and what changes when one of them does. */
+struct seen {
+    int64_t rank;
+    size_t files;
+    uint64_t stamp;
+};
+
+static bool see(void *context, int64_t rank, const char *json)
 {
-    struct pack pack = pack_reader(request, size);
-    int64_t rank = 0;
-    uint64_t stamp = 0;
-    pack_i64(&pack, &rank);
-    pack_u64(&pack, &stamp);
-    if (!pack_good(&pack))
-        return false;
-    const enum plumb_code code = compare(context, rank, reply);
-    return code != PLUMB_E_IO && code != PLUMB_E_NOMEM; /* others may be able to */
+    struct seen *seen = context;
+    const struct run_ref file = {.path = json};
+    if (rank != seen->rank)
+        return true;
+    seen->files++;
+    seen->stamp = seen->stamp * 31 + run_ref_stamp(&file, NULL);
+    return true;
+}
+
+struct request {
+    int64_t rank;
+    struct seen side[2];
+    const char *host; /* of process 0 */
+};
+
+static struct request look(const struct units *units, int64_t rank)
+{
+    struct request request = {.rank = rank, .side = {{.rank = rank}, {.rank = rank}}};
+    struct plumb_error err;
+    dumps_look(units->target, see, &request.side[0], &err);
+    dumps_look(units->golden, see, &request.side[1], &err);
+    return request;
+}
+
+static void pack_request(struct pack *pack, struct request *request, struct arena *arena)
+{
+    pack_i64(pack, &request->rank);
+    pack_text(pack, &request->host, arena);
+    for (int i = 0; i < 2; i++) {
+        pack_size(pack, &request->side[i].files);
+        pack_u64(pack, &request->side[i].stamp);
+    }
+    pack_check(pack, request->host);
+}
+
+static const char *this_host(char host[256])
+{
+    memset(host, 0, 256);
+    gethostname(host, 255);
+    return host;
+}
+
+/* On another host the folders may not be the same: what does not look as it does to process 0, or
+ * cannot be read, goes back. */
+static bool answer(void *context, const void *bytes, size_t size, struct buf *reply)
+{
+    const struct units *units = context;
+    struct pack pack = pack_reader(bytes, size);
+    struct arena arena = {0};
+    struct request request = {0};
+    char host[256];
+    pack_request(&pack, &request, &arena);
+    bool fine = pack_good(&pack);
+    const bool elsewhere = fine && strcmp(request.host, this_host(host)) != 0;
+    arena_free(&arena);
+    const struct request here = fine ? look(units, request.rank) : request;
+    for (int i = 0; i < 2; i++)
+        fine = fine && here.side[i].files == request.side[i].files;
+    size_t unreadable = 0;
+    const enum plumb_code code = fine ? compare(units, request.rank, &unreadable, reply) : 0;
+    return fine && code != PLUMB_E_IO && code != PLUMB_E_NOMEM && !(elsewhere && unreadable);
 }
 
 struct crew_handler units_handler(const struct units *units)
@@ -92,37 +155,21 @@ struct session {
     struct plumb_error err;
 };
 
-/* What changes when a dump.json of the rank does. */
-struct stamping {
-    int64_t rank;
-    uint64_t stamp;
-};
-
-static bool add_stamp(void *context, int64_t rank, const char *json)
-{
-    struct stamping *stamping = context;
-    const struct run_ref file = {.path = json};
-    if (rank == stamping->rank)
-        stamping->stamp = stamping->stamp * 31 + run_ref_stamp(&file, NULL);
-    return true;
-}
-
-static void ask(void *context, size_t piece, struct buf *request)
+static void ask(void *context, size_t piece, struct buf *bytes)
 {
     const struct units *units = ((const struct session *)context)->units;
-    struct stamping stamping = {.rank = units->ranks[piece]};
-    struct plumb_error err;
-    struct pack pack = pack_writer(request);
-    dumps_look(units->target, add_stamp, &stamping, &err);
-    dumps_look(units->golden, add_stamp, &stamping, &err);
-    pack_i64(&pack, &stamping.rank);
-    pack_u64(&pack, &stamping.stamp);
+    struct request request = look(units, units->ranks[piece]);
+    struct pack pack = pack_writer(bytes);
+    char host[256];
+    request.host = this_host(host);
+    pack_request(&pack, &request, NULL);
 }
 
 static void work(void *context, size_t piece, struct buf *reply)
 {
     const struct session *session = context;
-    compare(session->units, session->units->ranks[piece], reply);
+    size_t unreadable;
+    compare(session->units, session->units->ranks[piece], &unreadable, reply);
 }
 
 static enum plumb_code deliver_one(struct session *session, const struct ready *ready, bool *wait)

@@ -13,6 +13,7 @@ struct unit_result {
     bool none; /* neither side has a tensor of it */
     bool
         large; /* it is too large for one process: it has to be compared by all, tensor by tensor */
+    size_t unreadable;          /* pairs; another host may see their files */
     size_t bad, broken, judged; /* of struct found */
     size_t rows;
     const char *mapping, *closing; /* of struct plumb_comparison, or NULL */
@@ -34,8 +35,8 @@ struct units {
     void (*progress)(void *context, size_t done);
 };
 
-/* Compares all; leaves those that are too large to the caller: large[i] says which these are, and
- * nothing behind the first of them is delivered before `finish` is called for it. */
+/* Compares all. Those that are too large are left to `finish`, which compares and delivers one with
+ * all processes; that is called after the loop, and what comes behind them waits. */
 enum plumb_code units_run(struct plumb_crew *crew, const struct units *units,
                           enum plumb_code (*finish)(void *context, int64_t rank,
                                                     struct plumb_error *err),

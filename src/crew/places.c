@@ -22,6 +22,7 @@ static enum plumb_code add_rule(struct crew_places *places, const char *word, co
     if (!colon || !equals || colon == word || equals == colon + 1 || !equals[1])
         return plumb_fail(err, PLUMB_E_ARG, "'%s' is no HOST:FROM=TO", word);
     const size_t length = (size_t)(colon - word);
+    places->given++;
     if (!(length == 1 && *word == '*') &&
         !(strlen(host) == length && memcmp(host, word, length) == 0))
         return PLUMB_OK;

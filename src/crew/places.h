@@ -13,6 +13,7 @@ struct place_rule {
 struct crew_places {
     struct place_rule *rules; /* of this host */
     size_t count;
+    size_t given; /* with those of other hosts */
     struct arena arena;
 };
 
