@@ -21,12 +21,13 @@ struct plumb_blame_options {
     const char *const *repeats; /* runs of the same program as the target: what differs between
                                     them is its own noise */
     size_t n_repeats;
-    const char *weights;    /* a file of the model's parameters by their names, for modules whose
+    const char *weights;     /* a file of the model's parameters by their names, for modules whose
                                own were not recorded; NULL: none */
-    const char *arithmetic; /* cheaper arithmetic that is allowed; NULL: none */
-    uint64_t seed;          /* of the perturbations */
-    unsigned threads;       /* 0: all processors */
-    uint64_t memory;        /* bytes that calls may take together; 0: three quarters of all */
+    const char *arithmetic;  /* cheaper arithmetic that is allowed; NULL: none */
+    uint64_t seed;           /* of the perturbations */
+    unsigned threads;        /* 0: all processors */
+    struct plumb_crew *crew; /* the processes of plumb-mpi, in there only; NULL: this one alone */
+    uint64_t memory;         /* bytes that calls may take together; 0: three quarters of all */
     const struct plumb_baseline *accepted; /* deviations that do not fail; NULL: there are none */
     struct plumb_baseline *found;          /* gets what is found; NULL: not asked for */
     bool pages; /* plumb_blame_report is to have pages of the results that are wrong */

@@ -44,6 +44,8 @@ struct plumb_condense_event {
     const struct plumb_error *error; /* NULL when done */
 };
 
+struct plumb_crew; /* the processes of plumb-mpi, in there only */
+
 struct plumb_condense_options {
     unsigned keep;     /* of enum plumb_keep; 0: all */
     bool watch;        /* go on until told to stop, or until idle */
@@ -51,6 +53,7 @@ struct plumb_condense_options {
     double settle;     /* a file is left alone until it was unchanged for so many seconds; 0: 1 */
     bool dry_run;      /* measure everything, change nothing */
     unsigned threads;  /* files at once; 0: as many as there are processors */
+    struct plumb_crew *crew; /* NULL: this process does all */
 
     /* All may be NULL. Called from one thread at a time. */
     void (*event)(void *context, const struct plumb_condense_event *event);

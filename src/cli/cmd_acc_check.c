@@ -450,6 +450,8 @@ static int check(const struct args_command *command, const struct check_options 
         .fallback = fallback.reference,
         .stand_in = fallback.stand_in,
         .threads = options->splits > 0 ? (unsigned)options->splits : cli_threads(&options->common),
+        .crew = cli_crew,
+        .helping = cli_helping,
         .memory = memory,
         .progress = on_progress,
         .note = on_note,
@@ -465,6 +467,13 @@ static int check(const struct args_command *command, const struct check_options 
     for (size_t k = 0; k < n_devices; k++)
         plumb_device_close(devices[k]);
     close_fallback(&fallback);
+    if (cli_helping) { /* process 0 says what was found */
+        cli_baseline_free(&baseline);
+        plumb_report_free(report);
+        if (code)
+            cli_report(&err);
+        return code ? CLI_UNUSABLE : CLI_OK;
+    }
     bool objected = false;
     uint64_t changed = 0;
     const bool unfinished = code || summary.stopped;

@@ -93,6 +93,7 @@ static int run_blame(const void *context)
         .arithmetic = options->arithmetic,
         .seed = options->seed == ARGS_UNSET ? 1234 : (uint64_t)options->seed,
         .threads = cli_threads(&options->common),
+        .crew = cli_crew,
         .memory = memory,
         .pages = options->report != NULL,
         .progress = progress_update,

@@ -105,6 +105,7 @@ static int run_condense(const void *context)
         .settle = isnan(options->settle) ? 0 : options->settle,
         .dry_run = options->dry_run,
         .threads = cli_threads(&options->common),
+        .crew = cli_crew,
         .event = show_event,
         .progress = show_progress,
         .stop = must_end,

@@ -76,6 +76,7 @@ static int run_overflow_check(const void *context)
         return cli_usage(&cmd_overflow_check, "unexpected argument '%s'", options->word);
     struct progress progress;
     struct plumb_analyze_options how = {.rules = profile_chosen(options->rules),
+                                        .crew = cli_crew,
                                         .progress = progress_update,
                                         .progress_context = &progress};
     progress_init(&progress, "ranks");

@@ -23,6 +23,7 @@ struct span {
 };
 
 struct plumb_run {
+    const int64_t *only; /* of a dump, while it is opened: the rank that is wanted; NULL: all */
     struct arena arena;
     const char *path, *kind;
     struct listing listing;
@@ -52,6 +53,12 @@ enum plumb_code spans_list(struct plumb_run *run);
 /* Opens run->path as a dump; *found stays false, without an error, when it is none. */
 enum plumb_code dumps_open(struct plumb_run *run, bool *found, struct plumb_error *err);
 void dumps_free(struct plumb_run *run);
+
+/* Calls see(context, rank, path) for every dump.json below a path, in the order of a run, without
+ * reading it; nothing when the path is no dump. False from see ends it as if out of memory. */
+enum plumb_code dumps_look(const char *path,
+                           bool (*see)(void *context, int64_t rank, const char *json),
+                           void *context, struct plumb_error *err);
 
 /* Loads a record of a dump from the file that it names. */
 enum plumb_code dumps_load(const struct plumb_record *record, struct plumb_payload *payload,

@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "base/pool.h"
 #include "run/run.h"
+#include "verdict/calls_spread.h"
 
 #include <math.h>
 #include <pthread.h>
@@ -170,6 +171,24 @@ double calls_floor(enum plumb_dtype dtype, int64_t terms)
     }
 }
 
+/* Those that did not fit beside others come again here, alone. */
+static enum plumb_code judge_spread(struct work *work, struct plumb_error *err)
+{
+    struct judged_calls *calls = work->calls;
+    bool *again = calloc(calls->count + 1, sizeof *again);
+    if (!again)
+        return plumb_no_memory(err);
+    const enum plumb_code code = calls_spread(calls, work->options, again, err);
+    const uint64_t memory = work->options->memory ? work->options->memory : memory_default();
+    for (size_t i = 0; i < calls->count && !code; i++)
+        work->done += !again[i];
+    for (size_t i = 0; i < calls->count && !code; i++)
+        if (again[i])
+            judge(work, i, memory, true);
+    free(again);
+    return code;
+}
+
 enum plumb_code calls_judge(struct judged_calls *calls, const struct plumb_run *run,
                             const struct calls_options *options, struct plumb_error *err)
 {
@@ -178,6 +197,9 @@ enum plumb_code calls_judge(struct judged_calls *calls, const struct plumb_run *
     const enum plumb_code code = list(calls, run, options->rank, err);
     if (code)
         return code;
+    /* Who watches wants tensors that other processes would have to send. */
+    if (options->crew && !options->watch && !repeats_count(options->repeats))
+        return judge_spread(&work, err);
     calls_pool(options->threads, options->memory, calls->count, judge, &work);
     return PLUMB_OK;
 }

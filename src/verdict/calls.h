@@ -18,6 +18,7 @@ void calls_pool(unsigned threads, uint64_t memory, size_t count, calls_job *job,
 extern const char calls_too_large[];
 
 struct judged_call;
+struct plumb_crew;
 
 /* Told of a call whose verdicts were just found, by the thread that found them; expected has the
  * reference. */
@@ -25,6 +26,7 @@ typedef void calls_watch(void *context, const struct judged_call *call,
                          struct plumb_expected *expected, const struct known_call *known);
 
 struct calls_options {
+    struct plumb_crew *crew;       /* processes that share the work; NULL: this one alone */
     const struct repeats *repeats; /* of the same program; NULL: none */
     const char *arithmetic;        /* cheaper arithmetic that is allowed; NULL: none */
     uint64_t seed;                 /* of the perturbations */

@@ -130,7 +130,8 @@ static void count_call(void *context, uint64_t done, uint64_t total)
 static enum plumb_code judge_dumps(struct kept *kept, struct plumb_error *err)
 {
     const struct plumb_blame_options *options = kept->options;
-    const struct calls_options how = {.repeats = kept->repeats,
+    const struct calls_options how = {.crew = options->crew,
+                                      .repeats = kept->repeats,
                                       .arithmetic = options->arithmetic,
                                       .seed = options->seed,
                                       .threads = kept->threads,

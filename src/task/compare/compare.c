@@ -3,6 +3,7 @@
 #include "task/compare/compare.h"
 
 #include "base/buf.h"
+#include "metric/pack.h"
 #include "task/compare/pages.h"
 #include "task/compare/walk.h"
 #include "verdict/decide.h"
@@ -48,13 +49,12 @@ static enum plumb_code accept(void *context, size_t item, const struct plumb_pay
     return PLUMB_OK;
 }
 
-static void *part(void *context, const struct plumb_payload *payloads, uint64_t first,
+static void *part(const void *shared, const struct plumb_payload *payloads, uint64_t first,
                   uint64_t count)
 {
-    const struct comparison *comparison = context;
     const struct plumb_tensor *target = &payloads[0].tensor, *golden = &payloads[1].tensor;
     struct plumb_metric_state *state =
-        plumb_metric_new(&comparison->spec, target->dtype, golden->dtype, target->count);
+        plumb_metric_new(shared, target->dtype, golden->dtype, target->count);
     if (state)
         plumb_metric_update(state, target, golden, first, count);
     return state;
@@ -69,6 +69,37 @@ static void release(void *state)
 {
     plumb_metric_free(state);
 }
+
+static void pack_shared(struct pack *pack, void *shared)
+{
+    metric_pack_spec(pack, shared);
+}
+
+static void *empty(const void *shared, const struct plumb_tensor tensors[2])
+{
+    return plumb_metric_new(shared, tensors[0].dtype, tensors[1].dtype, tensors[0].count);
+}
+
+static void pack_state(struct pack *pack, void *state)
+{
+    metric_pack_state(pack, state);
+}
+
+static bool fits(const struct plumb_tensor tensors[2])
+{
+    return plumb_shape_equivalent(&tensors[0], &tensors[1]) &&
+           compare_same_kind(tensors[0].dtype, tensors[1].dtype);
+}
+
+const struct walk_kind walk_pairs = {.name = "pairs",
+                                     .shared_size = sizeof(struct plumb_metric_spec),
+                                     .part = part,
+                                     .merge = merge,
+                                     .release = release,
+                                     .pack_shared = pack_shared,
+                                     .empty = empty,
+                                     .pack_state = pack_state,
+                                     .fits = fits};
 
 char *compare_histogram(const struct plumb_histogram *histogram)
 {
@@ -242,16 +273,16 @@ static enum plumb_code compare_pairs(struct comparison *comparison, struct plumb
                 .side = {{comparison->run[0], pair->target}, {comparison->run[1], pair->golden}},
                 .sides = 2};
     }
-    struct walk walk = {.items = items,
+    struct walk walk = {.kind = &walk_pairs,
+                        .shared = &comparison->spec,
+                        .items = items,
                         .count = matching->count,
                         .threads = options->threads,
+                        .crew = options->crew,
                         .progress = options->progress,
                         .progress_context = options->progress_context,
                         .context = comparison,
                         .accept = accept,
-                        .part = part,
-                        .merge = merge,
-                        .release = release,
                         .finish = finish};
     enum plumb_code code = walk_run(&walk, err);
     free(items);

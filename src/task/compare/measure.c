@@ -3,6 +3,7 @@
 #include "task/compare/measure.h"
 
 #include "metric/kept.h"
+#include "metric/pack.h"
 #include "run/dtype.h"
 
 #include <inttypes.h>
@@ -10,23 +11,35 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct session {
-    struct measured *measured;
+struct shared {
     struct kernels kernels;
     bool sketch; /* somebody wants one */
 };
 
-static void *part(void *context, const struct plumb_payload *payloads, uint64_t first,
-                  uint64_t count)
+struct session {
+    struct measured *measured;
+    struct shared shared;
+};
+
+static void *empty(const void *context, const struct plumb_tensor tensors[2])
 {
-    const struct session *session = context;
+    const struct shared *shared = context;
+    (void)tensors;
     struct kept_state *state = calloc(1, sizeof *state);
-    if (state && session->sketch && !(state->sketch = sketch_new())) {
+    if (state && shared->sketch && !(state->sketch = sketch_new())) {
         free(state);
         return NULL;
     }
+    return state;
+}
+
+static void *part(const void *context, const struct plumb_payload *payloads, uint64_t first,
+                  uint64_t count)
+{
+    const struct shared *shared = context;
+    struct kept_state *state = empty(shared, NULL);
     if (state)
-        kept_tensor(state, &session->kernels, &payloads[0].tensor, first, count);
+        kept_tensor(state, &shared->kernels, &payloads[0].tensor, first, count);
     return state;
 }
 
@@ -41,6 +54,27 @@ static void release(void *state)
     free(kept->sketch);
     free(kept);
 }
+
+static void pack_shared(struct pack *pack, void *context)
+{
+    struct shared *shared = context;
+    pack_bool(pack, &shared->sketch);
+    shared->kernels = kernels_current();
+}
+
+static void pack_state(struct pack *pack, void *state)
+{
+    metric_pack_kept(pack, state);
+}
+
+const struct walk_kind walk_kept = {.name = "kept",
+                                    .shared_size = sizeof(struct shared),
+                                    .part = part,
+                                    .merge = merge,
+                                    .release = release,
+                                    .pack_shared = pack_shared,
+                                    .empty = empty,
+                                    .pack_state = pack_state};
 
 static struct plumb_value number(double value)
 {
@@ -169,11 +203,11 @@ enum plumb_code compare_measure(struct measured *out, const struct walk_side *si
                                 const struct plumb_compare_options *options,
                                 struct plumb_error *err)
 {
-    struct session session = {.measured = out, .kernels = kernels_current()};
+    struct session session = {.measured = out, .shared = {.kernels = kernels_current()}};
     bool any = false;
     for (size_t i = 0; i < count; i++) {
         any = any || out[i].wanted;
-        session.sketch = session.sketch || out[i].wanted & MEASURE_SKETCH;
+        session.shared.sketch = session.shared.sketch || out[i].wanted & MEASURE_SKETCH;
     }
     if (!any)
         return PLUMB_OK;
@@ -182,15 +216,15 @@ enum plumb_code compare_measure(struct measured *out, const struct walk_side *si
         return plumb_no_memory(err);
     for (size_t i = 0; i < count; i++)
         items[i] = (struct walk_item){.side = {sides[i]}, .sides = out[i].wanted != 0};
-    struct walk walk = {.items = items,
+    struct walk walk = {.kind = &walk_kept,
+                        .shared = &session.shared,
+                        .items = items,
                         .count = count,
                         .threads = options->threads,
+                        .crew = options->crew,
                         .progress = options->progress,
                         .progress_context = options->progress_context,
                         .context = &session,
-                        .part = part,
-                        .merge = merge,
-                        .release = release,
                         .finish = finish};
     enum plumb_code code = walk_run(&walk, err);
     free(items);
