@@ -19,58 +19,67 @@ static double sum8(const double *lanes)
     return sum4(lanes) + sum4(lanes + 4);
 }
 
-static uint64_t count4(const uint64_t *lanes)
-{
-    return lanes[0] + lanes[1] + lanes[2] + lanes[3];
-}
-
-static uint64_t count8(const uint64_t *lanes)
-{
-    return count4(lanes) + count4(lanes + 4);
-}
-
-static double max4(const double *lanes)
-{
-    double low = lanes[0] > lanes[1] ? lanes[0] : lanes[1];
-    double high = lanes[2] > lanes[3] ? lanes[2] : lanes[3];
-    return low > high ? low : high;
-}
-
 static void add_error_sums(struct error_sums *sums, const struct error_lanes *lanes)
 {
-    exact_add(&sums->tg, sum4(lanes->tg));
-    exact_add(&sums->tt, sum4(lanes->tt));
-    exact_add(&sums->gg, sum4(lanes->gg));
-    exact_add(&sums->dd, sum4(lanes->dd));
+    exact_add(&sums->tg, sum8(lanes->tg));
+    exact_add(&sums->tt, sum8(lanes->tt));
+    exact_add(&sums->gg, sum8(lanes->gg));
+    exact_add(&sums->dd, sum8(lanes->dd));
 }
 
 static bool finite_block(const struct error_lanes *lanes)
 {
-    return isfinite(sum4(lanes->tt) + sum4(lanes->gg));
+    return isfinite(sum8(lanes->tt) + sum8(lanes->gg));
 }
 
 /* Are the squares far enough from both ends of float64? Those of all other types are. */
 static bool ordinary_block(const struct error_lanes *lanes)
 {
-    double size = sum4(lanes->tt) + sum4(lanes->gg);
+    double size = sum8(lanes->tt) + sum8(lanes->gg);
     return size >= 0x1p-800 && size < 0x1p1000;
 }
 
-static void add_relative(struct plumb_metric_state *state, const struct relative_lanes *lanes)
+static void add_relative(struct plumb_metric_state *state, const struct relative_counts *counts)
 {
-    double max = max4(lanes->max);
-    if (max > state->max_rel)
-        state->max_rel = max;
-    state->below_5e3 += count4(lanes->below_5e3);
-    state->below_1e3 += count4(lanes->below_1e3);
+    state->max_rel = counts->max;
+    state->below_5e3 += counts->below_5e3;
+    state->below_1e3 += counts->below_1e3;
 }
 
-static void add_close(struct plumb_metric_state *state, const struct close_lanes *lanes)
+static void add_ratio(struct plumb_metric_state *state, const struct ratio_lanes *lanes)
 {
-    state->close += count8(lanes->close);
-    state->greater += count8(lanes->greater);
-    state->above += count8(lanes->above);
-    state->below += count8(lanes->below);
+    exact_add(&state->rel_sum, sum8(lanes->sum));
+    state->below_1e2 += lanes->below_1e2;
+    state->below_1e4 += lanes->below_1e4;
+}
+
+static void add_close(struct plumb_metric_state *state, const struct close_counts *counts)
+{
+    state->close += counts->close;
+    state->greater += counts->greater;
+    state->above += counts->above;
+    state->below += counts->below;
+}
+
+static void add_absolute(struct plumb_metric_state *state, const struct absolute_lanes *lanes)
+{
+    exact_add(&state->abs_sum, sum8(lanes->sum));
+    state->min_abs = lanes->min;
+    for (int k = 0; k < ABS_LIMITS; k++)
+        state->abs_over[k] += lanes->over[k];
+}
+
+static void add_ulp(struct plumb_metric_state *state, const struct ulp_lanes *lanes)
+{
+    exact_add(&state->ulp_sum, sum8(lanes->sum));
+    state->max_ulp = lanes->max;
+    state->ulp_over += lanes->over;
+}
+
+static void add_small(struct plumb_metric_state *state, const struct small_counts *counts)
+{
+    state->small_count += counts->small;
+    state->small_errors += counts->errors;
 }
 
 static enum plumb_class class_of(double x)
@@ -128,7 +137,7 @@ static void add_scaled(struct plumb_metric_state *state, const struct block *blo
     struct error_lanes lanes = {0};
     struct error_sums scaled = {0};
     state->kernels.error(t, g, d, block->n, &lanes);
-    if (sum4(lanes.tt) + sum4(lanes.gg) == 0)
+    if (sum8(lanes.tt) + sum8(lanes.gg) == 0)
         return;
     add_error_sums(&scaled, &lanes);
     error_sums_merge(&state->sums, &scaled, huge ? 2 * EXACT_STEP : -2 * EXACT_STEP);
@@ -155,92 +164,84 @@ static void note_max(struct plumb_metric_state *state, double max, const double 
         }
 }
 
-static void add_absolute(struct plumb_metric_state *state, struct block *block)
+static void block_absolute(struct plumb_metric_state *state, struct block *block)
 {
-    struct absolute_lanes lanes = {0};
-    for (int l = 0; l < LANES; l++)
-        lanes.min[l] = INFINITY;
+    struct absolute_lanes lanes = {.min = state->min_abs};
     state->kernels.absolute(block->d, block->n, &lanes);
-    exact_add(&state->abs_sum, sum8(lanes.sum));
-    for (int l = 0; l < LANES; l++)
-        if (lanes.min[l] < state->min_abs)
-            state->min_abs = lanes.min[l];
-    for (int k = 0; k < ABS_LIMITS; k++)
-        state->abs_over[k] += count8(lanes.over[k]);
+    add_absolute(state, &lanes);
 }
 
-static void add_ulp(struct plumb_metric_state *state, struct block *block)
+static void block_ulp(struct plumb_metric_state *state, struct block *block)
 {
+    struct ulp_lanes lanes = {.max = state->max_ulp};
     if (!state->has_ulp)
         return;
-    struct ulp_lanes lanes = {0};
-    state->kernels.ulp_tally(block->u, block->n, state->ulp.threshold, &lanes);
-    exact_add(&state->ulp_sum, sum8(lanes.sum));
-    for (int l = 0; l < LANES; l++)
-        if (lanes.max[l] > state->max_ulp)
-            state->max_ulp = lanes.max[l];
-    state->ulp_over += count8(lanes.over);
+    state->kernels.ulp_tally(block->u, block->n, state->limits.ulp.threshold, &lanes);
+    add_ulp(state, &lanes);
 }
 
-static void add_relative_errors(struct plumb_metric_state *state, struct block *block)
+static void block_relative(struct plumb_metric_state *state, struct block *block)
 {
-    struct relative_lanes lanes = {0};
-    state->kernels.relative_tally(block->r, block->n, &lanes);
-    add_relative(state, &lanes);
+    struct relative_counts counts = {.max = state->max_rel};
+    state->kernels.relative_tally(block->r, block->n, &counts);
+    add_relative(state, &counts);
 }
 
-static void add_ratios(struct plumb_metric_state *state, struct block *block)
+static void block_ratios(struct plumb_metric_state *state, struct block *block)
 {
     struct ratio_lanes lanes = {0};
     state->kernels.ratio_tally(block->r, block->n, &lanes);
-    exact_add(&state->rel_sum, sum8(lanes.sum));
-    state->below_1e2 += count8(lanes.below_1e2);
-    state->below_1e4 += count8(lanes.below_1e4);
+    add_ratio(state, &lanes);
 }
 
-static void add_closeness(struct plumb_metric_state *state, struct block *block)
+static void block_close(struct plumb_metric_state *state, struct block *block)
 {
-    struct close_lanes lanes = {0};
-    struct close_limits limits = {state->spec.rtol, state->spec.atol, state->spec.gt};
-    state->kernels.close(block->d, block->g, block->n, &limits, &lanes);
-    add_close(state, &lanes);
+    struct close_counts counts = {0};
+    state->kernels.close(block->d, block->g, block->n, &state->limits.close, &counts);
+    add_close(state, &counts);
 }
 
-static void add_small(struct plumb_metric_state *state, struct block *block)
+static void block_small(struct plumb_metric_state *state, struct block *block)
 {
-    struct small_lanes lanes = {0};
-    state->kernels.small(block->d, block->g, block->n, state->small, state->small_atol, &lanes);
-    state->small_count += count8(lanes.small);
-    state->small_errors += count8(lanes.errors);
+    struct small_counts counts = {0};
+    state->kernels.small(block->d, block->g, block->n, &state->limits.small, &counts);
+    add_small(state, &counts);
 }
 
-static void add_kl(struct plumb_metric_state *state, struct block *block)
+/* No value of a block is larger than this. */
+static double largest_value(const struct error_lanes *error)
 {
-    const struct error_lanes *error = &block->error;
-    double largest = sqrt(fmax(sum4(error->tt), sum4(error->gg))); /* no value is larger */
-    const double *near = block->plain && max4(error->max) <= KL_NEAR ? block->d : NULL;
-    kl_block(&state->kl, &state->kernels, block->t, block->g, near, block->n, largest);
+    return sqrt(fmax(sum8(error->tt), sum8(error->gg)));
 }
 
-static void add_histogram(struct plumb_metric_state *state, struct block *block)
+static void block_kl(struct plumb_metric_state *state, struct block *block)
+{
+    const bool near = block->plain && block->error.max <= KL_NEAR;
+    kl_block(&state->kl, &state->kernels, KERNEL_F64, block->t, block->g, block->n,
+             largest_value(&block->error), near);
+}
+
+static void block_histogram(struct plumb_metric_state *state, struct block *block)
 {
     const struct kernels *k = &state->kernels;
-    k->histogram(block->d, block->n, state->histogram[0].bin);
-    k->histogram(block->r, block->n, state->histogram[1].bin);
-    if (state->has_ulp)
-        k->histogram(block->u, block->n, state->histogram[2].bin);
+    const double *sizes[] = {block->d, block->r, state->has_ulp ? block->u : NULL};
+    uint8_t bins[PLUMB_METRIC_BLOCK];
+    for (int i = 0; i < 3 && sizes[i]; i++) {
+        k->find_bins(sizes[i], block->n, bins);
+        k->count_bins(bins, block->n, state->histogram[i].bin);
+    }
 }
 
 /* The loops of the general path over finite pairs, one for each group. */
 #define GENERAL_LOOPS(X)                                                                           \
-    X(PLUMB_G_RELATIVE, add_relative_errors)                                                       \
-    X(PLUMB_G_RATIOS, add_ratios)                                                                  \
-    X(PLUMB_G_CLOSE, add_closeness)                                                                \
-    X(PLUMB_G_ABSOLUTE, add_absolute)                                                              \
-    X(PLUMB_G_SMALL, add_small)                                                                    \
-    X(PLUMB_G_KL, add_kl)                                                                          \
-    X(PLUMB_G_ULP, add_ulp)                                                                        \
-    X(PLUMB_G_HISTOGRAM, add_histogram)
+    X(PLUMB_G_RELATIVE, block_relative)                                                            \
+    X(PLUMB_G_RATIOS, block_ratios)                                                                \
+    X(PLUMB_G_CLOSE, block_close)                                                                  \
+    X(PLUMB_G_ABSOLUTE, block_absolute)                                                            \
+    X(PLUMB_G_SMALL, block_small)                                                                  \
+    X(PLUMB_G_KL, block_kl)                                                                        \
+    X(PLUMB_G_ULP, block_ulp)                                                                      \
+    X(PLUMB_G_HISTOGRAM, block_histogram)
 
 #define LOOP_ENTRY(GROUP, LOOP) {GROUP, LOOP},
 #define LOOP_GROUP(GROUP, LOOP) | (GROUP)
@@ -279,7 +280,7 @@ static bool general_errors(struct plumb_metric_state *state, struct block *block
     if (ordinary_block(&block->error))
         add_error_sums(&state->sums, &block->error);
     else
-        add_scaled(state, block, !(sum4(block->error.tt) + sum4(block->error.gg) < 1));
+        add_scaled(state, block, !(sum8(block->error.tt) + sum8(block->error.gg) < 1));
     return true;
 }
 
@@ -308,9 +309,9 @@ static void general_block(struct plumb_metric_state *state, struct block *block,
         block->error = (struct error_lanes){0};
         k->error(block->t, block->g, block->d, n, &block->error);
     }
-    note_max(state, max4(block->error.max), block->d, n, base, block->moved ? block->place : NULL);
+    note_max(state, block->error.max, block->d, n, base, block->moved ? block->place : NULL);
     if (groups & (PLUMB_G_ULP | PLUMB_G_HISTOGRAM) && state->has_ulp) {
-        k->ulps(block->d, block->g, n, &state->ulp, block->u);
+        k->ulps(block->d, block->g, n, &state->limits.ulp, block->u);
         rule_ulps(&state->rule, block->d, block->g, n, block->u);
     }
     for (size_t i = 0; i < sizeof general_loops / sizeof *general_loops; i++)
@@ -360,77 +361,158 @@ struct direct {
     const void *t, *g;
     size_t n;
     uint64_t base;
-    struct error_lanes error;
-    struct relative_lanes relative; /* where its group is wanted */
+    unsigned groups;
+    struct all_sums sums;                 /* as far as groups need them */
+    uint8_t bins[3 * PLUMB_METRIC_BLOCK]; /* likewise */
 };
 
 static void direct_relative(struct plumb_metric_state *state, const struct direct *direct)
 {
-    add_relative(state, &direct->relative);
+    add_relative(state, &direct->sums.relative);
+}
+
+static void direct_ratios(struct plumb_metric_state *state, const struct direct *direct)
+{
+    add_ratio(state, &direct->sums.ratio);
 }
 
 static void direct_close(struct plumb_metric_state *state, const struct direct *direct)
 {
-    struct close_lanes lanes = {0};
-    struct close_limits limits = {state->spec.rtol, state->spec.atol, state->spec.gt};
-    state->kernels.pair_close[state->direct](direct->t, direct->g, direct->n, &limits, &lanes);
-    add_close(state, &lanes);
+    struct close_counts counts = direct->sums.close;
+    if (!(direct->groups & PLUMB_G_HISTOGRAM))
+        state->kernels.pair_close[state->direct](direct->t, direct->g, direct->n,
+                                                 &state->limits.close, &counts);
+    add_close(state, &counts);
 }
 
-/* What needs the values as float64: where the largest error is, and the divergence. */
-static void direct_wide(struct plumb_metric_state *state, const struct direct *direct)
+static void direct_absolute(struct plumb_metric_state *state, const struct direct *direct)
+{
+    add_absolute(state, &direct->sums.absolute);
+}
+
+static void direct_ulp(struct plumb_metric_state *state, const struct direct *direct)
+{
+    if (state->has_ulp)
+        add_ulp(state, &direct->sums.ulp);
+}
+
+static void direct_small(struct plumb_metric_state *state, const struct direct *direct)
+{
+    add_small(state, &direct->sums.small);
+}
+
+static void direct_kl(struct plumb_metric_state *state, const struct direct *direct)
+{
+    const struct error_lanes *error = &direct->sums.error;
+    kl_block(&state->kl, &state->kernels, (enum kernel_type)state->direct, direct->t, direct->g,
+             direct->n, largest_value(error), error->max <= KL_NEAR);
+}
+
+static void direct_stats(struct plumb_metric_state *state, const struct direct *direct)
+{
+    const enum kernel_type type = (enum kernel_type)state->direct;
+    const void *sides[] = {direct->t, direct->g};
+    double x[PLUMB_METRIC_BLOCK];
+    for (int side = 0; side < 2; side++)
+        if (!stats_stored(&state->stats[side], &state->kernels, type, sides[side], direct->n,
+                          &direct->sums.range[side])) {
+            state->kernels.load[type](sides[side], direct->n, x);
+            stats_values(&state->stats[side], &state->kernels, x, direct->n);
+        }
+}
+
+static void direct_histogram(struct plumb_metric_state *state, const struct direct *direct)
+{
+    for (int i = 0; i < (state->has_ulp ? 3 : 2); i++)
+        state->kernels.count_bins(direct->bins + i * PLUMB_METRIC_BLOCK, direct->n,
+                                  state->histogram[i].bin);
+}
+
+/* Where the largest error is needs the values as float64. */
+static void direct_max(struct plumb_metric_state *state, const struct direct *direct)
 {
     const struct kernels *k = &state->kernels;
-    const struct error_lanes *error = &direct->error;
-    const double max = max4(error->max);
-    const size_t n = direct->n;
     double wide[3][PLUMB_METRIC_BLOCK];
-    k->load[state->direct](direct->t, n, wide[0]);
-    k->load[state->direct](direct->g, n, wide[1]);
-    k->difference(wide[0], wide[1], n, wide[2]);
-    note_max(state, max, wide[2], n, direct->base, NULL);
-    if (state->spec.groups & PLUMB_G_KL) {
-        double size = sqrt(fmax(sum4(error->tt), sum4(error->gg)));
-        kl_block(&state->kl, k, wide[0], wide[1], max <= KL_NEAR ? wide[2] : NULL, n, size);
-    }
+    if (!is_largest(state, direct->sums.error.max, direct->base))
+        return;
+    k->load[state->direct](direct->t, direct->n, wide[0]);
+    k->load[state->direct](direct->g, direct->n, wide[1]);
+    k->difference(wide[0], wide[1], direct->n, wide[2]);
+    note_max(state, direct->sums.error.max, wide[2], direct->n, direct->base, NULL);
 }
 
-/* The loops of the direct path. A group that has none here goes the general way. */
+/* The loops of the direct path. Some groups are added up only together, when histograms, which
+ * take most of the time, are wanted too; without those they go the general way. */
 #define DIRECT_LOOPS(X)                                                                            \
     X(PLUMB_G_RELATIVE, direct_relative)                                                           \
     X(PLUMB_G_CLOSE, direct_close)                                                                 \
-    X(PLUMB_G_KL, direct_wide)
+    X(PLUMB_G_KL, direct_kl)
+
+#define TOGETHER_LOOPS(X)                                                                          \
+    X(PLUMB_G_RATIOS, direct_ratios)                                                               \
+    X(PLUMB_G_ABSOLUTE, direct_absolute)                                                           \
+    X(PLUMB_G_SMALL, direct_small)                                                                 \
+    X(PLUMB_G_ULP, direct_ulp)                                                                     \
+    X(PLUMB_G_STATS, direct_stats)                                                                 \
+    X(PLUMB_G_HISTOGRAM, direct_histogram)
 
 static const struct {
     unsigned group;
     void (*loop)(struct plumb_metric_state *, const struct direct *);
-} direct_loops[] = {DIRECT_LOOPS(LOOP_ENTRY)};
-enum { DIRECT_GROUPS = PLUMB_G_ERROR | STORED_GROUPS DIRECT_LOOPS(LOOP_GROUP) };
+} direct_loops[] = {DIRECT_LOOPS(LOOP_ENTRY) TOGETHER_LOOPS(LOOP_ENTRY)};
+enum {
+    DIRECT_GROUPS = PLUMB_G_ERROR | STORED_GROUPS DIRECT_LOOPS(LOOP_GROUP),
+    TOGETHER_GROUPS = DIRECT_GROUPS TOGETHER_LOOPS(LOOP_GROUP),
+};
 
-/* Blocks of one type that need few groups go through the combined kernels, straight from memory. */
+static bool goes_direct(const struct plumb_metric_state *state)
+{
+    const unsigned groups = state->spec.groups;
+    const unsigned most = groups & PLUMB_G_HISTOGRAM ? TOGETHER_GROUPS : DIRECT_GROUPS;
+    return state->direct >= 0 && state->rule.which == PLUMB_REL_PLAIN && !(groups & ~most);
+}
+
+static void direct_sums(const struct plumb_metric_state *state, struct direct *direct)
+{
+    const struct kernels *k = &state->kernels;
+    const int type = state->direct;
+    struct all_sums *sums = &direct->sums;
+    *sums = (struct all_sums){.relative.max = state->max_rel};
+    if (direct->groups & PLUMB_G_HISTOGRAM) {
+        sums->absolute.min = state->min_abs;
+        sums->ulp.max = state->max_ulp;
+        sums->range[0] = sums->range[1] = range_of_nothing();
+        k->pair_all[type](direct->t, direct->g, direct->n, &state->limits, sums, direct->bins);
+    } else if (direct->groups & PLUMB_G_RELATIVE) {
+        k->pair_relative[type](direct->t, direct->g, direct->n, &sums->error, &sums->relative);
+    } else {
+        k->pair_error[type](direct->t, direct->g, direct->n, &sums->error);
+    }
+}
+
+/* Blocks of one type go through the combined kernels, straight from memory. False when there is
+ * more to this one. */
 static bool direct_block(struct plumb_metric_state *state, const void *t, const void *g, size_t n,
                          uint64_t base)
 {
-    const struct kernels *k = &state->kernels;
-    unsigned groups = state->spec.groups;
-    int type = state->direct;
-    if (type < 0 || state->rule.which != PLUMB_REL_PLAIN || groups & ~(unsigned)DIRECT_GROUPS)
+    struct direct direct; /* not all of it is used */
+    direct.t = t;
+    direct.g = g;
+    direct.n = n;
+    direct.base = base;
+    direct.groups = state->spec.groups;
+    if (!goes_direct(state))
         return false;
-
-    struct direct direct = {.t = t, .g = g, .n = n, .base = base};
-    if (groups & PLUMB_G_RELATIVE)
-        k->pair_relative[type](t, g, n, &direct.error, &direct.relative);
-    else
-        k->pair_error[type](t, g, n, &direct.error);
-    if (!finite_block(&direct.error) || (type == KERNEL_F64 && !ordinary_block(&direct.error)))
+    direct_sums(state, &direct);
+    const struct error_lanes *error = &direct.sums.error;
+    if (!finite_block(error) || (state->direct == KERNEL_F64 && !ordinary_block(error)))
         return false;
 
     state->classes[PLUMB_FINITE][PLUMB_FINITE] += n;
-    add_error_sums(&state->sums, &direct.error);
-    if (!(groups & PLUMB_G_KL) && is_largest(state, max4(direct.error.max), base))
-        direct_wide(state, &direct);
+    add_error_sums(&state->sums, error);
+    direct_max(state, &direct);
     for (size_t i = 0; i < sizeof direct_loops / sizeof *direct_loops; i++)
-        if (groups & direct_loops[i].group)
+        if (direct.groups & direct_loops[i].group)
             direct_loops[i].loop(state, &direct);
     return true;
 }
