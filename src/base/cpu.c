@@ -38,7 +38,9 @@ bool cpu_has_avx2(unsigned mask)
 bool cpu_has_avx512(unsigned mask)
 {
 #if defined(__x86_64__)
-    return (mask & 2) && cpu_has_avx2(mask) && __builtin_cpu_supports("avx512f") &&
+    return (mask & 2) && cpu_has_avx2(mask) && __builtin_cpu_supports("avx512vbmi") &&
+           __builtin_cpu_supports("avx512bitalg") && __builtin_cpu_supports("gfni") &&
+           __builtin_cpu_supports("vpclmulqdq") && __builtin_cpu_supports("avx512f") &&
            __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
            __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("popcnt");
 #else

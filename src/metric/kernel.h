@@ -143,6 +143,9 @@ struct kernels {
     void (*find_bins)(const double *x, size_t n, uint8_t *bin);
     void (*count_bins)(const uint8_t *bin, size_t n, uint64_t *bins);
 
+    /* CRC-32, continued from crc, as libdeflate_crc32 has it. */
+    uint32_t (*crc32)(uint32_t crc, const void *data, size_t size);
+
     /* Straight from the stored values of pairs of one type. pair_all writes the bins of |d|, r and
      * u, each PLUMB_METRIC_BLOCK after the one before. */
     void (*pair_error[KERNEL_TYPES])(const void *t, const void *g, size_t n,

@@ -151,6 +151,7 @@ INLINE void all_kernel(enum kernel_type type, const void *t, const void *g, size
         i += some;
     }
     put_all(out, &sums);
+    out->close.greater += count_greater(type, t, g, i, limits->close.gt, sums.close);
     if (i < n)
         kernels_c.pair_all[type](element(type, t, i), element(type, g, i), n - i, limits, out,
                                  bins + i);

@@ -2,10 +2,12 @@
 #include "metric/vec_avx2.h"
 #include "plumb/metric.h"
 
+#include <libdeflate.h>
 #include <math.h>
 
 enum { TOGETHER = 1 };
 #define LEVEL "avx2"
+#define crc32_of libdeflate_crc32
 #define ALL_LOOPS(X)                                                                               \
     X(PART_ERROR | PART_RANGE)                                                                     \
     X(PART_CLOSE | PART_ABSOLUTE | PART_SMALL)                                                     \

@@ -1,4 +1,4 @@
-/* The kernels for AVX-512 (F, BW, DQ and VL). */
+/* The kernels for AVX-512 that processors have since Ice Lake and Zen 4. */
 #include "metric/vec_avx512.h"
 #include "plumb/metric.h"
 
@@ -12,6 +12,7 @@ enum { TOGETHER = 4 };
     X(PART_RATIO | PART_ULP)
 
 #include "metric/bins_avx512.h"
+#include "metric/crc_avx512.h"
 #include "metric/kernel_tally.h"
 
 #include "metric/kernel_pair.h"

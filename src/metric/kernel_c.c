@@ -3,6 +3,7 @@
 #include "plumb/metric.h"
 
 #include <assert.h>
+#include <libdeflate.h>
 #include <math.h>
 #include <string.h>
 
@@ -391,6 +392,7 @@ const struct kernels kernels_c = {
     .range = range,
     .find_bins = find_bins,
     .count_bins = count_bins,
+    .crc32 = libdeflate_crc32,
     .pair_error = {pair_error_f64, pair_error_f32, pair_error_f16, pair_error_bf16},
     .pair_relative = {pair_relative_f64, pair_relative_f32, pair_relative_f16, pair_relative_bf16},
     .pair_close = {pair_close_f64, pair_close_f32, pair_close_f16, pair_close_bf16},

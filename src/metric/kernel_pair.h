@@ -97,6 +97,19 @@ INLINE void relative_kernel(enum kernel_type type, const void *t, const void *g,
                                       relatives);
 }
 
+/* Differences over limits->gt, which is zero for most: then all but the equal ones are. */
+INLINE uint64_t count_greater(enum kernel_type type, const void *t, const void *g, size_t n,
+                              double gt, struct close8 x)
+{
+    if (gt == 0)
+        return counted(x.above) + counted(x.below);
+    n8 greater = no_counts();
+    for (size_t i = 0; i < n; i += 8)
+        greater = count(greater,
+                        above(size_of(subtract(load8(type, t, i), load8(type, g, i))), all(gt)));
+    return counted(greater);
+}
+
 INLINE void close_kernel(enum kernel_type type, const void *t, const void *g, size_t n,
                          const struct close_limits *limits, struct close_counts *out)
 {
@@ -107,6 +120,7 @@ INLINE void close_kernel(enum kernel_type type, const void *t, const void *g, si
         x = add_close(x, subtract(load8(type, t, i), y), y, limits);
     }
     put_close(out, x);
+    out->greater += count_greater(type, t, g, i, limits->gt, x);
     if (i < n)
         kernels_c.pair_close[type](element(type, t, i), element(type, g, i), n - i, limits, out);
 }

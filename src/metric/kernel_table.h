@@ -81,6 +81,7 @@ static const struct kernels level = {
     .range = range,
     .find_bins = find_bins,
     .count_bins = count_bins,
+    .crc32 = crc32_of,
     .pair_error = OF_ALL_TYPES(pair_error),
     .pair_relative = OF_ALL_TYPES(pair_relative),
     .pair_close = OF_ALL_TYPES(pair_close),

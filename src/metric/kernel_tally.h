@@ -118,18 +118,17 @@ static void ratio_tally(const double *r, size_t n, struct ratio_lanes *out)
 }
 
 struct close8 {
-    n8 close, greater, above, below;
+    n8 close, above, below;
 };
 
 INLINE struct close8 no_close(void)
 {
-    return (struct close8){no_counts(), no_counts(), no_counts(), no_counts()};
+    return (struct close8){no_counts(), no_counts(), no_counts()};
 }
 
 INLINE void put_close(struct close_counts *p, struct close8 x)
 {
     p->close += counted(x.close);
-    p->greater += counted(x.greater);
     p->above += counted(x.above);
     p->below += counted(x.below);
 }
@@ -139,7 +138,6 @@ INLINE struct close8 add_close(struct close8 x, v8 d, v8 g, const struct close_l
     const v8 size = size_of(d), zero = all(0);
     const v8 room = add(all(limits->atol), multiply(all(limits->rtol), size_of(g)));
     x.close = count(x.close, at_most(size, room));
-    x.greater = count(x.greater, above(size, all(limits->gt)));
     x.above = count(x.above, above(d, zero));
     x.below = count(x.below, above(zero, d));
     return x;
@@ -149,10 +147,15 @@ static void close(const double *d, const double *g, size_t n, const struct close
                   struct close_counts *out)
 {
     struct close8 x = no_close();
+    n8 greater = no_counts();
     size_t i = 0;
-    for (; i + 8 <= n; i += 8)
-        x = add_close(x, get(d + i), get(g + i), limits);
+    for (; i + 8 <= n; i += 8) {
+        const v8 difference = get(d + i);
+        x = add_close(x, difference, get(g + i), limits);
+        greater = count(greater, above(size_of(difference), all(limits->gt)));
+    }
     put_close(out, x);
+    out->greater += counted(greater);
     kernels_c.close(d + i, g + i, n - i, limits, out);
 }
 

@@ -5,7 +5,6 @@
 #include "metric/crc.h"
 #include "metric/dense.h"
 
-#include <libdeflate.h>
 #include <math.h>
 #include <string.h>
 
@@ -587,8 +586,8 @@ void plumb_metric_update(struct plumb_metric_state *state, const struct plumb_te
         const void *g = dense_block(golden, at, n, &room[1]);
 
         if (groups & PLUMB_G_CRC) {
-            crc[0] = libdeflate_crc32(crc[0], t, (n * bits[0] + 7) / 8);
-            crc[1] = libdeflate_crc32(crc[1], g, (n * bits[1] + 7) / 8);
+            crc[0] = state->kernels.crc32(crc[0], t, (n * bits[0] + 7) / 8);
+            crc[1] = state->kernels.crc32(crc[1], g, (n * bits[1] + 7) / 8);
         }
         if (groups & PLUMB_G_BITS)
             state->bits_differ +=

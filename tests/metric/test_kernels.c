@@ -630,6 +630,22 @@ static void test_load_codes(void **state)
         }
 }
 
+static void test_crc(void **state)
+{
+    (void)state;
+    static unsigned char bytes[3000];
+    uint64_t seed = 5;
+    for (size_t i = 0; i < sizeof bytes; i++)
+        bytes[i] = (unsigned char)random_bits(&seed);
+    for (size_t level = 0; level < level_count; level++)
+        for (size_t n = 0; n < sizeof bytes - 8; n++) {
+            const uint32_t crc = (uint32_t)random_bits(&seed);
+            assert_int_equal(levels[level].crc32(crc, bytes + n % 8, n),
+                             kernels_c.crc32(crc, bytes + n % 8, n));
+        }
+    assert_int_equal(kernels_c.crc32(0, "123456789", 9), 0xCBF43926);
+}
+
 static void test_mask(void **state)
 {
     (void)state;
@@ -644,7 +660,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_float64),    cmocka_unit_test(test_not_finite),
         cmocka_unit_test(test_stored),     cmocka_unit_test(test_side_by_side),
-        cmocka_unit_test(test_load_codes), cmocka_unit_test(test_mask),
+        cmocka_unit_test(test_load_codes), cmocka_unit_test(test_crc),
+        cmocka_unit_test(test_mask),
     };
     return cmocka_run_group_tests(tests, find_levels, NULL);
 }
