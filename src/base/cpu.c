@@ -49,6 +49,16 @@ bool cpu_has_avx512(unsigned mask)
 #endif
 }
 
+bool cpu_has_neon(unsigned mask)
+{
+#if defined(__aarch64__)
+    return mask & 1;
+#else
+    (void)mask;
+    return false;
+#endif
+}
+
 static atomic_uint mask_in_force = UINT_MAX;
 
 void plumb_cpu_mask(unsigned mask)
@@ -64,5 +74,8 @@ unsigned cpu_mask(void)
 const char *plumb_cpu_level(void)
 {
     const unsigned mask = cpu_mask();
-    return cpu_has_avx512(mask) ? "avx512" : cpu_has_avx2(mask) ? "avx2" : "c";
+    return cpu_has_avx512(mask) ? "avx512"
+           : cpu_has_avx2(mask) ? "avx2"
+           : cpu_has_neon(mask) ? "neon"
+                                : "c";
 }

@@ -11,6 +11,9 @@ bool cpu_has_avx2(unsigned mask);
  * as well. */
 bool cpu_has_avx512(unsigned mask);
 
+/* The processor is a 64-bit ARM, all of which have NEON, and bit 0 of the mask is set. */
+bool cpu_has_neon(unsigned mask);
+
 /* The mask in force: every level, until plumb_cpu_mask says otherwise. */
 unsigned cpu_mask(void);
 

@@ -611,6 +611,38 @@ static void test_stored(void **state)
             }
 }
 
+/* Quotients at the limits 1/200 and 1/1000 and next to them, where a product may decide otherwise
+ * than the rounded quotient. */
+static void test_quotients(void **state)
+{
+    (void)state;
+    static const unsigned mantissa[] = {[KERNEL_F32] = 23, [KERNEL_F16] = 10, [KERNEL_BF16] = 7};
+    static const unsigned one[] = {
+        [KERNEL_F32] = 0x3F800000, [KERNEL_F16] = 0x3C00, [KERNEL_BF16] = 0x3F80};
+    static unsigned char t[BLOCK * 4], g[BLOCK * 4];
+    uint64_t seed = 6, exact = 0;
+    for (int round = 0; round < 200; round++)
+        for (int type = KERNEL_F32; type < KERNEL_TYPES; type++) {
+            const unsigned limit = round % 2 ? 200 : 1000, half = 1u << mantissa[type];
+            const unsigned first = (half + limit - 1) / limit;
+            const unsigned multiples = (2 * half - 1) / limit - first + 1;
+            for (size_t i = 0; i < BLOCK; i++) {
+                unsigned whole = half + (unsigned)random_below(&seed, half);
+                if (i % 2 && multiples)
+                    whole = (first + (unsigned)random_below(&seed, multiples)) * limit;
+                const unsigned step = whole / limit + (unsigned)random_below(&seed, 3) - 1;
+                exact += step * limit == whole;
+                const uint32_t golden = one[type] + (whole - half);
+                const uint32_t target = i % 3 ? golden + step : golden - step;
+                memcpy(g + i * widths[type], &golden, widths[type]);
+                memcpy(t + i * widths[type], &target, widths[type]);
+            }
+            for (size_t level = 0; level < level_count; level++)
+                check_stored(&levels[level], (enum kernel_type)type, t, g, BLOCK);
+        }
+    assert_true(exact > 1000);
+}
+
 /* All 65,536 codes of the 16-bit types, NaNs and infinities too. */
 static void test_load_codes(void **state)
 {
@@ -658,10 +690,10 @@ static void test_mask(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_float64),    cmocka_unit_test(test_not_finite),
-        cmocka_unit_test(test_stored),     cmocka_unit_test(test_side_by_side),
-        cmocka_unit_test(test_load_codes), cmocka_unit_test(test_crc),
-        cmocka_unit_test(test_mask),
+        cmocka_unit_test(test_float64),   cmocka_unit_test(test_not_finite),
+        cmocka_unit_test(test_stored),    cmocka_unit_test(test_side_by_side),
+        cmocka_unit_test(test_quotients), cmocka_unit_test(test_load_codes),
+        cmocka_unit_test(test_crc),       cmocka_unit_test(test_mask),
     };
     return cmocka_run_group_tests(tests, find_levels, NULL);
 }
