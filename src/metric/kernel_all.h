@@ -105,11 +105,11 @@ INLINE struct all8 get_all(const struct all_sums *p)
         .error = get_error(&p->error),
         .range = {get_range(&p->range[0]), get_range(&p->range[1])},
         .close = no_close(),
-        .absolute = {get(p->absolute.sum), all(p->absolute.min)},
+        .absolute = {get(p->absolute.sum), extreme(p->absolute.min)},
         .small = {no_counts(), no_counts()},
         .relative = get_relative(&p->relative),
         .ratio = {get(p->ratio.sum), no_counts(), no_counts()},
-        .ulp = {get(p->ulp.sum), all(p->ulp.max), no_counts()},
+        .ulp = {get(p->ulp.sum), extreme(p->ulp.max), no_counts()},
     };
     for (int k = 0; k < ABS_LIMITS; k++)
         s.over[k] = no_counts();

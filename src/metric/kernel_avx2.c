@@ -7,6 +7,7 @@
 
 enum { TOGETHER = 1 };
 #define LEVEL "avx2"
+#define RELATIVE_BY_HALVES
 #define crc32_of libdeflate_crc32
 #define ALL_LOOPS(X)                                                                               \
     X(PART_ERROR | PART_RANGE)                                                                     \
@@ -18,6 +19,8 @@ enum { TOGETHER = 1 };
 #include "metric/kernel_tally.h"
 
 #include "metric/kernel_pair.h"
+
+#include "metric/relative_avx2.h"
 
 #include "metric/kernel_all.h"
 

@@ -33,69 +33,25 @@ INLINE void error_kernel(enum kernel_type type, const void *t, const void *g, si
         kernels_c.pair_error[type](element(type, t, i), element(type, g, i), n - i, out);
 }
 
-/* Errors and relative errors of float64, whose quotients are divided out. */
-INLINE void relative_f64_kernel(const double *t, const double *g, size_t n,
-                                struct error_lanes *errors, struct relative_counts *relatives)
+#ifndef RELATIVE_BY_HALVES
+INLINE void relative_kernel(enum kernel_type type, const void *t, const void *g, size_t n,
+                            struct error_lanes *errors, struct relative_counts *relatives)
 {
     struct errors8 e = get_error(errors);
     struct relative8 r = get_relative(relatives);
     size_t i = 0;
     for (; i + 8 <= n; i += 8) {
-        const v8 x = get(t + i), y = get(g + i), d = subtract(x, y);
-        e = add_error(KERNEL_F64, e, x, y, d);
+        const v8 x = load8(type, t, i), y = load8(type, g, i), d = subtract(x, y);
+        e = add_error(type, e, x, y, d);
         r = add_relative(r, divide(size_of(d), size_of(y)));
     }
     put_error(errors, e);
     put_relative(relatives, r);
     if (i < n)
-        kernels_c.pair_relative[KERNEL_F64](t + i, g + i, n - i, errors, relatives);
-}
-
-INLINE double largest_ratio(enum kernel_type type, const void *t, const void *g, size_t n,
-                            double most)
-{
-    v8 max = all(most);
-    for (size_t i = 0; i < n; i += 8) {
-        const v8 y = load8(type, g, i);
-        max = larger(divide(size_of(subtract(load8(type, t, i), y)), size_of(y)), max);
-    }
-    return largest(max);
-}
-
-/* The same of types of at most 24 significant bits, without a division for each pair:
- *
- * Where r is below 1/2, d is exact and a multiple of half a unit in the last place of g, so that
- * |d| / |g| = a / (2b) with whole numbers a and b < 2^24. Such a fraction is 1/200, or differs from
- * it by at least one part in 2^24; likewise 1/1000. So a product with a factor slightly below these
- * decides as the rounded quotient does. (Zero beside zero counts: 0 <= 0.)
- *
- * The largest quotient is only wanted when it exceeds what was found before, which is seldom.
- * |d| > most * |g| tells so exactly: rounding once keeps the sign of the difference. */
-INLINE void relative_kernel(enum kernel_type type, const void *t, const void *g, size_t n,
-                            struct error_lanes *errors, struct relative_counts *relatives)
-{
-    const v8 below_5e3 = all(5e-3 * (1 - 0x1p-40)), below_1e3 = all(1e-3 * (1 - 0x1p-40));
-    const v8 most = all(relatives->max);
-    struct errors8 e = get_error(errors);
-    struct relative8 r = {all(0), no_counts(), no_counts()};
-    size_t i = 0;
-    for (; i + 8 <= n; i += 8) {
-        const v8 x = load8(type, t, i), y = load8(type, g, i), d = subtract(x, y);
-        const v8 size = size_of(d), base = size_of(y);
-        e = add_error(type, e, x, y, d);
-        r.below_5e3 = count(r.below_5e3, at_most(size, multiply(base, below_5e3)));
-        r.below_1e3 = count(r.below_1e3, at_most(size, multiply(base, below_1e3)));
-        r.max = larger(less_product(size, most, base), r.max);
-    }
-    put_error(errors, e);
-    relatives->below_5e3 += counted(r.below_5e3);
-    relatives->below_1e3 += counted(r.below_1e3);
-    if (largest(r.max) > 0)
-        relatives->max = largest_ratio(type, t, g, i, relatives->max);
-    if (i < n)
         kernels_c.pair_relative[type](element(type, t, i), element(type, g, i), n - i, errors,
                                       relatives);
 }
+#endif
 
 /* Differences over limits->gt, which is zero for most: then all but the equal ones are. */
 INLINE uint64_t count_greater(enum kernel_type type, const void *t, const void *g, size_t n,
@@ -105,8 +61,8 @@ INLINE uint64_t count_greater(enum kernel_type type, const void *t, const void *
         return counted(x.above) + counted(x.below);
     n8 greater = no_counts();
     for (size_t i = 0; i < n; i += 8)
-        greater = count(greater,
-                        above(size_of(subtract(load8(type, t, i), load8(type, g, i))), all(gt)));
+        greater =
+            count(greater, above(size_of(subtract(load8(type, t, i), load8(type, g, i))), all(gt)));
     return counted(greater);
 }
 

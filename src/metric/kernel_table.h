@@ -16,10 +16,7 @@
                                        struct error_lanes *errors,                                 \
                                        struct relative_counts *relatives)                          \
     {                                                                                              \
-        if (type == KERNEL_F64)                                                                    \
-            relative_f64_kernel(t, g, n, errors, relatives);                                       \
-        else                                                                                       \
-            relative_kernel(type, t, g, n, errors, relatives);                                     \
+        relative_kernel(type, t, g, n, errors, relatives);                                         \
     }                                                                                              \
     static void pair_close_##suffix(const void *t, const void *g, size_t n,                        \
                                     const struct close_limits *limits, struct close_counts *out)   \

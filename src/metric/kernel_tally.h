@@ -14,12 +14,13 @@ INLINE v8 add_product(enum kernel_type type, v8 sum, v8 a, v8 b)
 }
 
 struct errors8 {
-    v8 tg, tt, gg, dd, max;
+    v8 tg, tt, gg, dd;
+    x8 max;
 };
 
 INLINE struct errors8 get_error(const struct error_lanes *p)
 {
-    return (struct errors8){get(p->tg), get(p->tt), get(p->gg), get(p->dd), all(p->max)};
+    return (struct errors8){get(p->tg), get(p->tt), get(p->gg), get(p->dd), extreme(p->max)};
 }
 
 INLINE void put_error(struct error_lanes *p, struct errors8 e)
@@ -37,7 +38,7 @@ INLINE struct errors8 add_error(enum kernel_type type, struct errors8 e, v8 t, v
     e.tt = add_product(type, e.tt, t, t);
     e.gg = add_product(type, e.gg, g, g);
     e.dd = add_product(KERNEL_F64, e.dd, d, d);
-    e.max = larger(size_of(d), e.max);
+    e.max = raise_to(e.max, size_of(d));
     return e;
 }
 
@@ -53,13 +54,13 @@ static void error(const double *t, const double *g, const double *d, size_t n,
 }
 
 struct relative8 {
-    v8 max;
+    x8 max;
     n8 below_5e3, below_1e3;
 };
 
 INLINE struct relative8 get_relative(const struct relative_counts *p)
 {
-    return (struct relative8){all(p->max), no_counts(), no_counts()};
+    return (struct relative8){extreme(p->max), no_counts(), no_counts()};
 }
 
 INLINE void put_relative(struct relative_counts *p, struct relative8 x)
@@ -71,7 +72,7 @@ INLINE void put_relative(struct relative_counts *p, struct relative8 x)
 
 INLINE struct relative8 add_relative(struct relative8 x, v8 r)
 {
-    x.max = larger(r, x.max);
+    x.max = raise_to(x.max, r);
     x.below_5e3 = count(x.below_5e3, not_at_least(r, all(5e-3)));
     x.below_1e3 = count(x.below_1e3, not_at_least(r, all(1e-3)));
     return x;
@@ -160,13 +161,14 @@ static void close(const double *d, const double *g, size_t n, const struct close
 }
 
 struct absolute8 {
-    v8 sum, min;
+    v8 sum;
+    x8 min;
 };
 
 INLINE struct absolute8 add_absolute(struct absolute8 x, v8 size)
 {
     x.sum = add(x.sum, size);
-    x.min = smaller(choose(above(size, all(0)), size, x.min), x.min);
+    x.min = lower_to_positive(x.min, size);
     return x;
 }
 
@@ -187,7 +189,7 @@ INLINE void count_over(const double *d, size_t n, int first, int last, struct ab
 
 static void absolute(const double *d, size_t n, struct absolute_lanes *out)
 {
-    struct absolute8 x = {get(out->sum), all(out->min)};
+    struct absolute8 x = {get(out->sum), extreme(out->min)};
     size_t i = 0;
     for (; i + 8 <= n; i += 8)
         x = add_absolute(x, size_of(get(d + i)));
@@ -199,14 +201,15 @@ static void absolute(const double *d, size_t n, struct absolute_lanes *out)
 }
 
 struct ulps8 {
-    v8 sum, max;
+    v8 sum;
+    x8 max;
     n8 over;
 };
 
 INLINE struct ulps8 add_ulps(struct ulps8 x, v8 u, double threshold)
 {
     x.sum = add(x.sum, u);
-    x.max = larger(u, x.max);
+    x.max = raise_to(x.max, u);
     x.over = count(x.over, above(u, all(threshold)));
     return x;
 }
@@ -220,7 +223,7 @@ INLINE void put_ulps(struct ulp_lanes *p, struct ulps8 x)
 
 static void ulp_tally(const double *u, size_t n, double threshold, struct ulp_lanes *out)
 {
-    struct ulps8 x = {get(out->sum), all(out->max), no_counts()};
+    struct ulps8 x = {get(out->sum), extreme(out->max), no_counts()};
     size_t i = 0;
     for (; i + 8 <= n; i += 8)
         x = add_ulps(x, get(u + i), threshold);

@@ -13,11 +13,9 @@ typedef struct {
     __m256d lo, hi;
 } v8;
 
-typedef struct {
-    __m256i lo, hi;
-} n8;
-
 typedef v8 m8;
+typedef __m256d x8;
+typedef __m256i n8;
 
 /* An operation on halves becomes one on the whole. */
 #define BOTH(op, a, b) ((v8){op((a).lo, (b).lo), op((a).hi, (b).hi)})
@@ -122,40 +120,54 @@ INLINE v8 only(m8 mask, v8 x)
     return both(mask, x);
 }
 
-INLINE v8 choose(m8 mask, v8 x, v8 y)
-{
-    return ALL_THREE(_mm256_blendv_pd, y, x, mask);
-}
-
 INLINE n8 no_counts(void)
 {
-    return (n8){_mm256_setzero_si256(), _mm256_setzero_si256()};
+    return _mm256_setzero_si256();
 }
 
 INLINE n8 count(n8 counter, m8 mask)
 {
-    return (n8){_mm256_sub_epi64(counter.lo, _mm256_castpd_si256(mask.lo)),
-                _mm256_sub_epi64(counter.hi, _mm256_castpd_si256(mask.hi))};
+    counter = _mm256_sub_epi64(counter, _mm256_castpd_si256(mask.lo));
+    return _mm256_sub_epi64(counter, _mm256_castpd_si256(mask.hi));
 }
 
 INLINE uint64_t counted(n8 counter)
 {
     uint64_t lane[4];
-    _mm256_storeu_si256((__m256i *)lane, _mm256_add_epi64(counter.lo, counter.hi));
+    _mm256_storeu_si256((__m256i *)lane, counter);
     return lane[0] + lane[1] + lane[2] + lane[3];
 }
 
-INLINE double largest(v8 x)
+INLINE x8 extreme(double x)
 {
-    const __m256d four = _mm256_max_pd(x.lo, x.hi);
-    const __m128d two = _mm_max_pd(_mm256_castpd256_pd128(four), _mm256_extractf128_pd(four, 1));
+    return _mm256_set1_pd(x);
+}
+
+INLINE x8 raise_to(x8 most, v8 x)
+{
+    return _mm256_max_pd(x.hi, _mm256_max_pd(x.lo, most));
+}
+
+/* Zeros become NaN, which does not count. */
+INLINE __m256d nonzero_4(__m256d x)
+{
+    return _mm256_or_pd(x, _mm256_cmp_pd(x, _mm256_setzero_pd(), _CMP_EQ_OQ));
+}
+
+INLINE x8 lower_to_positive(x8 least, v8 x)
+{
+    return _mm256_min_pd(nonzero_4(x.hi), _mm256_min_pd(nonzero_4(x.lo), least));
+}
+
+INLINE double largest(x8 x)
+{
+    const __m128d two = _mm_max_pd(_mm256_castpd256_pd128(x), _mm256_extractf128_pd(x, 1));
     return _mm_cvtsd_f64(_mm_max_pd(two, _mm_unpackhi_pd(two, two)));
 }
 
-INLINE double smallest(v8 x)
+INLINE double smallest(x8 x)
 {
-    const __m256d four = _mm256_min_pd(x.lo, x.hi);
-    const __m128d two = _mm_min_pd(_mm256_castpd256_pd128(four), _mm256_extractf128_pd(four, 1));
+    const __m128d two = _mm_min_pd(_mm256_castpd256_pd128(x), _mm256_extractf128_pd(x, 1));
     return _mm_cvtsd_f64(_mm_min_pd(two, _mm_unpackhi_pd(two, two)));
 }
 
@@ -187,30 +199,26 @@ INLINE v8 unit_of(v8 x, int emin)
     return (v8){unit_of_4(x.lo, emin), unit_of_4(x.hi, emin)};
 }
 
-INLINE v8 widen(__m128 lo, __m128 hi)
+/* Four stored values as float64. */
+INLINE __m256d load4(enum kernel_type type, const void *data, size_t i)
 {
-    return (v8){_mm256_cvtps_pd(lo), _mm256_cvtps_pd(hi)};
+    const __m128i *words = (const __m128i *)((const uint16_t *)data + i);
+    switch (type) {
+    case KERNEL_F32:
+        return _mm256_cvtps_pd(_mm_loadu_ps((const float *)data + i));
+    case KERNEL_F16:
+        return _mm256_cvtps_pd(_mm_cvtph_ps(_mm_loadl_epi64(words)));
+    case KERNEL_BF16: /* the upper half of a float32 */
+        return _mm256_cvtps_pd(
+            _mm_castsi128_ps(_mm_slli_epi32(_mm_cvtepu16_epi32(_mm_loadl_epi64(words)), 16)));
+    default:
+        return _mm256_loadu_pd((const double *)data + i);
+    }
 }
 
 INLINE v8 load8(enum kernel_type type, const void *data, size_t i)
 {
-    const uint16_t *words = (const uint16_t *)data + i;
-    switch (type) {
-    case KERNEL_F32:
-        return widen(_mm_loadu_ps((const float *)data + i),
-                     _mm_loadu_ps((const float *)data + i + 4));
-    case KERNEL_F16:
-        return widen(_mm_cvtph_ps(_mm_loadl_epi64((const __m128i *)words)),
-                     _mm_cvtph_ps(_mm_loadl_epi64((const __m128i *)(words + 4))));
-    case KERNEL_BF16: {
-        /* A zero below each word makes a float32 of it. */
-        const __m128i some = _mm_loadu_si128((const __m128i *)words), zero = _mm_setzero_si128();
-        return widen(_mm_castsi128_ps(_mm_unpacklo_epi16(zero, some)),
-                     _mm_castsi128_ps(_mm_unpackhi_epi16(zero, some)));
-    }
-    default:
-        return get((const double *)data + i);
-    }
+    return (v8){load4(type, data, i), load4(type, data, i + 4)};
 }
 
 #endif

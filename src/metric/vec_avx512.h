@@ -9,7 +9,8 @@
 #define INLINE static inline __attribute__((always_inline))
 
 typedef __m512d v8;  /* eight float64 */
-typedef __m512i n8;  /* eight 64-bit counters */
+typedef __m512d x8;  /* the largest or smallest so far, in any order */
+typedef __m512i n8;  /* counters, in any order */
 typedef __mmask8 m8; /* eight conditions */
 
 INLINE v8 get(const double *p)
@@ -105,15 +106,10 @@ INLINE m8 both(m8 a, m8 b)
     return a & b;
 }
 
-/* x where the condition holds, else 0, or else y. */
+/* x where the condition holds, else 0. */
 INLINE v8 only(m8 mask, v8 x)
 {
     return _mm512_maskz_mov_pd(mask, x);
-}
-
-INLINE v8 choose(m8 mask, v8 x, v8 y)
-{
-    return _mm512_mask_mov_pd(y, mask, x);
 }
 
 INLINE n8 no_counts(void)
@@ -132,12 +128,29 @@ INLINE uint64_t counted(n8 counter)
     return (uint64_t)_mm512_reduce_add_epi64(counter);
 }
 
-INLINE double largest(v8 x)
+INLINE x8 extreme(double x)
+{
+    return all(x);
+}
+
+/* The larger; a NaN among the new ones does not count. */
+INLINE x8 raise_to(x8 most, v8 x)
+{
+    return _mm512_max_pd(x, most);
+}
+
+/* Only of numbers above 0. */
+INLINE x8 lower_to_positive(x8 least, v8 x)
+{
+    return _mm512_mask_min_pd(least, above(x, all(0)), x, least);
+}
+
+INLINE double largest(x8 x)
 {
     return _mm512_reduce_max_pd(x);
 }
 
-INLINE double smallest(v8 x)
+INLINE double smallest(x8 x)
 {
     return _mm512_reduce_min_pd(x);
 }

@@ -15,9 +15,10 @@ typedef struct {
 
 typedef struct {
     uint64x2_t part[4];
-} n8;
+} m8;
 
-typedef n8 m8;
+typedef float64x2_t x8;
+typedef uint64x2_t n8;
 
 /* An operation on parts becomes one on the whole. */
 #define ALL_PARTS(type, operation)                                                                 \
@@ -119,41 +120,51 @@ INLINE v8 only(m8 mask, v8 x)
 #undef PART
 }
 
-INLINE v8 choose(m8 mask, v8 x, v8 y)
-{
-#define PART(k) vbslq_f64(mask.part[k], x.part[k], y.part[k])
-    return ALL_PARTS(v8, PART);
-#undef PART
-}
-
 INLINE n8 no_counts(void)
 {
-#define PART(k) vdupq_n_u64(0)
-    return ALL_PARTS(n8, PART);
-#undef PART
+    return vdupq_n_u64(0);
 }
 
 INLINE n8 count(n8 counter, m8 mask)
 {
-#define PART(k) vsubq_u64(counter.part[k], mask.part[k])
-    return ALL_PARTS(n8, PART);
-#undef PART
+    const uint64x2_t low = vaddq_u64(mask.part[0], mask.part[1]);
+    return vsubq_u64(counter, vaddq_u64(low, vaddq_u64(mask.part[2], mask.part[3])));
 }
 
 INLINE uint64_t counted(n8 counter)
 {
-    return vaddvq_u64(vaddq_u64(vaddq_u64(counter.part[0], counter.part[1]),
-                                vaddq_u64(counter.part[2], counter.part[3])));
+    return vaddvq_u64(counter);
 }
 
-INLINE double largest(v8 x)
+INLINE x8 extreme(double x)
 {
-    return vmaxvq_f64(vmaxq_f64(vmaxq_f64(x.part[0], x.part[1]), vmaxq_f64(x.part[2], x.part[3])));
+    return vdupq_n_f64(x);
 }
 
-INLINE double smallest(v8 x)
+INLINE x8 raise_to(x8 most, v8 x)
 {
-    return vminvq_f64(vminq_f64(vminq_f64(x.part[0], x.part[1]), vminq_f64(x.part[2], x.part[3])));
+    for (int k = 0; k < 4; k++)
+        most = larger_2(x.part[k], most);
+    return most;
+}
+
+INLINE x8 lower_to_positive(x8 least, v8 x)
+{
+    for (int k = 0; k < 4; k++) {
+        const uint64x2_t lower = vandq_u64(vcltq_f64(x.part[k], least), vcgtzq_f64(x.part[k]));
+        least = vbslq_f64(lower, x.part[k], least);
+    }
+    return least;
+}
+
+INLINE double largest(x8 x)
+{
+    return vmaxvq_f64(x);
+}
+
+INLINE double smallest(x8 x)
+{
+    return vminvq_f64(x);
 }
 
 INLINE v8 power_of_two(v8 x)
