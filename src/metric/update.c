@@ -1,85 +1,14 @@
-/* Adding pairs of values to a state, block by block, on two paths: straight from memory for few
- * groups of one type, and the general one for everything. */
+/* Adding pairs of values to a state, block by block, on two paths: straight from memory for pairs of
+ * one type (direct.c), and the general one for everything. */
 #include "metric/state.h"
 
 #include "metric/crc.h"
 #include "metric/dense.h"
+#include "metric/direct.h"
+#include "metric/sums.h"
 
 #include <math.h>
 #include <string.h>
-
-static double sum4(const double *lanes)
-{
-    return (lanes[0] + lanes[1]) + (lanes[2] + lanes[3]);
-}
-
-static double sum8(const double *lanes)
-{
-    return sum4(lanes) + sum4(lanes + 4);
-}
-
-static void add_error_sums(struct error_sums *sums, const struct error_lanes *lanes)
-{
-    exact_add(&sums->tg, sum8(lanes->tg));
-    exact_add(&sums->tt, sum8(lanes->tt));
-    exact_add(&sums->gg, sum8(lanes->gg));
-    exact_add(&sums->dd, sum8(lanes->dd));
-}
-
-static bool finite_block(const struct error_lanes *lanes)
-{
-    return isfinite(sum8(lanes->tt) + sum8(lanes->gg));
-}
-
-/* Are the squares far enough from both ends of float64? Those of all other types are. */
-static bool ordinary_block(const struct error_lanes *lanes)
-{
-    double size = sum8(lanes->tt) + sum8(lanes->gg);
-    return size >= 0x1p-800 && size < 0x1p1000;
-}
-
-static void add_relative(struct plumb_metric_state *state, const struct relative_counts *counts)
-{
-    state->max_rel = counts->max;
-    state->below_5e3 += counts->below_5e3;
-    state->below_1e3 += counts->below_1e3;
-}
-
-static void add_ratio(struct plumb_metric_state *state, const struct ratio_lanes *lanes)
-{
-    exact_add(&state->rel_sum, sum8(lanes->sum));
-    state->below_1e2 += lanes->below_1e2;
-    state->below_1e4 += lanes->below_1e4;
-}
-
-static void add_close(struct plumb_metric_state *state, const struct close_counts *counts)
-{
-    state->close += counts->close;
-    state->greater += counts->greater;
-    state->above += counts->above;
-    state->below += counts->below;
-}
-
-static void add_absolute(struct plumb_metric_state *state, const struct absolute_lanes *lanes)
-{
-    exact_add(&state->abs_sum, sum8(lanes->sum));
-    state->min_abs = lanes->min;
-    for (int k = 0; k < ABS_LIMITS; k++)
-        state->abs_over[k] += lanes->over[k];
-}
-
-static void add_ulp(struct plumb_metric_state *state, const struct ulp_lanes *lanes)
-{
-    exact_add(&state->ulp_sum, sum8(lanes->sum));
-    state->max_ulp = lanes->max;
-    state->ulp_over += lanes->over;
-}
-
-static void add_small(struct plumb_metric_state *state, const struct small_counts *counts)
-{
-    state->small_count += counts->small;
-    state->small_errors += counts->errors;
-}
 
 static enum plumb_class class_of(double x)
 {
@@ -136,38 +65,17 @@ static void add_scaled(struct plumb_metric_state *state, const struct block *blo
     struct error_lanes lanes = {0};
     struct error_sums scaled = {0};
     state->kernels.error(t, g, d, block->n, &lanes);
-    if (sum8(lanes.tt) + sum8(lanes.gg) == 0)
+    if (sums_of_squares(&lanes) == 0)
         return;
-    add_error_sums(&scaled, &lanes);
+    sums_add_error(&scaled, &lanes);
     error_sums_merge(&state->sums, &scaled, huge ? 2 * EXACT_STEP : -2 * EXACT_STEP);
-}
-
-/* Is max, of the block that begins at base, the largest so far? Of equals the first is wanted, and
- * parts come in any order. */
-static bool is_largest(const struct plumb_metric_state *state, double max, uint64_t base)
-{
-    return state->max_index == UINT64_MAX || max > state->max_abs ||
-           (max == state->max_abs && base < state->max_index);
-}
-
-static void note_max(struct plumb_metric_state *state, double max, const double *d, size_t n,
-                     uint64_t base, const uint16_t *place)
-{
-    if (!n || !is_largest(state, max, base))
-        return;
-    state->max_abs = max;
-    for (size_t i = 0; i < n; i++)
-        if (fabs(d[i]) == max) {
-            state->max_index = base + (place ? place[i] : i);
-            return;
-        }
 }
 
 static void block_absolute(struct plumb_metric_state *state, struct block *block)
 {
     struct absolute_lanes lanes = {.min = state->min_abs};
     state->kernels.absolute(block->d, block->n, &lanes);
-    add_absolute(state, &lanes);
+    sums_add_absolute(state, &lanes);
 }
 
 static void block_ulp(struct plumb_metric_state *state, struct block *block)
@@ -176,48 +84,42 @@ static void block_ulp(struct plumb_metric_state *state, struct block *block)
     if (!state->has_ulp)
         return;
     state->kernels.ulp_tally(block->u, block->n, state->limits.ulp.threshold, &lanes);
-    add_ulp(state, &lanes);
+    sums_add_ulp(state, &lanes);
 }
 
 static void block_relative(struct plumb_metric_state *state, struct block *block)
 {
     struct relative_counts counts = {.max = state->max_rel};
     state->kernels.relative_tally(block->r, block->n, &counts);
-    add_relative(state, &counts);
+    sums_add_relative(state, &counts);
 }
 
 static void block_ratios(struct plumb_metric_state *state, struct block *block)
 {
     struct ratio_lanes lanes = {0};
     state->kernels.ratio_tally(block->r, block->n, &lanes);
-    add_ratio(state, &lanes);
+    sums_add_ratio(state, &lanes);
 }
 
 static void block_close(struct plumb_metric_state *state, struct block *block)
 {
     struct close_counts counts = {0};
     state->kernels.close(block->d, block->g, block->n, &state->limits.close, &counts);
-    add_close(state, &counts);
+    sums_add_close(state, &counts);
 }
 
 static void block_small(struct plumb_metric_state *state, struct block *block)
 {
     struct small_counts counts = {0};
     state->kernels.small(block->d, block->g, block->n, &state->limits.small, &counts);
-    add_small(state, &counts);
-}
-
-/* No value of a block is larger than this. */
-static double largest_value(const struct error_lanes *error)
-{
-    return sqrt(fmax(sum8(error->tt), sum8(error->gg)));
+    sums_add_small(state, &counts);
 }
 
 static void block_kl(struct plumb_metric_state *state, struct block *block)
 {
     const bool near = block->plain && block->error.max <= KL_NEAR;
     kl_block(&state->kl, &state->kernels, KERNEL_F64, block->t, block->g, block->n,
-             largest_value(&block->error), near);
+             sums_largest_value(&block->error), near);
 }
 
 static void block_histogram(struct plumb_metric_state *state, struct block *block)
@@ -253,7 +155,6 @@ static const struct {
 enum {
     FINITE_GROUPS = 0 GENERAL_LOOPS(LOOP_GROUP),
     VALUE_GROUPS = PLUMB_G_ERROR | PLUMB_G_STATS | PLUMB_G_PRECHECK, /* by general_block itself */
-    STORED_GROUPS = PLUMB_G_CRC | PLUMB_G_BITS, /* by plumb_metric_update, for both paths */
 };
 _Static_assert((FINITE_GROUPS | VALUE_GROUPS | STORED_GROUPS) == (PLUMB_G_ALL | PLUMB_G_PRECHECK),
                "every group needs a loop in the general path");
@@ -268,7 +169,7 @@ static bool general_errors(struct plumb_metric_state *state, struct block *block
         stats_values(&state->stats[0], k, block->t, block->n);
         stats_values(&state->stats[1], k, block->g, block->n);
     }
-    if (!finite_block(&block->error)) {
+    if (!isfinite(sums_of_squares(&block->error))) {
         keep_finite(state, block);
         block->error = (struct error_lanes){0};
         k->error(block->t, block->g, block->d, block->n, &block->error);
@@ -276,10 +177,11 @@ static bool general_errors(struct plumb_metric_state *state, struct block *block
     state->classes[PLUMB_FINITE][PLUMB_FINITE] += block->n;
     if (!block->n)
         return false;
-    if (ordinary_block(&block->error))
-        add_error_sums(&state->sums, &block->error);
+    const double squares = sums_of_squares(&block->error);
+    if (sums_are_ordinary(squares))
+        sums_add_error(&state->sums, &block->error);
     else
-        add_scaled(state, block, !(sum8(block->error.tt) + sum8(block->error.gg) < 1));
+        add_scaled(state, block, !(squares < 1));
     return true;
 }
 
@@ -308,7 +210,7 @@ static void general_block(struct plumb_metric_state *state, struct block *block,
         block->error = (struct error_lanes){0};
         k->error(block->t, block->g, block->d, n, &block->error);
     }
-    note_max(state, block->error.max, block->d, n, base, block->moved ? block->place : NULL);
+    sums_note_max(state, block->error.max, block->d, n, base, block->moved ? block->place : NULL);
     if (groups & (PLUMB_G_ULP | PLUMB_G_HISTOGRAM) && state->has_ulp) {
         k->ulps(block->d, block->g, n, &state->limits.ulp, block->u);
         rule_ulps(&state->rule, block->d, block->g, n, block->u);
@@ -353,167 +255,6 @@ static void exact_differences(const struct plumb_metric_state *state, const void
         block->d[i] = exact_difference(exact_value(state->target, t, block->t[i], i),
                                        exact_value(state->golden, g, block->g[i], i));
     block->wide = true;
-}
-
-/* A block on its way through the direct path. */
-struct direct {
-    const void *t, *g;
-    size_t n;
-    uint64_t base;
-    unsigned groups;
-    struct all_sums sums;                 /* as far as groups need them */
-    uint8_t bins[3 * PLUMB_METRIC_BLOCK]; /* likewise */
-};
-
-static void direct_relative(struct plumb_metric_state *state, const struct direct *direct)
-{
-    add_relative(state, &direct->sums.relative);
-}
-
-static void direct_ratios(struct plumb_metric_state *state, const struct direct *direct)
-{
-    add_ratio(state, &direct->sums.ratio);
-}
-
-static void direct_close(struct plumb_metric_state *state, const struct direct *direct)
-{
-    struct close_counts counts = direct->sums.close;
-    if (!(direct->groups & PLUMB_G_HISTOGRAM))
-        state->kernels.pair_close[state->direct](direct->t, direct->g, direct->n,
-                                                 &state->limits.close, &counts);
-    add_close(state, &counts);
-}
-
-static void direct_absolute(struct plumb_metric_state *state, const struct direct *direct)
-{
-    add_absolute(state, &direct->sums.absolute);
-}
-
-static void direct_ulp(struct plumb_metric_state *state, const struct direct *direct)
-{
-    if (state->has_ulp)
-        add_ulp(state, &direct->sums.ulp);
-}
-
-static void direct_small(struct plumb_metric_state *state, const struct direct *direct)
-{
-    add_small(state, &direct->sums.small);
-}
-
-static void direct_kl(struct plumb_metric_state *state, const struct direct *direct)
-{
-    const struct error_lanes *error = &direct->sums.error;
-    kl_block(&state->kl, &state->kernels, (enum kernel_type)state->direct, direct->t, direct->g,
-             direct->n, largest_value(error), error->max <= KL_NEAR);
-}
-
-static void direct_stats(struct plumb_metric_state *state, const struct direct *direct)
-{
-    const enum kernel_type type = (enum kernel_type)state->direct;
-    const void *sides[] = {direct->t, direct->g};
-    double x[PLUMB_METRIC_BLOCK];
-    for (int side = 0; side < 2; side++)
-        if (!stats_stored(&state->stats[side], &state->kernels, type, sides[side], direct->n,
-                          &direct->sums.range[side])) {
-            state->kernels.load[type](sides[side], direct->n, x);
-            stats_values(&state->stats[side], &state->kernels, x, direct->n);
-        }
-}
-
-static void direct_histogram(struct plumb_metric_state *state, const struct direct *direct)
-{
-    for (int i = 0; i < (state->has_ulp ? 3 : 2); i++)
-        state->kernels.count_bins(direct->bins + i * PLUMB_METRIC_BLOCK, direct->n,
-                                  state->histogram[i].bin);
-}
-
-/* Where the largest error is needs the values as float64. */
-static void direct_max(struct plumb_metric_state *state, const struct direct *direct)
-{
-    const struct kernels *k = &state->kernels;
-    double wide[3][PLUMB_METRIC_BLOCK];
-    if (!is_largest(state, direct->sums.error.max, direct->base))
-        return;
-    k->load[state->direct](direct->t, direct->n, wide[0]);
-    k->load[state->direct](direct->g, direct->n, wide[1]);
-    k->difference(wide[0], wide[1], direct->n, wide[2]);
-    note_max(state, direct->sums.error.max, wide[2], direct->n, direct->base, NULL);
-}
-
-/* The loops of the direct path. Some groups are added up only together, when histograms, which
- * take most of the time, are wanted too; without those they go the general way. */
-#define DIRECT_LOOPS(X)                                                                            \
-    X(PLUMB_G_RELATIVE, direct_relative)                                                           \
-    X(PLUMB_G_CLOSE, direct_close)                                                                 \
-    X(PLUMB_G_KL, direct_kl)
-
-#define TOGETHER_LOOPS(X)                                                                          \
-    X(PLUMB_G_RATIOS, direct_ratios)                                                               \
-    X(PLUMB_G_ABSOLUTE, direct_absolute)                                                           \
-    X(PLUMB_G_SMALL, direct_small)                                                                 \
-    X(PLUMB_G_ULP, direct_ulp)                                                                     \
-    X(PLUMB_G_STATS, direct_stats)                                                                 \
-    X(PLUMB_G_HISTOGRAM, direct_histogram)
-
-static const struct {
-    unsigned group;
-    void (*loop)(struct plumb_metric_state *, const struct direct *);
-} direct_loops[] = {DIRECT_LOOPS(LOOP_ENTRY) TOGETHER_LOOPS(LOOP_ENTRY)};
-enum {
-    DIRECT_GROUPS = PLUMB_G_ERROR | STORED_GROUPS DIRECT_LOOPS(LOOP_GROUP),
-    TOGETHER_GROUPS = DIRECT_GROUPS TOGETHER_LOOPS(LOOP_GROUP),
-};
-
-static bool goes_direct(const struct plumb_metric_state *state)
-{
-    const unsigned groups = state->spec.groups;
-    const unsigned most = groups & PLUMB_G_HISTOGRAM ? TOGETHER_GROUPS : DIRECT_GROUPS;
-    return state->direct >= 0 && state->rule.which == PLUMB_REL_PLAIN && !(groups & ~most);
-}
-
-static void direct_sums(const struct plumb_metric_state *state, struct direct *direct)
-{
-    const struct kernels *k = &state->kernels;
-    const int type = state->direct;
-    struct all_sums *sums = &direct->sums;
-    *sums = (struct all_sums){.relative.max = state->max_rel};
-    if (direct->groups & PLUMB_G_HISTOGRAM) {
-        sums->absolute.min = state->min_abs;
-        sums->ulp.max = state->max_ulp;
-        sums->range[0] = sums->range[1] = range_of_nothing();
-        k->pair_all[type](direct->t, direct->g, direct->n, &state->limits, sums, direct->bins);
-    } else if (direct->groups & PLUMB_G_RELATIVE) {
-        k->pair_relative[type](direct->t, direct->g, direct->n, &sums->error, &sums->relative);
-    } else {
-        k->pair_error[type](direct->t, direct->g, direct->n, &sums->error);
-    }
-}
-
-/* Blocks of one type go through the combined kernels, straight from memory. False when there is
- * more to this one. */
-static bool direct_block(struct plumb_metric_state *state, const void *t, const void *g, size_t n,
-                         uint64_t base)
-{
-    struct direct direct; /* not all of it is used */
-    direct.t = t;
-    direct.g = g;
-    direct.n = n;
-    direct.base = base;
-    direct.groups = state->spec.groups;
-    if (!goes_direct(state))
-        return false;
-    direct_sums(state, &direct);
-    const struct error_lanes *error = &direct.sums.error;
-    if (!finite_block(error) || (state->direct == KERNEL_F64 && !ordinary_block(error)))
-        return false;
-
-    state->classes[PLUMB_FINITE][PLUMB_FINITE] += n;
-    add_error_sums(&state->sums, error);
-    direct_max(state, &direct);
-    for (size_t i = 0; i < sizeof direct_loops / sizeof *direct_loops; i++)
-        if (direct.groups & direct_loops[i].group)
-            direct_loops[i].loop(state, &direct);
-    return true;
 }
 
 #define COUNT_DIFFERING(type)                                                                      \

@@ -208,9 +208,9 @@ INLINE __m256d load4(enum kernel_type type, const void *data, size_t i)
         return _mm256_cvtps_pd(_mm_loadu_ps((const float *)data + i));
     case KERNEL_F16:
         return _mm256_cvtps_pd(_mm_cvtph_ps(_mm_loadl_epi64(words)));
-    case KERNEL_BF16: /* the upper half of a float32 */
+    case KERNEL_BF16: /* a zero below each word makes a float32 of it */
         return _mm256_cvtps_pd(
-            _mm_castsi128_ps(_mm_slli_epi32(_mm_cvtepu16_epi32(_mm_loadl_epi64(words)), 16)));
+            _mm_castsi128_ps(_mm_unpacklo_epi16(_mm_setzero_si128(), _mm_loadl_epi64(words))));
     default:
         return _mm256_loadu_pd((const double *)data + i);
     }
