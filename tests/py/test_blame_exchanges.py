@@ -46,6 +46,11 @@ class Writer:
             entry["exchange"] = {"order": len(self.world[rank]), "group_ranks": group}
         self.world[rank][title] = entry
 
+    def module(self, rank: int, path: str, parameters: Dict[str, np.ndarray]) -> None:
+        title = f"Module.{path}.Linear.forward.0"
+        self.world[rank][title] = {"input_args": [], "input_kwargs": {}, "output": [], "parameters": {
+            key: self.leaf(rank, value, f"{title}.parameters.{key}") for key, value in parameters.items()}}
+
     def write(self) -> None:
         for rank, data in enumerate(self.world):
             folder = self.folder / f"rank{rank}"
@@ -243,6 +248,55 @@ class ExchangesTest(unittest.TestCase):
                     writer.call(r, name, [own], [self.spoil(result) if r in wrong and order else result], group)
                     writer.world[r][f"Distributed.{name}.forward"]["exchange"]["order"] = order
             self.expect(writer, wrong)
+
+    def odd(self, ranks: int, parameters: Callable[[int], Dict[str, np.ndarray]], groups: Callable[[int], List[int]],
+            reduced: int = 2) -> List[Any]:
+        """Who is odd, of ranks with these parameters of a module, that reduce so many elements in groups."""
+        writer = self.writer(ranks)
+        terms = self.tensors(ranks, (reduced,))
+        for r in range(ranks):
+            writer.module(r, "up", parameters(r))
+            group = groups(r)
+            writer.call(r, "all_reduce.0", [terms[r]], [ring([terms[k] for k in group], 0)], group)
+        writer.write()
+        answer = blame(writer.folder)
+        self.assertEqual(answer["faults"], [])
+        return [(one["rank"], one["tensor"].split(".")[-1]) for one in answer["odd"]]
+
+    def test_shards_are_not_odd(self) -> None:
+        all_of, weights = (lambda r: [0, 1, 2, 3]), self.tensors(8)
+        pairs = (lambda r: [r % 2, r % 2 + 2])
+        zero, one = np.zeros(5, np.float32), self.tensors(1, (5,))[0]
+        near = np.ones(6, np.float32)
+        self.assertEqual(self.odd(4, lambda r: {"weight": weights[r]}, all_of), [])
+        self.assertEqual(self.odd(4, lambda r: {"weight": weights[r]}, all_of, reduced=1000), [])
+        self.assertEqual(self.odd(4, lambda r: {"weight": weights[r % 2]}, pairs, reduced=1000), [])
+        # A cut norm, near 1 on both of two ranks.
+        cut = [near + 0.01 * noise.reshape(-1)[:6] for noise in weights]
+        self.assertEqual(self.odd(2, lambda r: {"weight": cut[r]}, lambda r: [0, 1]), [])
+        # Experts: only one of them was used, so that its bias is no longer 0.
+        self.assertEqual(self.odd(4, lambda r: {"weight": weights[r], "bias": one if r == 2 else zero}, all_of, reduced=1000), [])
+        # Stages of a pipeline that began from one seed, but for the first.
+        self.assertEqual(self.odd(4, lambda r: {"weight": weights[r == 0]}, lambda r: [r]), [])
+
+    def test_odd_replicas(self) -> None:
+        all_of, weights = (lambda r: [0, 1, 2, 3]), self.tensors(8)
+        pairs = (lambda r: [r % 2, r % 2 + 2])
+        teams = (lambda r: [r % 2 + 2 * k for k in range(4)])
+        last_bit = np.nextafter(weights[0], np.float32(9))
+        self.assertEqual(self.odd(4, lambda r: {"weight": last_bit if r == 1 else weights[0]}, all_of), [(1, "weight")])
+        # A rank that never got the weights of the others: they reduce gradients with it.
+        self.assertEqual(self.odd(4, lambda r: {"weight": weights[r == 3]}, all_of, reduced=1000), [(3, "weight")])
+        # Tensor parallel in pairs, data parallel over four: the odd one is odd in its own group.
+        self.assertEqual(self.odd(8, lambda r: {"weight": last_bit if r == 6 else weights[r % 2]}, teams), [(6, "weight")])
+        self.assertEqual(self.odd(4, lambda r: {"weight": last_bit if r == 2 else weights[r % 2]}, pairs), [(-1, "weight")])
+        # All of them drift.
+        drift = [(weights[0] * (1 + 1e-4 * noise)).astype(np.float32) for noise in weights]
+        self.assertEqual(self.odd(4, lambda r: {"weight": drift[r]}, all_of), [(-1, "weight")])
+        ones = np.ones(6, np.float32)
+        changed = ones.copy()
+        changed[2] = 1.01
+        self.assertEqual(self.odd(4, lambda r: {"weight": changed if r == 2 else ones}, all_of), [(2, "weight")])
 
     def test_damage_costs_its_exchange(self) -> None:
         terms, group = self.tensors(2), [0, 1]
