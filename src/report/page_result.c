@@ -100,7 +100,7 @@ static enum plumb_mood look_at_row(const struct plumb_table *table, size_t row, 
 bool plumb_report_moods(const struct plumb_table *table, enum plumb_deciding by,
                         unsigned char *moods)
 {
-    bool *decides = malloc(plumb_table_columns(table) * sizeof *decides + 1);
+    bool *decides = calloc(plumb_table_columns(table) + 1, sizeof *decides);
     if (!decides)
         return false;
     choose_columns(table, by, decides);

@@ -1,4 +1,4 @@
-/* Wrong results of computed calls: what they are, element by element, beside what they should be. */
+/* Wrong results of computed calls, element by element, beside what they should be. */
 #include "task/blame/looks.h"
 
 #include "verdict/spell.h"

@@ -96,7 +96,7 @@ static void measure(void *context, size_t number, unsigned thread)
     plumb_payload_release(&payload[1]);
 }
 
-/* ---- Pages -------------------------------------------------------------------------------------- */
+/* ---- Pages ----------------------------------------------------------------------------------- */
 
 static int32_t put_tensor(struct plumb_report *report, struct comparison *c,
                           const struct chosen *is, bool *led)
