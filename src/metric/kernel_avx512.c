@@ -102,6 +102,57 @@ KERNEL_STATISTICS(f32, KERNEL_F32)
 KERNEL_STATISTICS(f16, KERNEL_F16)
 KERNEL_STATISTICS(bf16, KERNEL_BF16)
 
+/* Rotations of four lanes: lane (j - by) mod 4 goes to lane j. */
+static const long long rotations[4][4] = {{0, 1, 2, 3}, {3, 0, 1, 2}, {2, 3, 0, 1}, {1, 2, 3, 0}};
+
+INLINE void add_to(double *sums, __m512d y)
+{
+    _mm512_storeu_pd(sums, _mm512_add_pd(_mm512_loadu_pd(sums), y));
+}
+
+INLINE __m512d with_signs(__m512d x, uint64_t signs)
+{
+    const __m512i bits = _mm512_castpd_si512(x);
+    const __m512i sign = _mm512_set1_epi64((long long)(UINT64_C(1) << 63));
+    return _mm512_castsi512_pd(_mm512_mask_xor_epi64(bits, (__mmask8)signs, bits, sign));
+}
+
+INLINE __m256d sketch_group(const double *x, uint64_t group, double *sums, __m256d fold)
+{
+    const uint64_t word = kernel_sketch_word(group);
+    double *start = sums + (word & 255);
+    const __m512d low = with_signs(_mm512_loadu_pd(x), word >> 8);
+    const __m512d high = with_signs(_mm512_loadu_pd(x + 8), word >> 16);
+    add_to(start, low);
+    add_to(start + 8, high);
+    const __m256d four =
+        _mm256_add_pd(_mm256_add_pd(_mm512_castpd512_pd256(low), _mm512_extractf64x4_pd(low, 1)),
+                      _mm256_add_pd(_mm512_castpd512_pd256(high), _mm512_extractf64x4_pd(high, 1)));
+    const __m256i by = _mm256_loadu_si256((const __m256i *)rotations[word & 3]);
+    return _mm256_add_pd(fold, _mm256_permutexvar_pd(by, four));
+}
+
+static void sketch(const double *x, size_t n, uint64_t first, double *sums, double fold[4])
+{
+    enum { GROUP = KERNEL_SKETCH_GROUP };
+    __m256d folded = _mm256_loadu_pd(fold);
+    while (n) {
+        const size_t lane = first % GROUP, m = n < GROUP - lane ? n : GROUP - lane;
+        if (m == GROUP) {
+            folded = sketch_group(x, first / GROUP, sums, folded);
+        } else {
+            double group[GROUP] = {0};
+            for (size_t i = 0; i < m; i++)
+                group[lane + i] = x[i];
+            folded = sketch_group(group, first / GROUP, sums, folded);
+        }
+        first += m;
+        x += m;
+        n -= m;
+    }
+    _mm256_storeu_pd(fold, folded);
+}
+
 #define ENTRIES(name)                                                                              \
     table->name[KERNEL_F64] = name##_f64;                                                          \
     table->name[KERNEL_F32] = name##_f32;                                                          \
@@ -113,4 +164,5 @@ void kernels_avx512(struct kernels *table)
     table->name = "avx512";
     ENTRIES(ranges);
     ENTRIES(centres);
+    table->sketch = sketch;
 }

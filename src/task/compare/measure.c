@@ -13,33 +13,48 @@
 struct session {
     struct measured *measured;
     struct kernels kernels;
-    bool sketch; /* somebody wants one */
+    unsigned wanted; /* by somebody */
 };
+
+static unsigned wanted_of(unsigned measures)
+{
+    return (measures & MEASURE_HASH ? KEPT_HASH : 0) |
+           (measures & MEASURE_SKETCH ? KEPT_SKETCH : 0) |
+           (measures & MEASURE_SKETCH1 ? KEPT_SKETCH1 : 0);
+}
+
+unsigned compare_measures_kept(const struct plumb_kept *kept)
+{
+    unsigned measures = MEASURE_KEPT | (kept->hash ? MEASURE_HASH : 0);
+    if (kept->sketch)
+        measures |= kept->sketch->version == SKETCH_VERSION ? MEASURE_SKETCH : MEASURE_SKETCH1;
+    return measures;
+}
+
+static void release(void *state)
+{
+    kept_end(state);
+    free(state);
+}
 
 static void *part(void *context, const struct plumb_payload *payloads, uint64_t first,
                   uint64_t count)
 {
     const struct session *session = context;
     struct kept_state *state = calloc(1, sizeof *state);
-    if (state && session->sketch && !(state->sketch = sketch_new())) {
-        free(state);
+    if (!state)
+        return NULL;
+    if (!kept_begin(state, &payloads[0].tensor, wanted_of(session->wanted))) {
+        release(state);
         return NULL;
     }
-    if (state)
-        kept_tensor(state, &session->kernels, &payloads[0].tensor, first, count);
+    kept_tensor(state, &session->kernels, &payloads[0].tensor, first, count);
     return state;
 }
 
 static void merge(void *state, const void *other)
 {
     kept_merge(state, other);
-}
-
-static void release(void *state)
-{
-    struct kept_state *kept = state;
-    free(kept->sketch);
-    free(kept);
 }
 
 static struct plumb_value number(double value)
@@ -97,23 +112,29 @@ static void set_ends(struct measured *measured, const struct ends *ends)
 }
 
 /* False when out of memory. */
-static bool set_kept(struct measured *measured, const struct kept_state *state,
+static bool set_kept(struct measured *measured, struct kept_state *state,
                      const struct plumb_stats *stats)
 {
     struct plumb_kept *kept = &measured->kept;
     struct plumb_stats finite;
     stats_finish_finite(&state->stats, &finite);
-    if (measured->wanted & MEASURE_SKETCH) {
+    if (measured->wanted & (MEASURE_SKETCH | MEASURE_SKETCH1)) {
         measured->sketch = malloc(sizeof *measured->sketch);
         if (!measured->sketch)
             return false;
-        sketch_finish(state->sketch, measured->sketch);
+        if (measured->wanted & MEASURE_SKETCH1)
+            sketch1_finish(state->sketch1, measured->sketch);
+        else if (!sketch_finish(state->sketch, measured->sketch))
+            return false;
     }
+    if (measured->wanted & MEASURE_HASH)
+        hash_text(&state->hash, measured->hash);
     *kept = (struct plumb_kept){.dtype = kept->dtype,
                                 .nan = stats->nan,
                                 .pos_inf = stats->pos_inf,
                                 .neg_inf = stats->neg_inf,
                                 .crc32 = measured->checksum,
+                                .hash = measured->wanted & MEASURE_HASH ? measured->hash : NULL,
                                 .sketch = measured->sketch};
     if (finite.count && finite.count < stats->count)
         set_all(kept->finite, &finite);
@@ -122,7 +143,7 @@ static bool set_kept(struct measured *measured, const struct kept_state *state,
 
 /* False when out of memory. */
 static bool take(struct measured *measured, const struct plumb_tensor *tensor,
-                 const struct kept_state *state)
+                 struct kept_state *state)
 {
     struct plumb_stats stats;
     measured->kept.dtype = tensor->dtype;
@@ -154,14 +175,13 @@ static void finish(void *context, size_t item, const struct plumb_payload *paylo
 
 bool compare_measure_tensor(struct measured *out, const struct plumb_tensor *tensor)
 {
-    bool sketch = out->wanted & MEASURE_SKETCH;
-    struct kept_state state = {.sketch = sketch ? sketch_new() : NULL};
-    if (sketch && !state.sketch)
-        return false;
+    struct kept_state state;
     struct kernels kernels = kernels_current();
-    kept_tensor(&state, &kernels, tensor, 0, tensor->count);
-    out->done = take(out, tensor, &state);
-    free(state.sketch);
+    if (kept_begin(&state, tensor, wanted_of(out->wanted))) {
+        kept_tensor(&state, &kernels, tensor, 0, tensor->count);
+        out->done = take(out, tensor, &state);
+    }
+    kept_end(&state);
     return out->done;
 }
 
@@ -173,7 +193,7 @@ enum plumb_code compare_measure(struct measured *out, const struct walk_side *si
     bool any = false;
     for (size_t i = 0; i < count; i++) {
         any = any || out[i].wanted;
-        session.sketch = session.sketch || out[i].wanted & MEASURE_SKETCH;
+        session.wanted |= out[i].wanted;
     }
     if (!any)
         return PLUMB_OK;
