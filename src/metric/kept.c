@@ -87,7 +87,8 @@ static void add_chunk(struct kept_state *state, const struct kernels *kernels,
     if (complex || state->sketch || state->sketch1)
         add_numbers(state, kernels, chunk, first, plain);
     *crc = libdeflate_crc32(*crc, chunk->data, size);
-    state->words ^= xor_words(chunk->data, size);
+    if (state->wanted & KEPT_XOR)
+        state->words ^= xor_words(chunk->data, size);
     if (state->wanted & KEPT_HASH)
         hash_add(&state->hash, chunk->data, size, first * bits / 8 / HASH_PIECE);
 }
@@ -95,11 +96,11 @@ static void add_chunk(struct kept_state *state, const struct kernels *kernels,
 void kept_tensor(struct kept_state *state, const struct kernels *kernels,
                  const struct plumb_tensor *tensor, uint64_t first, uint64_t count)
 {
-    enum { MOST_BITS = 64 }; /* of a number */
+    enum { NUMBERS = 8192, MOST_BITS = 64 }; /* of a chunk, and of a number */
     const unsigned parts = plumb_dtype_parts(tensor->dtype);
     const unsigned bits = plumb_dtype_info(tensor->dtype)->bits;
-    const uint64_t step = SKETCH_CHUNK / parts, block = PLUMB_METRIC_BLOCK / parts;
-    _Alignas(32) unsigned char gathered[SKETCH_CHUNK * MOST_BITS / 8];
+    const uint64_t step = NUMBERS / parts, block = PLUMB_METRIC_BLOCK / parts;
+    _Alignas(32) unsigned char gathered[NUMBERS * MOST_BITS / 8];
     struct room room;
     if (first >= tensor->count)
         return;

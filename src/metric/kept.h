@@ -9,8 +9,8 @@
 #include "metric/sketch1.h"
 #include "metric/stats.h"
 
-/* What is wanted besides statistics and checksums. */
-enum { KEPT_HASH = 1, KEPT_SKETCH = 2, KEPT_SKETCH1 = 4 };
+/* What is wanted besides statistics and CRC-32. */
+enum { KEPT_HASH = 1, KEPT_SKETCH = 2, KEPT_SKETCH1 = 4, KEPT_XOR = 8 };
 
 /* Elements at whose multiples a tensor may be cut, so that the parts merge to the same bits. */
 enum { KEPT_CUT = SKETCH_CHUNK };

@@ -117,12 +117,12 @@ INLINE __m512d with_signs(__m512d x, uint64_t signs)
     return _mm512_castsi512_pd(_mm512_mask_xor_epi64(bits, (__mmask8)signs, bits, sign));
 }
 
-INLINE __m256d sketch_group(const double *x, uint64_t group, double *sums, __m256d fold)
+INLINE __m256d sketch_group(__m512d low, __m512d high, uint64_t group, double *sums, __m256d fold)
 {
     const uint64_t word = kernel_sketch_word(group);
     double *start = sums + (word & 255);
-    const __m512d low = with_signs(_mm512_loadu_pd(x), word >> 8);
-    const __m512d high = with_signs(_mm512_loadu_pd(x + 8), word >> 16);
+    low = with_signs(low, word >> 8);
+    high = with_signs(high, word >> 16);
     add_to(start, low);
     add_to(start + 8, high);
     const __m256d four =
@@ -138,14 +138,17 @@ static void sketch(const double *x, size_t n, uint64_t first, double *sums, doub
     __m256d folded = _mm256_loadu_pd(fold);
     while (n) {
         const size_t lane = first % GROUP, m = n < GROUP - lane ? n : GROUP - lane;
+        __m512d low, high;
         if (m == GROUP) {
-            folded = sketch_group(x, first / GROUP, sums, folded);
-        } else {
-            double group[GROUP] = {0};
-            for (size_t i = 0; i < m; i++)
-                group[lane + i] = x[i];
-            folded = sketch_group(group, first / GROUP, sums, folded);
+            low = _mm512_loadu_pd(x);
+            high = _mm512_loadu_pd(x + 8);
+        } else { /* lanes of numbers that are not there are 0 */
+            const unsigned there = ((1u << m) - 1) << lane;
+            const size_t in_low = lane < 8 ? (m < 8 - lane ? m : 8 - lane) : 0;
+            low = _mm512_maskz_expandloadu_pd((__mmask8)there, x);
+            high = _mm512_maskz_expandloadu_pd((__mmask8)(there >> 8), x + in_low);
         }
+        folded = sketch_group(low, high, first / GROUP, sums, folded);
         first += m;
         x += m;
         n -= m;

@@ -17,7 +17,7 @@ enum { SKETCH_VERSION = 2 };
 
 /* Numbers whose sums are taken in float64; those of chunks are added up without rounding. Parts
  * that begin at multiples of it can be merged to the same bits. */
-enum { SKETCH_CHUNK = 8192 };
+enum { SKETCH_CHUNK = 65536 };
 
 /* One axis of the whole tensor, divided into blocks. */
 struct sketch_axis {
@@ -26,7 +26,7 @@ struct sketch_axis {
     uint64_t inner;        /* numbers for each index */
 };
 
-/* How a tensor is divided: at most 16 blocks an axis, none with runs of fewer than 64 numbers; axes
+/* How a tensor is divided: at most 16 blocks an axis, with runs of about 64 numbers at least; axes
  * that stay whole are left out, and all but the last six of the others. */
 struct sketch_frame {
     unsigned count;

@@ -19,10 +19,10 @@ void sketch_frame_init(struct sketch_frame *frame, enum plumb_dtype dtype, unsig
         const uint64_t size = (uint64_t)shape[i];
         if (!size)
             return;
-        uint64_t length = divide_up(size, PLUMB_SKETCH_BLOCKS);
-        if (length < divide_up(LEAST_RUN, inner))
-            length = divide_up(LEAST_RUN, inner);
-        const uint64_t blocks = divide_up(size, length);
+        uint64_t blocks = size * inner / LEAST_RUN;
+        blocks = blocks > PLUMB_SKETCH_BLOCKS ? PLUMB_SKETCH_BLOCKS : blocks ? blocks : 1;
+        const uint64_t length = divide_up(size, blocks < size ? blocks : size);
+        blocks = divide_up(size, length);
         if (blocks > 1)
             found[count++] = (struct sketch_axis){i, (unsigned)blocks, size, length, inner};
         inner *= size;

@@ -20,7 +20,8 @@ static unsigned wanted_of(unsigned measures)
 {
     return (measures & MEASURE_HASH ? KEPT_HASH : 0) |
            (measures & MEASURE_SKETCH ? KEPT_SKETCH : 0) |
-           (measures & MEASURE_SKETCH1 ? KEPT_SKETCH1 : 0);
+           (measures & MEASURE_SKETCH1 ? KEPT_SKETCH1 : 0) |
+           (measures & MEASURE_XOR ? KEPT_XOR : 0);
 }
 
 unsigned compare_measures_kept(const struct plumb_kept *kept)
