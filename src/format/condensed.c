@@ -333,6 +333,23 @@ const struct format format_condensed = {.name = "condensed",
 
 /* -- What belongs to a dump.json ------------------------------------------------------------ */
 
+void condensed_add(struct plumb_recorded *recorded, const struct plumb_record *record)
+{
+    const struct plumb_recorded *kept = record->recorded;
+    bool any = false;
+    for (int i = 0; i < PLUMB_STATISTICS; i++) {
+        if (recorded->statistic[i].kind == PLUMB_VALUE_NONE)
+            recorded->statistic[i] = kept->statistic[i];
+        any = any || recorded->statistic[i].kind != PLUMB_VALUE_NONE;
+    }
+    if (recorded->deviation.kind == PLUMB_VALUE_NONE)
+        recorded->deviation = kept->deviation;
+    recorded->kept = kept->kept;
+    /* Statistics say more: a checksum must not make this a run of checksums. */
+    if (!recorded->checksum && !any && record->count)
+        recorded->checksum = kept->checksum;
+}
+
 enum plumb_code condensed_complete(struct plumb_recorded *recorded, const char *path,
                                    struct arena *arena, bool *found)
 {
@@ -349,21 +366,9 @@ enum plumb_code condensed_complete(struct plumb_recorded *recorded, const char *
     code = mapped_close(&in, code, &ignored);
     if (code)
         return code == PLUMB_E_NOMEM ? code : PLUMB_OK;
-    const struct plumb_recorded *kept = listing.count == 1 ? listing.records[0].recorded : NULL;
-    *found = kept;
-    bool any = false;
-    for (int i = 0; kept && i < PLUMB_STATISTICS; i++) {
-        if (recorded->statistic[i].kind == PLUMB_VALUE_NONE)
-            recorded->statistic[i] = kept->statistic[i];
-        any = any || recorded->statistic[i].kind != PLUMB_VALUE_NONE;
-    }
-    if (kept && recorded->deviation.kind == PLUMB_VALUE_NONE)
-        recorded->deviation = kept->deviation;
-    if (kept)
-        recorded->kept = kept->kept;
-    /* Statistics say more: a checksum must not make this a run of checksums. */
-    if (kept && !recorded->checksum && !any && listing.records[0].count)
-        recorded->checksum = kept->checksum;
+    *found = listing.count == 1 && listing.records[0].recorded;
+    if (*found)
+        condensed_add(recorded, &listing.records[0]);
     return PLUMB_OK;
 }
 

@@ -23,6 +23,13 @@ struct condensed_note {
 enum plumb_code condensed_complete(struct plumb_recorded *recorded, const char *path,
                                    struct arena *arena, bool *found);
 
+/* The same with what a record of a condensed file has. */
+void condensed_add(struct plumb_recorded *recorded, const struct plumb_record *kept);
+
+/* Beside a dump.json: what a capture kept of tensors in place of their files, under the names of
+ * those. A condensed file like any other. */
+#define CONDENSED_SKETCHES "sketches" CONDENSED_ENDING
+
 /* The value of the key "sketch", whose first event (not yet read) is an object: into *sketch, in the
  * arena; NULL for versions that are not known, which are skipped. PLUMB_E_FORMAT, without a message,
  * when it is damaged. condensed_fit_sketch is to follow once the shape is known. */

@@ -120,6 +120,7 @@ void kept_tensor(struct kept_state *state, const struct kernels *kernels,
         add_chunk(state, kernels, &chunk, at, &crc);
     }
     const uint64_t total = (tensor->count * bits + 7) / 8;
+    state->part = crc;
     state->crc ^= crc_contribution(crc, total - (end * bits + 7) / 8);
 }
 

@@ -18,6 +18,7 @@ enum { KEPT_CUT = SKETCH_CHUNK };
 struct kept_state {
     unsigned wanted;
     struct stats_state stats;
+    uint32_t part;                 /* CRC-32 of the part that was added last, alone */
     uint32_t crc;                  /* CRC-32 of the elements in C order and native byte order */
     uint64_t words;                /* all 64-bit words of the same bytes, exclusive-ored */
     struct hash hash;              /* of the same bytes */

@@ -39,6 +39,9 @@ enum plumb_code promise_keep(struct plumb_run *run);
 enum plumb_code dumps_open(struct plumb_run *run, bool *found, struct plumb_error *err);
 void dumps_free(struct plumb_run *run);
 
+/* Adds a line, which lives as long as the run. */
+enum plumb_code dumps_warn(struct plumb_run *run, const char *text);
+
 /* Loads a record of a dump from the file that it names. */
 enum plumb_code dumps_load(const struct plumb_record *record, struct plumb_payload *payload,
                            struct plumb_error *err);

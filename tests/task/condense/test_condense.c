@@ -37,12 +37,14 @@ static void test_keep(void **state)
 
 static bool sketch_is(const struct plumb_sketch *sketch, const double *numbers, size_t n)
 {
+    const struct sketch_frame frame = {0};
+    const struct kernels kernels = kernels_current();
     struct plumb_sketch other;
-    struct sketch_state *state = sketch_new();
+    struct sketch_state *state = sketch_new(&frame);
     assert_non_null(state);
-    sketch_add(state, 0, numbers, n);
-    sketch_finish(state, &other);
-    free(state);
+    sketch_add(state, &kernels, 0, numbers, n, false);
+    assert_true(sketch_finish(state, &other));
+    sketch_free(state);
     return memcmp(sketch, &other, sizeof other) == 0;
 }
 
