@@ -253,7 +253,7 @@ class Integers(Folder):
                 row = self.row(a, b)
                 self.assertEqual((float(row["Max diff"]), float(row["Min diff"])), (1, 0), row)
                 self.assertIn("integers that are not the same", row["Err_message"])
-            self.assertEqual(self.row(small[1], full[1])["Err_message"], "the checksums are equal")
+            self.assertEqual(self.row(small[1], full[1])["Err_message"], "the hashes of all bytes are equal")
             for folder in (small[0], full[0]):
                 text = subprocess.run([PLUMB, "summary", str(folder), "--format", "csv"],
                                       check=True, stdout=subprocess.PIPE, text=True).stdout
@@ -338,7 +338,7 @@ class Order(Folder):
         values = np.random.default_rng(1).standard_normal(4096).astype(np.float32)
         for golden_keep in ("all", None):
             self.assertEqual(self.verdict(values, values, "all", golden_keep),
-                             ("PASS", "the checksums are equal"))
+                             ("PASS", "the hashes of all bytes are equal"))
 
 
 class Small(Folder):
