@@ -87,7 +87,8 @@ bool sketch_shares(const struct plumb_sketch *target, const struct plumb_sketch 
 }
 
 /* Marks the blocks where an axis differs: those that do at all, or those that hold nearly all of the
- * distance when they are few. How many there are; 0: it is everywhere. */
+ * distance when they are few. Of two or three blocks one may seem to by chance, since a share is an
+ * estimate from four sums; of four, once in a million times. How many there are; 0: everywhere. */
 static unsigned choose(const double *share, unsigned blocks, bool *marked)
 {
     const double nearly_all = 0.9;
@@ -99,7 +100,7 @@ static unsigned choose(const double *share, unsigned blocks, bool *marked)
     if (count < blocks)
         return count;
     memset(marked, 0, blocks * sizeof *marked);
-    const unsigned few = blocks / 4 ? blocks / 4 : 1;
+    const unsigned few = blocks / 4;
     double held = 0;
     for (count = 0; count < few && held < nearly_all; count++) {
         unsigned most = 0;

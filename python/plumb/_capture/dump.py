@@ -192,12 +192,11 @@ class DumpSink(Sink):
         if sketch is not None and self.sketches:
             try:
                 self.sketches.add(name, sketch, bool(leaf.get("requires_grad")))
+                if self.against and self.against.parts_at(name, seen, sketch, not leaf.get("uninitialised")):
+                    keep = True
             except OSError as error:  # what dump.json has of it is kept all the same
                 self.errors.append(f"{name}: {error.strerror}")
                 return
-            if self.against and self.against.parted(name, sketch, not leaf.get("uninitialised")) and not keep:
-                there, keep = self.against.file_of(name, seen, sketch)
-                name = there or name
         checksum = leaf.pop("md5", None)
         leaf["data_name"] = name
         if checksum is not None:

@@ -61,37 +61,41 @@ class Against:
         found = [name for name in os.listdir(step) if os.path.exists(os.path.join(step, name, "dump.json"))]
         return os.path.join(step, found[0]) if len(found) == 1 else exact
 
-    def parted(self, name: str, sketch: _core.Sketch, written: bool) -> bool:
-        """Whether the two runs have parted at this tensor. written: it is not what the memory held."""
+    def parts_at(self, name: str, seen: _core.Tensor, sketch: _core.Sketch, written: bool) -> bool:
+        """Whether the two runs part at this tensor and it is to be dumped. written: it is not what the memory held."""
         if self.bench is None:
             outcome, why = "alone", "the earlier run has no such step and rank"
         else:
-            outcome, why = self.bench.compare(name, sketch, self.limit)
+            try:
+                outcome, why = self.bench.compare(name, sketch, self.limit)
+            except _core.Error as error:  # a file of the earlier run that cannot be read
+                outcome, why = "unknown", str(error)
         if not written:
             self.count("unwritten")
             return False
         self.count(outcome)
-        if outcome in ("parted", "unknown"):
+        if outcome in ("equal", "near"):
+            return False
+        dumped, more = self.takes(name, seen, sketch) if outcome == "parted" else (False, "")
+        if outcome != "alone":
             self.first = self.first or name
-            self.note(name, why)
-        elif outcome == "alone":
-            self.note(name, why)
-        return outcome == "parted"
+        self.note(name, why + more)
+        return dumped
 
-    def file_of(self, name: str, seen: _core.Tensor, sketch: _core.Sketch) -> Tuple[Optional[str], bool]:
-        """The file that a tensor that parted is in, or None; and whether it is to be written. The output of one call is
-        the input of the next: the same bytes are dumped once."""
+    def takes(self, name: str, seen: _core.Tensor, sketch: _core.Sketch) -> Tuple[bool, str]:
+        """Whether a tensor that parted is dumped, and what to say if not. The output of one call is the input of the
+        next: the same bytes are dumped once."""
         key = sketch.hash, seen.dtype, seen.shape
         known = self.files.get(key)
         if known is not None:
             self.count("same")
-            return known, False
+            return False, f"; the same bytes as {known}"
         if len(self.files) >= self.most:
             self.count("left")
-            return None, False
+            return False, "; not dumped"
         self.files[key] = name
         self.count("dumped")
-        return name, True
+        return True, ""
 
     def count(self, outcome: str) -> None:
         self.counts[outcome] = self.counts.get(outcome, 0) + 1
