@@ -2,9 +2,9 @@
  *
  *     sketch_speed [MEGABYTES]
  *
- * prints, for the best of several passes over one thread's processor time, GB/s (1e9 bytes) and ns for
- * each number: the sketch kernel alone on numbers in the cache, and whole passes over a matrix of each
- * type with what they are made of. */
+ * prints GB/s (1e9 bytes) and ns for each number, by processor time, the best of several passes:
+ * the sketch kernel alone on numbers in the cache, reading alone, and whole passes over a matrix of
+ * each type with what they are made of. */
 #define _GNU_SOURCE
 #include "metric/kept.h"
 

@@ -28,7 +28,8 @@ enum plumb_keep {
     PLUMB_KEEP_ALL = (1 << 6) - 1,
 };
 
-/* "minmax,mean,norm,crc32,hash,sketch", any of them in any order. PLUMB_E_ARG names what is none. */
+/* "minmax,mean,norm,crc32,hash,sketch", any of them in any order. PLUMB_E_ARG names what is
+ * none. */
 enum plumb_code plumb_keep_parse(unsigned *keep, const char *text, struct plumb_error *err);
 
 enum plumb_condense_outcome {

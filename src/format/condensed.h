@@ -8,8 +8,8 @@
 
 #define CONDENSED_ENDING ".condensed.json"
 
-/* Of the form as a whole, and of the sketches that it may have. That of form 1 is skipped; form 2 has
- * version 1, form 3 version 2. */
+/* Of the form as a whole, and of the sketches that it may have. That of form 1 is skipped; form 2
+ * has version 1, form 3 version 2. */
 enum { CONDENSED_VERSION = 3, CONDENSED_SKETCH_OLD = 1, CONDENSED_SKETCH = 2 };
 
 /* record->detail of a condensed tensor. */
@@ -30,9 +30,9 @@ void condensed_add(struct plumb_recorded *recorded, const struct plumb_record *k
  * those. A condensed file like any other. */
 #define CONDENSED_SKETCHES "sketches" CONDENSED_ENDING
 
-/* The value of the key "sketch", whose first event (not yet read) is an object: into *sketch, in the
- * arena; NULL for versions that are not known, which are skipped. PLUMB_E_FORMAT, without a message,
- * when it is damaged. condensed_fit_sketch is to follow once the shape is known. */
+/* The value of the key "sketch", whose first event (not yet read) is an object: into *sketch, in
+ * the arena; NULL for versions that are not known, which are skipped. PLUMB_E_FORMAT, without a
+ * message, when it is damaged. condensed_fit_sketch is to follow once the shape is known. */
 enum plumb_code condensed_read_sketch(struct json *json, struct arena *arena,
                                       struct plumb_sketch **sketch);
 

@@ -31,8 +31,8 @@ struct kept_state {
 bool kept_begin(struct kept_state *state, const struct plumb_tensor *tensor, unsigned wanted);
 void kept_end(struct kept_state *state);
 
-/* Adds elements [first, first+count) of the tensor; first is a multiple of KEPT_CUT, and count one or
- * more than what is left. */
+/* Adds elements [first, first+count) of the tensor; first is a multiple of KEPT_CUT, and count one
+ * or more than what is left. */
 void kept_tensor(struct kept_state *state, const struct kernels *kernels,
                  const struct plumb_tensor *tensor, uint64_t first, uint64_t count);
 

@@ -132,8 +132,8 @@ struct kernels {
     void (*kl_near)(const double *d, const double *g, size_t n, struct kl_lanes *out);
     void (*histogram)(const double *x, size_t n, uint64_t *bins);
 
-    /* Adds numbers [first, first+n) of a tensor to KERNEL_SKETCH_ROOM sums and to fold: one sum each
-     * for numbers whose places have the same last two bits. */
+    /* Adds numbers [first, first+n) of a tensor to KERNEL_SKETCH_ROOM sums and to fold: one sum
+     * each for numbers whose places have the same last two bits. */
     void (*sketch)(const double *x, size_t n, uint64_t first, double *sums, double fold[4]);
 
     /* The hottest combinations, straight from the stored values of pairs of one type. */

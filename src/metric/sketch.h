@@ -1,6 +1,6 @@
 /* A CountSketch: 256 sums of a tensor's numbers with signs, which tell how far apart two tensors
- * are when their values are gone, and a few sums of each block of indices along its axes, which tell
- * where. docs/FORMATS.md defines it. Sketches are linear: those of parts add up to that of the
+ * are when their values are gone, and a few sums of each block of indices along its axes, which
+ * tell where. docs/FORMATS.md defines it. Sketches are linear: those of parts add up to that of the
  * whole, when each number is added under the index that it has in the whole. */
 #ifndef METRIC_SKETCH_H
 #define METRIC_SKETCH_H
@@ -107,8 +107,8 @@ bool sketch_alike(const struct plumb_sketch *a, const struct plumb_sketch *b);
 double sketch_distance(const struct plumb_sketch *target, const struct plumb_sketch *golden,
                        double norm);
 
-/* The factor that brings golden nearest to target, its standard error, and the share of the distance
- * that is left after it. NaN when golden is zero. */
+/* The factor that brings golden nearest to target, its standard error, and the share of the
+ * distance that is left after it. NaN when golden is zero. */
 struct sketch_scale {
     double factor, error, left;
 };

@@ -86,9 +86,10 @@ bool sketch_shares(const struct plumb_sketch *target, const struct plumb_sketch 
     return total > 0;
 }
 
-/* Marks the blocks where an axis differs: those that do at all, or those that hold nearly all of the
- * distance when they are few. Of two or three blocks one may seem to by chance, since a share is an
- * estimate from four sums; of four, once in a million times. How many there are; 0: everywhere. */
+/* Marks the blocks where an axis differs: those that do at all, or those that hold nearly all of
+ * the distance when they are few. Of two or three blocks one may seem to by chance, since a share
+ * is an estimate from four sums; of four, once in a million times. How many there are; 0:
+ * everywhere. */
 static unsigned choose(const double *share, unsigned blocks, bool *marked)
 {
     const double nearly_all = 0.9;

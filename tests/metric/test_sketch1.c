@@ -1,4 +1,5 @@
-/* The sketch of version 1: its definition written once more, that it is linear, and how good its estimate is. */
+/* The sketch of version 1: its definition written once more, that it is linear, and how good its
+ * estimate is. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
