@@ -24,10 +24,12 @@ enum plumb_keep {
     PLUMB_KEEP_NORM = 1 << 2,
     PLUMB_KEEP_CRC32 = 1 << 3,  /* of the elements in C order and native byte order */
     PLUMB_KEEP_SKETCH = 1 << 4, /* struct plumb_sketch */
-    PLUMB_KEEP_ALL = (1 << 5) - 1,
+    PLUMB_KEEP_HASH = 1 << 5,   /* 128 bits of the same bytes */
+    PLUMB_KEEP_ALL = (1 << 6) - 1,
 };
 
-/* "minmax,mean,norm,crc32,sketch", any of them in any order. PLUMB_E_ARG names what is none. */
+/* "minmax,mean,norm,crc32,hash,sketch", any of them in any order. PLUMB_E_ARG names what is
+ * none. */
 enum plumb_code plumb_keep_parse(unsigned *keep, const char *text, struct plumb_error *err);
 
 enum plumb_condense_outcome {

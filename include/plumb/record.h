@@ -29,12 +29,13 @@ enum plumb_statistic {
     PLUMB_STATISTICS
 };
 
-/* What plumb condense keeps of a tensor besides its statistics. */
+/* What plumb condense, or a sketch capture, keeps of a tensor besides its statistics. */
 struct plumb_kept {
     uint64_t nan, pos_inf, neg_inf;              /* how many values are not finite */
     struct plumb_value finite[PLUMB_STATISTICS]; /* of the others, where there are both kinds */
     enum plumb_dtype dtype;                      /* of the values as they were stored */
     const char *crc32; /* of the elements in C order and native byte order, 8 hex digits; or NULL */
+    const char *hash;  /* 128 bits of the same bytes, 32 hex digits; or NULL */
     const struct plumb_sketch *sketch; /* or NULL */
 };
 

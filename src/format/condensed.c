@@ -1,13 +1,11 @@
 /* NAME.condensed.json, as src/condense writes it; docs/FORMATS.md describes it. */
 #include "format/condensed.h"
 
-#include "base/base64.h"
 #include "base/json.h"
 #include "base/mapped.h"
 #include "base/number.h"
 
 #include <inttypes.h>
-#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -35,6 +33,7 @@ struct fields {
     bool has_shape, too_deep;
     struct plumb_value statistic[PLUMB_STATISTICS], deviation;
     struct plumb_kept kept;
+    struct plumb_sketch *sketch;
 };
 
 static enum plumb_code odd(const struct reader *r, const char *what, struct plumb_error *err)
@@ -130,55 +129,6 @@ static enum plumb_code read_shape(struct reader *r, struct fields *fields, struc
     return fields->has_shape ? PLUMB_OK : odd(r, "shape", err);
 }
 
-/* Sums are below 1 but for the rounding of the largest, and exponents what float64 can add up
- * to. */
-static bool take_sums(struct reader *r, struct plumb_sketch *sketch)
-{
-    enum { MAX_EXPONENT = 1100 };
-    uint8_t bytes[PLUMB_SKETCH_SUMS * 4];
-    if (sketch->exponent > MAX_EXPONENT || sketch->exponent < -MAX_EXPONENT || r->json.escaped ||
-        !base64_take(r->json.text, r->json.length, bytes, sizeof bytes))
-        return false;
-    for (size_t i = 0; i < PLUMB_SKETCH_SUMS; i++) {
-        uint32_t bits = 0;
-        for (size_t k = 4; k--;)
-            bits = bits << 8 | bytes[4 * i + k];
-        memcpy(&sketch->sum[i], &bits, sizeof bits);
-        if (!(fabsf(sketch->sum[i]) <= 1))
-            return false;
-    }
-    return true;
-}
-
-/* {"version": 1, "exponent": E, "sums": "..."}, in this order. Of other versions nothing is known:
- * they are skipped, as the list of form 1 is. */
-static enum plumb_code read_sketch(struct reader *r, struct fields *fields, struct plumb_error *err)
-{
-    struct json *json = &r->json;
-    enum json_event event = json_next(json);
-    struct json start = *json;
-    int64_t version = 0, exponent = 0;
-    if (event == JSON_OBJECT && json_next(json) == JSON_KEY && json_is(json, "version"))
-        version = json_next(json) == JSON_NUMBER && json_int64(json, &version) ? version : 0;
-    if (version != CONDENSED_SKETCH_VERSION) {
-        *json = start;
-        return json_skip(json, event) ? PLUMB_OK : odd(r, "sketch", err);
-    }
-    struct plumb_sketch *sketch = arena_alloc(r->out->arena, sizeof *sketch);
-    if (!sketch)
-        return plumb_no_memory(err);
-    if (json_next(json) != JSON_KEY || !json_is(json, "exponent") ||
-        json_next(json) != JSON_NUMBER || !json_int64(json, &exponent) || exponent > INT_MAX ||
-        exponent < INT_MIN || json_next(json) != JSON_KEY || !json_is(json, "sums") ||
-        json_next(json) != JSON_STRING)
-        return odd(r, "sketch", err);
-    sketch->exponent = (int)exponent;
-    if (!take_sums(r, sketch) || json_next(json) != JSON_OBJECT_END)
-        return odd(r, "sketch", err);
-    fields->kept.sketch = sketch;
-    return PLUMB_OK;
-}
-
 static enum plumb_code read_field(struct reader *r, struct fields *fields, struct plumb_error *err)
 {
     static const char *const statistics[PLUMB_STATISTICS] = {
@@ -220,8 +170,12 @@ static enum plumb_code read_field(struct reader *r, struct fields *fields, struc
         return read_count(r, &fields->kept.pos_inf, err);
     if (json_is(json, "neg_inf"))
         return read_count(r, &fields->kept.neg_inf, err);
-    if (json_is(json, "sketch"))
-        return read_sketch(r, fields, err);
+    if (json_is(json, "hash"))
+        return read_text(r, &fields->kept.hash, err);
+    if (json_is(json, "sketch")) {
+        enum plumb_code code = condensed_read_sketch(json, r->out->arena, &fields->sketch);
+        return code == PLUMB_E_NOMEM ? plumb_no_memory(err) : code ? odd(r, "sketch", err) : code;
+    }
     if (json_is(json, "requires_grad")) {
         fields->requires_grad = json_next(json) == JSON_TRUE;
         return PLUMB_OK;
@@ -243,6 +197,7 @@ static enum plumb_code add_tensor(struct reader *r, const struct fields *fields,
     if (!record || !recorded || !kept || !note)
         return plumb_no_memory(err);
     *kept = fields->kept;
+    kept->sketch = fields->sketch;
     note->format = r->format;
     record->step = fields->step;
     record->rank = fields->rank;
@@ -255,6 +210,8 @@ static enum plumb_code add_tensor(struct reader *r, const struct fields *fields,
         code = plumb_fail(&why, PLUMB_E_UNSUPPORTED, "the unknown type '%.40s'", fields->dtype);
     else if (fields->too_deep)
         code = plumb_fail(&why, PLUMB_E_FORMAT, "more than %d dimensions", PLUMB_MAX_RANK);
+    else if (fields->sketch && !condensed_fit_sketch(fields->sketch, fields->ndim, fields->shape))
+        code = plumb_fail(&why, PLUMB_E_FORMAT, "a sketch of another shape");
     else
         code = listing_set_shape(out, record, dtype, fields->ndim, fields->shape, &why);
     if (code)
@@ -376,6 +333,23 @@ const struct format format_condensed = {.name = "condensed",
 
 /* -- What belongs to a dump.json ------------------------------------------------------------ */
 
+void condensed_add(struct plumb_recorded *recorded, const struct plumb_record *record)
+{
+    const struct plumb_recorded *kept = record->recorded;
+    bool any = false;
+    for (int i = 0; i < PLUMB_STATISTICS; i++) {
+        if (recorded->statistic[i].kind == PLUMB_VALUE_NONE)
+            recorded->statistic[i] = kept->statistic[i];
+        any = any || recorded->statistic[i].kind != PLUMB_VALUE_NONE;
+    }
+    if (recorded->deviation.kind == PLUMB_VALUE_NONE)
+        recorded->deviation = kept->deviation;
+    recorded->kept = kept->kept;
+    /* Statistics say more: a checksum must not make this a run of checksums. */
+    if (!recorded->checksum && !any && record->count)
+        recorded->checksum = kept->checksum;
+}
+
 enum plumb_code condensed_complete(struct plumb_recorded *recorded, const char *path,
                                    struct arena *arena, bool *found)
 {
@@ -392,21 +366,9 @@ enum plumb_code condensed_complete(struct plumb_recorded *recorded, const char *
     code = mapped_close(&in, code, &ignored);
     if (code)
         return code == PLUMB_E_NOMEM ? code : PLUMB_OK;
-    const struct plumb_recorded *kept = listing.count == 1 ? listing.records[0].recorded : NULL;
-    *found = kept;
-    bool any = false;
-    for (int i = 0; kept && i < PLUMB_STATISTICS; i++) {
-        if (recorded->statistic[i].kind == PLUMB_VALUE_NONE)
-            recorded->statistic[i] = kept->statistic[i];
-        any = any || recorded->statistic[i].kind != PLUMB_VALUE_NONE;
-    }
-    if (kept && recorded->deviation.kind == PLUMB_VALUE_NONE)
-        recorded->deviation = kept->deviation;
-    if (kept)
-        recorded->kept = kept->kept;
-    /* Statistics say more: a checksum must not make this a run of checksums. */
-    if (kept && !recorded->checksum && !any && listing.records[0].count)
-        recorded->checksum = kept->checksum;
+    *found = listing.count == 1 && listing.records[0].recorded;
+    if (*found)
+        condensed_add(recorded, &listing.records[0]);
     return PLUMB_OK;
 }
 

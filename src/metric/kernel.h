@@ -117,6 +117,20 @@ struct all_sums {
     struct range_lanes range[2]; /* of t, of g */
 };
 
+/* A sketch adds groups of consecutive numbers to sums beside each other, so that those of a group
+ * that begins near the end go beyond the 256th; fold has four more. */
+enum { KERNEL_SKETCH_GROUP = 16, KERNEL_SKETCH_ROOM = 256 + KERNEL_SKETCH_GROUP };
+
+/* Output j of SplitMix64 from seed 0: for group j, bits 0 to 7 say where it begins, bits 8 to 23
+ * which of its numbers are subtracted. */
+static inline uint64_t kernel_sketch_word(uint64_t j)
+{
+    uint64_t z = (j + 1) * UINT64_C(0x9E3779B97F4A7C15);
+    z = (z ^ z >> 30) * UINT64_C(0xBF58476D1CE4E5B9);
+    z = (z ^ z >> 27) * UINT64_C(0x94D049BB133111EB);
+    return z ^ z >> 31;
+}
+
 struct kernels {
     const char *name;
 
@@ -145,6 +159,10 @@ struct kernels {
 
     /* CRC-32, continued from crc, as libdeflate_crc32 has it. */
     uint32_t (*crc32)(uint32_t crc, const void *data, size_t size);
+
+    /* Adds numbers [first, first+n) of a tensor to KERNEL_SKETCH_ROOM sums and to fold: one sum
+     * each for numbers whose places have the same last two bits. */
+    void (*sketch)(const double *x, size_t n, uint64_t first, double *sums, double fold[4]);
 
     /* Straight from the stored values of pairs of one type. pair_all writes the bins of |d|, r and
      * u, each PLUMB_METRIC_BLOCK after the one before. */

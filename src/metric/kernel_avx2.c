@@ -24,9 +24,12 @@ enum { TOGETHER = 1 };
 
 #include "metric/kernel_all.h"
 
+#include "metric/sketch_avx2.h"
+
 #include "metric/kernel_table.h"
 
 void kernels_avx2(struct kernels *table)
 {
     *table = level;
+    table->sketch = sketch;
 }

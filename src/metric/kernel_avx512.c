@@ -19,9 +19,12 @@ enum { TOGETHER = 4 };
 
 #include "metric/kernel_all.h"
 
+#include "metric/sketch_avx512.h"
+
 #include "metric/kernel_table.h"
 
 void kernels_avx512(struct kernels *table)
 {
     *table = level;
+    table->sketch = sketch;
 }

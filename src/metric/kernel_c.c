@@ -230,6 +230,35 @@ static void count_bins(const uint8_t *bin, size_t n, uint64_t *bins)
 
 /* The kernels over stored values, put together from the others. */
 
+/* Numbers of the group that are not there are 0. */
+static void sketch_group(const double x[KERNEL_SKETCH_GROUP], uint64_t group, double *sums,
+                         double fold[4])
+{
+    const uint64_t word = kernel_sketch_word(group);
+    const size_t start = word & 255;
+    double y[KERNEL_SKETCH_GROUP];
+    for (size_t l = 0; l < KERNEL_SKETCH_GROUP; l++) {
+        y[l] = word >> (8 + l) & 1 ? -x[l] : x[l];
+        sums[start + l] += y[l];
+    }
+    for (size_t l = 0; l < 4; l++)
+        fold[(start + l) % 4] += (y[l] + y[l + 4]) + (y[l + 8] + y[l + 12]);
+}
+
+static void sketch(const double *x, size_t n, uint64_t first, double *sums, double fold[4])
+{
+    while (n) {
+        const size_t lane = first % KERNEL_SKETCH_GROUP, room = KERNEL_SKETCH_GROUP - lane;
+        const size_t m = n < room ? n : room;
+        double group[KERNEL_SKETCH_GROUP] = {0};
+        memcpy(group + lane, x, m * sizeof *x);
+        sketch_group(group, first / KERNEL_SKETCH_GROUP, sums, fold);
+        first += m;
+        x += m;
+        n -= m;
+    }
+}
+
 static void pair_relative(enum kernel_type type, const void *t, const void *g, size_t n,
                           struct error_lanes *errors, struct relative_counts *relatives)
 {
@@ -393,6 +422,7 @@ const struct kernels kernels_c = {
     .find_bins = find_bins,
     .count_bins = count_bins,
     .crc32 = libdeflate_crc32,
+    .sketch = sketch,
     .pair_error = {pair_error_f64, pair_error_f32, pair_error_f16, pair_error_bf16},
     .pair_relative = {pair_relative_f64, pair_relative_f32, pair_relative_f16, pair_relative_bf16},
     .pair_close = {pair_close_f64, pair_close_f32, pair_close_f16, pair_close_bf16},

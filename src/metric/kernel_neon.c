@@ -27,4 +27,5 @@ enum { TOGETHER = 1 };
 void kernels_neon(struct kernels *table)
 {
     *table = level;
+    table->sketch = kernels_c.sketch;
 }

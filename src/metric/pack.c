@@ -3,6 +3,8 @@
 
 #include "metric/state.h"
 
+#include <stdlib.h>
+
 /* Limbs of a sum whose carries are settled have 32 bits and a sign, but for the top one. */
 #define LIMB_LIMIT (INT64_C(1) << 40)
 
@@ -173,17 +175,41 @@ void metric_pack_spec(struct pack *pack, struct plumb_metric_spec *spec)
     pack_real(pack, &spec->small_rtol);
 }
 
+/* A sum that is kept as high + low + rest becomes rest alone. */
+static void pack_parts(struct pack *pack, double high, double low, struct exact *rest)
+{
+    struct exact sum = {0};
+    if (pack->out && rest)
+        sum = *rest;
+    exact_add(&sum, high);
+    exact_add(&sum, low);
+    pack_exact(pack, &sum);
+    if (!pack->out && rest)
+        *rest = sum;
+}
+
+static void pack_sketch(struct pack *pack, struct sketch_state *sketch)
+{
+    const size_t cells = sketch_cells(sketch);
+    if (pack->out)
+        sketch_flush(sketch);
+    else if (!sketch->rest)
+        pack_check(pack, (sketch->rest = calloc(cells, sizeof *sketch->rest)));
+    for (size_t i = 0; i < cells; i++)
+        pack_parts(pack, sketch->high[i], sketch->low[i], sketch->rest ? &sketch->rest[i] : NULL);
+    pack_bool(pack, &sketch->failed);
+}
+
 void metric_pack_kept(struct pack *pack, struct kept_state *kept)
 {
     metric_pack_stats(pack, &kept->stats);
     pack_u32(pack, &kept->crc);
     pack_u64(pack, &kept->words);
-    for (int i = 0; kept->sketch && i < PLUMB_SKETCH_SUMS; i++) {
-        struct exact sum = kept->sketch->rest[i];
-        exact_add(&sum, kept->sketch->sum[i].high);
-        exact_add(&sum, kept->sketch->sum[i].low);
-        pack_exact(pack, &sum);
-        if (!pack->out)
-            kept->sketch->rest[i] = sum;
-    }
+    pack_u64(pack, &kept->hash.word[0]);
+    pack_u64(pack, &kept->hash.word[1]);
+    if (kept->sketch)
+        pack_sketch(pack, kept->sketch);
+    for (int i = 0; kept->sketch1 && i < PLUMB_SKETCH_SUMS; i++)
+        pack_parts(pack, kept->sketch1->sum[i].high, kept->sketch1->sum[i].low,
+                   &kept->sketch1->rest[i]);
 }

@@ -36,18 +36,22 @@ static enum plumb_code add_lost(struct plumb_run *run, const struct place *place
     return listing_fail(&run->listing, record, why);
 }
 
+enum plumb_code dumps_warn(struct plumb_run *run, const char *text)
+{
+    const char **list = realloc(run->warnings, (run->warning_count + 1) * sizeof *list);
+    if (!list)
+        return PLUMB_E_NOMEM;
+    run->warnings = list;
+    list[run->warning_count++] = text;
+    return PLUMB_OK;
+}
+
 /* A line about the files beside dump.json is a warning; any other stands for rows that are lost. */
 static enum plumb_code add_warning(struct plumb_run *run, const struct dump_tree *tree,
                                    const struct place *place, const char *text)
 {
-    if (strstr(text, "stack.json") || strstr(text, "construct.json")) {
-        const char **list = realloc(run->warnings, (run->warning_count + 1) * sizeof *list);
-        if (!list)
-            return PLUMB_E_NOMEM;
-        run->warnings = list;
-        list[run->warning_count++] = text;
-        return PLUMB_OK;
-    }
+    if (strstr(text, "stack.json") || strstr(text, "construct.json"))
+        return dumps_warn(run, text);
     struct plumb_error why;
     const char *colon = strstr(text, ": "), *name = text;
     size_t length = colon ? (size_t)(colon - text) : strlen(text);
@@ -65,8 +69,7 @@ static enum plumb_code add_rows(struct plumb_run *run, struct dump_tree *tree,
                                 const struct place *place)
 {
     struct record_maker maker = {.run = run, .tree = tree, .place = *place};
-    enum plumb_code code = PLUMB_OK;
-    record_begin(&maker);
+    enum plumb_code code = record_begin(&maker);
     for (size_t i = 0; i < tree->row_count && !code; i++)
         code = record_add(&maker, &tree->rows[i]);
     record_end(&maker);

@@ -99,6 +99,18 @@ static bool stays_inside(struct record_maker *maker, const char *path)
     return inside;
 }
 
+/* What was kept of a tensor in place of its file. */
+static enum plumb_code find_kept(struct record_maker *maker, const struct dump_row *row,
+                                 struct plumb_recorded *recorded, const char *path, bool *found)
+{
+    const uint64_t *number = map_get(&maker->names, row->data_name, strlen(row->data_name));
+    *found = number && maker->kept.records[*number].recorded;
+    if (!*found)
+        return condensed_complete(recorded, path, &maker->run->arena, found);
+    condensed_add(recorded, &maker->kept.records[*number]);
+    return PLUMB_OK;
+}
+
 /* Finds the data file and looks at its size: shapes are promises. */
 static enum plumb_code find_payload(struct record_maker *maker, const struct dump_row *row,
                                     struct plumb_record *record, struct plumb_recorded *recorded)
@@ -119,7 +131,7 @@ static enum plumb_code find_payload(struct record_maker *maker, const struct dum
         return PLUMB_E_NOMEM;
     if (lstat(path, &st) || stat(path, &target)) {
         int reason = errno;
-        if (condensed_complete(recorded, path, &maker->run->arena, &record->absent))
+        if (find_kept(maker, row, recorded, path, &record->absent))
             return PLUMB_E_NOMEM;
         record->absent |= !maker->payloads;
         if (record->absent)
@@ -183,11 +195,47 @@ static struct plumb_recorded *recorded_of(struct record_maker *maker, const stru
 _Static_assert((int)PLUMB_STATISTIC_MAX == DUMP_MAX && (int)PLUMB_STATISTIC_NORM == DUMP_NORM,
                "statistics in the same order");
 
-void record_begin(struct record_maker *maker)
+/* Lists the sketches of a capture. One that cannot be read is as if it were not there, but for a
+ * line. */
+static enum plumb_code list_kept(struct record_maker *maker)
+{
+    struct plumb_run *run = maker->run;
+    struct plumb_error why;
+    struct stat st;
+    struct format_file found;
+    const char *path = arena_printf(&run->arena, "%s/" CONDENSED_SKETCHES, maker->tree->folder);
+    if (!path)
+        return PLUMB_E_NOMEM;
+    if (lstat(path, &st) || !S_ISREG(st.st_mode))
+        return PLUMB_OK;
+    maker->kept = (struct listing){.arena = &run->arena};
+    enum plumb_code code = format_list_file(&maker->kept, path, &found, &why);
+    if (code == PLUMB_E_NOMEM)
+        return code;
+    if (code) {
+        char text[800];
+        plumb_error_text(&why, text, sizeof text);
+        const char *line = arena_copy(&run->arena, text, strlen(text));
+        return line ? dumps_warn(run, line) : PLUMB_E_NOMEM;
+    }
+    for (size_t i = 0; i < maker->kept.count; i++) {
+        const char *name = maker->kept.records[i].name;
+        uint64_t *number = map_put(&maker->names, name, strlen(name), NULL);
+        if (!number)
+            return PLUMB_E_NOMEM;
+        *number = i;
+    }
+    maker->condensed = maker->kept.count;
+    return PLUMB_OK;
+}
+
+enum plumb_code record_begin(struct record_maker *maker)
 {
     const struct dump_tree *tree = maker->tree;
     char path[PATH_MAX];
     struct stat st;
+    if (list_kept(maker))
+        return PLUMB_E_NOMEM;
     /* Who threw all data files away to save space has a dump of statistics. */
     for (size_t i = 0; i < tree->row_count && !maker->payloads; i++) {
         if (!tree->rows[i].data_name || !dump_payload(tree, &tree->rows[i], path, sizeof path))
@@ -199,6 +247,7 @@ void record_begin(struct record_maker *maker)
         memcpy(path + length, CONDENSED_ENDING, sizeof CONDENSED_ENDING);
         maker->condensed = lstat(path, &st) == 0;
     }
+    return PLUMB_OK;
 }
 
 enum plumb_code record_add(struct record_maker *maker, const struct dump_row *row)
@@ -240,4 +289,5 @@ enum plumb_code record_add(struct record_maker *maker, const struct dump_row *ro
 void record_end(struct record_maker *maker)
 {
     map_free(&maker->calls);
+    map_free(&maker->names);
 }

@@ -60,6 +60,9 @@ enum plumb_code dumps_look(const char *path,
                            bool (*see)(void *context, int64_t rank, const char *json),
                            void *context, struct plumb_error *err);
 
+/* Adds a line, which lives as long as the run. */
+enum plumb_code dumps_warn(struct plumb_run *run, const char *text);
+
 /* Loads a record of a dump from the file that it names. */
 enum plumb_code dumps_load(const struct plumb_record *record, struct plumb_payload *payload,
                            struct plumb_error *err);

@@ -350,6 +350,19 @@ static void check_statistics(const struct kernels *k, const struct data *data, s
     }
 }
 
+/* From any number of a tensor on, also in the middle of groups. */
+static void check_sketch(const struct kernels *k, const struct data *data, size_t n)
+{
+    doing = "sketch";
+    for (uint64_t first = 0; first < 1u << 20; first = first * 5 + 7) {
+        double a[KERNEL_SKETCH_ROOM] = {0}, b[KERNEL_SKETCH_ROOM] = {0}, c[4] = {0}, d[4] = {0};
+        kernels_c.sketch(data->t, n, first, a, c);
+        k->sketch(data->t, n, first, b, d);
+        same_reals(a, b, KERNEL_SKETCH_ROOM);
+        same_reals(c, d, 4);
+    }
+}
+
 static void check_all(const struct kernels *k, const struct data *data, size_t n)
 {
     length = n;
@@ -358,6 +371,7 @@ static void check_all(const struct kernels *k, const struct data *data, size_t n
     check_tallies(k, data, n);
     check_limits(k, data, n);
     check_statistics(k, data, n);
+    check_sketch(k, data, n);
 }
 
 static void test_float64(void **state)

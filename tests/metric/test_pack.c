@@ -103,49 +103,54 @@ static void test_wild(void **state)
     }
 }
 
-/* What plumb condense keeps, with its sketch. */
+/* What plumb condense keeps, with its hash and both sketches. */
 static void test_kept(void **state)
 {
     (void)state;
-    enum { N = 5000 };
+    enum { N = 150000, WANTED = KEPT_HASH | KEPT_SKETCH | KEPT_SKETCH1 | KEPT_XOR };
     static double x[N];
     uint64_t seed = 7;
     struct plumb_tensor tensor;
-    const int64_t shape[] = {N};
+    const int64_t shape[] = {N / 500, 500};
     struct kernels kernels = kernels_current();
     for (int i = 0; i < N; i++)
         x[i] = random_below(&seed, 500) ? random_finite(&seed) : NAN;
-    assert_int_equal(plumb_tensor_init(&tensor, PLUMB_F64, 1, shape, NULL), PLUMB_OK);
+    assert_int_equal(plumb_tensor_init(&tensor, PLUMB_F64, 2, shape, NULL), PLUMB_OK);
     tensor.data = x;
-    struct kept_state whole = {.sketch = sketch_new()}, sum = {.sketch = sketch_new()};
+    struct kept_state whole, sum;
+    assert_true(kept_begin(&whole, &tensor, WANTED) && kept_begin(&sum, &tensor, WANTED));
     kept_tensor(&whole, &kernels, &tensor, 0, N);
-    for (uint64_t first = 0; first < N; first += 2048) {
-        struct kept_state part = {.sketch = sketch_new()}, back = {.sketch = sketch_new()};
+    for (uint64_t first = 0; first < N; first += KEPT_CUT) {
+        struct kept_state part, back;
         struct buf bytes = {0};
         struct pack out = pack_writer(&bytes);
-        kept_tensor(&part, &kernels, &tensor, first, 2048);
+        assert_true(kept_begin(&part, &tensor, WANTED) && kept_begin(&back, &tensor, WANTED));
+        kept_tensor(&part, &kernels, &tensor, first, KEPT_CUT);
         metric_pack_kept(&out, &part);
         struct pack in = pack_reader(bytes.data, bytes.size);
         metric_pack_kept(&in, &back);
         assert_true(pack_good(&in));
         kept_merge(&sum, &back);
-        free(part.sketch);
-        free(back.sketch);
+        kept_end(&part);
+        kept_end(&back);
         buf_free(&bytes);
     }
     struct plumb_stats a, b;
-    struct plumb_sketch first, second;
+    static struct plumb_sketch first, second;
     stats_finish(&whole.stats, &a);
     stats_finish(&sum.stats, &b);
     assert_memory_equal(&a.mean, &b.mean, sizeof a.mean);
     assert_memory_equal(&a.norm, &b.norm, sizeof a.norm);
-    sketch_finish(whole.sketch, &first);
-    sketch_finish(sum.sketch, &second);
+    assert_true(sketch_finish(whole.sketch, &first) && sketch_finish(sum.sketch, &second));
+    assert_memory_equal(&first, &second, sizeof first);
+    sketch1_finish(whole.sketch1, &first);
+    sketch1_finish(sum.sketch1, &second);
     assert_memory_equal(&first, &second, sizeof first);
     assert_int_equal(whole.crc, sum.crc);
     assert_int_equal(whole.words, sum.words);
-    free(whole.sketch);
-    free(sum.sketch);
+    assert_memory_equal(&whole.hash, &sum.hash, sizeof sum.hash);
+    kept_end(&whole);
+    kept_end(&sum);
 }
 
 /* Bytes that were changed or cut: the state may be another, but nothing breaks. */

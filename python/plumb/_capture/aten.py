@@ -26,7 +26,7 @@ from torch.utils import _python_dispatch as dispatch
 
 from plumb import _core
 from plumb._capture.config import tell
-from plumb._capture.dump import JsonFile
+from plumb._capture.files import JsonFile
 from plumb._capture.given import as_outputs
 from plumb._capture.leaves import NOTHING, Encoder, Numbers, statistics, tensor_leaf
 from plumb._capture.sink import as_lines

@@ -22,7 +22,7 @@ from torch import Tensor
 
 from plumb import _core
 from plumb._capture import exchange
-from plumb._capture.dump import write_whole
+from plumb._capture.files import write_whole
 from plumb._capture.given import as_outputs, tensors_in
 from plumb._capture.rank import global_rank
 from plumb._capture.sink import Call, Sink, as_lines, buffers_of, parameters_of, settings_of

@@ -156,6 +156,10 @@ class Sink:
         """Where a list of what this step did not record belongs."""
         return os.path.join(self.folder or "", "not_recorded.txt")
 
+    def told(self) -> str:
+        """What else there is to say at the end, after end(); "" when nothing is."""
+        return ""
+
     def pause(self) -> None:
         """At stop(): put what there is into files that can be read."""
 

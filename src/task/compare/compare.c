@@ -198,12 +198,35 @@ static bool has_modules(const struct comparison *comparison)
     return false;
 }
 
+/* Does one of the runs know tensors by their sketches? The other's are made of values, if it has
+ * them. */
+static bool has_sketches(const struct comparison *comparison)
+{
+    for (int side = 0; side < 2; side++)
+        for (size_t i = 0; i < plumb_run_count(comparison->run[side]); i++) {
+            const struct plumb_recorded *recorded =
+                plumb_run_record(comparison->run[side], i)->recorded;
+            if (recorded && recorded->kept && recorded->kept->sketch)
+                return true;
+        }
+    return false;
+}
+
+static enum layout_kind kind_of(const struct comparison *comparison)
+{
+    switch (comparison->mode) {
+    case MODE_TENSORS:
+        return LAYOUT_TENSORS;
+    case MODE_CHECKSUMS:
+        return LAYOUT_CHECKSUMS;
+    default:
+        return has_sketches(comparison) ? LAYOUT_SKETCHES : LAYOUT_STATISTICS;
+    }
+}
+
 static enum plumb_code make_layout(struct comparison *comparison, struct plumb_error *err)
 {
-    static const enum layout_kind kinds[] = {[MODE_TENSORS] = LAYOUT_TENSORS,
-                                             [MODE_STATISTICS] = LAYOUT_STATISTICS,
-                                             [MODE_CHECKSUMS] = LAYOUT_CHECKSUMS};
-    return layout_init(&comparison->layout, choose_columns(comparison), kinds[comparison->mode],
+    return layout_init(&comparison->layout, choose_columns(comparison), kind_of(comparison),
                        has_ranks(comparison), has_modules(comparison), comparison->options, err);
 }
 
@@ -325,6 +348,7 @@ enum plumb_code plumb_compare(struct plumb_comparison *out, const struct plumb_r
         free(comparison.rows[i].problem);
         free(comparison.rows[i].checksum[0]);
         free(comparison.rows[i].checksum[1]);
+        free(comparison.rows[i].estimate);
         for (int k = 0; k < 3; k++)
             free(comparison.rows[i].histogram[k]);
     }
