@@ -11,7 +11,8 @@
 #include <string.h>
 #include <time.h>
 
-enum { TAG = 1, SHORTEST_NS = 20000, LONGEST_NS = 1000000 };
+/* Between looks; the pause grows while nothing comes. */
+enum { TAG = 1, SHORTEST_NS = 50000, LONGEST_NS = 2000000 };
 
 /* A message that is on its way: MPI wants its bytes until it has arrived. */
 struct sending {
@@ -25,7 +26,8 @@ struct mpi {
     struct sending *sending;
     bool *dead;
     unsigned count;
-    bool each; /* a process died: MPI no longer hears "anybody" */
+    bool each;  /* a process died: MPI no longer hears "anybody" */
+    long pause; /* nanoseconds until the next look */
 };
 
 static struct mpi mpi;
@@ -116,11 +118,12 @@ static enum crew_received receive(void *context, unsigned *from, struct buf *out
 {
     (void)context;
     const int64_t end = now_ns() + (int64_t)milliseconds * 1000000;
-    for (long pause = SHORTEST_NS;; pause = pause * 2 < LONGEST_NS ? pause * 2 : LONGEST_NS) {
+    for (;;) {
         MPI_Message message;
         MPI_Status status;
         reap();
         if (look_around(&message, &status)) {
+            mpi.pause = SHORTEST_NS;
             *from = (unsigned)status.MPI_SOURCE;
             return take(&message, &status, out) ? CREW_MESSAGE : CREW_NOTHING;
         }
@@ -128,7 +131,8 @@ static enum crew_received receive(void *context, unsigned *from, struct buf *out
             return CREW_BROKEN;
         if (now_ns() >= end)
             return CREW_NOTHING;
-        nanosleep(&(struct timespec){.tv_nsec = pause}, NULL);
+        nanosleep(&(struct timespec){.tv_nsec = mpi.pause}, NULL);
+        mpi.pause = mpi.pause * 2 < LONGEST_NS ? mpi.pause * 2 : LONGEST_NS;
     }
 }
 
@@ -143,6 +147,7 @@ bool mpi_begin(struct crew_transport *transport)
         return false;
     }
     mpi.count = (unsigned)count;
+    mpi.pause = SHORTEST_NS;
     mpi.dead = calloc(mpi.count, sizeof *mpi.dead);
     *transport = (struct crew_transport){
         .me = (unsigned)me, .count = mpi.count, .send = send_bytes, .receive = receive};
