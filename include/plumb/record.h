@@ -79,6 +79,8 @@ struct plumb_record {
     const char *key;                       /* what matching compares instead of the name, or NULL */
     const struct plumb_recorded *recorded; /* NULL for formats that hold nothing but tensors */
     bool absent; /* there is no payload and never was one: only `recorded`; loading it fails */
+    const char
+        *layout; /* how parts on several ranks were put together to it, for people; or NULL */
 };
 
 /* The bytes of one record, mapped where the format stores them whole, else decoded into memory. */

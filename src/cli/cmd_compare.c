@@ -17,6 +17,7 @@
 #include "cli/result.h"
 #include "cli/torchair.h"
 #include "plumb/compare.h"
+#include "plumb/shards.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -123,6 +124,21 @@ static void judging_update(void *context, uint64_t done, uint64_t total)
     progress_update(judging, done, total);
 }
 
+static struct plumb_pair_options matching_of(const struct compare_options *options,
+                                             const int64_t *rank)
+{
+    struct plumb_pair_options match = {.mode = (enum plumb_pair_mode)options->match,
+                                       .map_file = options->map,
+                                       .data_map = options->data_map,
+                                       .cell_map = options->cell_map,
+                                       .api_map = options->api_map,
+                                       .layer_map = options->layer_map,
+                                       .rank = rank};
+    if (options->fuzzy && match.mode == PLUMB_PAIR_AUTO)
+        match.mode = PLUMB_PAIR_FUZZY;
+    return match;
+}
+
 /* rank NULL: all of them. */
 static enum plumb_code compare(struct plumb_comparison *comparison,
                                const struct compare_options *options, const struct sides *sides,
@@ -140,13 +156,7 @@ static enum plumb_code compare(struct plumb_comparison *comparison,
         goto out;
     }
     struct plumb_compare_options all = {
-        .match = {.mode = (enum plumb_pair_mode)options->match,
-                  .map_file = options->map,
-                  .data_map = options->data_map,
-                  .cell_map = options->cell_map,
-                  .api_map = options->api_map,
-                  .layer_map = options->layer_map,
-                  .rank = rank},
+        .match = matching_of(options, rank),
         .columns =
             other_columns(options) ? PLUMB_COLUMNS_AUTO : (enum plumb_columns)options->columns,
         .standard = options->standard,
@@ -173,8 +183,6 @@ static enum plumb_code compare(struct plumb_comparison *comparison,
                           options->memory);
         goto out;
     }
-    if (options->fuzzy && all.match.mode == PLUMB_PAIR_AUTO)
-        all.match.mode = PLUMB_PAIR_FUZZY;
     progress_init(&progress, NULL);
     progress.enabled = progress.enabled && !options->quiet;
     judging = (struct progress){.unit = "calls", .enabled = progress.enabled};
@@ -349,6 +357,41 @@ static enum plumb_code check_dump_options(const struct compare_options *options,
     return PLUMB_OK;
 }
 
+static bool wants_shards(const struct compare_options *options)
+{
+    return options->shards || options->dims.count || options->parallel.count;
+}
+
+/* Both runs without their ranks. */
+static enum plumb_code compare_shards(const struct compare_options *options,
+                                      const struct sides *sides, struct plumb_run *const runs[2],
+                                      struct found *found, struct plumb_error *err)
+{
+    struct plumb_run *joined[2] = {NULL, NULL};
+    struct progress progress;
+    const char *file = options->shards;
+    const struct plumb_shards_options how = {
+        .dims = options->dims.items,
+        .dims_count = options->dims.count,
+        .file = file && *file && strcmp(file, "infer") != 0 ? file : NULL,
+        .parallel = options->parallel.items,
+        .parallel_count = options->parallel.count,
+        .match = matching_of(options, NULL),
+        .threads = cli_threads(&options->view.common),
+        .progress = progress_update,
+        .progress_context = &progress,
+    };
+    progress_init(&progress, "tensors");
+    progress.enabled = progress.enabled && !options->quiet;
+    enum plumb_code code = plumb_shards_join(joined, runs[0], runs[1], &how, err);
+    progress_end(&progress);
+    if (!code)
+        code = compare_rank(options, sides, joined, NULL, found, err);
+    plumb_run_free(joined[1]);
+    plumb_run_free(joined[0]);
+    return code;
+}
+
 /* Opens both runs and compares them: in one table or, where files get their names from plumb, in
  * one for each rank of a dump. */
 static enum plumb_code compare_runs(const struct compare_options *options,
@@ -364,9 +407,12 @@ static enum plumb_code compare_runs(const struct compare_options *options,
     if (!code && strcmp(plumb_run_kind(runs[0]), "dump") == 0 &&
         strcmp(plumb_run_kind(runs[1]), "dump") == 0)
         code = check_dump_options(options, err);
-    if (!code && goes_to_file(options, sides) && !sides->result && !options->report)
+    const bool shards = wants_shards(options);
+    if (!code && shards)
+        code = compare_shards(options, sides, runs, found, err);
+    if (!code && !shards && goes_to_file(options, sides) && !sides->result && !options->report)
         code = ranks_list(&ranks, &count, runs, err);
-    if (!code && count < 2)
+    if (!code && !shards && count < 2)
         code = compare_rank(options, sides, runs, NULL, found, err);
     for (size_t i = 0; i < count && count > 1 && !code; i++)
         code = compare_rank(options, sides, runs, &ranks[i], found, err);

@@ -30,6 +30,8 @@ struct plumb_run {
      * says. */
     enum plumb_code (*load)(const struct plumb_record *record, struct plumb_payload *payload,
                             struct plumb_error *err);
+    const char *level;  /* of dumps whose trees belong to another run, or NULL */
+    const char *shards; /* what was put together from ranks, in lines for people; or NULL */
 };
 
 /* Marks records unreadable that make the run far larger than its files. */

@@ -167,6 +167,16 @@ static bool has_modules(const struct comparison *comparison)
     return false;
 }
 
+/* Whether anything was put together from parts. */
+static bool has_layouts(const struct comparison *comparison)
+{
+    for (int side = 0; side < 2; side++)
+        for (size_t i = 0; i < plumb_run_count(comparison->run[side]); i++)
+            if (plumb_run_record(comparison->run[side], i)->layout)
+                return true;
+    return false;
+}
+
 /* Standard, columns and what both need computed. */
 static enum plumb_code prepare(struct comparison *comparison, struct plumb_error *err)
 {
@@ -191,6 +201,8 @@ static enum plumb_code prepare(struct comparison *comparison, struct plumb_error
     if (!code)
         code = layout_init(&comparison->layout, columns, kinds[comparison->mode],
                            has_ranks(comparison), has_modules(comparison), options, err);
+    if (!code && has_layouts(comparison))
+        layout_add_shards(&comparison->layout);
     if (code)
         return code;
     plumb_metric_spec_init(&comparison->spec);
@@ -254,6 +266,8 @@ enum plumb_code plumb_compare(struct plumb_comparison *out, const struct plumb_r
     if (!code)
         code = compare_recorded(&comparison, err);
     if (!code)
+        compare_shards(&comparison);
+    if (!code)
         code = compare_jumps(&comparison, err);
     if (!code)
         code = compare_opinions(&comparison, err);
@@ -270,6 +284,7 @@ enum plumb_code plumb_compare(struct plumb_comparison *out, const struct plumb_r
 
     for (size_t i = 0; comparison.rows && i < comparison.matching.count; i++) {
         free(comparison.rows[i].problem);
+        free(comparison.rows[i].parts);
         free(comparison.rows[i].checksum[0]);
         free(comparison.rows[i].checksum[1]);
         for (int k = 0; k < 3; k++)

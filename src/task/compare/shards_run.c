@@ -1,0 +1,385 @@
+/* A run of wholes: records that are put together when they are loaded. */
+#define _GNU_SOURCE
+#include "base/buf.h"
+#include "base/mapped.h"
+#include "base/number.h"
+#include "run/run.h"
+#include "task/compare/shards.h"
+
+#include <inttypes.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Loading --------------------------------------------------------------------------------- */
+
+static enum plumb_code load_part(const struct shards_whole *whole, unsigned part,
+                                 struct plumb_payload *payload, struct plumb_error *err)
+{
+    struct plumb_error why;
+    enum plumb_code code = plumb_run_load(whole->run, whole->records[part], payload, &why);
+    char text[700];
+    return code ? plumb_fail(err, code, "the part of rank %" PRId64 " cannot be read: %s",
+                             whole->ranks[part], plumb_error_text(&why, text, sizeof text))
+                : PLUMB_OK;
+}
+
+/* One part at a time: in memory are the whole and what is being copied. */
+static enum plumb_code put_parts(const struct shards_whole *whole, struct plumb_payload *out,
+                                 const struct shards_plan *plan, struct plumb_error *err)
+{
+    enum plumb_code code = PLUMB_OK;
+    for (unsigned p = 0; p < whole->layout->parts && !code; p++) {
+        struct plumb_payload part;
+        struct plumb_file_guard guard;
+        if (!whole->use[p])
+            continue;
+        code = load_part(whole, p, &part, err);
+        if (code)
+            break;
+        plumb_file_guard_enter(&guard, &part.file);
+        code = shards_put(plan, whole->layout, p, &part.tensor, out->owned, err);
+        out->tensor.swap = whole->layout->reduce == SHARDS_ONE && part.tensor.swap;
+        if (plumb_file_guard_leave(&guard) && !code)
+            code = mapped_fail_shrank(err);
+        plumb_payload_release(&part);
+    }
+    return code;
+}
+
+/* Shapes as the records have them: what is loaded is held against them. */
+static enum plumb_code make_plan(struct shards_plan *plan, const struct shards_whole *whole,
+                                 struct arena *arena, struct plumb_error *err)
+{
+    const unsigned count = whole->layout->parts;
+    struct plumb_tensor *shapes = arena_array(arena, count, sizeof *shapes);
+    const struct plumb_tensor **parts = arena_array(arena, count, sizeof *parts);
+    enum plumb_code code = shapes && parts ? PLUMB_OK : plumb_no_memory(err);
+    for (unsigned p = 0; p < count && !code; p++) {
+        const struct plumb_record *record = plumb_run_record(whole->run, whole->records[p]);
+        code = plumb_tensor_init(&shapes[p], record->dtype, record->ndim, record->shape, err);
+        parts[p] = &shapes[p];
+    }
+    return code ? code : shards_plan(plan, arena, whole->layout, parts, err);
+}
+
+static enum plumb_code load_whole(const struct shards_whole *whole, struct plumb_payload *payload,
+                                  struct plumb_error *err)
+{
+    struct arena arena = {0};
+    struct shards_plan plan;
+    uint64_t bytes;
+    enum plumb_code code = make_plan(&plan, whole, &arena, err);
+    if (!code)
+        code = plumb_tensor_init(&payload->tensor, whole->dtype, whole->ndim, whole->shape, err);
+    if (!code && (payload->tensor.count != plan.count ||
+                  !plumb_dtype_bytes(whole->dtype, plan.count, &bytes)))
+        code = plumb_fail(err, PLUMB_E_FORMAT, "its parts have changed");
+    if (!code) {
+        payload->owned = calloc(bytes + 1, 1);
+        payload->tensor.data = payload->owned;
+        code = payload->owned ? put_parts(whole, payload, &plan, err) : plumb_no_memory(err);
+    }
+    arena_free(&arena);
+    if (code)
+        plumb_payload_release(payload);
+    return code;
+}
+
+static enum plumb_code load(const struct plumb_record *record, struct plumb_payload *payload,
+                            struct plumb_error *err)
+{
+    const struct shards_whole *whole = record->detail;
+    *payload = (struct plumb_payload){0};
+    if (record->error) {
+        if (err)
+            *err = *record->error;
+        return record->error->code;
+    }
+    if (!whole)
+        return plumb_fail(err, PLUMB_E_UNSUPPORTED, "how its parts lie is not known");
+    if (whole->only != UINT_MAX)
+        return load_part(whole, whole->only, payload, err);
+    return load_whole(whole, payload, err);
+}
+
+const struct shards_whole *shards_whole_of(const struct plumb_run *run,
+                                           const struct plumb_record *record)
+{
+    return run->load == load && !record->error ? record->detail : NULL;
+}
+
+const char *compare_shards_note(const struct plumb_run *run)
+{
+    return run->shards;
+}
+
+/* ---- Records --------------------------------------------------------------------------------- */
+
+struct making {
+    struct shards_work *work;
+    struct plumb_run *run;
+    int side;
+    const char *seen, *own; /* the last name of a call, and its copy: one for all of a call */
+};
+
+static void *copy(struct making *m, const void *from, size_t count, size_t size)
+{
+    void *made = arena_array(&m->run->arena, count + 1, size);
+    if (made && count)
+        memcpy(made, from, count * size);
+    return made;
+}
+
+static struct shards_layout *copy_layout(struct making *m, const struct shards_layout *layout)
+{
+    struct shards_layout *made = shards_replica(&m->run->arena, layout->parts);
+    if (!made)
+        return NULL;
+    const struct shards_layout own = *made;
+    *made = *layout;
+    made->slot = own.slot;
+    made->term = own.term;
+    memcpy(made->slot, layout->slot, layout->parts * sizeof *made->slot);
+    memcpy(made->term, layout->term, layout->parts * sizeof *made->term);
+    return made;
+}
+
+/* The part that stands for the whole where nothing has to be put together. */
+static unsigned only_part(const struct shards_choice *choice)
+{
+    if (shards_slots(choice->layout) * choice->layout->terms > 1)
+        return UINT_MAX;
+    unsigned p = 0;
+    while (p + 1 < choice->layout->parts && !choice->use[p])
+        p++;
+    return p;
+}
+
+static struct shards_whole *make_whole(struct making *m, const struct shards_group *group,
+                                       const struct shards_choice *choice)
+{
+    struct shards_whole *whole = arena_alloc(&m->run->arena, sizeof *whole);
+    if (!whole)
+        return NULL;
+    *whole = (struct shards_whole){
+        .run = m->work->side[m->side].run,
+        .records = copy(m, group->records, group->parts, sizeof *group->records),
+        .ranks = copy(m, group->ranks, group->parts, sizeof *group->ranks),
+        .layout = copy_layout(m, choice->layout),
+        .use = copy(m, choice->use, group->parts, sizeof *choice->use),
+        .only = only_part(choice),
+        .ndim = choice->ndim,
+        .shape = copy(m, choice->shape, choice->ndim, sizeof *choice->shape),
+        .dtype = choice->dtype,
+    };
+    return whole->records && whole->ranks && whole->layout && whole->use && whole->shape ? whole
+                                                                                         : NULL;
+}
+
+static void put_source(struct buf *text, const struct shards_choice *choice)
+{
+    char number[NUMBER_BYTES];
+    switch (choice->source) {
+    case SHARDS_GIVEN:
+        buf_text(text, " (given)");
+        break;
+    case SHARDS_RECORDED:
+        buf_text(text, " (recorded)");
+        break;
+    case SHARDS_FOUND:
+        buf_printf(text, " (inferred, residual %s)", number_brief(choice->residual, 2, number));
+        break;
+    case SHARDS_ALIKE:
+        buf_text(text, " (as in other layers; no value decides)");
+        break;
+    case SHARDS_SHAPE:
+        buf_text(text, choice->open ? " (one that the shapes allow; no value decides)"
+                                    : " (the only one that the shapes allow)");
+        break;
+    default:
+        break;
+    }
+}
+
+/* What a person should know of how it was put together; NULL when out of memory. */
+static const char *layout_text(struct making *m, const struct shards_group *group,
+                               const struct shards_choice *choice)
+{
+    char text[SHARDS_TEXT], number[NUMBER_BYTES];
+    struct buf out = {0};
+    for (unsigned i = 0; i < choice->odds; i++)
+        buf_printf(&out, "rank %" PRId64 " differs from its replicas by %s%s",
+                   group->ranks[choice->odd[i].part],
+                   number_brief(choice->odd[i].distance, 2, number),
+                   i + 1 < choice->odds ? ", " : ": ");
+    if (choice->source == SHARDS_SAME)
+        buf_printf(&out, "the same %u parts on both sides", group->parts);
+    else
+        buf_text(&out, shards_text(choice->layout, group->ranks, text, sizeof text));
+    put_source(&out, choice);
+    if (choice->open && choice->source == SHARDS_FOUND && choice->rival)
+        buf_printf(&out, "; ambiguous: %s fits as well",
+                   shards_text(choice->rival, group->ranks, text, sizeof text));
+    else if (choice->open && choice->source == SHARDS_FOUND)
+        buf_text(&out, "; ambiguous: the data allow another order of the ranks");
+    const char *made = out.failed ? NULL : arena_copy(&m->run->arena, out.data, out.size);
+    buf_free(&out);
+    return made;
+}
+
+static struct plumb_recorded *whole_recorded(struct making *m, const struct plumb_recorded *from,
+                                             unsigned ndim, const int64_t *shape,
+                                             enum plumb_dtype dtype)
+{
+    char text[1400];
+    struct plumb_recorded *made = copy(m, from, 1, sizeof *from);
+    if (!made)
+        return NULL;
+    plumb_dims_text(ndim, shape, text, sizeof text);
+    made->shape = arena_copy(&m->run->arena, text, strlen(text));
+    if (plumb_dtype_from_name(from->dtype) != dtype)
+        made->dtype = plumb_dtype_info(dtype)->name;
+    memset(made->statistic, 0, sizeof made->statistic);
+    made->deviation = (struct plumb_value){0};
+    made->kept = NULL;
+    made->checksum = NULL;
+    made->spread = false;
+    return made->shape ? made : NULL;
+}
+
+/* Names of calls and modules as the run's own. */
+static bool own_names(struct making *m, struct plumb_record *record)
+{
+    struct plumb_recorded *made = copy(m, record->recorded, 1, sizeof *made);
+    if (!made)
+        return false;
+    if (made->api && made->api != m->seen) {
+        m->seen = made->api;
+        m->own = arena_copy(&m->run->arena, made->api, strlen(made->api));
+    }
+    if (made->api && !(made->api = m->own))
+        return false;
+    if (made->parent &&
+        !(made->parent = arena_copy(&m->run->arena, made->parent, strlen(made->parent))))
+        return false;
+    record->recorded = made;
+    return true;
+}
+
+static struct plumb_record *add(struct making *m, const struct plumb_record *head, const char *name)
+{
+    struct plumb_record *record = listing_add(&m->run->listing, name, strlen(name));
+    if (!record)
+        return NULL;
+    const char *own = record->name;
+    *record = *head;
+    record->name = own;
+    record->key = name == head->name ? head->key : NULL;
+    record->detail = NULL;
+    return record->recorded && !own_names(m, record) ? NULL : record;
+}
+
+static bool set_whole(struct making *m, struct plumb_record *record,
+                      const struct shards_whole *whole, uint64_t count)
+{
+    record->detail = whole;
+    record->dtype = whole->dtype;
+    record->ndim = whole->ndim;
+    record->shape = whole->shape;
+    record->stride = NULL;
+    record->count = count;
+    record->offset = record->start = record->bytes = 0;
+    if (!record->recorded || !record->recorded->dtype)
+        return true;
+    record->recorded = whole_recorded(m, record->recorded, whole->ndim, whole->shape, whole->dtype);
+    return record->recorded != NULL;
+}
+
+/* A replica that differs is held against the other side too: under a name of its own, which the
+ * record of the other side has as well. False when out of memory. */
+static bool add_odd(struct making *m, const struct plumb_record *head,
+                    const struct shards_whole *whole, const struct shards_choice *choice, int side,
+                    const struct shards_group *group, const struct shards_choice *odd)
+{
+    for (unsigned i = 0; i < odd->odds && shards_slots(odd->layout) * odd->layout->terms == 1;
+         i++) {
+        const char *name = arena_printf(&m->run->arena, "%s (%srank %" PRId64 ")", head->name,
+                                        side ? "golden " : "", group->ranks[odd->odd[i].part]);
+        struct plumb_record *record = name ? add(m, head, name) : NULL;
+        struct shards_whole *own = copy(m, whole, 1, sizeof *whole);
+        if (!record || !own)
+            return false;
+        if (side == m->side)
+            own->only = odd->odd[i].part;
+        record->layout = arena_printf(&m->run->arena, "the replica of rank %" PRId64,
+                                      group->ranks[odd->odd[i].part]);
+        if (!record->layout || !set_whole(m, record, own, choice->count))
+            return false;
+    }
+    return true;
+}
+
+static enum plumb_code add_group(struct making *m, size_t number, size_t partner)
+{
+    struct shards_run *side = &m->work->side[m->side];
+    const struct shards_group *group = &side->groups.list[number];
+    const struct shards_choice *choice = &side->choices[number];
+    struct plumb_record *record = add(m, &side->heads[number], side->heads[number].name);
+    if (!record)
+        return PLUMB_E_NOMEM;
+    if (choice->error) {
+        record->absent = true;
+        return listing_fail(&m->run->listing, record, choice->error);
+    }
+    if (!choice->layout)
+        return PLUMB_OK; /* no partner, or compared by what was recorded */
+    struct shards_whole *whole = make_whole(m, group, choice);
+    if (!whole || !set_whole(m, record, whole, choice->count))
+        return PLUMB_E_NOMEM;
+    if (choice->source != SHARDS_SINGLE && !(record->layout = layout_text(m, group, choice)))
+        return PLUMB_E_NOMEM;
+    const struct shards_run *other = &m->work->side[!m->side];
+    const struct plumb_record head = *record;
+    for (int k = 0; k < 2; k++) {
+        const size_t at = k == m->side ? number : partner;
+        const struct shards_run *of = k == m->side ? side : other;
+        if (!add_odd(m, &head, whole, choice, k, &of->groups.list[at], &of->choices[at]))
+            return PLUMB_E_NOMEM;
+    }
+    return PLUMB_OK;
+}
+
+enum plumb_code shards_make_run(struct plumb_run **out, struct shards_work *work, int side,
+                                struct plumb_error *err)
+{
+    const struct shards_run *from = &work->side[side];
+    struct plumb_run *run = calloc(1, sizeof *run);
+    size_t *partner = calloc(from->groups.count + 1, sizeof *partner);
+    struct making m = {.work = work, .run = run, .side = side};
+    enum plumb_code code = run && partner ? PLUMB_OK : PLUMB_E_NOMEM;
+    if (!code) {
+        run->listing.arena = &run->arena;
+        run->path = arena_copy(&run->arena, from->run->path, strlen(from->run->path));
+        run->kind = from->run->kind;
+        run->load = load;
+        run->level = from->run->tree_count ? from->run->trees[0].level : NULL;
+        code = run->path ? PLUMB_OK : PLUMB_E_NOMEM;
+    }
+    for (size_t i = 0; i < work->matching.matched && !code; i++) {
+        const struct plumb_pair *pair = &work->matching.pairs[i];
+        partner[side ? pair->golden : pair->target] = side ? pair->target : pair->golden;
+    }
+    for (size_t i = 0; i < from->groups.count && !code; i++) {
+        run->listing.path = from->heads[i].path;
+        if (!from->dropped[i])
+            code = add_group(&m, i, partner[i]);
+    }
+    free(partner);
+    if (code) {
+        plumb_run_free(run);
+        return plumb_no_memory(err);
+    }
+    *out = run;
+    return PLUMB_OK;
+}
