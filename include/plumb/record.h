@@ -55,6 +55,7 @@ struct plumb_recorded {
     bool uninitialised;            /* nobody has written to it: its numbers mean nothing */
     const char *const *stack;      /* lines, the last one followed by NULL; or NULL */
     bool spread;                   /* a part of a tensor that several processes have */
+    const char *dtensor;           /* how, as JSON: placements, mesh, shape; or NULL */
 };
 
 /* One tensor of a run. All pointers belong to the run. */

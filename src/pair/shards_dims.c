@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { MAX_RANKS = 1000000 };
+
 static bool is_name(const char *text, size_t length)
 {
     for (size_t i = 0; i < length; i++)
@@ -25,8 +27,9 @@ enum plumb_code shards_mesh_parse(struct shards_mesh *mesh, const char *text,
         const size_t length = strcspn(p, ","), name = strcspn(p, "=,");
         char *end = NULL;
         const unsigned long size = p[name] == '=' ? strtoul(p + name + 1, &end, 10) : 0;
-        all = size && size < 1000000 && all < 1000000 ? all * size : 0;
-        if (!is_name(p, name) || !all || end != p + length || mesh->axes == SHARDS_AXES)
+        all = size && size <= MAX_RANKS ? all * size : 0;
+        if (!is_name(p, name) || !all || all > MAX_RANKS || end != p + length ||
+            mesh->axes == SHARDS_AXES)
             return plumb_fail(err, PLUMB_E_ARG,
                               "'%s' is no list of parallel sizes; write tp=2,pp=4, the axis whose "
                               "ranks follow each other first",

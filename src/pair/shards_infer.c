@@ -138,12 +138,28 @@ static bool is_implied(const struct candidate *best, const struct candidate *oth
     return best->layout->reduce == SHARDS_ONE && other->layout->reduce == SHARDS_MEAN;
 }
 
+bool shards_better(const struct shards_found *a, const struct shards_found *b)
+{
+    if (a->missed == b->missed)
+        return search_clear(a->residual, b->residual);
+    if (a->missed > b->missed)
+        return !shards_better(b, a);
+    return a->residual <= ROUNDING || !search_clear(b->residual, a->residual);
+}
+
+static bool is_better(const struct candidate *a, const struct candidate *b)
+{
+    const struct shards_found one = {.residual = a->residual, .missed = a->missed};
+    const struct shards_found other = {.residual = b->residual, .missed = b->missed};
+    return shards_better(&one, &other);
+}
+
 static void choose(const struct search *s, struct shards_found *found)
 {
     const struct candidate *best = NULL, *rival = NULL;
     for (size_t i = 0; i < s->candidates; i++) {
         const struct candidate *c = &s->list[i];
-        if (c->fits && (!best || search_clear(c->residual, best->residual)))
+        if (c->fits && (!best || is_better(c, best)))
             best = c;
     }
     *found = (struct shards_found){.residual = INFINITY};
@@ -155,14 +171,15 @@ static void choose(const struct search *s, struct shards_found *found)
     }
     for (size_t i = 0; best && i < s->candidates && !rival; i++) {
         const struct candidate *c = &s->list[i];
-        if (c != best && c->fits && !search_clear(best->residual, c->residual) &&
-            !is_implied(best, c))
+        if (c != best && c->fits && c->missed == best->missed &&
+            !search_clear(best->residual, c->residual) && !is_implied(best, c))
             rival = c;
     }
     if (best)
         *found = (struct shards_found){.basis = SHARDS_BY_VALUES,
                                        .layout = best->layout,
                                        .residual = best->residual,
+                                       .missed = best->missed,
                                        .open = best->open || rival,
                                        .rival = rival ? rival->layout : NULL};
 }

@@ -15,9 +15,14 @@ struct shards_found {
     enum shards_basis basis;
     struct shards_layout *layout;
     double residual; /* relative distance of the parts from the whole, without those that are off */
+    unsigned missed; /* parts, or sums of them, that are off */
     bool open;       /* the data allow others: `rival`, or another order of the ranks */
     struct shards_layout *rival; /* or NULL */
 };
+
+/* Is an answer better? One that leaves fewer parts over is, unless it fits the others clearly worse;
+ * what is as near as rounding is not worse. */
+bool shards_better(const struct shards_found *a, const struct shards_found *b);
 
 /* One side: its parts, or what is known of how they lie. */
 struct shards_side {

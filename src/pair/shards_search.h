@@ -11,14 +11,16 @@ enum {
 
 /* A part that is farther off does not fit; unrelated numbers are at about 1.4. */
 #define FITS 0.25
+/* Differences of this size may come from rounding. */
+#define ROUNDING 1e-4
 /* Answers whose distances are within this factor cannot be told apart. */
 #define CLEAR 4.0
 
 struct candidate {
     struct shards_layout *layout;
     double residual;
-    unsigned matched; /* parts, or sums of them, that fit */
-    bool open;        /* ranks could change places */
+    unsigned missed; /* parts, or sums of them, that do not fit */
+    bool open;       /* ranks could change places */
     bool fits;
 };
 

@@ -67,19 +67,37 @@ static int agree(struct arena *arena, const struct plumb_tensor *a, const struct
     return shards_distance(&sum, a, &plan, 0, b) <= ALIKE;
 }
 
-/* Are most parts of a side the same? */
+/* Are most parts of a side the same? 1 + one of them; 0: no; -1 when out of memory. */
 static int are_replicas(struct arena *arena, const struct shards_side *side)
 {
-    unsigned alike = 0;
-    for (unsigned p = 0; p < side->count; p++) {
+    for (unsigned p = 1; p < side->count; p++)
         if (!same_shape(side->parts[0], side->parts[p]))
             return 0;
-        const int same = agree(arena, side->parts[p], side->parts[side->count / 2]);
-        if (same < 0)
-            return -1;
-        alike += (unsigned)same;
+    /* Among any three of a majority of equals, two are; the first two decide for most. */
+    for (unsigned like = 0; like < side->count && like < 3; like++) {
+        unsigned alike = 0;
+        for (unsigned p = 0; p < side->count; p++) {
+            const int same = agree(arena, side->parts[p], side->parts[like]);
+            if (same < 0)
+                return -1;
+            alike += (unsigned)same;
+        }
+        if (alike * 2 > side->count)
+            return (int)like + 1;
     }
-    return alike * 2 > side->count;
+    return 0;
+}
+
+/* Are all numbers the same? Then they fit everywhere. */
+static bool is_constant(const struct plumb_tensor *tensor)
+{
+    struct arena arena = {0};
+    struct shards_sample sample = {0};
+    bool same = tensor->count > 1 && shards_sample(&sample, &arena, tensor, 1);
+    for (size_t i = sample.width; same && i < sample.count * sample.width; i++)
+        same = sample.value[i] == sample.value[i % sample.width];
+    arena_free(&arena);
+    return same;
 }
 
 /* Are most parts the same as those of the other side, rank by rank? */
@@ -152,8 +170,8 @@ static void try_way(struct ways *w, struct shards_layout *layout)
     if (code || found.basis != SHARDS_BY_VALUES)
         return;
     struct shards_found *best = &w->best[0];
-    if (best->basis == SHARDS_BY_VALUES && found.residual * 4 + 1e-14 >= best->residual) {
-        if (found.residual <= best->residual * 4 + 1e-14)
+    if (best->basis == SHARDS_BY_VALUES && !shards_better(&found, best)) {
+        if (!shards_better(best, &found))
             w->rival = layout;
         return;
     }
@@ -220,8 +238,11 @@ static enum plumb_code infer_both(struct shards_found found[2], bool *same, stru
     if (equal < 0)
         return plumb_no_memory(err);
     if (target && golden && same_shape(sides[0].parts[0], sides[1].parts[0])) {
-        for (int k = 0; k < 2; k++)
+        for (int k = 0; k < 2; k++) {
             found[k] = settled(shards_replica(arena, sides[k].count));
+            found[k].open = equal && is_constant(sides[k].parts[0]);
+            found[k].rival = found[k].open ? flat(arena, sides[k].count) : NULL;
+        }
         return found[0].layout && found[1].layout ? PLUMB_OK : plumb_no_memory(err);
     }
     if (equal) {
@@ -232,9 +253,10 @@ static enum plumb_code infer_both(struct shards_found found[2], bool *same, stru
     }
     for (int k = 0; k < 2; k++) {
         /* Replicas are as good as a whole, unless the other side shows that they are slices. */
-        if (!(k ? golden : target))
+        const int like = k ? golden : target;
+        if (!like)
             continue;
-        const struct plumb_tensor *whole = sides[k].parts[sides[k].count / 2];
+        const struct plumb_tensor *whole = sides[k].parts[like - 1];
         enum plumb_code code =
             shards_infer(&found[!k], arena, whole, sides[!k].parts, sides[!k].count, err);
         if (code || found[!k].basis == SHARDS_BY_VALUES) {

@@ -132,11 +132,12 @@ void search_judge(struct search *s, struct candidate *c, const struct sums *sums
         return;
     for (unsigned g = 0; g < sums->groups; g++) {
         best[g] = table[(size_t)g * slots + slot[g]];
-        c->matched += best[g] <= FITS;
+        c->missed += !(best[g] <= FITS);
     }
     take_layout(c->layout, sums, slot);
     c->residual = search_median(best, sums->groups);
-    c->fits = c->residual <= FITS && c->matched * 2 >= sums->groups;
+    /* Of a sum that is off nobody can say which term is. */
+    c->fits = c->residual <= FITS && (sums->terms > 1 ? !c->missed : c->missed * 2 <= sums->groups);
 }
 
 bool search_any_fits(const struct search *s)

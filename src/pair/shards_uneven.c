@@ -29,12 +29,12 @@ static bool try_order(struct search *s, const unsigned *slot, unsigned slots, un
         if (s->parts[p]->count) {
             const double d = search_distance(s, &sums, p, &plan, p);
             distances[used++] = d;
-            c.matched += d <= FITS;
+            c.missed += !(d <= FITS);
         }
     c.residual = used ? search_median(distances, used) : 0;
-    c.fits = used && c.residual <= FITS && c.matched * 2 >= used;
+    c.fits = used && c.residual <= FITS && c.missed * 2 <= used;
     s->list[s->candidates++] = c;
-    return c.fits && c.matched == used;
+    return c.fits && !c.missed;
 }
 
 /* Is the part what the whole has behind `offset` of an axis? */
@@ -134,6 +134,7 @@ void search_flat(struct search *s)
         sum += s->parts[p]->count;
         most = s->parts[p]->count > most ? s->parts[p]->count : most;
     }
+    most = most < s->count ? s->count : most;
     if (slot && s->count > 1 && sum >= s->whole->count && sum - s->whole->count < most)
         try_order(s, slot, s->count, 0, true);
 }

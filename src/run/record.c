@@ -162,6 +162,7 @@ static struct plumb_recorded *recorded_of(struct record_maker *maker, const stru
         .uninitialised = row->uninitialised,
         .stack = api->stack ? tree->stacks[api->stack - 1] : NULL,
         .spread = row->spread,
+        .dtensor = row->dtensor,
     };
     if (!row->tensor && !row->value)
         recorded->value = row->group_ranks ? row->group_ranks : row->type ? row->shape : "None";

@@ -196,11 +196,16 @@ static enum plumb_code find_known(const struct shards_layout **known, enum shard
     const struct shards_choice *choice =
         &work->side[side].choices[group - work->side[side].groups.list];
     const struct shards_dims *dims = shards_rules_find(&work->rules, side, group->name);
+    const struct plumb_recorded *recorded = work->side[side].records[group->records[0]]->recorded;
+    const char *dtensor = recorded ? recorded->dtensor : NULL;
     enum plumb_code code = PLUMB_OK;
     if (dims) {
         code = shards_dims_layout(&layout, arena, dims, &work->rules.mesh[side], group->ranks,
                                   group->parts, loaded->parts[0]->rank, err);
         *source = SHARDS_GIVEN;
+    } else if (dtensor) {
+        code = shards_recorded(&layout, arena, dtensor, group->ranks, group->parts, err);
+        *source = SHARDS_RECORDED;
     } else if (choice->hint && choice->hint->parts == group->parts) {
         layout = (struct shards_layout *)choice->hint;
         *source = SHARDS_ALIKE;

@@ -245,6 +245,7 @@ static struct plumb_recorded *whole_recorded(struct making *m, const struct plum
     made->kept = NULL;
     made->checksum = NULL;
     made->spread = false;
+    made->dtensor = NULL;
     return made->shape ? made : NULL;
 }
 
