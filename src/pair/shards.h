@@ -27,8 +27,8 @@ struct shards_split {
     unsigned axis;
     enum shards_how how;
     unsigned count;                   /* of slices */
-    unsigned segments;                /* of FUSED */
-    uint32_t weight[SHARDS_SEGMENTS]; /* their sizes, as a ratio */
+    unsigned segments;                /* of FUSED; of ZIGZAG: each is in zigzag order; 0: one */
+    uint32_t weight[SHARDS_SEGMENTS]; /* their sizes, as a ratio; all 0: they are equal */
 };
 
 enum shards_reduce { SHARDS_ONE, SHARDS_SUM, SHARDS_MEAN };
@@ -40,6 +40,9 @@ struct shards_layout {
     uint64_t total; /* elements of a flat whole, without the padding behind them; 0: all */
     enum shards_reduce reduce;
     unsigned terms; /* of each sum; 1 for SHARDS_ONE */
+    /* Parts are this many times too large: gradients of a loss that each rank took the mean of over
+     * its own share. 0 or 1: they are not. */
+    unsigned divisor;
     unsigned parts;
     unsigned *slot; /* by part: split[0] is the most significant digit */
     unsigned *term; /* by part */
@@ -47,6 +50,9 @@ struct shards_layout {
 
 /* Slots of the whole. */
 unsigned shards_slots(const struct shards_layout *layout);
+
+/* What every part is multiplied with. */
+double shards_scale(const struct shards_layout *layout);
 
 /* A layout without splits, all parts replicas. NULL when out of memory. */
 struct shards_layout *shards_replica(struct arena *arena, unsigned parts);

@@ -1,5 +1,5 @@
 /* Dimensions with the axes of ranks that cut them, and meshes. The words are those of SGLang's dump
- * comparator: axis[:qualifier[+qualifier]], with fused=1:1:1 and mean besides. */
+ * comparator: axis[:qualifier[+qualifier]], with fused=1:1:1, mean and scaled besides. */
 #define _GNU_SOURCE
 #include "pair/shards_dims.h"
 
@@ -78,6 +78,8 @@ enum plumb_code shards_from_uses(struct shards_layout **out, struct arena *arena
         const struct shards_use *use = &uses[i];
         if (use->count < 2)
             continue;
+        if (use->scaled)
+            layout->divisor = (layout->divisor ? layout->divisor : 1) * use->count;
         if (use->action == SHARDS_SPLIT) {
             if (layout->splits == SHARDS_SPLITS)
                 return plumb_fail(err, PLUMB_E_ARG, "a tensor that is cut more than %d times",
@@ -133,6 +135,8 @@ static bool read_qualifier(struct shards_modifier *modifier, const char *text, s
                 modifier->split.how = words[i].how;
             return true;
         }
+    if (length == 6 && memcmp(text, "scaled", 6) == 0)
+        return modifier->scaled = true;
     if (length < 6 || memcmp(text, "fused=", 6) != 0)
         return false;
     modifier->split.how = SHARDS_FUSED;
@@ -241,10 +245,11 @@ enum plumb_code shards_dims_parse(struct shards_dims *dims, const char *text,
             behind ? is_declaration(p, length)
                    : dims->count < SHARDS_DIMS && read_dim(&dims->dim[dims->count], p, length);
         if (!good)
-            return plumb_fail(err, PLUMB_E_ARG,
-                              "'%.*s' in '%s' is no dimension; write names, as in 'b s[cp:zigzag] "
-                              "h[tp] d', with zigzag, partial, mean or fused=1:1:1 behind an axis",
-                              (int)length, p, text);
+            return plumb_fail(
+                err, PLUMB_E_ARG,
+                "'%.*s' in '%s' is no dimension; write names, as in 'b s[cp:zigzag] "
+                "h[tp] d', with zigzag, partial, mean, scaled or fused=1:1:1 behind an axis",
+                (int)length, p, text);
         if (!behind)
             dims->ndim += !dims->dim[dims->count++].none;
         p += length;
@@ -304,7 +309,8 @@ enum plumb_code shards_dims_layout(struct shards_layout **layout, struct arena *
                 return plumb_no_memory(err);
             for (unsigned p = 0; p < parts; p++)
                 place[p] = sized ? shards_mesh_place(used, axis, ranks[p]) : p;
-            uses[count] = (struct shards_use){modifier->action, modifier->split, axis->size, place};
+            uses[count] = (struct shards_use){modifier->action, modifier->split, axis->size, place,
+                                              modifier->scaled};
             uses[count++].split.axis = number;
         }
     return shards_from_uses(layout, arena, uses, count, parts, err);

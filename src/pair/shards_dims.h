@@ -44,6 +44,7 @@ struct shards_use {
     struct shards_split split; /* of SHARDS_SPLIT, with its count */
     unsigned count;            /* ranks on the axis */
     const unsigned *place;     /* by part: where it is on the axis */
+    bool scaled;               /* parts are `count` times too large */
 };
 
 /* The layout of parts from what each axis of ranks does, the outermost first. Axes that are not
@@ -65,6 +66,7 @@ struct shards_modifier {
     char axis[SHARDS_WORD]; /* of the mesh */
     enum shards_action action;
     struct shards_split split; /* without axis and count */
+    bool scaled;
 };
 
 struct shards_dims {

@@ -49,25 +49,50 @@ static void try_sums(struct search *s, const struct shards_split *splits, unsign
         if (s->count % terms || s->count / terms < slots)
             continue;
         for (int way = 0; way < 4; way++) {
-            const struct sums sums = {s->count / terms, terms, way & 1,
-                                      way & 2 ? SHARDS_MEAN : SHARDS_SUM};
+            const struct sums sums = {.groups = s->count / terms,
+                                      .terms = terms,
+                                      .strided = way & 1,
+                                      .reduce = way & 2 ? SHARDS_MEAN : SHARDS_SUM};
             if (!(sums.strided && sums.groups == 1))
                 try_cut(s, splits, count, &sums);
         }
     }
 }
 
+static void try_segments(struct search *s, const struct shards_split *splits, unsigned count,
+                         unsigned which, const struct shards_split *as, const struct sums *sums)
+{
+    struct shards_split changed[SHARDS_SPLITS];
+    memcpy(changed, splits, count * sizeof *splits);
+    changed[which].how = as->how;
+    changed[which].segments = as->segments;
+    memcpy(changed[which].weight, as->weight, sizeof as->weight);
+    try_cut(s, changed, count, sums);
+}
+
 static void try_fused(struct search *s, const struct shards_split *splits, unsigned count,
                       unsigned which, unsigned segments, uint32_t first)
 {
-    struct shards_split changed[SHARDS_SPLITS];
+    struct shards_split as = {.how = SHARDS_FUSED, .segments = segments};
     const struct sums sums = search_alone(s);
-    memcpy(changed, splits, count * sizeof *splits);
-    changed[which].how = SHARDS_FUSED;
-    changed[which].segments = segments;
     for (unsigned k = 0; k < segments; k++)
-        changed[which].weight[k] = k ? 1 : first;
-    try_cut(s, changed, count, &sums);
+        as.weight[k] = k ? 1 : first;
+    try_segments(s, splits, count, which, &as, &sums);
+}
+
+/* An axis that was two: every sequence of a batch is cut, and the batch then laid out as one. */
+static void try_blocks(struct search *s, const struct shards_split *splits, unsigned count,
+                       const struct sums *sums)
+{
+    for (unsigned which = 0; which < count && !search_any_fits(s); which++)
+        for (unsigned blocks = 2; blocks <= MAX_BLOCKS && !search_any_fits(s); blocks++) {
+            struct shards_split as = {.how = SHARDS_FUSED, .segments = blocks};
+            if (s->parts[0]->shape[splits[which].axis] % blocks)
+                continue;
+            try_segments(s, splits, count, which, &as, sums);
+            as.how = SHARDS_ZIGZAG;
+            try_segments(s, splits, count, which, &as, sums);
+        }
 }
 
 /* Parts of one shape, which fits a number of times along some axes. */
@@ -102,6 +127,18 @@ static void try_grid(struct search *s)
             try_fused(s, splits, count, k, 3, heads);
     if (slots < s->count)
         try_sums(s, splits, count, slots);
+    try_blocks(s, splits, count, &sums);
+    /* The loss of each rank is the mean over what it has, not over all. */
+    if (slots > 1 && !search_any_fits(s) &&
+        plumb_dtype_info(part->dtype)->kind == PLUMB_KIND_FLOAT) {
+        const struct sums scaled = {.groups = s->count, .terms = 1, .divisor = slots};
+        struct shards_split changed[SHARDS_SPLITS];
+        memcpy(changed, splits, sizeof splits);
+        try_cut(s, changed, count, &scaled);
+        changed[0].how = SHARDS_ZIGZAG;
+        try_cut(s, changed, count, &scaled);
+        try_blocks(s, splits, count, &scaled);
+    }
 }
 
 /* ---- The answer ------------------------------------------------------------------------------ */

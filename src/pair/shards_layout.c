@@ -17,6 +17,12 @@ struct shards_layout *shards_replica(struct arena *arena, unsigned parts)
     return layout->slot && layout->term ? layout : NULL;
 }
 
+double shards_scale(const struct shards_layout *layout)
+{
+    const unsigned terms = layout->reduce == SHARDS_MEAN ? layout->terms : 1;
+    return 1.0 / ((double)terms * (layout->divisor ? layout->divisor : 1));
+}
+
 unsigned shards_first(const struct shards_layout *layout, unsigned slot, unsigned term)
 {
     unsigned p = 0;
@@ -47,8 +53,10 @@ static void put_split(struct writing *w, const struct shards_split *split)
     static const char *const words[] = {
         [SHARDS_CONCAT] = "concat", [SHARDS_ZIGZAG] = "zigzag", [SHARDS_FUSED] = "interleaved"};
     put(w, "%s", words[split->how]);
-    for (unsigned k = 0; k < split->segments && split->how == SHARDS_FUSED; k++)
+    for (unsigned k = 0; k < split->segments && split->weight[0]; k++)
         put(w, "%c%" PRIu32, k ? ':' : ' ', split->weight[k]);
+    if (split->segments && !split->weight[0])
+        put(w, " in %u blocks", split->segments);
     put(w, " axis %u", split->axis);
 }
 
@@ -89,5 +97,7 @@ const char *shards_text(const struct shards_layout *layout, const int64_t *ranks
         put(&w, slot ? "," : "");
         put_slot(&w, layout, ranks, slot);
     }
+    if (layout->divisor > 1)
+        put(&w, ", each %u times too large", layout->divisor);
     return text;
 }

@@ -69,11 +69,21 @@ static bool add(struct shards_spans *spans, struct arena *arena, size_t *room,
     return true;
 }
 
-static uint32_t weights(const struct shards_split *split)
+static int64_t weight_of(const struct shards_split *split, unsigned segment)
 {
-    uint32_t sum = 0;
-    for (unsigned k = 0; k < split->segments; k++)
-        sum += split->weight[k];
+    return split->how == SHARDS_FUSED && split->weight[0] ? split->weight[segment] : 1;
+}
+
+static unsigned segments_of(const struct shards_split *split)
+{
+    return split->how != SHARDS_CONCAT && split->segments ? split->segments : 1;
+}
+
+static int64_t weights(const struct shards_split *split)
+{
+    int64_t sum = 0;
+    for (unsigned k = 0; k < segments_of(split); k++)
+        sum += weight_of(split, k);
     return sum;
 }
 
@@ -84,7 +94,8 @@ static bool slice_fits(const struct axis *axis, unsigned depth, size_t node)
     const int64_t first = extent_of_child(axis, depth, node, 0);
     for (unsigned c = 0; c < split->count; c++) {
         const int64_t extent = extent_of_child(axis, depth, node, c);
-        if (split->how == SHARDS_ZIGZAG && (extent != first || extent % 2))
+        if (split->how == SHARDS_ZIGZAG &&
+            (extent != first || extent % (2 * (int64_t)segments_of(split))))
             return false;
         if (split->how == SHARDS_FUSED && extent % weights(split))
             return false;
@@ -98,16 +109,22 @@ static bool slice_spans(struct shards_spans *out, struct arena *arena, const str
     const struct shards_split *split = axis->split[depth];
     const int64_t own = extent_of_child(axis, depth, node, child);
     size_t room = 0;
+    const unsigned segments = segments_of(split);
+    const int64_t sum = weights(split);
     if (split->how == SHARDS_ZIGZAG) {
-        const int64_t half = own / 2, last = 2 * (int64_t)split->count - 1 - (int64_t)child;
-        return add(out, arena, &room, (struct shards_span){0, (int64_t)child * half, half}) &&
-               add(out, arena, &room, (struct shards_span){half, last * half, half});
+        const int64_t half = own / segments / 2, all = 2 * (int64_t)split->count;
+        for (unsigned k = 0; k < segments; k++) {
+            const int64_t from = 2 * half * k, to = all * half * k;
+            if (!add(out, arena, &room, (struct shards_span){from, to + child * half, half}) ||
+                !add(out, arena, &room,
+                     (struct shards_span){from + half, to + (all - 1 - child) * half, half}))
+                return false;
+        }
+        return true;
     }
-    const unsigned segments = split->how == SHARDS_FUSED ? split->segments : 1;
-    const int64_t sum = split->how == SHARDS_FUSED ? weights(split) : 1;
     int64_t from = 0, to = 0;
     for (unsigned k = 0; k < segments; k++) {
-        const int64_t weight = split->how == SHARDS_FUSED ? split->weight[k] : 1;
+        const int64_t weight = weight_of(split, k);
         int64_t before = 0, all = 0;
         for (unsigned c = 0; c < split->count; c++) {
             const int64_t share = extent_of_child(axis, depth, node, c) / sum * weight;

@@ -8,12 +8,12 @@ enum { PIECE = 4096 };
 enum plumb_dtype shards_dtype(const struct shards_layout *layout, enum plumb_dtype part)
 {
     const struct plumb_dtype_info *info = plumb_dtype_info(part);
-    if (layout->reduce == SHARDS_ONE)
+    if (layout->reduce == SHARDS_ONE && layout->divisor < 2)
         return part;
     if (info->kind == PLUMB_KIND_COMPLEX)
         return part;
     if (info->kind != PLUMB_KIND_FLOAT)
-        return layout->reduce == SHARDS_MEAN ? PLUMB_F64 : PLUMB_I64;
+        return shards_scale(layout) == 1 ? PLUMB_I64 : PLUMB_F64;
     /* Rounded once more, a sum of 16-bit numbers would differ by more than what made it. */
     return part == PLUMB_F64 ? PLUMB_F64 : PLUMB_F32;
 }
@@ -37,7 +37,7 @@ static void add_piece(const struct putting *p, uint64_t from, uint64_t to, size_
 {
     double part[2 * PIECE], sum[2 * PIECE];
     const size_t numbers = count * p->width;
-    const double share = p->layout->reduce == SHARDS_MEAN ? 1.0 / p->layout->terms : 1.0;
+    const double share = shards_scale(p->layout);
     char *place = p->whole + to * p->bytes;
     plumb_tensor_to_f64(p->part, from, count, part);
     plumb_to_f64(p->dtype, place, 0, numbers, false, sum);
@@ -73,6 +73,7 @@ enum plumb_code shards_put(const struct shards_plan *plan, const struct shards_l
                           "parts of %s cannot be put together: two elements share a byte",
                           plumb_dtype_info(tensor->dtype)->name);
     p.bytes = plumb_dtype_info(p.dtype)->bits / 8;
-    shards_boxes(plan, part, tensor, layout->reduce == SHARDS_ONE ? copy_box : add_box, &p);
+    const bool as_is = layout->reduce == SHARDS_ONE && layout->divisor < 2;
+    shards_boxes(plan, part, tensor, as_is ? copy_box : add_box, &p);
     return PLUMB_OK;
 }

@@ -5,12 +5,15 @@
 #include "pair/shards_infer.h"
 
 enum {
-    MAX_CANDIDATES = 160,
+    MAX_CANDIDATES = 640,
     MAX_SLOTS = 4096,
+    MAX_BLOCKS = 64,
 };
 
 /* A part that is farther off does not fit; unrelated numbers are at about 1.4. */
 #define FITS 0.25
+/* Sums that are replicas of each other are nearer than this. */
+#define ALIKE_SUMS 1e-2
 /* Differences of this size may come from rounding. */
 #define ROUNDING 1e-4
 /* Answers whose distances are within this factor cannot be told apart. */
@@ -40,6 +43,7 @@ struct sums {
     unsigned groups, terms;
     bool strided; /* group g has parts g, g + groups, ...; else terms that follow each other */
     enum shards_reduce reduce;
+    unsigned divisor; /* of all parts; 0: none */
 };
 
 /* As many groups as there are parts. */

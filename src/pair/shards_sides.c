@@ -27,7 +27,7 @@ static enum plumb_code make_whole(struct whole *out, struct arena *arena,
     if (code)
         return code;
     const enum plumb_dtype dtype = shards_dtype(layout, parts[0]->dtype);
-    if (shards_slots(layout) * layout->terms == 1) {
+    if (shards_slots(layout) * layout->terms == 1 && layout->divisor < 2) {
         out->tensor = *parts[shards_first(layout, 0, 0)];
         return PLUMB_OK;
     }
@@ -38,7 +38,7 @@ static enum plumb_code make_whole(struct whole *out, struct arena *arena,
     if (!out->owned)
         return plumb_no_memory(err);
     out->tensor.data = out->owned;
-    out->tensor.swap = layout->reduce == SHARDS_ONE && parts[0]->swap;
+    out->tensor.swap = layout->reduce == SHARDS_ONE && layout->divisor < 2 && parts[0]->swap;
     for (unsigned p = 0; p < layout->parts && !code; p++)
         if (shards_first(layout, layout->slot[p], layout->term[p]) == p)
             code = shards_put(&plan, layout, p, parts[p], out->owned, err);
@@ -226,6 +226,17 @@ static void try_ways(struct ways *w)
         }
     try_way(w, sum_of(w->arena, n, SHARDS_SUM));
     try_way(w, sum_of(w->arena, n, SHARDS_MEAN));
+    /* Gradients of a loss that each rank took the mean of over its own share. */
+    for (unsigned axis = 0; axis < side->parts[0]->rank; axis++)
+        for (int how = SHARDS_CONCAT; how <= SHARDS_ZIGZAG; how++) {
+            if (w->best[0].basis == SHARDS_BY_VALUES ||
+                plumb_dtype_info(side->parts[0]->dtype)->kind != PLUMB_KIND_FLOAT)
+                return;
+            struct shards_layout *layout = cut(w->arena, n, axis, (enum shards_how)how, 0, n, true);
+            if (layout)
+                layout->divisor = n;
+            try_way(w, layout);
+        }
 }
 
 /* ---- Both ------------------------------------------------------------------------------------- */

@@ -24,7 +24,8 @@ double search_distance(const struct search *s, const struct sums *sums, unsigned
 {
     const struct shards_sum sum = {s->samples, first_of(sums, group),
                                    sums->strided ? sums->groups : 1, sums->terms,
-                                   sums->reduce == SHARDS_MEAN ? 1.0 / sums->terms : 1.0};
+                                   1.0 / ((sums->reduce == SHARDS_MEAN ? sums->terms : 1) *
+                                          (sums->divisor ? sums->divisor : 1.0))};
     return shards_distance(&sum, s->parts[sum.from], plan, slot, s->whole);
 }
 
@@ -86,6 +87,7 @@ static void take_layout(struct shards_layout *layout, const struct sums *sums, c
 {
     layout->reduce = sums->reduce;
     layout->terms = sums->terms;
+    layout->divisor = sums->divisor;
     for (unsigned p = 0; p < layout->parts; p++) {
         const unsigned group = sums->strided ? p % sums->groups : p / sums->terms;
         layout->slot[p] = slot[group];
@@ -138,6 +140,9 @@ void search_judge(struct search *s, struct candidate *c, const struct sums *sums
     c->residual = search_median(best, sums->groups);
     /* Of a sum that is off nobody can say which term is. */
     c->fits = c->residual <= FITS && (sums->terms > 1 ? !c->missed : c->missed * 2 <= sums->groups);
+    /* Sums that several groups of ranks have alike agree better than by chance. */
+    if (sums->terms > 1 && sums->groups > slots && best[sums->groups - 1] > ALIKE_SUMS)
+        c->fits = false;
 }
 
 bool search_any_fits(const struct search *s)

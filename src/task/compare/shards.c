@@ -203,14 +203,15 @@ static void tell(struct buf *text, const struct shards_run *side, const char *na
         [SHARDS_SHAPE] = "by shapes alone",
     };
     const struct counts c = count(side);
-    const char *gap = "";
+    const char *gap;
     if (side->groups.rank_count < 2)
         return;
-    buf_printf(text, "%s, %u ranks: %zu tensors from parts (", name, side->groups.rank_count,
-               c.whole);
+    buf_printf(text, "%s, %u ranks: %zu tensor%s from parts", name, side->groups.rank_count,
+               c.whole, c.whole == 1 ? "" : "s");
+    gap = " (";
     for (int k = SHARDS_GIVEN; k <= SHARDS_SHAPE; k++)
         put(text, &gap, c.by[k], words[k]);
-    buf_text(text, ")");
+    buf_text(text, c.whole ? ")" : "");
     gap = "; ";
     put(text, &gap, c.open, "ambiguous");
     gap = "; ";

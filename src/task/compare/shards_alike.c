@@ -6,12 +6,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* "layers.12.fc.weight" without its numbers. */
-static char *without_numbers(struct arena *arena, const char *name)
+/* The module and name of a tensor without numbers of layers and calls; which argument or result it
+ * is stays. NULL when out of memory. */
+static char *kind_of(struct arena *arena, const struct shards_group *group)
 {
-    char *made = arena_copy(arena, name, strlen(name)), *out = made;
+    char *made = arena_printf(arena, "%s|%s", group->parent ? group->parent : "", group->name);
+    char *out = made;
+    const char *role = made ? strstr(strchr(made, '|'), "put.") : NULL; /* input, output */
     for (const char *p = made; made && *p;) {
-        const size_t digits = strspn(p, "0123456789");
+        const size_t digits = role && p > role ? 0 : strspn(p, "0123456789");
         *out++ = digits ? '#' : *p;
         p += digits ? digits : 1;
     }
@@ -30,14 +33,14 @@ static bool is_open(const struct shards_choice *choice)
     return !choice->error && (choice->source == SHARDS_SHAPE || choice->source == SHARDS_NOWHERE);
 }
 
-/* Names without numbers, to 1 + the first group of that name that is decided. */
+/* Kinds of tensors, to 1 + the first group of that name that is decided. */
 static bool note_decided(struct shards_work *work, int k, struct map *decided)
 {
     const struct shards_run *side = &work->side[k];
     for (size_t i = 0; i < side->groups.count; i++) {
         if (!is_decided(&side->choices[i]))
             continue;
-        const char *name = without_numbers(&work->arena, side->groups.list[i].name);
+        const char *name = kind_of(&work->arena, &side->groups.list[i]);
         uint64_t *place = name ? map_put(decided, name, strlen(name), NULL) : NULL;
         if (!place)
             return false;
@@ -45,6 +48,11 @@ static bool note_decided(struct shards_work *work, int k, struct map *decided)
             *place = i + 1;
     }
     return true;
+}
+
+static bool same_shape(const struct shards_choice *a, const struct shards_choice *b)
+{
+    return a->ndim == b->ndim && memcmp(a->shape, b->shape, a->ndim * sizeof *a->shape) == 0;
 }
 
 /* Decides a pair again with a hint for one side; what does not fit changes nothing. */
@@ -57,7 +65,8 @@ static void decide_again(struct shards_work *work, size_t number, int k, size_t 
     *choice[0] = *choice[1] = (struct shards_choice){0};
     choice[k]->hint = work->side[k].choices[from].layout;
     shards_decide(work, number);
-    const bool worse = choice[k]->error || choice[k]->source != SHARDS_ALIKE;
+    const bool worse =
+        choice[k]->error || choice[k]->source != SHARDS_ALIKE || !same_shape(choice[0], choice[1]);
     for (int i = 0; i < 2; i++) {
         shards_choice_free(worse ? choice[i] : &before[i]);
         if (worse)
@@ -102,7 +111,7 @@ enum plumb_code shards_decide_alike(struct shards_work *work, struct plumb_error
             const struct shards_run *side = &work->side[k];
             if (!is_open(&side->choices[number]) || side->groups.list[number].parts < 2)
                 continue;
-            const char *name = without_numbers(&work->arena, side->groups.list[number].name);
+            const char *name = kind_of(&work->arena, &side->groups.list[number]);
             const uint64_t *from = name ? map_get(&decided[k], name, strlen(name)) : NULL;
             if (!name)
                 code = plumb_no_memory(err);

@@ -179,6 +179,8 @@ enum plumb_code shards_settle(struct shards_choice *choice, const struct plumb_t
         choice->dtype = shards_dtype(choice->layout, parts[0]->dtype);
         memcpy(choice->shape, plan.shape, plan.ndim * sizeof *plan.shape);
         check_replicas(choice, parts);
+        if (choice->open && choice->rival)
+            choice->odds = 0; /* whether these are replicas is not known */
     }
     arena_free(&arena);
     return code;

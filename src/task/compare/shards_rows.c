@@ -1,4 +1,4 @@
-/* Rows that fail and were put together from ranks: whose part is it, and is it only rounding? */
+/* Rows that fail or are suspicious and were put together from ranks: whose part is it, and is it only rounding? */
 #define _GNU_SOURCE
 #include "base/buf.h"
 #include "base/mapped.h"
@@ -39,8 +39,10 @@ static void add_piece(struct visit *v, uint64_t from, uint64_t to, size_t count)
         v->of->terms[to * width + i] += fabs(part[i]);
     if (v->of->terms)
         return;
+    const double scale = shards_scale(v->of->whole->layout);
     plumb_tensor_to_f64(&v->of->other.tensor, to, count, other);
     for (size_t i = 0; i < count * width; i++) {
+        part[i] *= scale;
         const double error = part[i] - other[i];
         if (isfinite(error))
             v->energy += error * error;
@@ -80,7 +82,7 @@ static enum plumb_code visit_parts(struct inspection *in, struct plumb_error *er
 }
 
 /* "the error is in the part of rank 2": the fewest ranks that have 99 % of it. */
-static char *name_ranks(const struct inspection *in)
+static char *name_ranks(const struct inspection *in, bool failed)
 {
     const struct shards_whole *whole = in->whole;
     double sum = 0, most = 0;
@@ -96,9 +98,9 @@ static char *name_ranks(const struct inspection *in)
         if (whole->use[p] && in->energy[p] > 0 && in->energy[p] >= limit)
             buf_printf(&text, "%s%" PRId64, named++ ? "," : "", whole->ranks[p]);
     struct buf out = {0};
-    if (named && named == parts)
+    if (named && named == parts && failed)
         buf_text(&out, "the error is in all parts");
-    else if (named)
+    else if (named && named < parts)
         buf_printf(&out, "the error is in the part%s of rank%s %s", named > 1 ? "s" : "",
                    named > 1 ? "s" : "", text.data ? text.data : "");
     buf_free(&text);
@@ -114,7 +116,7 @@ static bool only_rounding(const struct inspection *in, const struct plumb_tensor
     const struct plumb_record *part = plumb_run_record(in->whole->run, in->whole->records[0]);
     const int bits[2] = {plumb_dtype_info(part->dtype)->precision,
                          plumb_dtype_info(other->dtype)->precision};
-    const double share = layout->reduce == SHARDS_MEAN ? 1.0 / layout->terms : 1.0;
+    const double share = shards_scale(layout);
     const unsigned width = plumb_dtype_parts(sum->dtype);
     double a[2 * PIECE], b[2 * PIECE];
     *largest = 0;
@@ -192,7 +194,7 @@ static void inspect(const struct comparison *comparison, size_t pair, int side)
     struct row *row = &comparison->rows[pair];
     struct arena arena = {0};
     struct plumb_error err;
-    if (!whole || whole->only != UINT_MAX || row->parts || !compare_fails(comparison, pair))
+    if (!whole || whole->only != UINT_MAX || row->parts || row->verdict.severity == PLUMB_NORMAL)
         return;
     struct inspection in = {.whole = whole};
     enum plumb_code code = plan_of(&in, &arena, &err);
@@ -203,7 +205,7 @@ static void inspect(const struct comparison *comparison, size_t pair, int side)
         if (whole->layout->reduce != SHARDS_ONE)
             inspect_sum(&in, comparison, pair, side, &err);
         else if (!visit_parts(&in, &err))
-            row->parts = name_ranks(&in);
+            row->parts = name_ranks(&in, compare_fails(comparison, pair));
         plumb_payload_release(&in.other);
     }
     free(in.terms);

@@ -39,7 +39,8 @@ static enum plumb_code put_parts(const struct shards_whole *whole, struct plumb_
             break;
         plumb_file_guard_enter(&guard, &part.file);
         code = shards_put(plan, whole->layout, p, &part.tensor, out->owned, err);
-        out->tensor.swap = whole->layout->reduce == SHARDS_ONE && part.tensor.swap;
+        out->tensor.swap =
+            whole->layout->reduce == SHARDS_ONE && whole->layout->divisor < 2 && part.tensor.swap;
         if (plumb_file_guard_leave(&guard) && !code)
             code = mapped_fail_shrank(err);
         plumb_payload_release(&part);
@@ -148,7 +149,7 @@ static struct shards_layout *copy_layout(struct making *m, const struct shards_l
 /* The part that stands for the whole where nothing has to be put together. */
 static unsigned only_part(const struct shards_choice *choice)
 {
-    if (shards_slots(choice->layout) * choice->layout->terms > 1)
+    if (shards_slots(choice->layout) * choice->layout->terms > 1 || choice->layout->divisor > 1)
         return UINT_MAX;
     unsigned p = 0;
     while (p + 1 < choice->layout->parts && !choice->use[p])
