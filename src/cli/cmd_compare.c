@@ -124,6 +124,11 @@ static void judging_update(void *context, uint64_t done, uint64_t total)
     progress_update(judging, done, total);
 }
 
+static bool wants_shards(const struct compare_options *options)
+{
+    return options->shards || options->dims.count || options->parallel.count;
+}
+
 static struct plumb_pair_options matching_of(const struct compare_options *options,
                                              const int64_t *rank)
 {
@@ -357,11 +362,6 @@ static enum plumb_code check_dump_options(const struct compare_options *options,
     return PLUMB_OK;
 }
 
-static bool wants_shards(const struct compare_options *options)
-{
-    return options->shards || options->dims.count || options->parallel.count;
-}
-
 /* Both runs without their ranks. */
 static enum plumb_code compare_shards(const struct compare_options *options,
                                       const struct sides *sides, struct plumb_run *const runs[2],
@@ -431,6 +431,8 @@ static int analyze_differences(const struct compare_options *options, const stru
                          sides->result);
     if (options->report)
         return cli_usage(&cmd_compare, "--report has no effect on -da");
+    if (wants_shards(options))
+        return cli_usage(&cmd_compare, "--shards has no effect on -da");
     struct diff_request request = {
         .target = sides->target,
         .golden = sides->golden,
@@ -463,6 +465,7 @@ static int refuse_idle(const struct idle_option *list, size_t count, const char 
 static int refuse_for_profile(const struct compare_options *options)
 {
     const struct idle_option idle[] = {
+        {wants_shards(options), "--shards"},
         {options->match != PLUMB_PAIR_AUTO, "--match"},
         {options->map, "--map"},
         {options->standard, "--standard"},
@@ -481,6 +484,7 @@ static int refuse_for_profile(const struct compare_options *options)
 static int refuse_for_graphs(const struct compare_options *options)
 {
     const struct idle_option idle[] = {
+        {wants_shards(options), "--shards"},
         {options->match != PLUMB_PAIR_AUTO, "--match"},
         {options->fuzzy, "-fm"},
         {options->map, "--map"},
@@ -556,6 +560,11 @@ static int check_verdict(const struct compare_options *options)
             return cli_usage(&cmd_compare, "%s needs --verdict expected or both", needs[i].name);
     if (rules)
         return CLI_OK;
+    if (wants_shards(options))
+        return cli_usage(&cmd_compare,
+                         "--verdict %s computes calls of single ranks again, which "
+                         "--shards puts together",
+                         verdict_words[options->verdict]);
     if (profile_chosen(options->rules) || other_columns(options))
         return cli_usage(&cmd_compare, "--verdict %s has no place in the tables of " PROFILE_OTHER,
                          verdict_words[options->verdict]);

@@ -200,7 +200,8 @@ static void choose(const struct search *s, struct shards_found *found)
             best = c;
     }
     *found = (struct shards_found){.residual = INFINITY};
-    if (!best && s->candidates) {
+    /* That rows of numbers are long enough says nothing. */
+    if (!best && s->candidates && !s->list[0].layout->flat) {
         found->basis = SHARDS_BY_SHAPE;
         found->layout = s->list[0].layout;
         found->open = s->candidates > 1;

@@ -106,9 +106,9 @@ static enum plumb_code read_dims(struct shards_rules *rules, struct arena *arena
                                  const char *pattern, const struct yml *value,
                                  struct plumb_error *err)
 {
-    if (!value || value->kind != YML_TEXT)
+    if (value->kind != YML_TEXT)
         return plumb_fail(err, PLUMB_E_FORMAT, "line %zu: the layout of %.100s is text: b s h[tp]",
-                          value ? value->line : 0, pattern);
+                          value->line, pattern);
     struct shards_rule *rule = add(rules);
     if (!rule || !(rule->pattern = arena_copy(arena, pattern, strlen(pattern))))
         return plumb_no_memory(err);
@@ -138,9 +138,10 @@ static enum plumb_code read_override(struct shards_rules *rules, struct arena *a
 {
     const struct yml *match = item->kind == YML_MAP ? find(item, "match") : NULL;
     const struct yml *side = match ? find(item, "side") : NULL;
-    if (!match || match->kind != YML_TEXT || (side && side->kind != YML_TEXT))
+    const struct yml *dims = match ? find(item, "dims") : NULL;
+    if (!dims || match->kind != YML_TEXT || (side && side->kind != YML_TEXT))
         return yml_fail(err, item, "an override has the texts match, dims and, perhaps, side");
-    enum plumb_code code = read_dims(rules, arena, match->text, find(item, "dims"), err);
+    enum plumb_code code = read_dims(rules, arena, match->text, dims, err);
     if (code)
         return code;
     struct shards_rule *rule = &rules->list[rules->count - 1];

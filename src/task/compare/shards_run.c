@@ -298,25 +298,58 @@ static bool set_whole(struct making *m, struct plumb_record *record,
     return record->recorded != NULL;
 }
 
-/* A replica that differs is held against the other side too: under a name of its own, which the
- * record of the other side has as well. False when out of memory. */
-static bool add_odd(struct making *m, const struct plumb_record *head,
-                    const struct shards_whole *whole, const struct shards_choice *choice, int side,
-                    const struct shards_group *group, const struct shards_choice *odd)
+/* The part that a rank has; layout->parts: none. */
+static unsigned part_of(const struct shards_whole *whole, int64_t rank)
 {
-    for (unsigned i = 0; i < odd->odds && shards_slots(odd->layout) * odd->layout->terms == 1;
-         i++) {
+    unsigned p = 0;
+    while (p < whole->layout->parts && whole->ranks[p] != rank)
+        p++;
+    return p;
+}
+
+static bool is_replica(const struct shards_layout *layout)
+{
+    return layout && shards_slots(layout) * layout->terms == 1;
+}
+
+static bool is_odd(const struct shards_group *group, const struct shards_choice *choice,
+                   int64_t rank)
+{
+    for (unsigned i = 0; i < choice->odds; i++)
+        if (group->ranks[choice->odd[i].part] == rank)
+            return true;
+    return false;
+}
+
+/* One side of a tensor. */
+struct half {
+    const struct shards_group *group;
+    const struct shards_choice *choice;
+};
+
+/* A replica that differs is held against the same rank of the other side, or against what stands
+ * for all of it: under a name of its own, which the record of the other side has as well. False
+ * when out of memory. */
+static bool add_odd(struct making *m, const struct plumb_record *head,
+                    const struct shards_whole *whole, const struct half halves[2], int side)
+{
+    const struct shards_choice *odd = halves[side].choice;
+    for (unsigned i = 0; i < odd->odds && is_replica(odd->layout); i++) {
+        const int64_t rank = halves[side].group->ranks[odd->odd[i].part];
+        if (side && is_replica(halves[0].choice->layout) &&
+            is_odd(halves[0].group, halves[0].choice, rank))
+            continue; /* the target's row has it already */
         const char *name = arena_printf(&m->run->arena, "%s (%srank %" PRId64 ")", head->name,
-                                        side ? "golden " : "", group->ranks[odd->odd[i].part]);
+                                        side ? "golden " : "", rank);
         struct plumb_record *record = name ? add(m, head, name) : NULL;
         struct shards_whole *own = copy(m, whole, 1, sizeof *whole);
         if (!record || !own)
             return false;
-        if (side == m->side)
-            own->only = odd->odd[i].part;
-        record->layout = arena_printf(&m->run->arena, "the replica of rank %" PRId64,
-                                      group->ranks[odd->odd[i].part]);
-        if (!record->layout || !set_whole(m, record, own, choice->count))
+        const unsigned part = part_of(whole, rank);
+        if (is_replica(whole->layout) && part < whole->layout->parts)
+            own->only = part;
+        record->layout = arena_printf(&m->run->arena, "the replica of rank %" PRId64, rank);
+        if (!record->layout || !set_whole(m, record, own, halves[m->side].choice->count))
             return false;
     }
     return true;
@@ -332,7 +365,8 @@ static enum plumb_code add_group(struct making *m, size_t number, size_t partner
         return PLUMB_E_NOMEM;
     if (choice->error) {
         record->absent = true;
-        return listing_fail(&m->run->listing, record, choice->error);
+        record->error = copy(m, choice->error, 1, sizeof *choice->error);
+        return record->error ? PLUMB_OK : PLUMB_E_NOMEM;
     }
     if (!choice->layout)
         return PLUMB_OK; /* no partner, or compared by what was recorded */
@@ -342,13 +376,13 @@ static enum plumb_code add_group(struct making *m, size_t number, size_t partner
     if (choice->source != SHARDS_SINGLE && !(record->layout = layout_text(m, group, choice)))
         return PLUMB_E_NOMEM;
     const struct shards_run *other = &m->work->side[!m->side];
+    const struct half mine = {group, choice};
+    const struct half theirs = {&other->groups.list[partner], &other->choices[partner]};
+    const struct half halves[2] = {m->side ? theirs : mine, m->side ? mine : theirs};
     const struct plumb_record head = *record;
-    for (int k = 0; k < 2; k++) {
-        const size_t at = k == m->side ? number : partner;
-        const struct shards_run *of = k == m->side ? side : other;
-        if (!add_odd(m, &head, whole, choice, k, &of->groups.list[at], &of->choices[at]))
+    for (int k = 0; k < 2; k++)
+        if (!add_odd(m, &head, whole, halves, k))
             return PLUMB_E_NOMEM;
-    }
     return PLUMB_OK;
 }
 
