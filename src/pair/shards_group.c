@@ -255,3 +255,52 @@ bool shards_group(struct shards_groups *out, struct arena *arena,
     map_free(&g.free);
     return ok;
 }
+
+static const char reduced[] = "Module.reduced.";
+
+static bool has_reduced(const struct shards_groups *groups)
+{
+    for (size_t i = 0; i < groups->count; i++)
+        if (strncmp(groups->list[i].name, reduced, sizeof reduced - 1) == 0)
+            return true;
+    return false;
+}
+
+bool shards_group_reduced(struct shards_groups *groups, const struct shards_groups *of,
+                          struct arena *arena)
+{
+    struct map names = {0};
+    if (has_reduced(groups) || !has_reduced(of))
+        return true;
+    struct shards_group *list = arena_array(arena, groups->count + of->count, sizeof *list);
+    bool ok = list != NULL;
+    for (size_t i = 0; ok && i < groups->count; i++) {
+        const char *key =
+            arena_printf(arena, "%" PRId64 "|%s", groups->list[i].step, groups->list[i].name);
+        uint64_t *number = key ? map_put(&names, key, strlen(key), NULL) : NULL;
+        ok = number != NULL;
+        list[i] = groups->list[i];
+        if (ok)
+            *number = i + 1;
+    }
+    size_t count = groups->count;
+    for (size_t i = 0; ok && i < of->count; i++) {
+        const struct shards_group *group = &of->list[i];
+        if (strncmp(group->name, reduced, sizeof reduced - 1) != 0)
+            continue;
+        const char *key = arena_printf(arena, "%" PRId64 "|Module.%s", group->step,
+                                       group->name + sizeof reduced - 1);
+        const uint64_t *number = key ? map_get(&names, key, strlen(key)) : NULL;
+        ok = key != NULL;
+        if (number) {
+            list[count] = list[*number - 1];
+            list[count++].name = group->name;
+        }
+    }
+    map_free(&names);
+    if (ok) {
+        groups->list = list;
+        groups->count = count;
+    }
+    return ok;
+}

@@ -95,6 +95,25 @@ static void try_blocks(struct search *s, const struct shards_split *splits, unsi
         }
 }
 
+/* The loss of each rank is the mean over what it has, not over all: over all slots, or over those
+ * of one axis of ranks. */
+static void try_scaled(struct search *s, const struct shards_split *splits, unsigned count,
+                       unsigned slots)
+{
+    for (unsigned k = 0; k <= count && count && !search_any_fits(s); k++) {
+        const struct sums scaled = {
+            .groups = s->count, .terms = 1, .divisor = k < count ? splits[k].count : slots};
+        for (unsigned zigzag = 0; zigzag <= count; zigzag++) {
+            struct shards_split changed[SHARDS_SPLITS];
+            memcpy(changed, splits, count * sizeof *splits);
+            if (zigzag)
+                changed[zigzag - 1].how = SHARDS_ZIGZAG;
+            try_cut(s, changed, count, &scaled);
+        }
+        try_blocks(s, splits, count, &scaled);
+    }
+}
+
 /* Parts of one shape, which fits a number of times along some axes. */
 static void try_grid(struct search *s)
 {
@@ -128,17 +147,8 @@ static void try_grid(struct search *s)
     if (slots < s->count)
         try_sums(s, splits, count, slots);
     try_blocks(s, splits, count, &sums);
-    /* The loss of each rank is the mean over what it has, not over all. */
-    if (slots > 1 && !search_any_fits(s) &&
-        plumb_dtype_info(part->dtype)->kind == PLUMB_KIND_FLOAT) {
-        const struct sums scaled = {.groups = s->count, .terms = 1, .divisor = slots};
-        struct shards_split changed[SHARDS_SPLITS];
-        memcpy(changed, splits, sizeof splits);
-        try_cut(s, changed, count, &scaled);
-        changed[0].how = SHARDS_ZIGZAG;
-        try_cut(s, changed, count, &scaled);
-        try_blocks(s, splits, count, &scaled);
-    }
+    if (plumb_dtype_info(part->dtype)->kind == PLUMB_KIND_FLOAT)
+        try_scaled(s, splits, count, slots);
 }
 
 /* ---- The answer ------------------------------------------------------------------------------ */
@@ -172,7 +182,9 @@ static void try_all(struct search *s)
 /* What is implied by replicas is no rival: their mean is what they are. */
 static bool is_implied(const struct candidate *best, const struct candidate *other)
 {
-    return best->layout->reduce == SHARDS_ONE && other->layout->reduce == SHARDS_MEAN;
+    return other->layout->reduce == SHARDS_MEAN &&
+           (best->layout->reduce == SHARDS_ONE ||
+            (best->layout->reduce == SHARDS_MEAN && other->layout->terms > best->layout->terms));
 }
 
 bool shards_better(const struct shards_found *a, const struct shards_found *b)

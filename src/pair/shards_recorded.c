@@ -168,12 +168,14 @@ enum plumb_code shards_recorded(struct shards_layout **layout, struct arena *are
     for (int strided = 0; strided < 2; strided++)
         for (unsigned a = 0; a < d.mesh.axes; a++) {
             const struct placement *placement = &d.placement[a];
-            if (placement->kind == REPLICA || (placement->kind == STRIDED) != strided)
+            if ((placement->kind == STRIDED) != strided)
                 continue;
             const unsigned *place = places(&d.mesh, arena, a, ranks, parts);
             if (!place)
-                return plumb_fail(err, PLUMB_E_FORMAT,
+                return plumb_fail(err, PLUMB_E_ARG,
                                   "the recorded mesh does not have all of its %u ranks", parts);
+            if (placement->kind == REPLICA)
+                continue;
             uses[count++] = (struct shards_use){
                 .action = placement->kind == PARTIAL   ? SHARDS_ADD
                           : placement->kind == AVERAGE ? SHARDS_AVERAGE

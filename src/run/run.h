@@ -41,6 +41,10 @@ enum plumb_code promise_keep(struct plumb_run *run);
 enum plumb_code dumps_open(struct plumb_run *run, bool *found, struct plumb_error *err);
 void dumps_free(struct plumb_run *run);
 
+/* Opens run->path as a distributed checkpoint of PyTorch; *found stays false, without an error, when
+ * it is none. */
+enum plumb_code distcp_open(struct plumb_run *run, bool *found, struct plumb_error *err);
+
 /* Loads a record of a dump from the file that it names. */
 enum plumb_code dumps_load(const struct plumb_record *record, struct plumb_payload *payload,
                            struct plumb_error *err);

@@ -70,6 +70,9 @@ static enum plumb_code group(struct shards_work *work, struct plumb_error *err)
         if (code)
             return code;
     }
+    for (int k = 0; k < 2; k++)
+        if (!shards_group_reduced(&work->side[k].groups, &work->side[!k].groups, &work->arena))
+            return plumb_no_memory(err);
     return PLUMB_OK;
 }
 

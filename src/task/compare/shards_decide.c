@@ -57,6 +57,12 @@ static void fail(struct shards_choice *choice, const struct plumb_error *err)
     choice->error = keep_error(err);
 }
 
+/* Captures write no file for a shard without elements. */
+static bool is_empty(const struct plumb_record *record)
+{
+    return record->absent && !record->error && record->ndim && !record->count;
+}
+
 static enum plumb_code load(struct loaded *out, const struct shards_run *side,
                             const struct shards_group *group, struct arena *arena,
                             struct plumb_error *err)
@@ -68,8 +74,12 @@ static enum plumb_code load(struct loaded *out, const struct shards_run *side,
         return plumb_no_memory(err);
     for (unsigned p = 0; p < group->parts; p++) {
         struct plumb_error why;
+        const struct plumb_record *record = side->records[group->records[p]];
         enum plumb_code code =
-            plumb_run_load(side->run, group->records[p], &out->payloads[p], &why);
+            is_empty(record)
+                ? plumb_tensor_init(&out->payloads[p].tensor, record->dtype, record->ndim,
+                                    record->shape, &why)
+                : plumb_run_load(side->run, group->records[p], &out->payloads[p], &why);
         if (code) {
             char text[700];
             return plumb_fail(err, code, "the part of rank %" PRId64 " cannot be read: %s",
@@ -179,8 +189,9 @@ enum plumb_code shards_settle(struct shards_choice *choice, const struct plumb_t
         choice->dtype = shards_dtype(choice->layout, parts[0]->dtype);
         memcpy(choice->shape, plan.shape, plan.ndim * sizeof *plan.shape);
         check_replicas(choice, parts);
-        if (choice->open && choice->rival)
-            choice->odds = 0; /* whether these are replicas is not known */
+        /* Where it is not known that these are replicas, they need not agree. */
+        if ((choice->open && choice->rival) || choice->source >= SHARDS_ALIKE)
+            choice->odds = 0;
     }
     arena_free(&arena);
     return code;
@@ -208,6 +219,11 @@ static enum plumb_code find_known(const struct shards_layout **known, enum shard
     } else if (dtensor) {
         code = shards_recorded(&layout, arena, dtensor, group->ranks, group->parts, err);
         *source = SHARDS_RECORDED;
+        if (code == PLUMB_E_ARG) { /* a mesh inside of a larger one says only how its own lie */
+            code = PLUMB_OK;
+            *source = SHARDS_NOWHERE;
+            layout = NULL;
+        }
     } else if (choice->hint && choice->hint->parts == group->parts) {
         layout = (struct shards_layout *)choice->hint;
         *source = SHARDS_ALIKE;
@@ -287,7 +303,7 @@ static enum plumb_code decide(struct shards_work *work, const struct plumb_pair 
 static bool is_absent(const struct shards_run *side, const struct shards_group *group)
 {
     for (unsigned p = 0; p < group->parts; p++)
-        if (side->records[group->records[p]]->absent)
+        if (side->records[group->records[p]]->absent && !is_empty(side->records[group->records[p]]))
             return true;
     return false;
 }

@@ -66,7 +66,8 @@ static enum plumb_code visit_parts(struct inspection *in, struct plumb_error *er
     for (unsigned p = 0; p < whole->layout->parts && !code; p++) {
         struct plumb_payload part;
         struct plumb_file_guard guard[2];
-        if (!whole->use[p] || plumb_run_load(whole->run, whole->records[p], &part, err))
+        if (!whole->use[p] || !plumb_run_record(whole->run, whole->records[p])->count ||
+            plumb_run_load(whole->run, whole->records[p], &part, err))
             continue;
         struct visit visit = {.of = in, .part = &part.tensor};
         plumb_file_guard_enter(&guard[0], &part.file);

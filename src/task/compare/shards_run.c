@@ -32,7 +32,7 @@ static enum plumb_code put_parts(const struct shards_whole *whole, struct plumb_
     for (unsigned p = 0; p < whole->layout->parts && !code; p++) {
         struct plumb_payload part;
         struct plumb_file_guard guard;
-        if (!whole->use[p])
+        if (!whole->use[p] || !plumb_run_record(whole->run, whole->records[p])->count)
             continue;
         code = load_part(whole, p, &part, err);
         if (code)
