@@ -67,6 +67,9 @@ double search_median(double *values, unsigned count);
 
 bool search_any_fits(const struct search *s);
 
+/* How far off an answer may be: of a few numbers, chance brings many near. */
+double search_limit(const struct search *s);
+
 /* Holds every group against every slot and sets what comes of it. */
 void search_judge(struct search *s, struct candidate *c, const struct sums *sums,
                   const struct shards_plan *plan, unsigned slots);

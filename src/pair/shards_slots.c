@@ -139,9 +139,11 @@ void search_judge(struct search *s, struct candidate *c, const struct sums *sums
     take_layout(c->layout, sums, slot);
     c->residual = search_median(best, sums->groups);
     /* Of a sum that is off nobody can say which term is. */
-    c->fits = c->residual <= FITS && (sums->terms > 1 ? !c->missed : c->missed * 2 <= sums->groups);
+    c->fits = c->residual <= search_limit(s) &&
+              (sums->terms > 1 ? !c->missed : c->missed * 2 <= sums->groups);
     /* Sums that several groups of ranks have alike agree better than by chance. */
-    if (sums->terms > 1 && sums->groups > slots && best[sums->groups - 1] > ALIKE_SUMS)
+    const double alike = search_limit(s) < ALIKE_SUMS ? search_limit(s) : ALIKE_SUMS;
+    if (sums->terms > 1 && sums->groups > slots && best[sums->groups - 1] > alike)
         c->fits = false;
 }
 
@@ -151,4 +153,12 @@ bool search_any_fits(const struct search *s)
         if (s->list[i].fits)
             return true;
     return false;
+}
+
+double search_limit(const struct search *s)
+{
+    enum { FEW = 16 };
+    if (s->whole->count >= FEW)
+        return FITS;
+    return plumb_dtype_info(s->whole->dtype)->bits > 16 ? 1e-3 : 2e-2;
 }

@@ -32,7 +32,7 @@ static bool try_order(struct search *s, const unsigned *slot, unsigned slots, un
             c.missed += !(d <= FITS);
         }
     c.residual = used ? search_median(distances, used) : 0;
-    c.fits = used && c.residual <= FITS && c.missed * 2 <= used;
+    c.fits = used && c.residual <= search_limit(s) && c.missed * 2 <= used;
     s->list[s->candidates++] = c;
     return c.fits && !c.missed;
 }

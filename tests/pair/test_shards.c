@@ -130,7 +130,8 @@ static void test_disturbed(void **state)
         for (unsigned seed = 1; seed < 10; seed++) {
             struct planted planted;
             planted_make(&planted, kinds[k], PLUMB_F32, 4, seed * 13 + 1, seed % 2, 0.03);
-            try_one(&noisy, &planted, 0.04, planted_name(kinds[k]));
+            if (planted.whole.count >= 16) /* of fewer, three per cent is no agreement */
+                try_one(&noisy, &planted, 0.04, planted_name(kinds[k]));
             planted_free(&planted);
             planted_make(&planted, kinds[k], PLUMB_F32, 4, seed * 17 + 2, seed % 2, 1e-4);
             float *bad = planted.data[1 + seed % 4];
