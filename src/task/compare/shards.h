@@ -80,6 +80,10 @@ enum plumb_code shards_settle(struct shards_choice *choice, const struct plumb_t
 enum plumb_code shards_make_run(struct plumb_run **out, struct shards_work *work, int side,
                                 struct plumb_error *err);
 
+/* Loads a record of such a run. */
+enum plumb_code shards_load(const struct plumb_record *record, struct plumb_payload *payload,
+                            struct plumb_error *err);
+
 /* What a record of such a run is made of; NULL: of nothing, or of another kind of run. */
 struct shards_whole {
     const struct plumb_run *run;
