@@ -56,6 +56,7 @@ struct plumb_recorded {
     bool uninitialised;            /* nobody has written to it: its numbers mean nothing */
     const char *const *stack;      /* lines, the last one followed by NULL; or NULL */
     bool spread;                   /* a part of a tensor that several processes have */
+    const char *dtensor;           /* how, as JSON: placements, mesh, shape; or NULL */
     const char *p2p_op, *p2p_peer; /* of a batch of sends and receives: which, and the other rank;
                                       or NULL */
 };
@@ -82,6 +83,8 @@ struct plumb_record {
     const char *key;                       /* what matching compares instead of the name, or NULL */
     const struct plumb_recorded *recorded; /* NULL for formats that hold nothing but tensors */
     bool absent; /* there is no payload and never was one: only `recorded`; loading it fails */
+    const char
+        *layout; /* how parts on several ranks were put together to it, for people; or NULL */
 };
 
 /* The bytes of one record, mapped where the format stores them whole, else decoded into memory. */

@@ -14,6 +14,7 @@
 #include "cli/progress.h"
 #include "cli/result.h"
 #include "cli/torchair.h"
+#include "plumb/shards.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -106,6 +107,26 @@ static void judging_update(void *context, uint64_t done, uint64_t total)
     progress_update(judging, done, total);
 }
 
+static bool wants_shards(const struct compare_options *options)
+{
+    return options->shards || options->dims.count || options->parallel.count;
+}
+
+static struct plumb_pair_options matching_of(const struct compare_options *options,
+                                             const int64_t *rank)
+{
+    struct plumb_pair_options match = {.mode = (enum plumb_pair_mode)options->match,
+                                       .map_file = options->map,
+                                       .data_map = options->data_map,
+                                       .cell_map = options->cell_map,
+                                       .api_map = options->api_map,
+                                       .layer_map = options->layer_map,
+                                       .rank = rank};
+    if (options->fuzzy && match.mode == PLUMB_PAIR_AUTO)
+        match.mode = PLUMB_PAIR_FUZZY;
+    return match;
+}
+
 /* rank NULL: all of them. */
 enum plumb_code compare_two(struct plumb_comparison *comparison,
                             const struct compare_options *options, const struct sides *sides,
@@ -123,13 +144,7 @@ enum plumb_code compare_two(struct plumb_comparison *comparison,
         goto out;
     }
     struct plumb_compare_options all = {
-        .match = {.mode = (enum plumb_pair_mode)options->match,
-                  .map_file = options->map,
-                  .data_map = options->data_map,
-                  .cell_map = options->cell_map,
-                  .api_map = options->api_map,
-                  .layer_map = options->layer_map,
-                  .rank = rank},
+        .match = matching_of(options, rank),
         .columns =
             other_columns(options) ? PLUMB_COLUMNS_AUTO : (enum plumb_columns)options->columns,
         .standard = options->standard,
@@ -141,7 +156,7 @@ enum plumb_code compare_two(struct plumb_comparison *comparison,
         .wide = options->view.wide,
         .reasons = goes_to_file(options, sides) || options->view.format != PLUMB_TABLE_BOX,
         .threads = cli_threads(&options->view.common),
-        .crew = sides->unit ? NULL : cli_crew,
+        .crew = sides->unit || wants_shards(options) ? NULL : cli_crew,
         .progress = progress_update,
         .progress_context = &progress,
         .verdict = (enum plumb_deciding)options->verdict,
@@ -157,8 +172,6 @@ enum plumb_code compare_two(struct plumb_comparison *comparison,
                           options->memory);
         goto out;
     }
-    if (options->fuzzy && all.match.mode == PLUMB_PAIR_AUTO)
-        all.match.mode = PLUMB_PAIR_FUZZY;
     progress_init(&progress, NULL);
     progress.enabled = progress.enabled && !options->quiet && !sides->unit;
     judging = (struct progress){.unit = "calls", .enabled = progress.enabled};
@@ -342,6 +355,36 @@ enum plumb_code compare_check_dumps(const struct compare_options *options, struc
     return PLUMB_OK;
 }
 
+/* Both runs without their ranks. */
+static enum plumb_code compare_shards(const struct compare_options *options,
+                                      const struct sides *sides, struct plumb_run *const runs[2],
+                                      struct found *found, struct plumb_error *err)
+{
+    struct plumb_run *joined[2] = {NULL, NULL};
+    struct progress progress;
+    const char *file = options->shards;
+    const struct plumb_shards_options how = {
+        .dims = options->dims.items,
+        .dims_count = options->dims.count,
+        .file = file && *file && strcmp(file, "infer") != 0 ? file : NULL,
+        .parallel = options->parallel.items,
+        .parallel_count = options->parallel.count,
+        .match = matching_of(options, NULL),
+        .threads = cli_threads(&options->view.common),
+        .progress = progress_update,
+        .progress_context = &progress,
+    };
+    progress_init(&progress, "tensors");
+    progress.enabled = progress.enabled && !options->quiet;
+    enum plumb_code code = plumb_shards_join(joined, runs[0], runs[1], &how, err);
+    progress_end(&progress);
+    if (!code)
+        code = compare_rank(options, sides, joined, NULL, found, err);
+    plumb_run_free(joined[1]);
+    plumb_run_free(joined[0]);
+    return code;
+}
+
 /* Opens both runs, of one rank or of all (NULL), and compares them. Of a rank that neither side has
  * a tensor of there is no table. */
 enum plumb_code compare_opened(const struct compare_options *options, const struct sides *sides,
@@ -354,7 +397,9 @@ enum plumb_code compare_opened(const struct compare_options *options, const stru
     if (!code && strcmp(plumb_run_kind(runs[0]), "dump") == 0 &&
         strcmp(plumb_run_kind(runs[1]), "dump") == 0)
         code = compare_check_dumps(options, err);
-    if (!code && !(rank && !plumb_run_count(runs[0]) && !plumb_run_count(runs[1])))
+    if (!code && wants_shards(options))
+        code = compare_shards(options, sides, runs, found, err);
+    else if (!code && !(rank && !plumb_run_count(runs[0]) && !plumb_run_count(runs[1])))
         code = compare_rank(options, sides, runs, rank, found, err);
     plumb_run_free(runs[1]);
     plumb_run_free(runs[0]);
@@ -366,7 +411,7 @@ enum plumb_code compare_opened(const struct compare_options *options, const stru
 static enum plumb_code find_ranks(struct plumb_ranks *ranks, const struct compare_options *options,
                                   const struct sides *sides, struct plumb_error *err)
 {
-    if (!goes_to_file(options, sides) || sides->result || options->report)
+    if (!goes_to_file(options, sides) || sides->result || options->report || wants_shards(options))
         return PLUMB_OK;
     struct plumb_ranks golden = {0};
     enum plumb_code code = plumb_run_ranks(&golden, sides->golden, err);
@@ -407,6 +452,8 @@ static int analyze_differences(const struct compare_options *options, const stru
                          sides->result);
     if (options->report)
         return cli_usage(&cmd_compare, "--report has no effect on -da");
+    if (wants_shards(options))
+        return cli_usage(&cmd_compare, "--shards has no effect on -da");
     struct diff_request request = {
         .target = sides->target,
         .golden = sides->golden,
@@ -439,6 +486,7 @@ static int refuse_idle(const struct idle_option *list, size_t count, const char 
 static int refuse_for_profile(const struct compare_options *options)
 {
     const struct idle_option idle[] = {
+        {wants_shards(options), "--shards"},
         {options->match != PLUMB_PAIR_AUTO, "--match"},
         {options->map, "--map"},
         {options->standard, "--standard"},
@@ -457,6 +505,7 @@ static int refuse_for_profile(const struct compare_options *options)
 static int refuse_for_graphs(const struct compare_options *options)
 {
     const struct idle_option idle[] = {
+        {wants_shards(options), "--shards"},
         {options->match != PLUMB_PAIR_AUTO, "--match"},
         {options->fuzzy, "-fm"},
         {options->map, "--map"},
@@ -532,6 +581,11 @@ static int check_verdict(const struct compare_options *options)
             return cli_usage(&cmd_compare, "%s needs --verdict expected or both", needs[i].name);
     if (rules)
         return CLI_OK;
+    if (wants_shards(options))
+        return cli_usage(&cmd_compare,
+                         "--verdict %s computes calls of single ranks again, which "
+                         "--shards puts together",
+                         verdict_words[options->verdict]);
     if (profile_chosen(options->rules) || other_columns(options))
         return cli_usage(&cmd_compare, "--verdict %s has no place in the tables of " PROFILE_OTHER,
                          verdict_words[options->verdict]);

@@ -97,6 +97,28 @@ static const struct args_option pairing_options[] = {
     {.names = {NULL}},
 };
 
+static const struct args_option shards_options[] = {
+    {.names = {"--shards"},
+     .kind = ARGS_PATH,
+     .arity = ARGS_MAYBE,
+     FIELD(shards),
+     .metavar = "FILE|infer",
+     .help = "put the parts of all ranks together; YAML: how they lie; else found in the data"},
+    {.names = {"--dims"},
+     .kind = ARGS_TEXT,
+     .arity = ARGS_EACH,
+     FIELD(dims),
+     .metavar = "PATTERN=DIMS",
+     .help = "how these lie: '*.qkv.weight=o[tp] i'; repeatable; means --shards"},
+    {.names = {"--parallel"},
+     .kind = ARGS_TEXT,
+     .arity = ARGS_EACH,
+     FIELD(parallel),
+     .metavar = "AXIS=N,...",
+     .help = "the axes of the ranks, the fastest first: tp=2,pp=4; target:tp=2 for one run"},
+    {.names = {NULL}},
+};
+
 static const struct args_option verdict_options[] = {
     {.names = {"--rules"},
      .kind = ARGS_CHOICE,
@@ -191,6 +213,7 @@ static const struct args_option table_options[] = {
 
 const struct args_set compare_sets[] = {{"Arguments", compare_arguments},
                                         {"Pairing", pairing_options},
+                                        {"Ranks as one", shards_options},
                                         {"Verdict", verdict_options},
                                         {"Second opinion", opinion_options},
                                         {"Table", table_options},
@@ -204,6 +227,7 @@ const struct args_example compare_examples[] = {
     {"plumb compare a.pt b.pt --standard allclose --rtol 1e-3", "other rules"},
     {"plumb compare -tp npu -gp gpu -o results", "results/compare_result_TIME.csv"},
     {"plumb compare -tp npu/step0 -gp gpu/step0 -da", "the first difference of all ranks"},
+    {"plumb compare tp4/step0 one/step0 --shards", "four ranks against one, tensor by tensor"},
     {"plumb compare npu gpu --verdict expected", "which calls of npu are wrong by themselves"},
     {"plumb compare a.npz b.npz --match order --sort -MaxAbsErr", "worst first"},
     {NULL, NULL},

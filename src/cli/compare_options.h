@@ -21,6 +21,8 @@ struct compare_options {
     int verdict;
     const char *arithmetic, *memory, *baseline, *write_baseline;
     int64_t seed;
+    const char *shards;
+    struct args_list dims, parallel;
 };
 
 extern const struct args_set compare_sets[];

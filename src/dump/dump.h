@@ -49,6 +49,7 @@ struct dump_row {
     const char *group_ranks;       /* of a ProcessGroup leaf, as text; else NULL */
     const char *p2p_op, *p2p_peer; /* of a P2POp leaf, else NULL */
     bool spread;                   /* a part of a tensor that several processes have */
+    const char *dtensor;           /* how, as dump.json has it; or NULL */
 };
 
 struct dump_api {

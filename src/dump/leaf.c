@@ -20,6 +20,7 @@ struct leaf {
     const char *value_class; /* as Python names the value's type */
     const char *value_shape; /* of a list value, as numpy prints it */
     bool spread;             /* a part of a tensor that several processes have */
+    const char *dtensor;     /* how, as it is written; or NULL */
     bool uninitialised;
 };
 
@@ -193,8 +194,13 @@ static enum plumb_code read_field(struct reader *r, struct leaf *leaf)
         memcpy((char *)leaf + texts[i].offset, &text, sizeof text);
         return PLUMB_OK;
     }
-    if (json_is(&r->json, "dtensor"))
-        return outline_spread(&r->json, &leaf->spread);
+    if (json_is(&r->json, "dtensor")) {
+        const uint8_t *begin = r->json.next;
+        if (outline_spread(&r->json, &leaf->spread))
+            return PLUMB_E_FORMAT;
+        leaf->dtensor = dump_intern(r, (const char *)begin, (size_t)(r->json.next - begin));
+        return leaf->dtensor ? PLUMB_OK : PLUMB_E_NOMEM;
+    }
     if (json_is(&r->json, DUMP_UNINITIALISED)) {
         enum json_event event = json_next(&r->json);
         leaf->uninitialised = event == JSON_TRUE;
@@ -302,6 +308,7 @@ static enum plumb_code add_leaf(struct reader *r, const struct leaf *leaf)
     row->md5 = leaf->md5 && *leaf->md5 ? leaf->md5 : NULL;
     row->group_ranks = leaf->group_ranks;
     row->spread = leaf->spread;
+    row->dtensor = leaf->dtensor;
     r->checksums |= row->md5 != NULL;
     memcpy(row->statistic, leaf->statistic, sizeof row->statistic);
     if (leaf->data_name && *leaf->data_name) {

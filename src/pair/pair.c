@@ -475,8 +475,8 @@ static void translate(struct plumb_matching *out, const struct part parts[2])
 /* Whether both are dumps of the same level. */
 static bool same_level(const struct plumb_run *target, const struct plumb_run *golden)
 {
-    const char *a = target->tree_count ? target->trees[0].level : NULL;
-    const char *b = golden->tree_count ? golden->trees[0].level : NULL;
+    const char *a = target->tree_count ? target->trees[0].level : target->level;
+    const char *b = golden->tree_count ? golden->trees[0].level : golden->level;
     return a && b && strcmp(a, b) == 0;
 }
 

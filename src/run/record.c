@@ -176,6 +176,7 @@ static struct plumb_recorded *recorded_of(struct record_maker *maker, const stru
         .spread = row->spread,
         .p2p_op = row->p2p_op,
         .p2p_peer = row->p2p_peer,
+        .dtensor = row->dtensor,
     };
     if (!row->tensor && !row->value)
         recorded->value = row->group_ranks ? row->group_ranks : row->type ? row->shape : "None";

@@ -311,6 +311,8 @@ static enum plumb_code open_run(struct plumb_run **out, const char *path, const 
     } else {
         bool found = false;
         code = ends_with(run->path, CONDENSED_ENDING) ? PLUMB_OK : dumps_open(run, &found, err);
+        if (!code && !found && S_ISDIR(st.st_mode))
+            code = distcp_open(run, &found, err);
         if (!code && !found)
             code = S_ISDIR(st.st_mode) ? open_folder(run, err) : open_file(run, err);
     }

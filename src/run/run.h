@@ -42,6 +42,8 @@ struct plumb_run {
      * says. */
     enum plumb_code (*load)(const struct plumb_record *record, struct plumb_payload *payload,
                             struct plumb_error *err);
+    const char *level;  /* of dumps whose trees belong to another run, or NULL */
+    const char *shards; /* what was put together from ranks, in lines for people; or NULL */
 };
 
 /* Marks records unreadable that make the run far larger than its files. */
@@ -62,6 +64,10 @@ enum plumb_code dumps_look(const char *path,
 
 /* Adds a line, which lives as long as the run. */
 enum plumb_code dumps_warn(struct plumb_run *run, const char *text);
+
+/* Opens run->path as a distributed checkpoint of PyTorch; *found stays false, without an error, when
+ * it is none. */
+enum plumb_code distcp_open(struct plumb_run *run, bool *found, struct plumb_error *err);
 
 /* Loads a record of a dump from the file that it names. */
 enum plumb_code dumps_load(const struct plumb_record *record, struct plumb_payload *payload,

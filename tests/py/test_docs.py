@@ -85,6 +85,7 @@ PAGES = {
     "docs/PRECISION.md": 2,
     "docs/RANKS.md": 5,
     "docs/REPORT.md": 5,
+    "docs/SHARDS.md": 3,
     "docs/UNITTEST.md": 5,
     "docs/tutorials/gpu-against-npu.md": 5,
     "docs/tutorials/my-compiler-pass.md": 5,
@@ -136,6 +137,9 @@ class Docs(unittest.TestCase):
 
     def test_checkpoint(self) -> None:
         self.walk("docs/CHECKPOINT.md")
+
+    def test_shards(self) -> None:
+        self.walk("docs/SHARDS.md")
 
     def test_compare(self) -> None:
         self.walk("docs/COMPARE.md")

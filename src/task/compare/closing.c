@@ -101,6 +101,8 @@ static void put_row(struct buf *text, const char *what, const struct comparison 
     utf8_put_clean(text, compare_name(comparison, row));
     buf_text(text, " (");
     utf8_put_clean(text, compare_reason(comparison, row, reason, sizeof reason));
+    if (comparison->rows[row].parts)
+        buf_printf(text, "; %s", comparison->rows[row].parts);
     buf_text(text, ")");
 }
 
@@ -259,6 +261,8 @@ enum plumb_code compare_closing(struct plumb_comparison *out, const struct compa
 {
     struct closing_parts parts = {0};
     count_rows(out, comparison);
+    if (compare_shards_note(comparison->run[0]))
+        buf_text(&parts.advice, compare_shards_note(comparison->run[0]));
     if (out->unmatched)
         advise(&parts.advice, comparison);
     enum plumb_code code = compare_opinion_lines(out, &parts, comparison, err);

@@ -224,10 +224,24 @@ static enum layout_kind kind_of(const struct comparison *comparison)
     }
 }
 
+/* Whether anything was put together from parts. */
+static bool has_layouts(const struct comparison *comparison)
+{
+    for (int side = 0; side < 2; side++)
+        for (size_t i = 0; i < plumb_run_count(comparison->run[side]); i++)
+            if (plumb_run_record(comparison->run[side], i)->layout)
+                return true;
+    return false;
+}
+
 static enum plumb_code make_layout(struct comparison *comparison, struct plumb_error *err)
 {
-    return layout_init(&comparison->layout, choose_columns(comparison), kind_of(comparison),
-                       has_ranks(comparison), has_modules(comparison), comparison->options, err);
+    const enum plumb_code code =
+        layout_init(&comparison->layout, choose_columns(comparison), kind_of(comparison),
+                    has_ranks(comparison), has_modules(comparison), comparison->options, err);
+    if (!code && has_layouts(comparison))
+        layout_add_shards(&comparison->layout);
+    return code;
 }
 
 /* A page has room for modules and reasons, whatever is printed. Columns of metrics stay where they
@@ -328,6 +342,8 @@ enum plumb_code plumb_compare(struct plumb_comparison *out, const struct plumb_r
     if (!code)
         code = compare_recorded(&comparison, err);
     if (!code)
+        compare_shards(&comparison);
+    if (!code)
         code = compare_jumps(&comparison, err);
     if (!code)
         code = compare_opinions(&comparison, err);
@@ -346,6 +362,7 @@ enum plumb_code plumb_compare(struct plumb_comparison *out, const struct plumb_r
 
     for (size_t i = 0; comparison.rows && i < comparison.matching.count; i++) {
         free(comparison.rows[i].problem);
+        free(comparison.rows[i].parts);
         free(comparison.rows[i].checksum[0]);
         free(comparison.rows[i].checksum[1]);
         free(comparison.rows[i].estimate);

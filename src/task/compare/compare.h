@@ -25,6 +25,7 @@ struct row {
     char *histogram[3];                 /* malloc, or NULL */
     char *checksum[2];                  /* malloc, when compared by them */
     struct recorded_estimate *estimate; /* malloc: what sketches say; or NULL */
+    char *parts;                        /* malloc: which ranks the error is in, or NULL */
     char *problem;                      /* malloc: why it was not compared, or NULL */
     enum plumb_trouble obstacle;        /* what kind of trouble that is */
 };
@@ -110,6 +111,13 @@ const char *compare_dtype(const struct plumb_record *record);
 
 /* The shape of a record as it is shown, in text where it was not written down; or NULL. */
 const char *compare_shape(const struct plumb_record *record, char *text, size_t size);
+
+/* Of rows that fail or are suspicious and were put together from ranks: says which ranks have the error, and lets a
+ * sum pass whose distance the rounding of its terms explains. */
+void compare_shards(struct comparison *comparison);
+
+/* What was put together from ranks, in lines for people; NULL: nothing. */
+const char *compare_shards_note(const struct plumb_run *run);
 
 /* Marks rows whose operator made errors grow by more than the standard allows. */
 enum plumb_code compare_jumps(struct comparison *comparison, struct plumb_error *err);

@@ -117,6 +117,11 @@ void layout_add_places(struct layout *layout)
     layout->count += 2;
 }
 
+void layout_add_shards(struct layout *layout)
+{
+    add_text(layout, "Layout", FROM_LAYOUT, 0, true);
+}
+
 /* The two ratios say less than the largest error; what says most stays longest. */
 static unsigned char spare_metric(const struct plumb_metric_name *metric)
 {
@@ -140,6 +145,7 @@ static unsigned char spare_field(const struct layout *layout, const struct field
     case FROM_JUDGE:
         return PLUMB_SPARE;
     case FROM_WHY:
+    case FROM_LAYOUT:
         return 1;
     case FROM_MODULE:
         return 2;

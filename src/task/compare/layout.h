@@ -32,6 +32,7 @@ enum source {
     FROM_WORD,   /* of the second opinion */
     FROM_WHY,    /* of it */
     FROM_JUDGE,  /* its version and options */
+    FROM_LAYOUT, /* how parts were put together */
     FROM_TOKEN,  /* graph dumps: which execution */
     FROM_PLACE,  /* graph dumps: "input 0" or "output 1" */
 };
@@ -60,6 +61,9 @@ enum layout_kind { LAYOUT_TENSORS, LAYOUT_STATISTICS, LAYOUT_CHECKSUMS, LAYOUT_S
 
 /* Puts Token and In/Out behind Data Name: what the rows of a graph dump are told apart by. */
 void layout_add_places(struct layout *layout);
+
+/* Puts Layout at the end: how the parts of ranks lie. */
+void layout_add_shards(struct layout *layout);
 
 /* For each column how well the others make up for it where room is scarce, as in struct
  * plumb_comparison. malloc; NULL when out of memory. */

@@ -243,6 +243,28 @@ static bool set_word(struct plumb_table *table, size_t column, const struct opin
                                                                : plumb_word_text(opinion->word));
 }
 
+/* How the parts of both sides were put together, and where they differ. */
+static bool set_layout(struct plumb_table *table, size_t column,
+                       const struct comparison *comparison, size_t pair)
+{
+    const struct plumb_record *target = compare_record(comparison, pair, 0);
+    const struct plumb_record *golden = compare_record(comparison, pair, 1);
+    const char *left = target ? target->layout : NULL, *right = golden ? golden->layout : NULL;
+    const char *parts = comparison->rows[pair].parts;
+    struct buf text = {0};
+    buf_text(&text, parts ? parts : "");
+    if (parts && (left || right))
+        buf_text(&text, ": ");
+    if (left && right && strcmp(left, right) == 0)
+        buf_text(&text, left);
+    else if (left || right)
+        buf_printf(&text, "%s%s%s%s%s", left && right ? "target: " : "", left ? left : "",
+                   left && right ? "; " : "", right ? "golden: " : "", right ? right : "");
+    bool ok = !text.failed && plumb_table_text(table, column, text.data);
+    buf_free(&text);
+    return ok;
+}
+
 static bool set_cell(struct plumb_table *table, size_t column, const struct comparison *comparison,
                      size_t pair)
 {
@@ -328,6 +350,8 @@ static bool set_cell(struct plumb_table *table, size_t column, const struct comp
                plumb_table_text(table, column, comparison->opinions[pair].why);
     case FROM_JUDGE:
         return plumb_table_text(table, column, comparison->judged_by);
+    case FROM_LAYOUT:
+        return set_layout(table, column, comparison, pair);
     case FROM_TOKEN: /* of graph dumps, which have a table of their own */
     case FROM_PLACE:
         break;

@@ -1,0 +1,293 @@
+/* Two runs of several ranks, as two runs of wholes. */
+#define _GNU_SOURCE
+#include "task/compare/shards.h"
+
+#include "base/buf.h"
+#include "base/pool.h"
+#include "base/utf8.h"
+#include "pair/parts.h"
+#include "run/run.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+static enum plumb_code read_rules(struct shards_work *work, struct plumb_error *err)
+{
+    const struct plumb_shards_options *options = work->options;
+    enum plumb_code code = PLUMB_OK;
+    for (size_t i = 0; i < options->dims_count && !code; i++)
+        code = shards_rules_add(&work->rules, &work->arena, options->dims[i], err);
+    if (!code && options->file)
+        code = shards_rules_read(&work->rules, &work->arena, options->file, err);
+    for (size_t i = 0; i < options->parallel_count && !code; i++)
+        code = shards_rules_parallel(&work->rules, options->parallel[i], err);
+    return code;
+}
+
+static bool list_records(struct shards_work *work, int k, const struct plumb_run *run)
+{
+    struct shards_run *side = &work->side[k];
+    side->run = run;
+    side->count = plumb_run_count(run);
+    side->records = arena_array(&work->arena, side->count, sizeof *side->records);
+    for (size_t i = 0; side->records && i < side->count; i++)
+        side->records[i] = plumb_run_record(run, i);
+    return side->records != NULL;
+}
+
+/* Sizes that were given must be those of the run; one that was given for both need not fit a run
+ * of one rank. */
+static enum plumb_code check_mesh(struct shards_work *work, int k, struct plumb_error *err)
+{
+    struct shards_mesh *mesh = &work->rules.mesh[k];
+    const unsigned ranks = work->side[k].groups.rank_count;
+    if (!work->rules.given[k] || shards_mesh_ranks(mesh) == ranks)
+        return PLUMB_OK;
+    if (ranks < 2) {
+        *mesh = (struct shards_mesh){0};
+        return PLUMB_OK;
+    }
+    return plumb_fail(err, PLUMB_E_ARG,
+                      "the parallel sizes make %u ranks, and the %s run has %u; give those of one "
+                      "run behind its name, --parallel %s:tp=%u",
+                      shards_mesh_ranks(mesh), k ? "golden" : "target", ranks,
+                      k ? "golden" : "target", ranks);
+}
+
+static enum plumb_code group(struct shards_work *work, struct plumb_error *err)
+{
+    struct shards_numbers numbers[2];
+    for (int k = 0; k < 2; k++)
+        numbers[k] = shards_count_numbers(work->side[k].records, work->side[k].count);
+    for (int k = 0; k < 2; k++) {
+        struct shards_run *side = &work->side[k];
+        if (!shards_group(&side->groups, &work->arena, side->records, side->count,
+                          work->rules.given[k] ? &work->rules.mesh[k] : NULL, &numbers[!k]))
+            return plumb_no_memory(err);
+        const enum plumb_code code = check_mesh(work, k, err);
+        if (code)
+            return code;
+    }
+    for (int k = 0; k < 2; k++)
+        if (!shards_group_reduced(&work->side[k].groups, &work->side[!k].groups, &work->arena))
+            return plumb_no_memory(err);
+    return PLUMB_OK;
+}
+
+/* The whole as far as names go: what is paired. */
+static bool make_head(struct shards_work *work, struct shards_run *side, size_t number)
+{
+    const struct shards_group *group = &side->groups.list[number];
+    const struct plumb_record *first = side->records[group->records[0]];
+    struct plumb_record *head = &side->heads[number];
+    *head = *first;
+    head->name = group->name;
+    head->rank = -1;
+    head->key = strcmp(group->name, first->name) == 0 ? first->key : NULL;
+    head->detail = NULL;
+    side->listed[number] = head;
+    const bool moved = first->recorded && group->parent && first->recorded->parent &&
+                       strcmp(group->parent, first->recorded->parent) != 0;
+    if (!first->recorded || (!group->api && !moved))
+        return true;
+    struct plumb_recorded *recorded = arena_alloc(&work->arena, sizeof *recorded);
+    if (!recorded)
+        return false;
+    *recorded = *first->recorded;
+    if (group->api)
+        recorded->api = group->api;
+    recorded->parent = group->parent;
+    head->recorded = recorded;
+    return true;
+}
+
+static bool make_heads(struct shards_work *work, int k)
+{
+    struct shards_run *side = &work->side[k];
+    const size_t count = side->groups.count;
+    side->heads = arena_array(&work->arena, count, sizeof *side->heads);
+    side->listed = arena_array(&work->arena, count, sizeof *side->listed);
+    side->choices = arena_array(&work->arena, count, sizeof *side->choices);
+    side->dropped = arena_array(&work->arena, count, sizeof *side->dropped);
+    bool ok = side->heads && side->listed && side->choices && side->dropped;
+    for (size_t i = 0; ok && i < count; i++)
+        ok = make_head(work, side, i);
+    return ok;
+}
+
+/* ---- On threads ------------------------------------------------------------------------------ */
+
+struct deciding {
+    struct shards_work *work;
+    pthread_mutex_t lock;
+    uint64_t done;
+};
+
+static void decide_one(void *context, size_t i, unsigned thread)
+{
+    struct deciding *d = context;
+    const struct plumb_shards_options *options = d->work->options;
+    (void)thread;
+    shards_decide(d->work, i);
+    if (!options->progress)
+        return;
+    pthread_mutex_lock(&d->lock);
+    options->progress(options->progress_context, ++d->done, d->work->matching.matched);
+    pthread_mutex_unlock(&d->lock);
+}
+
+static void decide_all(struct shards_work *work)
+{
+    struct deciding d = {.work = work, .lock = PTHREAD_MUTEX_INITIALIZER};
+    const unsigned threads = work->options->threads;
+    pool_run(threads ? threads : pool_default_threads(), work->matching.matched, decide_one, &d);
+}
+
+/* Collectives that only one run needs have no counterpart. */
+static void drop_collectives(struct shards_work *work)
+{
+    for (size_t i = work->matching.matched; i < work->matching.count; i++) {
+        const struct plumb_pair *pair = &work->matching.pairs[i];
+        const int k = pair->target == PLUMB_NO_RECORD;
+        struct shards_run *side = &work->side[k];
+        const size_t number = k ? pair->golden : pair->target;
+        side->dropped[number] = strncmp(side->heads[number].name, "Distributed.", 12) == 0 &&
+                                side->groups.rank_count > 1;
+    }
+}
+
+/* ---- Told ------------------------------------------------------------------------------------ */
+
+struct counts {
+    size_t whole, by[SHARDS_SHAPE + 1], open, odd, unknown, dropped;
+    int64_t odd_rank;
+    const char *odd_name;
+};
+
+static struct counts count(const struct shards_run *side)
+{
+    struct counts c = {0};
+    for (size_t i = 0; i < side->groups.count; i++) {
+        const struct shards_choice *choice = &side->choices[i];
+        const struct shards_group *group = &side->groups.list[i];
+        c.dropped += side->dropped[i];
+        c.unknown += choice->error != NULL;
+        if (!choice->layout || group->parts < 2)
+            continue;
+        c.whole++;
+        c.by[choice->source]++;
+        c.open += choice->open;
+        if (choice->odds && !c.odd++) {
+            c.odd_rank = group->ranks[choice->odd[0].part];
+            c.odd_name = group->name;
+        }
+    }
+    return c;
+}
+
+static void put(struct buf *text, const char **gap, size_t number, const char *what)
+{
+    if (number)
+        buf_printf(text, "%s%zu %s", *gap, number, what);
+    *gap = number ? ", " : *gap;
+}
+
+/* "target, 4 ranks: 120 tensors from parts (100 inferred, ...); 3 ambiguous". */
+static void tell(struct buf *text, const struct shards_run *side, const char *name)
+{
+    static const char *const words[] = {
+        [SHARDS_GIVEN] = "given",
+        [SHARDS_RECORDED] = "recorded",
+        [SHARDS_FOUND] = "inferred",
+        [SHARDS_SAME] = "the same parts on both sides",
+        [SHARDS_ALIKE] = "as in other layers",
+        [SHARDS_SHAPE] = "by shapes alone",
+    };
+    const struct counts c = count(side);
+    const char *gap;
+    if (side->groups.rank_count < 2)
+        return;
+    buf_printf(text, "%s, %u ranks: %zu tensor%s from parts", name, side->groups.rank_count,
+               c.whole, c.whole == 1 ? "" : "s");
+    gap = " (";
+    for (int k = SHARDS_GIVEN; k <= SHARDS_SHAPE; k++)
+        put(text, &gap, c.by[k], words[k]);
+    buf_text(text, c.whole ? ")" : "");
+    gap = "; ";
+    put(text, &gap, c.open, "ambiguous");
+    gap = "; ";
+    put(text, &gap, c.unknown, "without a layout");
+    gap = "; left out: ";
+    put(text, &gap, side->groups.values, "arguments that are no tensors");
+    put(text, &gap, c.dropped, "tensors of collectives that the other run does not make");
+    if (side->groups.stages > 1)
+        buf_printf(text, "; %u pipeline stages", side->groups.stages);
+    if (side->groups.experts > 1)
+        buf_printf(text, "; experts on %u groups of ranks", side->groups.experts);
+    buf_text(text, "\n");
+    if (!c.odd)
+        return;
+    buf_printf(text, "%s: replicas differ in %zu tensor%s, the first on rank %" PRId64 ": ", name,
+               c.odd, c.odd == 1 ? "" : "s", c.odd_rank);
+    utf8_put_clean(text, c.odd_name);
+    buf_text(text, "\n");
+}
+
+static bool add_notes(struct shards_work *work, struct plumb_run *run)
+{
+    struct buf text = {0};
+    buf_text(&text, "");
+    tell(&text, &work->side[0], "target");
+    tell(&text, &work->side[1], "golden");
+    run->shards = text.failed ? NULL : arena_copy(&run->arena, text.data, text.size);
+    buf_free(&text);
+    return run->shards != NULL;
+}
+
+static void free_work(struct shards_work *work)
+{
+    for (int k = 0; k < 2; k++)
+        for (size_t i = 0; work->side[k].choices && i < work->side[k].groups.count; i++)
+            shards_choice_free(&work->side[k].choices[i]);
+    shards_rules_free(&work->rules);
+    plumb_matching_free(&work->matching);
+    arena_free(&work->arena);
+}
+
+enum plumb_code plumb_shards_join(struct plumb_run *joined[2], const struct plumb_run *target,
+                                  const struct plumb_run *golden,
+                                  const struct plumb_shards_options *options,
+                                  struct plumb_error *err)
+{
+    struct shards_work work = {.options = options};
+    struct plumb_run *made[2] = {NULL, NULL};
+    enum plumb_code code = read_rules(&work, err);
+    if (!code && (!list_records(&work, 0, target) || !list_records(&work, 1, golden)))
+        code = plumb_no_memory(err);
+    if (!code)
+        code = group(&work, err);
+    if (!code && (!make_heads(&work, 0) || !make_heads(&work, 1)))
+        code = plumb_no_memory(err);
+    if (!code)
+        code = match_records(&work.matching, work.side[0].listed, work.side[0].groups.count,
+                             work.side[1].listed, work.side[1].groups.count, &options->match, err);
+    if (!code) {
+        decide_all(&work);
+        drop_collectives(&work);
+        code = shards_decide_alike(&work, err);
+    }
+    for (int k = 0; k < 2 && !code; k++)
+        code = shards_make_run(&made[k], &work, k, err);
+    if (!code && !add_notes(&work, made[0]))
+        code = plumb_no_memory(err);
+    free_work(&work);
+    for (int k = 0; k < 2; k++) {
+        if (code)
+            plumb_run_free(made[k]);
+        else
+            joined[k] = made[k];
+    }
+    return code;
+}

@@ -1,0 +1,103 @@
+/* Putting the parts of ranks together: what is known of each tensor, between the files. */
+#ifndef COMPARE_SHARDS_H
+#define COMPARE_SHARDS_H
+
+#include "pair/shards_group.h"
+#include "pair/shards_infer.h"
+#include "plumb/shards.h"
+
+/* Where a layout comes from. */
+enum shards_source {
+    SHARDS_NOWHERE,  /* it is not known */
+    SHARDS_SINGLE,   /* one rank has it, whole */
+    SHARDS_GIVEN,    /* by the user */
+    SHARDS_RECORDED, /* by the capture */
+    SHARDS_FOUND,    /* in the data */
+    SHARDS_SAME,     /* both sides have the same parts: how they lie does not matter */
+    SHARDS_ALIKE,    /* that of the same tensor in other layers, or steps */
+    SHARDS_SHAPE,    /* the only one that the shapes allow, or the first of several */
+};
+
+/* A replica that is not what the others are. */
+struct shards_odd {
+    unsigned part;
+    double distance; /* relative, from the others */
+};
+
+/* What is known of one side of a tensor; of malloc. */
+struct shards_choice {
+    enum shards_source source;
+    struct shards_layout *layout; /* NULL: none */
+    struct shards_layout *rival;  /* fits as well, or NULL */
+    double residual;
+    bool open; /* the data do not determine it */
+    bool *use; /* by part: others are replicas of these */
+    struct shards_odd *odd;
+    unsigned odds;
+    unsigned ndim; /* of the whole */
+    int64_t *shape;
+    uint64_t count;
+    enum plumb_dtype dtype;
+    struct plumb_error *error;        /* why there is no layout, or NULL */
+    const struct shards_layout *hint; /* of the same tensor in another layer, or NULL */
+};
+
+/* One side of the work. */
+struct shards_run {
+    const struct plumb_run *run;
+    const struct plumb_record **records;
+    size_t count;
+    struct shards_groups groups;
+    struct shards_choice *choices;      /* by group */
+    struct plumb_record *heads;         /* by group: the whole, as far as it is known */
+    const struct plumb_record **listed; /* pointers to them */
+    bool *dropped;                      /* by group: not compared, and counted */
+};
+
+struct shards_work {
+    const struct plumb_shards_options *options;
+    struct arena arena;
+    struct shards_rules rules;
+    struct shards_run side[2];
+    struct plumb_matching matching; /* of groups */
+};
+
+/* Decides how the two sides of pair `number` lie, on this thread. */
+void shards_decide(struct shards_work *work, size_t number);
+
+/* Decides those that no value decided by tensors of the same name in other layers, and gives those
+ * an error that fit no layout. */
+enum plumb_code shards_decide_alike(struct shards_work *work, struct plumb_error *err);
+
+void shards_choice_free(struct shards_choice *choice);
+
+/* Sets the shape, type and representatives of a choice from its layout. Where that does not fit,
+ * the choice gets an error instead. */
+enum plumb_code shards_settle(struct shards_choice *choice, const struct plumb_tensor *const *parts,
+                              struct plumb_error *err);
+
+/* A run of wholes, with a record for each group. */
+enum plumb_code shards_make_run(struct plumb_run **out, struct shards_work *work, int side,
+                                struct plumb_error *err);
+
+/* Loads a record of such a run. */
+enum plumb_code shards_load(const struct plumb_record *record, struct plumb_payload *payload,
+                            struct plumb_error *err);
+
+/* What a record of such a run is made of; NULL: of nothing, or of another kind of run. */
+struct shards_whole {
+    const struct plumb_run *run;
+    const size_t *records;
+    const int64_t *ranks;
+    const struct shards_layout *layout;
+    const bool *use; /* by part */
+    unsigned only;   /* this part alone, or UINT_MAX */
+    unsigned ndim;
+    const int64_t *shape;
+    enum plumb_dtype dtype;
+};
+const char *compare_shards_note(const struct plumb_run *run); /* as compare.h has it */
+const struct shards_whole *shards_whole_of(const struct plumb_run *run,
+                                           const struct plumb_record *record);
+
+#endif
