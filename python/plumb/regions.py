@@ -147,15 +147,13 @@ def compile(*args: Any, **kwargs: Any) -> Any:
 
 # -- Where regions begin and end -------------------------------------------------------------------
 
-def _dynamo() -> Any:
-    return torch._C._dynamo.eval_frame
-
-
 def _set_hook(callback: Any) -> Any:
-    # With the hook on, the compiler would look at what is called here. This function itself is left
-    # alone since watch() says so.
+    # With the hook on, the compiler looks at every Python function that is called, and torch.export refuses
+    # what it cannot compile: until it is off nothing but C is called. This function itself is left alone
+    # since _watch() says so.
     assert _original is not None
-    before = _dynamo().set_eval_frame(None)
+    set_eval_frame = torch._C._dynamo.eval_frame.set_eval_frame
+    before = set_eval_frame(None)
     try:
         frame, regions = sys._getframe(1), here.regions
         if regions and regions[-1].frame is frame:
@@ -165,7 +163,7 @@ def _set_hook(callback: Any) -> Any:
             if region.seen:
                 regions.append(region)
     finally:
-        _dynamo().set_eval_frame(before)
+        set_eval_frame(before)
     return _original(callback)
 
 

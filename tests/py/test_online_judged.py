@@ -327,6 +327,35 @@ class Written(OnlineCheck):
         row = self.finish()[name]
         self.assertEqual((row["Checked"], row["Failed"]), (4, 0))
 
+    def test_running_statistics_that_are_only_read(self) -> None:
+        """Operators with a momentum that change nothing: PyTorch's own is right, one that writes is not."""
+        torch.manual_seed(1)
+        x, stay = torch.randn(4, 3, 2) + 5, (0.1, 1e-5)
+        rests = {"_native_batch_norm_legit_no_training": stay, "_batch_norm_no_update": stay,
+                 "_batch_norm_with_update_functional": stay,
+                 "_native_batch_norm_legit_functional": (True, *stay)}
+        there = [name for name in rests if hasattr(aten, name)]
+        if not there:
+            self.skipTest("PyTorch 1.13 has none of these operators")
+        for name in there:
+            rest = rests[name]
+            given = lambda: (x, torch.ones(3), torch.zeros(3), torch.zeros(3), torch.ones(3), *rest)
+            native = getattr(aten, name).default
+
+            def moves(*args: Any) -> Any:
+                result = native(*args)
+                args[3].add_(1)
+                return result
+            with self.subTest(name):
+                self.enable(log_once=False)
+                self.assertIn("the kernel changed its input tensor 3", self.verdict(name, moves, *given()))
+                self.assertEqual(self.verdict(name, native, *given()), "")
+                with plumb.precision_check():
+                    native(*given())
+                row = self.finish()[name]
+                self.assertEqual(row["Failed"], 1)
+                self.assertGreaterEqual(row["Checked"], 2)  # three where plumb has the operator
+
     def test_constants(self) -> None:
         x = torch.ones(2, 3)
         for name, kernel, args in (

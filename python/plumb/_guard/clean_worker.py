@@ -22,8 +22,10 @@ MOST_FAILURES = 3
 
 
 # Batch normalisation changes these, if it has a momentum; the schemas of PyTorch do not all say so.
+# Operators with such names have one too, and only read them.
 UNTOLD_CHANGES = ("running_mean", "running_var")
 MOMENTUM = ("momentum", "exponential_average_factor")
+READERS = ("_no_training", "_no_update", "_functional")
 
 
 def is_told(argument: Any) -> bool:
@@ -33,7 +35,8 @@ def is_told(argument: Any) -> bool:
 def written_names(func: Any) -> Set[str]:
     """The arguments of its schema that an operator may write into."""
     schema = func._schema.arguments
-    moves = any(argument.name in MOMENTUM for argument in schema)
+    moves = not func._schema.name.endswith(READERS) \
+        and any(argument.name in MOMENTUM for argument in schema)
     return {argument.name for argument in schema
             if is_told(argument) or moves and argument.name in UNTOLD_CHANGES}
 
