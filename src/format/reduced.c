@@ -59,7 +59,7 @@ static enum plumb_code read_ranges(const struct plumb_record *record, const stru
     if (!record->count)
         return PLUMB_OK;
     enum plumb_code code =
-        format_load(format, record, file->file_size, file->mtime_ns, &payload, err);
+        format_load(format, record, file->file_size, file->mtime_ns, NULL, &payload, err);
     if (code)
         return code;
     plumb_file_guard_enter(&guard, &payload.file);

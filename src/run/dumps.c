@@ -231,7 +231,7 @@ static enum plumb_code load_only(const struct plumb_record *record, struct arena
             plumb_fail(err, PLUMB_E_FORMAT, "it holds %zu tensors instead of one", listing.count);
     return code ? code
                 : format_load(found.format, &listing.records[0], found.size, found.mtime_ns,
-                              payload, err);
+                              NULL, payload, err);
 }
 
 enum plumb_code dumps_load(const struct plumb_record *record, struct plumb_payload *payload,
