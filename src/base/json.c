@@ -1,6 +1,8 @@
 /* The JSON pull parser. */
 #include "base/json.h"
 
+#include "base/digits8.h"
+
 #include <string.h>
 
 enum state {
@@ -146,6 +148,8 @@ static bool scan_string(struct json *json)
 
 static const uint8_t *scan_digits(const uint8_t *p, const uint8_t *end)
 {
+    while (end - p >= 8 && digits8_are(load(p)))
+        p += 8;
     while (p < end && is_digit(*p))
         p++;
     return p;

@@ -1,5 +1,7 @@
 /* What the slices of JSON text mean: strings without escapes, numbers. */
 #include "base/json.h"
+
+#include "base/digits8.h"
 #include "base/shortest.h"
 
 #include <math.h>
@@ -194,21 +196,21 @@ static bool convert_fast(const char *p, const char *end, double *value)
     if (end - p > LONGEST)
         return false;
     struct decimal d = {0};
-    int count = 0, digit_seen = 0;
     const char *point = NULL;
-    for (; p < end; p++) {
-        const unsigned digit = (unsigned)(*p - '0');
-        if (digit > 9) {
-            if (*p != '.')
-                break;
-            point = p;
-            continue;
-        }
-        d.digits = d.digits * 10 + digit;
-        digit_seen |= (int)digit;
-        count += digit_seen != 0;
+    for (; p < end && (*p == '0' || *p == '.'); p++)
+        point = *p == '.' ? p : point;
+    const char *first = p;
+    for (;; p++) {
+        uint64_t word;
+        for (; end - p >= 8 && (memcpy(&word, p, 8), digits8_are(word)); p += 8)
+            d.digits = d.digits * 100000000 + digits8_value(word);
+        for (; p < end && *p >= '0' && *p <= '9'; p++)
+            d.digits = d.digits * 10 + (uint64_t)(*p - '0');
+        if (p == end || *p != '.')
+            break;
+        point = p;
     }
-    if (count > MOST)
+    if (p - first - (point && point >= first) > MOST)
         return false;
     d.exponent = point ? (int)(point + 1 - p) : 0;
     if (p < end) {
