@@ -51,6 +51,16 @@ struct reader {
 /* Rows of the value that begins with event, at r->path. */
 enum plumb_code dump_walk(struct reader *r, enum json_event event);
 
+/* A row of the leaf that the parser has just entered, or of a None. */
+enum plumb_code dump_leaf(struct reader *r);
+enum plumb_code dump_none(struct reader *r);
+
+/* Does the object that the parser has just entered begin like the leaf before? Then it is one. */
+bool dump_is_like_leaf(const struct reader *r);
+
+/* Why a text could not be had: PLUMB_E_FORMAT or PLUMB_E_NOMEM. */
+enum plumb_code dump_failure(const struct reader *r);
+
 /* Appends ".text" to the path; the size to go back to is the caller's to keep. False, with a
  * warning, when that is too long. */
 bool dump_push(struct reader *r, const char *text, size_t length);
