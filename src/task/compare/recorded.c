@@ -3,6 +3,8 @@
 #include "task/compare/compare.h"
 #include "task/compare/measure.h"
 
+#include "base/pool.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -157,6 +159,34 @@ static void explain_basis(const struct comparison *comparison, struct row *row)
     snprintf(row->verdict.rule, sizeof row->verdict.rule, "%s: %.140s", word, verdict.rule);
 }
 
+enum { ROWS_A_TASK = 2048 };
+
+struct judging {
+    struct comparison *comparison;
+    struct measured *measured;
+    bool each; /* every side has a place of its own among them */
+};
+
+/* Each row is judged by itself. */
+static void judge_rows(void *context, size_t task, unsigned thread)
+{
+    const struct judging *judging = context;
+    struct comparison *comparison = judging->comparison;
+    (void)thread;
+    for (size_t i = task * ROWS_A_TASK;
+         i < (task + 1) * ROWS_A_TASK && i < comparison->matching.count; i++) {
+        struct row *row = &comparison->rows[i];
+        if (row->basis == BY_NOTHING)
+            continue;
+        if (row->basis != BY_TENSOR)
+            judge_row(comparison, i, &judging->measured[judging->each ? 2 * i : 0]);
+        explain_basis(comparison, row);
+        const struct plumb_record *target = compare_record(comparison, i, 0);
+        if (row->compared && target->recorded)
+            recorded_judge_gradient(target, compare_record(comparison, i, 1), &row->verdict);
+    }
+}
+
 enum plumb_code compare_recorded(struct comparison *comparison, struct plumb_error *err)
 {
     const size_t count = comparison->matching.count;
@@ -173,17 +203,11 @@ enum plumb_code compare_recorded(struct comparison *comparison, struct plumb_err
         order_measures(comparison, measured, sides);
         code = compare_measure(measured, sides, places, comparison->options, err);
     }
-    for (size_t i = 0; i < count && !code; i++) {
-        struct row *row = &comparison->rows[i];
-        if (row->basis == BY_NOTHING)
-            continue;
-        if (row->basis != BY_TENSOR)
-            judge_row(comparison, i, &measured[places ? 2 * i : 0]);
-        explain_basis(comparison, row);
-        const struct plumb_record *target = compare_record(comparison, i, 0);
-        if (row->compared && target->recorded)
-            recorded_judge_gradient(target, compare_record(comparison, i, 1), &row->verdict);
-    }
+    struct judging judging = {comparison, measured, places != 0};
+    if (!code)
+        pool_run(comparison->options->threads ? comparison->options->threads
+                                              : pool_default_threads(),
+                 (count + ROWS_A_TASK - 1) / ROWS_A_TASK, judge_rows, &judging);
 out:
     for (size_t i = 0; measured && i < places; i++) {
         free(measured[i].problem);
