@@ -24,6 +24,7 @@ import torch
 import blame
 import capture
 import dumps
+import growth
 import guard
 import precheck
 import report
@@ -54,6 +55,17 @@ def output(*command: str | Path) -> str:
     return subprocess.run(
         [str(word) for word in command], check=True, stdout=subprocess.PIPE, text=True
     ).stdout
+
+
+def other(what: str, *words: str | Path) -> float | None:
+    """What bench/others.py measures; None where this system does not have what it takes."""
+    done = subprocess.run([sys.executable, str(ROOT / "bench" / "others.py"), what, *map(str, words)],
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    if done.returncode:
+        say(f"  {what}: not measured: {(done.stderr.strip().splitlines() or ['no message'])[-1]}")
+        return None
+    say(f"  {what:33} {float(done.stdout):7.3f}")
+    return float(done.stdout)
 
 
 def done_with(*paths: Path) -> None:
@@ -95,6 +107,10 @@ def measure_set(results: Results, kind: str, dtype: torch.dtype) -> None:
             text = output(sys.executable, script, target, golden, columns, str(pairs))
             results.numpy[columns] = float(text)
             say(f"  numpy                   {columns:8} {float(text):7.2f} GB/s")
+    if kind == "pt":
+        results.others["torch.testing.assert_close, .pt"] = other("assert_close", target, golden)
+    if kind == "safetensors" and dtype == torch.float32:
+        results.others["safetensors and numpy, default columns"] = other("safetensors", target, golden, "10")
     done_with(target, golden)
 
 
@@ -126,12 +142,14 @@ def measure_statistics(results: Results) -> None:
     words = ["compare", *origin_form(target, golden)]
     check(rows, *words)
     measure_json(results, report.STATISTICS, rows, *words)
+    results.pandas = other("pandas", target, golden)
     done_with(target, golden)
 
     folder = dumps.large_json(SCRATCH, 500_000 * TENSORS)
     megabytes = sets.size(folder) / 1e6
     measure_json(results, report.READING, megabytes, "info", folder, "--limit", "1")
     measure_json(results, report.LISTING, megabytes, "info", folder)
+    results.load_json = other("json", folder)
     done_with(folder)
 
 
@@ -233,6 +251,7 @@ def main() -> None:
         measure_set(results, "safetensors", dtype)
     measure_dumps(results)
     measure_h5diff(results)
+    results.growth = growth.measure(SCRATCH, TENSORS)
     results.read = max(results.read, read_bandwidth(), key=lambda rates: rates[1])
 
     folder = ROOT / "bench" if TENSORS == NORMAL else SCRATCH

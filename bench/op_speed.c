@@ -1,6 +1,6 @@
 /* How fast the reference operators are: prints "NAME SECONDS WORK" lines, where WORK is
  * operations of a matrix product, or bytes for what only moves memory; "dgemm" is OpenBLAS
- * itself on one thread. */
+ * itself on one thread. With a name, only that one. */
 #define _GNU_SOURCE
 #include "exec/op/blas.h"
 #include "plumb/op.h"
@@ -11,6 +11,8 @@
 #include <time.h>
 
 enum { RUNS = 5 };
+
+static const char *only;
 
 static double now(void)
 {
@@ -36,6 +38,8 @@ static struct plumb_arg tensor(unsigned rank, const int64_t *shape)
 
 static void measure(const char *name, const struct plumb_arg *args, size_t n, double work)
 {
+    if (only && strcmp(only, name) != 0)
+        return;
     const struct plumb_call call = {
         .prefix = "Functional", .name = name, .args = args, .n_args = n};
     double best = 1e9;
@@ -75,9 +79,11 @@ static void measure_dgemm(void)
     free(c);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
-    measure_dgemm();
+    only = argc > 1 ? argv[1] : NULL;
+    if (!only)
+        measure_dgemm();
     const struct plumb_arg square = tensor(2, (int64_t[]){1024, 1024});
     measure("matmul", (struct plumb_arg[]){square, square}, 2, 2.0 * 1024 * 1024 * 1024);
 
@@ -98,5 +104,9 @@ int main(void)
     const struct plumb_arg shape = {.kind = PLUMB_ARG_LIST, .items = width, .n_items = 1};
     measure("layer_norm", (struct plumb_arg[]){rows, shape, weight, weight}, 4,
             4096.0 * 1024 * (sizeof(float) + sizeof(double)));
+    const struct plumb_arg last = {.kind = PLUMB_ARG_INT, .integer = -1};
+    measure("softmax", (struct plumb_arg[]){rows, last}, 2,
+            4096.0 * 1024 * (sizeof(float) + sizeof(double)));
+    measure("sum", (struct plumb_arg[]){rows, last}, 2, 4096.0 * 1024 * sizeof(float));
     return 0;
 }

@@ -122,7 +122,7 @@ def text(path: Path) -> str:
 
 # What changes the behaviour of plumb or of the programs that tests call, and is not the subject of a
 # run. Everything else stays as the caller has it: a test that minds is a test to mend.
-DROPPED = re.compile(r"(PLUMB_(?!GOLDEN$|CPU_MASK$|OP_CASES$).*|COLUMNS|LINES|NO_COLOR|CLICOLOR.*|FORCE_COLOR"
+DROPPED = re.compile(r"(PLUMB_(?!GOLDEN$|CPU_MASK$|OP_CASES$|ZOO$).*|COLUMNS|LINES|NO_COLOR|CLICOLOR.*|FORCE_COLOR"
                      r"|PYTHON.*|PYTEST.*|CMOCKA_.*|CDPATH|GREP_.*|BASH_ENV|ENV|BASHOPTS|SHELLOPTS"
                      r"|POSIXLY_CORRECT|MAKE.*|MFLAGS|TMOUT|RANK|LOCAL_RANK|WORLD_SIZE|MASTER_.*"
                      r"|CUBLAS_WORKSPACE_CONFIG|X_D.*|DATA|.*SAN_OPTIONS)")

@@ -21,15 +21,17 @@ struct plumb_blame_options {
     const char *const *repeats; /* runs of the same program as the target: what differs between
                                     them is its own noise */
     size_t n_repeats;
-    const char *weights;    /* a file of the model's parameters by their names, for modules whose
+    const char *weights;     /* a file of the model's parameters by their names, for modules whose
                                own were not recorded; NULL: none */
-    const char *arithmetic; /* cheaper arithmetic that is allowed; NULL: none */
-    uint64_t seed;          /* of the perturbations */
-    unsigned threads;       /* 0: all processors */
-    uint64_t memory;        /* bytes that calls may take together; 0: three quarters of all */
+    const char *arithmetic;  /* cheaper arithmetic that is allowed; NULL: none */
+    uint64_t seed;           /* of the perturbations */
+    unsigned threads;        /* 0: all processors */
+    struct plumb_crew *crew; /* the processes of plumb-mpi, in there only; NULL: this one alone */
+    uint64_t memory;         /* bytes that calls may take together; 0: three quarters of all */
     const struct plumb_baseline *accepted; /* deviations that do not fail; NULL: there are none */
     struct plumb_baseline *found;          /* gets what is found; NULL: not asked for */
-    plumb_progress_fn *progress;           /* of calls, or tensors where there are none; or NULL */
+    bool pages; /* plumb_blame_report is to have pages of the results that are wrong */
+    plumb_progress_fn *progress; /* of calls, or tensors where there are none; or NULL */
     void *progress_context;
 };
 
@@ -71,6 +73,34 @@ struct plumb_source {
     const char *why;          /* one sentence */
 };
 
+/* An exchange through which something came to ranks that did not have it. */
+struct plumb_hop {
+    const char *call;  /* as the rank calls it that had it */
+    int64_t from;      /* that rank */
+    const int64_t *to; /* ascending */
+    size_t n_to;
+};
+
+/* Something that began at one rank, though nothing of the kind could have reached it, and how it
+ * went on from there. */
+struct plumb_journey {
+    const char *call; /* in which it began */
+    int64_t step, rank;
+    const struct plumb_hop *hops;
+    size_t n_hops;
+};
+
+/* Tensors that all ranks of a group must have alike, and one has not. */
+struct plumb_odd {
+    int64_t rank;         /* the odd one; -1: nobody can say which it is */
+    int64_t step;         /* of the first such tensor; -1: not counted */
+    const char *name;     /* of that tensor */
+    uint64_t tensors;     /* how many there are in that step */
+    const int64_t *group; /* ranks that were compared */
+    size_t n_group;
+    const char *why; /* one sentence */
+};
+
 struct plumb_tally {
     const char *what;
     uint64_t count;
@@ -101,6 +131,19 @@ struct plumb_blame {
     struct plumb_baseline_diff *baseline; /* what is new, worse and gone; NULL: none was given */
     const struct plumb_tally *inherited;  /* modules with calls that only pass on, most first */
     size_t n_inherited;
+    /* Of a step with several ranks: */
+    uint64_t ranks;                    /* that were looked at; 0: there is one only */
+    uint64_t exchanges;                /* between them */
+    uint64_t replicas;                 /* tensors that several ranks have alike, or should */
+    const struct plumb_journey *first; /* faults that no other fault could have led to */
+    size_t n_first;
+    bool followed; /* their hops were seen beside another run; else they are where they could have
+                      gone at the earliest */
+    const struct plumb_journey
+        *not_finite; /* the first NaN, or infinity that went to other ranks */
+    size_t n_not_finite;
+    const struct plumb_odd *odd; /* ranks that are not as the others of their group */
+    size_t n_odd;
     struct plumb_suspect
         largest;       /* the result that is furthest from the other run; call NULL: none */
     double rounding;   /* how far the rounding of its type would put it */

@@ -13,6 +13,8 @@
 extern "C" {
 #endif
 
+struct plumb_crew; /* the processes of plumb-mpi, in there only */
+
 enum plumb_columns {
     PLUMB_COLUMNS_AUTO, /* XRAY when both runs are HDF5 module dumps, else TORCHAIR */
     PLUMB_COLUMNS_XRAY, /* Index, Status, Module (Bench/Target), Cosine, RMSE, IsClose (%), ... */
@@ -30,6 +32,7 @@ struct plumb_compare_options {
     bool wide;           /* the same, and Step, Rank, Min Err, dtypes, shapes and both paths */
     bool reasons; /* adds the rule that decided each row, to columns that have no place for it */
     unsigned threads;            /* 0: as many as there are processors */
+    struct plumb_crew *crew;     /* NULL: this process does all */
     plumb_progress_fn *progress; /* of bytes; NULL: none */
     void *progress_context;
 
@@ -90,7 +93,9 @@ enum { PLUMB_SPARE = 255 };
 
 struct plumb_comparison {
     struct plumb_table *table;
-    size_t compared;                   /* pairs whose values were compared */
+    struct plumb_table *full; /* the same with modules and reasons, for a report; NULL: there is
+                                 none */
+    size_t compared;          /* pairs whose values were compared */
     size_t passed, suspicious, failed; /* of the compared; suspicious ones passed too */
     size_t unjudged; /* of the compared, too: neither passed nor failed, since what is known about
                        * them, NaN on both sides for one, tells nothing */
@@ -138,6 +143,7 @@ struct plumb_summary_options {
     bool
         wide; /* full names are the table look's business; this adds dtype, shape, NaN/Inf counts */
     unsigned threads;
+    struct plumb_crew *crew; /* NULL: this process does all */
     plumb_progress_fn *progress;
     void *progress_context;
 };

@@ -24,10 +24,12 @@ enum plumb_keep {
     PLUMB_KEEP_NORM = 1 << 2,
     PLUMB_KEEP_CRC32 = 1 << 3,  /* of the elements in C order and native byte order */
     PLUMB_KEEP_SKETCH = 1 << 4, /* struct plumb_sketch */
-    PLUMB_KEEP_ALL = (1 << 5) - 1,
+    PLUMB_KEEP_HASH = 1 << 5,   /* 128 bits of the same bytes */
+    PLUMB_KEEP_ALL = (1 << 6) - 1,
 };
 
-/* "minmax,mean,norm,crc32,sketch", any of them in any order. PLUMB_E_ARG names what is none. */
+/* "minmax,mean,norm,crc32,hash,sketch", any of them in any order. PLUMB_E_ARG names what is
+ * none. */
 enum plumb_code plumb_keep_parse(unsigned *keep, const char *text, struct plumb_error *err);
 
 enum plumb_condense_outcome {
@@ -44,6 +46,8 @@ struct plumb_condense_event {
     const struct plumb_error *error; /* NULL when done */
 };
 
+struct plumb_crew; /* the processes of plumb-mpi, in there only */
+
 struct plumb_condense_options {
     unsigned keep;     /* of enum plumb_keep; 0: all */
     bool watch;        /* go on until told to stop, or until idle */
@@ -51,6 +55,7 @@ struct plumb_condense_options {
     double settle;     /* a file is left alone until it was unchanged for so many seconds; 0: 1 */
     bool dry_run;      /* measure everything, change nothing */
     unsigned threads;  /* files at once; 0: as many as there are processors */
+    struct plumb_crew *crew; /* NULL: this process does all */
 
     /* All may be NULL. Called from one thread at a time. */
     void (*event)(void *context, const struct plumb_condense_event *event);

@@ -22,6 +22,28 @@ char *plumb_plot_network(const char *title, const char *below,
 /* The largest absolute error over two axes of a tensor. */
 char *plumb_plot_errors(const char *title, const char *below, const struct plumb_error_map *map);
 
+/* What a page that was written earlier has of this. All of it belongs to the object. */
+struct plumb_pictured {
+    const char *title, *sentence;
+    const struct plumb_report_call *calls; /* without rows */
+    size_t n_calls;
+    const struct plumb_pictured_tensor {
+        const char *name;
+        struct plumb_detail detail; /* shape, maps and the worst element, nothing else */
+    } * tensors;
+    size_t n_tensors;
+    void *memory;
+};
+
+/* Reads a page that plumb_report_save wrote. Errors of maps come back as well as a page shows them:
+ * within a sixteenth of a power of two. PLUMB_E_FORMAT: it is no such page, or damaged. Free it in
+ * any case. */
+enum plumb_code plumb_pictured_read(struct plumb_pictured *out, const char *path,
+                                    struct plumb_error *err);
+enum plumb_code plumb_pictured_parse(struct plumb_pictured *out, const void *bytes, size_t size,
+                                     struct plumb_error *err);
+void plumb_pictured_free(struct plumb_pictured *pictured);
+
 #ifdef __cplusplus
 }
 #endif

@@ -48,6 +48,10 @@ struct plumb_precheck_options {
     struct plumb_device *stand_in; /* runs such calls in place of devices that are plumb's own, with
                                       the user's operators; NULL: fallback, there are none */
     unsigned threads;              /* 0: all processors */
+    struct plumb_crew *crew; /* the processes of plumb-mpi, in there only; NULL: this one alone.
+                                      With a generator of its own, or saved data, this one alone too */
+    struct plumb_helping *helping; /* the same: this process writes nothing and does calls for the
+                                      first one; NULL: it does not */
     uint64_t memory; /* bytes that the calls may take, all threads together; 0: three quarters of
                         what the machine, or the container, has. A call that needs more than its
                         thread's part runs alone; one that needs more than all is skipped */

@@ -19,11 +19,14 @@ enum plumb_phase {
     PLUMB_PHASE_AFTER_COMMUNICATION,
 };
 
+struct plumb_crew; /* the processes of plumb-mpi, in there only */
+
 struct plumb_analyze_options {
     const struct plumb_profile *rules; /* where to look, and for what; NULL: plumb's own */
     const char *folder;                /* for compare_result files; NULL: none are written */
     const struct plumb_general_options *pairing; /* of rows of the two sides; NULL: equal names */
-    plumb_progress_fn *progress;                 /* of ranks; NULL: none */
+    struct plumb_crew *crew;     /* of overflow_check; NULL: this process does all */
+    plumb_progress_fn *progress; /* of ranks; NULL: none */
     void *progress_context;
 };
 
@@ -36,6 +39,8 @@ struct plumb_analysis {
     size_t incomplete;         /* ranks of which some or all could not be read, or tells nothing */
     char *report;              /* JSON; NULL when nothing was found */
     char *notes;               /* what was odd about the files, a line each; NULL: nothing */
+    char *travelled;           /* of a NaN or infinity that went to other ranks: where it began and
+                                  through which exchanges, a line each; NULL: none did */
     char *written;             /* paths of files that were written, a line each; NULL: none */
 };
 

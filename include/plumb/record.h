@@ -31,13 +31,14 @@ enum plumb_statistic {
     PLUMB_STATISTICS
 };
 
-/* What plumb condense keeps of a tensor besides its statistics. */
+/* What plumb condense, or a sketch capture, keeps of a tensor besides its statistics. */
 struct plumb_kept {
     uint64_t nan, pos_inf, neg_inf;              /* how many values are not finite */
     struct plumb_value finite[PLUMB_STATISTICS]; /* of the others, where there are both kinds */
     struct plumb_value deviation;                /* of the sample; captures do not write it */
     enum plumb_dtype dtype;                      /* of the values as they were stored */
     const char *crc32; /* of the elements in C order and native byte order, 8 hex digits; or NULL */
+    const char *hash;  /* 128 bits of the same bytes, 32 hex digits; or NULL */
     const struct plumb_sketch *sketch; /* or NULL */
 };
 
@@ -60,6 +61,8 @@ struct plumb_recorded {
     const char *data_name;         /* of the payload's file, or NULL */
     const char *parent;            /* the call that this one was made in, or NULL */
     const char *const *stack;      /* lines, the last one followed by NULL; or NULL */
+    const char *p2p_op, *p2p_peer; /* of a batch of sends and receives: which, and the other rank;
+                                      or NULL */
 };
 
 struct plumb_value plumb_recorded_statistic(const struct plumb_recorded *recorded,

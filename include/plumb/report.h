@@ -60,6 +60,11 @@ void plumb_report_result(struct plumb_report *report, const char *name,
 bool plumb_report_moods(const struct plumb_table *table, enum plumb_deciding by,
                         unsigned char *moods);
 
+/* What such a row says of why it is so: the columns Why and Message, as far as they decide; cut to
+ * size bytes with their NUL. "" where it says nothing. Returns text. */
+const char *plumb_report_reason(const struct plumb_table *table, size_t row, enum plumb_deciding by,
+                                char *text, size_t size);
+
 /* A call, in one direction. */
 struct plumb_report_call {
     const char *name;
@@ -89,6 +94,7 @@ struct plumb_report_tensor {
     int32_t row;
     enum plumb_mood mood;
     const char *dtypes[2];
+    const char *sides[2]; /* what the two are called; NULL: "target", "golden" */
     const char *const *facts, *const *stack, *const *commands;
     const struct plumb_detail *detail;
 };
@@ -107,6 +113,13 @@ struct plumb_report_grid {
 };
 
 void plumb_report_grid(struct plumb_report *report, const struct plumb_report_grid *grid);
+
+/* A grid of calls by their names, with the ranks or the steps down: how far each is from the other
+ * run, or off by itself. Nothing where there is one rank, or step. */
+enum plumb_grid_lines { PLUMB_GRID_RANKS, PLUMB_GRID_STEPS };
+enum plumb_grid_value { PLUMB_GRID_DISTANCE, PLUMB_GRID_EXCESS };
+void plumb_report_call_grid(struct plumb_report *report, const struct plumb_report_call *calls,
+                            size_t count, enum plumb_grid_lines down, enum plumb_grid_value value);
 
 /* Where a series of a tensor leaves what is usual. */
 struct plumb_report_jump {

@@ -20,6 +20,22 @@ struct plumb_run;
  * file that cannot be read is an error of the call. *run is set only on success. */
 enum plumb_code plumb_run_open(struct plumb_run **run, const char *path, struct plumb_error *err);
 
+/* The same of one rank of a dump, as if the others were not there; what is no dump is opened as a
+ * whole. A rank that the dump does not have gives a run without records. */
+enum plumb_code plumb_run_open_rank(struct plumb_run **run, const char *path, int64_t rank,
+                                    struct plumb_error *err);
+
+/* Ranks of dumps, ascending, each once. */
+struct plumb_ranks {
+    int64_t *list; /* malloc: the caller frees it, after a failure too */
+    size_t count;
+};
+
+/* Adds the ranks that a dump has folders of, without reading them; nothing for what is no dump. -1
+ * is the rank of folders that have no number. PLUMB_E_NOMEM. */
+enum plumb_code plumb_run_ranks(struct plumb_ranks *ranks, const char *path,
+                                struct plumb_error *err);
+
 void plumb_run_free(struct plumb_run *run); /* NULL is fine */
 
 size_t plumb_run_count(const struct plumb_run *run);

@@ -103,6 +103,7 @@ static PyObject *blame(PyObject *module, PyObject *arguments, PyObject *named)
     if (repeat && !(repeats = copy_texts(repeat, &options.n_repeats)))
         return NULL;
     options.seed = seed;
+    options.pages = true;
     options.repeats = (const char *const *)repeats;
     struct plumb_error err;
     struct answer found = {0};

@@ -28,6 +28,8 @@ int core_add_guard(PyObject *module);
 int core_add_expected(PyObject *module);
 int core_add_blame(PyObject *module);
 int core_add_whole(PyObject *module);
+int core_add_sketch(PyObject *module);
+int core_add_bench(PyObject *module);
 
 /* -- Failures and arguments (support.c) -------------------------------------------------------- */
 
@@ -70,6 +72,12 @@ PyObject *core_tensor_element(const struct plumb_tensor *tensor, uint64_t index)
  * whose elements are whole bytes; or NULL. */
 PyObject *core_tensor_stats(const struct plumb_tensor *tensor, uint64_t *mark);
 
+/* The same, of what is known. */
+struct plumb_stats;
+struct ends;
+PyObject *core_stats_new(const struct plumb_tensor *tensor, const struct plumb_stats *stats,
+                         const struct ends *ends);
+
 /* A number that is another one, but for a chance of one in four billion, when the bytes of a dense tensor are. */
 uint64_t core_tensor_mark(const struct plumb_tensor *tensor);
 
@@ -79,6 +87,18 @@ uint64_t core_tensor_xor64(const struct plumb_tensor *tensor);
 /* Writes one file, .pt or .npy by the ending of path. */
 enum plumb_code core_tensor_save(const struct plumb_tensor *tensor, const char *path,
                                  struct plumb_error *err);
+
+/* -- Sketches (sketch.c) ----------------------------------------------------------------------- */
+
+/* What was kept of a tensor; valid as long as the object. NULL with a TypeError set. */
+struct core_sketch {
+    const struct plumb_tensor *tensor; /* without data */
+    const struct measured *measured;
+};
+bool core_sketch_of(PyObject *object, struct core_sketch *out);
+
+/* A Sketch of a tensor; NULL with an exception set. */
+PyObject *core_sketch_new(const struct plumb_tensor *tensor);
 
 /* -- Operators (ops.c) ------------------------------------------------------------------------- */
 

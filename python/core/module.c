@@ -12,6 +12,7 @@ static int (*const parts[])(PyObject *module) = {
     core_add_errors, core_add_tensor, core_add_stats,    core_add_ops,   core_add_compare,
     core_add_apart,  core_add_table,  core_add_page,     core_add_runs,  core_add_json,
     core_add_writer, core_add_guard,  core_add_expected, core_add_blame, core_add_whole,
+    core_add_sketch, core_add_bench,
 };
 
 PyMODINIT_FUNC PyInit__core(void); /* Python declares it nowhere */

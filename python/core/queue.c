@@ -129,6 +129,15 @@ static struct h5_file *find_file(struct queue *queue, int64_t number)
     return NULL;
 }
 
+bool queue_broken(struct queue *queue, int64_t number)
+{
+    pthread_mutex_lock(&queue->work);
+    const struct h5_file *file = find_file(queue, number);
+    const bool broken = file && !file->writer;
+    pthread_mutex_unlock(&queue->work);
+    return broken;
+}
+
 static void open_file(struct queue *queue, const struct queue_job *job)
 {
     struct h5_file *files = realloc(queue->files, (queue->n_files + 1) * sizeof *files);
@@ -258,7 +267,9 @@ static void add_entry(struct queue *queue, const struct queue_job *job)
     free(text);
     if (error) {
         char name[160];
-        snprintf(name, sizeof name, "%.*s", (int)strcspn(job->name + 1, "{[") + 1, job->name);
+        const char *begin = job->name + strspn(job->name, "\n \""), *stop = strstr(begin, "\": ");
+        const size_t longest = sizeof name - 1, size = stop ? (size_t)(stop - begin) : longest;
+        snprintf(name, sizeof name, "%.*s", (int)(size < longest ? size : longest), begin);
         note(queue, name, strerror(error));
     }
 }

@@ -46,6 +46,9 @@ bool queue_put(struct queue *queue, const struct queue_job *job, int millisecond
 bool queue_flush(struct queue *queue, uint64_t ticket, int milliseconds);
 uint64_t queue_ticket(struct queue *queue); /* of the last job put */
 
+/* Whether an open H5 file failed: it takes nothing more. */
+bool queue_broken(struct queue *queue, int64_t number);
+
 /* What failed, and forgets it: malloc'd. */
 struct queue_error *queue_errors(struct queue *queue, size_t *count);
 void queue_errors_free(struct queue_error *errors, size_t count);

@@ -1,5 +1,6 @@
 /* Statistics of one tensor, as a named tuple. */
 #include "core.h"
+#include "parts.h"
 #include "team.h"
 
 #include "metric/dense.h"
@@ -9,9 +10,6 @@
 #include <math.h>
 #include <stdbool.h>
 #include <string.h>
-
-/* Below this a second thread costs more than it saves. */
-enum { THREADED_BYTES = 1 << 20, PART = 128 * PLUMB_METRIC_BLOCK, MAX_THREADS = 4 };
 
 /* Elements whose bytes are still in the cache when the second look at them is taken. */
 enum { LOOK = 4 * PLUMB_METRIC_BLOCK };
@@ -42,8 +40,7 @@ static void add_sizes(struct stats_state *stats, const struct kernels *kernels,
     }
 }
 
-/* Statistics of a part, and its mark, in one walk through memory: parts may come in any order and on
- * any thread, so marks are sums. */
+/* Statistics of a part, and its mark, in one walk through memory. */
 static void add_part(void *context, size_t i, unsigned thread)
 {
     struct work *work = context;
@@ -61,7 +58,7 @@ static void add_part(void *context, size_t i, unsigned thread)
             (complex ? add_sizes : stats_tensor)(&work->states[thread], &work->kernels, tensor, at,
                                                  n);
     }
-    work->marks[thread] += (crc + 1ULL) * (2 * (uint64_t)i + 0x9e3779b97f4a7c15ULL);
+    work->marks[thread] += part_mark(crc, i);
 }
 
 static void walk(struct work *work)
@@ -128,33 +125,28 @@ static PyObject *none(void)
     return Py_None;
 }
 
-PyObject *core_tensor_stats(const struct plumb_tensor *tensor, uint64_t *mark)
+PyObject *core_stats_new(const struct plumb_tensor *tensor, const struct plumb_stats *stats,
+                         const struct ends *ends)
 {
     const enum plumb_kind kind = plumb_dtype_info(tensor->dtype)->kind;
-    struct plumb_stats stats;
-    struct ends ends;
-    Py_BEGIN_ALLOW_THREADS;
-    measure(tensor, &stats, &ends, mark);
-    Py_END_ALLOW_THREADS;
-    const bool exact = ends_needed(&ends);
-
+    const bool exact = ends_needed(ends);
     PyObject *result = PyStructSequence_New(stats_type);
     if (!result)
         return NULL;
     const bool empty = tensor->count == 0;
     PyObject *fields[FIELDS] = {
         empty   ? none()
-        : exact ? from_end(tensor->dtype, ends_min(&ends))
-                : from_limit(kind, stats.min),
+        : exact ? from_end(tensor->dtype, ends_min(ends))
+                : from_limit(kind, stats->min),
         empty   ? none()
-        : exact ? from_end(tensor->dtype, ends_max(&ends))
-                : from_limit(kind, stats.max),
-        empty ? none() : PyFloat_FromDouble(stats.mean),
-        empty ? none() : PyFloat_FromDouble(stats.std),
-        empty || kind == PLUMB_KIND_COMPLEX ? none() : PyFloat_FromDouble(stats.norm),
-        PyLong_FromUnsignedLongLong(stats.nan),
-        PyLong_FromUnsignedLongLong(stats.pos_inf),
-        PyLong_FromUnsignedLongLong(stats.neg_inf),
+        : exact ? from_end(tensor->dtype, ends_max(ends))
+                : from_limit(kind, stats->max),
+        empty ? none() : PyFloat_FromDouble(stats->mean),
+        empty ? none() : PyFloat_FromDouble(stats->std),
+        empty || kind == PLUMB_KIND_COMPLEX ? none() : PyFloat_FromDouble(stats->norm),
+        PyLong_FromUnsignedLongLong(stats->nan),
+        PyLong_FromUnsignedLongLong(stats->pos_inf),
+        PyLong_FromUnsignedLongLong(stats->neg_inf),
     };
     bool failed = false;
     for (int i = 0; i < FIELDS; i++) {
@@ -166,6 +158,16 @@ PyObject *core_tensor_stats(const struct plumb_tensor *tensor, uint64_t *mark)
         return NULL;
     }
     return result;
+}
+
+PyObject *core_tensor_stats(const struct plumb_tensor *tensor, uint64_t *mark)
+{
+    struct plumb_stats stats;
+    struct ends ends;
+    Py_BEGIN_ALLOW_THREADS;
+    measure(tensor, &stats, &ends, mark);
+    Py_END_ALLOW_THREADS;
+    return core_stats_new(tensor, &stats, &ends);
 }
 
 int core_add_stats(PyObject *module)

@@ -275,6 +275,12 @@ static PyObject *tensor_mark(PyObject *object, PyObject *unused)
     return PyLong_FromUnsignedLongLong(mark);
 }
 
+static PyObject *tensor_sketch(PyObject *object, PyObject *unused)
+{
+    (void)unused;
+    return core_sketch_new(&self_of(object)->tensor);
+}
+
 static PyObject *tensor_crc32(PyObject *object, PyObject *unused)
 {
     (void)unused;
@@ -386,6 +392,7 @@ int core_add_tensor(PyObject *module)
         {"stats", tensor_stats, METH_NOARGS, "Its Stats, in one pass."},
         {"stats_and_mark", tensor_stats_and_mark, METH_NOARGS, "Both, in one pass."},
         {"mark", tensor_mark, METH_NOARGS, "Another number when the bytes are others."},
+        {"sketch", tensor_sketch, METH_NOARGS, "What is kept of it in place of its values."},
         {"crc32", tensor_crc32, METH_NOARGS, "Of the dense bytes, as zlib does it."},
         {"xor64", tensor_xor64, METH_NOARGS, "The dense bytes xor-ed as words of eight."},
         {"copy_into", tensor_copy_into, METH_VARARGS,

@@ -187,6 +187,13 @@ static PyObject *writer_sync_h5(PyObject *object, PyObject *file)
     return put(object, &job);
 }
 
+static PyObject *writer_broken_h5(PyObject *object, PyObject *file)
+{
+    int64_t number;
+    struct queue *queue = core_int64(file, "file", &number) ? queue_of(object) : NULL;
+    return queue ? PyBool_FromLong(queue_broken(queue, number)) : NULL;
+}
+
 static PyObject *writer_add_entry(PyObject *object, PyObject *args)
 {
     PyObject *file, *first, *text;
@@ -261,6 +268,7 @@ int core_add_writer(PyObject *module)
         {"add_h5", writer_add_h5, METH_VARARGS, "add_h5(file, name, step, tensor, call=-1)."},
         {"sync_h5", writer_sync_h5, METH_O, "sync_h5(file): whole and under its name from now."},
         {"close_h5", writer_close_h5, METH_O, "close_h5(file)."},
+        {"broken_h5", writer_broken_h5, METH_O, "broken_h5(file): it takes nothing more."},
         {"add_entry", writer_add_entry, METH_VARARGS, "add_entry(descriptor, first, text)."},
         {"flush", writer_flush, METH_NOARGS, "Returns when nothing waits."},
         {"close", writer_close, METH_NOARGS, "Flushes, closes every file, ends the thread."},

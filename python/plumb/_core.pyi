@@ -28,6 +28,8 @@ class Tensor:
         """Of a dense tensor: another number, but for a chance of one in four billion, when its bytes are others."""
     def stats_and_mark(self) -> Tuple["Stats", int]:
         """Both in one walk through memory."""
+    def sketch(self) -> "Sketch":
+        """What is kept of it in place of its values, in one walk through memory."""
     def crc32(self) -> int:
         """Of the dense bytes, as zlib does it."""
     def xor64(self) -> int:
@@ -43,6 +45,26 @@ class Stats(Tuple[Any, ...]):
     """(min, max, mean, std, norm, nan, pos_inf, neg_inf). min and max are int (exact) for integer
     types, bool for bool, of |x| for complex; NaN spreads to all five; None where there is nothing to
     say (an empty tensor: all five; complex: norm)."""
+
+class Sketch:
+    """Statistics, checksums and a sketch of a tensor; docs/FORMATS.md defines them."""
+    stats: Stats
+    mark: int                # what Tensor.mark() gives for a dense tensor
+    hash: str                # 128 bits of the bytes, in 32 hex digits
+    def text(self, name: str, requires_grad: bool, first: bool) -> bytes:
+        """As a file of sketches has it, with the comma before it unless it is the first."""
+
+def sketches_begin() -> bytes:
+    """The beginning of a file of sketches; it ends in "]}" and a new line."""
+
+class Bench:
+    """The sketches (or tensors) of one step and rank of an earlier run: a folder with a dump.json."""
+    def __new__(cls, path: str) -> "Bench": ...
+    def compare(self, name: str, sketch: Sketch, limit: float) -> Tuple[str, str]:
+        """The tensor of that data file: "equal" (the same bytes), "near" (a relative distance below limit; a negative
+        one: by its type), "parted", "unknown" (too little was kept) or "alone" (there is none); and why."""
+    def unseen(self) -> List[str]:
+        """Names that nothing was compared with."""
 
 Value = Any  # None, bool, int, float, complex, str, Tensor, DType, Device, slice, Ellipsis, list/tuple/dict of these
 
@@ -170,6 +192,8 @@ class Writer:
         """What was added is in a whole file under its name, and stays there whatever becomes of this
         process. Without it the file appears when it is closed."""
     def close_h5(self, file: int) -> None: ...
+    def broken_h5(self, file: int) -> bool:
+        """Whether writing an open file failed, in what has been written so far: it takes nothing more."""
     def add_entry(self, descriptor: int, first: int, text: str) -> None:
         """Puts text (the line of an entry) before the end of a JSON file, newline, space, brace,
         newline, brace, once all that was handed in before is written. first: where the first entry
@@ -179,7 +203,7 @@ class Writer:
     def close(self) -> None:
         """Flushes, closes every file, ends the thread."""
     def errors(self) -> List[Tuple[str, str]]:
-        """(path or tensor name, message) of what could not be written, and forgets them."""
+        """(path, or name of a tensor or an entry, message) of what could not be written, and forgets them."""
 
 # -- Text ------------------------------------------------------------------------------------------
 

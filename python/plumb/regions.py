@@ -36,6 +36,10 @@ class Listener:
         """While torch.compile itself runs, which keeps functions and methods as they are then."""
         return contextlib.nullcontext()
 
+    def backward(self) -> ContextManager[Any]:
+        """While what the compiler made of a region's backward runs, on whichever thread."""
+        return contextlib.nullcontext()
+
 
 class Region(NamedTuple):
     frame: Any  # of the compiler's wrapper
@@ -51,9 +55,11 @@ class Here(threading.local):
 here = Here()
 _listeners: List[Listener] = []
 _original: Optional[Callable[[Any], Any]] = None  # what sets the compiler's hook
+_original_run: Optional[Callable[..., Any]] = None  # what runs code of the compiler, backward too
 _original_compile = getattr(torch, "compile", None)
 _tool: Optional[int] = None  # our number among those who watch Python
 _MISSING = object()
+RUNTIME, RUN = "torch._functorch._aot_autograd.runtime_wrappers", "call_func_at_runtime_with_args"
 
 
 def module_of(function: Callable[..., Any]) -> Optional[torch.nn.Module]:
@@ -90,6 +96,9 @@ def unlisten(listener: Listener) -> None:
     module = sys.modules.get("torch._dynamo.eval_frame")
     if getattr(module, "_maybe_set_eval_frame", None) is _set_hook:
         module._maybe_set_eval_frame = _original  # type: ignore[union-attr]
+    module = sys.modules.get(RUNTIME)
+    if getattr(module, RUN, None) is _run:
+        setattr(module, RUN, _original_run)
 
 
 def _watch() -> None:
@@ -101,6 +110,27 @@ def _watch() -> None:
         module.skip_code(_set_hook.__code__)  # type: ignore[union-attr]
         _original = place
         module._maybe_set_eval_frame = _set_hook  # type: ignore[union-attr]
+
+
+def _watch_backward() -> None:
+    """If the part of the compiler has been loaded that makes backwards; the first region loads it."""
+    global _original_run
+    module, place = sys.modules.get(RUNTIME), getattr(sys.modules.get(RUNTIME), RUN, None)
+    if place is not None and place is not _run:
+        sys.modules["torch._dynamo.eval_frame"].skip_code(_run.__code__)  # type: ignore[attr-defined]
+        _original_run = place
+        setattr(module, RUN, _run)
+
+
+def _run(*args: Any, **kwargs: Any) -> Any:
+    """A region's forward runs between begin and end; what runs outside of any region is a backward."""
+    assert _original_run is not None
+    if here.regions or not _listeners:
+        return _original_run(*args, **kwargs)
+    with contextlib.ExitStack() as stack:
+        for listener in dict.fromkeys(_listeners):
+            stack.enter_context(listener.backward())
+        return _original_run(*args, **kwargs)
 
 
 @functools.wraps(_original_compile or (lambda: None))
@@ -157,6 +187,7 @@ def _enter(frame: Any) -> Region:
 
 
 def _leave(region: Region) -> None:
+    _watch_backward()
     for one in reversed(region.seen):
         one.left()
     if "result" in region.frame.f_code.co_varnames:

@@ -1,4 +1,5 @@
 /* Memory that is freed all at once. */
+#define _GNU_SOURCE
 #include "base/arena.h"
 #include "base/plain.h"
 
@@ -7,16 +8,99 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
-enum { CHUNK_BYTES = 64 * 1024, ALIGN = _Alignof(max_align_t) };
+enum { FIRST_BYTES = 1024, CHUNK_BYTES = 64 * 1024, ALIGN = _Alignof(max_align_t) };
+
+/* From HUGE_LEAST bytes on a chunk begins at a large page: touching memory for the first time by
+ * pages of 4 KiB costs more than computing with it. The sanitizers know only what malloc gave. */
+#ifdef __SANITIZE_ADDRESS__
+#define HUGE_LEAST SIZE_MAX
+#else
+#define HUGE_LEAST ((size_t)4 << 20)
+#endif
+#define HUGE_PAGE ((size_t)2 << 20)
 
 /* Blocks come from the front, aligned; texts, which need no alignment, from the back. */
 struct arena_chunk {
     struct arena_chunk *next;
     size_t used, free; /* what is between them is neither */
     size_t capacity;
+    size_t mapped; /* bytes from the chunk on that are mapped; 0: malloc gave it */
     _Alignas(max_align_t) unsigned char bytes[];
 };
+
+static struct arena_chunk *map_chunk(size_t size)
+{
+    const size_t length = (size + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
+    unsigned char *wide =
+        mmap(NULL, length + HUGE_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (wide == MAP_FAILED)
+        return NULL;
+    const size_t before = (HUGE_PAGE - (uintptr_t)wide % HUGE_PAGE) % HUGE_PAGE;
+    if (before)
+        munmap(wide, before);
+    munmap(wide + before + length, HUGE_PAGE - before);
+    struct arena_chunk *chunk = (void *)(wide + before);
+    madvise(chunk, length, MADV_HUGEPAGE); /* where there are none, small pages will do */
+    chunk->mapped = length;
+    return chunk;
+}
+
+static struct arena_chunk *new_chunk(size_t capacity, bool zeroed)
+{
+    const size_t size = sizeof(struct arena_chunk) + capacity;
+    struct arena_chunk *chunk = size >= HUGE_LEAST ? map_chunk(size)
+                                : zeroed           ? calloc(1, size)
+                                                   : malloc(size);
+    if (chunk)
+        *chunk = (struct arena_chunk){.free = capacity,
+                                      .capacity = capacity,
+                                      .mapped = size >= HUGE_LEAST ? chunk->mapped : 0};
+    return chunk;
+}
+
+static void free_chunk(struct arena_chunk *chunk)
+{
+    if (chunk->mapped)
+        munmap(chunk, chunk->mapped);
+    else
+        free(chunk);
+}
+
+/* A chunk of that size, with what the old one held, which is gone; NULL: it is as it was. Pages go to
+ * their new place without being copied, and that begins at a large page again. */
+static struct arena_chunk *grow_chunk(struct arena_chunk *old, size_t size)
+{
+    if (!old->mapped && size < HUGE_LEAST)
+        return realloc(old, size);
+    if (old->mapped >= size)
+        return old;
+    struct arena_chunk *grown = map_chunk(size);
+    if (!grown)
+        return NULL;
+    const size_t length = grown->mapped;
+    if (!old->mapped) {
+        memcpy(grown, old, sizeof *old + old->capacity);
+        free(old);
+    } else if (mremap(old, old->mapped, length, MREMAP_MAYMOVE | MREMAP_FIXED, grown) ==
+               MAP_FAILED) {
+        munmap(grown, length);
+        return NULL;
+    }
+    grown->mapped = length;
+    return grown;
+}
+
+/* Chunks grow with the arena: there are many that hold a few texts, one for each call of a run. */
+static size_t next_capacity(const struct arena *arena, size_t size)
+{
+    size_t usual = arena->bytes > 4 * size ? arena->bytes : 4 * size;
+    if (size > CHUNK_BYTES / 4)
+        return size;
+    usual = (usual + ALIGN - 1) / ALIGN * ALIGN;
+    return usual < FIRST_BYTES ? FIRST_BYTES : usual > CHUNK_BYTES ? CHUNK_BYTES : usual;
+}
 
 /* What lies in a chunk of its own is zeroed only when asked for; the others always are. */
 static void *take(struct arena *arena, size_t size, bool zeroed)
@@ -27,12 +111,10 @@ static void *take(struct arena *arena, size_t size, bool zeroed)
 
     struct arena_chunk *chunk = arena->chunks;
     if (!chunk || chunk->free - chunk->used < size) {
-        size_t capacity = size > CHUNK_BYTES / 4 ? size : CHUNK_BYTES;
-        struct arena_chunk *fresh = zeroed || capacity != size ? calloc(1, sizeof *fresh + capacity)
-                                                               : malloc(sizeof *fresh + capacity);
+        size_t capacity = next_capacity(arena, size);
+        struct arena_chunk *fresh = new_chunk(capacity, zeroed || capacity != size);
         if (!fresh)
             return NULL;
-        *fresh = (struct arena_chunk){.free = capacity, .capacity = capacity};
         arena->bytes += capacity;
         /* A large block gets a chunk of its own, behind the one that still has room. */
         if (chunk && capacity == size) {
@@ -86,7 +168,7 @@ void *arena_grow(struct arena *arena, void *block, size_t count, size_t more, si
         return fresh;
     }
     const size_t capacity = (more * size + ALIGN - 1) / ALIGN * ALIGN;
-    struct arena_chunk *grown = realloc(*link, sizeof *grown + capacity);
+    struct arena_chunk *grown = grow_chunk(*link, sizeof *grown + capacity);
     if (!grown)
         return NULL;
     arena->bytes += capacity - grown->capacity;
@@ -150,7 +232,7 @@ void arena_keep(struct arena *arena, const void *const *used, size_t n)
         if (chunk->capacity > CHUNK_BYTES && !is_used(chunk, used, n)) {
             *link = chunk->next;
             arena->bytes -= chunk->capacity;
-            free(chunk);
+            free_chunk(chunk);
         } else {
             link = &chunk->next;
         }
@@ -162,7 +244,7 @@ void arena_free(struct arena *arena)
     struct arena_chunk *chunk = arena->chunks;
     while (chunk) {
         struct arena_chunk *next = chunk->next;
-        free(chunk);
+        free_chunk(chunk);
         chunk = next;
     }
     *arena = (struct arena){0};

@@ -38,8 +38,21 @@ bool cpu_has_avx2(unsigned mask)
 bool cpu_has_avx512(unsigned mask)
 {
 #if defined(__x86_64__)
-    return (mask & 2) && cpu_has_avx2(mask) && __builtin_cpu_supports("avx512f") &&
-           __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
+    return (mask & 2) && cpu_has_avx2(mask) && __builtin_cpu_supports("avx512vbmi") &&
+           __builtin_cpu_supports("avx512bitalg") && __builtin_cpu_supports("gfni") &&
+           __builtin_cpu_supports("vpclmulqdq") && __builtin_cpu_supports("avx512f") &&
+           __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+           __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("popcnt");
+#else
+    (void)mask;
+    return false;
+#endif
+}
+
+bool cpu_has_neon(unsigned mask)
+{
+#if defined(__aarch64__)
+    return mask & 1;
 #else
     (void)mask;
     return false;
@@ -61,5 +74,8 @@ unsigned cpu_mask(void)
 const char *plumb_cpu_level(void)
 {
     const unsigned mask = cpu_mask();
-    return cpu_has_avx512(mask) ? "avx512" : cpu_has_avx2(mask) ? "avx2" : "c";
+    return cpu_has_avx512(mask) ? "avx512"
+           : cpu_has_avx2(mask) ? "avx2"
+           : cpu_has_neon(mask) ? "neon"
+                                : "c";
 }

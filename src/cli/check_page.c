@@ -1,9 +1,10 @@
 /* The page of acc_check: its answer agrees with the exit code, its counts with the closing line. */
 #include "cli/check_page.h"
 
-#include "base/buf.h"
+#include "base/shell.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 static uint64_t checked_apis(const struct plumb_precheck_summary *s)
 {
@@ -87,7 +88,8 @@ static void tell_counts(struct plumb_report *report, const struct check_page *pa
                                         [PLUMB_PRECHECK_SKIP] = {"skipped", PLUMB_MOOD_UNSEEN}};
     const struct plumb_precheck_summary *s = page->summary;
     for (int k = 0; k < PLUMB_PRECHECK_STATUSES; k++)
-        plumb_report_count(report, words[k].word, s->apis[k], words[k].mood);
+        if (s->apis[k])
+            plumb_report_count(report, words[k].word, s->apis[k], words[k].mood);
     for (int word = 0; word < PLUMB_WORDS && page->verdict != PLUMB_BY_RULES; word++) {
         char text[64];
         snprintf(text, sizeof text, "second opinion: %s", plumb_word_text((enum plumb_word)word));
@@ -112,11 +114,49 @@ static void tell_left_out(struct plumb_report *report, const struct plumb_preche
     tell_note(report, s->repeated, "repeat others and were left out");
 }
 
+/* As the closing lines have them. */
+static void put_counts(struct buf *out, const struct check_page *page)
+{
+    const struct plumb_precheck_summary *s = page->summary;
+    const uint64_t skipped = s->apis[PLUMB_PRECHECK_SKIP], all = checked_apis(s) + skipped;
+    buf_printf(out,
+               "%" PRIu64 " API%s: %" PRIu64 " pass, %" PRIu64 " warning, %" PRIu64
+               " error, %" PRIu64 " skipped",
+               all, all == 1 ? "" : "s", s->apis[PLUMB_PRECHECK_PASS],
+               s->apis[PLUMB_PRECHECK_WARNING], s->apis[PLUMB_PRECHECK_ERROR], skipped);
+    const char *between = "\nsecond opinion: ";
+    for (int word = 0; word < PLUMB_WORDS && page->verdict != PLUMB_BY_RULES; word++)
+        if (s->words[word] || word == PLUMB_WORD_FAULT) {
+            buf_printf(out, "%s%" PRIu64 " %s", between, s->words[word],
+                       plumb_word_text((enum plumb_word)word));
+            between = ", ";
+        }
+}
+
+/* A recorded call is taken out of its dump; what a rule says of a device is held against what right
+ * arithmetic shows; and what is wrong by that is kept, to be looked at. */
+static void tell_next(struct plumb_report *report, const struct check_page *page,
+                      const struct page_found *found)
+{
+    struct buf command = {0};
+    if (!page->failed || !*found->where)
+        return;
+    if (page->recorded)
+        shell_capsule(&command, page->dump, found->where, strlen(found->where));
+    else if (page->verdict == PLUMB_BY_RULES)
+        page_command(&command, " --verdict both");
+    else if (!*page->summary->error_data)
+        page_command(&command, " -save_error_data");
+    if (command.data && !command.failed)
+        plumb_report_next(report, command.data);
+    buf_free(&command);
+}
+
 enum plumb_code check_page_tell(struct plumb_report *report, const struct check_page *page,
                                 struct plumb_error *err)
 {
     struct page_found apis, outputs;
-    struct buf sentence = {0};
+    struct buf sentence = {0}, counts = {0};
     bool seen;
     enum plumb_code code =
         page_file(report, "APIs", page->summary->result, page->verdict, &apis, err);
@@ -125,8 +165,12 @@ enum plumb_code check_page_tell(struct plumb_report *report, const struct check_
     if (code)
         return code;
     put_sentence(&sentence, page, &seen);
-    page_answer(report, page->failed, seen, sentence.data, &apis);
+    put_counts(&counts, page);
+    page_answer_counts(report, page->failed, seen, sentence.data ? sentence.data : "", &apis,
+                       counts.data ? counts.data : "");
+    tell_next(report, page, &apis);
     buf_free(&sentence);
+    buf_free(&counts);
     tell_counts(report, page);
     tell_left_out(report, page->summary);
     page_unseen(report, "skipped or not judged", &apis);

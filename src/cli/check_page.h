@@ -10,8 +10,10 @@ struct check_page {
     const struct plumb_precheck_summary *summary;
     enum plumb_deciding verdict; /* what decides */
     bool failed;                 /* what the exit code says */
-    bool baseline;               /* whether deviations were held against accepted ones, */
-    uint64_t changed;            /* and how many are new or worse */
+    const char *dump;
+    bool recorded;    /* what the dump holds was judged: nothing was run */
+    bool baseline;    /* whether deviations were held against accepted ones, */
+    uint64_t changed; /* and how many are new or worse */
 };
 
 /* Tells the answer, the counts of the closing line, what was not looked at, and both tables. */

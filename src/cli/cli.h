@@ -3,6 +3,7 @@
 #define CLI_CLI_H
 
 #include "cli/args.h"
+#include "plumb/compare.h"
 #include "plumb/run.h"
 #include "plumb/table.h"
 
@@ -43,6 +44,15 @@ extern const struct args_command cmd_help, cmd_man, cmd_completion;
 
 extern const struct args_command cli_root;
 extern const struct args_command *const cli_commands[]; /* ends with NULL */
+
+/* The whole program; returns the exit code. */
+int cli_main(int argc, char **argv);
+
+/* The processes that share the work of plumb-mpi, led by this one; NULL in plumb. */
+extern struct plumb_crew *cli_crew;
+
+/* In another process of plumb-mpi, of a command that prepares for its part itself; else NULL. */
+extern struct plumb_helping *cli_helping;
 
 /* The command of that name, or NULL. */
 const struct args_command *cli_find(const char *name);
@@ -96,6 +106,7 @@ void cli_say_warnings(const struct plumb_run *run);
 
 /* The note about a file that cli_save wrote. */
 void cli_say_written(const struct plumb_table *table, const char *path);
+void cli_say_rows(size_t rows, const char *path);
 
 /* PLUMB_E_ARG, listing the endings, for a path that cli_save would refuse. */
 enum plumb_code cli_check_ending(const char *path, struct plumb_error *err);

@@ -293,13 +293,19 @@ static void print_summary(const struct plumb_precheck_summary *s, enum plumb_dec
         fprintf(out, "%s\n", s->error_data);
 }
 
+static bool is_recorded(const struct args_list *devices)
+{
+    bool recorded = false;
+    for (size_t k = 0; k < devices->count; k++)
+        recorded |= strcmp(devices->items[k], "recorded") == 0;
+    return recorded;
+}
+
 /* 0, or the exit code of a wrong command line. */
 static int choose_verdict(const struct args_command *command, const struct check_options *options,
                           enum plumb_deciding *out)
 {
-    bool recorded = false;
-    for (size_t k = 0; k < options->devices.count; k++)
-        recorded |= strcmp(options->devices.items[k], "recorded") == 0;
+    const bool recorded = is_recorded(&options->devices);
     if (recorded && options->devices.count > 1)
         return cli_usage(command, "-d recorded is what the dump holds, and goes with no other "
                                   "device");
@@ -444,6 +450,8 @@ static int check(const struct args_command *command, const struct check_options 
         .fallback = fallback.reference,
         .stand_in = fallback.stand_in,
         .threads = options->splits > 0 ? (unsigned)options->splits : cli_threads(&options->common),
+        .crew = cli_crew,
+        .helping = cli_helping,
         .memory = memory,
         .progress = on_progress,
         .note = on_note,
@@ -459,6 +467,13 @@ static int check(const struct args_command *command, const struct check_options 
     for (size_t k = 0; k < n_devices; k++)
         plumb_device_close(devices[k]);
     close_fallback(&fallback);
+    if (cli_helping) { /* process 0 says what was found */
+        cli_baseline_free(&baseline);
+        plumb_report_free(report);
+        if (code)
+            cli_report(&err);
+        return code ? CLI_UNUSABLE : CLI_OK;
+    }
     bool objected = false;
     uint64_t changed = 0;
     const bool unfinished = code || summary.stopped;
@@ -470,6 +485,8 @@ static int check(const struct args_command *command, const struct check_options 
     const struct check_page page = {.summary = &summary,
                                     .verdict = verdict,
                                     .failed = errors || objected,
+                                    .dump = dump,
+                                    .recorded = is_recorded(&options->devices),
                                     .baseline = baseline.accepted != NULL,
                                     .changed = changed};
     if (unfinished)

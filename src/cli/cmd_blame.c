@@ -44,12 +44,16 @@ static enum plumb_code show(const struct blame_options *options, const struct pl
     return code;
 }
 
-/* A fault; with a baseline what is new or worse; nothing when all of it is to be accepted. */
+/* A fault, or with a baseline what is new or worse; an odd rank, of which baselines know nothing;
+ * nothing when all of it is to be accepted. */
 static bool is_bad(const struct plumb_blame *blame, const struct cli_baseline *baseline)
 {
     const struct plumb_baseline_diff *diff = blame->baseline;
-    return diff ? diff->count[PLUMB_STANDING_NEW] + diff->count[PLUMB_STANDING_WORSE] > 0
-                : blame->n_faults && !baseline->write_path;
+    if (baseline->write_path && !diff)
+        return false;
+    return blame->n_odd ||
+           (diff ? diff->count[PLUMB_STANDING_NEW] + diff->count[PLUMB_STANDING_WORSE] > 0
+                 : blame->n_faults > 0);
 }
 
 static enum plumb_code write_report(const struct blame_options *options,
@@ -89,7 +93,9 @@ static int run_blame(const void *context)
         .arithmetic = options->arithmetic,
         .seed = options->seed == ARGS_UNSET ? 1234 : (uint64_t)options->seed,
         .threads = cli_threads(&options->common),
+        .crew = cli_crew,
         .memory = memory,
+        .pages = options->report != NULL,
         .progress = progress_update,
         .progress_context = &progress,
     };
@@ -114,9 +120,9 @@ static int run_blame(const void *context)
         code = show(options, blame, &request, &printed, &err);
     if (judges && !code)
         code = cli_baseline_write(&baseline, &err);
-    const int status = code || !judges || !printed ? CLI_UNUSABLE
-                       : is_bad(blame, &baseline)  ? CLI_BAD
-                                                   : CLI_OK;
+    const int status = code || !(judges || blame->n_odd) || !printed ? CLI_UNUSABLE
+                       : is_bad(blame, &baseline)                    ? CLI_BAD
+                                                                     : CLI_OK;
     if (code)
         cli_report(&err);
     plumb_blame_free(blame);

@@ -3,8 +3,7 @@
 #include "base/folder.h"
 #include "base/memory.h"
 #include "base/pool.h"
-#include "cli/baseline.h"
-#include "cli/compare_options.h"
+#include "cli/compare_parts.h"
 #include "cli/diff_analyze.h"
 #include "cli/digest.h"
 #include "cli/general.h"
@@ -13,10 +12,8 @@
 #include "cli/page.h"
 #include "cli/profiles.h"
 #include "cli/progress.h"
-#include "cli/ranks.h"
 #include "cli/result.h"
 #include "cli/torchair.h"
-#include "plumb/compare.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -26,20 +23,6 @@
 #include <unistd.h>
 
 static const char *const verdict_words[] = {"rules", "expected", "both"};
-
-/* What was found, over all ranks. */
-struct found {
-    size_t bad;    /* rows that fail by what decides */
-    size_t broken; /* by the documented rules, where these do */
-    size_t judged; /* results with a second opinion */
-    struct cli_baseline baseline;
-};
-
-/* Which words are which, once the options have had their say. */
-struct sides {
-    const char *target, *golden, *result;
-    bool as_options; /* paths given as options: a result file is expected */
-};
 
 static int find_sides(struct sides *sides, const struct compare_options *options)
 {
@@ -125,11 +108,11 @@ static void judging_update(void *context, uint64_t done, uint64_t total)
 }
 
 /* rank NULL: all of them. */
-static enum plumb_code compare(struct plumb_comparison *comparison,
-                               const struct compare_options *options, const struct sides *sides,
-                               struct plumb_run *const runs[2], const int64_t *rank,
-                               const struct found *found, struct plumb_report *report,
-                               struct plumb_error *err)
+enum plumb_code compare_two(struct plumb_comparison *comparison,
+                            const struct compare_options *options, const struct sides *sides,
+                            struct plumb_run *const runs[2], const int64_t *rank,
+                            const struct found *found, struct plumb_report *report,
+                            struct plumb_error *err)
 {
     struct arena arena = {0};
     struct progress progress, judging;
@@ -159,6 +142,7 @@ static enum plumb_code compare(struct plumb_comparison *comparison,
         .wide = options->view.wide,
         .reasons = goes_to_file(options, sides) || options->view.format != PLUMB_TABLE_BOX,
         .threads = cli_threads(&options->view.common),
+        .crew = sides->unit ? NULL : cli_crew,
         .progress = progress_update,
         .progress_context = &progress,
         .verdict = (enum plumb_deciding)options->verdict,
@@ -177,7 +161,7 @@ static enum plumb_code compare(struct plumb_comparison *comparison,
     if (options->fuzzy && all.match.mode == PLUMB_PAIR_AUTO)
         all.match.mode = PLUMB_PAIR_FUZZY;
     progress_init(&progress, NULL);
-    progress.enabled = progress.enabled && !options->quiet;
+    progress.enabled = progress.enabled && !options->quiet && !sides->unit;
     judging = (struct progress){.unit = "calls", .enabled = progress.enabled};
     code = plumb_compare(comparison, runs[0], runs[1], &all, err);
     progress_end(&progress);
@@ -188,15 +172,21 @@ out:
 }
 
 /* A file of a rank has it in its name. */
+const char *compare_stem(const int64_t *rank, char *stem, size_t size)
+{
+    snprintf(stem, size, "compare_result");
+    if (rank && *rank >= 0)
+        snprintf(stem, size, "compare_result_rank%" PRId64, *rank);
+    return stem;
+}
+
 static enum plumb_code save(char **path, const struct plumb_table *table,
                             const struct compare_options *options, const int64_t *rank,
                             struct plumb_error *err)
 {
-    char stem[64] = "compare_result";
-    if (rank && *rank >= 0)
-        snprintf(stem, sizeof stem, "compare_result_rank%" PRId64, *rank);
-    const struct result_name name = {options->output, stem, options->xlsx ? ".xlsx" : ".csv",
-                                     false};
+    char stem[64];
+    const struct result_name name = {options->output, compare_stem(rank, stem, sizeof stem),
+                                     options->xlsx ? ".xlsx" : ".csv", false};
     return result_save(path, &name, table, &options->view, err);
 }
 
@@ -288,7 +278,7 @@ static enum plumb_code compare_rank(const struct compare_options *options,
     struct plumb_report *report = NULL;
     enum plumb_code code = options->report ? begin_report(&report, sides, err) : PLUMB_OK;
     if (!code)
-        code = compare(&comparison, options, sides, runs, rank, found, report, err);
+        code = compare_two(&comparison, options, sides, runs, rank, found, report, err);
     if (code)
         return page_end(report, options->report, true, code, err);
     if (!comparison.compared && !comparison.unmatched && !comparison.unreadable)
@@ -309,6 +299,7 @@ static enum plumb_code compare_rank(const struct compare_options *options,
 
 struct opening {
     const char *path[2];
+    const int64_t *rank; /* NULL: all */
     struct plumb_run **runs;
     struct plumb_error err[2];
     enum plumb_code code[2];
@@ -318,7 +309,10 @@ static void open_one(void *context, size_t i, unsigned thread)
 {
     struct opening *opening = context;
     (void)thread;
-    opening->code[i] = plumb_run_open(&opening->runs[i], opening->path[i], &opening->err[i]);
+    opening->code[i] = opening->rank
+                           ? plumb_run_open_rank(&opening->runs[i], opening->path[i],
+                                                 *opening->rank, &opening->err[i])
+                           : plumb_run_open(&opening->runs[i], opening->path[i], &opening->err[i]);
 }
 
 /* Read in less time than it takes to start a thread. */
@@ -329,10 +323,10 @@ static bool is_small_file(const char *path)
 }
 
 /* Both at once: a dump.json of many megabytes takes its time. */
-static enum plumb_code open_runs(struct plumb_run *runs[2], const struct sides *sides,
-                                 struct plumb_error *err)
+enum plumb_code compare_open(struct plumb_run *runs[2], const struct sides *sides,
+                             const int64_t *rank, struct plumb_error *err)
 {
-    struct opening opening = {.path = {sides->target, sides->golden}, .runs = runs};
+    struct opening opening = {.path = {sides->target, sides->golden}, .rank = rank, .runs = runs};
     const bool small = is_small_file(sides->target) && is_small_file(sides->golden);
     pool_run(small ? 1 : 2, 2, open_one, &opening);
     for (int i = 0; i < 2; i++)
@@ -344,8 +338,7 @@ static enum plumb_code open_runs(struct plumb_run *runs[2], const struct sides *
 }
 
 /* What only the comparison of one step under the rules of a profile can do. */
-static enum plumb_code check_dump_options(const struct compare_options *options,
-                                          struct plumb_error *err)
+enum plumb_code compare_check_dumps(const struct compare_options *options, struct plumb_error *err)
 {
     if (profile_chosen(options->rules))
         return plumb_fail(err, PLUMB_E_ARG,
@@ -358,30 +351,59 @@ static enum plumb_code check_dump_options(const struct compare_options *options,
     return PLUMB_OK;
 }
 
-/* Opens both runs and compares them: in one table or, where files get their names from plumb, in
- * one for each rank of a dump. */
-static enum plumb_code compare_runs(const struct compare_options *options,
-                                    const struct sides *sides, struct found *found,
-                                    struct plumb_error *err)
+/* Opens both runs, of one rank or of all (NULL), and compares them. Of a rank that neither side has
+ * a tensor of there is no table. */
+enum plumb_code compare_opened(const struct compare_options *options, const struct sides *sides,
+                               const int64_t *rank, struct found *found, struct plumb_error *err)
 {
     struct plumb_run *runs[2] = {NULL, NULL};
-    int64_t *ranks = NULL;
-    size_t count = 0;
-    enum plumb_code code = open_runs(runs, sides, err);
+    enum plumb_code code = compare_open(runs, sides, rank, err);
     for (int i = 0; i < 2 && !code; i++)
         cli_say_warnings(runs[i]);
     if (!code && strcmp(plumb_run_kind(runs[0]), "dump") == 0 &&
         strcmp(plumb_run_kind(runs[1]), "dump") == 0)
-        code = check_dump_options(options, err);
-    if (!code && goes_to_file(options, sides) && !sides->result && !options->report)
-        code = ranks_list(&ranks, &count, runs, err);
-    if (!code && count < 2)
-        code = compare_rank(options, sides, runs, NULL, found, err);
-    for (size_t i = 0; i < count && count > 1 && !code; i++)
-        code = compare_rank(options, sides, runs, &ranks[i], found, err);
-    free(ranks);
+        code = compare_check_dumps(options, err);
+    if (!code && !(rank && !plumb_run_count(runs[0]) && !plumb_run_count(runs[1])))
+        code = compare_rank(options, sides, runs, rank, found, err);
     plumb_run_free(runs[1]);
     plumb_run_free(runs[0]);
+    return code;
+}
+
+/* The ranks of both sides, where both are dumps and files get their names from plumb: a table for
+ * each then. */
+static enum plumb_code find_ranks(struct plumb_ranks *ranks, const struct compare_options *options,
+                                  const struct sides *sides, struct plumb_error *err)
+{
+    if (!goes_to_file(options, sides) || sides->result || options->report)
+        return PLUMB_OK;
+    struct plumb_ranks golden = {0};
+    enum plumb_code code = plumb_run_ranks(&golden, sides->golden, err);
+    if (!code && golden.count)
+        code = plumb_run_ranks(ranks, sides->target, err);
+    if (!code && ranks->count)
+        code = plumb_run_ranks(ranks, sides->golden, err);
+    free(golden.list);
+    return code;
+}
+
+/* Compares both runs: in one table, or in one for each rank. */
+static enum plumb_code compare_runs(const struct compare_options *options,
+                                    const struct sides *sides, struct found *found,
+                                    struct plumb_error *err)
+{
+    struct plumb_ranks ranks = {0};
+    enum plumb_code code = find_ranks(&ranks, options, sides, err);
+    if (!code && ranks.count < 2) {
+        code = compare_opened(options, sides, NULL, found, err);
+    } else if (!code && cli_crew && !found->baseline.found &&
+               !crew_places_of(cli_crew)->given) { /* a map is for files, not for listings */
+        code = compare_ranks(options, sides, &ranks, found, err);
+    } else {
+        for (size_t i = 0; i < ranks.count && !code; i++)
+            code = compare_opened(options, sides, &ranks.list[i], found, err);
+    }
+    free(ranks.list);
     return code;
 }
 
@@ -609,7 +631,7 @@ static int run_compare(const void *context)
 {
     const struct compare_options *options = context;
     struct plumb_error err;
-    struct sides sides;
+    struct sides sides = {0};
     struct found found = {
         .baseline = {.read_path = options->baseline, .write_path = options->write_baseline}};
     int status = find_sides(&sides, options);
@@ -619,6 +641,8 @@ static int run_compare(const void *context)
         status = check_junit(options);
     if (status)
         return status;
+    if (cli_helping)
+        return compare_help(options, &sides);
     if (options->diff_analyze)
         return analyze_differences(options, &sides);
     status = CLI_UNUSABLE;

@@ -105,6 +105,7 @@ static int run_condense(const void *context)
         .settle = isnan(options->settle) ? 0 : options->settle,
         .dry_run = options->dry_run,
         .threads = cli_threads(&options->common),
+        .crew = cli_crew,
         .event = show_event,
         .progress = show_progress,
         .stop = must_end,
@@ -141,8 +142,8 @@ static const struct args_option condense_arguments[] = {
      .kind = ARGS_TEXT,
      .offset = offsetof(struct condense_options, keep),
      .metavar = "LIST",
-     .help = "what to keep of a tensor: minmax, mean, norm, crc32, sketch, separated by commas; "
-             "all by default"},
+     .help = "what to keep of a tensor: minmax, mean, norm, crc32, hash, sketch, separated by "
+             "commas; all by default"},
     {.names = {"--watch"},
      .kind = ARGS_FLAG,
      .offset = offsetof(struct condense_options, watch),
@@ -184,8 +185,9 @@ const struct args_command cmd_condense = {
     .usage = "DIR [options]",
     .about =
         "Replaces every tensor file below a folder by a small file NAME.condensed.json with type, "
-        "shape, range, mean, deviation, norm, CRC-32 and a sketch of 256 sums, from which the "
-        "distance of two tensors is estimated. A condensed dump is compared like any other. Files "
+        "shape, range, mean, deviation, norm, CRC-32, a hash of 128 bits and a sketch, from which "
+        "the distance of two tensors is estimated, and where they differ. A condensed dump is "
+        "compared like any other. Files "
         "that would not become smaller keep their values.\n\n"
         "It may run while the dump is still being written: a file is taken only when nobody has it "
         "open for writing and it has not changed for a while, and it is removed only when its "

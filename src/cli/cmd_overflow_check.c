@@ -25,6 +25,8 @@ static void say_where(const struct plumb_analysis *analysis, FILE *out)
     fprintf(out, "%zu node%s of %zu rank%s make%s the first NaN or infinity, %s\n", analysis->found,
             analysis->found == 1 ? "" : "s", analysis->ranks, analysis->ranks == 1 ? "" : "s",
             analysis->found == 1 ? "s" : "", phases[analysis->phase]);
+    if (analysis->travelled)
+        fputs(analysis->travelled, out);
 }
 
 static enum plumb_code deliver(const struct plumb_analysis *analysis,
@@ -74,6 +76,7 @@ static int run_overflow_check(const void *context)
         return cli_usage(&cmd_overflow_check, "unexpected argument '%s'", options->word);
     struct progress progress;
     struct plumb_analyze_options how = {.rules = profile_chosen(options->rules),
+                                        .crew = cli_crew,
                                         .progress = progress_update,
                                         .progress_context = &progress};
     progress_init(&progress, "ranks");

@@ -47,8 +47,9 @@ static enum plumb_code draw_network(const struct plot_options *options,
         code = plumb_fail(err, PLUMB_E_ARG, "there is nothing that both runs have");
     if (!code) {
         struct buf below = {0};
-        buf_printf(&below, "%s beside %s. %s", options->target, options->golden,
-                   comparison.counts ? comparison.counts : "");
+        const char *counts = comparison.counts ? comparison.counts : "";
+        buf_printf(&below, "%s beside %s. %.*s", options->target, options->golden,
+                   (int)strcspn(counts, "\n"), counts);
         *svg = plumb_plot_network(options->title ? options->title : "Error along the network",
                                   below.data ? below.data : "", calls, count);
         buf_free(&below);
@@ -156,31 +157,80 @@ static enum plumb_code draw_tensor(const struct plot_options *options,
     return code;
 }
 
+/* ---- A page ---------------------------------------------------------------------------------- */
+
+static enum plumb_code draw_page(const struct plot_options *options, char **svg,
+                                 struct plumb_error *err)
+{
+    struct plumb_pictured page;
+    struct buf below = {0};
+    enum plumb_code code = plumb_pictured_read(&page, options->target, err);
+    const struct plumb_detail *detail = NULL;
+    for (size_t k = 0; k < page.n_tensors && options->tensor && !detail; k++)
+        detail =
+            strcmp(page.tensors[k].name, options->tensor) == 0 ? &page.tensors[k].detail : NULL;
+    if (!code && options->tensor && !detail)
+        code =
+            plumb_fail(err, PLUMB_E_ARG,
+                       "the page has no tensor '%s'; of those that it has (%zu) the first is '%s'",
+                       options->tensor, page.n_tensors, page.n_tensors ? page.tensors[0].name : "");
+    else if (!code && !options->tensor && !page.n_calls)
+        code = plumb_fail(err, PLUMB_E_ARG,
+                          "the page has no calls to draw; those of compare and blame have");
+    else if (!code && detail)
+        code = draw_detail(options, detail, svg, err);
+    else if (!code) {
+        buf_printf(&below, "%s: %s", page.title, page.sentence);
+        *svg = plumb_plot_network(options->title ? options->title : "Error along the network",
+                                  below.data ? below.data : "", page.calls, page.n_calls);
+        code = *svg ? PLUMB_OK : plumb_no_memory(err);
+    }
+    buf_free(&below);
+    plumb_pictured_free(&page);
+    return code;
+}
+
+static enum plumb_code draw_runs(const struct plot_options *options, char **svg,
+                                 struct plumb_error *err)
+{
+    struct plumb_run *runs[2] = {NULL, NULL};
+    enum plumb_code code = plumb_run_open(&runs[0], options->target, err);
+    if (!code)
+        code = plumb_run_open(&runs[1], options->golden, err);
+    for (int side = 0; side < 2 && !code; side++)
+        cli_say_warnings(runs[side]);
+    if (!code)
+        code = options->tensor ? draw_tensor(options, runs, svg, err)
+                               : draw_network(options, runs, svg, err);
+    plumb_run_free(runs[1]);
+    plumb_run_free(runs[0]);
+    return code;
+}
+
 static int run_plot(const void *context)
 {
     const struct plot_options *options = context;
     const char *out = options->out ? options->out : "plot.svg";
-    struct plumb_run *runs[2] = {NULL, NULL};
     struct plumb_error err = {0};
     char *svg = NULL;
     if (options->axes && !options->tensor)
         return cli_usage(&cmd_plot, "--axes needs --tensor");
     if (options->verdict > 0 && options->tensor)
         return cli_usage(&cmd_plot, "--verdict has no effect on --tensor");
+    if (!options->golden && !cli_ends_with(options->target, ".html"))
+        return cli_usage(&cmd_plot,
+                         "GOLDEN is missing; of one file only a page that --report wrote "
+                         "(.html) can be drawn");
+    if (!options->golden && options->verdict > 0)
+        return cli_usage(&cmd_plot, "--verdict has no effect on a page, which has its verdicts");
     if (!cli_ends_with(out, ".svg"))
         return cli_usage(&cmd_plot, "drawings are .svg files, not '%s'", out);
     if (options->verdict > 0) {
         setenv("OPENBLAS_NUM_THREADS", "1", 1); /* or it starts threads that wait in a loop */
         cli_keep_memory();
     }
-    enum plumb_code code = plumb_run_open(&runs[0], options->target, &err);
-    if (!code)
-        code = plumb_run_open(&runs[1], options->golden, &err);
-    for (int side = 0; side < 2 && !code; side++)
-        cli_say_warnings(runs[side]);
-    if (!code)
-        code = options->tensor ? draw_tensor(options, runs, &svg, &err)
-                               : draw_network(options, runs, &svg, &err);
+    enum plumb_code code =
+        options->golden ? draw_runs(options, &svg, &err) : draw_page(options, &svg, &err);
     if (!code)
         code = output_whole(out, svg, strlen(svg), false, &err);
     if (code)
@@ -188,16 +238,21 @@ static int run_plot(const void *context)
     else
         fprintf(stderr, "drawing: %s\n", out);
     free(svg);
-    plumb_run_free(runs[1]);
-    plumb_run_free(runs[0]);
     return code ? CLI_UNUSABLE : CLI_OK;
 }
 
 #define FIELD(member) .offset = offsetof(struct plot_options, member)
 
 static const struct args_option arguments[] = {
-    {.names = {"TARGET"}, .kind = ARGS_PATH, FIELD(target), .help = "the run to look at"},
-    {.names = {"GOLDEN"}, .kind = ARGS_PATH, FIELD(golden), .help = "the run that is right"},
+    {.names = {"TARGET"},
+     .kind = ARGS_PATH,
+     FIELD(target),
+     .help = "the run to look at; or, without GOLDEN, a page that --report wrote (.html)"},
+    {.names = {"GOLDEN"},
+     .kind = ARGS_PATH,
+     .arity = ARGS_MAYBE,
+     FIELD(golden),
+     .help = "the run that is right"},
     {.names = {"-o", "--output"},
      .kind = ARGS_PATH,
      FIELD(out),
@@ -208,8 +263,8 @@ static const struct args_option arguments[] = {
      FIELD(tensor),
      .metavar = "NAME",
      .help =
-         "the errors of this tensor over two of its axes; both runs must have one of that name, "
-         "and of several the first is taken"},
+         "the errors of this tensor over two of its axes; both runs, or the page, must have one of "
+         "that name, and of several the first is taken"},
     {.names = {"--axes"},
      .kind = ARGS_TEXT,
      FIELD(axes),
@@ -236,13 +291,14 @@ static const struct args_example examples[] = {
     {"plumb plot dump_npu dump_gpu -o network.svg", "how the error grows from call to call"},
     {"plumb plot a.safetensors b.safetensors --tensor fc.weight -o fc.svg",
      "where in a tensor the errors are"},
+    {"plumb plot report.html -o network.svg", "what a report has, without its runs"},
     {NULL, NULL},
 };
 
 const struct args_command cmd_plot = {
     .name = "plot",
     .summary = "the error along a network, or of a tensor, as an SVG file",
-    .usage = "TARGET GOLDEN [-o FILE.svg] [options]",
+    .usage = "TARGET GOLDEN [-o FILE.svg] [options]\nREPORT.html [-o FILE.svg] [options]",
     .about =
         "Draws the relative distance of each call's results from the golden run, in the order "
         "of execution and on a logarithmic scale. What rounding explains is shaded; calls that "

@@ -28,6 +28,7 @@ static int run_summary(const void *context)
                          &(struct plumb_summary_options){
                              .wide = options->view.wide,
                              .threads = cli_threads(&options->view.common),
+                             .crew = cli_crew,
                              .progress = progress_update,
                              .progress_context = &progress,
                          },

@@ -162,6 +162,9 @@ out:
     return status;
 }
 
+struct plumb_crew *cli_crew;
+struct plumb_helping *cli_helping;
+
 static struct timespec began;
 
 double cli_seconds(void)
@@ -171,7 +174,7 @@ double cli_seconds(void)
     return (double)(now.tv_sec - began.tv_sec) + 1e-9 * (double)(now.tv_nsec - began.tv_nsec);
 }
 
-int main(int argc, char **argv)
+int cli_main(int argc, char **argv)
 {
     /* Writing to a pipe that nobody reads is an error like any other, not our death. */
     signal(SIGPIPE, SIG_IGN);

@@ -199,6 +199,10 @@ void cli_say_warnings(const struct plumb_run *run)
 
 void cli_say_written(const struct plumb_table *table, const char *path)
 {
-    size_t rows = plumb_table_rows(table);
+    cli_say_rows(plumb_table_rows(table), path);
+}
+
+void cli_say_rows(size_t rows, const char *path)
+{
     printf("%zu row%s written to %s\n", rows, rows == 1 ? "" : "s", path);
 }

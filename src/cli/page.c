@@ -2,7 +2,7 @@
 #define _GNU_SOURCE
 #include "cli/page.h"
 
-#include "base/buf.h"
+#include "base/shell.h"
 #include "plumb/cpu.h"
 
 #include <stdio.h>
@@ -16,32 +16,20 @@ char *const *cli_words;
 
 static struct timespec started;
 
-/* A word as a shell takes it. */
-static void put_word(struct buf *out, const char *word)
+void page_command(struct buf *out, const char *more)
 {
-    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-                                "_-./=:,+@%";
-    if (*word && word[strspn(word, plain)] == '\0') {
-        buf_text(out, word);
-        return;
+    buf_text(out, "plumb");
+    for (size_t k = 1; cli_words[k]; k++) {
+        buf_text(out, " ");
+        shell_word(out, cli_words[k]);
     }
-    buf_text(out, "'");
-    for (; *word; word++)
-        if (*word == '\'')
-            buf_text(out, "'\\''");
-        else
-            buf_append(out, word, 1);
-    buf_text(out, "'");
+    buf_text(out, more);
 }
 
 static void tell_command(struct plumb_report *report)
 {
     struct buf line = {0};
-    buf_text(&line, "plumb");
-    for (size_t k = 1; cli_words[k]; k++) {
-        buf_text(&line, " ");
-        put_word(&line, cli_words[k]);
-    }
+    page_command(&line, "");
     if (line.data)
         plumb_report_reproduce(report, line.data);
     buf_free(&line);
@@ -126,6 +114,7 @@ enum plumb_code page_table(struct plumb_report *report, const char *name,
         if (found->mood <= PLUMB_MOOD_DOUBT) {
             found->row = (int64_t)row;
             snprintf(found->where, sizeof found->where, "%s", name_of(table, row));
+            plumb_report_reason(table, row, by, found->why, sizeof found->why);
         }
     }
     plumb_report_table(report, name, table, moods, NULL);
@@ -148,6 +137,14 @@ enum plumb_code page_file(struct plumb_report *report, const char *name, const c
 void page_answer(struct plumb_report *report, bool bad, bool seen, const char *sentence,
                  const struct page_found *found)
 {
+    page_answer_counts(report, bad, seen, sentence, found, "");
+}
+
+void page_answer_counts(struct plumb_report *report, bool bad, bool seen, const char *sentence,
+                        const struct page_found *found, const char *counts)
+{
+    struct buf sure = {0};
+    buf_printf(&sure, "%s%s%s", found->why, *found->why && *counts ? "\n" : "", counts);
     plumb_report_answer(report, &(struct plumb_report_answer){
                                     .mood = bad                               ? PLUMB_MOOD_BAD
                                             : !seen                           ? PLUMB_MOOD_UNSEEN
@@ -156,7 +153,8 @@ void page_answer(struct plumb_report *report, bool bad, bool seen, const char *s
                                     .sentence = sentence,
                                     .where = found->where,
                                     .row = found->row,
-                                    .sure = ""});
+                                    .sure = sure.data ? sure.data : ""});
+    buf_free(&sure);
 }
 
 void page_unseen(struct plumb_report *report, const char *what, const struct page_found *found)

@@ -2,6 +2,7 @@
 #ifndef CLI_PAGE_H
 #define CLI_PAGE_H
 
+#include "base/buf.h"
 #include "cli/cli.h"
 #include "plumb/report.h"
 
@@ -22,6 +23,7 @@ struct page_found {
     enum plumb_mood mood; /* the worst of its rows */
     int64_t row;          /* the first that is bad or in doubt; -1: none */
     char where[512];      /* what that is about */
+    char why[2048];       /* and what it says of itself */
     size_t unseen;        /* rows that were not judged */
     char names[512];      /* the first of them */
 };
@@ -42,6 +44,13 @@ enum plumb_mood page_mood(enum plumb_word word);
  * in its main table. */
 void page_answer(struct plumb_report *report, bool bad, bool seen, const char *sentence,
                  const struct page_found *found);
+
+/* The same, with the counts of the closing line behind what the row says. */
+void page_answer_counts(struct plumb_report *report, bool bad, bool seen, const char *sentence,
+                        const struct page_found *found, const char *counts);
+
+/* The command that the program was started with, and more words. */
+void page_command(struct buf *out, const char *more);
 
 /* Notes how many rows were not judged, what that means, and which they are. */
 void page_unseen(struct plumb_report *report, const char *what, const struct page_found *found);

@@ -18,10 +18,13 @@ static int64_t now_ms(void)
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
+bool progress_always;
+
 void progress_init(struct progress *progress, const char *unit)
 {
-    *progress =
-        (struct progress){.unit = unit, .enabled = isatty(STDERR_FILENO) == 1, .started = now_ms()};
+    *progress = (struct progress){.unit = unit,
+                                  .enabled = progress_always || isatty(STDERR_FILENO) == 1,
+                                  .started = now_ms()};
 }
 
 void progress_restart(struct progress *progress)

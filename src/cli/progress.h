@@ -13,6 +13,9 @@ struct progress {
     uint64_t total;         /* that was said last */
 };
 
+/* Bars are shown though stderr is no terminal: under mpirun it never is one. */
+extern bool progress_always;
+
 void progress_init(struct progress *progress, const char *unit);
 
 /* Its time begins now. */

@@ -70,24 +70,33 @@ enum plumb_code result_save(char **path, const struct result_name *name,
     return code;
 }
 
+enum plumb_code result_write(char **path, const struct result_name *name, const void *bytes,
+                             size_t size, struct plumb_error *err)
+{
+    char *hidden = NULL;
+    *path = NULL;
+    enum plumb_code code = result_hidden(&hidden, name, err);
+    if (!code)
+        code = output_whole(hidden, bytes, size, true, err);
+    if (!code) {
+        code = result_claim(path, name, hidden, err);
+        if (code)
+            unlink(hidden);
+    }
+    free(hidden);
+    return code;
+}
+
 enum plumb_code result_mapping(const char *mapping, const char *folder, FILE *out,
                                struct plumb_error *err)
 {
     if (!mapping)
         return PLUMB_OK;
     const struct result_name name = {.folder = folder, .stem = "data_mapping", .ending = ".yaml"};
-    char *hidden = NULL, *path = NULL;
-    enum plumb_code code = result_hidden(&hidden, &name, err);
-    if (!code)
-        code = output_whole(hidden, mapping, strlen(mapping), true, err);
-    if (!code) {
-        code = result_claim(&path, &name, hidden, err);
-        if (code)
-            unlink(hidden);
-    }
+    char *path = NULL;
+    enum plumb_code code = result_write(&path, &name, mapping, strlen(mapping), err);
     if (!code && out)
         fprintf(out, "the rows that were paired by layer are listed in %s\n", path);
     free(path);
-    free(hidden);
     return code;
 }

@@ -24,6 +24,10 @@ enum plumb_code result_save(char **path, const struct result_name *name,
                             const struct plumb_table *table, const struct cli_view *view,
                             struct plumb_error *err);
 
+/* The same for the bytes of a file. */
+enum plumb_code result_write(char **path, const struct result_name *name, const void *bytes,
+                             size_t size, struct plumb_error *err);
+
 /* Writes the file of a mapping, data_mapping_TIME.yaml, and tells its name on `out` (NULL: nobody).
  * mapping NULL: there is none. */
 enum plumb_code result_mapping(const char *mapping, const char *folder, FILE *out,

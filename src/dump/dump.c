@@ -99,6 +99,48 @@ static enum plumb_code order_rows(struct dump_tree *tree, size_t first, const si
     return PLUMB_OK;
 }
 
+/* Captures write the ranks of a group at its first exchange, and its name at all of them. */
+static enum plumb_code share_group(struct reader *r, struct dump_api *api, const char *id)
+{
+    uint64_t *place = map_put(&r->groups, id, strlen(id), NULL);
+    if (!place)
+        return PLUMB_E_NOMEM;
+    if (api->group)
+        *place = (uint64_t)(uintptr_t)api->group;
+    else
+        api->group = (const char *)(uintptr_t)*place;
+    return PLUMB_OK;
+}
+
+/* Order and group of what ranks exchange; what is not understood counts as not recorded. */
+static enum plumb_code read_exchange(struct reader *r)
+{
+    struct dump_api *api = &r->tree->apis[r->tree->api_count - 1];
+    const char *id = NULL;
+    enum json_event event = json_next(&r->json);
+    if (event != JSON_OBJECT)
+        return json_skip(&r->json, event) ? PLUMB_OK : PLUMB_E_FORMAT;
+    while ((event = json_next(&r->json)) == JSON_KEY) {
+        const bool order = json_is(&r->json, "order"), group = json_is(&r->json, "group_ranks");
+        const bool named = json_is(&r->json, "group_id");
+        int64_t number;
+        event = json_next(&r->json);
+        if (order && event == JSON_NUMBER && json_int64(&r->json, &number) && number >= 0) {
+            api->order = number;
+        } else if ((group && event == JSON_ARRAY) || (named && event == JSON_STRING)) {
+            const char *text = dump_word(r, event, 0);
+            if (!text)
+                return dump_failure(r);
+            *(group ? &api->group : &id) = text;
+        } else if (!json_skip(&r->json, event)) {
+            return PLUMB_E_FORMAT;
+        }
+    }
+    if (event != JSON_OBJECT_END)
+        return PLUMB_E_FORMAT;
+    return id ? share_group(r, api, id) : PLUMB_OK;
+}
+
 static enum plumb_code read_sections(struct reader *r)
 {
     enum { MOST = 16 }; /* more can only be repetitions */
@@ -109,6 +151,12 @@ static enum plumb_code read_sections(struct reader *r)
         size_t kind = 0;
         while (kind < SECTIONS && !json_is(&r->json, sections[kind].key))
             kind++;
+        if (json_is(&r->json, "exchange")) {
+            enum plumb_code code = read_exchange(r);
+            if (code)
+                return code;
+            continue;
+        }
         if (kind == SECTIONS || parts == MOST) {
             if (!json_skip(&r->json, JSON_KEY))
                 return PLUMB_E_FORMAT;
@@ -186,7 +234,7 @@ static enum plumb_code on_entry(void *context)
         return PLUMB_E_NOMEM;
     tree->apis = apis;
     struct dump_api *api = &apis[tree->api_count];
-    *api = (struct dump_api){.first = tree->row_count + r->taken};
+    *api = (struct dump_api){.first = tree->row_count + r->taken, .order = -1};
     api->name = arena_copy(&tree->arena, r->path.data, r->path.size);
     bool added;
     uint64_t *place = api->name ? map_put(&tree->api_index, api->name, r->path.size, &added) : NULL;
@@ -275,6 +323,7 @@ enum plumb_code dump_parse(struct dump_tree *tree, const void *bytes, size_t siz
         plumb_fail(err, code, "out of memory");
     map_free(&r.words);
     map_free(&r.shapes);
+    map_free(&r.groups);
     buf_free(&r.path);
     buf_free(&r.text);
     return code;

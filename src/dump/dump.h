@@ -62,6 +62,8 @@ struct dump_api {
     uint64_t offset, size; /* of its value in the file, for those who want the text as it is */
     size_t stack;          /* number + 1 of its stack among stacks, or 0 */
     const char *parent;    /* from construct.json, or NULL */
+    int64_t order;         /* of what ranks exchange: counted as they began; -1: not recorded */
+    const char *group;     /* ranks of its process group, "[0, 1]"; NULL: not recorded */
 };
 
 struct dump_tree {

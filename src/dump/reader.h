@@ -38,6 +38,7 @@ struct reader {
     const struct dump_shape *shape;
     struct json_span key_spans[DUMP_FIELDS]; /* of the first keys of the leaf before */
     uint8_t key_fields[DUMP_FIELDS];         /* and what they are */
+    struct map groups;                       /* ranks of process groups by their names */
     size_t row_capacity, api_capacity;
     size_t name_bytes, name_limit;
     enum dump_section section;

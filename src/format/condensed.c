@@ -2,13 +2,11 @@
 #include "format/condensed.h"
 #include "format/recorded.h"
 
-#include "base/base64.h"
 #include "base/json.h"
 #include "base/mapped.h"
 #include "base/number.h"
 
 #include <inttypes.h>
-#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -36,6 +34,7 @@ struct fields {
     bool has_shape, too_deep;
     struct plumb_value statistic[PLUMB_STATISTICS];
     struct plumb_kept kept;
+    struct plumb_sketch *sketch;
 };
 
 static enum plumb_code odd(const struct reader *r, const char *what, struct plumb_error *err)
@@ -131,55 +130,6 @@ static enum plumb_code read_shape(struct reader *r, struct fields *fields, struc
     return fields->has_shape ? PLUMB_OK : odd(r, "shape", err);
 }
 
-/* Sums are below 1 but for the rounding of the largest, and exponents what float64 can add up
- * to. */
-static bool take_sums(struct reader *r, struct plumb_sketch *sketch)
-{
-    enum { MAX_EXPONENT = 1100 };
-    uint8_t bytes[PLUMB_SKETCH_SUMS * 4];
-    if (sketch->exponent > MAX_EXPONENT || sketch->exponent < -MAX_EXPONENT || r->json.escaped ||
-        !base64_take(r->json.text, r->json.length, bytes, sizeof bytes))
-        return false;
-    for (size_t i = 0; i < PLUMB_SKETCH_SUMS; i++) {
-        uint32_t bits = 0;
-        for (size_t k = 4; k--;)
-            bits = bits << 8 | bytes[4 * i + k];
-        memcpy(&sketch->sum[i], &bits, sizeof bits);
-        if (!(fabsf(sketch->sum[i]) <= 1))
-            return false;
-    }
-    return true;
-}
-
-/* {"version": 1, "exponent": E, "sums": "..."}, in this order. Of other versions nothing is known:
- * they are skipped, as the list of form 1 is. */
-static enum plumb_code read_sketch(struct reader *r, struct fields *fields, struct plumb_error *err)
-{
-    struct json *json = &r->json;
-    enum json_event event = json_next(json);
-    struct json start = *json;
-    int64_t version = 0, exponent = 0;
-    if (event == JSON_OBJECT && json_next(json) == JSON_KEY && json_is(json, "version"))
-        version = json_next(json) == JSON_NUMBER && json_int64(json, &version) ? version : 0;
-    if (version != CONDENSED_SKETCH_VERSION) {
-        *json = start;
-        return json_skip(json, event) ? PLUMB_OK : odd(r, "sketch", err);
-    }
-    struct plumb_sketch *sketch = arena_alloc(r->out->arena, sizeof *sketch);
-    if (!sketch)
-        return plumb_no_memory(err);
-    if (json_next(json) != JSON_KEY || !json_is(json, "exponent") ||
-        json_next(json) != JSON_NUMBER || !json_int64(json, &exponent) || exponent > INT_MAX ||
-        exponent < INT_MIN || json_next(json) != JSON_KEY || !json_is(json, "sums") ||
-        json_next(json) != JSON_STRING)
-        return odd(r, "sketch", err);
-    sketch->exponent = (int)exponent;
-    if (!take_sums(r, sketch) || json_next(json) != JSON_OBJECT_END)
-        return odd(r, "sketch", err);
-    fields->kept.sketch = sketch;
-    return PLUMB_OK;
-}
-
 static enum plumb_code read_field(struct reader *r, struct fields *fields, struct plumb_error *err)
 {
     static const char *const statistics[PLUMB_STATISTICS] = {
@@ -221,8 +171,12 @@ static enum plumb_code read_field(struct reader *r, struct fields *fields, struc
         return read_count(r, &fields->kept.pos_inf, err);
     if (json_is(json, "neg_inf"))
         return read_count(r, &fields->kept.neg_inf, err);
-    if (json_is(json, "sketch"))
-        return read_sketch(r, fields, err);
+    if (json_is(json, "hash"))
+        return read_text(r, &fields->kept.hash, err);
+    if (json_is(json, "sketch")) {
+        enum plumb_code code = condensed_read_sketch(json, r->out->arena, &fields->sketch);
+        return code == PLUMB_E_NOMEM ? plumb_no_memory(err) : code ? odd(r, "sketch", err) : code;
+    }
     if (json_is(json, "requires_grad")) {
         fields->requires_grad = json_next(json) == JSON_TRUE;
         return PLUMB_OK;
@@ -244,6 +198,7 @@ static enum plumb_code add_tensor(struct reader *r, const struct fields *fields,
     if (!record || !recorded || !kept || !note)
         return plumb_no_memory(err);
     *kept = fields->kept;
+    kept->sketch = fields->sketch;
     note->format = r->format;
     record->step = fields->step;
     record->rank = fields->rank;
@@ -256,6 +211,8 @@ static enum plumb_code add_tensor(struct reader *r, const struct fields *fields,
         code = plumb_fail(&why, PLUMB_E_UNSUPPORTED, "the unknown type '%.40s'", fields->dtype);
     else if (fields->too_deep)
         code = plumb_fail(&why, PLUMB_E_FORMAT, "more than %d dimensions", PLUMB_MAX_RANK);
+    else if (fields->sketch && !condensed_fit_sketch(fields->sketch, fields->ndim, fields->shape))
+        code = plumb_fail(&why, PLUMB_E_FORMAT, "a sketch of another shape");
     else
         code = listing_set_shape(out, record, dtype, fields->ndim, fields->shape, &why);
     if (code)
@@ -378,6 +335,23 @@ const struct format format_condensed = {.name = "condensed",
 
 /* -- What belongs to a dump.json ------------------------------------------------------------ */
 
+enum plumb_code condensed_add(struct plumb_recorded *recorded, const struct plumb_record *record,
+                              struct arena *arena)
+{
+    const struct plumb_recorded *kept = record->recorded;
+    for (unsigned i = 0; i < PLUMB_STATISTICS; i++) {
+        const struct plumb_value value = plumb_recorded_statistic(kept, i);
+        if (recorded->statistic_kind[i] == PLUMB_VALUE_NONE &&
+            !recorded_set_statistic(recorded, i, &value, arena))
+            return PLUMB_E_NOMEM;
+    }
+    recorded->kept = kept->kept;
+    /* Statistics say more: a checksum must not make this a run of checksums. */
+    if (!recorded->checksum && !plumb_recorded_has_statistics(recorded) && record->count)
+        recorded->checksum = kept->checksum;
+    return PLUMB_OK;
+}
+
 enum plumb_code condensed_complete(struct plumb_recorded *recorded, const char *path,
                                    struct arena *arena, bool *found)
 {
@@ -394,20 +368,9 @@ enum plumb_code condensed_complete(struct plumb_recorded *recorded, const char *
     code = mapped_close(&in, code, &ignored);
     if (code)
         return code == PLUMB_E_NOMEM ? code : PLUMB_OK;
-    const struct plumb_recorded *kept = listing.count == 1 ? listing.records[0].recorded : NULL;
-    *found = kept;
-    if (!kept)
-        return PLUMB_OK;
-    for (unsigned i = 0; i < PLUMB_STATISTICS; i++) {
-        const struct plumb_value value = plumb_recorded_statistic(kept, i);
-        if (recorded->statistic_kind[i] == PLUMB_VALUE_NONE &&
-            !recorded_set_statistic(recorded, i, &value, arena))
-            return PLUMB_E_NOMEM;
-    }
-    recorded->kept = kept->kept;
-    /* Statistics say more: a checksum must not make this a run of checksums. */
-    if (!recorded->checksum && !plumb_recorded_has_statistics(recorded) && listing.records[0].count)
-        recorded->checksum = kept->checksum;
+    *found = listing.count == 1 && listing.records[0].recorded;
+    if (*found)
+        return condensed_add(recorded, &listing.records[0], arena);
     return PLUMB_OK;
 }
 

@@ -3,12 +3,14 @@
 #ifndef FORMAT_CONDENSED_H
 #define FORMAT_CONDENSED_H
 
+#include "base/json.h"
 #include "format/format.h"
 
 #define CONDENSED_ENDING ".condensed.json"
 
-/* Of the form as a whole, and of the sketch in it. Form 1 had another sketch, which is skipped. */
-enum { CONDENSED_VERSION = 2, CONDENSED_SKETCH_VERSION = 1 };
+/* Of the form as a whole, and of the sketches that it may have. That of form 1 is skipped; form 2
+ * has version 1, form 3 version 2. */
+enum { CONDENSED_VERSION = 3, CONDENSED_SKETCH_OLD = 1, CONDENSED_SKETCH = 2 };
 
 /* record->detail of a condensed tensor. */
 struct condensed_note {
@@ -20,6 +22,23 @@ struct condensed_note {
  * data file. *found is false, without an error, when there is no such form, or it is damaged. */
 enum plumb_code condensed_complete(struct plumb_recorded *recorded, const char *path,
                                    struct arena *arena, bool *found);
+
+/* The same with what a record of a condensed file has. PLUMB_E_NOMEM at worst. */
+enum plumb_code condensed_add(struct plumb_recorded *recorded, const struct plumb_record *kept,
+                              struct arena *arena);
+
+/* Beside a dump.json: what a capture kept of tensors in place of their files, under the names of
+ * those. A condensed file like any other. */
+#define CONDENSED_SKETCHES "sketches" CONDENSED_ENDING
+
+/* The value of the key "sketch", whose first event (not yet read) is an object: into *sketch, in
+ * the arena; NULL for versions that are not known, which are skipped. PLUMB_E_FORMAT, without a
+ * message, when it is damaged. condensed_fit_sketch is to follow once the shape is known. */
+enum plumb_code condensed_read_sketch(struct json *json, struct arena *arena,
+                                      struct plumb_sketch **sketch);
+
+/* Gives its axes the sizes that a tensor of this shape has; false when they are another's. */
+bool condensed_fit_sketch(struct plumb_sketch *sketch, unsigned rank, const int64_t *shape);
 
 /* A number, with the text that Python has for it. False when out of memory. */
 bool condensed_number(struct arena *arena, struct plumb_value *value, double number);

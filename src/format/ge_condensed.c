@@ -37,11 +37,13 @@ static const struct plumb_kept *copy_kept(const struct plumb_kept *kept, struct 
         copy->finite[i].text = NULL;
     copy->deviation.text = NULL;
     copy->crc32 = copy_text(arena, kept->crc32);
+    copy->hash = copy_text(arena, kept->hash);
     struct plumb_sketch *sketch = kept->sketch ? arena_alloc(arena, sizeof *sketch) : NULL;
     if (sketch)
         *sketch = *kept->sketch;
     copy->sketch = sketch;
-    return !copy->crc32 == !kept->crc32 && !sketch == !kept->sketch ? copy : NULL;
+    const bool whole = !copy->crc32 == !kept->crc32 && !copy->hash == !kept->hash;
+    return whole && !sketch == !kept->sketch ? copy : NULL;
 }
 
 /* A copy of what belongs to the listing; NULL when out of memory. */

@@ -11,6 +11,9 @@ struct kernels kernels_select(unsigned mask)
         kernels_avx2(&table);
     if (cpu_has_avx512(mask))
         kernels_avx512(&table);
+#elif defined(__aarch64__)
+    if (cpu_has_neon(mask))
+        kernels_neon(&table);
 #else
     (void)mask;
 #endif

@@ -1,9 +1,10 @@
 /* Kernels: the inner loops over one block of finite pairs.
  *
- * Each works on up to PLUMB_METRIC_BLOCK pairs and adds to lanes: element i goes to lane i % LANES,
- * in ascending order, with one rounding for each operation that the C version writes. So a version
- * for any vector width has the same bits to deliver. The C versions are the definition; the others
- * replace entries of the table. */
+ * Each works on up to PLUMB_METRIC_BLOCK pairs and adds sums to lanes: element i goes to lane
+ * i % LANES, in ascending order, with one rounding for each operation that the C version writes. So
+ * a version for any vector width has the same bits to deliver. Counts, least and greatest values do
+ * not depend on an order, and have no lanes. The C versions are the definition; the others replace
+ * entries of the table. */
 #ifndef METRIC_KERNEL_H
 #define METRIC_KERNEL_H
 
@@ -11,9 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Eight lanes keep the additions of most kernels from waiting for each other. The error sums,
- * always needed and many, would not fit in 16 registers that way; they have four. */
-enum { LANES = 8, ERROR_LANES = 4, ABS_LIMITS = 7 };
+/* Eight lanes are one register of AVX-512, and keep additions from waiting for each other. */
+enum { LANES = 8, ABS_LIMITS = 7 };
 
 /* Blocks whose statistics are counted side by side: one alone waits for its own additions. */
 enum { SIDE_BY_SIDE = 4 };
@@ -23,19 +23,19 @@ enum kernel_type { KERNEL_F64, KERNEL_F32, KERNEL_F16, KERNEL_BF16, KERNEL_TYPES
 
 /* t: target, g: golden, d = t - g. */
 struct error_lanes {
-    double tg[ERROR_LANES], tt[ERROR_LANES], gg[ERROR_LANES], dd[ERROR_LANES];
-    double max[ERROR_LANES]; /* of |d| */
+    double tg[LANES], tt[LANES], gg[LANES], dd[LANES];
+    double max; /* of |d| */
 };
 
 /* r = |d| / |g|; NaN, which only 0/0 gives, counts as no error. */
-struct relative_lanes {
-    double max[ERROR_LANES];
-    uint64_t below_5e3[ERROR_LANES], below_1e3[ERROR_LANES];
+struct relative_counts {
+    double max; /* the larger of what it was and the largest r */
+    uint64_t below_5e3, below_1e3;
 };
 
 struct ratio_lanes {
     double sum[LANES];
-    uint64_t below_1e2[LANES], below_1e4[LANES];
+    uint64_t below_1e2, below_1e4;
 };
 
 struct close_limits {
@@ -48,13 +48,14 @@ static inline double close_room(const struct close_limits *limits, double golden
     return limits->atol + limits->rtol * fabs(golden);
 }
 
-struct close_lanes {
-    uint64_t close[LANES], greater[LANES], above[LANES], below[LANES];
+struct close_counts {
+    uint64_t close, greater, above, below;
 };
 
 struct absolute_lanes {
-    double sum[LANES], min[LANES]; /* min: the smallest |d| that is not zero */
-    uint64_t over[ABS_LIMITS][LANES];
+    double sum[LANES];
+    double min; /* the smaller of what it was and the smallest |d| that is not zero */
+    uint64_t over[ABS_LIMITS];
 };
 
 struct ulp_scale {
@@ -63,14 +64,20 @@ struct ulp_scale {
 };
 
 struct ulp_lanes {
-    double sum[LANES], max[LANES];
-    uint64_t over[LANES];
+    double sum[LANES];
+    double max;
+    uint64_t over;
 };
 
-struct small_lanes {
-    uint64_t small[LANES], errors[LANES];
+struct small_limits {
+    double value, error; /* |g| up to the one is small, |d| above the other an error then */
 };
 
+struct small_counts {
+    uint64_t small, errors;
+};
+
+/* Lanes throughout: of 0 and -0 the first of a lane stays. */
 struct range_lanes {
     double sum[LANES], min[LANES], max[LANES];
 };
@@ -92,6 +99,38 @@ struct kl_lanes {
  * The last bin is not a kernel's: it is for pairs that are not finite. */
 enum { HISTOGRAM_BINS = 130, HISTOGRAM_LOWEST = -96 };
 
+/* What pair_all adds up, and its limits: all groups over finite values but the divergence. */
+struct all_limits {
+    struct close_limits close;
+    struct small_limits small;
+    struct ulp_scale ulp;
+};
+
+struct all_sums {
+    struct error_lanes error;
+    struct relative_counts relative;
+    struct ratio_lanes ratio;
+    struct close_counts close;
+    struct absolute_lanes absolute;
+    struct ulp_lanes ulp;
+    struct small_counts small;
+    struct range_lanes range[2]; /* of t, of g */
+};
+
+/* A sketch adds groups of consecutive numbers to sums beside each other, so that those of a group
+ * that begins near the end go beyond the 256th; fold has four more. */
+enum { KERNEL_SKETCH_GROUP = 16, KERNEL_SKETCH_ROOM = 256 + KERNEL_SKETCH_GROUP };
+
+/* Output j of SplitMix64 from seed 0: for group j, bits 0 to 7 say where it begins, bits 8 to 23
+ * which of its numbers are subtracted. */
+static inline uint64_t kernel_sketch_word(uint64_t j)
+{
+    uint64_t z = (j + 1) * UINT64_C(0x9E3779B97F4A7C15);
+    z = (z ^ z >> 30) * UINT64_C(0xBF58476D1CE4E5B9);
+    z = (z ^ z >> 27) * UINT64_C(0x94D049BB133111EB);
+    return z ^ z >> 31;
+}
+
 struct kernels {
     const char *name;
 
@@ -104,27 +143,45 @@ struct kernels {
 
     void (*error)(const double *t, const double *g, const double *d, size_t n,
                   struct error_lanes *out);
-    void (*relative_tally)(const double *r, size_t n, struct relative_lanes *out);
+    void (*relative_tally)(const double *r, size_t n, struct relative_counts *out);
     void (*ratio_tally)(const double *r, size_t n, struct ratio_lanes *out);
     void (*close)(const double *d, const double *g, size_t n, const struct close_limits *limits,
-                  struct close_lanes *out);
+                  struct close_counts *out);
     void (*absolute)(const double *d, size_t n, struct absolute_lanes *out);
     void (*ulp_tally)(const double *u, size_t n, double threshold, struct ulp_lanes *out);
-    void (*small)(const double *d, const double *g, size_t n, double limit, double tolerance,
-                  struct small_lanes *out);
+    void (*small)(const double *d, const double *g, size_t n, const struct small_limits *limits,
+                  struct small_counts *out);
     void (*range)(const double *x, size_t n, struct range_lanes *out);
-    void (*centre)(const double *x, size_t n, double centre, struct centre_lanes *out);
-    void (*kl)(const double *t, const double *g, size_t n, struct kl_lanes *out);
-    void (*kl_near)(const double *d, const double *g, size_t n, struct kl_lanes *out);
-    void (*histogram)(const double *x, size_t n, uint64_t *bins);
 
-    /* The hottest combinations, straight from the stored values of pairs of one type. */
+    /* The bin of each size (a byte below HISTOGRAM_BINS - 1), and how many there are of each. */
+    void (*find_bins)(const double *x, size_t n, uint8_t *bin);
+    void (*count_bins)(const uint8_t *bin, size_t n, uint64_t *bins);
+
+    /* CRC-32, continued from crc, as libdeflate_crc32 has it. */
+    uint32_t (*crc32)(uint32_t crc, const void *data, size_t size);
+
+    /* Adds numbers [first, first+n) of a tensor to KERNEL_SKETCH_ROOM sums and to fold: one sum
+     * each for numbers whose places have the same last two bits. */
+    void (*sketch)(const double *x, size_t n, uint64_t first, double *sums, double fold[4]);
+
+    /* Straight from the stored values of pairs of one type. pair_all writes the bins of |d|, r and
+     * u, each PLUMB_METRIC_BLOCK after the one before. */
     void (*pair_error[KERNEL_TYPES])(const void *t, const void *g, size_t n,
                                      struct error_lanes *out);
     void (*pair_relative[KERNEL_TYPES])(const void *t, const void *g, size_t n,
-                                        struct error_lanes *error, struct relative_lanes *relative);
+                                        struct error_lanes *error,
+                                        struct relative_counts *relative);
     void (*pair_close[KERNEL_TYPES])(const void *t, const void *g, size_t n,
-                                     const struct close_limits *limits, struct close_lanes *out);
+                                     const struct close_limits *limits, struct close_counts *out);
+    void (*pair_kl[KERNEL_TYPES])(const void *t, const void *g, size_t n, struct kl_lanes *out);
+    void (*pair_kl_near[KERNEL_TYPES])(const void *t, const void *g, size_t n,
+                                       struct kl_lanes *out);
+    void (*pair_all[KERNEL_TYPES])(const void *t, const void *g, size_t n,
+                                   const struct all_limits *limits, struct all_sums *out,
+                                   uint8_t *bins);
+
+    void (*centre[KERNEL_TYPES])(const void *data, size_t n, double centre,
+                                 struct centre_lanes *out);
 
     /* range and centre of SIDE_BY_SIDE whole blocks of stored values, one after another in memory.
      * Lanes are set, not added to. */
@@ -164,18 +221,9 @@ struct kernels kernels_current(void);
 
 #if defined(__x86_64__)
 void kernels_avx2(struct kernels *table);
-void kernels_avx512(struct kernels *table); /* over those of AVX2 */
+void kernels_avx512(struct kernels *table);
+#elif defined(__aarch64__)
+void kernels_neon(struct kernels *table);
 #endif
-
-/* The entries for statistics of a type, from ranges_kernel and centres_kernel of a level. */
-#define KERNEL_STATISTICS(suffix, type)                                                            \
-    static void ranges_##suffix(const void *data, struct range_lanes *out)                         \
-    {                                                                                              \
-        ranges_kernel(type, data, out);                                                            \
-    }                                                                                              \
-    static void centres_##suffix(const void *data, const double *middle, struct centre_lanes *out) \
-    {                                                                                              \
-        centres_kernel(type, data, middle, out);                                                   \
-    }
 
 #endif

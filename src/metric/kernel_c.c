@@ -3,6 +3,7 @@
 #include "plumb/metric.h"
 
 #include <assert.h>
+#include <libdeflate.h>
 #include <math.h>
 #include <string.h>
 
@@ -69,80 +70,75 @@ static void error(const double *t, const double *g, const double *d, size_t n,
                   struct error_lanes *out)
 {
     for (size_t i = 0; i < n; i++) {
-        size_t l = i % ERROR_LANES;
+        size_t l = i % LANES;
         out->tg[l] += t[i] * g[i];
         out->tt[l] += t[i] * t[i];
         out->gg[l] += g[i] * g[i];
         out->dd[l] += d[i] * d[i];
-        if (fabs(d[i]) > out->max[l])
-            out->max[l] = fabs(d[i]);
+        if (fabs(d[i]) > out->max)
+            out->max = fabs(d[i]);
     }
 }
 
-static void relative_tally(const double *r, size_t n, struct relative_lanes *out)
+static void relative_tally(const double *r, size_t n, struct relative_counts *out)
 {
     for (size_t i = 0; i < n; i++) {
-        size_t l = i % ERROR_LANES;
-        if (r[i] > out->max[l])
-            out->max[l] = r[i];
-        out->below_5e3[l] += !(r[i] >= 5e-3);
-        out->below_1e3[l] += !(r[i] >= 1e-3);
+        if (r[i] > out->max)
+            out->max = r[i];
+        out->below_5e3 += !(r[i] >= 5e-3);
+        out->below_1e3 += !(r[i] >= 1e-3);
     }
 }
 
 static void ratio_tally(const double *r, size_t n, struct ratio_lanes *out)
 {
     for (size_t i = 0; i < n; i++) {
-        size_t l = i % LANES;
-        out->sum[l] += r[i] >= 0 ? r[i] : 0;
-        out->below_1e2[l] += !(r[i] >= 1e-2);
-        out->below_1e4[l] += !(r[i] >= 1e-4);
+        out->sum[i % LANES] += r[i] >= 0 ? r[i] : 0;
+        out->below_1e2 += !(r[i] >= 1e-2);
+        out->below_1e4 += !(r[i] >= 1e-4);
     }
 }
 
 static void close(const double *d, const double *g, size_t n, const struct close_limits *limits,
-                  struct close_lanes *out)
+                  struct close_counts *out)
 {
     for (size_t i = 0; i < n; i++) {
-        size_t l = i % LANES;
-        out->close[l] += fabs(d[i]) <= close_room(limits, g[i]);
-        out->greater[l] += fabs(d[i]) > limits->gt;
-        out->above[l] += d[i] > 0;
-        out->below[l] += d[i] < 0;
+        out->close += fabs(d[i]) <= close_room(limits, g[i]);
+        out->greater += fabs(d[i]) > limits->gt;
+        out->above += d[i] > 0;
+        out->below += d[i] < 0;
     }
 }
 
 static void absolute(const double *d, size_t n, struct absolute_lanes *out)
 {
     for (size_t i = 0; i < n; i++) {
-        size_t l = i % LANES;
         double size = fabs(d[i]);
-        out->sum[l] += size;
-        if (size != 0 && size < out->min[l])
-            out->min[l] = size;
+        out->sum[i % LANES] += size;
+        if (size != 0 && size < out->min)
+            out->min = size;
         for (int k = 0; k < ABS_LIMITS; k++)
-            out->over[k][l] += size > kernel_abs_limits[k];
+            out->over[k] += size > kernel_abs_limits[k];
     }
 }
 
 static void ulp_tally(const double *u, size_t n, double threshold, struct ulp_lanes *out)
 {
     for (size_t i = 0; i < n; i++) {
-        size_t l = i % LANES;
-        out->sum[l] += u[i];
-        if (u[i] > out->max[l])
-            out->max[l] = u[i];
-        out->over[l] += u[i] > threshold;
+        out->sum[i % LANES] += u[i];
+        if (u[i] > out->max)
+            out->max = u[i];
+        out->over += u[i] > threshold;
     }
 }
 
-static void small(const double *d, const double *g, size_t n, double limit, double tolerance,
-                  struct small_lanes *out)
+static void small(const double *d, const double *g, size_t n, const struct small_limits *limits,
+                  struct small_counts *out)
 {
     for (size_t i = 0; i < n; i++) {
-        bool is_small = fabs(g[i]) <= limit;
-        out->small[i % LANES] += is_small;
-        out->errors[i % LANES] += is_small && fabs(d[i]) > tolerance;
+        bool is_small = fabs(g[i]) <= limits->value;
+        out->small += is_small;
+        out->errors += is_small && fabs(d[i]) > limits->error;
     }
 }
 
@@ -158,7 +154,7 @@ static void range(const double *x, size_t n, struct range_lanes *out)
     }
 }
 
-static void centre(const double *x, size_t n, double middle, struct centre_lanes *out)
+static void centre_wide(const double *x, size_t n, double middle, struct centre_lanes *out)
 {
     for (size_t i = 0; i < n; i++) {
         double deviation = x[i] - middle;
@@ -186,7 +182,7 @@ double kernel_exp(double x)
     return p * from_bits((bits_of(sum) + 1023) << 52);
 }
 
-static void kl(const double *t, const double *g, size_t n, struct kl_lanes *out)
+static void kl_wide(const double *t, const double *g, size_t n, struct kl_lanes *out)
 {
     for (size_t i = 0; i < n; i++) {
         size_t l = i % LANES;
@@ -198,7 +194,7 @@ static void kl(const double *t, const double *g, size_t n, struct kl_lanes *out)
 }
 
 /* exp(d) by its series up to d^6. */
-static void kl_near(const double *d, const double *g, size_t n, struct kl_lanes *out)
+static void kl_near_wide(const double *d, const double *g, size_t n, struct kl_lanes *out)
 {
     for (size_t i = 0; i < n; i++) {
         size_t l = i % LANES;
@@ -211,7 +207,7 @@ static void kl_near(const double *d, const double *g, size_t n, struct kl_lanes 
     }
 }
 
-static void histogram(const double *x, size_t n, uint64_t *bins)
+static void find_bins(const double *x, size_t n, uint8_t *bins)
 {
     for (size_t i = 0; i < n; i++) {
         double size = fabs(x[i]);
@@ -222,14 +218,49 @@ static void histogram(const double *x, size_t n, uint64_t *bins)
             bin = 1;
         else if (bin > HISTOGRAM_BINS - 2)
             bin = HISTOGRAM_BINS - 2;
-        bins[bin]++;
+        bins[i] = (uint8_t)bin;
     }
 }
 
-/* The combined kernels, put together from the others. */
+static void count_bins(const uint8_t *bin, size_t n, uint64_t *bins)
+{
+    for (size_t i = 0; i < n; i++)
+        bins[bin[i]]++;
+}
+
+/* The kernels over stored values, put together from the others. */
+
+/* Numbers of the group that are not there are 0. */
+static void sketch_group(const double x[KERNEL_SKETCH_GROUP], uint64_t group, double *sums,
+                         double fold[4])
+{
+    const uint64_t word = kernel_sketch_word(group);
+    const size_t start = word & 255;
+    double y[KERNEL_SKETCH_GROUP];
+    for (size_t l = 0; l < KERNEL_SKETCH_GROUP; l++) {
+        y[l] = word >> (8 + l) & 1 ? -x[l] : x[l];
+        sums[start + l] += y[l];
+    }
+    for (size_t l = 0; l < 4; l++)
+        fold[(start + l) % 4] += (y[l] + y[l + 4]) + (y[l + 8] + y[l + 12]);
+}
+
+static void sketch(const double *x, size_t n, uint64_t first, double *sums, double fold[4])
+{
+    while (n) {
+        const size_t lane = first % KERNEL_SKETCH_GROUP, room = KERNEL_SKETCH_GROUP - lane;
+        const size_t m = n < room ? n : room;
+        double group[KERNEL_SKETCH_GROUP] = {0};
+        memcpy(group + lane, x, m * sizeof *x);
+        sketch_group(group, first / KERNEL_SKETCH_GROUP, sums, fold);
+        first += m;
+        x += m;
+        n -= m;
+    }
+}
 
 static void pair_relative(enum kernel_type type, const void *t, const void *g, size_t n,
-                          struct error_lanes *errors, struct relative_lanes *relatives)
+                          struct error_lanes *errors, struct relative_counts *relatives)
 {
     double wide_t[PLUMB_METRIC_BLOCK], wide_g[PLUMB_METRIC_BLOCK], d[PLUMB_METRIC_BLOCK] = {0};
     kernels_c.load[type](t, n, wide_t);
@@ -243,13 +274,59 @@ static void pair_relative(enum kernel_type type, const void *t, const void *g, s
 }
 
 static void pair_close(enum kernel_type type, const void *t, const void *g, size_t n,
-                       const struct close_limits *limits, struct close_lanes *out)
+                       const struct close_limits *limits, struct close_counts *out)
 {
     double wide_t[PLUMB_METRIC_BLOCK], wide_g[PLUMB_METRIC_BLOCK], d[PLUMB_METRIC_BLOCK] = {0};
     kernels_c.load[type](t, n, wide_t);
     kernels_c.load[type](g, n, wide_g);
     difference(wide_t, wide_g, n, d);
     close(d, wide_g, n, limits, out);
+}
+
+/* Both exponentials, or one and how it grows. */
+static void pair_kl(enum kernel_type type, const void *t, const void *g, size_t n, bool near,
+                    struct kl_lanes *out)
+{
+    double wide_t[PLUMB_METRIC_BLOCK], wide_g[PLUMB_METRIC_BLOCK], d[PLUMB_METRIC_BLOCK] = {0};
+    kernels_c.load[type](t, n, wide_t);
+    kernels_c.load[type](g, n, wide_g);
+    difference(wide_t, wide_g, n, d);
+    if (near)
+        kl_near_wide(d, wide_g, n, out);
+    else
+        kl_wide(wide_t, wide_g, n, out);
+}
+
+static void pair_all(enum kernel_type type, const void *t, const void *g, size_t n,
+                     const struct all_limits *limits, struct all_sums *out, uint8_t *bins)
+{
+    double wide_t[PLUMB_METRIC_BLOCK], wide_g[PLUMB_METRIC_BLOCK], d[PLUMB_METRIC_BLOCK] = {0};
+    double x[PLUMB_METRIC_BLOCK] = {0};
+    kernels_c.load[type](t, n, wide_t);
+    kernels_c.load[type](g, n, wide_g);
+    difference(wide_t, wide_g, n, d);
+    error(wide_t, wide_g, d, n, &out->error);
+    range(wide_t, n, &out->range[0]);
+    range(wide_g, n, &out->range[1]);
+    close(d, wide_g, n, &limits->close, &out->close);
+    absolute(d, n, &out->absolute);
+    small(d, wide_g, n, &limits->small, &out->small);
+    find_bins(d, n, bins);
+    relative(d, wide_g, n, x);
+    relative_tally(x, n, &out->relative);
+    ratio_tally(x, n, &out->ratio);
+    find_bins(x, n, bins + PLUMB_METRIC_BLOCK);
+    ulps(d, wide_g, n, &limits->ulp, x);
+    ulp_tally(x, n, limits->ulp.threshold, &out->ulp);
+    find_bins(x, n, bins + 2 * PLUMB_METRIC_BLOCK);
+}
+
+static void centre(enum kernel_type type, const void *data, size_t n, double middle,
+                   struct centre_lanes *out)
+{
+    double x[PLUMB_METRIC_BLOCK];
+    kernels_c.load[type](data, n, x);
+    centre_wide(x, n, middle, out);
 }
 
 static void ranges(enum kernel_type type, const void *data, struct range_lanes *out)
@@ -269,7 +346,7 @@ static void centres(enum kernel_type type, const void *data, const double *middl
     kernels_c.load[type](data, SIDE_BY_SIDE * PLUMB_METRIC_BLOCK, x);
     for (int b = 0; b < SIDE_BY_SIDE; b++) {
         out[b] = (struct centre_lanes){0};
-        centre(x + b * PLUMB_METRIC_BLOCK, PLUMB_METRIC_BLOCK, middle[b], &out[b]);
+        centre_wide(x + b * PLUMB_METRIC_BLOCK, PLUMB_METRIC_BLOCK, middle[b], &out[b]);
     }
 }
 
@@ -285,14 +362,34 @@ static void centres(enum kernel_type type, const void *data, const double *middl
     }                                                                                              \
     static void pair_relative_##suffix(const void *t, const void *g, size_t n,                     \
                                        struct error_lanes *errors,                                 \
-                                       struct relative_lanes *relatives)                           \
+                                       struct relative_counts *relatives)                          \
     {                                                                                              \
         pair_relative(type, t, g, n, errors, relatives);                                           \
     }                                                                                              \
     static void pair_close_##suffix(const void *t, const void *g, size_t n,                        \
-                                    const struct close_limits *limits, struct close_lanes *out)    \
+                                    const struct close_limits *limits, struct close_counts *out)   \
     {                                                                                              \
         pair_close(type, t, g, n, limits, out);                                                    \
+    }                                                                                              \
+    static void pair_kl_##suffix(const void *t, const void *g, size_t n, struct kl_lanes *out)     \
+    {                                                                                              \
+        pair_kl(type, t, g, n, false, out);                                                        \
+    }                                                                                              \
+    static void pair_kl_near_##suffix(const void *t, const void *g, size_t n,                      \
+                                      struct kl_lanes *out)                                        \
+    {                                                                                              \
+        pair_kl(type, t, g, n, true, out);                                                         \
+    }                                                                                              \
+    static void pair_all_##suffix(const void *t, const void *g, size_t n,                          \
+                                  const struct all_limits *limits, struct all_sums *out,           \
+                                  uint8_t *bins)                                                   \
+    {                                                                                              \
+        pair_all(type, t, g, n, limits, out, bins);                                                \
+    }                                                                                              \
+    static void centre_##suffix(const void *data, size_t n, double middle,                         \
+                                struct centre_lanes *out)                                          \
+    {                                                                                              \
+        centre(type, data, n, middle, out);                                                        \
     }                                                                                              \
     static void ranges_##suffix(const void *data, struct range_lanes *out)                         \
     {                                                                                              \
@@ -322,13 +419,17 @@ const struct kernels kernels_c = {
     .ulp_tally = ulp_tally,
     .small = small,
     .range = range,
-    .centre = centre,
-    .kl = kl,
-    .kl_near = kl_near,
-    .histogram = histogram,
+    .find_bins = find_bins,
+    .count_bins = count_bins,
+    .crc32 = libdeflate_crc32,
+    .sketch = sketch,
     .pair_error = {pair_error_f64, pair_error_f32, pair_error_f16, pair_error_bf16},
     .pair_relative = {pair_relative_f64, pair_relative_f32, pair_relative_f16, pair_relative_bf16},
     .pair_close = {pair_close_f64, pair_close_f32, pair_close_f16, pair_close_bf16},
+    .pair_kl = {pair_kl_f64, pair_kl_f32, pair_kl_f16, pair_kl_bf16},
+    .pair_kl_near = {pair_kl_near_f64, pair_kl_near_f32, pair_kl_near_f16, pair_kl_near_bf16},
+    .pair_all = {pair_all_f64, pair_all_f32, pair_all_f16, pair_all_bf16},
+    .centre = {centre_f64, centre_f32, centre_f16, centre_bf16},
     .ranges = {ranges_f64, ranges_f32, ranges_f16, ranges_bf16},
     .centres = {centres_f64, centres_f32, centres_f16, centres_bf16},
 };

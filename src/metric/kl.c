@@ -1,6 +1,8 @@
 /* Kullback-Leibler divergence in one pass. */
 #include "metric/kl.h"
 
+#include "plumb/metric.h"
+
 #include <math.h>
 
 #define LN2 0x1.62e42fefa39efp-1
@@ -53,22 +55,25 @@ static double total(const double *lanes)
            ((lanes[4] + lanes[5]) + (lanes[6] + lanes[7]));
 }
 
-void kl_block(struct kl_state *kl, const struct kernels *kernels, const double *t, const double *g,
-              const double *near, size_t n, double largest)
+void kl_block(struct kl_state *kl, const struct kernels *kernels, enum kernel_type type,
+              const void *t, const void *g, size_t n, double largest, bool near)
 {
     if (largest <= KL_FAST && n) {
         struct kl_lanes lanes = {0};
         if (near)
-            kernels->kl_near(near, g, n, &lanes);
+            kernels->pair_kl_near[type](t, g, n, &lanes);
         else
-            kernels->kl(t, g, n, &lanes);
+            kernels->pair_kl[type](t, g, n, &lanes);
         add(&kl->golden, 0, total(lanes.golden), total(lanes.weighted));
         add(&kl->target, 0, total(lanes.target), 0);
         return;
     }
+    double x[PLUMB_METRIC_BLOCK], y[PLUMB_METRIC_BLOCK];
+    kernels->load[type](t, n, x);
+    kernels->load[type](g, n, y);
     for (size_t i = 0; i < n; i++) {
-        add_one(&kl->golden, g[i], g[i] - t[i]);
-        add_one(&kl->target, t[i], 0);
+        add_one(&kl->golden, y[i], y[i] - x[i]);
+        add_one(&kl->target, x[i], 0);
     }
 }
 

@@ -20,10 +20,10 @@ struct kl_state {
     struct kl_sum target, golden;
 };
 
-/* Adds n pairs, none of whose values is larger than `largest`. near: their differences, when none
- * is larger than KL_NEAR, else NULL. */
-void kl_block(struct kl_state *kl, const struct kernels *kernels, const double *t, const double *g,
-              const double *near, size_t n, double largest);
+/* Adds n pairs of stored values, at most PLUMB_METRIC_BLOCK, none of which is larger than
+ * `largest`. near: none of their differences is larger than KL_NEAR. */
+void kl_block(struct kl_state *kl, const struct kernels *kernels, enum kernel_type type,
+              const void *t, const void *g, size_t n, double largest, bool near);
 void kl_merge(struct kl_state *kl, const struct kl_state *other);
 
 /* 0 when nothing was added; never negative. */

@@ -1,132 +1,168 @@
-/* Sketches of tensors, and the distance of two. */
+/* Adding numbers to a sketch. */
 #include "metric/sketch.h"
+
+#include "metric/sketch_cursor.h"
+#include "plumb/metric.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { FLUSH = 1 << 14 };
-
-/* Sums of numbers below this cannot overflow before they are flushed. */
+/* Sums of a chunk's numbers below this cannot overflow. */
 #define LARGE 0x1p1000
 
-/* Number j of the SplitMix64 sequence from seed 0: four numbers of the tensor share it. */
-static uint64_t word_of(uint64_t j)
+struct sketch_state *sketch_new(const struct sketch_frame *frame)
 {
-    uint64_t z = (j + 1) * UINT64_C(0x9E3779B97F4A7C15);
-    z = (z ^ z >> 30) * UINT64_C(0xBF58476D1CE4E5B9);
-    z = (z ^ z >> 27) * UINT64_C(0x94D049BB133111EB);
-    return z ^ z >> 31;
+    struct sketch_state *sketch = calloc(1, sizeof *sketch);
+    if (!sketch)
+        return NULL;
+    sketch->frame = *frame;
+    cursor_seek(&sketch->cursor, frame, 0);
+    return sketch;
 }
 
-struct sketch_state *sketch_new(void)
+void sketch_free(struct sketch_state *sketch)
 {
-    return calloc(1, sizeof(struct sketch_state));
+    if (sketch)
+        free(sketch->rest);
+    free(sketch);
 }
 
-static void flush(struct sketch_state *sketch)
+size_t sketch_cells(const struct sketch_state *sketch)
 {
-    for (int i = 0; i < PLUMB_SKETCH_SUMS; i++) {
-        exact_add(&sketch->rest[i], sketch->sum[i].high);
-        exact_add(&sketch->rest[i], sketch->sum[i].low);
-        sketch->sum[i] = (struct sketch_sum){0};
-    }
-    sketch->pending = 0;
+    return KERNEL_SKETCH_ROOM + (size_t)sketch->frame.count * SKETCH_AXIS_SUMS;
 }
 
 /* a + b without rounding: the sum, and what float64 lost of it. */
-static double add(double a, double b, double *lost)
+static inline double add(double a, double b, double *lost)
 {
     double sum = a + b, part = sum - a;
     *lost = (a - (sum - part)) + (b - part);
     return sum;
 }
 
+static void add_exactly(struct sketch_state *sketch, size_t cell, double x)
+{
+    if (!sketch->rest && !sketch->failed) {
+        sketch->rest = calloc(sketch_cells(sketch), sizeof *sketch->rest);
+        sketch->failed = !sketch->rest;
+    }
+    if (sketch->rest)
+        exact_add(&sketch->rest[cell], x);
+}
+
 /* Two float64 hold nearly every sum; what even they lose is rare enough to be slow. */
-static void add_one(struct sketch_state *sketch, unsigned field, double x)
+void sketch_flush(struct sketch_state *sketch)
 {
-    unsigned bin = field & 255;
-    struct sketch_sum *sum = &sketch->sum[bin];
-    double sign = 1 - (double)(field >> 7 & 2), lost;
-    if (fabs(x) < LARGE) {
-        sum->high = add(sum->high, sign * x, &lost);
-        sum->low = add(sum->low, lost, &lost);
-        if (lost != 0)
-            exact_add(&sketch->rest[bin], lost);
-    } else if (isfinite(x)) {
-        exact_add(&sketch->rest[bin], sign * x);
+    const size_t cells = sketch_cells(sketch);
+    double lost[SKETCH_CELLS];
+    bool any = false;
+    for (size_t i = 0; i < cells; i++) {
+        double low;
+        sketch->high[i] = add(sketch->high[i], sketch->chunk[i], &low);
+        sketch->low[i] = add(sketch->low[i], low, &lost[i]);
+        any |= lost[i] != 0;
+        sketch->chunk[i] = 0;
     }
+    for (size_t i = 0; any && i < cells; i++)
+        if (lost[i] != 0)
+            add_exactly(sketch, i, lost[i]);
 }
 
-void sketch_add(struct sketch_state *sketch, uint64_t first, const double *x, size_t n)
+/* The first sum of a block, at hand, of the k-th axis. */
+static size_t block_cell(const struct sketch_state *sketch, unsigned k)
 {
-    uint64_t word = word_of(first / 4);
+    return KERNEL_SKETCH_ROOM + (size_t)k * SKETCH_AXIS_SUMS +
+           (size_t)sketch->cursor.block[k] * PLUMB_SKETCH_FOLD;
+}
+
+/* Numbers in one block of every axis and in one chunk. */
+static void add_run(struct sketch_state *sketch, const struct kernels *kernels, const double *x,
+                    size_t n)
+{
+    double fold[PLUMB_SKETCH_FOLD] = {0};
+    kernels->sketch(x, n, sketch->cursor.next, sketch->chunk, fold);
+    for (unsigned k = 0; k < sketch->frame.count; k++) {
+        double *sums = sketch->chunk + block_cell(sketch, k);
+        for (int j = 0; j < PLUMB_SKETCH_FOLD; j++)
+            sums[j] += fold[j];
+    }
+    cursor_advance(&sketch->cursor, &sketch->frame, n);
+}
+
+/* What is too large for sums in float64 goes around them. */
+static void add_large(struct sketch_state *sketch, uint64_t index, double x)
+{
+    const uint64_t word = kernel_sketch_word(index / KERNEL_SKETCH_GROUP);
+    const size_t lane = index % KERNEL_SKETCH_GROUP, cell = (word & 255) + lane;
+    const double y = word >> (8 + lane) & 1 ? -x : x;
+    cursor_seek(&sketch->cursor, &sketch->frame, index);
+    add_exactly(sketch, cell, y);
+    for (unsigned k = 0; k < sketch->frame.count; k++)
+        add_exactly(sketch, block_cell(sketch, k) + cell % PLUMB_SKETCH_FOLD, y);
+}
+
+/* A copy with zeros for what is not finite, or is added already. */
+static void clean(struct sketch_state *sketch, uint64_t first, const double *x, size_t n,
+                  double *out)
+{
     for (size_t i = 0; i < n; i++) {
-        uint64_t index = first + i;
-        if (index % 4 == 0)
-            word = word_of(index / 4);
-        add_one(sketch, (unsigned)(word >> 16 * (index % 4)) & 511, x[i]);
+        const bool small = fabs(x[i]) < LARGE;
+        out[i] = small ? x[i] : 0;
+        if (!small && isfinite(x[i]))
+            add_large(sketch, first + i, x[i]);
     }
-    sketch->pending += n;
-    if (sketch->pending >= FLUSH)
-        flush(sketch);
 }
 
-static struct exact total(const struct sketch_state *sketch, int i)
+/* Up to a block, inside one chunk. */
+static void add_piece(struct sketch_state *sketch, const struct kernels *kernels, uint64_t first,
+                      const double *x, size_t n, bool plain)
 {
-    struct exact sum = sketch->rest[i];
-    exact_add(&sum, sketch->sum[i].high);
-    exact_add(&sum, sketch->sum[i].low);
-    return sum;
+    double copy[PLUMB_METRIC_BLOCK];
+    if (!plain) {
+        clean(sketch, first, x, n, copy);
+        x = copy;
+    }
+    if (first / SKETCH_CHUNK != sketch->at) {
+        sketch_flush(sketch);
+        sketch->at = first / SKETCH_CHUNK;
+    }
+    if (sketch->cursor.next != first)
+        cursor_seek(&sketch->cursor, &sketch->frame, first);
+    while (n) {
+        const size_t run = cursor_run(&sketch->cursor, &sketch->frame, n);
+        add_run(sketch, kernels, x, run);
+        x += run;
+        n -= run;
+    }
+}
+
+void sketch_add(struct sketch_state *sketch, const struct kernels *kernels, uint64_t first,
+                const double *x, size_t n, bool plain)
+{
+    while (n) {
+        const size_t room = PLUMB_METRIC_BLOCK - (size_t)(first % PLUMB_METRIC_BLOCK);
+        const size_t piece = n < room ? n : room;
+        add_piece(sketch, kernels, first, x, piece, plain);
+        first += piece;
+        x += piece;
+        n -= piece;
+    }
 }
 
 void sketch_merge(struct sketch_state *sketch, const struct sketch_state *other)
 {
-    for (int i = 0; i < PLUMB_SKETCH_SUMS; i++) {
-        struct exact sum = total(other, i);
-        exact_merge(&sketch->rest[i], &sum);
+    const size_t cells = sketch_cells(sketch);
+    const double *parts[] = {other->chunk, other->high, other->low};
+    sketch_flush(sketch);
+    for (size_t k = 0; k < sizeof parts / sizeof *parts; k++) {
+        memcpy(sketch->chunk, parts[k], cells * sizeof *sketch->chunk);
+        sketch_flush(sketch);
     }
-}
-
-/* All sums, times 2^(32*limbs); returns the largest size. */
-static double round_sums(const struct sketch_state *sketch, int limbs, double *sums)
-{
-    double largest = 0;
-    for (int i = 0; i < PLUMB_SKETCH_SUMS; i++) {
-        struct exact sum = total(sketch, i);
-        sums[i] = exact_round_shifted(&sum, limbs);
-        largest = fabs(sums[i]) > largest ? fabs(sums[i]) : largest;
+    for (size_t i = 0; other->rest && i < cells; i++) {
+        add_exactly(sketch, i, 0); /* so that there is a rest */
+        if (sketch->rest)
+            exact_merge(&sketch->rest[i], &other->rest[i]);
     }
-    return largest;
-}
-
-void sketch_finish(const struct sketch_state *sketch, struct plumb_sketch *out)
-{
-    double sums[PLUMB_SKETCH_SUMS];
-    int exponent = 0, shift = 0;
-    double largest = round_sums(sketch, 0, sums);
-    if (largest >= LARGE) { /* their sum may have left float64 */
-        largest = round_sums(sketch, -EXACT_STEP, sums);
-        shift = 32 * EXACT_STEP;
-    }
-    frexp(largest, &exponent);
-    out->exponent = exponent + shift;
-    for (int i = 0; i < PLUMB_SKETCH_SUMS; i++)
-        out->sum[i] = (float)ldexp(sums[i], -exponent);
-}
-
-double sketch_distance(const struct plumb_sketch *target, const struct plumb_sketch *golden,
-                       double norm)
-{
-    int exponent = target->exponent > golden->exponent ? target->exponent : golden->exponent;
-    double distance = 0, size = 0;
-    for (int i = 0; i < PLUMB_SKETCH_SUMS; i++) {
-        double t = ldexp((double)target->sum[i], target->exponent - exponent);
-        double g = ldexp((double)golden->sum[i], golden->exponent - exponent);
-        distance += (t - g) * (t - g);
-        size += g * g;
-    }
-    if (distance == 0)
-        return 0;
-    return sqrt(distance) / (isnan(norm) ? sqrt(size) : ldexp(norm, -exponent));
+    sketch->failed = sketch->failed || other->failed;
 }

@@ -1,41 +1,131 @@
 /* A CountSketch: 256 sums of a tensor's numbers with signs, which tell how far apart two tensors
- * are when their values are gone. docs/FORMATS.md defines it. */
+ * are when their values are gone, and a few sums of each block of indices along its axes, which
+ * tell where. docs/FORMATS.md defines it. Sketches are linear: those of parts add up to that of the
+ * whole, when each number is added under the index that it has in the whole. */
 #ifndef METRIC_SKETCH_H
 #define METRIC_SKETCH_H
 
 #include "metric/exact.h"
+#include "metric/kernel.h"
 #include "plumb/sketch.h"
+#include "plumb/tensor.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 
-struct sketch_sum {
-    double high, low;
+enum { SKETCH_VERSION = 2 };
+
+/* Numbers whose sums are taken in float64; those of chunks are added up without rounding. Parts
+ * that begin at multiples of it can be merged to the same bits. */
+enum { SKETCH_CHUNK = 65536 };
+
+/* One axis of the whole tensor, divided into blocks. */
+struct sketch_axis {
+    unsigned axis, blocks;
+    uint64_t size, length; /* indices of the axis, and of a block */
+    uint64_t inner;        /* numbers for each index */
 };
 
-/* The sums are high + low + rest, without any rounding. */
+/* How a tensor is divided: at most 16 blocks an axis, with runs of about 64 numbers at least; axes
+ * that stay whole are left out, and all but the last six of the others. */
+struct sketch_frame {
+    unsigned count;
+    struct sketch_axis axis[PLUMB_SKETCH_AXES];
+};
+
+void sketch_frame_init(struct sketch_frame *frame, enum plumb_dtype dtype, unsigned rank,
+                       const int64_t *shape);
+
+enum {
+    SKETCH_AXIS_SUMS = PLUMB_SKETCH_BLOCKS * PLUMB_SKETCH_FOLD,
+    SKETCH_CELLS = KERNEL_SKETCH_ROOM + PLUMB_SKETCH_AXES * SKETCH_AXIS_SUMS,
+};
+
+/* Where in each axis the next number lies. */
+struct sketch_cursor {
+    uint64_t next;
+    uint64_t left[PLUMB_SKETCH_AXES]; /* numbers until the end of the block */
+    unsigned block[PLUMB_SKETCH_AXES];
+};
+
+/* Cells are the sums, and then those of the blocks of each axis. A cell is chunk + high + low +
+ * rest, without any rounding but that inside the chunk. */
 struct sketch_state {
-    struct sketch_sum sum[PLUMB_SKETCH_SUMS];
-    struct exact rest[PLUMB_SKETCH_SUMS];
-    size_t pending; /* numbers added since sum was last moved to rest */
+    struct sketch_frame frame;
+    struct sketch_cursor cursor;
+    uint64_t at; /* number of the chunk at hand */
+    bool failed; /* out of memory */
+    double chunk[SKETCH_CELLS], high[SKETCH_CELLS], low[SKETCH_CELLS];
+    struct exact *rest; /* what two float64 do not hold; NULL: nothing */
 };
 
-/* All zero is the sketch of nothing. NULL when out of memory; free() it. */
-struct sketch_state *sketch_new(void);
+/* The sketch of nothing yet. NULL when out of memory. */
+struct sketch_state *sketch_new(const struct sketch_frame *frame);
+void sketch_free(struct sketch_state *sketch); /* NULL is fine */
 
-/* Adds numbers [first, first+n); a complex element is two. What is not finite counts as 0. */
-void sketch_add(struct sketch_state *sketch, uint64_t first, const double *x, size_t n);
+/* How many cells a sketch has: the length of its arrays. */
+size_t sketch_cells(const struct sketch_state *sketch);
+
+/* Adds numbers [first, first+n) of the whole tensor; a complex element is two. What is not finite
+ * counts as 0. plain: all are finite and below 2^1000 in size. */
+void sketch_add(struct sketch_state *sketch, const struct kernels *kernels, uint64_t first,
+                const double *x, size_t n, bool plain);
+
+/* Adds a part of a larger tensor, whose frame the sketch has: `shape` is that of the whole, offset
+ * where the part begins in it. Both have the rank of the part. PLUMB_E_ARG when it does not fit.
+ * Sketches of all parts, finished and added by sketch_sum or merged before, are that of the whole
+ * but for the rounding of single bits. */
+enum plumb_code sketch_part(struct sketch_state *sketch, const struct plumb_tensor *part,
+                            const int64_t *shape, const int64_t *offset, struct plumb_error *err);
+
+/* Both have the same frame. */
 void sketch_merge(struct sketch_state *sketch, const struct sketch_state *other);
-void sketch_finish(const struct sketch_state *sketch, struct plumb_sketch *out);
+
+/* Adds the chunk at hand to those before it. */
+void sketch_flush(struct sketch_state *sketch);
+
+/* False when memory ran out on the way. */
+bool sketch_finish(struct sketch_state *sketch, struct plumb_sketch *out);
+
+/* a + b, of parts of one tensor. False when they are not: other versions or blocks. */
+bool sketch_sum(struct plumb_sketch *out, const struct plumb_sketch *a,
+                const struct plumb_sketch *b);
+
+/* -- Two sketches ------------------------------------------------------------------------------ */
 
 /* By how much an estimated distance, or norm, may exceed the true one: three standard deviations
  * of its square, which are 3 * sqrt(2 / 256) of it at most. */
 #define SKETCH_EXCESS 1.125
 /* The same for the estimate of a distance over the estimate of a norm. */
 #define SKETCH_EXCESS_OF_RATIO 1.312
+/* The standard error of such estimates, as a share of them: sqrt(1 / 512) and sqrt(2 / 512). */
+#define SKETCH_ERROR 0.0442
+#define SKETCH_ERROR_OF_RATIO 0.0625
+
+/* Can they be compared? */
+bool sketch_alike(const struct plumb_sketch *a, const struct plumb_sketch *b);
 
 /* The Euclidean distance of target and golden over the norm of golden, from their sketches; norm is
  * that norm, or NaN when it has to be estimated too. 0/0 is 0. */
 double sketch_distance(const struct plumb_sketch *target, const struct plumb_sketch *golden,
                        double norm);
+
+/* The factor that brings golden nearest to target, its standard error, and the share of the
+ * distance that is left after it. NaN when golden is zero. */
+struct sketch_scale {
+    double factor, error, left;
+};
+struct sketch_scale sketch_scale(const struct plumb_sketch *target,
+                                 const struct plumb_sketch *golden);
+
+/* The share of the squared distance that lies in each block of axis k (of target->axis), estimated
+ * from four sums each: 0 is no difference. False when there is none. */
+bool sketch_shares(const struct plumb_sketch *target, const struct plumb_sketch *golden, unsigned k,
+                   double share[PLUMB_SKETCH_BLOCKS]);
+
+/* Where the two differ, when that is in some blocks of an axis only: "axis 1: 48-63 (1 of 16
+ * blocks)", every such axis; cut to size. "" when it is everywhere, or nowhere. Returns text. */
+const char *sketch_where(const struct plumb_sketch *target, const struct plumb_sketch *golden,
+                         char *text, size_t size);
 
 #endif

@@ -34,8 +34,8 @@ static void state_setup(struct plumb_metric_state *state, const struct plumb_met
     state->direct = target == golden ? kernel_type_of(target) : -1;
     rule_init(&state->rule, spec->relative, target, golden);
     precheck_init(&state->precheck, spec, target, golden);
-    state->small = state->precheck.small;
-    state->small_atol = state->precheck.atol;
+    state->limits.small = (struct small_limits){state->precheck.small, state->precheck.atol};
+    state->limits.close = (struct close_limits){spec->rtol, spec->atol, spec->gt};
     state->max_index = UINT64_MAX;
     state->min_abs = INFINITY;
 
@@ -43,11 +43,12 @@ static void state_setup(struct plumb_metric_state *state, const struct plumb_met
     enum plumb_dtype unit = is_float(target) ? target : golden;
     const struct plumb_dtype_info *info = plumb_dtype_info(unit);
     state->has_ulp = is_float(unit);
-    state->ulp = (struct ulp_scale){.precision = info->precision,
-                                    .emin = info->emin,
-                                    .threshold = spec->ulp_threshold > 0 ? spec->ulp_threshold
-                                                 : info->precision >= 23 ? 32
-                                                                         : 1};
+    state->limits.ulp =
+        (struct ulp_scale){.precision = info->precision,
+                           .emin = info->emin,
+                           .threshold = spec->ulp_threshold > 0 ? spec->ulp_threshold
+                                        : info->precision >= 23 ? 32
+                                                                : 1};
 }
 
 struct plumb_metric_state *plumb_metric_new(const struct plumb_metric_spec *spec,

@@ -25,9 +25,8 @@ struct plumb_metric_state {
     struct kernels kernels;
     int direct; /* kernel_type that reads both sides as they are, or -1 */
     struct rule rule;
-    struct ulp_scale ulp;
+    struct all_limits limits; /* that of ULPs where has_ulp */
     bool has_ulp, integers;
-    double small, small_atol;
 
     uint64_t classes[PLUMB_CLASSES][PLUMB_CLASSES];
     struct error_sums sums;

@@ -91,8 +91,24 @@ static void add_sums(const struct kernels *kernels, const double *x, size_t n, d
 {
     double m = about / (double)n;
     struct centre_lanes centre = {0};
-    kernels->centre(x, n, m, &centre);
+    kernels->centre[KERNEL_F64](x, n, m, &centre);
     add_centred(n, m, &centre, sum, squares);
+}
+
+bool stats_stored(struct stats_state *stats, const struct kernels *kernels, enum kernel_type type,
+                  const void *data, size_t n, const struct range_lanes *range)
+{
+    double min, max, m = total(range->sum) / (double)n;
+    find_ends(range, &min, &max);
+    const double size = size_of(min, max);
+    if (is_huge(size) || is_tiny(size))
+        return false;
+    struct centre_lanes centre = {0};
+    kernels->centre[type](data, n, m, &centre);
+    widen(stats, min, max);
+    stats->finite += n;
+    add_centred(n, m, &centre, &stats->sum, &stats->squares);
+    return true;
 }
 
 void stats_values(struct stats_state *stats, const struct kernels *kernels, const double *x,

@@ -18,6 +18,11 @@ struct stats_state {
 void stats_values(struct stats_state *stats, const struct kernels *kernels, const double *x,
                   size_t n);
 
+/* The same of n > 0 stored values, all finite, whose range is known. False, and nothing added, when
+ * they are too large or too small for their squares. */
+bool stats_stored(struct stats_state *stats, const struct kernels *kernels, enum kernel_type type,
+                  const void *data, size_t n, const struct range_lanes *range);
+
 /* Adds elements [first, first+count) of a tensor; first is a multiple of PLUMB_METRIC_BLOCK and
  * below the tensor's count, count may exceed what is left. */
 void stats_tensor(struct stats_state *stats, const struct kernels *kernels,

@@ -1,77 +1,14 @@
-/* Adding pairs of values to a state, block by block, on two paths: straight from memory for few
- * groups of one type, and the general one for everything. */
+/* Adding pairs of values to a state, block by block, on two paths: straight from memory for pairs of
+ * one type (direct.c), and the general one for everything. */
 #include "metric/state.h"
 
 #include "metric/crc.h"
 #include "metric/dense.h"
+#include "metric/direct.h"
+#include "metric/sums.h"
 
-#include <libdeflate.h>
 #include <math.h>
 #include <string.h>
-
-static double sum4(const double *lanes)
-{
-    return (lanes[0] + lanes[1]) + (lanes[2] + lanes[3]);
-}
-
-static double sum8(const double *lanes)
-{
-    return sum4(lanes) + sum4(lanes + 4);
-}
-
-static uint64_t count4(const uint64_t *lanes)
-{
-    return lanes[0] + lanes[1] + lanes[2] + lanes[3];
-}
-
-static uint64_t count8(const uint64_t *lanes)
-{
-    return count4(lanes) + count4(lanes + 4);
-}
-
-static double max4(const double *lanes)
-{
-    double low = lanes[0] > lanes[1] ? lanes[0] : lanes[1];
-    double high = lanes[2] > lanes[3] ? lanes[2] : lanes[3];
-    return low > high ? low : high;
-}
-
-static void add_error_sums(struct error_sums *sums, const struct error_lanes *lanes)
-{
-    exact_add(&sums->tg, sum4(lanes->tg));
-    exact_add(&sums->tt, sum4(lanes->tt));
-    exact_add(&sums->gg, sum4(lanes->gg));
-    exact_add(&sums->dd, sum4(lanes->dd));
-}
-
-static bool finite_block(const struct error_lanes *lanes)
-{
-    return isfinite(sum4(lanes->tt) + sum4(lanes->gg));
-}
-
-/* Are the squares far enough from both ends of float64? Those of all other types are. */
-static bool ordinary_block(const struct error_lanes *lanes)
-{
-    double size = sum4(lanes->tt) + sum4(lanes->gg);
-    return size >= 0x1p-800 && size < 0x1p1000;
-}
-
-static void add_relative(struct plumb_metric_state *state, const struct relative_lanes *lanes)
-{
-    double max = max4(lanes->max);
-    if (max > state->max_rel)
-        state->max_rel = max;
-    state->below_5e3 += count4(lanes->below_5e3);
-    state->below_1e3 += count4(lanes->below_1e3);
-}
-
-static void add_close(struct plumb_metric_state *state, const struct close_lanes *lanes)
-{
-    state->close += count8(lanes->close);
-    state->greater += count8(lanes->greater);
-    state->above += count8(lanes->above);
-    state->below += count8(lanes->below);
-}
 
 static enum plumb_class class_of(double x)
 {
@@ -128,119 +65,84 @@ static void add_scaled(struct plumb_metric_state *state, const struct block *blo
     struct error_lanes lanes = {0};
     struct error_sums scaled = {0};
     state->kernels.error(t, g, d, block->n, &lanes);
-    if (sum4(lanes.tt) + sum4(lanes.gg) == 0)
+    if (sums_of_squares(&lanes) == 0)
         return;
-    add_error_sums(&scaled, &lanes);
+    sums_add_error(&scaled, &lanes);
     error_sums_merge(&state->sums, &scaled, huge ? 2 * EXACT_STEP : -2 * EXACT_STEP);
 }
 
-/* Is max, of the block that begins at base, the largest so far? Of equals the first is wanted, and
- * parts come in any order. */
-static bool is_largest(const struct plumb_metric_state *state, double max, uint64_t base)
+static void block_absolute(struct plumb_metric_state *state, struct block *block)
 {
-    return state->max_index == UINT64_MAX || max > state->max_abs ||
-           (max == state->max_abs && base < state->max_index);
-}
-
-static void note_max(struct plumb_metric_state *state, double max, const double *d, size_t n,
-                     uint64_t base, const uint16_t *place)
-{
-    if (!n || !is_largest(state, max, base))
-        return;
-    state->max_abs = max;
-    for (size_t i = 0; i < n; i++)
-        if (fabs(d[i]) == max) {
-            state->max_index = base + (place ? place[i] : i);
-            return;
-        }
-}
-
-static void add_absolute(struct plumb_metric_state *state, struct block *block)
-{
-    struct absolute_lanes lanes = {0};
-    for (int l = 0; l < LANES; l++)
-        lanes.min[l] = INFINITY;
+    struct absolute_lanes lanes = {.min = state->min_abs};
     state->kernels.absolute(block->d, block->n, &lanes);
-    exact_add(&state->abs_sum, sum8(lanes.sum));
-    for (int l = 0; l < LANES; l++)
-        if (lanes.min[l] < state->min_abs)
-            state->min_abs = lanes.min[l];
-    for (int k = 0; k < ABS_LIMITS; k++)
-        state->abs_over[k] += count8(lanes.over[k]);
+    sums_add_absolute(state, &lanes);
 }
 
-static void add_ulp(struct plumb_metric_state *state, struct block *block)
+static void block_ulp(struct plumb_metric_state *state, struct block *block)
 {
+    struct ulp_lanes lanes = {.max = state->max_ulp};
     if (!state->has_ulp)
         return;
-    struct ulp_lanes lanes = {0};
-    state->kernels.ulp_tally(block->u, block->n, state->ulp.threshold, &lanes);
-    exact_add(&state->ulp_sum, sum8(lanes.sum));
-    for (int l = 0; l < LANES; l++)
-        if (lanes.max[l] > state->max_ulp)
-            state->max_ulp = lanes.max[l];
-    state->ulp_over += count8(lanes.over);
+    state->kernels.ulp_tally(block->u, block->n, state->limits.ulp.threshold, &lanes);
+    sums_add_ulp(state, &lanes);
 }
 
-static void add_relative_errors(struct plumb_metric_state *state, struct block *block)
+static void block_relative(struct plumb_metric_state *state, struct block *block)
 {
-    struct relative_lanes lanes = {0};
-    state->kernels.relative_tally(block->r, block->n, &lanes);
-    add_relative(state, &lanes);
+    struct relative_counts counts = {.max = state->max_rel};
+    state->kernels.relative_tally(block->r, block->n, &counts);
+    sums_add_relative(state, &counts);
 }
 
-static void add_ratios(struct plumb_metric_state *state, struct block *block)
+static void block_ratios(struct plumb_metric_state *state, struct block *block)
 {
     struct ratio_lanes lanes = {0};
     state->kernels.ratio_tally(block->r, block->n, &lanes);
-    exact_add(&state->rel_sum, sum8(lanes.sum));
-    state->below_1e2 += count8(lanes.below_1e2);
-    state->below_1e4 += count8(lanes.below_1e4);
+    sums_add_ratio(state, &lanes);
 }
 
-static void add_closeness(struct plumb_metric_state *state, struct block *block)
+static void block_close(struct plumb_metric_state *state, struct block *block)
 {
-    struct close_lanes lanes = {0};
-    struct close_limits limits = {state->spec.rtol, state->spec.atol, state->spec.gt};
-    state->kernels.close(block->d, block->g, block->n, &limits, &lanes);
-    add_close(state, &lanes);
+    struct close_counts counts = {0};
+    state->kernels.close(block->d, block->g, block->n, &state->limits.close, &counts);
+    sums_add_close(state, &counts);
 }
 
-static void add_small(struct plumb_metric_state *state, struct block *block)
+static void block_small(struct plumb_metric_state *state, struct block *block)
 {
-    struct small_lanes lanes = {0};
-    state->kernels.small(block->d, block->g, block->n, state->small, state->small_atol, &lanes);
-    state->small_count += count8(lanes.small);
-    state->small_errors += count8(lanes.errors);
+    struct small_counts counts = {0};
+    state->kernels.small(block->d, block->g, block->n, &state->limits.small, &counts);
+    sums_add_small(state, &counts);
 }
 
-static void add_kl(struct plumb_metric_state *state, struct block *block)
+static void block_kl(struct plumb_metric_state *state, struct block *block)
 {
-    const struct error_lanes *error = &block->error;
-    double largest = sqrt(fmax(sum4(error->tt), sum4(error->gg))); /* no value is larger */
-    const double *near = block->plain && max4(error->max) <= KL_NEAR ? block->d : NULL;
-    kl_block(&state->kl, &state->kernels, block->t, block->g, near, block->n, largest);
+    const bool near = block->plain && block->error.max <= KL_NEAR;
+    kl_block(&state->kl, &state->kernels, KERNEL_F64, block->t, block->g, block->n,
+             sums_largest_value(&block->error), near);
 }
 
-static void add_histogram(struct plumb_metric_state *state, struct block *block)
+static void block_histogram(struct plumb_metric_state *state, struct block *block)
 {
     const struct kernels *k = &state->kernels;
-    k->histogram(block->d, block->n, state->histogram[0].bin);
-    k->histogram(block->r, block->n, state->histogram[1].bin);
-    if (state->has_ulp)
-        k->histogram(block->u, block->n, state->histogram[2].bin);
+    const double *sizes[] = {block->d, block->r, state->has_ulp ? block->u : NULL};
+    uint8_t bins[PLUMB_METRIC_BLOCK];
+    for (int i = 0; i < 3 && sizes[i]; i++) {
+        k->find_bins(sizes[i], block->n, bins);
+        k->count_bins(bins, block->n, state->histogram[i].bin);
+    }
 }
 
 /* The loops of the general path over finite pairs, one for each group. */
 #define GENERAL_LOOPS(X)                                                                           \
-    X(PLUMB_G_RELATIVE, add_relative_errors)                                                       \
-    X(PLUMB_G_RATIOS, add_ratios)                                                                  \
-    X(PLUMB_G_CLOSE, add_closeness)                                                                \
-    X(PLUMB_G_ABSOLUTE, add_absolute)                                                              \
-    X(PLUMB_G_SMALL, add_small)                                                                    \
-    X(PLUMB_G_KL, add_kl)                                                                          \
-    X(PLUMB_G_ULP, add_ulp)                                                                        \
-    X(PLUMB_G_HISTOGRAM, add_histogram)
+    X(PLUMB_G_RELATIVE, block_relative)                                                            \
+    X(PLUMB_G_RATIOS, block_ratios)                                                                \
+    X(PLUMB_G_CLOSE, block_close)                                                                  \
+    X(PLUMB_G_ABSOLUTE, block_absolute)                                                            \
+    X(PLUMB_G_SMALL, block_small)                                                                  \
+    X(PLUMB_G_KL, block_kl)                                                                        \
+    X(PLUMB_G_ULP, block_ulp)                                                                      \
+    X(PLUMB_G_HISTOGRAM, block_histogram)
 
 #define LOOP_ENTRY(GROUP, LOOP) {GROUP, LOOP},
 #define LOOP_GROUP(GROUP, LOOP) | (GROUP)
@@ -253,7 +155,6 @@ static const struct {
 enum {
     FINITE_GROUPS = 0 GENERAL_LOOPS(LOOP_GROUP),
     VALUE_GROUPS = PLUMB_G_ERROR | PLUMB_G_STATS | PLUMB_G_PRECHECK, /* by general_block itself */
-    STORED_GROUPS = PLUMB_G_CRC | PLUMB_G_BITS, /* by plumb_metric_update, for both paths */
 };
 _Static_assert((FINITE_GROUPS | VALUE_GROUPS | STORED_GROUPS) == (PLUMB_G_ALL | PLUMB_G_PRECHECK),
                "every group needs a loop in the general path");
@@ -268,7 +169,7 @@ static bool general_errors(struct plumb_metric_state *state, struct block *block
         stats_values(&state->stats[0], k, block->t, block->n);
         stats_values(&state->stats[1], k, block->g, block->n);
     }
-    if (!finite_block(&block->error)) {
+    if (!isfinite(sums_of_squares(&block->error))) {
         keep_finite(state, block);
         block->error = (struct error_lanes){0};
         k->error(block->t, block->g, block->d, block->n, &block->error);
@@ -276,10 +177,11 @@ static bool general_errors(struct plumb_metric_state *state, struct block *block
     state->classes[PLUMB_FINITE][PLUMB_FINITE] += block->n;
     if (!block->n)
         return false;
-    if (ordinary_block(&block->error))
-        add_error_sums(&state->sums, &block->error);
+    const double squares = sums_of_squares(&block->error);
+    if (sums_are_ordinary(squares))
+        sums_add_error(&state->sums, &block->error);
     else
-        add_scaled(state, block, !(sum4(block->error.tt) + sum4(block->error.gg) < 1));
+        add_scaled(state, block, !(squares < 1));
     return true;
 }
 
@@ -308,9 +210,9 @@ static void general_block(struct plumb_metric_state *state, struct block *block,
         block->error = (struct error_lanes){0};
         k->error(block->t, block->g, block->d, n, &block->error);
     }
-    note_max(state, max4(block->error.max), block->d, n, base, block->moved ? block->place : NULL);
+    sums_note_max(state, block->error.max, block->d, n, base, block->moved ? block->place : NULL);
     if (groups & (PLUMB_G_ULP | PLUMB_G_HISTOGRAM) && state->has_ulp) {
-        k->ulps(block->d, block->g, n, &state->ulp, block->u);
+        k->ulps(block->d, block->g, n, &state->limits.ulp, block->u);
         rule_ulps(&state->rule, block->d, block->g, n, block->u);
     }
     for (size_t i = 0; i < sizeof general_loops / sizeof *general_loops; i++)
@@ -353,86 +255,6 @@ static void exact_differences(const struct plumb_metric_state *state, const void
         block->d[i] = exact_difference(exact_value(state->target, t, block->t[i], i),
                                        exact_value(state->golden, g, block->g[i], i));
     block->wide = true;
-}
-
-/* A block on its way through the direct path. */
-struct direct {
-    const void *t, *g;
-    size_t n;
-    uint64_t base;
-    struct error_lanes error;
-    struct relative_lanes relative; /* where its group is wanted */
-};
-
-static void direct_relative(struct plumb_metric_state *state, const struct direct *direct)
-{
-    add_relative(state, &direct->relative);
-}
-
-static void direct_close(struct plumb_metric_state *state, const struct direct *direct)
-{
-    struct close_lanes lanes = {0};
-    struct close_limits limits = {state->spec.rtol, state->spec.atol, state->spec.gt};
-    state->kernels.pair_close[state->direct](direct->t, direct->g, direct->n, &limits, &lanes);
-    add_close(state, &lanes);
-}
-
-/* What needs the values as float64: where the largest error is, and the divergence. */
-static void direct_wide(struct plumb_metric_state *state, const struct direct *direct)
-{
-    const struct kernels *k = &state->kernels;
-    const struct error_lanes *error = &direct->error;
-    const double max = max4(error->max);
-    const size_t n = direct->n;
-    double wide[3][PLUMB_METRIC_BLOCK];
-    k->load[state->direct](direct->t, n, wide[0]);
-    k->load[state->direct](direct->g, n, wide[1]);
-    k->difference(wide[0], wide[1], n, wide[2]);
-    note_max(state, max, wide[2], n, direct->base, NULL);
-    if (state->spec.groups & PLUMB_G_KL) {
-        double size = sqrt(fmax(sum4(error->tt), sum4(error->gg)));
-        kl_block(&state->kl, k, wide[0], wide[1], max <= KL_NEAR ? wide[2] : NULL, n, size);
-    }
-}
-
-/* The loops of the direct path. A group that has none here goes the general way. */
-#define DIRECT_LOOPS(X)                                                                            \
-    X(PLUMB_G_RELATIVE, direct_relative)                                                           \
-    X(PLUMB_G_CLOSE, direct_close)                                                                 \
-    X(PLUMB_G_KL, direct_wide)
-
-static const struct {
-    unsigned group;
-    void (*loop)(struct plumb_metric_state *, const struct direct *);
-} direct_loops[] = {DIRECT_LOOPS(LOOP_ENTRY)};
-enum { DIRECT_GROUPS = PLUMB_G_ERROR | STORED_GROUPS DIRECT_LOOPS(LOOP_GROUP) };
-
-/* Blocks of one type that need few groups go through the combined kernels, straight from memory. */
-static bool direct_block(struct plumb_metric_state *state, const void *t, const void *g, size_t n,
-                         uint64_t base)
-{
-    const struct kernels *k = &state->kernels;
-    unsigned groups = state->spec.groups;
-    int type = state->direct;
-    if (type < 0 || state->rule.which != PLUMB_REL_PLAIN || groups & ~(unsigned)DIRECT_GROUPS)
-        return false;
-
-    struct direct direct = {.t = t, .g = g, .n = n, .base = base};
-    if (groups & PLUMB_G_RELATIVE)
-        k->pair_relative[type](t, g, n, &direct.error, &direct.relative);
-    else
-        k->pair_error[type](t, g, n, &direct.error);
-    if (!finite_block(&direct.error) || (type == KERNEL_F64 && !ordinary_block(&direct.error)))
-        return false;
-
-    state->classes[PLUMB_FINITE][PLUMB_FINITE] += n;
-    add_error_sums(&state->sums, &direct.error);
-    if (!(groups & PLUMB_G_KL) && is_largest(state, max4(direct.error.max), base))
-        direct_wide(state, &direct);
-    for (size_t i = 0; i < sizeof direct_loops / sizeof *direct_loops; i++)
-        if (groups & direct_loops[i].group)
-            direct_loops[i].loop(state, &direct);
-    return true;
 }
 
 #define COUNT_DIFFERING(type)                                                                      \
@@ -505,8 +327,8 @@ void plumb_metric_update(struct plumb_metric_state *state, const struct plumb_te
         const void *g = dense_block(golden, at, n, &room[1]);
 
         if (groups & PLUMB_G_CRC) {
-            crc[0] = libdeflate_crc32(crc[0], t, (n * bits[0] + 7) / 8);
-            crc[1] = libdeflate_crc32(crc[1], g, (n * bits[1] + 7) / 8);
+            crc[0] = state->kernels.crc32(crc[0], t, (n * bits[0] + 7) / 8);
+            crc[1] = state->kernels.crc32(crc[1], g, (n * bits[1] + 7) / 8);
         }
         if (groups & PLUMB_G_BITS)
             state->bits_differ +=

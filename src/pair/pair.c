@@ -420,19 +420,38 @@ struct part {
     size_t count;
 };
 
+/* The stretches of a run that may hold records of a rank; all of it is one where that is not known. */
+static size_t count_spans(const struct plumb_run *run)
+{
+    return run->spans ? run->span_count : 1;
+}
+
+static struct span span_of(const struct plumb_run *run, size_t i)
+{
+    return run->spans ? run->spans[i] : (struct span){.rank = -1, .count = plumb_run_count(run)};
+}
+
 static bool list_records(struct part *part, const struct plumb_run *run, const int64_t *rank)
 {
-    size_t count = plumb_run_count(run);
+    size_t count = 0;
+    for (size_t s = 0; s < count_spans(run); s++)
+        if (!rank || !run->spans || span_of(run, s).rank == *rank)
+            count += span_of(run, s).count;
     part->records = calloc(count + 1, sizeof *part->records);
     part->numbers = calloc(count + 1, sizeof *part->numbers);
     if (!part->records || !part->numbers)
         return false;
-    for (size_t i = 0; i < count; i++) {
-        const struct plumb_record *record = plumb_run_record(run, i);
-        if (rank && record->rank != *rank)
+    for (size_t s = 0; s < count_spans(run); s++) {
+        const struct span span = span_of(run, s);
+        if (rank && run->spans && span.rank != *rank)
             continue;
-        part->records[part->count] = record;
-        part->numbers[part->count++] = i;
+        for (size_t i = span.first; i < span.first + span.count; i++) {
+            const struct plumb_record *record = plumb_run_record(run, i);
+            if (rank && record->rank != *rank)
+                continue;
+            part->records[part->count] = record;
+            part->numbers[part->count++] = i;
+        }
     }
     return true;
 }

@@ -118,6 +118,7 @@ void plumb_report_free(struct plumb_report *report)
     for (size_t k = parts_of(report, parts); k--;)
         buf_free(parts[k]);
     free(report->results.where);
+    free(report->results.why);
     arena_free(&report->names);
     free(report);
 }
@@ -304,6 +305,7 @@ struct plumb_report *plumb_report_copy(struct plumb_report *report)
     copy->n_tensors = report->n_tensors;
     copy->results = report->results;
     copy->results.where = report->results.where ? strdup(report->results.where) : NULL;
+    copy->results.why = report->results.why ? strdup(report->results.why) : NULL;
     const size_t count = parts_of(report, from);
     parts_of(copy, to);
     for (size_t k = 0; k < count; k++) {

@@ -21,7 +21,8 @@ struct plumb_report {
     int32_t n_tensors;
     struct result_sum {
         uint64_t rows, of[PLUMB_MOODS];
-        char *where; /* the first row of the worst mood, of the first table that has one */
+        char *where; /* the first row of the worst mood, of the first table that has one, */
+        char *why;   /* and what it says of that */
         int64_t row;
         enum plumb_mood mood;
     } results;

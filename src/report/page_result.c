@@ -5,6 +5,7 @@
 #include "base/map.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -99,7 +100,7 @@ static enum plumb_mood look_at_row(const struct plumb_table *table, size_t row, 
 bool plumb_report_moods(const struct plumb_table *table, enum plumb_deciding by,
                         unsigned char *moods)
 {
-    bool *decides = malloc(plumb_table_columns(table) * sizeof *decides + 1);
+    bool *decides = calloc(plumb_table_columns(table) + 1, sizeof *decides);
     if (!decides)
         return false;
     choose_columns(table, by, decides);
@@ -107,6 +108,30 @@ bool plumb_report_moods(const struct plumb_table *table, enum plumb_deciding by,
         moods[row] = (unsigned char)look_at_row(table, row, decides);
     free(decides);
     return true;
+}
+
+const char *plumb_report_reason(const struct plumb_table *table, size_t row, enum plumb_deciding by,
+                                char *text, size_t size)
+{
+    static const struct {
+        const char *title;
+        bool opinion;
+    } reasons[] = {{"Why", true}, {"Message", false}, {"Err_message", false}, {"Reason", false}};
+    size_t used = 0;
+    *text = '\0';
+    for (size_t r = 0; r < sizeof reasons / sizeof *reasons; r++)
+        for (size_t k = 0; k < plumb_table_columns(table) && used < size - 1; k++) {
+            const struct plumb_cell *cell = plumb_table_cell(table, row, k);
+            const bool decides =
+                reasons[r].opinion ? by != PLUMB_BY_RULES : by != PLUMB_BY_EXPECTED;
+            if (!decides || cell->type != PLUMB_CELL_TEXT || !*cell->as.text ||
+                strcasecmp(plumb_table_column(table, k)->title, reasons[r].title) != 0)
+                continue;
+            const int more =
+                snprintf(text + used, size - used, "%s%s", used ? "\n" : "", cell->as.text);
+            used += more > 0 ? (size_t)more : 0;
+        }
+    return text;
 }
 
 /* The first text of a row: what it is about. */
@@ -124,7 +149,7 @@ static void tell_sum(struct plumb_report *report)
 {
     static const char *const names[PLUMB_MOODS] = {"bad", "doubtful", "not judged", "good"};
     const struct result_sum *sum = &report->results;
-    struct buf sentence = {0}, counts = {0};
+    struct buf sentence = {0}, counts = {0}, sure = {0};
     const uint64_t judged = sum->rows - sum->of[PLUMB_MOOD_UNSEEN];
     if (!judged)
         buf_text(&sentence, "None of the rows could be judged.");
@@ -137,18 +162,22 @@ static void tell_sum(struct plumb_report *report)
         if (sum->of[mood])
             buf_printf(&counts, "%s%" PRIu64 " %s", counts.size ? ", " : "", sum->of[mood],
                        names[mood]);
+    /* Why nobody judged a row says nothing of how sure the others are. */
+    const char *why = sum->why && sum->mood <= PLUMB_MOOD_DOUBT ? sum->why : "";
+    buf_printf(&sure, "%s%s%s", why, *why ? "\n" : "", counts.data ? counts.data : "");
     plumb_report_answer(
         report, &(struct plumb_report_answer){.mood = judged ? sum->mood : PLUMB_MOOD_UNSEEN,
                                               .sentence = sentence.data ? sentence.data : "",
                                               .where = sum->where ? sum->where : "",
                                               .row = sum->row,
-                                              .sure = counts.data ? counts.data : ""});
+                                              .sure = sure.data ? sure.data : ""});
     report->counts.size = 0;
     for (int mood = 0; mood < PLUMB_MOODS; mood++)
         if (sum->of[mood])
             plumb_report_count(report, names[mood], sum->of[mood], (enum plumb_mood)mood);
     buf_free(&sentence);
     buf_free(&counts);
+    buf_free(&sure);
 }
 
 void plumb_report_result(struct plumb_report *report, const char *name,
@@ -157,6 +186,7 @@ void plumb_report_result(struct plumb_report *report, const char *name,
     struct result_sum *sum = &report->results;
     const size_t rows = plumb_table_rows(table);
     const bool first = !report->tables.size;
+    char why[2048];
     unsigned char *moods = malloc(rows + 1);
     if (!moods || !plumb_report_moods(table, PLUMB_BY_BOTH, moods)) {
         free(moods);
@@ -173,7 +203,9 @@ void plumb_report_result(struct plumb_report *report, const char *name,
         sum->rows++;
         if (mood < sum->mood) {
             free(sum->where);
+            free(sum->why);
             sum->where = strdup(name_of(table, row));
+            sum->why = strdup(plumb_report_reason(table, row, PLUMB_BY_BOTH, why, sizeof why));
             sum->mood = mood;
             sum->row = first ? (int64_t)row : -1;
         }

@@ -22,7 +22,8 @@ static void put_bins(struct plumb_report *report, struct buf *out, const char *l
     buf_text(out, "}");
 }
 
-static void put_values(struct plumb_report *report, struct buf *out, const struct plumb_detail *d)
+static void put_values(struct plumb_report *report, struct buf *out, const struct plumb_detail *d,
+                       const char *const sides[2])
 {
     const struct plumb_stats *t = &d->metrics.target, *g = &d->metrics.golden;
     buf_text(out, "{\"title\":\"values\",\"scale\":\"linear\",\"low\":");
@@ -30,8 +31,8 @@ static void put_values(struct plumb_report *report, struct buf *out, const struc
     buf_text(out, ",\"high\":");
     page_number(out, d->high);
     buf_text(out, ",\"sides\":[");
-    put_bins(report, out, "target", d->values[0], PLUMB_DETAIL_BINS, true);
-    put_bins(report, out, "golden", d->values[1], PLUMB_DETAIL_BINS, false);
+    put_bins(report, out, sides[0], d->values[0], PLUMB_DETAIL_BINS, true);
+    put_bins(report, out, sides[1], d->values[1], PLUMB_DETAIL_BINS, false);
     buf_printf(out,
                "],\"beside\":[{\"label\":\"NaN\",\"counts\":[%" PRIu64 ",%" PRIu64
                "]},{\"label\":\"+Inf\",\"counts\":[%" PRIu64 ",%" PRIu64
@@ -165,12 +166,16 @@ static void put_facts(struct buf *out, const char *const *facts)
 int32_t plumb_report_tensor(struct plumb_report *report, const struct plumb_report_tensor *tensor)
 {
     const struct plumb_detail *d = tensor->detail;
+    const char *const sides[] = {tensor->sides[0] ? tensor->sides[0] : "target",
+                                 tensor->sides[1] ? tensor->sides[1] : "golden"};
     struct buf *out = &report->tensors;
     page_comma(out);
     buf_text(out, "{");
     page_text(out, "name", tensor->name, true);
     buf_printf(out, ",\"row\":%" PRId32 ",\"mood\":%d,\"dtypes\":", tensor->row, (int)tensor->mood);
     page_texts(out, (const char *const[]){tensor->dtypes[0], tensor->dtypes[1], NULL});
+    page_key(out, "sides", false);
+    page_texts(out, (const char *const[]){sides[0], sides[1], NULL});
     buf_text(out, ",\"shape\":[");
     for (unsigned axis = 0; axis < d->rank; axis++)
         buf_printf(out, "%s%" PRId64, axis ? "," : "", d->shape[axis]);
@@ -181,7 +186,7 @@ int32_t plumb_report_tensor(struct plumb_report *report, const struct plumb_repo
     page_key(out, "commands", false);
     page_texts(out, tensor->commands);
     buf_text(out, ",\"histograms\":[");
-    put_values(report, out, d);
+    put_values(report, out, d, sides);
     put_errors(report, out, "absolute error", &d->metrics.abs_histogram);
     put_errors(report, out, "relative error", &d->metrics.rel_histogram);
     put_errors(report, out, "ULP error", &d->metrics.ulp_histogram);

@@ -36,18 +36,22 @@ static enum plumb_code add_lost(struct plumb_run *run, const struct place *place
     return listing_fail(&run->listing, record, why);
 }
 
+enum plumb_code dumps_warn(struct plumb_run *run, const char *text)
+{
+    const char **list = realloc(run->warnings, (run->warning_count + 1) * sizeof *list);
+    if (!list)
+        return PLUMB_E_NOMEM;
+    run->warnings = list;
+    list[run->warning_count++] = text;
+    return PLUMB_OK;
+}
+
 /* A line about the files beside dump.json is a warning; any other stands for rows that are lost. */
 static enum plumb_code add_warning(struct plumb_run *run, const struct dump_tree *tree,
                                    const struct place *place, const char *text)
 {
-    if (strstr(text, "stack.json") || strstr(text, "construct.json")) {
-        const char **list = realloc(run->warnings, (run->warning_count + 1) * sizeof *list);
-        if (!list)
-            return PLUMB_E_NOMEM;
-        run->warnings = list;
-        list[run->warning_count++] = text;
-        return PLUMB_OK;
-    }
+    if (strstr(text, "stack.json") || strstr(text, "construct.json"))
+        return dumps_warn(run, text);
     struct plumb_error why;
     const char *colon = strstr(text, ": "), *name = text;
     size_t length = colon ? (size_t)(colon - text) : strlen(text);
@@ -89,6 +93,8 @@ static enum plumb_code add_step(struct plumb_run *run, const struct dump_places 
                                 int64_t step, bool only, struct plumb_error *err)
 {
     for (size_t i = 0; i < places->count; i++) {
+        if (run->only && *run->only != number_after(places->places[i].rank, "rank"))
+            continue;
         if (run->tree_count == run->tree_capacity) {
             size_t capacity = run->tree_capacity ? run->tree_capacity * 2 : 8;
             struct dump_tree *trees = realloc(run->trees, capacity * sizeof *trees);
@@ -159,15 +165,20 @@ static enum plumb_code list_steps(struct arena *arena, const char *folder, struc
     return code;
 }
 
+/* Something done for every step of a dump. */
+typedef enum plumb_code step_fn(void *context, const struct dump_places *places, int64_t step,
+                                bool only, struct plumb_error *err);
+
 /* Steps below a dump path; MindSpore puts them into a folder of the mode that it ran in. */
-static enum plumb_code open_steps(struct plumb_run *run, bool *found, struct plumb_error *err)
+static enum plumb_code each_below(const char *path, struct arena *arena, bool *found, step_fn *fn,
+                                  void *context, struct plumb_error *err)
 {
     static const char *const below[] = {"", "/graph", "/pynative"};
     enum plumb_code code = PLUMB_OK;
     for (size_t k = 0; k < sizeof below / sizeof *below && !code; k++) {
         struct steps steps = {0};
-        const char *folder = arena_printf(&run->arena, "%s%s", run->path, below[k]);
-        if (!folder || list_steps(&run->arena, folder, &steps))
+        const char *folder = arena_printf(arena, "%s%s", path, below[k]);
+        if (!folder || list_steps(arena, folder, &steps))
             return plumb_no_memory(err);
         for (size_t i = 0; i < steps.count && !code; i++) {
             struct dump_places places;
@@ -176,7 +187,7 @@ static enum plumb_code open_steps(struct plumb_run *run, bool *found, struct plu
                 continue;
             if (has_tree(&places)) {
                 *found = true;
-                code = add_step(run, &places, steps.numbers[i], false, err);
+                code = fn(context, &places, steps.numbers[i], false, err);
             }
             dump_places_free(&places);
         }
@@ -184,28 +195,68 @@ static enum plumb_code open_steps(struct plumb_run *run, bool *found, struct plu
     return code;
 }
 
-enum plumb_code dumps_open(struct plumb_run *run, bool *found, struct plumb_error *err)
+static enum plumb_code each_step(const char *path, struct arena *arena, bool *found, step_fn *fn,
+                                 void *context, struct plumb_error *err)
 {
     struct dump_places places;
     struct plumb_error none;
-    enum plumb_code code = dump_find(&places, run->path, &none);
+    enum plumb_code code = dump_find(&places, path, &none);
     *found = false;
     if (code == PLUMB_E_NOMEM)
         return plumb_no_memory(err);
-    if (!code) {
-        *found = has_tree(&places);
-        if (*found)
-            code = add_step(run, &places, -1, true, err);
-        dump_places_free(&places);
-    } else {
-        code = open_steps(run, found, err);
-    }
+    if (code)
+        return each_below(path, arena, found, fn, context, err);
+    *found = has_tree(&places);
+    if (*found)
+        code = fn(context, &places, -1, true, err);
+    dump_places_free(&places);
+    return code;
+}
+
+static enum plumb_code open_step(void *context, const struct dump_places *places, int64_t step,
+                                 bool only, struct plumb_error *err)
+{
+    return add_step(context, places, step, only, err);
+}
+
+enum plumb_code dumps_open(struct plumb_run *run, bool *found, struct plumb_error *err)
+{
+    enum plumb_code code = each_step(run->path, &run->arena, found, open_step, run, err);
     if (*found)
         run->kind = "dump";
-    if (!code && *found && !run->listing.count) {
+    if (!code && *found && !run->listing.count && !run->only) {
         code = plumb_fail(err, PLUMB_E_FORMAT, "the dump has no entries");
         plumb_error_in_file(err, run->path);
     }
+    return code;
+}
+
+struct looking {
+    bool (*see)(void *context, int64_t rank, const char *json);
+    void *context;
+};
+
+static enum plumb_code look_at_step(void *context, const struct dump_places *places, int64_t step,
+                                    bool only, struct plumb_error *err)
+{
+    const struct looking *looking = context;
+    (void)step, (void)only;
+    for (size_t i = 0; i < places->count; i++)
+        if (!looking->see(looking->context, number_after(places->places[i].rank, "rank"),
+                          places->places[i].json))
+            return plumb_no_memory(err);
+    return PLUMB_OK;
+}
+
+enum plumb_code dumps_look(const char *path,
+                           bool (*see)(void *context, int64_t rank, const char *json),
+                           void *context, struct plumb_error *err)
+{
+    struct arena arena = {0};
+    struct looking looking = {see, context};
+    bool found;
+    const enum plumb_code code = each_step(path, &arena, &found, look_at_step, &looking, err);
+    arena_free(&arena);
     return code;
 }
 

@@ -102,6 +102,18 @@ static bool stays_inside(struct record_maker *maker, const char *path)
     return inside;
 }
 
+/* What was kept of a tensor in place of its file. */
+static enum plumb_code find_kept(struct record_maker *maker, struct plumb_recorded *recorded,
+                                 const char *path, bool *found)
+{
+    const char *name = recorded->data_name;
+    const uint64_t *number = map_get(&maker->names, name, strlen(name));
+    *found = number && maker->kept.records[*number].recorded;
+    if (!*found)
+        return condensed_complete(recorded, path, &maker->run->arena, found);
+    return condensed_add(recorded, &maker->kept.records[*number], &maker->run->arena);
+}
+
 /* Finds the data file and looks at its size: shapes are promises. */
 static enum plumb_code find_payload(struct record_maker *maker, struct plumb_record *record)
 {
@@ -122,7 +134,7 @@ static enum plumb_code find_payload(struct record_maker *maker, struct plumb_rec
         return PLUMB_E_NOMEM;
     if (lstat(path, &st) || stat(path, &target)) {
         int reason = errno;
-        if (condensed_complete(recorded, path, &maker->run->arena, &record->absent))
+        if (find_kept(maker, recorded, path, &record->absent))
             return PLUMB_E_NOMEM;
         record->absent |= !maker->payloads;
         if (record->absent)
@@ -163,6 +175,8 @@ static struct plumb_recorded *recorded_of(struct record_maker *maker, const stru
         .data_name = row->data_name,
         .uninitialised = row->uninitialised,
         .spread = row->spread,
+        .p2p_op = row->p2p_op,
+        .p2p_peer = row->p2p_peer,
     };
     if (!row->tensor && !row->value)
         recorded->value = row->group_ranks ? row->group_ranks : row->type ? row->shape : "None";
@@ -183,6 +197,40 @@ static struct plumb_recorded *recorded_of(struct record_maker *maker, const stru
 
 _Static_assert((int)PLUMB_STATISTIC_MAX == DUMP_MAX && (int)PLUMB_STATISTIC_NORM == DUMP_NORM,
                "statistics in the same order");
+
+/* Lists the sketches of a capture. One that cannot be read is as if it were not there, but for a
+ * line. */
+static enum plumb_code list_kept(struct record_maker *maker)
+{
+    struct plumb_run *run = maker->run;
+    struct plumb_error why;
+    struct stat st;
+    struct format_file found;
+    const char *path = arena_printf(&run->arena, "%s/" CONDENSED_SKETCHES, maker->tree->folder);
+    if (!path)
+        return PLUMB_E_NOMEM;
+    if (lstat(path, &st) || !S_ISREG(st.st_mode))
+        return PLUMB_OK;
+    maker->kept = (struct listing){.arena = &run->arena};
+    enum plumb_code code = format_list_file(&maker->kept, path, &found, &why);
+    if (code == PLUMB_E_NOMEM)
+        return code;
+    if (code) {
+        char text[800];
+        plumb_error_text(&why, text, sizeof text);
+        const char *line = arena_copy(&run->arena, text, strlen(text));
+        return line ? dumps_warn(run, line) : PLUMB_E_NOMEM;
+    }
+    for (size_t i = 0; i < maker->kept.count; i++) {
+        const char *name = maker->kept.records[i].name;
+        uint64_t *number = map_put(&maker->names, name, strlen(name), NULL);
+        if (!number)
+            return PLUMB_E_NOMEM;
+        *number = i;
+    }
+    maker->condensed = maker->kept.count;
+    return PLUMB_OK;
+}
 
 static enum plumb_code add_record(struct record_maker *maker, const struct dump_row *row)
 {
@@ -271,10 +319,10 @@ static void set_calls(struct record_maker *maker)
 enum plumb_code record_end(struct record_maker *maker)
 {
     struct listing *listing = &maker->run->listing;
-    enum plumb_code code = PLUMB_OK;
+    enum plumb_code code = list_kept(maker);
     set_calls(maker);
-    if (!maker->named)
-        return PLUMB_OK; /* all of them are absent */
+    if (code || !maker->named)
+        return code; /* all of them are absent */
     look_for_payloads(maker);
     for (size_t i = maker->first; i < listing->count && !code; i++) {
         struct plumb_record *record = &listing->records[i];
@@ -288,4 +336,5 @@ enum plumb_code record_end(struct record_maker *maker)
 void record_maker_free(struct record_maker *maker)
 {
     map_free(&maker->calls);
+    map_free(&maker->names);
 }

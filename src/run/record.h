@@ -20,9 +20,11 @@ struct record_maker {
     const char *prefix;     /* of that API with its number replaced, or NULL when it stays */
     const char *dtype_text; /* of the row before, and what it is */
     enum plumb_dtype dtype;
-    bool named;     /* some row has the name of a data file */
-    bool payloads;  /* some data file of the tree is there */
-    bool condensed; /* or the condensed form of one */
+    bool named;          /* some row has the name of a data file */
+    bool payloads;       /* some data file of the tree is there */
+    bool condensed;      /* or the condensed form of one */
+    struct listing kept; /* what the capture kept of tensors in place of their files */
+    struct map names;    /* of these, to their numbers */
 };
 
 /* A record a row: a dump_take with the maker as its context. */

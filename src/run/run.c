@@ -289,7 +289,8 @@ static enum plumb_code open_folder(struct plumb_run *run, struct plumb_error *er
     return name_records(run) ? plumb_no_memory(err) : PLUMB_OK;
 }
 
-enum plumb_code plumb_run_open(struct plumb_run **out, const char *path, struct plumb_error *err)
+static enum plumb_code open_run(struct plumb_run **out, const char *path, const int64_t *rank,
+                                struct plumb_error *err)
 {
     enum plumb_code code;
     struct stat st;
@@ -297,6 +298,7 @@ enum plumb_code plumb_run_open(struct plumb_run **out, const char *path, struct 
     if (!run)
         return plumb_no_memory(err);
     run->listing.arena = &run->arena;
+    run->only = rank;
     size_t length = strlen(path);
     while (length > 1 && path[length - 1] == '/')
         length--;
@@ -312,14 +314,51 @@ enum plumb_code plumb_run_open(struct plumb_run **out, const char *path, struct 
         if (!code && !found)
             code = S_ISDIR(st.st_mode) ? open_folder(run, err) : open_file(run, err);
     }
-    if (!code && (promise_keep(run) || !(run->holder = holder_new())))
+    if (!code && (promise_keep(run) || spans_list(run) || !(run->holder = holder_new())))
         code = plumb_no_memory(err);
+    run->only = NULL;
     if (code) {
         plumb_run_free(run);
         return code;
     }
     *out = run;
     return PLUMB_OK;
+}
+
+enum plumb_code plumb_run_open(struct plumb_run **run, const char *path, struct plumb_error *err)
+{
+    return open_run(run, path, NULL, err);
+}
+
+enum plumb_code plumb_run_open_rank(struct plumb_run **run, const char *path, int64_t rank,
+                                    struct plumb_error *err)
+{
+    return open_run(run, path, &rank, err);
+}
+
+static bool add_rank(void *context, int64_t rank, const char *json)
+{
+    struct plumb_ranks *ranks = context;
+    size_t at = ranks->count;
+    (void)json;
+    while (at && ranks->list[at - 1] > rank)
+        at--;
+    if (at && ranks->list[at - 1] == rank)
+        return true;
+    int64_t *grown = realloc(ranks->list, (ranks->count + 1) * sizeof *grown);
+    if (!grown)
+        return false;
+    ranks->list = grown;
+    memmove(grown + at + 1, grown + at, (ranks->count - at) * sizeof *grown);
+    grown[at] = rank;
+    ranks->count++;
+    return true;
+}
+
+enum plumb_code plumb_run_ranks(struct plumb_ranks *ranks, const char *path,
+                                struct plumb_error *err)
+{
+    return dumps_look(path, add_rank, ranks, err);
 }
 
 void plumb_run_free(struct plumb_run *run)

@@ -4,6 +4,7 @@
 
 #include "dump/dump.h"
 #include "format/format.h"
+#include "run/stock.h"
 
 /* One file, and the records [first, first+count) that came from it. */
 struct source {
@@ -15,7 +16,14 @@ struct source {
     size_t first, count;
 };
 
+/* Records [first, first+count) of one rank and step, one after the other. */
+struct span {
+    int64_t rank;
+    size_t first, count;
+};
+
 struct plumb_run {
+    const int64_t *only; /* of a dump, while it is opened: the rank that is wanted; NULL: all */
     struct arena arena;
     const char *path, *kind;
     struct listing listing;
@@ -27,6 +35,10 @@ struct plumb_run {
     size_t tree_count, tree_capacity;
     const char **warnings; /* those of the dump that cost no row */
     size_t warning_count;
+    struct span *spans; /* all records, so that those of a rank are found without the others; NULL:
+                           somebody else listed the records */
+    size_t span_count;
+    struct stock stock; /* where there are spans */
     /* Of records that somebody else listed, from files that are no run; NULL: as their format
      * says. */
     enum plumb_code (*load)(const struct plumb_record *record, struct plumb_payload *payload,
@@ -36,9 +48,21 @@ struct plumb_run {
 /* Marks records unreadable that make the run far larger than its files. */
 enum plumb_code promise_keep(struct plumb_run *run);
 
+/* Fills spans and stock. */
+enum plumb_code spans_list(struct plumb_run *run);
+
 /* Opens run->path as a dump; *found stays false, without an error, when it is none. */
 enum plumb_code dumps_open(struct plumb_run *run, bool *found, struct plumb_error *err);
 void dumps_free(struct plumb_run *run);
+
+/* Calls see(context, rank, path) for every dump.json below a path, in the order of a run, without
+ * reading it; nothing when the path is no dump. False from see ends it as if out of memory. */
+enum plumb_code dumps_look(const char *path,
+                           bool (*see)(void *context, int64_t rank, const char *json),
+                           void *context, struct plumb_error *err);
+
+/* Adds a line, which lives as long as the run. */
+enum plumb_code dumps_warn(struct plumb_run *run, const char *text);
 
 /* Loads a record of a dump from the file that it names. */
 enum plumb_code dumps_load(const struct plumb_record *record, struct plumb_payload *payload,

@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "base/pool.h"
 #include "run/run.h"
+#include "verdict/calls_spread.h"
 
 #include <math.h>
 #include <pthread.h>
@@ -62,18 +63,37 @@ static void count_one(struct work *work)
     pthread_mutex_unlock(&work->lock);
 }
 
+struct told {
+    const struct calls_options *options;
+    const struct judged_call *call;
+};
+
+static enum plumb_code tell(void *context, struct plumb_expected *expected,
+                            const struct plumb_result *reference, const struct known_call *known,
+                            struct plumb_error *err)
+{
+    (void)reference;
+    (void)err;
+    const struct told *told = context;
+    told->options->watch(told->options->watch_context, told->call, expected, known);
+    return PLUMB_OK;
+}
+
 static bool judge(void *context, size_t i, uint64_t memory, bool last)
 {
     struct work *work = context;
     struct judged_call *call = &work->calls->list[i];
     struct plumb_error err;
+    struct told told = {work->options, call};
     const struct local_options options = {.file = work->calls->dumps[call->dump].file,
                                           .repeats = work->options->repeats,
                                           .step = call->step,
                                           .rank = call->rank,
                                           .arithmetic = work->options->arithmetic,
                                           .seed = work->options->seed,
-                                          .memory = memory};
+                                          .memory = memory,
+                                          .watch = work->options->watch ? tell : NULL,
+                                          .watch_context = &told};
     arena_free(&call->arena);
     const bool fits = !local_judge(&options, call->number, &call->arena, call->verdicts, &err);
     if (!fits && !last)
@@ -151,6 +171,24 @@ double calls_floor(enum plumb_dtype dtype, int64_t terms)
     }
 }
 
+/* Those that did not fit beside others come again here, alone. */
+static enum plumb_code judge_spread(struct work *work, struct plumb_error *err)
+{
+    struct judged_calls *calls = work->calls;
+    bool *again = calloc(calls->count + 1, sizeof *again);
+    if (!again)
+        return plumb_no_memory(err);
+    const enum plumb_code code = calls_spread(calls, work->options, again, err);
+    const uint64_t memory = work->options->memory ? work->options->memory : memory_default();
+    for (size_t i = 0; i < calls->count && !code; i++)
+        work->done += !again[i];
+    for (size_t i = 0; i < calls->count && !code; i++)
+        if (again[i])
+            judge(work, i, memory, true);
+    free(again);
+    return code;
+}
+
 enum plumb_code calls_judge(struct judged_calls *calls, const struct plumb_run *run,
                             const struct calls_options *options, struct plumb_error *err)
 {
@@ -159,6 +197,9 @@ enum plumb_code calls_judge(struct judged_calls *calls, const struct plumb_run *
     const enum plumb_code code = list(calls, run, options->rank, err);
     if (code)
         return code;
+    /* Who watches wants tensors that other processes would have to send. */
+    if (options->crew && !options->watch && !repeats_count(options->repeats))
+        return judge_spread(&work, err);
     calls_pool(options->threads, options->memory, calls->count, judge, &work);
     return PLUMB_OK;
 }

@@ -17,7 +17,16 @@ void calls_pool(unsigned threads, uint64_t memory, size_t count, calls_job *job,
 /* Why a job that came last is not judged. */
 extern const char calls_too_large[];
 
+struct judged_call;
+struct plumb_crew;
+
+/* Told of a call whose verdicts were just found, by the thread that found them; expected has the
+ * reference. */
+typedef void calls_watch(void *context, const struct judged_call *call,
+                         struct plumb_expected *expected, const struct known_call *known);
+
 struct calls_options {
+    struct plumb_crew *crew;       /* processes that share the work; NULL: this one alone */
     const struct repeats *repeats; /* of the same program; NULL: none */
     const char *arithmetic;        /* cheaper arithmetic that is allowed; NULL: none */
     uint64_t seed;                 /* of the perturbations */
@@ -26,6 +35,8 @@ struct calls_options {
     const int64_t *rank;         /* only of this one; NULL: of all */
     plumb_progress_fn *progress; /* of calls; NULL: none */
     void *progress_context;
+    calls_watch *watch; /* or NULL */
+    void *watch_context;
 };
 
 struct judged_call {

@@ -59,8 +59,11 @@ enum plumb_code verdict_keep(struct local_verdict *out, const struct local_verdi
 enum plumb_code verdict_none(struct local_verdict *out, const char *why, struct arena *arena,
                              struct plumb_error *err)
 {
-    const struct local_verdict verdict = {
-        .word = PLUMB_WORD_NOT_JUDGED, .why = why, .result = "", .recorded = SIZE_MAX};
+    const struct local_verdict verdict = {.word = PLUMB_WORD_NOT_JUDGED,
+                                          .why = why,
+                                          .result = "",
+                                          .number = SIZE_MAX,
+                                          .recorded = SIZE_MAX};
     return verdict_keep(out, &verdict, arena, err);
 }
 
@@ -168,6 +171,8 @@ static enum plumb_code judge_result(struct judging *j, enum plumb_expected_part 
     struct local_verdict verdict = {
         .word = PLUMB_WORD_NOT_JUDGED,
         .result = "",
+        .part = part,
+        .number = k,
         .recorded = part == PLUMB_PART_GRADIENT
                         ? given_gradient(&j->known->call, j->known->n_grads_recorded, k)
                         : k};
@@ -262,8 +267,7 @@ static enum plumb_code judge_all(struct judging *j, struct plumb_error *err)
         code = ask_repeats(j, err);
     if (code || !j->options->watch)
         return code;
-    code = j->options->watch(j->options->watch_context, j->expected, &j->reference, &known->given,
-                             err);
+    code = j->options->watch(j->options->watch_context, j->expected, &j->reference, known, err);
     known->watch_failed = code != PLUMB_OK;
     return code;
 }

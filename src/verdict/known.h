@@ -6,10 +6,12 @@
 #include "plumb/expected.h"
 #include "verdict/repeat.h"
 
-/* Told of a call that was judged: its reference, what it gave, and what decided. */
+struct known_call;
+
+/* Told of a call that was judged: its reference, what it was and gave, and what decided. */
 typedef enum plumb_code local_watch(void *context, struct plumb_expected *expected,
                                     const struct plumb_result *reference,
-                                    const struct plumb_result *given, struct plumb_error *err);
+                                    const struct known_call *known, struct plumb_error *err);
 
 struct local_options {
     const struct case_file *file;  /* of local_judge alone, like what follows */
@@ -35,8 +37,10 @@ struct local_verdict {
     const char *arithmetic, *pattern;
     const char *place; /* of the worst element: "[0, 3]"; "" where there is none */
     double got, expected, differing;
-    size_t recorded;            /* which of the recorded results it is; SIZE_MAX: none */
-    struct local_verdict *next; /* the results of the direction, last one first */
+    enum plumb_expected_part part; /* which result of the call it is: with this number; */
+    size_t number;                 /* SIZE_MAX: none */
+    size_t recorded;               /* which of the recorded results it is; SIZE_MAX: none */
+    struct local_verdict *next;    /* the results of the direction, last one first */
 };
 
 /* The worse of both stays, and all are in its list; texts are copied. */

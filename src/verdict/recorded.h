@@ -30,6 +30,14 @@ struct recorded_evidence {
     bool integers;                   /* or bool */
 };
 
+/* What two sketches say; shares, not per cent. Standard errors are of the estimates. */
+struct recorded_estimate {
+    bool there;                      /* else the rest means nothing */
+    double distance, error;          /* relative to the norm of golden */
+    double scale, scale_error, left; /* the best factor, and the share of the distance it leaves */
+    char where[120];                 /* "axis 1: 48-63 (1 of 16 blocks)"; "": everywhere */
+};
+
 struct recorded_judgement {
     struct plumb_verdict verdict;
     const char *problem;  /* why there is nothing to judge, a constant; NULL: there is a verdict */
@@ -37,6 +45,7 @@ struct recorded_judgement {
     double distance;      /* relative, estimated: which row is worst */
     double max_rel;       /* what a jump is told by */
     struct recorded_difference difference[PLUMB_STATISTICS];
+    struct recorded_estimate estimate;
 };
 
 /* Judges by all of the evidence: counts of NaN and infinities, statistics, sketches, checksums. */

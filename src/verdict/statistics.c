@@ -22,6 +22,7 @@ struct finding {
     const char *relative_to; /* what the difference was divided by, if not by the golden value */
     bool sketched;
     double distance, at_least; /* relative, estimated; and what it surely is */
+    double error;              /* the standard error of the estimate */
 };
 
 static const char *value_text(const struct plumb_value *value, char text[NUMBER_BYTES])
@@ -141,7 +142,8 @@ static void look_at_sketches(struct finding *finding, const struct recorded_evid
 {
     const struct plumb_kept *t = evidence->side[0].kept, *g = evidence->side[1].kept;
     /* Those of tensors without finite values are all zero, and tell nothing. */
-    if (!t || !g || !t->sketch || !g->sketch || nothing_finite(evidence))
+    if (!t || !g || !t->sketch || !g->sketch || t->sketch->version != g->sketch->version ||
+        nothing_finite(evidence))
         return;
     const struct plumb_value *norm = &g->finite[PLUMB_STATISTIC_NORM];
     if (norm->kind != PLUMB_VALUE_NUMBER)
@@ -150,6 +152,24 @@ static void look_at_sketches(struct finding *finding, const struct recorded_evid
     finding->sketched = true;
     finding->distance = sketch_distance(t->sketch, g->sketch, known ? fabs(norm->number) : NAN);
     finding->at_least = finding->distance / (known ? SKETCH_EXCESS : SKETCH_EXCESS_OF_RATIO);
+    finding->error = finding->distance * (known ? SKETCH_ERROR : SKETCH_ERROR_OF_RATIO);
+}
+
+static void set_estimate(struct recorded_estimate *out, const struct recorded_evidence *evidence,
+                         const struct finding *finding)
+{
+    if (!finding->sketched)
+        return;
+    const struct plumb_sketch *t = evidence->side[0].kept->sketch;
+    const struct plumb_sketch *g = evidence->side[1].kept->sketch;
+    const struct sketch_scale scale = sketch_scale(t, g);
+    *out = (struct recorded_estimate){.there = true,
+                                      .distance = finding->distance,
+                                      .error = finding->error,
+                                      .scale = scale.factor,
+                                      .scale_error = scale.error,
+                                      .left = scale.left};
+    sketch_where(t, g, out->where, sizeof out->where);
 }
 
 static struct finding look(const struct recorded_evidence *evidence,
@@ -171,14 +191,21 @@ static struct finding look(const struct recorded_evidence *evidence,
     return finding;
 }
 
+/* Hashes of 128 bits where both sides have them. */
+static bool have_hashes(const struct recorded_evidence *evidence)
+{
+    const struct plumb_kept *t = evidence->side[0].kept, *g = evidence->side[1].kept;
+    return t && g && t->hash && g->hash;
+}
+
 static enum recorded_checksums compare_checksums(const struct recorded_evidence *evidence,
                                                  const char *sums[2])
 {
-    bool kept = evidence->side[0].kept && evidence->side[1].kept;
+    bool kept = evidence->side[0].kept && evidence->side[1].kept, hashes = have_hashes(evidence);
     enum plumb_dtype dtypes[2];
     for (int i = 0; i < 2; i++) {
         const struct recorded_account *side = &evidence->side[i];
-        sums[i] = kept ? side->kept->crc32 : side->checksum;
+        sums[i] = hashes ? side->kept->hash : kept ? side->kept->crc32 : side->checksum;
         dtypes[i] = kept ? side->kept->dtype : side->dtype;
     }
     return recorded_compare_checksums(sums, dtypes);
@@ -229,9 +256,11 @@ static void judge_worst(struct plumb_verdict *verdict, const struct finding *fin
     char c[NUMBER_BYTES], d[NUMBER_BYTES];
     const double limit = rule->limit * 100, relative = finding->relative * 100;
     if (!statistic_breaks(finding, rule))
-        verdict_decide(verdict, rule->severity,
-                       "relative distance %.4g%% by the sketches, at least %.4g%% >= %.4g%%",
-                       finding->distance * 100, finding->at_least * 100, limit);
+        verdict_decide(
+            verdict, rule->severity,
+            "relative distance %.4g%% (estimate, standard error %.2g%%) by the sketches, at "
+            "least %.4g%% >= %.4g%%",
+            finding->distance * 100, finding->error * 100, finding->at_least * 100, limit);
     else if (isnan(relative))
         verdict_decide(verdict, rule->severity, "%s %s against %s: NaN on one side only",
                        finding->what, t, g);
@@ -270,12 +299,14 @@ static void judge_rest(struct plumb_verdict *verdict, const struct recorded_evid
     bool nan = t && g && g->nan, blind = finding->blind && !finding->sketched;
     if (same) {
         verdict_decide(verdict, nan || blind ? PLUMB_SUSPICIOUS : PLUMB_NORMAL,
-                       "%sthe checksums are equal",
-                       nan || blind ? "NaN or infinite on both sides; " : "");
+                       "%sthe %s are equal", nan || blind ? "NaN or infinite on both sides; " : "",
+                       have_hashes(evidence) ? "hashes of all bytes" : "checksums");
     } else if (!finding->compared && !finding->sketched) {
         verdict_leave(verdict, "NaN or infinite on both sides, which says nothing about the rest");
     } else if (checksums == CHECKSUMS_DIFFER && differs_by_rounding(finding, largest)) {
-        verdict_leave(verdict, "the statistics are equal, but the checksums differ");
+        verdict_leave(verdict, have_hashes(evidence)
+                                   ? "the statistics are equal, but the hashes differ"
+                                   : "the statistics are equal, but the checksums differ");
     } else if (nan || blind) {
         verdict_decide(verdict, PLUMB_SUSPICIOUS,
                        "NaN or infinite on both sides; what is not differs by %.4g%% (%s)",
@@ -318,6 +349,7 @@ void recorded_judge_statistics(const struct plumb_standard *standard,
     const struct recorded_difference *norm = &out->difference[PLUMB_STATISTIC_NORM];
     out->has_differences = finding.compared || finding.blind;
     out->distance = finding.sketched ? finding.distance : finding.relative;
+    set_estimate(&out->estimate, evidence, &finding);
     out->max_rel = norm->kind == DIFFERENCE_NUMBER ? norm->relative : finding.relative;
     if (judge_counts(&out->verdict, evidence))
         out->distance = out->max_rel = INFINITY;

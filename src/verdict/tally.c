@@ -16,14 +16,6 @@ static double eps_of(enum plumb_dtype part)
     return part == PLUMB_BF16 ? 0x1p-8 : part == PLUMB_F32 || part == PLUMB_F64 ? 0x1p-52 : 0x1p-23;
 }
 
-static uint64_t sum_counts(const uint64_t *lanes, int n)
-{
-    uint64_t sum = 0;
-    for (int i = 0; i < n; i++)
-        sum += lanes[i];
-    return sum;
-}
-
 static double sum_lanes(const double *lanes, int n)
 {
     double sum = 0;
@@ -93,9 +85,10 @@ static void round_block(struct tally *tally, size_t n)
 /* Pairs of zeros whose signs differ, which the difference does not show. */
 static uint64_t count_signed_zeros(const struct tally *tally, size_t n)
 {
-    struct small_lanes zeros = {0};
-    tally->kernels.small(tally->d, tally->d, n, 0, 0, &zeros);
-    if (!sum_counts(zeros.small, LANES))
+    const struct small_limits limits = {0};
+    struct small_counts zeros = {0};
+    tally->kernels.small(tally->d, tally->d, n, &limits, &zeros);
+    if (!zeros.small)
         return 0;
     uint64_t count = 0;
     for (size_t i = 0; i < n; i++)
@@ -109,15 +102,15 @@ static void compare_rounded(struct tally *tally, size_t n)
 {
     const struct kernels *k = &tally->kernels;
     const struct close_limits limits = {0};
-    struct close_lanes lanes = {0};
+    struct close_counts counts = {0};
     round_block(tally, n);
     if (tally->zero_signs)
         tally->differ += count_signed_zeros(tally, n);
     k->difference(tally->d, tally->rounded, n, tally->rounded);
-    k->close(tally->rounded, tally->b, n, &limits, &lanes);
-    tally->differ += sum_counts(lanes.greater, LANES);
-    tally->above += sum_counts(lanes.above, LANES);
-    tally->below += sum_counts(lanes.below, LANES);
+    k->close(tally->rounded, tally->b, n, &limits, &counts);
+    tally->differ += counts.greater;
+    tally->above += counts.above;
+    tally->below += counts.below;
 }
 
 static void see_sizes(double zero, const double *x, size_t n, bool *big, double *most)
@@ -132,7 +125,7 @@ static void see_sizes(double zero, const double *x, size_t n, bool *big, double 
 struct block_sums {
     struct error_lanes error;
     struct ratio_lanes ratio;
-    struct relative_lanes relative;
+    struct relative_counts relative;
 };
 
 /* diff, and whether all pairs are finite (or far too large to be sure without looking). */
@@ -141,8 +134,7 @@ static bool take_differences(struct tally *tally, size_t n, struct block_sums *s
     tally->kernels.difference(tally->d, tally->b, n, tally->diff);
     sums->error = (struct error_lanes){0};
     tally->kernels.error(tally->d, tally->b, tally->diff, n, &sums->error);
-    return isfinite(sum_lanes(sums->error.tt, ERROR_LANES) +
-                    sum_lanes(sums->error.gg, ERROR_LANES));
+    return isfinite(sum_lanes(sums->error.tt, LANES) + sum_lanes(sums->error.gg, LANES));
 }
 
 static void relative_errors(struct tally *tally, size_t n, struct block_sums *sums)
@@ -153,9 +145,9 @@ static void relative_errors(struct tally *tally, size_t n, struct block_sums *su
     k->relative(tally->diff, tally->den, n, tally->r);
     k->ratio_tally(tally->r, n, &sums->ratio);
     k->relative_tally(tally->r, n, &sums->relative);
-    tally->under[DUAL_100] += sum_counts(sums->ratio.below_1e2, LANES);
-    tally->under[DUAL_1000] += sum_counts(sums->relative.below_1e3, ERROR_LANES);
-    tally->under[DUAL_10000] += sum_counts(sums->ratio.below_1e4, LANES);
+    tally->under[DUAL_100] += sums->ratio.below_1e2;
+    tally->under[DUAL_1000] += sums->relative.below_1e3;
+    tally->under[DUAL_10000] += sums->ratio.below_1e4;
 }
 
 /* Takes the small values out of the errors and their sums. */
@@ -175,14 +167,14 @@ static void mask_small(struct tally *tally, size_t n, struct block_sums *sums)
 
 /* Small values over the absolute threshold; most sets have one tolerance for both standards. */
 static uint64_t count_absolute_errors(const struct tally *tally, size_t n,
-                                      const struct small_lanes *benchmark)
+                                      const struct small_counts *benchmark)
 {
-    const struct standard_limits *limits = tally->limits;
-    struct small_lanes lanes = {0};
-    if (limits->absolute_atol == limits->small_atol)
-        return sum_counts(benchmark->errors, LANES);
-    tally->kernels.small(tally->diff, tally->b, n, limits->small, limits->absolute_atol, &lanes);
-    return sum_counts(lanes.errors, LANES);
+    const struct small_limits absolute = {tally->limits->small, tally->limits->absolute_atol};
+    struct small_counts counts = {0};
+    if (tally->limits->absolute_atol == tally->limits->small_atol)
+        return benchmark->errors;
+    tally->kernels.small(tally->diff, tally->b, n, &absolute, &counts);
+    return counts.errors;
 }
 
 /* Errors of small values are judged by their size, of others in proportion. */
@@ -190,23 +182,23 @@ static void masked_errors(struct tally *tally, size_t n, struct block_sums *sums
 {
     const struct kernels *k = &tally->kernels;
     const struct standard_limits *limits = tally->limits;
-    struct small_lanes lanes = {0}, over = {0};
-    k->small(tally->diff, tally->b, n, limits->small, limits->small_atol, &lanes);
-    uint64_t small = sum_counts(lanes.small, LANES);
-    tally->small += small;
-    tally->small_errors += sum_counts(lanes.errors, LANES);
-    tally->absolute_errors += count_absolute_errors(tally, n, &lanes);
-    tally->normal += n - small;
-    if (small)
+    const struct small_limits small = {limits->small, limits->small_atol};
+    const struct small_limits every = {INFINITY, limits->rtol};
+    struct small_counts counts = {0}, over = {0};
+    k->small(tally->diff, tally->b, n, &small, &counts);
+    tally->small += counts.small;
+    tally->small_errors += counts.errors;
+    tally->absolute_errors += count_absolute_errors(tally, n, &counts);
+    tally->normal += n - counts.small;
+    if (counts.small)
         mask_small(tally, n, sums);
 
-    k->small(tally->r, tally->r, n, INFINITY, limits->rtol, &over);
-    tally->normal_errors += sum_counts(over.errors, LANES);
+    k->small(tally->r, tally->r, n, &every, &over);
+    tally->normal_errors += over.errors;
     exact_add(&tally->rel, sum_lanes(sums->ratio.sum, LANES));
-    exact_add(&tally->squares, sum_lanes(sums->error.dd, ERROR_LANES));
-    for (int l = 0; l < ERROR_LANES; l++)
-        if (sums->relative.max[l] > tally->max_rel)
-            tally->max_rel = sums->relative.max[l];
+    exact_add(&tally->squares, sum_lanes(sums->error.dd, LANES));
+    if (sums->relative.max > tally->max_rel)
+        tally->max_rel = sums->relative.max;
 }
 
 /* The formula has no place for zero and for what is less than the type's smallest value; a device

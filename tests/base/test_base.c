@@ -79,6 +79,35 @@ static void test_arena_grow(void **state)
     arena_free(&arena);
 }
 
+/* Blocks large enough for pages of their own: zero, whole, and given back when nobody needs them. */
+static void test_arena_huge(void **state)
+{
+    (void)state;
+    enum { N = 4 };
+    const size_t sizes[N] = {((size_t)4 << 20) - 64, (size_t)4 << 20, ((size_t)6 << 20) + 1,
+                             (size_t)2 << 20};
+    struct arena arena = {0};
+    unsigned char *blocks[N];
+    for (int i = 0; i < N; i++) {
+        blocks[i] = arena_alloc(&arena, sizes[i]);
+        assert_non_null(blocks[i]);
+        assert_int_equal((uintptr_t)blocks[i] % _Alignof(max_align_t), 0);
+        for (size_t k = 0; k < sizes[i]; k += 512)
+            assert_int_equal(blocks[i][k], 0);
+        memset(blocks[i], i + 1, sizes[i]);
+    }
+    const size_t before = arena.bytes;
+    const void *used[] = {blocks[2] + sizes[2] - 1, blocks[3]};
+    arena_keep(&arena, used, 2);
+    assert_true(arena.bytes <= before - sizes[0] - sizes[1]);
+    for (int i = 2; i < N; i++) {
+        assert_int_equal(blocks[i][0], i + 1);
+        assert_int_equal(blocks[i][sizes[i] - 1], i + 1);
+    }
+    arena_free(&arena);
+    assert_null(arena.chunks);
+}
+
 static void test_arena_limits(void **state)
 {
     (void)state;
@@ -440,13 +469,13 @@ static void test_output_whole(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_arena),          cmocka_unit_test(test_arena_limits),
-        cmocka_unit_test(test_arena_grow),     cmocka_unit_test(test_buf),
-        cmocka_unit_test(test_buf_failed),     cmocka_unit_test(test_map),
-        cmocka_unit_test(test_map_collisions), cmocka_unit_test(test_map_bytes),
-        cmocka_unit_test(test_pool),           cmocka_unit_test(test_errors),
-        cmocka_unit_test(test_file),           cmocka_unit_test(test_guard),
-        cmocka_unit_test(test_output_whole),
+        cmocka_unit_test(test_arena),        cmocka_unit_test(test_arena_huge),
+        cmocka_unit_test(test_arena_limits), cmocka_unit_test(test_arena_grow),
+        cmocka_unit_test(test_buf),          cmocka_unit_test(test_buf_failed),
+        cmocka_unit_test(test_map),          cmocka_unit_test(test_map_collisions),
+        cmocka_unit_test(test_map_bytes),    cmocka_unit_test(test_pool),
+        cmocka_unit_test(test_errors),       cmocka_unit_test(test_file),
+        cmocka_unit_test(test_guard),        cmocka_unit_test(test_output_whole),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "dump/dump.h"
 #include "dump/python.h"
+#include "dump/reader.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -381,9 +382,40 @@ static void test_python_text(void **state)
     }
 }
 
+/* The ranks of a group stand at its first exchange; odd values count as not recorded. */
+static void test_exchanges(void **state)
+{
+    (void)state;
+    static const char text[] =
+        "{\"data\": {"
+        "\"Distributed.all_reduce.0.forward\": {\"exchange\": {\"order\": 0, \"group_ranks\": [0, "
+        "1], "
+        "\"group_id\": \"a\"}},"
+        "\"Distributed.all_reduce.1.forward\": {\"exchange\": {\"order\": 7, \"group_id\": \"a\"}},"
+        "\"Distributed.all_reduce.2.forward\": {\"exchange\": {\"order\": -3, \"group_ranks\": "
+        "\"x\", "
+        "\"group_id\": \"b\"}},"
+        "\"Distributed.all_reduce.3.forward\": {\"exchange\": [1]},"
+        "\"Torch.exp.0.forward\": {}}}";
+    struct dump_tree tree = {.path = "dump.json"};
+    struct plumb_error err;
+    assert_int_equal(dump_parse(&tree, text, sizeof text - 1, NULL, NULL, &err), PLUMB_OK);
+    assert_int_equal(tree.api_count, 5);
+    assert_int_equal(tree.apis[0].order, 0);
+    assert_string_equal(tree.apis[0].group, "[0, 1]");
+    assert_int_equal(tree.apis[1].order, 7);
+    assert_ptr_equal(tree.apis[1].group, tree.apis[0].group);
+    for (size_t i = 2; i < 5; i++) {
+        assert_int_equal(tree.apis[i].order, -1);
+        assert_null(tree.apis[i].group);
+    }
+    dump_close(&tree);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_exchanges),
         cmocka_unit_test(test_tensor),
         cmocka_unit_test(test_order_of_sections),
         cmocka_unit_test(test_kinds_of_leaves),

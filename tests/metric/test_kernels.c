@@ -118,9 +118,8 @@ static void same_counts(const uint64_t *a, const uint64_t *b, size_t n)
 }
 
 #define REALS(x, y, field) same_reals((x).field, (y).field, sizeof(x).field / sizeof(double))
-#define COUNTS(x, y, field)                                                                        \
-    same_counts((const uint64_t *)(x).field, (const uint64_t *)(y).field,                          \
-                sizeof(x).field / sizeof(uint64_t))
+#define REAL(x, y, field) same_reals(&(x).field, &(y).field, 1)
+#define COUNT(x, y, field) same_counts(&(x).field, &(y).field, 1)
 
 static void same_errors(const struct error_lanes *a, const struct error_lanes *b)
 {
@@ -128,22 +127,69 @@ static void same_errors(const struct error_lanes *a, const struct error_lanes *b
     REALS(*a, *b, tt);
     REALS(*a, *b, gg);
     REALS(*a, *b, dd);
+    REAL(*a, *b, max);
+}
+
+static void same_relatives(const struct relative_counts *a, const struct relative_counts *b)
+{
+    REAL(*a, *b, max);
+    COUNT(*a, *b, below_5e3);
+    COUNT(*a, *b, below_1e3);
+}
+
+static void same_ratios(const struct ratio_lanes *a, const struct ratio_lanes *b)
+{
+    REALS(*a, *b, sum);
+    COUNT(*a, *b, below_1e2);
+    COUNT(*a, *b, below_1e4);
+}
+
+static void same_close(const struct close_counts *a, const struct close_counts *b)
+{
+    COUNT(*a, *b, close);
+    COUNT(*a, *b, greater);
+    COUNT(*a, *b, above);
+    COUNT(*a, *b, below);
+}
+
+static void same_absolutes(const struct absolute_lanes *a, const struct absolute_lanes *b)
+{
+    REALS(*a, *b, sum);
+    REAL(*a, *b, min);
+    same_counts(a->over, b->over, ABS_LIMITS);
+}
+
+static void same_ulps(const struct ulp_lanes *a, const struct ulp_lanes *b)
+{
+    REALS(*a, *b, sum);
+    REAL(*a, *b, max);
+    COUNT(*a, *b, over);
+}
+
+static void same_small(const struct small_counts *a, const struct small_counts *b)
+{
+    COUNT(*a, *b, small);
+    COUNT(*a, *b, errors);
+}
+
+static void same_ranges(const struct range_lanes *a, const struct range_lanes *b)
+{
+    REALS(*a, *b, sum);
+    REALS(*a, *b, min);
     REALS(*a, *b, max);
 }
 
-static void same_relatives(const struct relative_lanes *a, const struct relative_lanes *b)
+static void same_centres(const struct centre_lanes *a, const struct centre_lanes *b)
 {
-    REALS(*a, *b, max);
-    COUNTS(*a, *b, below_5e3);
-    COUNTS(*a, *b, below_1e3);
+    REALS(*a, *b, sum);
+    REALS(*a, *b, squares);
 }
 
-static void same_close(const struct close_lanes *a, const struct close_lanes *b)
+static void same_kl(const struct kl_lanes *a, const struct kl_lanes *b)
 {
-    COUNTS(*a, *b, close);
-    COUNTS(*a, *b, greater);
-    COUNTS(*a, *b, above);
-    COUNTS(*a, *b, below);
+    REALS(*a, *b, golden);
+    REALS(*a, *b, target);
+    REALS(*a, *b, weighted);
 }
 
 /* -- Kernels on float64 ------------------------------------------------------------------------ */
@@ -192,7 +238,7 @@ static void check_maps(const struct kernels *k, const struct data *data, size_t 
 static void check_error(const struct kernels *k, const struct data *data, size_t n)
 {
     doing = "error";
-    struct error_lanes a = {.tg = {1, -2, 3, 0.1}, .max = {0, 1e-3, 1, 0}}, b = a, *out;
+    struct error_lanes a = {.tg = {1, -2, 3, 0.1}, .max = 1e-3}, b = a, *out;
     TWICE(use->error(data->t, data->g, data->d, n, out));
     same_errors(&a, &b);
 }
@@ -201,37 +247,28 @@ static void check_tallies(const struct kernels *k, const struct data *data, size
 {
     {
         doing = "relative_tally";
-        struct relative_lanes a = {.max = {0.5, 0, 0, 0}, .below_1e3 = {7, 0, 0, 9}}, b = a, *out;
+        struct relative_counts a = {.max = 0.5, .below_1e3 = 7}, b = a, *out;
         TWICE(use->relative_tally(data->r, n, out));
         same_relatives(&a, &b);
     }
     {
         doing = "ratio_tally";
-        struct ratio_lanes a = {.sum = {0.1, 0, 0, 0, 0, 1}, .below_1e2 = {1, 2, 3}}, b = a, *out;
+        struct ratio_lanes a = {.sum = {0.1, 0, 0, 0, 0, 1}, .below_1e2 = 3}, b = a, *out;
         TWICE(use->ratio_tally(data->r, n, out));
-        REALS(a, b, sum);
-        COUNTS(a, b, below_1e2);
-        COUNTS(a, b, below_1e4);
+        same_ratios(&a, &b);
     }
     {
         doing = "absolute";
-        struct absolute_lanes a = {.sum = {0.1}}, b, *out;
-        for (int l = 0; l < LANES; l++)
-            a.min[l] = l % 3 ? INFINITY : 1e-5;
-        b = a;
+        struct absolute_lanes a = {.sum = {0.1}, .min = n % 3 ? INFINITY : 1e-5}, b = a, *out;
         TWICE(use->absolute(data->d, n, out));
-        REALS(a, b, sum);
-        REALS(a, b, min);
-        COUNTS(a, b, over);
+        same_absolutes(&a, &b);
     }
     static const double thresholds[] = {0, 1, 32, 1e-3};
     for (size_t i = 0; i < 4; i++) {
         doing = "ulp_tally";
-        struct ulp_lanes a = {.max = {1}}, b = a, *out;
+        struct ulp_lanes a = {.max = 1}, b = a, *out;
         TWICE(use->ulp_tally(data->r, n, thresholds[i], out));
-        REALS(a, b, sum);
-        REALS(a, b, max);
-        COUNTS(a, b, over);
+        same_ulps(&a, &b);
     }
 }
 
@@ -241,42 +278,42 @@ static void check_limits(const struct kernels *k, const struct data *data, size_
         {1e-3, 1e-5, 0}, {0, 0, 0}, {1e-1, 1e-7, 1e-3}, {0, 1e-2, 5e-3}, {1, 0, 1}};
     for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
         doing = "close";
-        struct close_lanes a = {.close = {5}, .below = {0, 0, 0, 0, 0, 0, 0, 1}}, b = a, *out;
+        struct close_counts a = {.close = 5, .below = 1}, b = a, *out;
         TWICE(use->close(data->d, data->g, n, &limits[i], out));
         same_close(&a, &b);
     }
-    static const double small[][2] = {{0x1p-20, 0x1p-30}, {1e-3, 1e-16}, {0, 0}, {1, 1e-2}};
+    static const struct small_limits small[] = {
+        {0x1p-20, 0x1p-30}, {1e-3, 1e-16}, {0, 0}, {1, 1e-2}};
     for (size_t i = 0; i < sizeof small / sizeof *small; i++) {
         doing = "small";
-        struct small_lanes a = {.small = {1, 1}}, b = a, *out;
-        TWICE(use->small(data->d, data->g, n, small[i][0], small[i][1], out));
-        COUNTS(a, b, small);
-        COUNTS(a, b, errors);
+        struct small_counts a = {.small = 1}, b = a, *out;
+        TWICE(use->small(data->d, data->g, n, &small[i], out));
+        same_small(&a, &b);
     }
+}
+
+/* Bins are in no order, so that only their numbers can be compared. */
+static void histogram(const struct kernels *k, const double *x, size_t n, uint64_t *bins)
+{
+    uint8_t bin[BLOCK];
+    k->find_bins(x, n, bin);
+    k->count_bins(bin, n, bins);
 }
 
 static void check_statistics(const struct kernels *k, const struct data *data, size_t n)
 {
     {
         doing = "range";
-        struct range_lanes a = {.sum = {1}}, b, *out;
-        for (int l = 0; l < LANES; l++) {
-            a.min[l] = INFINITY;
-            a.max[l] = -INFINITY;
-        }
-        b = a;
+        struct range_lanes a = range_of_nothing(), b = a, *out;
         TWICE(use->range(data->t, n, out));
-        REALS(a, b, sum);
-        REALS(a, b, min);
-        REALS(a, b, max);
+        same_ranges(&a, &b);
     }
     static const double centres[] = {0, 0.3, -1e150, 5e-324};
     for (size_t i = 0; i < 4; i++) {
         doing = "centre";
         struct centre_lanes a = {.squares = {0, 1}}, b = a, *out;
-        TWICE(use->centre(data->t, n, centres[i], out));
-        REALS(a, b, sum);
-        REALS(a, b, squares);
+        TWICE(use->centre[KERNEL_F64](data->t, n, centres[i], out));
+        same_centres(&a, &b);
     }
     {
         doing = "kl";
@@ -288,32 +325,41 @@ static void check_statistics(const struct kernels *k, const struct data *data, s
                 g[i] = copysign(KL_FAST, g[i]);
         }
         struct kl_lanes a = {.golden = {1}, .weighted = {0, -1}}, b = a, *out;
-        TWICE(use->kl(t, g, n, out));
-        REALS(a, b, golden);
-        REALS(a, b, target);
-        REALS(a, b, weighted);
+        TWICE(use->pair_kl[KERNEL_F64](t, g, n, out));
+        same_kl(&a, &b);
 
         doing = "kl_near";
         for (size_t i = 0; i < n; i++)
-            t[i] = fmod(data->d[i], KL_NEAR);
-        TWICE(use->kl_near(t, g, n, out));
-        REALS(a, b, golden);
-        REALS(a, b, target);
-        REALS(a, b, weighted);
+            t[i] = g[i] + fmod(data->d[i], KL_NEAR);
+        TWICE(use->pair_kl_near[KERNEL_F64](t, g, n, out));
+        same_kl(&a, &b);
     }
     {
         doing = "histogram";
         uint64_t a[HISTOGRAM_BINS] = {[0] = 5, [128] = 5}, b[HISTOGRAM_BINS], total = 0;
         memcpy(b, a, sizeof b);
-        kernels_c.histogram(data->r, n, a);
-        kernels_c.histogram(data->d, n, a);
-        k->histogram(data->r, n, b);
-        k->histogram(data->d, n, b);
+        histogram(&kernels_c, data->r, n, a);
+        histogram(&kernels_c, data->d, n, a);
+        histogram(k, data->r, n, b);
+        histogram(k, data->d, n, b);
         same_counts(a, b, HISTOGRAM_BINS);
         for (int bin = 0; bin < HISTOGRAM_BINS; bin++)
             total += a[bin];
         assert_int_equal(total, 2 * n + 10);
         assert_int_equal(a[HISTOGRAM_BINS - 1], 0);
+    }
+}
+
+/* From any number of a tensor on, also in the middle of groups. */
+static void check_sketch(const struct kernels *k, const struct data *data, size_t n)
+{
+    doing = "sketch";
+    for (uint64_t first = 0; first < 1u << 20; first = first * 5 + 7) {
+        double a[KERNEL_SKETCH_ROOM] = {0}, b[KERNEL_SKETCH_ROOM] = {0}, c[4] = {0}, d[4] = {0};
+        kernels_c.sketch(data->t, n, first, a, c);
+        k->sketch(data->t, n, first, b, d);
+        same_reals(a, b, KERNEL_SKETCH_ROOM);
+        same_reals(c, d, 4);
     }
 }
 
@@ -325,6 +371,7 @@ static void check_all(const struct kernels *k, const struct data *data, size_t n
     check_tallies(k, data, n);
     check_limits(k, data, n);
     check_statistics(k, data, n);
+    check_sketch(k, data, n);
 }
 
 static void test_float64(void **state)
@@ -363,9 +410,7 @@ static void test_not_finite(void **state)
             doing = "range";
             kernels_c.range(data.t, length, &a);
             levels[level].range(data.t, length, &b);
-            REALS(a, b, sum);
-            REALS(a, b, min);
-            REALS(a, b, max);
+            same_ranges(&a, &b);
         }
 }
 
@@ -433,29 +478,91 @@ static void check_stored(const struct kernels *k, enum kernel_type type, const v
     same_reals(x, y, n + 1);
 
     doing = "pair_error";
-    struct error_lanes a = {.max = {0, 1e-3}}, b = a;
+    struct error_lanes a = {.max = 1e-3}, b = a;
     c->pair_error[type](t, g, n, &a);
     k->pair_error[type](t, g, n, &b);
     same_errors(&a, &b);
 
     doing = "pair_relative";
-    struct error_lanes again = {.max = {0, 1e-3}};
-    struct relative_lanes ra = {.below_5e3 = {3}}, rb = ra;
-    c->pair_relative[type](t, g, n, &again, &ra);
-    same_errors(&a, &again);
-    again = (struct error_lanes){.max = {0, 1e-3}};
-    k->pair_relative[type](t, g, n, &again, &rb);
-    same_errors(&a, &again);
-    same_relatives(&ra, &rb);
+    struct relative_counts largest = {0};
+    c->pair_relative[type](t, g, n, &b, &largest);
+    const double before[] = {
+        0, nextafter(largest.max, 0), largest.max, nextafter(largest.max, 1), 1e3, INFINITY};
+    for (size_t i = 0; i < sizeof before / sizeof *before; i++) {
+        struct error_lanes again = {.max = 1e-3};
+        struct relative_counts ra = {.max = before[i], .below_5e3 = 3}, rb = ra;
+        c->pair_relative[type](t, g, n, &again, &ra);
+        same_errors(&a, &again);
+        again = (struct error_lanes){.max = 1e-3};
+        k->pair_relative[type](t, g, n, &again, &rb);
+        same_errors(&a, &again);
+        same_relatives(&ra, &rb);
+    }
 
     doing = "pair_close";
     static const struct close_limits limits[] = {{1e-3, 1e-5, 0}, {0, 0, 1e-3}};
     for (int i = 0; i < 2; i++) {
-        struct close_lanes ca = {.above = {2}}, cb = ca;
+        struct close_counts ca = {.above = 2}, cb = ca;
         c->pair_close[type](t, g, n, &limits[i], &ca);
         k->pair_close[type](t, g, n, &limits[i], &cb);
         same_close(&ca, &cb);
     }
+}
+
+/* All groups at once: the same as C, which puts them together from the others. */
+static void check_all_groups(const struct kernels *k, enum kernel_type type, const void *t,
+                             const void *g, size_t n)
+{
+    static const struct all_limits limits[] = {
+        {{1e-3, 1e-5, 0}, {0x1p-10, 1e-16}, {23, -126, 32}},
+        {{0, 0, 1e-3}, {0x1p-20, 0x1p-30}, {10, -14, 1}},
+    };
+    doing = "pair_all";
+    for (size_t i = 0; i < 2; i++) {
+        struct all_sums a = {.relative.max = i ? 1e-3 : 0, .absolute.min = INFINITY}, b;
+        uint8_t bins[2][3 * BLOCK];
+        uint64_t counts[2][HISTOGRAM_BINS];
+        a.range[0] = a.range[1] = range_of_nothing();
+        b = a;
+        kernels_c.pair_all[type](t, g, n, &limits[i], &a, bins[0]);
+        k->pair_all[type](t, g, n, &limits[i], &b, bins[1]);
+        same_errors(&a.error, &b.error);
+        same_relatives(&a.relative, &b.relative);
+        same_ratios(&a.ratio, &b.ratio);
+        same_close(&a.close, &b.close);
+        same_absolutes(&a.absolute, &b.absolute);
+        same_ulps(&a.ulp, &b.ulp);
+        same_small(&a.small, &b.small);
+        same_ranges(&a.range[0], &b.range[0]);
+        same_ranges(&a.range[1], &b.range[1]);
+        for (int h = 0; h < 3; h++) {
+            memset(counts, 0, sizeof counts);
+            kernels_c.count_bins(bins[0] + h * BLOCK, n, counts[0]);
+            k->count_bins(bins[1] + h * BLOCK, n, counts[1]);
+            same_counts(counts[0], counts[1], HISTOGRAM_BINS);
+        }
+    }
+}
+
+/* Values small enough for exponentials. */
+static void check_stored_kl(const struct kernels *k, enum kernel_type type, const void *t,
+                            const void *g, size_t n)
+{
+    double x[BLOCK], y[BLOCK];
+    kernels_c.load[type](t, n, x);
+    kernels_c.load[type](g, n, y);
+    for (size_t i = 0; i < n; i++)
+        if (fabs(x[i]) > KL_FAST || fabs(y[i]) > KL_FAST)
+            return;
+    struct kl_lanes a = {.golden = {1}, .weighted = {0, -1}}, b = a;
+    doing = "pair_kl";
+    kernels_c.pair_kl[type](t, g, n, &a);
+    k->pair_kl[type](t, g, n, &b);
+    same_kl(&a, &b);
+    doing = "pair_kl_near"; /* defined for any values */
+    kernels_c.pair_kl_near[type](t, g, n, &a);
+    k->pair_kl_near[type](t, g, n, &b);
+    same_kl(&a, &b);
 }
 
 /* Whole blocks side by side: each as if it were alone. */
@@ -473,14 +580,11 @@ static void check_side_by_side(const struct kernels *k, enum kernel_type type, c
         doing = "ranges";
         struct range_lanes range = range_of_nothing();
         kernels_c.range(x, BLOCK, &range);
-        REALS(range, ranges[b], sum);
-        REALS(range, ranges[b], min);
-        REALS(range, ranges[b], max);
+        same_ranges(&range, &ranges[b]);
         doing = "centres";
         struct centre_lanes centre = {0};
-        kernels_c.centre(x, BLOCK, middle[b], &centre);
-        REALS(centre, centres[b], sum);
-        REALS(centre, centres[b], squares);
+        kernels_c.centre[KERNEL_F64](x, BLOCK, middle[b], &centre);
+        same_centres(&centre, &centres[b]);
     }
 }
 
@@ -512,10 +616,45 @@ static void test_stored(void **state)
                 size_t offset = kind % 2 != 0; /* no alignment is promised */
                 fill_stored((enum kernel_type)type, (enum kind)kind, t + offset, g + offset, &seed);
                 for (size_t n = 0; n <= BLOCK; n++)
-                    if (is_tested_length(n))
-                        check_stored(&levels[level], (enum kernel_type)type, t + offset, g + offset,
-                                     n);
+                    if (is_tested_length(n)) {
+                        const struct kernels *k = &levels[level];
+                        check_stored(k, (enum kernel_type)type, t + offset, g + offset, n);
+                        check_all_groups(k, (enum kernel_type)type, t + offset, g + offset, n);
+                        check_stored_kl(k, (enum kernel_type)type, t + offset, g + offset, n);
+                    }
             }
+}
+
+/* Quotients at the limits 1/200 and 1/1000 and next to them, where a product may decide otherwise
+ * than the rounded quotient. */
+static void test_quotients(void **state)
+{
+    (void)state;
+    static const unsigned mantissa[] = {[KERNEL_F32] = 23, [KERNEL_F16] = 10, [KERNEL_BF16] = 7};
+    static const unsigned one[] = {
+        [KERNEL_F32] = 0x3F800000, [KERNEL_F16] = 0x3C00, [KERNEL_BF16] = 0x3F80};
+    static unsigned char t[BLOCK * 4], g[BLOCK * 4];
+    uint64_t seed = 6, exact = 0;
+    for (int round = 0; round < 200; round++)
+        for (int type = KERNEL_F32; type < KERNEL_TYPES; type++) {
+            const unsigned limit = round % 2 ? 200 : 1000, half = 1u << mantissa[type];
+            const unsigned first = (half + limit - 1) / limit;
+            const unsigned multiples = (2 * half - 1) / limit - first + 1;
+            for (size_t i = 0; i < BLOCK; i++) {
+                unsigned whole = half + (unsigned)random_below(&seed, half);
+                if (i % 2 && multiples)
+                    whole = (first + (unsigned)random_below(&seed, multiples)) * limit;
+                const unsigned step = whole / limit + (unsigned)random_below(&seed, 3) - 1;
+                exact += step * limit == whole;
+                const uint32_t golden = one[type] + (whole - half);
+                const uint32_t target = i % 3 ? golden + step : golden - step;
+                memcpy(g + i * widths[type], &golden, widths[type]);
+                memcpy(t + i * widths[type], &target, widths[type]);
+            }
+            for (size_t level = 0; level < level_count; level++)
+                check_stored(&levels[level], (enum kernel_type)type, t, g, BLOCK);
+        }
+    assert_true(exact > 1000);
 }
 
 /* All 65,536 codes of the 16-bit types, NaNs and infinities too. */
@@ -537,6 +676,22 @@ static void test_load_codes(void **state)
         }
 }
 
+static void test_crc(void **state)
+{
+    (void)state;
+    static unsigned char bytes[3000];
+    uint64_t seed = 5;
+    for (size_t i = 0; i < sizeof bytes; i++)
+        bytes[i] = (unsigned char)random_bits(&seed);
+    for (size_t level = 0; level < level_count; level++)
+        for (size_t n = 0; n < sizeof bytes - 8; n++) {
+            const uint32_t crc = (uint32_t)random_bits(&seed);
+            assert_int_equal(levels[level].crc32(crc, bytes + n % 8, n),
+                             kernels_c.crc32(crc, bytes + n % 8, n));
+        }
+    assert_int_equal(kernels_c.crc32(0, "123456789", 9), 0xCBF43926);
+}
+
 static void test_mask(void **state)
 {
     (void)state;
@@ -549,9 +704,10 @@ static void test_mask(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_float64),    cmocka_unit_test(test_not_finite),
-        cmocka_unit_test(test_stored),     cmocka_unit_test(test_side_by_side),
-        cmocka_unit_test(test_load_codes), cmocka_unit_test(test_mask),
+        cmocka_unit_test(test_float64),   cmocka_unit_test(test_not_finite),
+        cmocka_unit_test(test_stored),    cmocka_unit_test(test_side_by_side),
+        cmocka_unit_test(test_quotients), cmocka_unit_test(test_load_codes),
+        cmocka_unit_test(test_crc),       cmocka_unit_test(test_mask),
     };
     return cmocka_run_group_tests(tests, find_levels, NULL);
 }

@@ -20,7 +20,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 import torch  # noqa: E402
 from capture_case import BUILD, CaptureTest, leaves  # noqa: E402
 from plumb import PrecisionDebugger  # noqa: E402
-from plumb._capture.dump import DumpSink, JsonFile  # noqa: E402
+from plumb._capture.dump import DumpSink  # noqa: E402
+from plumb._capture.files import JsonFile  # noqa: E402
 from torch import nn  # noqa: E402
 
 

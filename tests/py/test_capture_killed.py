@@ -171,6 +171,10 @@ time.sleep(60)
             self.assertEqual(len(found["1"]), PER_STEP, room)
             self.assertLess(sum(map(len, found.values())), 3 * PER_STEP)
             self.assertGreater(sum(map(len, found.values())), (room - 80_000) // 220_000 * PER_STEP)
+            # What is said to be there is: calls with their inputs and outputs.
+            calls = {step: sum("output" in name for name in names) for step, names in found.items()}
+            there = [count for count in calls.values() if count]
+            self.assertIn(f"{len(there)} step{'s'[:len(there) > 1]} with {sum(there)} calls in dump; ", told)
 
     def test_nothing_is_left_of_a_conversion(self) -> None:
         """Where nobody asked for a file that is whole in between, there is none."""
@@ -261,7 +265,26 @@ debugger.stop()
         self.assertEqual(list(data), [f"Torch.exp.{i}.forward" for i in range(len(data))])
         self.assertGreater(len(data), 2)
         self.assertLess(len(data), 40)
-        self.assertIn("Torch.exp.30.forward", (path.parent / "dump_error_info.log").read_text())
+        log = (path.parent / "dump_error_info.log").read_text()
+        self.assertIn("\nTorch.exp.30.forward: File too large\n", log)
+        self.assertIn(f"1 step with {len(data)} calls in dump; ", told)
+
+    def test_steps_that_have_no_room(self) -> None:
+        """Neither counted nor said to be recorded, and the steps behind them are none the worse."""
+        process = self.start("""
+debugger = PrecisionDebugger(dump_path="dump", task="tensor", level="L1", step=[0, 1, 2])
+for i in range(3):
+    most = 600 if i == 1 else resource.RLIM_INFINITY
+    resource.setrlimit(resource.RLIMIT_FSIZE, (most, resource.RLIM_INFINITY))
+    debugger.start()
+    torch.exp(x[0])
+    debugger.stop()
+    debugger.step()
+""")
+        _, told = process.communicate()
+        self.assertEqual(process.returncode, 0, told)
+        self.assertIn("2 steps with 2 calls in dump; ", told)
+        self.assertIn("step 1 was asked for and never recorded", told)
 
 
 if __name__ == "__main__":

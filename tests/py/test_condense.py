@@ -38,19 +38,68 @@ def kept(path: Path) -> List[dict]:
     return json.loads(path.read_text("utf-8"))["tensors"]
 
 
-def sketch(numbers: np.ndarray) -> "tuple[int, np.ndarray]":
-    """What docs/FORMATS.md says, by other means."""
-    index = np.arange(numbers.size, dtype=np.uint64)
+def signs_and_places(count: int) -> "tuple[np.ndarray, np.ndarray]":
+    """Of each number, what docs/FORMATS.md says, by other means; places before they are taken modulo 256."""
+    index = np.arange(count, dtype=np.uint64)
+    lane = index % np.uint64(16)
     with np.errstate(over="ignore"):
-        word = (index // np.uint64(4) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
+        word = (index // np.uint64(16) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
         word = (word ^ word >> np.uint64(30)) * np.uint64(0xBF58476D1CE4E5B9)
         word = (word ^ word >> np.uint64(27)) * np.uint64(0x94D049BB133111EB)
     word ^= word >> np.uint64(31)
-    field = word >> np.uint64(16) * (index % np.uint64(4))
-    signed = np.where(field & np.uint64(256), -1.0, 1.0) * np.where(np.isfinite(numbers), numbers, 0)
-    sums = np.array([math.fsum(signed[field & np.uint64(255) == k]) for k in range(256)])
-    exponent = math.frexp(np.abs(sums).max())[1]
-    return exponent, np.ldexp(sums, -exponent).astype(np.float32)
+    signs = np.where(word >> (lane + np.uint64(8)) & np.uint64(1), -1.0, 1.0)
+    return signs, (word % np.uint64(256) + lane).astype(np.int64)
+
+
+def divided(shape: "tuple[int, ...]") -> "list[tuple[int, int]]":
+    """The axes of blocks, and the lengths of these."""
+    found, inner = [], 1
+    for axis in reversed(range(len(shape))):
+        blocks = min(16, max(1, shape[axis] * inner // 64))
+        length = -(-shape[axis] // min(blocks, shape[axis]))
+        if length < shape[axis]:
+            found.append((axis, length))
+        inner *= shape[axis]
+    return found[:6][::-1]
+
+
+def murmur3(data: bytes, seed: int) -> "tuple[int, int]":
+    """MurmurHash3_x64_128."""
+    mask, c1, c2 = (1 << 64) - 1, 0x87c37b91114253d5, 0x4cf5ad432745937f
+
+    def rotate(x: int, by: int) -> int:
+        return (x << by | x >> (64 - by)) & mask
+
+    def scramble(x: int) -> int:
+        x = (x ^ x >> 33) * 0xff51afd7ed558ccd & mask
+        x = (x ^ x >> 33) * 0xc4ceb9fe1a85ec53 & mask
+        return x ^ x >> 33
+
+    a = b = seed
+    for at in range(0, len(data), 16):
+        block = data[at:at + 16]
+        first, second = (int.from_bytes(part, "little") for part in (block[:8], block[8:]))
+        a ^= rotate(first * c1 & mask, 31) * c2 & mask
+        if len(block) == 16:
+            a = ((rotate(a, 27) + b) * 5 + 0x52dce729) & mask
+        b ^= rotate(second * c2 & mask, 33) * c1 & mask
+        if len(block) == 16:
+            b = ((rotate(b, 31) + a) * 5 + 0x38495ab5) & mask
+    a, b = a ^ len(data), b ^ len(data)
+    a = (a + b) & mask
+    b = (b + a) & mask
+    a, b = scramble(a), scramble(b)
+    a = (a + b) & mask
+    return a, (b + a) & mask
+
+
+def content_hash(data: bytes) -> str:
+    pieces = [murmur3(data[at:at + 4096], at // 4096) for at in range(0, len(data), 4096)]
+    return "".join(f"{sum(half) % (1 << 64):016x}" for half in zip(*pieces))
+
+
+def floats(text: str) -> np.ndarray:
+    return np.frombuffer(base64.b64decode(text), "<f4")
 
 
 def near(a: float, b: float) -> bool:
@@ -90,11 +139,28 @@ class Folder(unittest.TestCase):
                                 else np.linalg.norm(wide))):
                 self.assertTrue(near(tensor[key], float(value)) or
                                 abs(tensor[key] - value) < 1e-12, (key, tensor[key], value))
-        self.assertEqual(tensor["sketch"]["version"], 1)
-        exponent, sums = sketch(wide)
-        self.assertEqual(tensor["sketch"]["exponent"], exponent)
-        got = np.frombuffer(base64.b64decode(tensor["sketch"]["sums"]), "<f4")
-        np.testing.assert_array_equal(got, sums)
+        self.assertEqual(tensor["hash"], content_hash(np.ascontiguousarray(array).tobytes()))
+        self.check_sketch(tensor["sketch"], np.where(np.isfinite(wide), wide, 0), array.shape)
+
+    def check_sketch(self, sketch: dict, numbers: np.ndarray, shape: "tuple[int, ...]") -> None:
+        """Of less than a chunk."""
+        self.assertEqual(sketch["version"], 2)
+        signs, places = signs_and_places(numbers.size)
+        sums = np.zeros(272)
+        np.add.at(sums, places, signs * numbers)
+        sums[:16] += sums[256:]
+        blocks = []
+        for axis, length in divided(shape):
+            at = np.indices(shape)[axis].ravel() // length
+            table = np.zeros((at.max() + 1, 4))
+            np.add.at(table, (at, places % 4), signs * numbers)
+            blocks.append(table)
+        exponent = math.frexp(max(np.abs(table).max() for table in (sums[:256], *blocks)))[1]
+        self.assertEqual(sketch["exponent"], exponent)
+        np.testing.assert_array_equal(floats(sketch["sums"]), np.ldexp(sums[:256], -exponent).astype(np.float32))
+        self.assertEqual([(axis["axis"], axis["block"]) for axis in sketch["axes"]], divided(shape))
+        for axis, table in zip(sketch["axes"], blocks):
+            np.testing.assert_allclose(floats(axis["sums"]).reshape(-1, 4), np.ldexp(table, -exponent), atol=1e-7)
 
 
 class Values(Folder):
@@ -132,7 +198,7 @@ class Values(Folder):
         self.make(self.folder, 1)
         self.assertEqual(condense(self.folder, "--keep", "crc32,minmax").returncode, 0)
         keys = set(kept(self.folder / f"t0.npy{ENDING}")[0])
-        self.assertEqual(keys & {"min", "max", "mean", "std", "norm", "crc32", "sketch"},
+        self.assertEqual(keys & {"min", "max", "mean", "std", "norm", "crc32", "hash", "sketch"},
                          {"min", "max", "crc32"})
 
     def test_small_files_keep_their_values(self) -> None:

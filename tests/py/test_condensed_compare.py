@@ -1,9 +1,11 @@
 """Dumps of which only statistics are left, against each other and against full ones: what differs
 must be seen, and what cannot be judged must not pass."""
 
+import base64
 import csv
 import io
 import json
+import math
 import os
 import shutil
 import subprocess
@@ -253,7 +255,7 @@ class Integers(Folder):
                 row = self.row(a, b)
                 self.assertEqual((float(row["Max diff"]), float(row["Min diff"])), (1, 0), row)
                 self.assertIn("integers that are not the same", row["Err_message"])
-            self.assertEqual(self.row(small[1], full[1])["Err_message"], "the checksums are equal")
+            self.assertEqual(self.row(small[1], full[1])["Err_message"], "the hashes of all bytes are equal")
             for folder in (small[0], full[0]):
                 text = subprocess.run([PLUMB, "summary", str(folder), "--format", "csv"],
                                       check=True, stdout=subprocess.PIPE, text=True).stdout
@@ -338,7 +340,7 @@ class Order(Folder):
         values = np.random.default_rng(1).standard_normal(4096).astype(np.float32)
         for golden_keep in ("all", None):
             self.assertEqual(self.verdict(values, values, "all", golden_keep),
-                             ("PASS", "the checksums are equal"))
+                             ("PASS", "the hashes of all bytes are equal"))
 
 
 class Small(Folder):
@@ -558,6 +560,58 @@ class Sketches(Folder):
                                        (b, full, "PASS"), (full, b, "PASS")):
             row = self.compare(target, golden)["Torch.relu.0.forward.output.0"]
             self.assertEqual(row["Result"], wanted, row["Err_message"])
+
+
+
+class OlderForms(Folder):
+    """Files that earlier versions left are still compared, by all that they have."""
+
+    def older(self, tensors: Tensors) -> Path:
+        """As form 2 had it: the sketch of version 1, and no hash."""
+        folder = self.dump(tensors, "all")
+        for path in folder.iterdir():
+            text = json.loads(path.read_text("utf-8"))
+            text["plumb_condensed"] = 2
+            for tensor in text["tensors"]:
+                del tensor["hash"]
+                numbers = tensors[tensor["name"]].astype(np.float64).ravel()
+                exponent, sums = first_sketch(numbers)
+                tensor["sketch"] = {"version": 1, "exponent": exponent,
+                                    "sums": base64.b64encode(sums.astype("<f4").tobytes()).decode()}
+            path.write_text(json.dumps(text), "utf-8")
+        return folder
+
+    def test_form_2(self) -> None:
+        rng = np.random.default_rng(5)
+        values = rng.standard_normal(4096).astype(np.float32)
+        other = values[::-1].copy()  # the same statistics
+        old = self.older({"x": values})
+        self.assertEqual(self.compare(self.dump({"x": values}), old)["x"]["Result"], "PASS")
+        for target in (self.dump({"x": other}), self.older({"x": other})):
+            row = self.compare(target, old)["x"]
+            self.assertEqual(row["Result"], "FAIL", row)
+            self.assertIn("by the sketches", row["Err_message"])
+            self.assertAlmostEqual(float(row["Distance (estimate)"].rstrip("%")), 141, delta=20)
+            self.assertEqual(row["Differs At"], "")
+        row = self.compare(self.dump({"x": other}, "all"), old)["x"]  # other sketches: no distance, but a checksum
+        self.assertEqual((row["Result"], row["Distance (estimate)"]), ("N/A", "N/A"), row)
+        self.assertIn("the checksums differ", row["Err_message"])
+        self.assertIn("the checksums are equal", self.compare(self.dump({"x": values}, "all"), old)["x"]["Err_message"])
+
+
+def first_sketch(numbers: np.ndarray) -> "tuple[int, np.ndarray]":
+    """Version 1, as docs/FORMATS.md has it."""
+    index = np.arange(numbers.size, dtype=np.uint64)
+    with np.errstate(over="ignore"):
+        word = (index // np.uint64(4) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
+        word = (word ^ word >> np.uint64(30)) * np.uint64(0xBF58476D1CE4E5B9)
+        word = (word ^ word >> np.uint64(27)) * np.uint64(0x94D049BB133111EB)
+    word ^= word >> np.uint64(31)
+    field = word >> np.uint64(16) * (index % np.uint64(4))
+    signed = np.where(field & np.uint64(256), -1.0, 1.0) * numbers
+    sums = np.array([math.fsum(signed[field & np.uint64(255) == k]) for k in range(256)])
+    exponent = math.frexp(np.abs(sums).max())[1]
+    return exponent, np.ldexp(sums, -exponent)
 
 
 if __name__ == "__main__":

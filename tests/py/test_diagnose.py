@@ -1,9 +1,10 @@
 """plumb.diagnose on models of one page: what is wrong is named, what is not is not, and nothing is passed over."""
 
 import copy
+import math
 import os
 import unittest
-from typing import Any, Optional
+from typing import Any, Callable, Optional
 
 os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")
 
@@ -90,6 +91,47 @@ class Diagnose(unittest.TestCase):
         other = copy.deepcopy(self.model)
         other.blocks[1].__class__ = More
         self.assertIn("no counterpart", str(plumb.diagnose(self.model, self.x, other)))
+
+    def with_more(self, more: Callable[[torch.Tensor], torch.Tensor]) -> nn.Module:
+        """The second block does something to what it gives to `down`."""
+        class More(Block):
+            def forward(self, x: torch.Tensor) -> torch.Tensor:
+                h = F.gelu(self.up(self.norm(x)), approximate=self.approximate)
+                return x + self.down(more(torch.logit(torch.sigmoid(h), eps=self.edge))) * self.scale
+        other = copy.deepcopy(self.model)
+        other.blocks[1].__class__ = More
+        return other
+
+    def test_a_call_that_one_goes_on_without(self) -> None:
+        """It is the first difference, though it is right and in 16 bits what follows might be rounding."""
+        for more, name in ((lambda h: h * 1.02, "__mul__"), (lambda h: torch.tanh(h * 0.5) + 0.1, "__mul__"),
+                           (lambda h: h.roll(1, -1), "roll")):
+            other = self.with_more(more)
+            for a, b in ((other, None), ({"model": other, "dtype": "bfloat16"}, None), (None, other),
+                         ("bfloat16", other)):
+                with self.subTest(name=name, a=a, b=b):
+                    found = plumb.diagnose(self.model, self.x, a, b)
+                    self.assertFalse(found, found)
+                    side = "b" if b is other else "a"
+                    self.assertEqual(("extra", "blocks.1", side),
+                                     (found.first["kind"], found.first["module"], found.first["side"]), found)
+                    self.assertIn(name, found.first["call"])
+                    self.assertIn(f"only {side} does this; it changes what it is given by", str(found))
+
+    def test_the_same_in_more_calls(self) -> None:
+        class Stepwise(Block):
+            def forward(self, x: torch.Tensor) -> torch.Tensor:
+                h = self.up(self.norm(x))
+                h = h * 0.5 * (1.0 + torch.erf(h / math.sqrt(2.0)))
+                return x + self.down(torch.logit(torch.sigmoid(h), eps=self.edge)) * self.scale
+        stepwise = copy.deepcopy(self.model)
+        stepwise.blocks[1].__class__ = Stepwise
+        for other in (self.with_more(lambda h: h * 1.0), self.with_more(lambda h: h.clone() + 0.0),
+                      self.with_more(lambda h: (h * 2.0) / 2.0), self.with_more(lambda h: h.t().contiguous().t()),
+                      stepwise):
+            for way in (None, "bfloat16", "float64"):
+                found = plumb.diagnose(self.model, self.x, {"model": other, "dtype": way} if way else other)
+                self.assertEqual([], found.extras, found)
 
     def test_nan(self) -> None:
         """Both may agree in it, and yet something is wrong."""

@@ -52,6 +52,45 @@ class TestPlot(unittest.TestCase):
         marks = [one for one in root.iter(f"{SVG}path") if one.get("class") == "bad"]
         self.assertEqual(len(marks), 3)
 
+    def test_page(self) -> None:
+        """A page that compare wrote gives the drawings that its two runs give."""
+        done = subprocess.run([str(PLUMB), "compare", "bad.npz", "good.npz", "--report", "r.html"], cwd=self.root,
+                              stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        for words in ((), ("--tensor", "layer2"), ("--tensor", "layer2", "--axes", "0,2"), ("--title", HOSTILE)):
+            drawn = self.draw(*words)
+            self.run_plumb("r.html", "-o", "y.svg", *words)
+            self.assertEqual(self.code, 0, self.errors)
+            again = xml.parse(self.root / "y.svg").getroot()
+            shapes = [[(one.tag, one.attrib, one.text) for one in root.iter() if one.get("y") != "42"][3:]
+                      for root in (drawn, again)]
+            if words[:1] == ("--tensor",):  # to within the step of the colours
+                self.assertEqual(self.texts(again), self.texts(drawn))
+            else:
+                self.assertEqual(shapes[0], shapes[1])
+                self.assertIn("Comparison of two runs: 2 of 5 tensors fail.", self.texts(again))
+
+    def test_page_refuses(self) -> None:
+        (self.root / "none.html").write_text("<html></html>", "utf-8")
+        self.run_plumb("none.html")
+        self.assertEqual(self.code, 2)
+        self.assertEqual(self.errors, "plumb: none.html: this is no page that --report wrote, or it is damaged\n")
+        self.run_plumb("bad.npz")
+        self.assertEqual(self.code, 2)
+        self.assertIn("GOLDEN is missing", self.errors)
+        subprocess.run([str(PLUMB), "compare", "bad.npz", "good.npz", "--report", "r.html"], cwd=self.root,
+                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.run_plumb("r.html", "--tensor", "layer9")
+        self.assertEqual(self.code, 2)
+        self.assertIn("has no tensor 'layer9'; of those that it has (2) the first is 'layer2'", self.errors)
+        self.run_plumb("r.html", "--verdict", "both")
+        self.assertEqual(self.code, 2)
+        (self.root / "t.csv").write_text("name,Status\na,pass\n", "utf-8")
+        subprocess.run([str(PLUMB), "report", "t.csv", "-o", "c.html"], cwd=self.root, stderr=subprocess.DEVNULL)
+        self.run_plumb("c.html")
+        self.assertEqual((self.code, "no calls to draw" in self.errors), (2, True))
+        self.assertFalse((self.root / "plot.svg").exists())
+
     def test_tensor(self) -> None:
         texts = self.texts(self.draw("--tensor", "layer2"))
         self.assertIn("layer2", texts)

@@ -100,12 +100,32 @@ static void test_copy(void **state)
     plumb_report_free(report);
 }
 
+static void test_reason(void **state)
+{
+    (void)state;
+    static const char *const titles[] = {"API name", "Verdict", "Message", "Why"};
+    static const char *const rows[] = {"a", "fault", "too far", "scaled by 2", "b", "same", "", ""};
+    struct plumb_table *table = table_of(titles, rows, 2);
+    char text[64], little[8];
+    assert_string_equal(plumb_report_reason(table, 0, PLUMB_BY_BOTH, text, sizeof text),
+                        "scaled by 2\ntoo far");
+    assert_string_equal(plumb_report_reason(table, 0, PLUMB_BY_RULES, text, sizeof text),
+                        "too far");
+    assert_string_equal(plumb_report_reason(table, 0, PLUMB_BY_EXPECTED, text, sizeof text),
+                        "scaled by 2");
+    assert_string_equal(plumb_report_reason(table, 1, PLUMB_BY_BOTH, text, sizeof text), "");
+    assert_string_equal(plumb_report_reason(table, 0, PLUMB_BY_BOTH, little, sizeof little),
+                        "scaled ");
+    plumb_table_free(table);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_what_decides),
         cmocka_unit_test(test_sums),
         cmocka_unit_test(test_copy),
+        cmocka_unit_test(test_reason),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

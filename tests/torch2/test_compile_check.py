@@ -22,6 +22,10 @@ from torch._inductor import config, decomposition, lowering  # noqa: E402
 
 import plumb  # noqa: E402
 
+# Before 2.14 (2.6 was looked at) PyTorch traces the branches of cond once more wherever its graph is run, which it cannot
+# do with all, and has no way for modes into flex_attention. The report says that nothing was checked.
+OLD = tuple(int(part) for part in torch.__version__.split(".")[:2]) < (2, 14)
+
 logging.getLogger("plumb.inductor_check").setLevel(logging.CRITICAL)
 
 
@@ -75,6 +79,11 @@ class Right(unittest.TestCase):
                 return torch.cond(x.sum() > 0, lambda x: self.a(x).relu(), lambda x: self.b(x).tanh(), (x,)).square()
         torch.manual_seed(0)
         x = torch.randn(4, 8)
+        if OLD:
+            report = plumb.compile_check(Branches(), x)
+            self.assertIn("NOT CHECKED", str(report))
+            self.assertFalse(report)
+            return
         for given in (x, -x):
             report = self.healthy(Branches(), given)
             self.assertIn("gradient of all outputs", {row.kind for row in report.results.rows})
@@ -89,6 +98,9 @@ class Right(unittest.TestCase):
         torch.manual_seed(0)
         given = [torch.randn(1, 2, 32, 16) for _ in range(3)]
         report = plumb.compile_check(attend, tuple(given), backward=False)
+        if OLD:
+            self.assertIn("NOT CHECKED", str(report))
+            return
         try:
             torch.compile(attend)(*given)
         except Exception:

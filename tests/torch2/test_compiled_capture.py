@@ -192,6 +192,27 @@ class Capture(CaptureTest):
         self.assertEqual("", self.dump().problems())
         self.assertEqual(result.shape, (8, 4))
 
+    def test_operators_of_a_compiled_backward_are_no_calls(self) -> None:
+        """The compiler leaves some as they are: all of them (aot_eager), or those that it has no code for."""
+        def distances(x: torch.Tensor) -> torch.Tensor:
+            return torch.cdist(x * 2, x + 1, p=3.0)
+        for backend in ("aot_eager", "inductor"):
+            with self.subTest(backend=backend):
+                torch._dynamo.reset()
+                x = torch.randn(6, 4, generator=torch.Generator().manual_seed(1), requires_grad=True)
+                run = torch.compile(distances, backend=backend)
+                debugger = self.debugger(task="tensor", level="L1")
+                debugger.start()
+                torch.tanh(run(x)).sum().backward()
+                torch.relu(x)
+                debugger.stop()
+                debugger.step()
+                data = self.dump().data
+                self.assertEqual(["Compiled.distances.0.forward", "Torch.tanh.0.forward", "Tensor.sum.0.forward",
+                                  "Torch.relu.0.forward"], [name for name in data if name.endswith("forward")])
+                self.assertIn("Compiled.distances.0.backward", data)
+                self.assertEqual("", self.dump().problems())
+
     def test_an_error_inside_is_the_scripts_own(self) -> None:
         def wrong(x: torch.Tensor) -> torch.Tensor:
             return x @ torch.ones(3, 3)
@@ -249,6 +270,53 @@ class Inside(CaptureTest):
         self.assertTrue(found, found)
         right = found["verdicts"]["same"] + found["verdicts"]["rounding"]
         self.assertGreaterEqual(right, len(self.CALLS), found)
+
+    def blamed(self, backend: Any, scale: float, level: str) -> Any:
+        """What is said of a run, against one that is right."""
+        folders = []
+        for which, factor in ((backend, scale), ("aot_eager", 1.0)):
+            torch._dynamo.reset()
+            model, x = made()
+            with torch.no_grad():
+                model.norm.weight.mul_(factor)
+            debugger = self.debugger(task="tensor", level=level, compiled="inside")
+            run = torch.compile(model, backend=which)
+            debugger.start(run)
+            train(model, run, x)
+            debugger.stop()
+            debugger.step()
+            folders.append(self.dump().folder)
+        return plumb.blame(*folders)
+
+    def test_the_first_node_is_named(self) -> None:
+        """Not the region around it."""
+        for level in ("L1", "mix"):
+            with self.subTest(level=level):
+                found = self.blamed("aot_eager", 1.01, level)
+                self.assertEqual([], found["faults"])
+                first = found["sources"][0]
+                self.assertEqual(("InsideFunctional.layer_norm.0.forward", "input.2"), (first["call"], first["place"]))
+                self.assertIn("Model", first["parent"])
+
+    def test_what_the_compiler_made_of_right_nodes(self) -> None:
+        def wrong(graph: Any, example: Any) -> Any:
+            for node in graph.graph.nodes:
+                if node.op == "call_function" and "gelu" in str(node.target):
+                    node.target, node.kwargs = nn.functional.relu, {}
+            graph.recompile()
+            return graph.forward
+        for level in ("L1", "mix"):
+            with self.subTest(level=level):
+                found = self.blamed(wrong, 1.0, level)
+                self.assertEqual(1, len(found["faults"]))
+                self.assertIn("Model", found["faults"][0]["call"])
+                self.assertIn("what the compiler made of them is not", found["faults"][0]["why"])
+                self.assertNotIn("stale", found["faults"][0]["why"])
+
+    def test_nobody_is_blamed_for_a_right_one(self) -> None:
+        for level in ("L1", "mix"):
+            found = self.blamed("inductor", 1.0, level)
+            self.assertEqual(([], []), (found["faults"], found["sources"]))
 
     def test_random_numbers_are_not_drawn(self) -> None:
         def run(**settings: Any) -> torch.Tensor:

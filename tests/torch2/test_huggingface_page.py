@@ -1,5 +1,6 @@
 """docs/HUGGINGFACE.md: its programs run, and print what the page shows."""
 
+import importlib.util
 import os
 import re
 import subprocess
@@ -12,6 +13,7 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "HUGGINGFACE.md"
 SHOWN = {"ask.py": 0, "wrong.py": 1}  # the program and the text block with its output
 
 
+@unittest.skipIf(importlib.util.find_spec("transformers") is None, "Transformers is not installed")
 class Page(unittest.TestCase):
     def test_programs(self) -> None:
         text = PAGE.read_text("utf-8")

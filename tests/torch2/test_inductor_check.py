@@ -173,7 +173,8 @@ class Right(unittest.TestCase):
         with plumb.inductor_check() as report:
             run(model, torch.randn(8, 16), dynamic=True)
         self.assertTrue(report, report)
-        self.assertEqual([], report.not_judged)
+        # PyTorch 2.6 refuses to run this operator of the compiler's own outside of compiled code.
+        self.assertEqual([], [one for one in report.not_judged if "inductor_lookup_seed" not in one.why])
 
     def test_patterns_that_become_code(self) -> None:
         """A node that a pattern turned into a lowering is run as what it was."""

@@ -130,6 +130,15 @@ def compiled_wrongly(path: str) -> Callable[[Model], None]:
     return plant
 
 
+def in_compiled_layers(path: str, plant: Callable[[Model], None]) -> Callable[[Model], None]:
+    """The same fault in a model whose layers are compiled one by one."""
+    def plant_compiled(model: Model) -> None:
+        plant(model)
+        for layer in model.get_submodule(path):
+            layer.compile(backend="aot_eager")
+    return plant_compiled
+
+
 FAULTS = [
     Fault("llama", "norm weight x 1.01", "model.layers.1.input_layernorm",
           scaled("model.layers.1.input_layernorm.weight")),
@@ -157,6 +166,18 @@ FAULTS = [
     Fault("gpt2", "another activation", "transformer.h.0.mlp.act", other_activation),
     Fault("llama", "wrong eps by the compiler", "model.layers.1", compiled_wrongly("model.layers.1")),
     Fault("qwen3", "wrong eps by the compiler", "model.layers.0", compiled_wrongly("model.layers.0")),
+    Fault("llama", "norm weight x 1.01, compiled", "model.layers.1",
+          in_compiled_layers("model.layers", scaled("model.layers.1.input_layernorm.weight"))),
+    Fault("qwen3", "wrong eps, compiled", "model.layers.0",
+          in_compiled_layers("model.layers", setting("model.layers.0.self_attn.q_norm", "variance_epsilon", 1e-3))),
+    Fault("llama", "rotary off by one, compiled", "model.rotary_emb",
+          in_compiled_layers("model.layers", wrapped("model.rotary_emb", later))),
+    Fault("mixtral", "expert swapped, compiled", "model.layers.1",
+          in_compiled_layers("model.layers", swapped("model.layers.1.mlp.experts.gate_up_proj"))),
+    Fault("bert", "mask off by one, compiled", "bert.encoder.layer.1",
+          in_compiled_layers("bert.encoder.layer", wrapped("bert.encoder.layer.1.attention.self", other_mask))),
+    Fault("llama", "stale cache, compiled", "model.layers.1",
+          in_compiled_layers("model.layers", wrapped("model.layers.1.self_attn", stale_cache)), True),
 ]
 
 

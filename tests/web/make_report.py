@@ -184,7 +184,7 @@ def tensor_page(bulk, name, row, mood, seed=0):
     target[5 * 16 + 8] = golden[5 * 16 + 8] + 0.28
     profile = lambda n: [abs(math.sin(k / 9)) * 1e-2 + dice.random() * 1e-3 for k in range(n)]
     return {
-        "name": name, "row": row, "mood": mood, "dtypes": ["bfloat16", "float32"],
+        "name": name, "row": row, "mood": mood, "dtypes": ["bfloat16", "float32"], "sides": ["target", "golden"],
         "shape": [2, 128, 768],
         "facts": [["verdict", "fault"],
                   ["why", "everything is scaled by 1.0005 (55 sigma); 9.13 % of the elements are not "
@@ -360,7 +360,8 @@ def hostile(bulk):
            "limit": zeros("f64", NAN), "band": zeros("f64", NAN), "mood": bulk.put("u8", mood),
            "word": zeros("u8"), "words": [NASTY[0]], "row": bulk.put("i32", range(count))}
     page = tensor_page(bulk, NASTY[0], 0, 0)
-    page.update(facts=[[name, name] for name in NASTY], stack=NASTY, commands=NASTY, dtypes=[NASTY[0], NASTY[2]])
+    page.update(facts=[[name, name] for name in NASTY], stack=NASTY, commands=NASTY, dtypes=[NASTY[0], NASTY[2]],
+                sides=[NASTY[1], NASTY[3]])
     page["histograms"][0]["title"] = NASTY[0]
     nets = grid(bulk, NASTY[0], 4, 4)
     nets.update(down=NASTY[:4], across=NASTY[4:8], unit=NASTY[0])

@@ -7,14 +7,20 @@ import { Bench, settle as calm, shot, take } from "./browser.mjs";
 const bench = new Bench();
 let page = null;
 let missing = "";
+
+/** Whether the Python that makes reports has a module. */
+function has(module) {
+  try {
+    execFileSync(process.env.PLUMB_PYTHON ?? "python3", ["-c", `import ${module}`], { stdio: "ignore" });
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 before(() => {
   if (!process.env.PLUMB) missing = "PLUMB names no program";
-  else
-    try {
-      execFileSync(process.env.PLUMB_PYTHON ?? "python3", ["-c", "import numpy"], { stdio: "ignore" });
-    } catch {
-      missing = "numpy is not installed";
-    }
+  else if (!has("numpy")) missing = "numpy is not installed";
   return missing ? undefined : bench.start();
 });
 after(() => (missing ? undefined : bench.stop()));
@@ -90,7 +96,7 @@ test("the demo: a LayerNorm of block 2, by a rule and its numbers", async (t) =>
   assert.match(await text("[aria-selected=true]"), /blocks\.2\.norm2\.LayerNorm\.5\.forward\s+beyond a limit/);
   await go("table/0?moods=1", ".line");
   assert.match(await text(".count"), /^20 of 119 rows/);
-  await take(page, "report-table", { width: 1160, height: 585 });
+  await take(page, "report-table", { width: 1360, height: 585 });
   await walk("demo", ["Overview", "Error along the network", "Modules", "Comparison", "Tensors", "About"]);
 });
 
@@ -111,7 +117,16 @@ test("a transformer of four blocks: the softmax of block 2, what it does wrong, 
   await go("modules", "[role=tree]");
   assert.match(await text("[aria-selected=true]"), /Functional\.softmax\.2\.forward\s+fault/);
   await take(page, "report-modules", { width: 1100, height: 720 });
-  await walk("transformer", await page.locator("nav a").allInnerTexts());
+  await go("tensors", ".tensor-list");
+  await page.click(".tensor-list a");
+  await page.waitForSelector(".tensor-name");
+  assert.match(await text(".tensor-name"), /Functional\.softmax\.2\.forward, output 0/);
+  const tensor = await text(".tensor");
+  assert.match(tensor, /pattern\s+each row is scaled.*arguments\s+\(2, 4, 16, 16\):torch\.float32, dim=-1/s);
+  assert.match(tensor, /Look at it alone\s+plumb capsule device Functional\.softmax\.2 /);
+  assert.match(tensor, /element\s+got\s+expected\s+error\s+ULP/);
+  assert.match(await text(".stack"), /File model\.py, line 45/);
+  await walk("transformer", ["Overview", "Error along the network", "Modules", "Calls", "Tensors", "About"]);
 });
 
 test("a pre-check without a fault: nothing is bad, and what was not judged is said", async (t) => {
@@ -121,6 +136,24 @@ test("a pre-check without a fault: nothing is bad, and what was not judged is sa
   assert.match(await text(".answer"), /How sure\s+\d+ not judged, \d+ good/);
   assert.equal(await page.locator("main").getByText("Show the").count(), 0);
   await walk("precheck", await page.locator("nav a").allInnerTexts());
+});
+
+test("a pre-check of a real model on a device with a fault: which operator, what it does, how sure that is", async (t) => {
+  if (!has("torch")) return t.skip("PyTorch is not installed");
+  if (!(await open(t, "device"))) return;
+  assert.equal(
+    await text(".sentence > span:last-child"),
+    "2 of 55 APIs fail. 2 of 55 judged APIs are wrong by themselves.",
+  );
+  const answer = await text(".answer");
+  assert.match(answer, /Where\s+Functional\.gelu\.0/);
+  assert.match(answer, /How sure\s+24 elements in column 127 are zero;.* sigma \(limit [\d.]+\)/s);
+  assert.match(answer, /55 APIs: 53 pass, 0 warning, 2 error, 0 skipped/);
+  assert.match(await text("main"), /What to do next\s+plumb acc_check .* -save_error_data/);
+  await take(page, "report-precheck", { width: 1100, height: 520 });
+  await page.click(".where");
+  await page.waitForSelector(".line");
+  await walk("device", await page.locator("nav a").allInnerTexts());
 });
 
 test("a pre-check of two devices: the gelu, in every table that says so", async (t) => {
@@ -163,6 +196,25 @@ test("16 ranks: one call of one rank, among all that it spoiled", async (t) => {
   await go("tensors?find=gelu.0", ".tensor-list");
   assert.match(await text(".tensor-list"), /Functional\.gelu\.0\.forward\.output\.0\s+rank 11/);
   await walk("ranks", ["Overview", "Error along the network", "Modules", "Comparison", "Ranks", "Tensors", "About"]);
+});
+
+test("odd tensors: nothing to count, parts of complex numbers, a single error", async (t) => {
+  if (!(await open(t, "odd"))) return;
+  const look = async (name) => {
+    await go("tensors", ".tensor-list");
+    await page.locator(".tensor-list a", { hasText: name }).click();
+    await page.waitForSelector(".tensor-name");
+    await settle();
+    await shot(page, `real-odd-${name}`, true);
+    return text(".tensor");
+  };
+  const nothing = await look("nothing");
+  assert.match(nothing, /Nothing falls into bins\./);
+  assert.match(nothing, /Not in the bins: NaN: 12 and 12/);
+  assert.match(nothing, /No element differs\./);
+  assert.doesNotMatch(nothing, /Where the errors are|Errors along each axis/);
+  assert.match(await look("parts"), /complex64; shape \[3, 4, 2\], the last axis for real and imaginary parts/);
+  assert.match(await look("one"), /The worst element is \[1, 2\], framed/);
 });
 
 test("second opinions: where it was called, and what the rules say beside it", async (t) => {

@@ -5,17 +5,22 @@
 
 KIND is one of
     demo          examples/demo: a vision transformer of four blocks, captured twice; one LayerNorm is wrong
+    hostile       names, modules, lines, paths and a table that try to be markup and commands; by blame
+    odd           a tensor that is NaN on both sides, a complex one, and one with a single error
     opinions      examples/dumps/tensor with second opinions
     transformer   a dump of a transformer of four blocks, by blame; the softmax of block 2 is wrong
     precheck      acc_check over the recorded calls of a model, all of which are right
+    device        the same on PyTorch's own device, where gelu leaves the last column at zero
     devices       the pre-check of two devices and what api_precision_compare makes of them
     ranks         16 ranks that exchange tensors; the gelu of rank 11 is wrong
+    notebook      two results in a notebook's page, as plumb.report() shows them
     steps         40 steps of a training run, beside an earlier one; a norm jumps in step 27
 
-Needs numpy for transformer and ranks; nothing else but Python.
+Needs numpy for hostile, odd, notebook, transformer and ranks, PyTorch for device; nothing else but Python.
 """
 import json
 import random
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -74,6 +79,26 @@ class Dump:
                  for i, (call, line) in enumerate(self.lines.items())}
         for name, content in (("dump", dump), ("stack", stack), ("construct", self.parents)):
             (self.folder / f"{name}.json").write_text(json.dumps(content) + "\n", "utf-8")
+
+
+# Markup, a terminal's escape, marks of direction, a shell's command, an entity.
+EVIL = "</script><script>alert(1)</script>\x1b[31m\u202e\u2066$(touch x)'\"&lt;{{7*7}}=cmd|"
+
+# What --import brings to the device: an operator with a fault.
+FAULTY = """
+import torch
+
+right = torch.nn.functional.gelu
+
+
+def gelu(*args, **kwargs):
+    y = right(*args, **kwargs).clone()
+    y[..., -1] = 0
+    return y
+
+
+torch.nn.functional.gelu = gelu
+"""
 
 
 def numbers(*shape, seed):
@@ -180,6 +205,20 @@ def steps(folder, jump=-1, count=40):
                                                      "dump_data_dir": None, "data": data}), "utf-8")
 
 
+def notebook(program, folder, out):
+    """A page as notebooks make of a saved one: outputs in their cells, in order, between others."""
+    sys.path.insert(0, str(Path(program).parent / "python"))
+    import plumb as package
+    transformer(folder / "device", True)
+    transformer(folder / "reference", False)
+    results = [package.compare(str(EXAMPLES / "demo" / "target"), str(EXAMPLES / "demo" / "golden")),
+               package.blame(str(folder / "device"), str(folder / "reference"))]
+    cells = "".join(f'<div class="cell"><pre>In [{k}]: plumb.report(result)</pre><div class="output">'
+                    f'{package.report(result)._repr_html_()}</div></div>\n' for k, result in enumerate(results))
+    Path(out).write_text('<!DOCTYPE html><html><head><meta charset="utf-8"><title>Notebook</title></head><body>'
+                         f'<h1 id="top">Notebook</h1>{cells}<p>The end</p></body></html>', "utf-8")
+
+
 # -- Reports ---------------------------------------------------------------------------------------
 
 
@@ -188,6 +227,24 @@ def make(program, kind, out):
         folder = Path(name)
         if kind == "demo":
             plumb(program, "compare", "examples/demo/target", "examples/demo/golden", "--report", out)
+        elif kind == "hostile":
+            import numpy as np
+            x = np.arange(12, dtype=np.float32).reshape(3, 4)
+            dump = Dump(folder / "a'b <b>c")
+            dump.call("Torch.mul", [x, 2.0], x * 3, EVIL)
+            dump.call("Torch.evil<img src=x onerror=alert(1)>", [x], x, EVIL[::-1])
+            dump.call("Torch.mul", [x, 2.0], np.full_like(x, np.nan), "Module." + "deep." * 400 + "M.forward.0")
+            dump.lines["Torch.mul.0.forward"] = EVIL
+            dump.write()
+            plumb(program, "blame", "a'b <b>c", "--report", out, cwd=folder)
+        elif kind == "odd":
+            import numpy as np
+            x = np.arange(12, dtype=np.float32).reshape(3, 4)
+            one = x.copy()
+            one[1, 2] = 99
+            np.savez(folder / "a.npz", nothing=x * np.nan, parts=x + 1j, one=one)
+            np.savez(folder / "b.npz", nothing=x * np.nan, parts=x + 9j, one=x)
+            plumb(program, "compare", "a.npz", "b.npz", "--report", out, cwd=folder)
         elif kind == "opinions":
             plumb(program, "compare", "examples/dumps/tensor/npu", "examples/dumps/tensor/gpu", "--verdict", "both",
                   "--report", out)
@@ -199,6 +256,13 @@ def make(program, kind, out):
             plumb(program, "acc_check", "-api_info", EXAMPLES / "precheck" / "dump.json", "-o", folder)
             tables = sorted(path.name for path in folder.glob("accuracy_checking_*.csv"))
             plumb(program, "report", *tables, "-o", out, "--title", "Pre-check of a model", cwd=folder)
+        elif kind == "device":
+            # Names that are short: they are in a picture of the page.
+            shutil.copytree(EXAMPLES / "precheck", folder / "model")
+            (folder / "faulty.py").write_text(FAULTY, "utf-8")
+            plumb(program, "acc_check", "model/dump.json", "-d", "torch:cpu", "--import", "faulty.py", "--verdict", "both",
+                  "-o", "results", "--report", "model.html", cwd=folder)
+            shutil.move(folder / "model.html", out)
         elif kind == "devices":
             plumb(program, "api_precision_compare", "-npu", EXAMPLES / "precision" / "npu.csv", "-gpu",
                   EXAMPLES / "precision" / "gpu.csv", "-o", folder)
@@ -209,6 +273,8 @@ def make(program, kind, out):
             ranks(folder / "npu", wrong=11)
             ranks(folder / "gpu")
             plumb(program, "compare", "npu", "gpu", "--verdict", "both", "--report", out, cwd=folder)
+        elif kind == "notebook":
+            notebook(program, folder, out)
         elif kind == "steps":
             steps(folder / "today", jump=27)
             steps(folder / "last_week")

@@ -131,7 +131,8 @@ export interface TensorPage {
   name: string;
   row: number; // of the first table
   mood: Mood;
-  dtypes: [string, string]; // target, golden
+  dtypes: [string, string]; // of the two sides
+  sides: [string, string]; // what they are called: "target", "golden"; "got", "expected"
   shape: number[];
   facts: [string, string][]; // verdict, why, pattern, arithmetic, module, arguments, ...
   stack: string[];

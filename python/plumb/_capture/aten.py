@@ -26,10 +26,10 @@ from torch.utils import _python_dispatch as dispatch
 
 from plumb import _core
 from plumb._capture.config import tell
-from plumb._capture.dump import JsonFile
+from plumb._capture.files import JsonFile
 from plumb._capture.given import as_outputs
 from plumb._capture.leaves import NOTHING, Encoder, Numbers, statistics, tensor_leaf
-from plumb._capture.sink import written_errors
+from plumb._capture.sink import as_lines
 from plumb.tensors import view
 
 TRACE = 0x100    # operators at all
@@ -164,7 +164,7 @@ class Recorder:
             self.active = False
             if self.writer is not None:
                 self.writer.flush()
-                for text in written_errors(self.writer):
+                for text in as_lines(self.writer.errors()):
                     self.note(text)
             if forget and self.file is not None and self.file.file >= 0:
                 self.file.close()

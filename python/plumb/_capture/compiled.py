@@ -118,5 +118,9 @@ class _Listener(regions.Listener):
         """torch.compile keeps methods of modules: they must be those of PyTorch."""
         return out_of_the_way()
 
+    def backward(self) -> Any:
+        """Operators that the compiler left as they are would be recorded as calls of the script."""
+        return out_of_the_way() if switch.active else contextlib.nullcontext()
+
 
 LISTENER = _Listener()

@@ -10,7 +10,7 @@ from typing import Any, Callable, Dict, FrozenSet, List, Optional, Sequence, Tup
 
 from plumb._core import Error
 
-TASKS = ("statistics", "tensor", "structure")
+TASKS = ("statistics", "tensor", "structure", "sketch")
 CHECK = "check the dump afterwards with `plumb acc_check -api_info .../dump.json`"
 SEARCH = "search the dump afterwards with `plumb overflow_check -i .../step0 -o OUT`"
 # Tasks of the origin for which plumb has commands that work on a finished dump.
@@ -29,7 +29,8 @@ DATA = ("all", "forward", "backward", "input", "output")
 # Known to the origin, without meaning here: sums are float64, and a thread writes the files.
 WITHOUT_EFFECT = ("async_dump", "precision", "enable_dataloader", "is_deterministic",
                   "is_benchmark_log")
-TOP = ("task", "level", "dump_path", "rank", "step", "extra_info", "risk_level", "dump_enable", "compiled")
+TOP = ("task", "level", "dump_path", "rank", "step", "extra_info", "risk_level", "dump_enable", "compiled",
+       "bench_path", "bench_limit", "bench_dump")
 SECTION = ("scope", "list", "data_mode", "summary_mode", "tensor_list")
 NO_EFFECT_IN_SECTION = ("slice", "file_format", "backward_input", "device", "overflow_nums",
                         "check_mode")
@@ -52,6 +53,9 @@ class Config:
     summary_mode: str = "statistics"
     dump_enable: bool = True
     compiled: str = "boundary"  # of regions of torch.compile
+    bench_path: str = ""  # of an earlier run, with task "sketch": tensors are dumped where the two part
+    bench_limit: Optional[float] = None  # the relative distance from which on they have; None: by type
+    bench_dump: int = 256  # files of tensors that parted, for each step and rank
     dump_containers: bool = False  # of HDF5 captures
     file: Optional[Path] = None  # to look at dump_enable again; None when it has no such key
     notes: List[str] = field(default_factory=lambda: [], compare=False)  # for the user
@@ -139,6 +143,24 @@ def path(where: str, value: Any) -> str:
     return str(value)
 
 
+def folder(where: str, value: Any) -> str:
+    if not Path(path(where, value)).is_dir():
+        fail(where, f"{value} is not a folder")
+    return str(Path(value).absolute())
+
+
+def limit(where: str, value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < float("inf"):
+        fail(where, f"{json.dumps(value, default=str)} is not a number from 0")
+    return float(value)
+
+
+def count(where: str, value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        fail(where, f"{json.dumps(value, default=str)} is not a number from 0")
+    return value
+
+
 CHECKS: Dict[str, Callable[[str, Any], Any]] = {
     "task": lambda where, value: word(where, value, TASKS, tuple(ELSEWHERE)),
     "level": lambda where, value: word(where, value, LEVELS, ("L2",)),
@@ -155,6 +177,9 @@ CHECKS: Dict[str, Callable[[str, Any], Any]] = {
     "summary_mode": lambda where, value: word(where, value, MODES),
     "tensor_list": names,
     "dump_containers": switch,
+    "bench_path": folder,
+    "bench_limit": limit,
+    "bench_dump": count,
 }
 
 
@@ -220,6 +245,11 @@ def configure(config_path: Any = None, **arguments: Any) -> Config:
         notes.append(f'{where}: task "{task}" is captured as "{values["task"]}"; {advice}')
     if values.get("task") == "tensor" and values.get("tensor_list"):
         notes.append(f"{where}: tensor_list has no effect with task tensor, which saves all")
+    if values.get("bench_path") and values.get("task") != "sketch":
+        fail(where, 'bench_path is for task "sketch"')
+    if values.get("bench_path") and \
+            Path(values["bench_path"]).resolve() == Path(values["dump_path"]).resolve():
+        fail(where, "bench_path and dump_path are the same folder, which the capture would overwrite")
     watched = file.absolute() if file and "dump_enable" in values and \
         "dump_enable" not in given else None
     if watched:

@@ -58,7 +58,9 @@ class PrecisionDebugger:
                 tensor_list: Any = None, data_mode: Any = None, summary_mode: Optional[str] = None,
                 extra_info: Optional[bool] = None, risk_level: Optional[str] = None,
                 dump_enable: Optional[bool] = None,
-                compiled: Optional[str] = None) -> "PrecisionDebugger":
+                compiled: Optional[str] = None, bench_path: Any = None,
+                bench_limit: Optional[float] = None,
+                bench_dump: Optional[int] = None) -> "PrecisionDebugger":
         h5 = not (config_path or task or level) and \
             any(given is not None for given in (hook_name, model, dump_torch_api, dump_containers))
         if hook_name is not None and hook_name not in HOOKS:
@@ -68,7 +70,8 @@ class PrecisionDebugger:
                         dump_containers=dump_containers, scope=scope, list=list,
                         tensor_list=tensor_list, data_mode=data_mode, summary_mode=summary_mode,
                         extra_info=extra_info, risk_level=risk_level, dump_enable=dump_enable,
-                        compiled=compiled)
+                        compiled=compiled, bench_path=bench_path, bench_limit=bench_limit,
+                        bench_dump=bench_dump)
         config = configuration.configure(config_path, **settings)
         if config.compiled == "inside":
             from plumb._capture import inside
@@ -254,14 +257,19 @@ class PrecisionDebugger:
         recorder.next_step()
         if self._h5 and self._config.step and self._step >= max(self._config.step):
             self._sink.end()  # for programs that are killed, not left
-        self._write_log()
-        if opened:
+        lost, self._sink.lost = self._sink.lost, 0
+        kept, recorder.calls = recorder.calls - lost, 0
+        self._calls += kept
+        self._started = False
+        if opened and (kept > 0 or not lost):
             self._steps += 1
             self._recorded.add(self._step)
-            self._list_missing()
-        self._calls += recorder.calls
-        recorder.calls = 0
-        self._started = False
+        try:
+            if opened:
+                self._list_missing()
+        except OSError:
+            recorder.problem(self._sink.list_path())
+        self._write_log()
 
     def _list_missing(self) -> None:
         """The modules that this step did not record, beside it."""
@@ -335,7 +343,7 @@ class PrecisionDebugger:
         self._started = False
         self._log = ""
         if isinstance(self._sink, DumpSink):
-            self._sink.close()
+            self._sink.forked()
         self._sink = self._recorder.sink = self._new_sink()
 
     def _close_quietly(self) -> None:
@@ -371,6 +379,9 @@ class PrecisionDebugger:
                 where = f"see {self._log}" if self._log else "see above"
                 text += f"; {counted(self._problems, 'thing')} could not be recorded, {where}"
             tell(text)
+            more = self._sink.told()
+            if more:
+                tell(more)
 
 
 def _made_again(arguments: Dict[str, Any]) -> PrecisionDebugger:

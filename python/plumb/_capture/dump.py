@@ -4,7 +4,6 @@ Entries are written when a call is over, each time with the end of the file, whi
 replaces: a program that is killed leaves a dump that can be read.
 """
 
-import contextlib
 import linecache
 import os
 import zlib
@@ -15,26 +14,15 @@ from torch import Tensor
 from plumb import _core
 from plumb._capture import exchange, unwritten
 from plumb._capture.config import Config
+from plumb._capture.files import JsonFile, write_whole
 from plumb._capture.given import as_outputs
 from plumb._capture.leaves import NOTHING, Cache, Encoder, Numbers, numbers_of, tensor_leaf
-from plumb._capture.sink import (Call, Parameter, Sink, buffers_of, parameters_of, settings_of,
+from plumb._capture.sink import (Call, Parameter, Sink, as_lines, buffers_of, parameters_of, settings_of,
                                 written_errors)
+from plumb._capture.sketches import Against, SketchFile
 from plumb.tensors import view
 
-END = b"\n }\n}"
 MOST_BYTES = 200  # of a file's name; the temporary one is longer, and 255 is what there is
-
-
-def write_whole(path: str, text: str) -> None:
-    part = f"{path}.part"
-    try:
-        with open(part, "w", encoding="utf-8") as file:
-            file.write(text)
-        os.replace(part, path)
-    except OSError:
-        with contextlib.suppress(OSError):
-            os.unlink(part)
-        raise
 
 
 def file_name(name: str) -> str:
@@ -45,49 +33,6 @@ def file_name(name: str) -> str:
     stem, ending = os.path.splitext(plain)
     short = stem.encode()[:MOST_BYTES - 20].decode("utf-8", "ignore")
     return f"{short}-{zlib.crc32(name.encode('utf-8', 'surrogatepass')):08x}{ending}"
-
-
-class JsonFile:
-    """{"task": ..., "data": {...}} with entries added one by one."""
-
-    def __init__(self, path: str, header: Dict[str, Any]) -> None:
-        self.file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
-        text = _core.json_text({**header, "data": {}})
-        self.at = self.body = 0
-        try:
-            self.write(text[:text.rindex("{") + 1].encode())
-        except OSError:
-            self.close()
-            os.unlink(path)
-            raise
-        self.body = self.at
-
-    def write(self, text: bytes) -> None:
-        try:
-            self._put(text + END)
-        except OSError:  # a full disk has room for the end that was there
-            with contextlib.suppress(OSError):
-                self._put(END)
-                os.ftruncate(self.file, self.at + len(END))
-            raise
-        self.at += len(text)
-
-    def _put(self, text: bytes) -> None:
-        os.lseek(self.file, self.at, os.SEEK_SET)
-        done = 0
-        while done < len(text):
-            done += os.write(self.file, text[done:] if done else text)
-
-    def add(self, name: str, value: Any, writer: Optional[_core.Writer] = None) -> None:
-        """With a writer, once it has written all that it was given before."""
-        text = f"{_core.json_text(name)}: {_core.json_text(value, 2)}"
-        if writer is not None:
-            writer.add_entry(self.file, self.body, f"\n  {text}")
-            return
-        self.write(f"{'' if self.at == self.body else ','}\n  {text}".encode())
-
-    def close(self) -> None:
-        os.close(self.file)
 
 
 class Stacks:
@@ -129,14 +74,17 @@ class DumpSink(Sink):
         self.folder_of = folder
         self.writer: Optional[_core.Writer] = None
         self.saves = config.task == "tensor"
-        mode = "structure" if config.task == "structure" else config.summary_mode
+        mode = {"structure": "structure", "tensor": "statistics", "sketch": "sketch"}.get(
+            config.task, config.summary_mode)
         self.bare = config.task == "structure"
-        mode = mode if config.task != "tensor" else "statistics"
+        self.sketches: Optional[SketchFile] = None
+        self.against = Against(config.bench_path, config.bench_limit, config.bench_dump) if config.bench_path else None
         self.cache = Cache(numbers_of(mode), mode == "statistics")
         self.encoder = Encoder(self.tensor, self.array, lambda place, error: self.errors.append(
             f"{place}: {str(error).strip() or type(error).__name__}"))
         self.keep = False           # whether tensors of the entry at hand go into files
         self.file: Optional[JsonFile] = None
+        self.calls: Set[str] = set()
 
     # -- Files -------------------------------------------------------------------------------------
 
@@ -145,7 +93,12 @@ class DumpSink(Sink):
         self.folder = self.folder_of(step)
         os.makedirs(self.folder, exist_ok=True)
         self.data = os.path.join(self.folder, "dump_tensor_data")
-        if self.saves or config.tensor_list:
+        if config.task == "sketch":
+            self.sketches = SketchFile(self.folder)
+        self.stale = set(os.listdir(self.data)) if self.sketches and os.path.isdir(self.data) else set()
+        if self.against:
+            self.against.open(os.path.join(*self.folder.split(os.sep)[-2:]), self.folder)
+        if self.saves or config.tensor_list or self.against:
             os.makedirs(self.data, exist_ok=True)
             self.writer = self.writer or _core.Writer()
         for name in ("stack.json", "construct.json", "modules.json", "dump_error_info.log"):
@@ -160,6 +113,9 @@ class DumpSink(Sink):
         self.settings: Dict[str, Dict[str, Any]] = {}  # of modules, by call
         self.grads: Dict[str, Tuple[str, Dict[str, List[Any]]]] = {}
         self.names: Set[str] = set()  # of files of this step
+        self.calls: Set[str] = set()  # of entries that the writer has
+        self.lost = 0
+        self.groups: Set[str] = set()  # of processes, whose ranks this step has named
 
     def pause(self) -> None:
         for name, entry in self.grads.values():
@@ -168,7 +124,7 @@ class DumpSink(Sink):
         self.cache.clear()
         if self.writer:
             self.writer.flush()
-            self.errors += written_errors(self.writer)
+            self._note_errors(self.writer)
         if self.config.extra_info and self.config.level != "debug":
             construct = _core.json_text(self.construct)
             write_whole(os.path.join(self.folder, "stack.json"), self.stacks.text())
@@ -182,12 +138,33 @@ class DumpSink(Sink):
                 self.writer.flush()
             self.file.close()
             self.file = None
+        if self.sketches:
+            self.sketches.close()
+            self.sketches = None
+            if self.against:
+                self.against.close()
+
+    def forked(self) -> None:
+        """In the child of a fork: the files are the parent's."""
+        for file in (self.file, self.sketches):
+            if file:
+                file.close()
+        self.file = self.sketches = None
+
+    def told(self) -> str:
+        return self.against.told() if self.against else ""
 
     def end(self) -> None:
         if self.writer:
             self.writer.close()
-            self.errors += written_errors(self.writer)
+            self._note_errors(self.writer)
             self.writer = None
+
+    def _note_errors(self, writer: _core.Writer) -> None:
+        errors = writer.errors()
+        self.errors += as_lines(errors)
+        gone = {name for name, _ in errors}
+        self.lost += len(gone & self.calls)
 
     def add(self, name: str, entry: Dict[str, Any]) -> None:
         if self.file:
@@ -207,25 +184,46 @@ class DumpSink(Sink):
             # Of a meta or sparse tensor the type and shape are all there is.
             self.errors.append(f"{place}: {error}")
             return tensor_leaf(tensor, Numbers(NOTHING, None))
-        leaf = tensor_leaf(tensor, self.cache.of(seen, tensor))
+        numbers = self.cache.of(seen, tensor)
+        leaf = tensor_leaf(tensor, numbers)
         if unwritten.holds(tensor):
             leaf["uninitialised"] = True
-        if self.keep and seen.count:
-            self.save(leaf, seen, f"{place}.pt")
+        if seen.count:
+            self.store(leaf, seen, f"{place}.pt", numbers.sketch)
         return leaf
 
-    def save(self, leaf: Dict[str, Any], seen: _core.Tensor, name: str) -> None:
+    def store(self, leaf: Dict[str, Any], seen: _core.Tensor, name: str,
+              sketch: Optional[_core.Sketch]) -> None:
+        """The tensor itself, or its sketch, or both, as far as they are wanted."""
+        if not self.keep and sketch is None:
+            return
+        name = self.unique(name)
+        keep = self.keep
+        if sketch is not None and self.sketches:
+            try:
+                self.sketches.add(name, sketch, bool(leaf.get("requires_grad")))
+                if self.against and self.against.parts_at(name, seen, sketch, not leaf.get("uninitialised")):
+                    keep = True
+            except OSError as error:  # what dump.json has of it is kept all the same
+                self.errors.append(f"{name}: {error.strerror}")
+                return
+        checksum = leaf.pop("md5", None)
+        leaf["data_name"] = name
+        if checksum is not None:
+            leaf["md5"] = checksum
+        if keep:
+            self.writer.save(os.path.join(self.data, name), seen)
+        elif name in self.stale:  # of an earlier capture in this folder
+            os.unlink(os.path.join(self.data, name))
+
+    def unique(self, name: str) -> str:
         stem, ending = os.path.splitext(file_name(name))
         name, again = f"{stem}{ending}", 1
         while name in self.names:  # {"a.b": x, "a": {"b": y}}
             again += 1
             name = f"{stem}-{again}{ending}"
         self.names.add(name)
-        checksum = leaf.pop("md5", None)
-        leaf["data_name"] = name
-        if checksum is not None:
-            leaf["md5"] = checksum
-        self.writer.save(os.path.join(self.data, name), seen)
+        return name
 
     def array(self, array: Any, place: str) -> Dict[str, Any]:
         """Of numpy: like a tensor, without gradients."""
@@ -238,12 +236,12 @@ class DumpSink(Sink):
             return leaf
         seen = view(array)
         if seen.count:
-            low, high, mean, _, norm = seen.stats()[:5]
+            sketch = seen.sketch() if self.sketches else None
+            low, high, mean, _, norm = (sketch.stats if sketch else seen.stats())[:5]
             whole = array.dtype.name in ("float16", "float32")
             leaf.update({"Max": high, "Min": low, "Mean": mean if whole else None,
                          "Norm": norm if whole else None})
-            if self.keep:
-                self.save(leaf, seen, f"{place}.npy")
+            self.store(leaf, seen, f"{place}.npy", sketch)
         return leaf
 
     # -- Calls -------------------------------------------------------------------------------------
@@ -300,13 +298,21 @@ class DumpSink(Sink):
             del entry.forward["buffers"]
         if entry.forward:
             if call.exchange is not None:
-                entry.forward["exchange"] = call.exchange
+                entry.forward["exchange"] = self.group_once(call.exchange)
             self.add(name, entry.forward)
+            if self.writer:
+                self.calls.add(name)
         entry.forward = {}
+
+    def group_once(self, told: Dict[str, Any]) -> Dict[str, Any]:
+        """The ranks of a group stand at its first exchange: with thousands of them they would be most of the file."""
+        known = told["group_id"] in self.groups
+        self.groups.add(told["group_id"])
+        return {key: value for key, value in told.items() if key != "group_ranks" or not known}
 
     def enter(self, name: str, call: Call, direction: str) -> None:
         """Into construct.json, with those of its parents that are not recorded themselves."""
-        if self.config.level == "L1":
+        if self.config.level == "L1" and call.parent is None:  # the only parents there are compiled regions
             return
         self.construct[name] = call.parent.title(direction) if call.parent else None
         around = call.parent

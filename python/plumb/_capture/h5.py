@@ -22,11 +22,10 @@ from torch import Tensor
 
 from plumb import _core
 from plumb._capture import exchange
-from plumb._capture.dump import write_whole
+from plumb._capture.files import write_whole
 from plumb._capture.given import as_outputs, tensors_in
 from plumb._capture.rank import global_rank
-from plumb._capture.sink import (Call, Sink, buffers_of, parameters_of, settings_of,
-                                written_errors)
+from plumb._capture.sink import Call, Sink, as_lines, buffers_of, parameters_of, settings_of
 from plumb._capture.wrappers import opened
 from plumb.tensors import view
 
@@ -49,6 +48,7 @@ class H5Sink(Sink):
         self.writer: Optional[_core.Writer] = None
         self.file = -1                # the writer's number of the open one
         self.files = 0                # that were finished
+        self.broken = False           # the open one
         self.stem = ""
         self.rows: List[Tuple[Any, ...]] = []  # of this step
         self.index = -1               # of the last row in the file
@@ -60,7 +60,9 @@ class H5Sink(Sink):
         self.counts: Counter = Counter()  # calls of a class
         self.described: Set[str] = set()  # modules whose parameters are written
         self.inner: Set[Tuple[str, str]] = set()  # parameters of modules that nobody called
-        self.names: Set[str] = set()
+        self.names: Dict[str, int] = {}  # of tensors, and how many came before
+        self.ends: List[int] = []        # how many tensors had come at the end of each call
+        self.lost = self.whole = 0       # tensors that are in a file that failed
         if self.file >= 0:
             return
         self.rank, local = global_rank() or 0, local_rank()
@@ -69,7 +71,7 @@ class H5Sink(Sink):
         child = f"_proc{os.getpid()}" if self.rank == self.taken else ""
         self.stem = f"{self.folder}/globalrank-{self.rank}_localrank-{local}{child}{again}"
         os.makedirs(self.folder, exist_ok=True)
-        self.rows, self.index = [], -1
+        self.rows, self.index, self.broken = [], -1, False
         self.settings: Dict[str, Dict[str, Any]] = {}  # of modules, by step and call
         with open(self.summary(), "w", encoding="utf-8") as file:
             file.write(",".join(COLUMNS) + "\n")
@@ -82,7 +84,7 @@ class H5Sink(Sink):
             if self.rows and self.file >= 0:
                 self.writer.sync_h5(self.file)
             self.writer.flush()
-            self.errors += written_errors(self.writer)
+            self._note_errors(self.writer)
         if self.rows:
             text = _core.Table(COLUMNS, self.rows).text(format="csv").partition("\n")[2]
             self.rows = []
@@ -90,6 +92,17 @@ class H5Sink(Sink):
                 file.write(text)
             if self.settings:
                 write_whole(f"{self.stem}_modules.json", _core.json_text(self.settings))
+
+    def _note_errors(self, writer: _core.Writer) -> None:
+        """A file that fails takes nothing more: what came behind the first tensor that failed is not there."""
+        errors = writer.errors()
+        self.errors += as_lines(errors)
+        if self.file >= 0 and writer.broken_h5(self.file):
+            if not self.broken:
+                self.whole = min((at for tensor, at in self.names.items() for name, message in errors
+                                  if name == tensor or f'"{tensor}"' in message), default=0)
+            self.broken = True
+            self.lost = sum(end > self.whole for end in self.ends)
 
     def close(self) -> None:
         self.pause()
@@ -115,7 +128,7 @@ class H5Sink(Sink):
         if name in self.names:
             self.errors.append(f"{name}: a second time in step {self.step}; the first is kept")
             return
-        self.names.add(name)
+        self.names[name] = len(self.names)
         found = opened(tensor)
         if found is not None and found.parts[0:1] and not found.parts[0][0]:
             tensor = found.parts[0][1]
@@ -163,6 +176,7 @@ class H5Sink(Sink):
         if call.data is not None:
             for place, tensor in places(enumerate(as_outputs(output))):
                 self.add(f"{call.data}.forward_output.{place}", tensor, call)
+            self.ends.append(len(self.names))
 
     def inner_parameter(self, call: Call, name: str, value: Tensor) -> None:
         if call.data is not None and (call.name, name) not in self.inner:

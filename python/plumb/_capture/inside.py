@@ -6,6 +6,7 @@ the prefix Inside: InsideFunctional.linear.0.forward. These are numbers of the u
 compiled code, which has no such results to look at. Gradients are not recorded there.
 """
 
+import contextlib
 import functools
 import operator
 from typing import Any, Callable, List, Optional, Tuple
@@ -58,7 +59,9 @@ def _look(module: Any, given: Tuple[Any, ...]) -> None:
     from plumb._passcheck.copies import copy_inputs
     from plumb._passcheck.state import seeded
     try:
-        with seeded(), torch.no_grad():
+        with contextlib.ExitStack() as stack, seeded(), torch.no_grad():
+            for recorder in recorders:
+                stack.enter_context(recorder.inside_region())
             inputs = [value.detach() if isinstance(value, torch.Tensor) else value
                       for value in copy_inputs(list(given))]
             _interpreter(recorders)(module).run(*inputs)

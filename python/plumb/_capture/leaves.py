@@ -28,9 +28,10 @@ EIGHT_BIT = frozenset(dtype for dtype, name in DTYPES.items()
 
 
 class Numbers(NamedTuple):
-    """Of one tensor: statistics and checksum, as far as they are wanted."""
+    """Of one tensor: statistics, checksum and sketch, as far as they are wanted."""
     statistics: Optional[Dict[str, Any]]
     checksum: Optional[str]
+    sketch: Optional[_core.Sketch] = None
 
 
 def statistics(seen: _core.Tensor, tensor: Tensor, stats: Optional[_core.Stats] = None) -> Dict[str, Any]:
@@ -48,10 +49,17 @@ def statistics(seen: _core.Tensor, tensor: Tensor, stats: Optional[_core.Stats] 
     return {"Max": high, "Min": low, "Mean": mean if dtype.is_complex else None, "Norm": None}
 
 
+def sketched(seen: _core.Tensor, tensor: Tensor) -> Numbers:
+    sketch = seen.sketch()
+    return Numbers(statistics(seen, tensor, sketch.stats), None, sketch)
+
+
 def numbers_of(mode: str) -> Callable[[_core.Tensor, Tensor], Numbers]:
     """What a summary mode wants of each tensor."""
     if mode == "structure":
         return lambda seen, tensor: Numbers(None, None)
+    if mode == "sketch":
+        return sketched
     if mode == "md5":
         return lambda seen, tensor: Numbers(statistics(seen, tensor), f"{seen.crc32():08x}")
     if mode == "xor":
@@ -94,7 +102,8 @@ class Cache:
             stats, mark = seen.stats_and_mark()
             numbers = Numbers(statistics(seen, tensor, stats), None)
         else:
-            numbers, mark = self.numbers(seen, tensor), seen.mark()
+            numbers = self.numbers(seen, tensor)
+            mark = numbers.sketch.mark if numbers.sketch is not None else seen.mark()
         owner = weakref.ref(tensor, lambda _: self.forget(key))
         self.known[key] = (owner, version, mark, numbers)
         self.seen[key] = self.moment

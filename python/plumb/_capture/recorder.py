@@ -75,6 +75,7 @@ class Local(threading.local):
         self.quiet = False
         self.exchanging = False
         self.modules: List[Call] = []
+        self.region: Optional[Call] = None  # the compiled one that is no module
         self.alone: List[List[bool]] = []
         # What was recorded last, when nothing of the script's runs before that which goes with it, and
         # the hooks that it put on nodes.
@@ -88,7 +89,7 @@ def stack_of() -> Tuple[Any, ...]:
     found = []
     while frame is not None:
         code = frame.f_code
-        if not code.co_filename.startswith(HERE):
+        if not code.co_filename.startswith((HERE, regions.__file__)):
             found.append((code, frame.f_lineno))
         frame = frame.f_back
     return tuple(found)
@@ -383,7 +384,9 @@ class Recorder:
         for frame in self.local.alone:
             frame[0] = True
         module = compiled.original(module)
-        if known.written == ALWAYS:
+        # Of a region whose inside is recorded no module inside is called, and its nodes are to know it.
+        if known.written == ALWAYS or (known.written == ALONE and self.config.compiled == "inside" and
+                                       self.modules.is_region(module)):
             return self._recorded("Module", known.path, known.kind, module, function, args, kwargs)
         if known.written == ALONE:
             return self._recorded_alone(known, module, function, args, kwargs)
@@ -393,6 +396,7 @@ class Recorder:
                kwargs: Dict[str, Any]) -> Optional[Callable[[Any], None]]:
         """A compiled region begins; what comes back takes its result. None: it is the region of a
         module, which is recorded as such, or inside something that is."""
+        around, self.local.region = self.local.region, None
         running = self.modules.known.get(switch.here.inside[-1]) if switch.here.inside else None
         if self.local.quiet or (running is not None and running.written != NEVER and
                                 self.modules.is_region(running.module)):
@@ -402,8 +406,10 @@ class Recorder:
         with self._quietly():
             call, edges = self._before(compiled.PREFIX, name, "", None, args, kwargs)
             self._region_of(function, f"{compiled.PREFIX}.{name}")
+        self.local.region = call
 
         def end(result: Any) -> None:
+            self.local.region = around
             try:
                 if call is not None and stops == self.stops:
                     with self._quietly():
@@ -411,6 +417,18 @@ class Recorder:
             except Exception:
                 self.problem(f"{compiled.PREFIX}.{name}")
         return end
+
+    @contextlib.contextmanager
+    def inside_region(self) -> Iterator[None]:
+        """What is recorded in here belongs to the region that runs."""
+        modules, region = self.local.modules, self.local.region
+        if region is not None:
+            modules.append(region)
+        try:
+            yield
+        finally:
+            if region is not None:
+                modules.pop()
 
     def _region_of(self, function: Callable[..., Any], name: str) -> None:
         """A region that is a module of the model, which was compiled apart from it: torch.compile(model)."""

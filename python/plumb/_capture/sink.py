@@ -63,10 +63,9 @@ class Parameter(NamedTuple):
     number: int  # which backward pass of the step, from 0
 
 
-def written_errors(writer: _core.Writer) -> List[str]:
-    """What a Writer could not write, since it was last asked."""
-    return [message if message.startswith(name) else f"{name}: {message}"
-            for name, message in writer.errors()]
+def as_lines(errors: List[Tuple[str, str]]) -> List[str]:
+    """What a Writer could not write."""
+    return [message if message.startswith(name) else f"{name}: {message}" for name, message in errors]
 
 
 def buffers_of(module: torch.nn.Module) -> Iterator[Tuple[str, Tensor]]:
@@ -111,13 +110,15 @@ def settings_of(module: torch.nn.Module) -> Optional[Dict[str, Any]]:
 
 
 class Sink:
-    """What the recorder calls. `errors` are lines about what could not be written, and `folder` is
-    where dump_error_info.log goes; both are the sink's to set."""
+    """What the recorder calls. `errors` are lines about what could not be written, `lost` counts the calls of
+    this step that are in no file because of it, and `folder` is where dump_error_info.log goes; all are the
+    sink's to set."""
 
     takes_inner = False  # whether inner_parameter is called
 
     def __init__(self) -> None:
         self.errors: List[str] = []
+        self.lost = 0
         self.folder: Optional[str] = None
 
     def open(self, step: int) -> None:
@@ -154,6 +155,10 @@ class Sink:
     def list_path(self) -> str:
         """Where a list of what this step did not record belongs."""
         return os.path.join(self.folder or "", "not_recorded.txt")
+
+    def told(self) -> str:
+        """What else there is to say at the end, after end(); "" when nothing is."""
+        return ""
 
     def pause(self) -> None:
         """At stop(): put what there is into files that can be read."""

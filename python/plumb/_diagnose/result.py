@@ -7,6 +7,7 @@ from html import escape
 from typing import Any, Dict, List, Optional
 
 from plumb._compare.notebook import Report
+from plumb._diagnose import extra
 from plumb._verdict.blame import Blame
 
 
@@ -16,7 +17,8 @@ class Diagnosis:
     a, b: what was run, in words; folders: where both dumps are. apart: how far the outputs are from each
     other, largest relative distance (NaN: nothing to compare). first: what is wrong first in the order of the
     run, a dictionary with `call`, `place`, `module`, `why` and `kind` ("fault"; "source" for a difference that no call makes;
-    "parting" where no call is wrong, but the two do not do the same), or None. faults, sources: all of them;
+    "extra" for a call that only one of them makes, `side`, and that the other goes on without;
+    "parting" where no call is wrong, but the two do not do the same), or None. faults, sources, extras: all of them;
     faults_of_b: calls of b that are wrong. parting: where the two stop doing the same though no call is wrong, or None.
     blame: what plumb.blame says of a beside b; other: of b beside a; report: what plumb.compare says.
     judged: how many calls were, in each direction; where it is 0, nothing is said to be right.
@@ -35,6 +37,7 @@ class Diagnosis:
         self.faults_of_b: List[Dict[str, Any]] = other.faults
         self.sources: List[Dict[str, Any]] = blame["sources"]
         self.parting: Optional[Dict[str, Any]] = blame["parting"]
+        self.extras: List[Dict[str, Any]] = extra.find(folders, report) if blame["unmatched"] else []
         self.judged: int = blame["calls"] - blame["verdicts"]["not judged"]
         self.first = self._first()
 
@@ -45,11 +48,10 @@ class Diagnosis:
         """Rows are in the order of the run."""
         order: Dict[str, int] = {}
         for number, row in enumerate(self.report):
-            name = row["API Name"]
-            for end in (".input.", ".output.", ".kwargs.", ".parameters.", ".buffers."):
-                order.setdefault(name.rsplit(end, 1)[0] if end in name else name, number)
-        found = [(order.get(item["call"], len(order)), kind == "fault", kind, item)
-                 for kind, items in (("source", self.sources), ("fault", self.faults)) for item in items]
+            order.setdefault(extra.call_of(row["API Name"]), number)
+        kinds = ("extra", self.extras), ("source", self.sources), ("fault", self.faults)
+        found = [(order.get(item.get("before", item["call"]), len(self.report)), turn, kind, item)
+                 for turn, (kind, items) in enumerate(kinds) for item in items]
         if not found and self.parting:
             found = [(0, False, "parting", self.parting)]
         if not found:
@@ -72,7 +74,7 @@ class Diagnosis:
         if not self.judged:
             lines.append("Nothing could be judged.")
         if self.first is not None:
-            what = f", {self.first['place']}" if self.first["kind"] != "fault" else ""
+            what = f", {self.first['place']}" if self.first["kind"] in ("source", "parting") else ""
             where = f" in {self.first['module']}" if self.first["module"] else ""
             begin = "No call is wrong, but a and b do not do the same. They part" \
                 if self.first["kind"] == "parting" else "First"

@@ -23,7 +23,7 @@ WIDE.update({getattr(torch, name): torch.float64
 EXACT = set("""relu relu_ threshold threshold_backward clamp clamp_ clamp_min clamp_min_ clamp_max
 clamp_max_ maximum minimum max min amax amin where cat stack index index_select gather embedding
 select_backward slice_backward copy_ clone fill_ zero_ zeros zeros_like ones ones_like full
-full_like new_zeros new_ones new_full new_empty new_empty_strided empty empty_like empty_strided neg neg_ abs
+full_like new_zeros new_ones new_full new_empty new_empty_strided empty empty_like empty_permuted empty_strided neg neg_ abs
 sign masked_fill masked_fill_ scatter scatter_ sort topk max_pool2d_with_indices constant_pad_nd
 flip roll repeat tril triu eq ne lt le gt ge arange argmax argmin logical_not logical_and logical_or
 bitwise_not masked_select nonzero index_put_ index_put one_hot _unsafe_view hardtanh hardtanh_ floor

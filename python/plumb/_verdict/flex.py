@@ -1,7 +1,8 @@
 """flex_attention as a call that can be computed without its functions: mask_mod becomes a mask of
 bool, score_mod a bias, a softcap or a factor of the scale, if that is what it is."""
 
-from typing import Any, Callable, Dict, List, Optional, Tuple
+import contextlib
+from typing import Any, Callable, ContextManager, Dict, List, Optional, Tuple
 
 import torch
 from torch import Tensor
@@ -57,11 +58,22 @@ def _smaller(x: Tensor) -> Tensor:
     return x.contiguous()
 
 
+def _tables() -> ContextManager[Any]:
+    """Lets slopes[h] be an index under vmap, where PyTorch needs to be asked for that, as flex_attention does."""
+    try:
+        from torch._dynamo._trace_wrapped_higher_order_op import TransformGetItemToIndex
+    except ImportError:
+        return contextlib.nullcontext()
+    mode: ContextManager[Any] = TransformGetItemToIndex()
+    return mode
+
+
 def _mask(block_mask: Any, sizes: Tuple[int, ...], device: Any) -> Tensor:
     function = getattr(block_mask, "mask_mod", block_mask)
     if not callable(function):
         raise _core.Error(f"block_mask has no function of positions: {type(block_mask).__name__}")
-    mask = _mapped(function, False)(*_places(sizes, device))
+    with _tables():
+        mask = _mapped(function, False)(*_places(sizes, device))
     return _smaller(mask.to(torch.bool).expand(sizes))
 
 
@@ -71,7 +83,8 @@ def _score(score_mod: Callable[..., Any], sizes: Tuple[int, ...], device: Any) -
 
     def at(score: float) -> Tensor:
         scores = torch.full(sizes, score, dtype=torch.float64, device=device)
-        return function(scores, *places).to(torch.float64).expand(sizes)
+        with _tables():
+            return function(scores, *places).to(torch.float64).expand(sizes)
 
     bias = at(0.0)
     seen = torch.isfinite(bias)

@@ -34,6 +34,7 @@ struct block {
 struct room {
     real *p, *dp, *slope;
     real *part;    /* of one row of the output */
+    real *sum;     /* what the rows of p are still to be divided by; NULL: nothing */
     const real *y; /* the output; NULL: not at hand */
 };
 
@@ -109,11 +110,13 @@ static void hand_on(const struct op *o, real *x, int64_t n)
 }
 
 /* Returns the logarithm of the sum. NaN anywhere makes the sum NaN, and with it the row. A row of
- * nothing but -inf is one of zeros. */
-static real softmax_row(struct op *o, const struct heads *h, real *x, bool back)
+ * nothing but -inf is one of zeros. left: gets the sum, and x is not divided by it; may be NULL. */
+static real softmax_row(struct op *o, const struct heads *h, real *x, bool back, real *left)
 {
     const real most = row_max(x, h->t);
     if (most == -R(INFINITY)) {
+        if (left)
+            *left = 1;
         for (int64_t j = 0; j < h->t; j++)
             x[j] = isnan(x[j]) ? x[j] : 0;
         return (real)h->how.unseen_lse;
@@ -126,8 +129,10 @@ static real softmax_row(struct op *o, const struct heads *h, real *x, bool back)
         sum = noise_rough(o, sum);
     if (!back)
         hand_on(o, x, h->t);
-    for (int64_t j = 0; j < h->t; j++)
+    for (int64_t j = 0; j < h->t && !left; j++)
         x[j] /= sum;
+    if (left)
+        *left = sum;
     return h->lse ? most + log(sum) : 0;
 }
 
@@ -138,7 +143,7 @@ static void given_row(const struct heads *h, real lse, real *x)
         x[j] = x[j] == -R(INFINITY) ? 0 : fast_exp(x[j] - lse);
 }
 
-/* p (count x t) becomes the weights of the block. */
+/* p (count x t) becomes the weights of the block, but for room->sum. */
 static void weigh(struct op *o, const struct heads *h, const struct block *b,
                   const struct room *room)
 {
@@ -155,7 +160,7 @@ static void weigh(struct op *o, const struct heads *h, const struct block *b,
             given_row(h, h->given_lse->f[(b->batch * h->n + b->n) * per_head + b->first + i], row);
             continue;
         }
-        const real lse = softmax_row(o, h, row, room->dp != NULL);
+        const real lse = softmax_row(o, h, row, room->dp != NULL, room->sum ? &room->sum[i] : NULL);
         if (h->lse)
             h->lse[b->row + i] = lse;
     }
@@ -199,6 +204,10 @@ static bool make_room(struct op *o, const struct heads *h, bool back, struct roo
     }
     if (h->how.softcap != 0)
         room->slope = op_alloc(o, n, sizeof(real));
+    /* Dividing the output instead of the weights is less work. In float, sums of values that are
+     * large themselves could overflow before. */
+    if (!back && sizeof(real) > sizeof(float) && !o->call->noise)
+        room->sum = op_alloc(o, h->rows + 1, sizeof(real));
     return !o->failed;
 }
 
@@ -402,6 +411,9 @@ struct val *v_attention(struct op *o, struct val *q, struct val *k, struct val *
         weigh(o, h, &b, &room);
         gemm(false, false, b.count, h->e, h->t, 1, room.p, h->t, v->f + b.v, h->e, 0, y->f + b.y,
              h->e);
+        for (int64_t i = 0; room.sum && i < b.count; i++)
+            for (int64_t j = 0; j < h->e; j++)
+                y->f[b.y + i * h->e + j] /= room.sum[i];
     }
     h->lse = NULL;
     /* A node names three inputs; the fourth takes the place of the query if it needs a gradient. */

@@ -22,6 +22,7 @@
     X(vector_norm, COMPOSITE)                                                                      \
     X(distance, COMPOSITE)                                                                         \
     X(quantile, COMPOSITE)                                                                         \
+    X(segment, COMPOSITE)                                                                          \
     X(histogram, COMPOSITE)                                                                        \
     X(unique, DECISION)                                                                            \
     X(batch_norm, COMPOSITE)                                                                       \
@@ -60,6 +61,7 @@
     X(gather, EXACT)                                                                               \
     X(scatter, COMPOSITE)                                                                          \
     X(embedding, COMPOSITE)                                                                        \
+    X(embedding_bag, COMPOSITE)                                                                    \
     X(signal, COMPOSITE)                                                                           \
     X(convert, EXACT)                                                                              \
     X(pad, EXACT)                                                                                  \

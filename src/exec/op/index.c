@@ -415,7 +415,19 @@ static void run_setitem(struct op *o)
 
 /* ---- aten's index: a list of index tensors, None for a whole dimension ----------------------- */
 
-static bool tensor_places(struct op *o, const struct val *x, struct places *out)
+/* Places that a mask hides may lie anywhere. */
+static struct val *inside(struct op *o, struct val *index, const struct selection *s, unsigned dim)
+{
+    struct val *out = index->i && !is_mask(index) && has_dim(o, s, dim)
+                          ? val_like(o, index, index->dtype)
+                          : index;
+    const int64_t size = out && out != index ? s->shape[dim] : 0;
+    for (int64_t k = 0; size > 0 && k < index->count; k++)
+        out->i[k] = index->i[k] < -size ? -size : index->i[k] >= size ? size - 1 : index->i[k];
+    return out;
+}
+
+static bool tensor_places(struct op *o, const struct val *x, bool masked, struct places *out)
 {
     size_t n;
     struct val **at = arg_tensors(o, "indices", &n);
@@ -426,7 +438,7 @@ static bool tensor_places(struct op *o, const struct val *x, struct places *out)
     unsigned dim = 0;
     for (size_t k = 0; k < n && !o->failed; k++) {
         if (at[k])
-            add_tensor(o, &s, &dim, at[k]);
+            add_tensor(o, &s, &dim, masked ? inside(o, at[k], &s, dim) : at[k]);
         else if (has_dim(o, &s, dim))
             dim++;
     }
@@ -437,7 +449,7 @@ static void run_index(struct op *o)
 {
     struct val *x = arg_tensor(o, "input");
     struct places p;
-    if (tensor_places(o, x, &p))
+    if (tensor_places(o, x, false, &p))
         op_return(o, v_map(o, x, p.rank, p.shape, p.map));
 }
 
@@ -445,11 +457,32 @@ static void run_index_put(struct op *o)
 {
     struct val *x = arg_tensor(o, "input"), *values = arg_operand(o, "values");
     struct places p;
-    if (!tensor_places(o, x, &p))
+    if (!tensor_places(o, x, false, &p))
         return;
     values = fitted(o, x, values, &p);
     op_return(o, arg_bool(o, "accumulate") ? v_place_add(o, x, values, p.map)
                                            : v_place(o, x, values, p.map));
+}
+
+static void run_masked_index(struct op *o)
+{
+    struct val *x = arg_tensor(o, "input"), *mask = arg_tensor(o, "mask");
+    struct places p;
+    if (!tensor_places(o, x, true, &p))
+        return;
+    struct val *found = v_map(o, x, p.rank, p.shape, p.map);
+    op_return(o, x ? v_cast(o, v_where(o, mask, found, arg_operand(o, "fill")), x->dtype) : NULL);
+}
+
+static void run_masked_put(struct op *o)
+{
+    struct val *x = arg_tensor(o, "input"), *mask = arg_tensor(o, "mask"),
+               *values = arg_tensor(o, "values");
+    struct places p;
+    if (!tensor_places(o, x, true, &p))
+        return;
+    values = v_where(o, mask, values, v_int(o, 0));
+    op_return(o, v_place_add(o, x, fitted(o, x, values, &p), p.map));
 }
 
 const struct op_def op_index[] = {
@@ -463,5 +496,12 @@ const struct op_def op_index[] = {
      "index_put(Tensor input|self, Tensor?[] indices, Operand values, bool accumulate=False, bool "
      "unsafe=False)",
      run_index_put, 0, NULL},
+    {"_unsafe_masked_index",
+     "_unsafe_masked_index(Tensor input|self, Tensor mask, Tensor?[] indices, Operand fill)",
+     run_masked_index, OP_EXACT, "input[indices] where mask is true, else fill"},
+    {"_unsafe_masked_index_put_accumulate",
+     "_unsafe_masked_index_put_accumulate(Tensor input|self, Tensor mask, Tensor?[] indices, "
+     "Tensor values)",
+     run_masked_put, 0, NULL},
     {0},
 };

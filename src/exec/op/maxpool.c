@@ -246,5 +246,9 @@ const struct op_def op_maxpool[] = {
     {"adaptive_max_pool2d_backward adaptive_max_pool3d_backward",
      "adaptive_max_backward(Tensor grad_output, Tensor input|self, Tensor indices)", run_backward,
      OP_LINEAR, NULL},
+    {"fractional_max_pool2d_backward fractional_max_pool3d_backward",
+     "fractional_max_backward(Tensor grad_output, Tensor input|self, int[] kernel_size, int[] "
+     "output_size, Tensor indices)",
+     run_backward, OP_LINEAR, NULL},
     {0},
 };

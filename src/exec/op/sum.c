@@ -7,6 +7,8 @@
 #include "exec/op/pair.h"
 #endif
 
+#include <string.h>
+
 enum {
     LANES = 16,
     TILE = 256, /* columns that sum_rows() does at once */
@@ -98,10 +100,22 @@ static void sum_tile(const real *x, int64_t rows, int n, int64_t stride, real *o
 
 #else
 
-static void lanes_add(real *restrict sum, real *restrict lost, const real *restrict x, int n)
+/* Lane k of element k. Vectors are spelled out: left to itself, the compiler keeps arrays of sums in
+ * memory, and a sum waits there for the one before it. */
+typedef real vec __attribute__((vector_size(32)));
+enum { VECS = LANES * sizeof(real) / sizeof(vec) };
+
+struct lanes {
+    vec sum[VECS], lost[VECS];
+};
+
+static inline void lanes_add(struct lanes *lanes, const vec *x)
 {
-    for (int k = 0; k < n; k++)
-        sum_add(&sum[k], &lost[k], x[k]);
+    for (int k = 0; k < VECS; k++) {
+        const vec sum = lanes->sum[k], s = sum + x[k], part = s - sum;
+        lanes->lost[k] += (sum - (s - part)) + (x[k] - part);
+        lanes->sum[k] = s;
+    }
 }
 
 /* A sum of few bits, one term after the other. */
@@ -114,10 +128,15 @@ static real short_sum(const real *x, int64_t n, int64_t stride)
     return (real)sum;
 }
 
-static struct tally lanes_total(const real *sum, const real *lost)
+/* The sum of all lanes, each with one of `n` terms more. */
+static struct tally lanes_total(const struct lanes *lanes, const real *x, int64_t n, int64_t stride)
 {
+    real sum[LANES], lost[LANES], small = 0;
     struct tally t = {0, 0};
-    real small = 0;
+    memcpy(sum, lanes->sum, sizeof sum);
+    memcpy(lost, lanes->lost, sizeof lost);
+    for (int64_t k = 0; k < n; k++)
+        sum_add(&sum[k], &lost[k], x[k * stride]);
     for (int k = 0; k < LANES; k++) {
         tally_add(&t, sum[k]);
         small += lost[k];
@@ -130,21 +149,22 @@ struct tally tally_of(const real *x, int64_t n, int64_t stride)
 {
     if (noise_sum_bits())
         return (struct tally){short_sum(x, n, stride), 0};
-    real sum[LANES] = {0}, lost[LANES] = {0};
+    struct lanes lanes = {0};
+    vec terms[VECS];
     int64_t at = 0;
-    for (; at + LANES <= n; at += LANES) {
-        if (stride == 1) {
-            lanes_add(sum, lost, x + at, LANES);
-        } else {
-            real lanes[LANES];
-            for (int k = 0; k < LANES; k++)
-                lanes[k] = x[(at + k) * stride];
-            lanes_add(sum, lost, lanes, LANES);
+    if (stride == 1)
+        for (; at + LANES <= n; at += LANES) {
+            memcpy(terms, x + at, sizeof terms);
+            lanes_add(&lanes, terms);
         }
+    for (; at + LANES <= n; at += LANES) {
+        real apart[LANES];
+        for (int k = 0; k < LANES; k++)
+            apart[k] = x[(at + k) * stride];
+        memcpy(terms, apart, sizeof terms);
+        lanes_add(&lanes, terms);
     }
-    for (int k = 0; at < n; at++, k++)
-        lanes_add(&sum[k], &lost[k], &x[at * stride], 1);
-    return lanes_total(sum, lost);
+    return lanes_total(&lanes, x + at * stride, n - at, stride);
 }
 
 static real short_dot(const real *a, const real *b, int64_t n)
@@ -161,18 +181,20 @@ real real_dot(const real *a, const real *b, int64_t n)
     op_terms(n);
     if (noise_sum_bits())
         return short_dot(a, b, n);
-    real sum[LANES] = {0}, lost[LANES] = {0}, product[LANES];
+    struct lanes lanes = {0};
+    real product[LANES];
     int64_t at = 0;
     for (; at + LANES <= n; at += LANES) {
-        for (int k = 0; k < LANES; k++)
-            product[k] = a[at + k] * b[at + k];
-        lanes_add(sum, lost, product, LANES);
+        vec x[VECS], y[VECS];
+        memcpy(x, a + at, sizeof x);
+        memcpy(y, b + at, sizeof y);
+        for (int k = 0; k < VECS; k++)
+            x[k] *= y[k];
+        lanes_add(&lanes, x);
     }
-    for (int k = 0; at < n; at++, k++) {
-        product[0] = a[at] * b[at];
-        lanes_add(&sum[k], &lost[k], product, 1);
-    }
-    const struct tally t = lanes_total(sum, lost);
+    for (int64_t k = at; k < n; k++)
+        product[k - at] = a[k] * b[k];
+    const struct tally t = lanes_total(&lanes, product, n - at, 1);
     return tally_value(t.sum, t.lost);
 }
 
@@ -184,7 +206,8 @@ static void sum_tile(const real *x, int64_t rows, int n, int64_t stride, real *o
         return;
     real sum[TILE] = {0}, lost[TILE] = {0};
     for (int64_t row = 0; row < rows; row++)
-        lanes_add(sum, lost, x + row * stride, n);
+        for (int k = 0; k < n; k++)
+            sum_add(&sum[k], &lost[k], x[row * stride + k]);
     for (int k = 0; k < n; k++)
         out[k] = tally_value(sum[k], lost[k]);
 }

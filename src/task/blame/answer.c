@@ -144,6 +144,12 @@ static struct site *parent_of(const struct sites *sites, const struct site *site
 /* Counts a call for the one that it was made in. */
 static void count_inside(struct site *around, const struct site *site)
 {
+    static const char inside[] = "Inside";
+    if (strncmp(site->is.call, inside, sizeof inside - 1) == 0) {
+        around->graph_out =
+            around->interpreted ? fmax(around->graph_out, site->is.out) : site->is.out;
+        around->interpreted = true;
+    }
     around->n_inside++;
     around->right_inside += is_right(site->is.word) || site->is.word == PLUMB_WORD_CHEAPER;
     around->unknown_inside +=
@@ -157,9 +163,28 @@ static bool is_right_inside(const struct site *site)
            site->right_inside >= site->unknown_inside;
 }
 
+/* A compiled region computes by code of its own; its nodes are what they would be without it. It may
+ * be wrong where they are right: when it is farther off than any of them. */
+static bool differs_from_graph(const struct site *site)
+{
+    return site->interpreted &&
+           !(site->is.out <= JUMP_SUSPICIOUS * fmax(site->graph_out, site->floor));
+}
+
+static bool say_compiled(struct site *site, struct arena *arena)
+{
+    char out[NUMBER_BYTES];
+    site->is.why =
+        arena_printf(arena,
+                     "%s; the nodes of its graph, computed one by one, are right and at "
+                     "most %s %% from the other run: what the compiler made of them is not",
+                     site->is.why, number_brief(100 * site->graph_out, 3, out));
+    return site->is.why != NULL;
+}
+
 /* A module that jumps is right when all in it is, and is not the culprit when something in it
  * is. Calls are recorded when they are over, those inside before the one around them. */
-static void settle_modules(struct sites *sites)
+static bool settle_modules(struct sites *sites, struct arena *arena)
 {
     enum { DEEPEST = 256 }; /* parents may lead in a circle */
     for (size_t k = 0; k < sites->count; k++) {
@@ -175,13 +200,18 @@ static void settle_modules(struct sites *sites)
         struct site *site = &sites->list[k], *around = parent_of(sites, site);
         const bool suspect = site->is.by_jump && !is_right(site->is.word);
         const bool computed = site->module && site->is.word == PLUMB_WORD_FAULT;
-        if ((suspect && (site->holds || is_right_inside(site))) || (computed && site->holds)) {
+        const bool right = is_right_inside(site), apart = right && differs_from_graph(site);
+        if (suspect && apart && !site->holds && !isnan(site->graph_out)) {
+            if (!say_compiled(site, arena))
+                return false;
+        } else if ((suspect && (site->holds || (right && !apart))) || (computed && site->holds)) {
             site->is.word = PLUMB_WORD_INHERITED;
             site->jumps = false;
         }
         if (around)
             count_inside(around, site);
     }
+    return true;
 }
 
 /* ---- Lists ----------------------------------------------------------------------------------- */
@@ -323,7 +353,8 @@ enum plumb_code answer_decide(struct sites *sites, bool golden, struct arena *ar
     for (size_t k = 0; k < sites->count; k++)
         if (!decide(&sites->list[k], golden, arena))
             return plumb_no_memory(err);
-    settle_modules(sites);
+    if (!settle_modules(sites, arena))
+        return plumb_no_memory(err);
     weigh_calls(sites);
     return PLUMB_OK;
 }

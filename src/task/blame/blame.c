@@ -1,5 +1,6 @@
 /* Looking at a run: all of its calls, then other runs, then the answer. */
 #define _GNU_SOURCE
+#include "task/blame/across.h"
 #include "task/blame/graphs.h"
 #include "task/blame/kept.h"
 
@@ -92,6 +93,7 @@ static enum plumb_code begin(struct kept *kept, struct plumb_error *err)
     kept->meter = (struct meter){.tell = options->progress,
                                  .context = options->progress_context,
                                  .lock = PTHREAD_MUTEX_INITIALIZER};
+    kept->looks.lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
     kept->found = options->found;
     if (kept->found || !options->accepted)
         return PLUMB_OK;
@@ -112,6 +114,7 @@ enum plumb_code plumb_blame_run(const struct plumb_blame_options *options, struc
     struct kept *kept = calloc(1, sizeof *kept);
     if (!kept)
         return plumb_no_memory(err);
+    struct across across = {0};
     kept->options = options;
     code = begin(kept, err);
     if (!code)
@@ -119,13 +122,24 @@ enum plumb_code plumb_blame_run(const struct plumb_blame_options *options, struc
     if (!code)
         code = jobs_judge(kept, err);
     if (!code)
+        code = across_open(&across, kept->target, &kept->sites, err);
+    if (!code)
+        code = across_judge(&across, kept, err);
+    if (!code)
         code = measure_distances(kept, err);
     if (!code)
         code = answer_decide(&kept->sites, kept->golden != NULL, &kept->arena, err);
     if (!code)
         code = stale_find(&kept->sites, kept->target, &kept->arena, err);
     if (!code)
+        code = across_follow(&across, kept, err);
+    if (!code)
+        code = odd_find(&across, kept, err);
+    across_close(&across);
+    if (!code)
         code = ask_baseline(kept, err);
+    if (!code && options->pages && kept->golden)
+        code = looks_beside(&kept->looks, &kept->sites, kept->target, kept->golden, err);
     if (!code)
         code = answer_list(&kept->sites, &kept->arena, &kept->blame, err);
     plumb_run_free(kept->golden);
@@ -147,6 +161,7 @@ void plumb_blame_free(struct plumb_blame *blame)
     plumb_baseline_diff_free(blame->baseline);
     plumb_baseline_free(kept->own);
     plumb_run_free(kept->target);
+    looks_free(&kept->looks);
     sites_free(&kept->sites);
     arena_free(&kept->arena);
     free(kept);

@@ -67,9 +67,10 @@ static enum plumb_code save_result(struct capsule *c, struct plumb_expected *e,
 
 static enum plumb_code save_results(void *context, struct plumb_expected *e,
                                     const struct plumb_result *reference,
-                                    const struct plumb_result *given, struct plumb_error *err)
+                                    const struct known_call *known, struct plumb_error *err)
 {
     static const struct plumb_arg nothing = {.kind = PLUMB_ARG_NONE};
+    const struct plumb_result *given = &known->given;
     struct capsule *c = context;
     enum plumb_code code = PLUMB_OK;
     for (size_t k = 0; k < reference->n_outputs && !code; k++)

@@ -51,8 +51,8 @@ static bool take_verdict(struct arena *arena, const struct local_verdict *v,
     return fine;
 }
 
-static enum plumb_code store(struct kept *kept, struct site *site, const struct local_verdict *v,
-                             struct plumb_error *err)
+enum plumb_code jobs_store(struct kept *kept, struct site *site, const struct local_verdict *v,
+                           struct plumb_error *err)
 {
     site->judged_locally = true;
     site->doubtful = v->doubtful;
@@ -100,9 +100,23 @@ static enum plumb_code store_call(struct kept *kept, const struct judged_calls *
             continue;
         if (kept->target->tree_count > 1)
             site->is.dump = calls->dumps[call->dump].path;
-        code = store(kept, site, v, err);
+        code = jobs_store(kept, site, v, err);
     }
     return code;
+}
+
+/* What is wrong is looked at while its reference is there. */
+static void watch_call(void *context, const struct judged_call *call,
+                       struct plumb_expected *expected, const struct known_call *known)
+{
+    struct kept *kept = context;
+    for (int d = 0; d < 2; d++) {
+        const struct site *site =
+            looks_wanted(&call->verdicts[d]) ? site_of(&kept->sites, call, d) : NULL;
+        if (site)
+            looks_take(&kept->looks, (size_t)(site - kept->sites.list), &call->verdicts[d],
+                       expected, known);
+    }
 }
 
 static void count_call(void *context, uint64_t done, uint64_t total)
@@ -116,13 +130,16 @@ static void count_call(void *context, uint64_t done, uint64_t total)
 static enum plumb_code judge_dumps(struct kept *kept, struct plumb_error *err)
 {
     const struct plumb_blame_options *options = kept->options;
-    const struct calls_options how = {.repeats = kept->repeats,
+    const struct calls_options how = {.crew = options->crew,
+                                      .repeats = kept->repeats,
                                       .arithmetic = options->arithmetic,
                                       .seed = options->seed,
                                       .threads = kept->threads,
                                       .memory = options->memory,
                                       .progress = count_call,
-                                      .progress_context = &kept->meter};
+                                      .progress_context = &kept->meter,
+                                      .watch = options->pages ? watch_call : NULL,
+                                      .watch_context = kept};
     struct judged_calls calls;
     enum plumb_code code = calls_judge(&calls, kept->target, &how, err);
     for (size_t d = 0; d < calls.n_dumps && !code; d++)
@@ -149,20 +166,44 @@ struct work {
     struct job *jobs;
 };
 
+struct told {
+    struct work *work;
+    size_t unit;
+};
+
+static enum plumb_code watch_unit(void *context, struct plumb_expected *expected,
+                                  const struct plumb_result *reference,
+                                  const struct known_call *known, struct plumb_error *err)
+{
+    (void)reference;
+    (void)err;
+    const struct told *told = context;
+    const struct unit *unit = &told->work->units.list[told->unit];
+    const struct job *job = &told->work->jobs[told->unit];
+    for (int d = 0; d < LOCAL_DIRECTIONS; d++)
+        if (unit->sites[d] && looks_wanted(&job->verdicts[d]))
+            looks_take(&told->work->kept->looks, unit->sites[d] - 1, &job->verdicts[d], expected,
+                       known);
+    return PLUMB_OK;
+}
+
 static bool judge_unit(void *context, size_t i, uint64_t memory, bool last)
 {
     struct work *work = context;
     struct kept *kept = work->kept;
     struct job *job = &work->jobs[i];
     const struct unit *unit = &work->units.list[i];
-    const struct unit_options options = {.local = {.arithmetic = kept->options->arithmetic,
-                                                   .seed = kept->options->seed,
-                                                   .memory = memory},
-                                         .run = kept->target,
-                                         .units = &work->units,
-                                         .settings =
-                                             extras_settings(&work->extras, kept->target, unit),
-                                         .weights = work->extras.weights};
+    struct told told = {work, i};
+    const struct unit_options options = {
+        .local = {.arithmetic = kept->options->arithmetic,
+                  .seed = kept->options->seed,
+                  .memory = memory,
+                  .watch = kept->options->pages ? watch_unit : NULL,
+                  .watch_context = &told},
+        .run = kept->target,
+        .units = &work->units,
+        .settings = extras_settings(&work->extras, kept->target, unit),
+        .weights = work->extras.weights};
     struct plumb_error why;
     arena_free(&job->arena);
     const bool fits = unit_judge(&options, unit, &job->arena, job->verdicts, &why) != PLUMB_E_NOMEM;
@@ -184,7 +225,7 @@ static enum plumb_code store_unit(struct kept *kept, const struct unit *unit, co
             continue;
         struct site *site = &kept->sites.list[unit->sites[d] - 1];
         site->module = site->is.module = true;
-        code = store(kept, site, &job->verdicts[d], err);
+        code = jobs_store(kept, site, &job->verdicts[d], err);
     }
     return code;
 }

@@ -160,6 +160,7 @@ char *plumb_blame_json(const struct plumb_blame *blame, const struct plumb_blame
         put_source(&out, &blame->parting);
     else
         buf_text(&out, "null");
+    across_put_json(&out, blame);
     put_list(&out, "faults", options->target, blame->faults, blame->n_faults);
     put_list(&out, "suspicious", options->target, blame->suspicious, blame->n_suspicious);
     put_list(&out, "unsteady", options->target, blame->unsteady, blame->n_unsteady);

@@ -39,6 +39,8 @@ struct site {
     size_t n_inside; /* calls inside it, and how many of those are judged as right */
     size_t right_inside;
     size_t unknown_inside;      /* and how many could not be looked at, and are not suspicious */
+    bool interpreted;           /* a compiled region whose graph was recorded node by node */
+    double graph_out;           /* how far its nodes are from the other run; NaN: not known */
     double of_call;             /* the worst of both directions of the call */
     size_t n_out;               /* outputs whose distance is known */
     double floor;               /* distance that the type's rounding makes by itself */
@@ -108,6 +110,10 @@ void text_put(struct buf *out, const char *text, unsigned width, unsigned indent
 
 /* ", output 0, step 3, in Module.block.1.forward.0", as far as that is known. */
 void text_place(struct buf *out, const struct plumb_suspect *is);
+
+/* What is to be said of several ranks; nothing where there is one. */
+void across_put_text(struct buf *out, const struct plumb_blame *blame, unsigned width);
+void across_put_json(struct buf *out, const struct plumb_blame *blame);
 
 /* The suspicious calls of cheaper arithmetic, by kind. */
 void cheaper_put(struct buf *out, const struct plumb_suspect *list, size_t n, const char *target,

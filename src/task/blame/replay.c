@@ -1,4 +1,5 @@
 /* Where one call is: its line of the program, and the command that runs it alone. */
+#include "base/shell.h"
 #include "task/blame/parts.h"
 
 #include <string.h>
@@ -9,24 +10,6 @@ const char *source_line(const char *const *stack)
         if (!strstr(stack[k], "/torch/"))
             return stack[k];
     return stack ? stack[0] : NULL;
-}
-
-/* As a shell takes it for one word. */
-static void put_quoted(struct buf *out, const char *word)
-{
-    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-                                "_-./:=,+@%";
-    if (*word && word[strspn(word, plain)] == '\0') {
-        buf_text(out, word);
-        return;
-    }
-    buf_text(out, "'");
-    for (const char *c = word; *c; c++)
-        if (*c == '\'')
-            buf_text(out, "'\\''");
-        else
-            buf_append(out, c, 1);
-    buf_text(out, "'");
 }
 
 /* The call without its direction: what a capsule is made of. */
@@ -44,19 +27,5 @@ static size_t bare_length(const char *call)
 
 void replay_put(struct buf *out, const char *target, const struct plumb_suspect *is)
 {
-    struct arena arena = {0};
-    const char *call = arena_copy(&arena, is->call, bare_length(is->call));
-    const char *folder = call ? arena_printf(&arena, "./%s", call) : NULL;
-    if (folder) {
-        buf_text(out, "plumb capsule ");
-        put_quoted(out, is->dump ? is->dump : target);
-        buf_text(out, " ");
-        put_quoted(out, call);
-        buf_text(out, " -o ");
-        put_quoted(out, folder);
-        buf_text(out, " && plumb blame ");
-        put_quoted(out, folder);
-    }
-    out->failed |= !folder;
-    arena_free(&arena);
+    shell_capsule(out, is->dump ? is->dump : target, is->call, bare_length(is->call));
 }

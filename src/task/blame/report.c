@@ -7,6 +7,7 @@
 #include "plumb/junit.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -124,6 +125,8 @@ static void put_sentence(struct buf *out, const struct plumb_blame *blame)
     const uint64_t judged = blame->calls - blame->words[PLUMB_WORD_NOT_JUDGED];
     if (!judged)
         buf_text(out, "None of the calls could be judged.");
+    else if (blame->n_faults && judged == 1)
+        buf_text(out, "The only judged call is wrong.");
     else if (blame->n_faults)
         buf_printf(out, "%zu of %" PRIu64 " judged calls %s wrong.", blame->n_faults, judged,
                    blame->n_faults == 1 ? "is" : "are");
@@ -142,16 +145,50 @@ static int64_t row_of(const struct sites *sites, const struct plumb_suspect *is)
     return -1;
 }
 
+/* What a person should look at first: of several ranks what came first, else the worst. */
+static const struct plumb_suspect *choose(const struct plumb_blame *blame)
+{
+    for (size_t k = 0; k < blame->n_faults && blame->n_first; k++)
+        if (strcmp(blame->faults[k].call, blame->first->call) == 0 &&
+            blame->faults[k].step == blame->first->step &&
+            blame->faults[k].rank == blame->first->rank)
+            return &blame->faults[k];
+    return blame->n_faults       ? &blame->faults[0]
+           : blame->n_odd        ? NULL
+           : blame->n_suspicious ? &blame->suspicious[0]
+                                 : NULL;
+}
+
+/* Of several ranks: the lines that the text has, too. */
+static void tell_ranks(struct plumb_report *report, const struct plumb_blame *blame)
+{
+    struct buf text = {0};
+    across_put_text(&text, blame, UINT_MAX);
+    for (char *line = text.data; line && *line;) {
+        char *end = strchr(line, '\n');
+        if (end)
+            *end = '\0';
+        plumb_report_note(report, line);
+        line = end ? end + 1 : NULL;
+    }
+    buf_free(&text);
+}
+
 static void tell_answer(struct plumb_report *report, const struct plumb_blame *blame,
                         const struct plumb_blame_options *options)
 {
     const struct sites *sites = &((const struct kept *)blame->memory)->sites;
-    const struct plumb_suspect *first = blame->n_faults       ? &blame->faults[0]
-                                        : blame->n_suspicious ? &blame->suspicious[0]
-                                                              : NULL;
+    const struct plumb_suspect *first = choose(blame);
+    const struct plumb_odd *odd = blame->n_faults ? NULL : blame->n_odd ? &blame->odd[0] : NULL;
     const bool judged = blame->calls > blame->words[PLUMB_WORD_NOT_JUDGED];
     struct buf sentence = {0}, where = {0}, command = {0};
     put_sentence(&sentence, blame);
+    if (odd && odd->rank >= 0)
+        buf_printf(&sentence, " Rank %" PRId64 " is not as the others.", odd->rank);
+    else if (odd)
+        buf_text(&sentence, " Ranks that must agree do not.");
+    if (odd)
+        buf_text(&where, odd->name);
     if (first) {
         buf_text(&where, first->call);
         text_place(&where, first);
@@ -162,14 +199,16 @@ static void tell_answer(struct plumb_report *report, const struct plumb_blame *b
         }
     }
     plumb_report_answer(
-        report, &(struct plumb_report_answer){.mood = !judged           ? PLUMB_MOOD_UNSEEN
-                                                      : blame->n_faults ? PLUMB_MOOD_BAD
-                                                      : first           ? PLUMB_MOOD_DOUBT
-                                                                        : PLUMB_MOOD_GOOD,
+        report, &(struct plumb_report_answer){.mood = !judged                  ? PLUMB_MOOD_UNSEEN
+                                                      : blame->n_faults || odd ? PLUMB_MOOD_BAD
+                                                      : first                  ? PLUMB_MOOD_DOUBT
+                                                                               : PLUMB_MOOD_GOOD,
                                               .sentence = sentence.data ? sentence.data : "",
                                               .where = where.data ? where.data : "",
                                               .row = first ? row_of(sites, first) : -1,
-                                              .sure = first ? first->why : ""});
+                                              .sure = first ? first->why
+                                                      : odd ? odd->why
+                                                            : ""});
     buf_free(&sentence);
     buf_free(&where);
     buf_free(&command);
@@ -192,6 +231,16 @@ static void tell_counts(struct plumb_report *report, const struct plumb_blame *b
 }
 
 /* ---- The calls ------------------------------------------------------------------------------- */
+
+static bool is_odd(const struct plumb_blame *blame, const struct plumb_suspect *is)
+{
+    const size_t length = strlen(is->call);
+    for (size_t k = 0; k < blame->n_odd; k++)
+        if (blame->odd[k].rank == is->rank && blame->odd[k].step == is->step &&
+            strncmp(blame->odd[k].name, is->call, length) == 0 && blame->odd[k].name[length] == '.')
+            return true;
+    return false;
+}
 
 static struct plumb_report_call as_call(struct arena *arena, const struct site *site, size_t row)
 {
@@ -223,20 +272,33 @@ enum plumb_code plumb_blame_report(struct plumb_report *report, const struct plu
     struct plumb_table *table = plumb_blame_table(blame);
     struct plumb_report_call *calls = malloc((sites->count + 1) * sizeof *calls);
     unsigned char *moods = malloc(sites->count + 1);
-    const bool fine = table && calls && moods;
+    int32_t *pages = malloc((sites->count + 1) * sizeof *pages);
+    bool fine = table && calls && moods && pages;
     for (size_t k = 0; fine && k < sites->count; k++) {
         calls[k] = as_call(&kept->arena, &sites->list[k], k);
+        if (is_odd(blame, &sites->list[k].is)) {
+            calls[k].mood = PLUMB_MOOD_BAD;
+            calls[k].word = "odd rank";
+        }
         moods[k] = (unsigned char)calls[k].mood;
     }
+    fine = fine && !looks_pages(&kept->looks, sites, options, report, pages, err);
     if (fine) {
         tell_answer(report, blame, options);
         tell_counts(report, blame);
+        if (blame->ranks)
+            tell_ranks(report, blame);
         plumb_report_network(report, calls, sites->count);
-        plumb_report_table(report, "calls", table, moods, NULL);
+        const enum plumb_grid_value value =
+            options->golden ? PLUMB_GRID_DISTANCE : PLUMB_GRID_EXCESS;
+        plumb_report_call_grid(report, calls, sites->count, PLUMB_GRID_RANKS, value);
+        plumb_report_call_grid(report, calls, sites->count, PLUMB_GRID_STEPS, value);
+        plumb_report_table(report, "calls", table, moods, pages);
     }
     plumb_table_free(table);
     free(calls);
     free(moods);
+    free(pages);
     return fine ? PLUMB_OK : plumb_no_memory(err);
 }
 

@@ -205,10 +205,11 @@ static bool is_inside(const struct wrong *w, const struct plumb_record *record)
     const char *parent = record->recorded ? record->recorded->parent : NULL;
     const char *call = w->site->is.call;
     const size_t length = path_length(call);
-    if (!w->site->module || !parent)
+    if (!parent)
         return false;
     return strcmp(parent, call) == 0 ||
-           (length && strncmp(parent, call, length) == 0 && parent[length] == '.');
+           (w->site->module && length && strncmp(parent, call, length) == 0 &&
+            parent[length] == '.');
 }
 
 /* How well a record explains it; 0: not at all, it was not there yet, or it is what others got from

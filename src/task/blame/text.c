@@ -316,6 +316,7 @@ char *plumb_blame_text(const struct plumb_blame *blame, const struct plumb_blame
     width = width < 20 ? 20 : width;
     const char *target = blame->calls > 2 ? options->target : NULL; /* one call is alone already */
     put_counts_text(&out, blame, width);
+    across_put_text(&out, blame, width);
     put_suspects(&out, "fault", blame->faults, blame->n_faults, SHOWN_FAULTS, target, width);
     put_sources(&out, blame, width);
     put_closing(&out, blame, width);

@@ -3,6 +3,7 @@
 #include "task/compare/compare.h"
 
 #include "base/buf.h"
+#include "metric/pack.h"
 #include "task/compare/pages.h"
 #include "task/compare/walk.h"
 #include "verdict/decide.h"
@@ -48,13 +49,12 @@ static enum plumb_code accept(void *context, size_t item, const struct plumb_pay
     return PLUMB_OK;
 }
 
-static void *part(void *context, const struct plumb_payload *payloads, uint64_t first,
+static void *part(const void *shared, const struct plumb_payload *payloads, uint64_t first,
                   uint64_t count)
 {
-    const struct comparison *comparison = context;
     const struct plumb_tensor *target = &payloads[0].tensor, *golden = &payloads[1].tensor;
     struct plumb_metric_state *state =
-        plumb_metric_new(&comparison->spec, target->dtype, golden->dtype, target->count);
+        plumb_metric_new(shared, target->dtype, golden->dtype, target->count);
     if (state)
         plumb_metric_update(state, target, golden, first, count);
     return state;
@@ -69,6 +69,37 @@ static void release(void *state)
 {
     plumb_metric_free(state);
 }
+
+static void pack_shared(struct pack *pack, void *shared)
+{
+    metric_pack_spec(pack, shared);
+}
+
+static void *empty(const void *shared, const struct plumb_tensor tensors[2])
+{
+    return plumb_metric_new(shared, tensors[0].dtype, tensors[1].dtype, tensors[0].count);
+}
+
+static void pack_state(struct pack *pack, void *state)
+{
+    metric_pack_state(pack, state);
+}
+
+static bool fits(const struct plumb_tensor tensors[2])
+{
+    return plumb_shape_equivalent(&tensors[0], &tensors[1]) &&
+           compare_same_kind(tensors[0].dtype, tensors[1].dtype);
+}
+
+const struct walk_kind walk_pairs = {.name = "pairs",
+                                     .shared_size = sizeof(struct plumb_metric_spec),
+                                     .part = part,
+                                     .merge = merge,
+                                     .release = release,
+                                     .pack_shared = pack_shared,
+                                     .empty = empty,
+                                     .pack_state = pack_state,
+                                     .fits = fits};
 
 char *compare_histogram(const struct plumb_histogram *histogram)
 {
@@ -167,6 +198,53 @@ static bool has_modules(const struct comparison *comparison)
     return false;
 }
 
+/* Does one of the runs know tensors by their sketches? The other's are made of values, if it has
+ * them. */
+static bool has_sketches(const struct comparison *comparison)
+{
+    for (int side = 0; side < 2; side++)
+        for (size_t i = 0; i < plumb_run_count(comparison->run[side]); i++) {
+            const struct plumb_recorded *recorded =
+                plumb_run_record(comparison->run[side], i)->recorded;
+            if (recorded && recorded->kept && recorded->kept->sketch)
+                return true;
+        }
+    return false;
+}
+
+static enum layout_kind kind_of(const struct comparison *comparison)
+{
+    switch (comparison->mode) {
+    case MODE_TENSORS:
+        return LAYOUT_TENSORS;
+    case MODE_CHECKSUMS:
+        return LAYOUT_CHECKSUMS;
+    default:
+        return has_sketches(comparison) ? LAYOUT_SKETCHES : LAYOUT_STATISTICS;
+    }
+}
+
+static enum plumb_code make_layout(struct comparison *comparison, struct plumb_error *err)
+{
+    return layout_init(&comparison->layout, choose_columns(comparison), kind_of(comparison),
+                       has_ranks(comparison), has_modules(comparison), comparison->options, err);
+}
+
+/* A page has room for modules and reasons, whatever is printed. Columns of metrics stay where they
+ * are: what was measured is found again. */
+static enum plumb_code table_of_page(struct plumb_comparison *out,
+                                     const struct comparison *comparison, struct plumb_error *err)
+{
+    struct plumb_compare_options options = *comparison->options;
+    struct comparison full = *comparison;
+    if (!options.report)
+        return PLUMB_OK;
+    options.modules = options.reasons = true;
+    full.options = &options;
+    const enum plumb_code code = make_layout(&full, err);
+    return code ? code : compare_table(&out->full, &full, err);
+}
+
 /* Standard, columns and what both need computed. */
 static enum plumb_code prepare(struct comparison *comparison, struct plumb_error *err)
 {
@@ -185,12 +263,8 @@ static enum plumb_code prepare(struct comparison *comparison, struct plumb_error
     code = compare_load_standards(&comparison->standards, standard, options->settings,
                                   options->settings_count, err);
     comparison->mode = compare_choose_mode(comparison->run[0], comparison->run[1]);
-    static const enum layout_kind kinds[] = {[MODE_TENSORS] = LAYOUT_TENSORS,
-                                             [MODE_STATISTICS] = LAYOUT_STATISTICS,
-                                             [MODE_CHECKSUMS] = LAYOUT_CHECKSUMS};
     if (!code)
-        code = layout_init(&comparison->layout, columns, kinds[comparison->mode],
-                           has_ranks(comparison), has_modules(comparison), options, err);
+        code = make_layout(comparison, err);
     if (code)
         return code;
     plumb_metric_spec_init(&comparison->spec);
@@ -222,16 +296,16 @@ static enum plumb_code compare_pairs(struct comparison *comparison, struct plumb
                 .side = {{comparison->run[0], pair->target}, {comparison->run[1], pair->golden}},
                 .sides = 2};
     }
-    struct walk walk = {.items = items,
+    struct walk walk = {.kind = &walk_pairs,
+                        .shared = &comparison->spec,
+                        .items = items,
                         .count = matching->count,
                         .threads = options->threads,
+                        .crew = options->crew,
                         .progress = options->progress,
                         .progress_context = options->progress_context,
                         .context = comparison,
                         .accept = accept,
-                        .part = part,
-                        .merge = merge,
-                        .release = release,
                         .finish = finish};
     enum plumb_code code = walk_run(&walk, err);
     free(items);
@@ -260,6 +334,8 @@ enum plumb_code plumb_compare(struct plumb_comparison *out, const struct plumb_r
     if (!code)
         code = compare_table(&out->table, &comparison, err);
     if (!code)
+        code = table_of_page(out, &comparison, err);
+    if (!code)
         code = compare_closing(out, &comparison, err);
     if (!code)
         code = compare_pages(out, &comparison, err);
@@ -272,6 +348,7 @@ enum plumb_code plumb_compare(struct plumb_comparison *out, const struct plumb_r
         free(comparison.rows[i].problem);
         free(comparison.rows[i].checksum[0]);
         free(comparison.rows[i].checksum[1]);
+        free(comparison.rows[i].estimate);
         for (int k = 0; k < 3; k++)
             free(comparison.rows[i].histogram[k]);
     }
@@ -289,6 +366,7 @@ enum plumb_code plumb_compare(struct plumb_comparison *out, const struct plumb_r
 void plumb_comparison_free(struct plumb_comparison *comparison)
 {
     plumb_table_free(comparison->table);
+    plumb_table_free(comparison->full);
     free(comparison->closing);
     free(comparison->mapping);
     free(comparison->advice);

@@ -22,10 +22,11 @@ struct row {
     double distance; /* relative Euclidean: which row is worst */
     double max_rel;  /* for jumps */
     uint32_t crc[2];
-    char *histogram[3];          /* malloc, or NULL */
-    char *checksum[2];           /* malloc, when compared by them */
-    char *problem;               /* malloc: why it was not compared, or NULL */
-    enum plumb_trouble obstacle; /* what kind of trouble that is */
+    char *histogram[3];                 /* malloc, or NULL */
+    char *checksum[2];                  /* malloc, when compared by them */
+    struct recorded_estimate *estimate; /* malloc: what sketches say; or NULL */
+    char *problem;                      /* malloc: why it was not compared, or NULL */
+    enum plumb_trouble obstacle;        /* what kind of trouble that is */
 };
 
 /* What rows are judged by. */

@@ -22,7 +22,8 @@ struct known {
     struct plumb_value deviation;
     char text[PLUMB_STATISTICS][ENDS_BYTES]; /* of those that float64 does not hold */
     struct plumb_kept kept;
-    char crc[12]; /* 8 hex digits */
+    char crc[12];          /* 8 hex digits */
+    char hash[HASH_BYTES]; /* 32 */
     struct plumb_sketch sketch;
 };
 
@@ -97,6 +98,10 @@ static void take_recorded(struct known *out, const struct plumb_recorded *record
         snprintf(out->crc, sizeof out->crc, "%s", out->kept.crc32);
         out->kept.crc32 = out->account.checksum = out->crc;
     }
+    if (out->kept.hash) {
+        snprintf(out->hash, sizeof out->hash, "%s", out->kept.hash);
+        out->kept.hash = out->hash;
+    }
     if (out->kept.sketch) {
         out->sketch = *out->kept.sketch;
         out->kept.sketch = &out->sketch;
@@ -104,10 +109,10 @@ static void take_recorded(struct known *out, const struct plumb_recorded *record
 }
 
 /* False when out of memory. */
-static bool take_payload(struct known *out, const struct plumb_tensor *tensor, bool sketch)
+static bool take_payload(struct known *out, const struct plumb_tensor *tensor, unsigned measures)
 {
-    out->measured.wanted = MEASURE_STATISTICS | MEASURE_EXACT | MEASURE_CRC | MEASURE_KEPT |
-                           (sketch ? MEASURE_SKETCH : 0);
+    out->measured.wanted =
+        MEASURE_STATISTICS | MEASURE_EXACT | MEASURE_CRC | MEASURE_KEPT | measures;
     if (!compare_measure_tensor(&out->measured, tensor))
         return false;
     out->count = tensor->count;
@@ -162,7 +167,7 @@ static enum plumb_code read_fx(const char *path, struct known *known, struct air
 
 /* Of a side that has its values, or of one that was condensed. */
 static enum plumb_code take_side(const struct air_side *side, const struct plumb_payload *payload,
-                                 bool sketch, struct known *known, struct air_shown *shown,
+                                 unsigned measures, struct known *known, struct air_shown *shown,
                                  struct plumb_error *err)
 {
     char text[256];
@@ -174,7 +179,7 @@ static enum plumb_code take_side(const struct air_side *side, const struct plumb
     }
     if (statistics_only(side))
         return read_fx(side->path, known, shown, err);
-    if (!take_payload(known, &payload->tensor, sketch))
+    if (!take_payload(known, &payload->tensor, measures))
         return plumb_no_memory(err);
     return show(shown, NULL, plumb_shape_text(&payload->tensor, text, sizeof text),
                 known->account.statistic, err);
@@ -248,9 +253,10 @@ static enum plumb_code check_likeness(const struct air_row *row, struct air_resu
                       shown[0].dtype, shown[1].dtype);
 }
 
-static bool wants_sketch(const struct known *other)
+/* What the other side makes worth measuring. */
+static unsigned measures_for(const struct known *other)
 {
-    return other->account.kept && other->account.kept->sketch;
+    return other->account.kept ? compare_measures_kept(other->account.kept) : 0;
 }
 
 static enum plumb_code compare_sides(const struct measurement *measurement, size_t row,
@@ -263,7 +269,7 @@ static enum plumb_code compare_sides(const struct measurement *measurement, size
     enum plumb_code code = PLUMB_OK;
     int first = statistics_only(sides[0]) ? 0 : 1; /* says whether the other needs a sketch */
     for (int n = 0, i = first; n < 2 && !code; n++, i = !i)
-        code = take_side(sides[i], &payloads[i], wants_sketch(&known[!i]), &known[i],
+        code = take_side(sides[i], &payloads[i], measures_for(&known[!i]), &known[i],
                          &result->shown[i], err);
     if (!code)
         code = check_likeness(what, result, err);

@@ -57,6 +57,14 @@ static void statistics_columns(struct layout *layout)
         add(layout, relative[i], FROM_RELATIVE, i);
 }
 
+static void estimate_columns(struct layout *layout)
+{
+    add(layout, "Distance (estimate)", FROM_ESTIMATE, ESTIMATE_DISTANCE);
+    add(layout, "Standard Error", FROM_ESTIMATE, ESTIMATE_ERROR);
+    add(layout, "Scale (estimate)", FROM_ESTIMATE, ESTIMATE_SCALE);
+    add_text(layout, "Differs At", FROM_ESTIMATE, ESTIMATE_WHERE, true);
+}
+
 static void tensor_columns(struct layout *layout)
 {
     add_metric(layout, NULL, "cosine", PLUMB_STYLE_NUMBER);
@@ -75,6 +83,10 @@ static void torchair_columns(struct layout *layout, enum layout_kind kind)
     switch (kind) {
     case LAYOUT_TENSORS:
         tensor_columns(layout);
+        break;
+    case LAYOUT_SKETCHES:
+        statistics_columns(layout);
+        estimate_columns(layout);
         break;
     case LAYOUT_STATISTICS:
         statistics_columns(layout);
@@ -140,6 +152,8 @@ static unsigned char spare_field(const struct layout *layout, const struct field
         return spare_metric(layout->metrics[field->detail]);
     case FROM_RELATIVE:
         return field->detail == PLUMB_STATISTIC_NORM ? 3 : 4;
+    case FROM_ESTIMATE:
+        return field->detail == ESTIMATE_DISTANCE ? 5 : PLUMB_SPARE;
     case FROM_CHECKSUM:
     case FROM_INDEX:
         return 4;

@@ -21,6 +21,7 @@ enum source {
     FROM_DIFFERENCE, /* of statistic `detail` */
     FROM_RELATIVE,   /* the same, relative, in per cent */
     FROM_CHECKSUM,   /* of side `detail` */
+    FROM_ESTIMATE,   /* by sketches; `detail` is of enum estimate */
     FROM_STEP,
     FROM_RANK,
     FROM_DTYPES,
@@ -34,6 +35,8 @@ enum source {
     FROM_TOKEN,  /* graph dumps: which execution */
     FROM_PLACE,  /* graph dumps: "input 0" or "output 1" */
 };
+
+enum estimate { ESTIMATE_DISTANCE, ESTIMATE_ERROR, ESTIMATE_SCALE, ESTIMATE_WHERE };
 
 struct field {
     enum source source;
@@ -52,8 +55,8 @@ struct layout {
     bool whole;      /* someone asked for more columns, and misses each that is not there */
 };
 
-/* What the columns between the names and the verdict are about. */
-enum layout_kind { LAYOUT_TENSORS, LAYOUT_STATISTICS, LAYOUT_CHECKSUMS };
+/* What the columns between the names and the verdict are about. Sketches: with statistics. */
+enum layout_kind { LAYOUT_TENSORS, LAYOUT_STATISTICS, LAYOUT_CHECKSUMS, LAYOUT_SKETCHES };
 
 /* Puts Token and In/Out behind Data Name: what the rows of a graph dump are told apart by. */
 void layout_add_places(struct layout *layout);

@@ -3,6 +3,7 @@
 #include "task/compare/measure.h"
 
 #include "metric/kept.h"
+#include "metric/pack.h"
 #include "run/dtype.h"
 
 #include <inttypes.h>
@@ -10,23 +11,60 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct session {
-    struct measured *measured;
+struct shared {
     struct kernels kernels;
-    bool sketch; /* somebody wants one */
+    unsigned wanted; /* by somebody */
 };
 
-static void *part(void *context, const struct plumb_payload *payloads, uint64_t first,
-                  uint64_t count)
+struct session {
+    struct measured *measured;
+    struct shared shared;
+};
+
+static unsigned wanted_of(unsigned measures)
 {
-    const struct session *session = context;
+    return (measures & MEASURE_HASH ? KEPT_HASH : 0) |
+           (measures & MEASURE_SKETCH ? KEPT_SKETCH : 0) |
+           (measures & MEASURE_SKETCH1 ? KEPT_SKETCH1 : 0) |
+           (measures & MEASURE_XOR ? KEPT_XOR : 0);
+}
+
+unsigned compare_measures_kept(const struct plumb_kept *kept)
+{
+    unsigned measures = MEASURE_KEPT | (kept->hash ? MEASURE_HASH : 0);
+    if (kept->sketch)
+        measures |= kept->sketch->version == SKETCH_VERSION ? MEASURE_SKETCH : MEASURE_SKETCH1;
+    return measures;
+}
+
+static void release(void *state)
+{
+    kept_end(state);
+    free(state);
+}
+
+static struct kept_state *begin(const struct shared *shared, const struct plumb_tensor *tensor)
+{
     struct kept_state *state = calloc(1, sizeof *state);
-    if (state && session->sketch && !(state->sketch = sketch_new())) {
-        free(state);
+    if (state && !kept_begin(state, tensor, wanted_of(shared->wanted))) {
+        release(state);
         return NULL;
     }
+    return state;
+}
+
+static void *empty(const void *context, const struct plumb_tensor tensors[2])
+{
+    return begin(context, &tensors[0]);
+}
+
+static void *part(const void *context, const struct plumb_payload *payloads, uint64_t first,
+                  uint64_t count)
+{
+    const struct shared *shared = context;
+    struct kept_state *state = begin(shared, &payloads[0].tensor);
     if (state)
-        kept_tensor(state, &session->kernels, &payloads[0].tensor, first, count);
+        kept_tensor(state, &shared->kernels, &payloads[0].tensor, first, count);
     return state;
 }
 
@@ -35,12 +73,26 @@ static void merge(void *state, const void *other)
     kept_merge(state, other);
 }
 
-static void release(void *state)
+static void pack_shared(struct pack *pack, void *context)
 {
-    struct kept_state *kept = state;
-    free(kept->sketch);
-    free(kept);
+    struct shared *shared = context;
+    pack_u32(pack, &shared->wanted);
+    shared->kernels = kernels_current();
 }
+
+static void pack_state(struct pack *pack, void *state)
+{
+    metric_pack_kept(pack, state);
+}
+
+const struct walk_kind walk_kept = {.name = "kept",
+                                    .shared_size = sizeof(struct shared),
+                                    .part = part,
+                                    .merge = merge,
+                                    .release = release,
+                                    .pack_shared = pack_shared,
+                                    .empty = empty,
+                                    .pack_state = pack_state};
 
 static struct plumb_value number(double value)
 {
@@ -97,23 +149,29 @@ static void set_ends(struct measured *measured, const struct ends *ends)
 }
 
 /* False when out of memory. */
-static bool set_kept(struct measured *measured, const struct kept_state *state,
+static bool set_kept(struct measured *measured, struct kept_state *state,
                      const struct plumb_stats *stats)
 {
     struct plumb_kept *kept = &measured->kept;
     struct plumb_stats finite;
     stats_finish_finite(&state->stats, &finite);
-    if (measured->wanted & MEASURE_SKETCH) {
+    if (measured->wanted & (MEASURE_SKETCH | MEASURE_SKETCH1)) {
         measured->sketch = malloc(sizeof *measured->sketch);
         if (!measured->sketch)
             return false;
-        sketch_finish(state->sketch, measured->sketch);
+        if (measured->wanted & MEASURE_SKETCH1)
+            sketch1_finish(state->sketch1, measured->sketch);
+        else if (!sketch_finish(state->sketch, measured->sketch))
+            return false;
     }
+    if (measured->wanted & MEASURE_HASH)
+        hash_text(&state->hash, measured->hash);
     *kept = (struct plumb_kept){.dtype = kept->dtype,
                                 .nan = stats->nan,
                                 .pos_inf = stats->pos_inf,
                                 .neg_inf = stats->neg_inf,
                                 .crc32 = measured->checksum,
+                                .hash = measured->wanted & MEASURE_HASH ? measured->hash : NULL,
                                 .sketch = measured->sketch};
     if (finite.count && finite.count < stats->count)
         set_all(kept->finite, &finite);
@@ -122,7 +180,7 @@ static bool set_kept(struct measured *measured, const struct kept_state *state,
 
 /* False when out of memory. */
 static bool take(struct measured *measured, const struct plumb_tensor *tensor,
-                 const struct kept_state *state)
+                 struct kept_state *state)
 {
     struct plumb_stats stats;
     measured->kept.dtype = tensor->dtype;
@@ -154,14 +212,13 @@ static void finish(void *context, size_t item, const struct plumb_payload *paylo
 
 bool compare_measure_tensor(struct measured *out, const struct plumb_tensor *tensor)
 {
-    bool sketch = out->wanted & MEASURE_SKETCH;
-    struct kept_state state = {.sketch = sketch ? sketch_new() : NULL};
-    if (sketch && !state.sketch)
-        return false;
+    struct kept_state state;
     struct kernels kernels = kernels_current();
-    kept_tensor(&state, &kernels, tensor, 0, tensor->count);
-    out->done = take(out, tensor, &state);
-    free(state.sketch);
+    if (kept_begin(&state, tensor, wanted_of(out->wanted))) {
+        kept_tensor(&state, &kernels, tensor, 0, tensor->count);
+        out->done = take(out, tensor, &state);
+    }
+    kept_end(&state);
     return out->done;
 }
 
@@ -169,11 +226,11 @@ enum plumb_code compare_measure(struct measured *out, const struct walk_side *si
                                 const struct plumb_compare_options *options,
                                 struct plumb_error *err)
 {
-    struct session session = {.measured = out, .kernels = kernels_current()};
+    struct session session = {.measured = out, .shared = {.kernels = kernels_current()}};
     bool any = false;
     for (size_t i = 0; i < count; i++) {
         any = any || out[i].wanted;
-        session.sketch = session.sketch || out[i].wanted & MEASURE_SKETCH;
+        session.shared.wanted |= out[i].wanted;
     }
     if (!any)
         return PLUMB_OK;
@@ -182,15 +239,15 @@ enum plumb_code compare_measure(struct measured *out, const struct walk_side *si
         return plumb_no_memory(err);
     for (size_t i = 0; i < count; i++)
         items[i] = (struct walk_item){.side = {sides[i]}, .sides = out[i].wanted != 0};
-    struct walk walk = {.items = items,
+    struct walk walk = {.kind = &walk_kept,
+                        .shared = &session.shared,
+                        .items = items,
                         .count = count,
                         .threads = options->threads,
+                        .crew = options->crew,
                         .progress = options->progress,
                         .progress_context = options->progress_context,
                         .context = &session,
-                        .part = part,
-                        .merge = merge,
-                        .release = release,
                         .finish = finish};
     enum plumb_code code = walk_run(&walk, err);
     free(items);

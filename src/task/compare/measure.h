@@ -3,6 +3,7 @@
 #define COMPARE_MEASURE_H
 
 #include "metric/ends.h"
+#include "metric/hash.h"
 #include "task/compare/walk.h"
 #include "verdict/recorded.h"
 
@@ -12,8 +13,10 @@ enum {
     MEASURE_CRC = 2,
     MEASURE_XOR = 4,
     MEASURE_EXACT = 8,
-    MEASURE_KEPT = 16,   /* what plumb condense would have kept besides */
-    MEASURE_SKETCH = 32, /* with its sketch */
+    MEASURE_KEPT = 16,    /* what plumb condense would have kept besides */
+    MEASURE_SKETCH = 32,  /* with its sketch */
+    MEASURE_SKETCH1 = 64, /* with the sketch that older files have */
+    MEASURE_HASH = 128,   /* with its hash */
 };
 
 struct measured {
@@ -24,6 +27,7 @@ struct measured {
     struct plumb_kept kept;                         /* its dtype in any case */
     struct plumb_sketch *sketch;                    /* malloc, or NULL */
     char checksum[20];                              /* 8 hex digits, or 0x and 16 */
+    char hash[HASH_BYTES];                          /* with MEASURE_HASH */
     char *problem;                                  /* malloc: why it could not be read */
 };
 
@@ -35,6 +39,9 @@ enum plumb_code compare_measure(struct measured *out, const struct walk_side *si
 
 /* The same for one tensor that is already loaded, on this thread. False when out of memory. */
 bool compare_measure_tensor(struct measured *out, const struct plumb_tensor *tensor);
+
+/* What has to be measured of a side with values beside what was kept of the other. */
+unsigned compare_measures_kept(const struct plumb_kept *kept);
 
 /* What is known about a side: what was recorded (or NULL), and what was measured where that was
  * wanted. Points into both. */

@@ -1,6 +1,7 @@
 /* What two runs, and each pair of their records, can be compared by. */
 #define _GNU_SOURCE
 #include "run/dtype.h"
+#include "run/stock.h"
 #include "task/compare/compare.h"
 #include "verdict/decide.h"
 
@@ -9,56 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool is_tensor(const struct plumb_record *record)
-{
-    return !record->recorded || record->recorded->tensor;
-}
-
-static bool has_payload(const struct plumb_record *record)
-{
-    return !record->absent && is_tensor(record);
-}
-
-static bool has_statistics(const struct plumb_record *record)
-{
-    if (!record->recorded || !record->recorded->tensor)
-        return false;
-    return plumb_recorded_has_statistics(record->recorded) ||
-           (record->recorded->kept && record->recorded->kept->sketch);
-}
-
-static bool has_checksum(const struct plumb_record *record)
-{
-    return record->recorded && record->recorded->tensor && record->recorded->checksum;
-}
-
-/* What a run has, as numbers of its tensors. */
-struct stock {
-    size_t tensors, payloads, statistics, checksums;
-};
-
-static struct stock take_stock(const struct plumb_run *run)
-{
-    struct stock stock = {0};
-    for (size_t i = 0; i < plumb_run_count(run); i++) {
-        const struct plumb_record *record = plumb_run_record(run, i);
-        bool lost = record->error && !record->recorded && record->absent;
-        if (lost || !is_tensor(record))
-            continue;
-        stock.tensors++;
-        stock.payloads += has_payload(record);
-        stock.statistics += has_statistics(record);
-        /* What was condensed has a checksum besides; statistics say more. */
-        stock.checksums += has_checksum(record) &&
-                           !(record->recorded->exact && (has_statistics(record) || !record->count));
-    }
-    return stock;
-}
-
 enum compare_mode compare_choose_mode(const struct plumb_run *target,
                                       const struct plumb_run *golden)
 {
-    struct stock t = take_stock(target), g = take_stock(golden);
+    const struct stock t = run_stock(target), g = run_stock(golden);
     /* A few tensors kept beside the statistics of all do not make a dump of tensors. */
     if (t.payloads * 2 >= t.tensors && g.payloads * 2 >= g.tensors)
         return MODE_TENSORS;
@@ -158,7 +113,7 @@ static void refuse(struct row *row, enum plumb_trouble obstacle, const char *for
 
 static const char *what_is(const struct plumb_record *record)
 {
-    if (is_tensor(record))
+    if (record_is_tensor(record))
         return "a tensor";
     const char *type = record->recorded->type;
     return type && *type ? type : record->recorded->dtype;
@@ -178,12 +133,12 @@ static bool refuse_by_record(struct row *row, const struct plumb_record *target,
                plumb_error_text(record->error, text, sizeof text));
         return true;
     }
-    if (is_tensor(target) != is_tensor(golden)) {
+    if (record_is_tensor(target) != record_is_tensor(golden)) {
         refuse(row, PLUMB_TROUBLE_TYPE, "the target is %s, the golden value is %s", what_is(target),
                what_is(golden));
         return true;
     }
-    if (!is_tensor(target) || (!target->recorded && !golden->recorded))
+    if (!record_is_tensor(target) || (!target->recorded && !golden->recorded))
         return false;
     bool known = (target->recorded || !target->error) && (golden->recorded || !golden->error);
     if (known && !same_kind(target, golden)) {
@@ -198,7 +153,7 @@ static bool refuse_by_record(struct row *row, const struct plumb_record *target,
                    compare_dtype(golden));
         return true;
     }
-    bool values = has_payload(target) && has_payload(golden);
+    bool values = record_has_payload(target) && record_has_payload(golden);
     if (!known || (values && (!target->recorded || !golden->recorded)))
         return false; /* what the files hold will be seen when they are read */
     if (is_shapeless(target) || is_shapeless(golden) || same_shape(target, golden))
@@ -213,9 +168,9 @@ static bool refuse_by_record(struct row *row, const struct plumb_record *target,
 static enum basis choose_basis(enum compare_mode mode, const struct plumb_record *target,
                                const struct plumb_record *golden)
 {
-    bool t = has_payload(target), g = has_payload(golden);
-    bool statistics = (t || has_statistics(target)) && (g || has_statistics(golden));
-    bool checksums = (t || has_checksum(target)) && (g || has_checksum(golden));
+    bool t = record_has_payload(target), g = record_has_payload(golden);
+    bool statistics = (t || record_has_statistics(target)) && (g || record_has_statistics(golden));
+    bool checksums = (t || record_has_checksum(target)) && (g || record_has_checksum(golden));
     if (t && g)
         return BY_TENSOR;
     if (checksums && (mode == MODE_CHECKSUMS || !statistics))
@@ -225,8 +180,10 @@ static enum basis choose_basis(enum compare_mode mode, const struct plumb_record
 
 static const char *missing(const struct plumb_record *target, const struct plumb_record *golden)
 {
-    bool t = has_payload(target) || has_statistics(target) || has_checksum(target);
-    bool g = has_payload(golden) || has_statistics(golden) || has_checksum(golden);
+    bool t =
+        record_has_payload(target) || record_has_statistics(target) || record_has_checksum(target);
+    bool g =
+        record_has_payload(golden) || record_has_statistics(golden) || record_has_checksum(golden);
     if (!t && !g)
         return "neither side has data, statistics or a checksum of it";
     if (t && g)
@@ -256,7 +213,7 @@ void compare_plan(struct comparison *comparison)
         }
         if (refuse_by_record(row, target, golden))
             continue;
-        if (!is_tensor(target)) {
+        if (!record_is_tensor(target)) {
             row->basis = BY_VALUE;
             continue;
         }

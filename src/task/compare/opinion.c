@@ -290,7 +290,8 @@ enum plumb_code compare_opinions(struct comparison *comparison, struct plumb_err
     const struct plumb_compare_options *options = comparison->options;
     if (options->verdict == PLUMB_BY_RULES)
         return PLUMB_OK;
-    const struct calls_options how = {.arithmetic = options->arithmetic,
+    const struct calls_options how = {.crew = options->crew,
+                                      .arithmetic = options->arithmetic,
                                       .seed = options->seed,
                                       .threads = options->threads,
                                       .memory = options->memory,

@@ -1,9 +1,8 @@
 /* What a comparison gives to a report while its runs are open: the curve of errors along the
- * network, ranks and steps beside each other, and the worst tensors, each on a page of its own. */
+ * network, ranks and steps beside each other. */
 #define _GNU_SOURCE
 #include "task/compare/pages.h"
 #include "base/map.h"
-#include "base/pool.h"
 #include "task/compare/compare.h"
 
 #include <inttypes.h>
@@ -11,8 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { MOST_PAGES = 200 };
 
 /* ---- Calls ----------------------------------------------------------------------------------- */
 
@@ -126,258 +123,6 @@ static struct plumb_report_call *find_calls(struct comparison *c,
     return calls;
 }
 
-/* ---- Ranks and steps ------------------------------------------------------------------------- */
-
-static int compare_numbers(const void *a, const void *b)
-{
-    const int32_t x = *(const int32_t *)a, y = *(const int32_t *)b;
-    return (x > y) - (x < y);
-}
-
-/* The different ranks or steps, ascending. */
-static size_t find_lines(const struct plumb_report_call *calls, size_t count, bool steps,
-                         int32_t *lines)
-{
-    for (size_t k = 0; k < count; k++)
-        lines[k] = steps ? calls[k].step : calls[k].rank;
-    qsort(lines, count, sizeof *lines, compare_numbers);
-    size_t n = 0;
-    for (size_t k = 0; k < count; k++)
-        if (!k || lines[k] != lines[k - 1])
-            lines[n++] = lines[k];
-    return n;
-}
-
-struct grid_room {
-    struct map columns;
-    const char **across, **down;
-    unsigned char *moods;
-    float *values;
-    int32_t *rows;
-};
-
-static bool fill_grid(struct grid_room *g, const struct plumb_report_call *calls, size_t count,
-                      bool steps, const int32_t *lines, size_t n_lines)
-{
-    const size_t across = g->columns.count;
-    g->moods = malloc(n_lines * across + 1);
-    g->values = malloc((n_lines * across + 1) * sizeof *g->values);
-    g->rows = malloc((n_lines * across + 1) * sizeof *g->rows);
-    if (!g->moods || !g->values || !g->rows)
-        return false;
-    memset(g->moods, 255, n_lines * across);
-    for (size_t k = 0; k < n_lines * across; k++) {
-        g->values[k] = NAN;
-        g->rows[k] = -1;
-    }
-    for (size_t k = 0; k < count; k++) {
-        const int32_t line = steps ? calls[k].step : calls[k].rank;
-        const int32_t *at = bsearch(&line, lines, n_lines, sizeof *lines, compare_numbers);
-        const size_t cell = (size_t)(at - lines) * across +
-                            (size_t)*map_get(&g->columns, calls[k].name, strlen(calls[k].name));
-        if (calls[k].mood < g->moods[cell]) {
-            g->moods[cell] = (unsigned char)calls[k].mood;
-            g->rows[cell] = calls[k].row;
-        }
-        g->values[cell] = (float)larger(g->values[cell], calls[k].total);
-    }
-    return true;
-}
-
-/* False when out of memory. */
-static bool put_grid(struct plumb_report *report, struct arena *arena,
-                     const struct plumb_report_call *calls, size_t count, bool steps)
-{
-    struct grid_room g = {0};
-    int32_t *lines = malloc((count + 1) * sizeof *lines);
-    const size_t n = lines ? find_lines(calls, count, steps, lines) : 0;
-    bool fine = lines != NULL;
-    if (fine && n > 1) {
-        g.across = calloc(count + 1, sizeof *g.across);
-        g.down = calloc(n + 1, sizeof *g.down);
-        fine = g.across && g.down;
-        for (size_t k = 0; k < count && fine; k++) {
-            bool added;
-            uint64_t *place = map_put(&g.columns, calls[k].name, strlen(calls[k].name), &added);
-            fine = place != NULL;
-            if (fine && added) {
-                *place = g.columns.count - 1;
-                g.across[*place] = calls[k].name;
-            }
-        }
-        for (size_t k = 0; k < n && fine; k++) {
-            g.down[k] = arena_printf(arena, "%s %" PRId32, steps ? "step" : "rank", lines[k]);
-            fine = g.down[k] != NULL;
-        }
-        fine = fine && fill_grid(&g, calls, count, steps, lines, n);
-        if (fine)
-            plumb_report_grid(report,
-                              &(struct plumb_report_grid){.title = steps ? "steps" : "ranks",
-                                                          .unit = "relative distance",
-                                                          .down = g.down,
-                                                          .across = g.across,
-                                                          .down_count = n,
-                                                          .across_count = g.columns.count,
-                                                          .moods = g.moods,
-                                                          .values = g.values,
-                                                          .rows = g.rows});
-    }
-    map_free(&g.columns);
-    free(g.across);
-    free(g.down);
-    free(g.moods);
-    free(g.values);
-    free(g.rows);
-    free(lines);
-    return fine;
-}
-
-/* ---- Tensors --------------------------------------------------------------------------------- */
-
-struct chosen {
-    size_t pair;
-    enum plumb_trouble trouble;
-    double distance;
-    struct plumb_detail detail;
-    bool measured;
-};
-
-/* The worst first. */
-static int compare_chosen(const void *a, const void *b)
-{
-    const struct chosen *x = a, *y = b;
-    if (x->trouble != y->trouble)
-        return x->trouble < y->trouble ? -1 : 1;
-    if (isnan(x->distance) != isnan(y->distance))
-        return isnan(x->distance) ? -1 : 1;
-    if (x->distance != y->distance)
-        return x->distance > y->distance ? -1 : 1;
-    return (x->pair > y->pair) - (x->pair < y->pair);
-}
-
-static int compare_places(const void *a, const void *b)
-{
-    const struct chosen *x = a, *y = b;
-    return (x->pair > y->pair) - (x->pair < y->pair);
-}
-
-static struct chosen *choose(const struct comparison *c, const struct plumb_comparison *out,
-                             size_t *count)
-{
-    struct chosen *chosen = calloc(c->matching.count + 1, sizeof *chosen);
-    size_t n = 0;
-    for (size_t i = 0; chosen && i < c->matching.count; i++) {
-        const enum plumb_trouble trouble = out->outcomes[i].trouble;
-        const enum plumb_mood mood = plumb_trouble_mood(trouble);
-        if (c->rows[i].compared && c->rows[i].basis == BY_TENSOR &&
-            (mood == PLUMB_MOOD_BAD || mood == PLUMB_MOOD_DOUBT))
-            chosen[n++] =
-                (struct chosen){.pair = i, .trouble = trouble, .distance = c->rows[i].distance};
-    }
-    if (chosen)
-        qsort(chosen, n, sizeof *chosen, compare_chosen);
-    *count = n < MOST_PAGES ? n : MOST_PAGES;
-    if (chosen)
-        qsort(chosen, *count, sizeof *chosen, compare_places);
-    return chosen;
-}
-
-struct measuring {
-    const struct comparison *comparison;
-    struct chosen *chosen;
-};
-
-/* What cannot be read any more has no page. */
-static void measure(void *context, size_t number, unsigned thread)
-{
-    (void)thread;
-    const struct measuring *m = context;
-    struct chosen *is = &m->chosen[number];
-    const struct plumb_pair *pair = &m->comparison->matching.pairs[is->pair];
-    const size_t records[] = {pair->target, pair->golden};
-    struct plumb_payload payload[2] = {0};
-    struct plumb_file_guard guard[2];
-    enum plumb_code code = PLUMB_OK;
-    for (int side = 0; side < 2 && !code; side++)
-        code = plumb_run_load(m->comparison->run[side], records[side], &payload[side], NULL);
-    if (!code) {
-        plumb_file_guard_enter(&guard[0], &payload[0].file);
-        plumb_file_guard_enter(&guard[1], &payload[1].file);
-        code = plumb_detail_measure(&is->detail, &payload[0].tensor, &payload[1].tensor, NULL);
-        const bool shrank = plumb_file_guard_leave(&guard[1]) | plumb_file_guard_leave(&guard[0]);
-        is->measured = !code && !shrank;
-        if (shrank)
-            plumb_detail_free(&is->detail);
-    }
-    plumb_payload_release(&payload[0]);
-    plumb_payload_release(&payload[1]);
-}
-
-static int32_t put_tensor(struct plumb_report *report, struct comparison *c,
-                          const struct chosen *is)
-{
-    const struct plumb_record *target = compare_record(c, is->pair, 0),
-                              *golden = compare_record(c, is->pair, 1);
-    const struct opinion *own = c->opinions ? &c->opinions[is->pair] : NULL;
-    const char *facts[16], *dtypes[2] = {compare_dtype(target), compare_dtype(golden)};
-    char reason[1024], module[1024];
-    size_t n = 0;
-    facts[n++] = "rule";
-    facts[n++] = compare_reason(c, is->pair, reason, sizeof reason);
-    if (own && own->kind == OPINION_GIVEN) {
-        facts[n++] = "verdict";
-        facts[n++] = plumb_word_text(own->word);
-        facts[n++] = "why";
-        facts[n++] = own->why ? own->why : "";
-        if (own->result && own->result->pattern && *own->result->pattern) {
-            facts[n++] = "pattern";
-            facts[n++] = own->result->pattern;
-        }
-    }
-    if (*compare_module(target, module, sizeof module)) {
-        facts[n++] = "module";
-        facts[n++] = compare_module(target, module, sizeof module);
-    }
-    facts[n++] = "target file";
-    facts[n++] = target->path;
-    facts[n++] = "golden file";
-    facts[n++] = golden->path;
-    facts[n] = NULL;
-    return plumb_report_tensor(
-        report, &(struct plumb_report_tensor){
-                    .name = compare_name(c, is->pair),
-                    .row = (int32_t)is->pair,
-                    .mood = plumb_trouble_mood(is->trouble),
-                    .dtypes = {dtypes[0] ? dtypes[0] : "", dtypes[1] ? dtypes[1] : ""},
-                    .facts = facts,
-                    .stack = target->recorded ? target->recorded->stack : NULL,
-                    .detail = &is->detail});
-}
-
-static bool put_tensors(struct plumb_report *report, struct comparison *c,
-                        struct plumb_comparison *out)
-{
-    size_t count;
-    struct chosen *chosen = choose(c, out, &count);
-    out->pages = malloc((c->matching.count + 1) * sizeof *out->pages);
-    if (!chosen || !out->pages) {
-        free(chosen);
-        return false;
-    }
-    for (size_t i = 0; i < c->matching.count; i++)
-        out->pages[i] = -1;
-    struct measuring m = {c, chosen};
-    pool_run(c->options->threads ? c->options->threads : pool_default_threads(), count, measure,
-             &m);
-    for (size_t k = 0; k < count; k++) {
-        if (chosen[k].measured)
-            out->pages[chosen[k].pair] = put_tensor(report, c, &chosen[k]);
-        plumb_detail_free(&chosen[k].detail);
-    }
-    free(chosen);
-    return true;
-}
-
 enum plumb_code compare_pages(struct plumb_comparison *out, struct comparison *c,
                               struct plumb_error *err)
 {
@@ -389,8 +134,11 @@ enum plumb_code compare_pages(struct plumb_comparison *out, struct comparison *c
     bool fine = calls != NULL;
     if (fine)
         plumb_report_network(report, calls, count);
-    fine = fine && put_grid(report, &c->arena, calls, count, false) &&
-           put_grid(report, &c->arena, calls, count, true) && put_tensors(report, c, out);
+    if (fine) {
+        plumb_report_call_grid(report, calls, count, PLUMB_GRID_RANKS, PLUMB_GRID_DISTANCE);
+        plumb_report_call_grid(report, calls, count, PLUMB_GRID_STEPS, PLUMB_GRID_DISTANCE);
+    }
+    fine = fine && compare_tensors(out, c);
     free(calls);
     return fine ? PLUMB_OK : plumb_no_memory(err);
 }

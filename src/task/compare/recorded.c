@@ -23,7 +23,7 @@ static unsigned measures_of(enum basis basis, const struct plumb_record *record,
     if (!here || !plumb_recorded_has_statistics(here))
         wanted = MEASURE_STATISTICS | (there && there->exact ? MEASURE_EXACT : 0);
     if (there && there->kept && !(here && here->kept))
-        wanted |= MEASURE_KEPT | (there->kept->sketch ? MEASURE_SKETCH : 0);
+        wanted |= compare_measures_kept(there->kept);
     else if (there && there->checksum && !(here && here->checksum))
         wanted |= recorded_is_xor(there->checksum) ? MEASURE_XOR : MEASURE_CRC;
     return wanted;
@@ -95,6 +95,8 @@ static void take_judgement(struct row *row, const struct recorded_judgement *jud
     row->verdict = judgement->verdict;
     row->distance = judgement->distance;
     row->max_rel = judgement->max_rel;
+    if (judgement->estimate.there && (row->estimate = malloc(sizeof *row->estimate)))
+        *row->estimate = judgement->estimate; /* without memory the cells are N/A */
     if (judgement->problem) {
         row->problem = strdup(judgement->problem);
         row->obstacle = PLUMB_TROUBLE_INCOMPARABLE;

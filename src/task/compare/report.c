@@ -101,7 +101,9 @@ static void put_agreement(struct buf *out, const struct total *total)
         buf_text(out, "The only tensor agrees");
     else
         buf_printf(out, "All %zu tensors agree", agree);
-    if (odd)
+    if (odd && total->rows == 1)
+        buf_text(out, ", and is suspicious");
+    else if (odd)
         buf_printf(out, "; %zu %s suspicious", odd, odd == 1 ? "is" : "are");
 }
 
@@ -109,7 +111,7 @@ static void put_agreement(struct buf *out, const struct total *total)
 static void put_sentence(struct buf *out, const struct total *total, enum plumb_trouble worst)
 {
     const size_t failed = count_failed(total);
-    if (!total->compared) {
+    if (!total->compared && !failed) {
         buf_text(out, "Nothing could be compared.");
         return;
     }
@@ -117,6 +119,8 @@ static void put_sentence(struct buf *out, const struct total *total, enum plumb_
         buf_printf(out, "%zu result%s wrong by %s own call", total->troubles[worst].count,
                    total->troubles[worst].count == 1 ? " is" : "s are",
                    total->troubles[worst].count == 1 ? "its" : "their");
+    else if (failed && total->rows == 1)
+        buf_text(out, "The only tensor fails");
     else if (failed)
         buf_printf(out, "%zu of %zu tensors fail%s", failed, total->rows, failed == 1 ? "s" : "");
     else if (total->bad)
@@ -170,7 +174,7 @@ static void tell_answer(struct plumb_report *report, const struct total *total)
     plumb_report_answer(
         report,
         &(struct plumb_report_answer){
-            .mood = !total->compared                                     ? PLUMB_MOOD_UNSEEN
+            .mood = !total->compared && !count_failed(total)             ? PLUMB_MOOD_UNSEEN
                     : total->bad                                         ? PLUMB_MOOD_BAD
                     : trouble && troubles[worst].mood != PLUMB_MOOD_GOOD ? troubles[worst].mood
                     : whole                                              ? PLUMB_MOOD_GOOD
@@ -234,7 +238,8 @@ void plumb_comparisons_report(struct plumb_report *report,
         if (moods)
             count_rows(parts[k], counts, moods);
         tell_notes(report, parts[k]->advice);
-        plumb_report_table(report, names[k], parts[k]->table, moods, parts[k]->pages);
+        plumb_report_table(report, names[k], parts[k]->full ? parts[k]->full : parts[k]->table,
+                           moods, parts[k]->pages);
         free(moods);
     }
     for (int kind = 0; kind <= PLUMB_TROUBLES; kind++)

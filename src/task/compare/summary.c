@@ -1,6 +1,6 @@
 /* The table of plumb summary: a row a tensor, computed or recorded. */
 #define _GNU_SOURCE
-#include "metric/stats.h"
+#include "metric/pack.h"
 #include "task/compare/walk.h"
 
 #include <math.h>
@@ -20,20 +20,45 @@ struct summary {
     struct result *results;
 };
 
-static void *part(void *context, const struct plumb_payload *payloads, uint64_t first,
+static void *empty(const void *kernels, const struct plumb_tensor tensors[2])
+{
+    (void)kernels, (void)tensors;
+    return calloc(1, sizeof(struct stats_state));
+}
+
+static void *part(const void *kernels, const struct plumb_payload *payloads, uint64_t first,
                   uint64_t count)
 {
-    const struct summary *summary = context;
-    struct stats_state *state = calloc(1, sizeof *state);
+    struct stats_state *state = empty(kernels, NULL);
     if (state && payloads[0].tensor.count)
-        stats_tensor(state, &summary->kernels, &payloads[0].tensor, first, count);
+        stats_tensor(state, kernels, &payloads[0].tensor, first, count);
     return state;
+}
+
+static void pack_kernels(struct pack *pack, void *kernels)
+{
+    (void)pack;
+    *(struct kernels *)kernels = kernels_current();
+}
+
+static void pack_state(struct pack *pack, void *state)
+{
+    metric_pack_stats(pack, state);
 }
 
 static void merge(void *state, const void *other)
 {
     stats_merge(state, other);
 }
+
+const struct walk_kind walk_summary = {.name = "summary",
+                                       .shared_size = sizeof(struct kernels),
+                                       .part = part,
+                                       .merge = merge,
+                                       .release = free,
+                                       .pack_shared = pack_kernels,
+                                       .empty = empty,
+                                       .pack_state = pack_state};
 
 static void finish(void *context, size_t item, const struct plumb_payload *payloads, void *state,
                    const struct plumb_error *err)
@@ -223,15 +248,15 @@ enum plumb_code plumb_summary(struct plumb_table **table, size_t *unreadable,
         items[i] = (struct walk_item){.side = {{run, i}},
                                       .sides = !is_recorded_only(plumb_run_record(run, i))};
 
-    struct walk walk = {.items = items,
+    struct walk walk = {.kind = &walk_summary,
+                        .shared = &summary.kernels,
+                        .items = items,
                         .count = count,
                         .threads = options->threads,
+                        .crew = options->crew,
                         .progress = options->progress,
                         .progress_context = options->progress_context,
                         .context = &summary,
-                        .part = part,
-                        .merge = merge,
-                        .release = free,
                         .finish = finish};
     code = walk_run(&walk, err);
     if (code)

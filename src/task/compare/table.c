@@ -163,6 +163,26 @@ static bool set_difference(struct plumb_table *table, size_t column,
                                   field->source == FROM_RELATIVE);
 }
 
+static bool set_estimate(struct plumb_table *table, size_t column,
+                         const struct recorded_estimate *estimate, unsigned which)
+{
+    char text[80];
+    const double share = !estimate                 ? NAN
+                         : which == ESTIMATE_ERROR ? estimate->error
+                                                   : estimate->distance;
+    if (!estimate || (which == ESTIMATE_SCALE && isnan(estimate->scale)))
+        return plumb_table_text(table, column, "N/A");
+    if (which == ESTIMATE_WHERE)
+        return plumb_table_text(table, column, estimate->where);
+    if (which == ESTIMATE_SCALE)
+        snprintf(text, sizeof text, "%.6g +- %.1g", estimate->scale, estimate->scale_error);
+    else if (isfinite(share))
+        snprintf(text, sizeof text, "%.4g%%", share * 100);
+    else
+        snprintf(text, sizeof text, "%s", isnan(share) ? "NaN" : "inf");
+    return plumb_table_text(table, column, text);
+}
+
 /* The call that a pair belongs to, or NULL. */
 static const char *call_of(const struct comparison *comparison, size_t pair)
 {
@@ -269,6 +289,8 @@ static bool set_cell(struct plumb_table *table, size_t column, const struct comp
     case FROM_CHECKSUM:
         return plumb_table_text(
             table, column, row->checksum[field->detail] ? row->checksum[field->detail] : "N/A");
+    case FROM_ESTIMATE:
+        return set_estimate(table, column, row->estimate, field->detail);
     case FROM_HISTOGRAM:
         return plumb_table_text(
             table, column, row->histogram[field->detail] ? row->histogram[field->detail] : "N/A");

@@ -45,7 +45,7 @@ static const struct plumb_record *record_of(const struct walk_side *side)
     return plumb_run_record(side->run, side->record);
 }
 
-static uint64_t bytes_of(const struct walk_item *item)
+uint64_t walk_bytes(const struct walk_item *item)
 {
     uint64_t total = 0, bytes;
     for (unsigned i = 0; i < item->sides; i++) {
@@ -99,7 +99,7 @@ static void close_item(const struct session *session, size_t number, struct prog
     walk->finish(walk->context, number, opened->payload, item->failed ? NULL : item->state,
                  item->failed ? &opened->error : NULL);
     if (item->state)
-        walk->release(item->state);
+        walk->kind->release(item->state);
     plumb_payload_release(&opened->payload[0]);
     plumb_payload_release(&opened->payload[1]);
     free(opened);
@@ -113,7 +113,7 @@ static void *compute(const struct session *session, const struct task *task,
     struct plumb_file_guard guard[2];
     plumb_file_guard_enter(&guard[0], &opened->payload[0].file);
     plumb_file_guard_enter(&guard[1], &opened->payload[1].file);
-    void *state = walk->part(walk->context, opened->payload, task->first, PART_ELEMENTS);
+    void *state = walk->kind->part(walk->shared, opened->payload, task->first, PART_ELEMENTS);
     bool shrank[2];
     shrank[1] = plumb_file_guard_leave(&guard[1]);
     shrank[0] = plumb_file_guard_leave(&guard[0]);
@@ -124,7 +124,7 @@ static void *compute(const struct session *session, const struct task *task,
         if (shrank[i]) {
             mapped_fail_shrank(err);
             plumb_error_in_file(err, record_of(&walk->items[task->item].side[i])->path);
-            walk->release(state);
+            walk->kind->release(state);
             state = NULL;
         }
     return state;
@@ -136,7 +136,7 @@ static void note_progress(struct session *session, const struct walk_item *item,
     if (!walk->progress)
         return;
     pthread_mutex_lock(&session->progress_lock);
-    session->bytes_done += bytes_of(item) / parts;
+    session->bytes_done += walk_bytes(item) / parts;
     walk->progress(walk->progress_context, session->bytes_done, session->bytes_total);
     pthread_mutex_unlock(&session->progress_lock);
 }
@@ -166,8 +166,8 @@ static void run_task(void *context, size_t number, unsigned thread)
         item->opened->error = error;
     }
     if (state && item->state) {
-        walk->merge(item->state, state);
-        walk->release(state);
+        walk->kind->merge(item->state, state);
+        walk->kind->release(state);
     } else if (state) {
         item->state = state;
     }
@@ -183,6 +183,8 @@ enum plumb_code walk_run(const struct walk *walk, struct plumb_error *err)
 {
     enum plumb_code code = PLUMB_E_NOMEM;
     size_t count = 0;
+    if (walk->crew)
+        return walk_spread(walk, err);
     for (size_t i = 0; i < walk->count; i++)
         count += parts_of(&walk->items[i]);
 
@@ -199,7 +201,7 @@ enum plumb_code walk_run(const struct walk *walk, struct plumb_error *err)
         struct progress_of_item *item = &session.items[i];
         pthread_mutex_init(&item->lock, NULL);
         item->parts = item->parts_left = parts_of(&walk->items[i]);
-        session.bytes_total += bytes_of(&walk->items[i]);
+        session.bytes_total += walk_bytes(&walk->items[i]);
         for (size_t part = 0; part < item->parts; part++)
             tasks[next++] = (struct task){.item = i, .first = part * PART_ELEMENTS};
     }

@@ -6,6 +6,7 @@
 #include "run/walk.h"
 #include "task/condense/file.h"
 #include "task/condense/scan.h"
+#include "task/condense/spread.h"
 #include "task/condense/watch.h"
 
 #include <errno.h>
@@ -230,8 +231,63 @@ static void condense_one(void *context, size_t i, unsigned thread)
     pthread_mutex_unlock(&session->lock);
 }
 
+/* The same with several processes; what became of the files is told in their order. */
+static bool stop_work(void *context)
+{
+    struct session *session = context;
+    pthread_mutex_lock(&session->lock);
+    const bool stop = must_stop(session);
+    pthread_mutex_unlock(&session->lock);
+    return stop;
+}
+
+static void count_bytes(void *context, uint64_t bytes)
+{
+    struct session *session = context;
+    pthread_mutex_lock(&session->lock);
+    session->work_done += bytes;
+    if (session->options.progress)
+        session->options.progress(session->options.context, session->work_done,
+                                  session->work_bytes);
+    pthread_mutex_unlock(&session->lock);
+}
+
+static enum plumb_code condense_spread(struct session *session, struct plumb_error *err)
+{
+    const size_t count = session->work_count;
+    struct arena arena = {0};
+    const char **paths = arena_array(&arena, count, sizeof *paths);
+    uint64_t *sizes = arena_array(&arena, count, sizeof *sizes);
+    struct file_result *results = calloc(count + 1, sizeof *results);
+    bool ready = paths && sizes && results;
+    for (size_t i = 0; i < count && ready; i++) {
+        const struct scan_file *file = &session->scan.files[session->work[i]];
+        paths[i] = arena_printf(&arena, "%s/%s", session->folder, file->path);
+        sizes[i] = file->size;
+        results[i].outcome = FILE_BUSY;
+        ready = paths[i];
+    }
+    const struct spread_files files = {.paths = paths,
+                                       .sizes = sizes,
+                                       .count = count,
+                                       .keep = session->options.keep,
+                                       .dry_run = session->options.dry_run,
+                                       .results = results,
+                                       .stop = stop_work,
+                                       .progress = count_bytes,
+                                       .context = session};
+    enum plumb_code code =
+        ready ? spread_condense(session->options.crew, &files, err) : plumb_no_memory(err);
+    for (size_t i = 0; i < count && ready; i++)
+        note(session, session->work[i], &results[i]);
+    free(results);
+    arena_free(&arena);
+    return code;
+}
+
 static enum plumb_code condense_ready(struct session *session, struct plumb_error *err)
 {
+    enum plumb_code code = PLUMB_OK;
     double time = now();
     session->work = calloc(session->scan.file_count + 1, sizeof *session->work);
     if (!session->work)
@@ -243,11 +299,13 @@ static enum plumb_code condense_ready(struct session *session, struct plumb_erro
             session->work[session->work_count++] = i;
             session->work_bytes += session->scan.files[i].size;
         }
-    if (session->work_count)
+    if (session->work_count && session->options.crew)
+        code = condense_spread(session, err);
+    else if (session->work_count)
         pool_run(session->options.threads, session->work_count, condense_one, session);
     free(session->work);
     session->work = NULL;
-    return PLUMB_OK;
+    return code;
 }
 
 /* -- One pass, or many ---------------------------------------------------------------------- */

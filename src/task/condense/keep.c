@@ -9,8 +9,8 @@ enum plumb_code plumb_keep_parse(unsigned *keep, const char *text, struct plumb_
         const char *name;
         unsigned bit;
     } names[] = {
-        {"minmax", PLUMB_KEEP_MINMAX}, {"mean", PLUMB_KEEP_MEAN},     {"norm", PLUMB_KEEP_NORM},
-        {"crc32", PLUMB_KEEP_CRC32},   {"sketch", PLUMB_KEEP_SKETCH},
+        {"minmax", PLUMB_KEEP_MINMAX}, {"mean", PLUMB_KEEP_MEAN}, {"norm", PLUMB_KEEP_NORM},
+        {"crc32", PLUMB_KEEP_CRC32},   {"hash", PLUMB_KEEP_HASH}, {"sketch", PLUMB_KEEP_SKETCH},
     };
     enum { COUNT = sizeof names / sizeof *names };
     *keep = 0;
@@ -21,8 +21,8 @@ enum plumb_code plumb_keep_parse(unsigned *keep, const char *text, struct plumb_
             i++;
         if (i == COUNT)
             return plumb_fail(err, PLUMB_E_ARG,
-                              "'%.*s' is nothing to keep; there are minmax, mean, norm, crc32 and"
-                              " sketch, separated by commas",
+                              "'%.*s' is nothing to keep; there are minmax, mean, norm, crc32,"
+                              " hash and sketch, separated by commas",
                               (int)length, at);
         *keep |= names[i].bit;
         at += length;

@@ -78,19 +78,35 @@ static void put_counts(struct buf *out, const struct plumb_stats *stats)
                stats->nan, stats->pos_inf, stats->neg_inf);
 }
 
-static void put_sketch(struct buf *out, const struct plumb_sketch *sketch)
+static void put_sums(struct buf *out, const float *sums, size_t count)
 {
     uint8_t bytes[PLUMB_SKETCH_SUMS * 4];
-    for (size_t i = 0; i < PLUMB_SKETCH_SUMS; i++) {
+    for (size_t i = 0; i < count; i++) {
         uint32_t bits;
-        memcpy(&bits, &sketch->sum[i], sizeof bits);
+        memcpy(&bits, &sums[i], sizeof bits);
         for (size_t k = 0; k < 4; k++)
             bytes[4 * i + k] = (uint8_t)(bits >> 8 * k);
     }
-    buf_printf(out, ", \"sketch\": {\"version\": %d, \"exponent\": %d, \"sums\": \"",
-               CONDENSED_SKETCH_VERSION, sketch->exponent);
-    base64_put(out, bytes, sizeof bytes);
-    buf_text(out, "\"}");
+    buf_text(out, "\"");
+    base64_put(out, bytes, 4 * count);
+    buf_text(out, "\"");
+}
+
+static void put_sketch(struct buf *out, const struct plumb_sketch *sketch)
+{
+    buf_printf(out,
+               ", \"sketch\": {\"version\": %d, \"exponent\": %d, \"sums\": ", CONDENSED_SKETCH,
+               sketch->exponent);
+    put_sums(out, sketch->sum, PLUMB_SKETCH_SUMS);
+    buf_text(out, ", \"axes\": [");
+    for (unsigned k = 0; k < sketch->axes; k++) {
+        const struct plumb_sketch_axis *axis = &sketch->axis[k];
+        buf_printf(out, "%s{\"axis\": %u, \"block\": %" PRIu64 ", \"sums\": ", k ? ", " : "",
+                   axis->axis, axis->length);
+        put_sums(out, &axis->sum[0][0], (size_t)axis->blocks * PLUMB_SKETCH_FOLD);
+        buf_text(out, "}");
+    }
+    buf_text(out, "]}");
 }
 
 void text_tensor(struct buf *out, const struct plumb_record *record,
@@ -115,6 +131,11 @@ void text_tensor(struct buf *out, const struct plumb_record *record,
         put_statistics(out, &measured->finite, "finite_", keep);
     if (keep & PLUMB_KEEP_CRC32)
         buf_printf(out, ", \"crc32\": \"%08" PRIx32 "\"", measured->crc);
+    if (keep & PLUMB_KEEP_HASH) {
+        char hash[HASH_BYTES];
+        hash_text(&measured->hash, hash);
+        buf_printf(out, ", \"hash\": \"%s\"", hash);
+    }
     if (keep & PLUMB_KEEP_SKETCH)
         put_sketch(out, &measured->sketch);
     buf_text(out, "}");

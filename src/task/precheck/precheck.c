@@ -6,6 +6,9 @@
 #include "base/folder.h"
 #include "base/memory.h"
 #include "base/pool.h"
+#include "crew/crew.h"
+#include "run/ref.h"
+#include "task/precheck/entry_pack.h"
 #include "task/precheck/error_data.h"
 #include "task/precheck/filter.h"
 #include "task/precheck/journal.h"
@@ -51,6 +54,7 @@ struct run {
     char error_data[4096], judged_by[256];
     uint64_t memory; /* bytes, for all threads together */
     unsigned threads;
+    uint64_t stamps[2]; /* of the dump and the configuration */
 
     struct slot *slots; /* what is to be done, in order */
     size_t n_slots, written;
@@ -223,6 +227,150 @@ static void do_slot(void *context, size_t i, unsigned thread)
     slot->ready = !code;
     write_ready(run);
     pthread_mutex_unlock(&run->lock);
+}
+
+/* ---- Several processes ------------------------------------------------------------------------- */
+
+static const char kind[] = "check";
+
+/* A call as other processes are asked for it. */
+struct request {
+    size_t call;
+    bool killed;
+    uint64_t memory;
+    uint64_t stamps[2]; /* of the dump and the configuration: a journal is about these */
+};
+
+static void pack_request(struct pack *pack, struct request *request)
+{
+    pack_size(pack, &request->call);
+    pack_bool(pack, &request->killed);
+    pack_u64(pack, &request->memory);
+    pack_u64(pack, &request->stamps[0]);
+    pack_u64(pack, &request->stamps[1]);
+}
+
+static void ask(void *context, size_t piece, struct buf *out)
+{
+    const struct run *run = context;
+    struct pack pack = pack_writer(out);
+    struct request request = {.call = run->slots[piece].call,
+                              .killed = run->slots[piece].killed,
+                              .memory = run->memory / crew_lanes_of_all(run->options->crew),
+                              .stamps = {run->stamps[0], run->stamps[1]}};
+    pack_request(&pack, &request);
+}
+
+/* What became of a call: its rows, or what ends the run there. */
+static void pack_end(struct pack *pack, enum plumb_code code, struct slot *slot,
+                     struct plumb_error *err)
+{
+    bool failed = code;
+    pack_bool(pack, &failed);
+    if (failed)
+        pack_error(pack, err);
+    else
+        entry_pack(pack, &slot->entry, &slot->arena);
+}
+
+static void work_here(void *context, size_t piece, struct buf *reply)
+{
+    struct run *run = context;
+    struct slot slot = {.call = run->slots[piece].call, .killed = run->slots[piece].killed};
+    struct pack pack = pack_writer(reply);
+    struct plumb_error err = {0};
+    pthread_mutex_lock(&run->lock);
+    while (run->alone)
+        pthread_cond_wait(&run->moved, &run->lock);
+    run->busy++;
+    pthread_mutex_unlock(&run->lock);
+    const enum plumb_code code = run_slot(run, &slot, (unsigned)(piece % run->threads), &err);
+    pthread_mutex_lock(&run->lock);
+    run->busy--;
+    pthread_cond_broadcast(&run->moved);
+    pthread_mutex_unlock(&run->lock);
+    pack_end(&pack, code, &slot, &err);
+    arena_free(&slot.arena);
+}
+
+static bool take(void *context, size_t piece, const void *reply, size_t size, bool resumed)
+{
+    struct run *run = context;
+    struct slot *slot = &run->slots[piece];
+    struct pack pack = pack_reader(reply, size);
+    struct plumb_error err = {0};
+    bool failed = false;
+    pack_bool(&pack, &failed);
+    if (failed)
+        pack_error(&pack, &err);
+    else
+        entry_pack(&pack, &slot->entry, &slot->arena);
+    if (!pack_good(&pack) || (failed && (resumed || !err.code))) {
+        arena_free(&slot->arena);
+        return false;
+    }
+    pthread_mutex_lock(&run->lock);
+    if (failed)
+        fail_at(run, piece, &err);
+    slot->ready = !failed;
+    write_ready(run);
+    pthread_mutex_unlock(&run->lock);
+    return true;
+}
+
+static bool is_over(void *context)
+{
+    struct run *run = context;
+    pthread_mutex_lock(&run->lock);
+    const bool over = run->written >= run->end;
+    pthread_mutex_unlock(&run->lock);
+    return over;
+}
+
+static enum plumb_code run_spread(struct run *run, struct plumb_error *err)
+{
+    const struct run_ref files[2] = {{.path = run->options->dump}, {.path = run->options->config}};
+    for (int i = 0; i < 2; i++)
+        run->stamps[i] = files[i].path ? run_ref_stamp(&files[i], NULL) : 0;
+    const struct crew_job job = {.kind = kind,
+                                 .count = run->n_slots,
+                                 .context = run,
+                                 .slow = true,
+                                 .ask = ask,
+                                 .work = work_here,
+                                 .take = take,
+                                 .over = is_over};
+    return crew_run(run->options->crew, &job, err);
+}
+
+/* A call for process 0. What needs more memory goes back to it. */
+static bool answer(void *context, const void *bytes, size_t size, struct buf *reply)
+{
+    struct run *run = context;
+    struct pack in = pack_reader(bytes, size), out = pack_writer(reply);
+    struct request request = {0};
+    struct slot slot = {0};
+    struct plumb_error err = {0};
+    pack_request(&in, &request);
+    if (!pack_good(&in) || request.call >= case_count(run->file))
+        return false;
+    slot.call = request.call;
+    struct plumb_device *device = run->options->devices[slot.call % run->options->n_devices];
+    const struct work_room room = {request.memory, false, 0};
+    const enum plumb_code code =
+        request.killed
+            ? work_refuse(&run->shared, slot.call, killed_why, &slot.arena, &slot.entry, &err)
+            : work_case(&run->shared, slot.call, device, &room, &slot.arena, &slot.entry, &err);
+    if (code != PLUMB_E_NOMEM)
+        pack_end(&out, code, &slot, &err);
+    arena_free(&slot.arena);
+    return code != PLUMB_E_NOMEM;
+}
+
+static enum plumb_code help(struct run *run, struct plumb_error *err)
+{
+    const struct crew_handler handler = {kind, run, answer};
+    return crew_help(run->options->helping, &handler, err);
 }
 
 /* ---- Setting up ------------------------------------------------------------------------------ */
@@ -444,6 +592,8 @@ static enum plumb_code set_up(struct run *run, struct plumb_error *err)
         code = set_up_opinions(run, err);
     if (!code)
         code = check_error_folder(run, err);
+    if (run->options->helping)
+        return code;
     if (!code)
         code = set_up_slots(run, err);
     if (!code)
@@ -475,13 +625,21 @@ enum plumb_code plumb_precheck_run(const struct plumb_precheck_options *options,
         run.threads = 1; /* one generator, consumed in the order of the dump */
     pthread_mutex_init(&run.lock, NULL);
     pthread_cond_init(&run.moved, NULL);
+    const bool spread = options->crew && !has_one_generator(options) && !options->save_error_data;
+    if (spread)
+        run.threads = crew_lanes(options->crew);
     code = set_up(&run, err);
-    if (!code) {
+    if (!code && options->helping) {
+        code = help(&run, err);
+    } else if (!code) {
         run.end = run.n_slots;
-        pool_run(run.threads, run.n_slots, do_slot, &run);
+        if (spread)
+            code = run_spread(&run, err);
+        else
+            pool_run(run.threads, run.n_slots, do_slot, &run);
         if (run.code && err)
             *err = run.err;
-        code = run.code;
+        code = run.code ? run.code : code;
     }
     struct plumb_error closing = {0};
     note_error_data(&run);

@@ -71,6 +71,7 @@ void plumb_analysis_free(struct plumb_analysis *analysis)
     plumb_table_free(analysis->table);
     free(analysis->report);
     free(analysis->notes);
+    free(analysis->travelled);
     free(analysis->written);
     *analysis = (struct plumb_analysis){0};
 }

@@ -4,7 +4,7 @@
 
 #include "dump/dump.h"
 #include "plumb/ranks.h"
-#include "task/ranks/graph.h"
+#include "ranks/graph.h"
 #include "task/ranks/pretty.h"
 
 /* The number of a rank folder: 7 for "rank7", 0 for every other name. */

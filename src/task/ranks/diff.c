@@ -2,7 +2,7 @@
 #define _GNU_SOURCE
 #include "task/ranks/diff.h"
 
-#include "task/ranks/roles.h"
+#include "ranks/roles.h"
 
 #include <stdlib.h>
 #include <string.h>

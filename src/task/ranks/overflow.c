@@ -3,13 +3,13 @@
 #include "base/json.h"
 #include "base/mapped.h"
 #include "plumb/file.h"
+#include "ranks/roles.h"
+#include "ranks/travel.h"
 #include "task/ranks/analyze.h"
-#include "task/ranks/roles.h"
+#include "task/ranks/reading.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <unistd.h>
 
 struct overflow {
@@ -25,120 +25,47 @@ struct overflow {
     struct plumb_error *err;
 };
 
-static bool is_abnormal_value(const struct dump_value *value)
+static enum plumb_code add_rank(struct overflow *o, struct dump_place *place,
+                                const struct rank_reading *is, char *text, size_t size)
 {
-    if (value->kind == DUMP_NUMBER)
-        return !isfinite(value->number);
-    return value->kind == DUMP_WORD && value->text &&
-           (!strcasecmp(value->text, "nan") || !strcasecmp(value->text, "inf") ||
-            !strcasecmp(value->text, "-inf"));
-}
-
-static bool is_abnormal(const struct dump_row *row, const struct ranks_rules *rules)
-{
-    if (!row->tensor || (rules->direct_only && (row->depth != 1 || row->p2p_op || row->p2p_peer)))
-        return false;
-    return is_abnormal_value(&row->statistic[DUMP_MAX]) ||
-           is_abnormal_value(&row->statistic[DUMP_MIN]);
-}
-
-static bool has_abnormal(const struct dump_tree *tree, const struct dump_api *api,
-                         enum dump_section section, const struct ranks_rules *rules)
-{
-    for (size_t i = api->first; i < api->first + api->count; i++)
-        if (tree->rows[i].section == section && is_abnormal(&tree->rows[i], rules))
-            return true;
-    return false;
-}
-
-/* What these make is not theirs to answer for: memory as it was found, or a value asked for. */
-static bool is_ignored(const char *name)
-{
-    return strstr(name, "Torch.empty") || strstr(name, "Torch.fill");
-}
-
-/* Why nothing can be seen in a dump, or NULL. */
-static const char *blindness(const struct dump_tree *tree)
-{
-    size_t tensors = 0;
-    for (size_t i = 0; i < tree->row_count; i++) {
-        const struct dump_row *row = &tree->rows[i];
-        if (row->tensor && (row->statistic[DUMP_MAX].kind != DUMP_ABSENT ||
-                            row->statistic[DUMP_MIN].kind != DUMP_ABSENT))
-            return NULL;
-        tensors += row->tensor;
+    if (is->code == PLUMB_E_NOMEM || (is->code && o->places.count == 1)) {
+        if (o->err)
+            *o->err = is->error;
+        return is->code;
     }
-    return !tree->api_count ? "the dump is empty"
-           : !tensors       ? "the dump has no tensors, so nothing can be seen in it"
-                            : "the dump has no Max and Min, so nothing can be seen in it";
-}
-
-static enum plumb_code describe(struct overflow *o, struct graph_rank *rank,
-                                const struct dump_tree *tree)
-{
-    struct roles roles = {.arena = &o->arena, .rules = o->rules};
-    enum plumb_code code = PLUMB_OK;
-    rank->nodes = arena_array(&o->arena, tree->api_count, sizeof *rank->nodes);
-    if (!rank->nodes)
-        return PLUMB_E_NOMEM;
-    for (size_t i = 0; !code && i < tree->api_count; i++) {
-        const struct dump_api *api = &tree->apis[i];
-        struct graph_node *node = &rank->nodes[i];
-        code = roles_describe(&roles, node, tree, api, rank->number);
-        if (code)
-            break;
-        bool input = has_abnormal(tree, api, DUMP_INPUT, o->rules);
-        bool output = has_abnormal(tree, api, DUMP_OUTPUT, o->rules);
-        node->ignored = is_ignored(api->name);
-        node->bad = output && !input;
-        node->bad_input = input;
-        node->tainted = input || output;
-        node->name = arena_copy(&o->arena, api->name, strlen(api->name)); /* the tree goes */
-        code = node->name ? PLUMB_OK : PLUMB_E_NOMEM;
+    if (is->code) {
+        plumb_error_text(&is->error, text, size);
+        analyze_note(&o->notes, place->rank, "left out: %s", text);
+        o->out->incomplete++;
+        return PLUMB_OK;
     }
-    rank->count = tree->api_count;
-    roles_free(&roles);
-    return code;
+    buf_append(&o->notes, is->notes.data, is->notes.size);
+    o->ranks[o->count] = is->rank;
+    o->source[o->count] = place;
+    o->out->nodes += is->blind ? 0 : is->rank.count;
+    o->out->incomplete += is->cut || is->blind;
+    o->count++;
+    return PLUMB_OK;
 }
 
+/* Every rank is read by itself; the process that leads puts them together in their order. */
 static enum plumb_code read_ranks(struct overflow *o)
 {
     char text[1024] = "";
-    o->ranks = arena_array(&o->arena, o->places.count, sizeof *o->ranks);
-    o->source = arena_array(&o->arena, o->places.count, sizeof *o->source);
-    if (!o->ranks || !o->source)
-        return PLUMB_E_NOMEM;
-    for (size_t i = 0; i < o->places.count; i++) {
-        analyze_progress(o->options, i, o->places.count);
-        struct dump_place *place = &o->places.places[i];
-        struct dump_tree tree;
-        struct plumb_error trouble = {0};
-        enum plumb_code code = dump_open(&tree, place->json, &trouble);
-        if (code == PLUMB_E_NOMEM || (code && o->places.count == 1)) {
-            if (o->err)
-                *o->err = trouble;
-            return code;
-        }
-        if (code) {
-            plumb_error_text(&trouble, text, sizeof text);
-            analyze_note(&o->notes, place->rank, "left out: %s", text);
-            o->out->incomplete++;
-            continue;
-        }
-        analyze_note_warnings(&o->notes, place->rank, &tree);
-        const char *blind = blindness(&tree);
-        if (blind)
-            analyze_note(&o->notes, place->rank, "%s", blind);
-        o->ranks[o->count].number = analyze_rank(place->rank);
-        o->source[o->count] = place;
-        code = describe(o, &o->ranks[o->count], &tree);
-        o->out->nodes += blind ? 0 : tree.api_count;
-        o->out->incomplete += tree.cut || blind;
-        o->count++;
-        dump_close(&tree);
-        if (code)
-            return code;
-    }
+    const size_t count = o->places.count;
+    struct rank_reading *list = calloc(count + 1, sizeof *list);
+    o->ranks = arena_array(&o->arena, count, sizeof *o->ranks);
+    o->source = arena_array(&o->arena, count, sizeof *o->source);
+    enum plumb_code code = list && o->ranks && o->source ? PLUMB_OK : PLUMB_E_NOMEM;
+    if (!code)
+        code = rank_read_all(list, &o->places, o->options, &o->arena, o->err);
+    for (size_t i = 0; i < count && !code; i++)
+        code = add_rank(o, &o->places.places[i], &list[i], text, sizeof text);
+    for (size_t i = 0; i < count && list; i++)
+        buf_free(&list[i].notes);
+    free(list);
+    if (code)
+        return code;
     return o->count ? PLUMB_OK
                     : plumb_fail(o->err, PLUMB_E_FORMAT, "no rank of it can be read: %.300s", text);
 }
@@ -240,7 +167,7 @@ static enum plumb_code put_rank(struct overflow *o, struct pretty *out,
         }
         put_node(o, out, &in.file, &tree, api, place->rank);
         for (size_t k = api->first; k < api->first + api->count; k++)
-            if (tree.rows[k].section == DUMP_OUTPUT && is_abnormal(&tree.rows[k], o->rules) &&
+            if (tree.rows[k].section == DUMP_OUTPUT && rank_is_abnormal(&tree.rows[k], o->rules) &&
                 !add_row(o->out->table, label, api, &tree.rows[k]))
                 code = plumb_no_memory(o->err);
     }
@@ -271,6 +198,42 @@ static enum plumb_code write_report(struct overflow *o, const struct graph_resul
     return code;
 }
 
+static void put_travel(const struct overflow *o, const struct travel *travel, struct buf *out)
+{
+    enum { SHOWN = 8 };
+    buf_printf(out, "rank %lld: %s", (long long)o->ranks[travel->from->rank].number,
+               travel->from->name);
+    for (size_t h = 0; h < travel->count && h < SHOWN; h++) {
+        const struct travel_hop *hop = &travel->hops[h];
+        int64_t *numbers = malloc((hop->count + 1) * sizeof *numbers);
+        out->failed |= !numbers;
+        for (size_t k = 0; numbers && k < hop->count; k++)
+            numbers[k] = o->ranks[hop->to[k]].number;
+        buf_printf(out, " -> %s -> rank%s ", hop->by->name, hop->count == 1 ? "" : "s");
+        if (numbers)
+            travel_put_ranks(out, numbers, hop->count);
+        free(numbers);
+    }
+    if (travel->count > SHOWN)
+        buf_printf(out, " and %zu more exchanges", travel->count - SHOWN);
+    buf_text(out, "\n");
+}
+
+/* How what is not finite went from rank to rank. */
+static enum plumb_code follow(struct overflow *o)
+{
+    struct travels travels;
+    struct buf text = {0};
+    enum plumb_code code = travel_find(&travels, o->ranks, o->count, true, &o->arena);
+    for (size_t t = 0; t < travels.count && !code; t++)
+        if (travels.list[t].count)
+            put_travel(o, &travels.list[t], &text);
+    if (text.failed)
+        buf_free(&text);
+    o->out->travelled = text.data;
+    return text.failed ? PLUMB_E_NOMEM : code;
+}
+
 enum plumb_code plumb_overflow_check(struct plumb_analysis *out, const char *path,
                                      const struct plumb_analyze_options *options,
                                      struct plumb_error *err)
@@ -282,11 +245,11 @@ enum plumb_code plumb_overflow_check(struct plumb_analysis *out, const char *pat
         {.title = "Max"},
         {.title = "Min"},
     };
-    static const struct ranks_rules own = {0};
     *out = (struct plumb_analysis){0};
-    struct overflow o = {.out = out, .options = options, .rules = &own, .err = err};
-    if (options && options->rules && options->rules->ranks)
-        o.rules = &options->rules->ranks->overflow;
+    struct overflow o = {.out = out,
+                         .options = options,
+                         .rules = rank_rules(options ? options->rules : NULL),
+                         .err = err};
     struct graph_result result;
     enum plumb_code code = dump_find(&o.places, path, err);
     if (code)
@@ -302,6 +265,8 @@ enum plumb_code plumb_overflow_check(struct plumb_analysis *out, const char *pat
     }
     if (!code && result.count)
         code = write_report(&o, &result);
+    if (!code && result.count && o.rules == rank_rules(NULL))
+        code = follow(&o);
     if (code == PLUMB_E_NOMEM)
         plumb_fail(err, code, "out of memory");
     out->notes = o.notes.failed ? NULL : o.notes.data;

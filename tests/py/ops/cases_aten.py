@@ -122,6 +122,14 @@ def bags() -> Iterator[Case]:
                            torch.tensor([4, 0, 3, 2]), most, 6, True, mode, None, padding, ref=bag_rows)
     yield case("Aten._embedding_bag_dense_backward", fix(randn(4, 3)), index, full, sizes, most, 6, False, 0,
                fix(randn(9)))
+    for padding in (-1, 2):
+        yield case("Aten._embedding_bag_per_sample_weights_backward", fix(randn(4, 3)), weight, index, offsets, full, 0,
+                   padding)
+    yield case("Aten._embedding_bag_per_sample_weights_backward", fix(randn(4, 3)), weight, index, offsets, full[:0], 0)
+    yield case("Aten._embedding_bag_per_sample_weights_backward", fix(randn(4, 2)), weight, index, offsets, full, 0,
+               refused=True)
+    yield case("Aten._embedding_bag_per_sample_weights_backward", fix(randn(4, 3)), weight, index, offsets, full, 1,
+               refused=True)
     for grad, bag in ((fix(randn(2, 3)), full), (fix(randn(4, 3)), full[:4]), (fix(randn(4)), full)):
         yield case("Aten._embedding_bag_dense_backward", grad, index, bag, sizes, most, 6, False, 0, None, refused=True)
     yield case("Aten._embedding_bag_dense_backward", fix(randn(4, 3)), index, full, sizes, most + 6, 6, False, 2, None,

@@ -36,6 +36,8 @@ def constants() -> Iterator[Case]:
     for name, args in (("Torch.empty", (2, 3)), ("Torch.empty_like", (randn(2),)), ("Tensor.new_empty", (randn(2), 3)),
                        ("Torch.empty_strided", ((2, 3), (3, 1))), ("Tensor.new_empty_strided", (randn(2), (3,), (1,)))):
         yield case(name, *args, values=False, backward=False)
+    yield case("Aten.empty_permuted", [2, 3], [1, 0], values=False, backward=False, ref=lambda size, layout: torch.zeros(size))
+    yield case("Aten._efficientzerotensor", [2, 3], ref=torch.zeros)
     yield case("Torch.scalar_tensor", 2.5)
     yield case("Torch.scalar_tensor", 3)
     yield case("Torch.scalar_tensor", 3, dtype=torch.int64)

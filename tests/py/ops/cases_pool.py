@@ -110,9 +110,20 @@ def backwards() -> Iterator[Case]:
     yield case("Aten._adaptive_avg_pool3d_backward", randn(2, 3, 2, 3, 4), x)
 
 
+def fractional() -> Iterator[Case]:
+    """The backward by given places; which windows the forward draws is another matter."""
+    for nd in (2, 3):
+        x = randn(*SHAPES[nd]).detach()
+        y, places = getattr(F, f"fractional_max_pool{nd}d")(x, 2, output_size=2, return_indices=True)
+        yield case(f"Aten.fractional_max_pool{nd}d_backward", randn(*y.shape), x, [2] * nd, [2] * nd, places)
+        yield case(f"Aten.fractional_max_pool{nd}d_backward", randn(*y.shape), x, [2] * nd, [2] * nd, places - 1000,
+                   refused=True)
+
+
 def cases() -> Iterator[Case]:
     yield from largest()
     yield from mean()
     yield from norms()
     yield from undone()
     yield from backwards()
+    yield from fractional()

@@ -6,7 +6,7 @@ from typing import Any, Iterator
 import torch
 import torch.nn.functional as F
 
-from ops.harness import Case, bools, case, ints, randn, uniform
+from ops.harness import TORCH, Case, bools, case, ints, randn, uniform
 
 
 def recurrence(kind: str, x: Any, n: int) -> Any:
@@ -102,6 +102,33 @@ def losses() -> Iterator[Case]:
     yield case("Functional.linear_cross_entropy", randn(2, 3, 4), w, target, refused=True)
 
 
+def masked_index(x: Any, mask: Any, indices: Any, fill: Any) -> Any:
+    at = tuple(slice(None) if k is None else k.clamp(-n, n - 1) for k, n in zip(indices, x.shape))
+    return x[at].masked_fill(~mask, fill)
+
+
+def masked_put(x: Any, mask: Any, indices: Any, values: Any) -> Any:
+    at = tuple(torch.arange(n) if k is None else k.clamp(-n, n - 1) for k, n in zip(indices, x.shape))
+    return torch.index_put(x, at, values.masked_fill(~mask, 0), accumulate=True)
+
+
+def masked() -> Iterator[Case]:
+    """Places that the mask hides may lie anywhere."""
+    rows, columns = torch.tensor([[0], [3], [1], [7]]), torch.tensor([[-3, 0, 9]])
+    mask = (rows < 4) & (columns < 5) & (columns > -1)
+    kernel = {"ref": masked_index}, {}
+    put = {"ref": masked_put}, {}
+    for k in range(2 if TORCH >= (2, 6) else 1):
+        yield case("Aten._unsafe_masked_index", randn(4, 5), mask, [rows, columns], 0.5, **kernel[k])
+        yield case("Aten._unsafe_masked_index", randn(2, 5), mask[:2, :2], [None, columns[0, :2]], 0, **kernel[k])
+        yield case("Aten._unsafe_masked_index", ints(0, 9, 4, 5), mask, [rows, columns], 7, **kernel[k])
+        yield case("Aten._unsafe_masked_index_put_accumulate", randn(4, 5), mask, [rows, columns], randn(4, 3), **put[k])
+        yield case("Aten._unsafe_masked_index_put_accumulate", randn(4, 5), torch.ones(3, dtype=torch.bool),
+                   [torch.tensor([1, 1, 2]), torch.tensor([0, 0, 4])], randn(3), **put[k])
+    yield case("Aten._unsafe_masked_index", randn(4, 5), mask, [rows, columns, rows], 0.5, refused=True)
+    yield case("Aten._unsafe_masked_index", randn(4, 5), mask[:, :2], [rows, columns], 0.5, refused=True)
+
+
 def cases() -> Iterator[Case]:
-    for part in (polynomials, solved, normed, moved, losses):
+    for part in (polynomials, solved, normed, moved, losses, masked):
         yield from part()

@@ -26,7 +26,7 @@ static void test_keep(void **state)
     (void)state;
     unsigned keep;
     struct plumb_error err;
-    assert_int_equal(plumb_keep_parse(&keep, "minmax,mean,norm,crc32,sketch", NULL), PLUMB_OK);
+    assert_int_equal(plumb_keep_parse(&keep, "minmax,mean,norm,crc32,hash,sketch", NULL), PLUMB_OK);
     assert_int_equal(keep, PLUMB_KEEP_ALL);
     assert_int_equal(plumb_keep_parse(&keep, "sketch", NULL), PLUMB_OK);
     assert_int_equal(keep, PLUMB_KEEP_SKETCH);
@@ -37,12 +37,14 @@ static void test_keep(void **state)
 
 static bool sketch_is(const struct plumb_sketch *sketch, const double *numbers, size_t n)
 {
+    const struct sketch_frame frame = {0};
+    const struct kernels kernels = kernels_current();
     struct plumb_sketch other;
-    struct sketch_state *state = sketch_new();
+    struct sketch_state *state = sketch_new(&frame);
     assert_non_null(state);
-    sketch_add(state, 0, numbers, n);
-    sketch_finish(state, &other);
-    free(state);
+    sketch_add(state, &kernels, 0, numbers, n, false);
+    assert_true(sketch_finish(state, &other));
+    sketch_free(state);
     return memcmp(sketch, &other, sizeof other) == 0;
 }
 
@@ -185,7 +187,7 @@ static void test_other_versions_and_odd_tensors(void **state)
         bool error; /* of the record */
     } cases[] = {
         {"{\"plumb_condensed\": 0}", PLUMB_E_UNSUPPORTED, false},
-        {"{\"plumb_condensed\": 3}", PLUMB_E_UNSUPPORTED, false},
+        {"{\"plumb_condensed\": 4}", PLUMB_E_UNSUPPORTED, false},
         {"{\"plumb_condensed\": 1}", PLUMB_E_FORMAT, false},
         {"{\"plumb_condensed\": 1, \"file\": \"x\", \"format\": \"npy\", \"tensors\": []}",
          PLUMB_E_FORMAT, false},
@@ -214,20 +216,25 @@ static void test_other_versions_and_odd_tensors(void **state)
     }
 }
 
-/* A tensor with this sketch. */
-static enum plumb_code list_sketch(const char *sketch, bool *kept)
+/* A tensor of this shape with this sketch. */
+static enum plumb_code list_shaped(const char *shape, const char *sketch, bool *kept)
 {
-    char text[2048];
+    char text[4096];
     struct arena arena = {0};
     struct listing listing = {.arena = &arena, .path = "x"};
     snprintf(text, sizeof text,
-             "{\"plumb_condensed\": 2, \"file\": \"x\", \"format\": \"npy\", \"tensors\": "
-             "[{\"name\": \"x\", \"dtype\": \"int8\", \"shape\": [7], \"sketch\": %s}]}",
-             sketch);
+             "{\"plumb_condensed\": 3, \"file\": \"x\", \"format\": \"npy\", \"tensors\": "
+             "[{\"name\": \"x\", \"sketch\": %s, \"dtype\": \"int8\", \"shape\": %s}]}",
+             sketch, shape);
     enum plumb_code code = list(&listing, text, strlen(text), NULL);
-    *kept = !code && listing.records[0].recorded->kept->sketch;
+    *kept = !code && !listing.records[0].error && listing.records[0].recorded->kept->sketch;
     arena_free(&arena);
     return code;
+}
+
+static enum plumb_code list_sketch(const char *sketch, bool *kept)
+{
+    return list_shaped("[7]", sketch, kept);
 }
 
 static void test_sketches(void **state)
@@ -260,6 +267,48 @@ static void test_sketches(void **state)
                  cases[i].exponent, sums);
         assert_int_equal(list_sketch(text, &kept), cases[i].code);
         assert_int_equal(kept, !cases[i].code);
+    }
+}
+
+/* Blocks along axes must be those of the shape. */
+static void test_axes(void **state)
+{
+    (void)state;
+    char sums[1369], text[2400];
+    memset(sums, 'A', 1367);
+    memcpy(sums + 1366, "==", 3);
+    static const struct {
+        const char *shape, *axes;
+        enum plumb_code code;
+        bool kept;
+    } cases[] = {
+        {"[7]", "[]", PLUMB_OK, true},
+        {"[7]", "[{\"axis\": 0, \"block\": 4, \"sums\": \"%s\"}]", PLUMB_OK, true},
+        {"[7]", "[{\"axis\": 0, \"block\": 3, \"sums\": \"%s\"}]", PLUMB_OK, false},
+        {"[7]", "[{\"axis\": 1, \"block\": 4, \"sums\": \"%s\"}]", PLUMB_OK, false},
+        {"[]", "[{\"axis\": 0, \"block\": 4, \"sums\": \"%s\"}]", PLUMB_OK, false},
+        {"[0]", "[{\"axis\": 0, \"block\": 4, \"sums\": \"%s\"}]", PLUMB_OK, false},
+        {"[7]", "[{\"axis\": 0, \"block\": 0, \"sums\": \"%s\"}]", PLUMB_E_FORMAT, false},
+        {"[7]", "[{\"axis\": -1, \"block\": 4, \"sums\": \"%s\"}]", PLUMB_E_FORMAT, false},
+        {"[7]", "[{\"axis\": 99, \"block\": 4, \"sums\": \"%s\"}]", PLUMB_E_FORMAT, false},
+        {"[7]", "[{\"axis\": 0, \"block\": 4, \"sums\": \"AA%s\"}]", PLUMB_E_FORMAT, false},
+        {"[7]", "[{\"axis\": 0, \"block\": 4, \"sums\": \"\"}]", PLUMB_OK, false},
+        {"[7]", "{}", PLUMB_E_FORMAT, false},
+    };
+    static const char two[] = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="; /* blocks */
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char axes[200];
+        bool kept;
+        const char *gap = strstr(cases[i].axes, "%s");
+        if (gap)
+            snprintf(axes, sizeof axes, "%.*s%s%s", (int)(gap - cases[i].axes), cases[i].axes, two,
+                     gap + 2);
+        else
+            snprintf(axes, sizeof axes, "%s", cases[i].axes);
+        snprintf(text, sizeof text,
+                 "{\"version\": 2, \"exponent\": 0, \"sums\": \"%s\", \"axes\": %s}", sums, axes);
+        assert_int_equal(list_shaped(cases[i].shape, text, &kept), cases[i].code);
+        assert_int_equal(kept, cases[i].kept);
     }
 }
 
@@ -423,6 +472,7 @@ int main(void)
         cmocka_unit_test(test_measuring_ends_when_asked),
         cmocka_unit_test(test_what_is_written_is_read),
         cmocka_unit_test(test_sketches),
+        cmocka_unit_test(test_axes),
         cmocka_unit_test(test_every_cut_is_noticed),
         cmocka_unit_test(test_other_versions_and_odd_tensors),
         cmocka_unit_test(test_hold),

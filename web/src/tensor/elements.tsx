@@ -1,11 +1,12 @@
 /** Single elements: those round the worst one, and the worst of all. */
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
-import type { Window, Worst } from "../data";
+import type { TensorPage, Window, Worst } from "../data";
 import { brief, exact } from "../core/number";
 import { useStore } from "../core/report";
 import { Pick } from "../ui/parts";
 
+type Sides = TensorPage["sides"];
 type Shown = "difference" | "target" | "golden" | "both";
 
 /** How large a difference is among those shown: 0 to 4, for the shade of the cell. */
@@ -31,7 +32,7 @@ function content(shown: Shown, target: number, golden: number): JSX.Element {
   );
 }
 
-export function ElementWindow({ window: around }: { window: Window }): JSX.Element {
+export function ElementWindow({ window: around, sides }: { window: Window; sides: Sides }): JSX.Element {
   const store = useStore();
   const [shown, setShown] = useState<Shown>("difference");
   const target = store.get(around.target);
@@ -54,7 +55,7 @@ export function ElementWindow({ window: around }: { window: Window }): JSX.Eleme
     return (
       <td
         class={`shade-${shade(t - g, largest)}${worst ? " worst" : ""}`}
-        title={`target ${exact(t)}, golden ${exact(g)}, difference ${exact(t - g)}`}
+        title={`${sides[0]} ${exact(t)}, ${sides[1]} ${exact(g)}, difference ${exact(t - g)}`}
       >
         {content(shown, t, g)}
         {worst && <span class="offscreen"> (the worst)</span>}
@@ -69,8 +70,8 @@ export function ElementWindow({ window: around }: { window: Window }): JSX.Eleme
           value={shown}
           options={[
             ["difference", "difference"],
-            ["target", "target"],
-            ["golden", "golden"],
+            ["target", sides[0]],
+            ["golden", sides[1]],
             ["both", "all three"],
           ]}
           onPick={setShown}
@@ -110,7 +111,7 @@ function text(value: number | string | null): string {
   return typeof value === "number" ? brief(value, 9) : value.slice(0, 40);
 }
 
-export function WorstTable({ worst }: { worst: Worst[] }): JSX.Element {
+export function WorstTable({ worst, sides }: { worst: Worst[]; sides: Sides }): JSX.Element {
   const ulps = worst.some((w) => w.ulps !== null);
   return (
     <div class="scroll" tabIndex={0} role="region" aria-label="The worst elements">
@@ -118,8 +119,8 @@ export function WorstTable({ worst }: { worst: Worst[] }): JSX.Element {
         <thead>
           <tr>
             <th class="left">element</th>
-            <th>target</th>
-            <th>golden</th>
+            <th>{sides[0]}</th>
+            <th>{sides[1]}</th>
             <th>error</th>
             {ulps && <th>ULP</th>}
           </tr>

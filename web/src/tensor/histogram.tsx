@@ -19,10 +19,10 @@ export function HistogramPlot({ hist, log }: { hist: Histogram; log: boolean }):
   }));
   const count = Math.max(1, ...lines.map((line) => line.values.length));
   const title = clipped(hist.title, 60);
-  const ticks = [0, 0.25, 0.5, 0.75, 1].map((share): [number, string] => {
-    const place = Math.round(share * count);
-    return [place, compact(edge(hist, count, place))];
-  });
+  // Of few bins several would stand at the same place.
+  const places = [...new Set([0, 0.25, 0.5, 0.75, 1].map((share) => Math.round(share * count)))];
+  const ticks = places.map((place): [number, string] => [place, compact(edge(hist, count, place))]);
+  const empty = lines.every((line) => Array.prototype.every.call(line.values, (n: number) => n === 0));
   const describe = (cell: number): string =>
     `${brief(edge(hist, count, cell), 4)} to ${brief(edge(hist, count, cell + 1), 4)}: ` +
     lines.map((line) => `${line.label} ${integer(line.values[cell])}`).join(", ");
@@ -30,7 +30,11 @@ export function HistogramPlot({ hist, log }: { hist: Histogram; log: boolean }):
   return (
     <div class="plot">
       <h3>{title}</h3>
-      <StepsChart label={`Histogram, ${title}`} lines={lines} log={log} ticks={ticks} describe={describe} />
+      {empty ? (
+        <p class="soft">Nothing falls into bins.</p>
+      ) : (
+        <StepsChart label={`Histogram, ${title}`} lines={lines} log={log} ticks={ticks} describe={describe} />
+      )}
       {beside.length > 0 && (
         <p class="soft">
           Not in the bins:{" "}

@@ -30,10 +30,11 @@ function Head({ page, part, count }: { page: TensorPage; part: number; count: nu
         <Badge mood={mood} /> <Name text={page.name} length={240} />
       </h1>
       <p class="soft">
-        {moodWord(mood)}; {page.dtypes[0] === page.dtypes[1] ? "" : "target "}
+        {moodWord(mood)}; {page.dtypes[0] === page.dtypes[1] ? "" : `${clipped(page.sides[0], 20)} `}
         {clipped(page.dtypes[0], 40)}
-        {page.dtypes[0] !== page.dtypes[1] && `, golden ${clipped(page.dtypes[1], 40)}`}; shape [
-        {page.shape.join(", ")}]{place && `; ${place}`}
+        {page.dtypes[0] !== page.dtypes[1] && `, ${clipped(page.sides[1], 20)} ${clipped(page.dtypes[1], 40)}`}; shape [
+        {page.shape.join(", ")}]{page.dtypes[0].includes("complex") && ", the last axis for real and imaginary parts"}
+        {place && `; ${place}`}
       </p>
     </>
   );
@@ -68,12 +69,13 @@ export function TensorView({ part }: { part: number }): JSX.Element {
           </div>
         </Section>
       )}
-      {page.maps.length > 0 && (
+      {page.worst.length === 0 && <p>No element differs.</p>}
+      {page.maps.length > 0 && page.worst.length > 0 && (
         <Section title="Where the errors are">
           <Maps maps={page.maps} />
         </Section>
       )}
-      {page.profiles.length > 0 && (
+      {page.profiles.length > 0 && page.worst.length > 0 && (
         <Section title="Errors along each axis">
           <div class="plots">
             {page.profiles.map((profile) => (
@@ -84,12 +86,12 @@ export function TensorView({ part }: { part: number }): JSX.Element {
       )}
       {page.window && (
         <Section title="Elements round the worst one">
-          <ElementWindow window={page.window} />
+          <ElementWindow window={page.window} sides={page.sides} />
         </Section>
       )}
       {page.worst.length > 0 && (
         <Section title="The worst elements">
-          <WorstTable worst={page.worst} />
+          <WorstTable worst={page.worst} sides={page.sides} />
         </Section>
       )}
       {page.stack.length > 0 && (

@@ -6,7 +6,7 @@ import { brief } from "../core/number";
 import { rowLink, useStore } from "../core/report";
 import { go } from "../core/route";
 import type { Numbers } from "../core/store";
-import { clipped, headed } from "../core/text";
+import { clipped, headed, plural } from "../core/text";
 import { colour } from "../core/theme";
 import { CellMap, type Pen } from "../plots/cellmap";
 import { heat } from "../plots/heat";
@@ -149,6 +149,12 @@ export function GridView({ grid }: { grid: Grid }): JSX.Element {
           isStop={(i, k) => mood[cells[i * across + k]] === 0}
           onOpen={open}
         />
+      )}
+      {all > 0 && (
+        <p class="soft">
+          Across: {plural(all, "call")} in the order of execution, from <Name text={grid.across[0]} length={60} /> to{" "}
+          <Name text={grid.across[all - 1]} length={60} />.
+        </p>
       )}
       <p class="soft">
         {by === "mood" ? (

@@ -95,6 +95,13 @@ export function Overview({ print = false }: { print?: boolean }): JSX.Element {
     <div class="overview">
       <Heading class="offscreen">Overview</Heading>
       <Answer report={report} />
+      {report.answer.next.length > 0 && (
+        <Section title="What to do next">
+          {report.answer.next.map((text) => (
+            <Command text={text} />
+          ))}
+        </Section>
+      )}
       {report.network && (
         <Section title="Error along the network">
           <Line net={report.network} />
@@ -117,13 +124,6 @@ export function Overview({ print = false }: { print?: boolean }): JSX.Element {
           <p class="soft">
             Bars grow with the logarithm of the count. {rows > 0 && `${plural(rows, "row")} in all.`}
           </p>
-        </Section>
-      )}
-      {report.answer.next.length > 0 && (
-        <Section title="What to do next">
-          {report.answer.next.map((text) => (
-            <Command text={text} />
-          ))}
         </Section>
       )}
       {report.notes.length > 0 && (

@@ -1,0 +1,56 @@
+/* The parts of the command compare, between its files. */
+#ifndef CLI_COMPARE_PARTS_H
+#define CLI_COMPARE_PARTS_H
+
+#include "cli/baseline.h"
+#include "cli/compare_options.h"
+#include "crew/crew.h"
+#include "plumb/compare.h"
+
+/* What was found, over all ranks. */
+struct found {
+    size_t bad;    /* rows that fail by what decides */
+    size_t broken; /* by the documented rules, where these do */
+    size_t judged; /* results with a second opinion */
+    struct cli_baseline baseline;
+};
+
+/* Which words are which, once the options have had their say. */
+struct sides {
+    const char *target, *golden, *result;
+    bool as_options; /* paths given as options: a result file is expected */
+    bool unit;       /* a rank that this process compares while others compare others */
+};
+
+/* Opens both sides, of one rank or of all (NULL). Free them in any case. */
+enum plumb_code compare_open(struct plumb_run *runs[2], const struct sides *sides,
+                             const int64_t *rank, struct plumb_error *err);
+
+/* Compares them as the options say; report may be NULL. */
+enum plumb_code compare_two(struct plumb_comparison *comparison,
+                            const struct compare_options *options, const struct sides *sides,
+                            struct plumb_run *const runs[2], const int64_t *rank,
+                            const struct found *found, struct plumb_report *report,
+                            struct plumb_error *err);
+
+/* PLUMB_E_ARG for what only the comparison of one step under the rules of a profile can do. */
+enum plumb_code compare_check_dumps(const struct compare_options *options, struct plumb_error *err);
+
+/* All of it, and shows or writes the table. Of a rank that neither side has a tensor of there is
+ * no table. */
+enum plumb_code compare_opened(const struct compare_options *options, const struct sides *sides,
+                               const int64_t *rank, struct found *found, struct plumb_error *err);
+
+/* "compare_result_rank3": what the file of a rank is called before the time. */
+const char *compare_stem(const int64_t *rank, char *stem, size_t size);
+
+/* Compares ranks with the processes of cli_crew, a table for each (compare_ranks.c). */
+enum plumb_code compare_ranks(const struct compare_options *options, const struct sides *sides,
+                              const struct plumb_ranks *ranks, struct found *found,
+                              struct plumb_error *err);
+
+/* Another process than the first: it knows its words, and does what it is asked for. Returns the
+ * exit code. */
+int compare_help(const struct compare_options *options, const struct sides *sides);
+
+#endif

@@ -1,0 +1,7 @@
+/* plumb: the program without MPI. */
+#include "cli/cli.h"
+
+int main(int argc, char **argv)
+{
+    return cli_main(argc, argv);
+}

@@ -1,0 +1,109 @@
+/* The sketch of a tensor in a condensed file: 256 sums, and those of blocks along its axes. */
+#include "base/base64.h"
+#include "format/condensed.h"
+
+#include <math.h>
+#include <string.h>
+
+/* What float64 can add up to. */
+enum { MAX_EXPONENT = 1100, MAX_BLOCK_SUMS = PLUMB_SKETCH_BLOCKS * PLUMB_SKETCH_FOLD };
+
+static bool next_key(struct json *json, const char *key)
+{
+    return json_next(json) == JSON_KEY && json_is(json, key);
+}
+
+static bool next_integer(struct json *json, int64_t *value)
+{
+    return json_next(json) == JSON_NUMBER && json_int64(json, value);
+}
+
+/* The text at hand as `count` float32; the largest of a sketch is 1, but for its rounding. */
+static bool take_sums(const struct json *json, float *sums, size_t count)
+{
+    uint8_t bytes[PLUMB_SKETCH_SUMS * 4];
+    if (json->escaped || !base64_take(json->text, json->length, bytes, count * 4))
+        return false;
+    for (size_t i = 0; i < count; i++) {
+        uint32_t bits = 0;
+        for (size_t k = 4; k--;)
+            bits = bits << 8 | bytes[4 * i + k];
+        memcpy(&sums[i], &bits, sizeof bits);
+        if (!(fabsf(sums[i]) <= 1))
+            return false;
+    }
+    return true;
+}
+
+/* {"axis": A, "block": LENGTH, "sums": "..."}, in this order. */
+static bool read_axis(struct json *json, struct plumb_sketch_axis *axis)
+{
+    int64_t number, length;
+    if (!next_key(json, "axis") || !next_integer(json, &number) || number < 0 ||
+        number >= PLUMB_MAX_RANK || !next_key(json, "block") || !next_integer(json, &length) ||
+        length < 1 || !next_key(json, "sums") || json_next(json) != JSON_STRING)
+        return false;
+    *axis = (struct plumb_sketch_axis){.axis = (unsigned)number, .length = (uint64_t)length};
+    while (axis->blocks < PLUMB_SKETCH_BLOCKS && json->length > (axis->blocks * 16 + 2) / 3 * 4)
+        axis->blocks++;
+    return take_sums(json, &axis->sum[0][0], axis->blocks * PLUMB_SKETCH_FOLD) &&
+           json_next(json) == JSON_OBJECT_END;
+}
+
+static bool read_axes(struct json *json, struct plumb_sketch *sketch)
+{
+    enum json_event event;
+    if (!next_key(json, "axes") || json_next(json) != JSON_ARRAY)
+        return false;
+    while ((event = json_next(json)) == JSON_OBJECT)
+        if (sketch->axes == PLUMB_SKETCH_AXES || !read_axis(json, &sketch->axis[sketch->axes++]))
+            return false;
+    return event == JSON_ARRAY_END;
+}
+
+/* Keys are in the order in which they are written. */
+static bool read_known(struct json *json, struct plumb_sketch *sketch, int version)
+{
+    int64_t exponent;
+    if (!next_key(json, "exponent") || !next_integer(json, &exponent) || exponent > MAX_EXPONENT ||
+        exponent < -MAX_EXPONENT || !next_key(json, "sums") || json_next(json) != JSON_STRING)
+        return false;
+    *sketch = (struct plumb_sketch){.version = version, .exponent = (int)exponent};
+    return take_sums(json, sketch->sum, PLUMB_SKETCH_SUMS) &&
+           (version == CONDENSED_SKETCH_OLD || read_axes(json, sketch)) &&
+           json_next(json) == JSON_OBJECT_END;
+}
+
+enum plumb_code condensed_read_sketch(struct json *json, struct arena *arena,
+                                      struct plumb_sketch **sketch)
+{
+    enum json_event event = json_next(json);
+    struct json start = *json;
+    int64_t version = 0;
+    *sketch = NULL;
+    if (event == JSON_OBJECT && next_key(json, "version"))
+        version = next_integer(json, &version) ? version : 0;
+    if (version != CONDENSED_SKETCH_OLD && version != CONDENSED_SKETCH) {
+        *json = start;
+        return json_skip(json, event) ? PLUMB_OK : PLUMB_E_FORMAT;
+    }
+    struct plumb_sketch *found = arena_alloc(arena, sizeof *found);
+    if (!found)
+        return PLUMB_E_NOMEM;
+    *sketch = found;
+    return read_known(json, found, (int)version) ? PLUMB_OK : PLUMB_E_FORMAT;
+}
+
+bool condensed_fit_sketch(struct plumb_sketch *sketch, unsigned rank, const int64_t *shape)
+{
+    for (unsigned k = 0; k < sketch->axes; k++) {
+        struct plumb_sketch_axis *axis = &sketch->axis[k];
+        if (axis->axis >= rank || (k && axis->axis <= sketch->axis[k - 1].axis) ||
+            shape[axis->axis] < 1)
+            return false;
+        axis->size = (uint64_t)shape[axis->axis];
+        if ((axis->size - 1) / axis->length + 1 != axis->blocks)
+            return false;
+    }
+    return true;
+}

@@ -1,0 +1,126 @@
+/* Bins of sizes, and how often each occurs, on AVX-512. See bins_avx2.h for the idea. */
+#ifndef METRIC_BINS_AVX512_H
+#define METRIC_BINS_AVX512_H
+
+#include "metric/vec_avx512.h"
+
+/* Sixteen bin numbers, in an order that does not matter. */
+INLINE __m512i bins16(const double *x)
+{
+    const __m512 a = _mm512_castpd_ps(_mm512_abs_pd(_mm512_loadu_pd(x)));
+    const __m512 b = _mm512_castpd_ps(_mm512_abs_pd(_mm512_loadu_pd(x + 8)));
+    const __m512i lower = _mm512_castps_si512(_mm512_shuffle_ps(a, b, 0x88));
+    const __m512i upper = _mm512_castps_si512(_mm512_shuffle_ps(a, b, 0xDD));
+    __m512i bin = _mm512_sub_epi32(_mm512_srli_epi32(upper, 20),
+                                   _mm512_set1_epi32(1023 + HISTOGRAM_LOWEST - 1));
+    bin = _mm512_max_epi32(bin, _mm512_set1_epi32(1));
+    const __m512i any = _mm512_or_si512(upper, lower);
+    const __mmask16 nonzero = _mm512_test_epi32_mask(any, any);
+    const __mmask16 number =
+        _mm512_mask_cmple_epi32_mask(nonzero, upper, _mm512_set1_epi32(0x7FF00000));
+    return _mm512_maskz_min_epi32(number, bin, _mm512_set1_epi32(HISTOGRAM_BINS - 2));
+}
+
+static void find_bins(const double *x, size_t n, uint8_t *bin)
+{
+    size_t i = 0;
+    for (; i + 64 <= n; i += 64) {
+        const __m512i low =
+            _mm512_or_si512(bins16(x + i), _mm512_slli_epi32(bins16(x + i + 16), 8));
+        const __m512i high =
+            _mm512_or_si512(bins16(x + i + 32), _mm512_slli_epi32(bins16(x + i + 48), 8));
+        _mm512_storeu_si512(bin + i, _mm512_or_si512(low, _mm512_slli_epi32(high, 16)));
+    }
+    kernels_c.find_bins(x + i, n - i, bin + i);
+}
+
+INLINE unsigned largest_byte(__m512i bytes)
+{
+    const __m256i half =
+        _mm256_max_epu8(_mm512_castsi512_si256(bytes), _mm512_extracti64x4_epi64(bytes, 1));
+    __m128i m = _mm_max_epu8(_mm256_castsi256_si128(half), _mm256_extracti128_si256(half, 1));
+    /* The smallest 16-bit word of the complement, once each holds the larger of its two bytes. */
+    m = _mm_max_epu8(m, _mm_srli_epi16(m, 8));
+    m = _mm_minpos_epu16(_mm_andnot_si128(m, _mm_set1_epi16(0xFF)));
+    return 0xFFu - (unsigned)_mm_extract_epi16(m, 0);
+}
+
+enum { VECTORS = PLUMB_METRIC_BLOCK / 64 }; /* of bytes, for a whole block */
+
+/* Three bits of each place become a sum of two bits. */
+INLINE __m512i add_bits(__m512i a, __m512i b, __m512i c, __m512i *carry)
+{
+    *carry = _mm512_ternarylogic_epi64(a, b, c, 0xE8);
+    return _mm512_ternarylogic_epi64(a, b, c, 0x96);
+}
+
+/* Adds up VECTORS vectors bit by bit: weight[k] has the bits of value 2^k. */
+INLINE void add_vectors(const __m512i *x, __m512i weight[5])
+{
+    const __m512i none = _mm512_setzero_si512();
+    __m512i carry[VECTORS / 2];
+    int n = VECTORS;
+    for (int k = 0; k < 4; k++, n /= 2) {
+        __m512i sum = none;
+        for (int i = 0; i < n; i += 2)
+            sum = add_bits(k ? carry[i] : x[i], k ? carry[i + 1] : x[i + 1], sum, &carry[i / 2]);
+        weight[k] = sum;
+    }
+    weight[4] = carry[0];
+}
+
+/* How many bytes have bit 0, bit 1, ... bit 7 set. */
+INLINE __m128i count_columns(const __m512i *x)
+{
+    const __m512i identity = _mm512_set1_epi64((long long)0x8040201008040201);
+    __m512i weight[5], sum = _mm512_setzero_si512();
+    add_vectors(x, weight);
+    for (int k = 4; k >= 0; k--) {
+        /* Byte i becomes bit i of eight bytes. */
+        const __m512i columns = _mm512_gf2p8affine_epi64_epi8(identity, weight[k], 0);
+        sum = _mm512_add_epi8(_mm512_add_epi8(sum, sum), _mm512_popcnt_epi8(columns));
+    }
+    const __m512i words = _mm512_add_epi16(_mm512_cvtepu8_epi16(_mm512_castsi512_si256(sum)),
+                                           _mm512_cvtepu8_epi16(_mm512_extracti64x4_epi64(sum, 1)));
+    const __m256i half =
+        _mm256_add_epi16(_mm512_castsi512_si256(words), _mm512_extracti64x4_epi64(words, 1));
+    return _mm_add_epi16(_mm256_castsi256_si128(half), _mm256_extracti128_si256(half, 1));
+}
+
+/* Eight bins at a time: a bin becomes one bit of a byte, and the bits are added up by columns. The
+ * range that occurs seldom takes more than four such rounds. */
+static void count_bins(const uint8_t *bin, size_t n, uint64_t *bins)
+{
+    enum { TOP = HISTOGRAM_BINS - 2 };
+    static const uint8_t one_bit[128 + 8 + 128] = {[128] = 1, 2, 4, 8, 16, 32, 64, 128};
+    if (n != PLUMB_METRIC_BLOCK) {
+        kernels_c.count_bins(bin, n, bins);
+        return;
+    }
+    __m512i x[VECTORS], bits[VECTORS], low = _mm512_setzero_si512(), high = low;
+    uint64_t infinite = 0, found = 0;
+    for (int i = 0; i < VECTORS; i++) {
+        x[i] = _mm512_loadu_si512(bin + i * 64);
+        const __mmask64 is_top = _mm512_movepi8_mask(x[i]); /* TOP is 128, and nothing above */
+        infinite += (uint64_t)_mm_popcnt_u64(is_top);
+        high = _mm512_mask_max_epu8(high, ~is_top, high, x[i]);
+        low = _mm512_max_epu8(low, _mm512_sub_epi8(_mm512_setzero_si512(), x[i])); /* 0 stays 0 */
+    }
+    const unsigned last = largest_byte(high), first = 256 - largest_byte(low);
+    for (unsigned value = first; value <= last; value += 8) {
+        const __m512i table[2] = {_mm512_loadu_si512(one_bit + 128 - value),
+                                  _mm512_loadu_si512(one_bit + 192 - value)};
+        for (int i = 0; i < VECTORS; i++)
+            bits[i] = _mm512_permutex2var_epi8(table[0], x[i], table[1]);
+        uint64_t count[8];
+        _mm512_storeu_si512(count, _mm512_cvtepu16_epi64(count_columns(bits)));
+        for (unsigned k = 0; k < 8 && value + k <= last; k++) {
+            bins[value + k] += count[k];
+            found += count[k];
+        }
+    }
+    bins[TOP] += infinite;
+    bins[0] += n - found - infinite;
+}
+
+#endif

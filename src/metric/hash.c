@@ -1,0 +1,111 @@
+/* MurmurHash3 (x64, 128 bits; Austin Appleby, public domain) of pieces. */
+#include "metric/hash.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define C1 UINT64_C(0x87c37b91114253d5)
+#define C2 UINT64_C(0x4cf5ad432745937f)
+
+static uint64_t rotate(uint64_t x, int by)
+{
+    return x << by | x >> (64 - by);
+}
+
+static uint64_t word_at(const unsigned char *bytes)
+{
+    uint64_t word;
+    memcpy(&word, bytes, sizeof word);
+    return word;
+}
+
+/* One block of 16 bytes. */
+static inline void mix(uint64_t h[2], const unsigned char *bytes)
+{
+    h[0] ^= rotate(word_at(bytes) * C1, 31) * C2;
+    h[0] = (rotate(h[0], 27) + h[1]) * 5 + 0x52dce729;
+    h[1] ^= rotate(word_at(bytes + 8) * C2, 33) * C1;
+    h[1] = (rotate(h[1], 31) + h[0]) * 5 + 0x38495ab5;
+}
+
+static uint64_t scramble(uint64_t x)
+{
+    x = (x ^ x >> 33) * UINT64_C(0xff51afd7ed558ccd);
+    x = (x ^ x >> 33) * UINT64_C(0xc4ceb9fe1a85ec53);
+    return x ^ x >> 33;
+}
+
+static struct hash finish(const uint64_t h[2], uint64_t size)
+{
+    uint64_t a = h[0] ^ size, b = h[1] ^ size;
+    a += b;
+    b += a;
+    a = scramble(a);
+    b = scramble(b);
+    a += b;
+    return (struct hash){{a, b + a}};
+}
+
+/* Bytes that are no whole block: those that are missing would be zeros, which change nothing. */
+static void mix_tail(uint64_t h[2], const unsigned char *bytes, size_t size)
+{
+    unsigned char tail[16] = {0};
+    memcpy(tail, bytes, size);
+    h[0] ^= rotate(word_at(tail) * C1, 31) * C2;
+    h[1] ^= rotate(word_at(tail + 8) * C2, 33) * C1;
+}
+
+struct hash hash_murmur3(const void *data, size_t size, uint64_t seed)
+{
+    const unsigned char *bytes = data;
+    uint64_t h[2] = {seed, seed};
+    size_t i = 0;
+    for (; i + 16 <= size; i += 16)
+        mix(h, bytes + i);
+    if (i < size)
+        mix_tail(h, bytes + i, size - i);
+    return finish(h, size);
+}
+
+/* Four whole pieces side by side: each alone would wait for its own multiplications. */
+static void add_four(struct hash *hash, const unsigned char *bytes, uint64_t piece)
+{
+    uint64_t a[2] = {piece, piece}, b[2] = {piece + 1, piece + 1};
+    uint64_t c[2] = {piece + 2, piece + 2}, d[2] = {piece + 3, piece + 3};
+    for (size_t i = 0; i < HASH_PIECE; i += 16) {
+        mix(a, bytes + i);
+        mix(b, bytes + HASH_PIECE + i);
+        mix(c, bytes + 2 * HASH_PIECE + i);
+        mix(d, bytes + 3 * HASH_PIECE + i);
+    }
+    const struct hash all[] = {finish(a, HASH_PIECE), finish(b, HASH_PIECE), finish(c, HASH_PIECE),
+                               finish(d, HASH_PIECE)};
+    for (size_t k = 0; k < 4; k++)
+        hash_merge(hash, &all[k]);
+}
+
+void hash_add(struct hash *hash, const void *data, size_t size, uint64_t piece)
+{
+    const unsigned char *bytes = data;
+    size_t at = 0;
+    for (; size - at >= 4 * HASH_PIECE; at += 4 * HASH_PIECE, piece += 4)
+        add_four(hash, bytes + at, piece);
+    for (; at < size; piece++) {
+        size_t n = size - at < HASH_PIECE ? size - at : HASH_PIECE;
+        struct hash one = hash_murmur3(bytes + at, n, piece);
+        hash_merge(hash, &one);
+        at += n;
+    }
+}
+
+void hash_merge(struct hash *hash, const struct hash *other)
+{
+    hash->word[0] += other->word[0];
+    hash->word[1] += other->word[1];
+}
+
+void hash_text(const struct hash *hash, char text[HASH_BYTES])
+{
+    snprintf(text, HASH_BYTES, "%016" PRIx64 "%016" PRIx64, hash->word[0], hash->word[1]);
+}

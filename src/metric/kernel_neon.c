@@ -1,0 +1,31 @@
+/* The kernels for 64-bit ARM, whose processors all have NEON. */
+#include "metric/vec_neon.h"
+#include "plumb/metric.h"
+
+#include <libdeflate.h>
+#include <math.h>
+
+enum { TOGETHER = 1 };
+#define LEVEL "neon"
+#define crc32_of libdeflate_crc32
+#define ALL_LOOPS(X)                                                                               \
+    X(PART_ERROR)                                                                                  \
+    X(PART_RANGE)                                                                                  \
+    X(PART_CLOSE | PART_ABSOLUTE)                                                                  \
+    X(PART_SMALL | PART_LIMITS)                                                                    \
+    X(PART_RATIO | PART_ULP)
+
+#include "metric/bins_neon.h"
+#include "metric/kernel_tally.h"
+
+#include "metric/kernel_pair.h"
+
+#include "metric/kernel_all.h"
+
+#include "metric/kernel_table.h"
+
+void kernels_neon(struct kernels *table)
+{
+    *table = level;
+    table->sketch = kernels_c.sketch;
+}

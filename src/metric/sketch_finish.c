@@ -1,0 +1,114 @@
+/* From exact sums to the numbers that are kept, and sums of those. */
+#include "metric/sketch.h"
+
+#include <math.h>
+#include <string.h>
+
+/* A sum too large to be scaled by what float64 has. */
+#define LARGE 0x1p1000
+
+static void add_cell(struct exact *sum, const struct sketch_state *sketch, size_t cell)
+{
+    if (sketch->rest)
+        exact_merge(sum, &sketch->rest[cell]);
+    exact_add(sum, sketch->high[cell]);
+    exact_add(sum, sketch->low[cell]);
+}
+
+/* The sum of two cells, which may be the same, times 2^(32*limbs), rounded once. */
+static double round_cells(const struct sketch_state *sketch, size_t cell, size_t more, int limbs)
+{
+    const bool easy = !sketch->rest && !limbs;
+    if (easy && more == cell)
+        return sketch->high[cell] + sketch->low[cell];
+    if (easy && sketch->low[cell] == 0 && sketch->low[more] == 0)
+        return sketch->high[cell] + sketch->high[more];
+    struct exact sum = {0};
+    add_cell(&sum, sketch, cell);
+    if (more != cell)
+        add_cell(&sum, sketch, more);
+    return exact_round_shifted(&sum, limbs);
+}
+
+/* All sums and those of blocks, times 2^(32*limbs); returns the largest in size. */
+static double round_all(const struct sketch_state *sketch, int limbs, double *sums)
+{
+    const size_t behind = (size_t)sketch->frame.count * SKETCH_AXIS_SUMS;
+    double largest = 0;
+    for (size_t i = 0; i < PLUMB_SKETCH_SUMS + behind; i++) {
+        size_t cell = i, more = i + PLUMB_SKETCH_SUMS;
+        if (i >= PLUMB_SKETCH_SUMS)
+            cell = more = KERNEL_SKETCH_ROOM + i - PLUMB_SKETCH_SUMS;
+        else if (more >= KERNEL_SKETCH_ROOM)
+            more = cell;
+        sums[i] = round_cells(sketch, cell, more, limbs);
+        largest = fabs(sums[i]) > largest ? fabs(sums[i]) : largest;
+    }
+    return largest;
+}
+
+static void set_axes(struct plumb_sketch *out, const struct sketch_frame *frame, const double *sums,
+                     int exponent)
+{
+    out->axes = frame->count;
+    for (unsigned k = 0; k < frame->count; k++, sums += SKETCH_AXIS_SUMS) {
+        const struct sketch_axis *from = &frame->axis[k];
+        struct plumb_sketch_axis *axis = &out->axis[k];
+        *axis =
+            (struct plumb_sketch_axis){from->axis, from->blocks, from->size, from->length, {{0}}};
+        for (unsigned b = 0; b < from->blocks; b++)
+            for (unsigned j = 0; j < PLUMB_SKETCH_FOLD; j++)
+                axis->sum[b][j] = (float)ldexp(sums[b * PLUMB_SKETCH_FOLD + j], -exponent);
+    }
+}
+
+bool sketch_finish(struct sketch_state *sketch, struct plumb_sketch *out)
+{
+    double sums[PLUMB_SKETCH_SUMS + PLUMB_SKETCH_AXES * SKETCH_AXIS_SUMS];
+    int exponent = 0, shift = 0;
+    sketch_flush(sketch);
+    double largest = round_all(sketch, 0, sums);
+    if (largest >= LARGE) { /* their sum may have left float64 */
+        largest = round_all(sketch, -EXACT_STEP, sums);
+        shift = 32 * EXACT_STEP;
+    }
+    frexp(largest, &exponent);
+    *out = (struct plumb_sketch){.version = SKETCH_VERSION, .exponent = exponent + shift};
+    for (int i = 0; i < PLUMB_SKETCH_SUMS; i++)
+        out->sum[i] = (float)ldexp(sums[i], -exponent);
+    set_axes(out, &sketch->frame, sums + PLUMB_SKETCH_SUMS, exponent);
+    return !sketch->failed;
+}
+
+/* Sum number i: of the sketch, then of its axes. */
+static float *sum_at(struct plumb_sketch *sketch, size_t i)
+{
+    if (i < PLUMB_SKETCH_SUMS)
+        return &sketch->sum[i];
+    i -= PLUMB_SKETCH_SUMS;
+    struct plumb_sketch_axis *axis = &sketch->axis[i / SKETCH_AXIS_SUMS];
+    return &axis->sum[i % SKETCH_AXIS_SUMS / PLUMB_SKETCH_FOLD][i % PLUMB_SKETCH_FOLD];
+}
+
+bool sketch_sum(struct plumb_sketch *out, const struct plumb_sketch *a,
+                const struct plumb_sketch *b)
+{
+    if (!sketch_alike(a, b))
+        return false;
+    const int top = a->exponent > b->exponent ? a->exponent : b->exponent;
+    const size_t count = PLUMB_SKETCH_SUMS + (size_t)a->axes * SKETCH_AXIS_SUMS;
+    struct plumb_sketch sum = *a, more = *b;
+    double largest = 0, sums[PLUMB_SKETCH_SUMS + PLUMB_SKETCH_AXES * SKETCH_AXIS_SUMS];
+    int shift = 0;
+    for (size_t i = 0; i < count; i++) {
+        sums[i] = ldexp((double)*sum_at(&sum, i), a->exponent - top) +
+                  ldexp((double)*sum_at(&more, i), b->exponent - top);
+        largest = fabs(sums[i]) > largest ? fabs(sums[i]) : largest;
+    }
+    frexp(largest, &shift);
+    for (size_t i = 0; i < count; i++)
+        *sum_at(&sum, i) = (float)ldexp(sums[i], -shift);
+    sum.exponent = largest > 0 ? top + shift : 0;
+    *out = sum;
+    return true;
+}

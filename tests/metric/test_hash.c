@@ -1,0 +1,70 @@
+/* The 128-bit hash: known values of MurmurHash3, and that parts add up. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "metric/hash.h"
+#include "random.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void check(const void *data, size_t size, const char *wanted)
+{
+    struct hash hash = {0};
+    char text[HASH_BYTES];
+    hash_add(&hash, data, size, 0);
+    hash_text(&hash, text);
+    assert_string_equal(text, wanted);
+}
+
+static void test_known(void **state)
+{
+    (void)state;
+    check("", 0, "00000000000000000000000000000000");
+    check("The quick brown fox jumps over the lazy dog", 43, "e34bbc7bbc071b6c7a433ca9c49a9347");
+    check("The quick brown fox jumps over the lazy cog", 43, "658ca970ff85269a43fee3eaa68e5c3e");
+    unsigned char bytes[3 * HASH_PIECE];
+    for (size_t i = 0; i < sizeof bytes; i++)
+        bytes[i] = (unsigned char)(i % 251);
+    check(bytes, sizeof bytes, "82541988163dfebcdc27247f33990ab0");
+    check(bytes, 5000, "b2142d8a99974385632bc2451f99b5e8");
+}
+
+static void test_parts(void **state)
+{
+    (void)state;
+    enum { SIZE = 9 * HASH_PIECE + 123 };
+    static unsigned char bytes[SIZE];
+    uint64_t seed = 1;
+    for (size_t i = 0; i < SIZE; i++)
+        bytes[i] = (unsigned char)random_below(&seed, 256);
+    struct hash whole = {0}, parts = {0}, other = {0};
+    hash_add(&whole, bytes, SIZE, 0);
+    hash_add(&other, bytes + 4 * HASH_PIECE, SIZE - 4 * HASH_PIECE, 4);
+    hash_add(&parts, bytes, 4 * HASH_PIECE, 0);
+    hash_merge(&parts, &other);
+    assert_memory_equal(&whole, &parts, sizeof whole);
+    for (size_t i = 0; i < SIZE; i += 97) { /* every bit counts, and so does its place */
+        struct hash changed = {0};
+        bytes[i] ^= 1;
+        hash_add(&changed, bytes, SIZE, 0);
+        assert_true(changed.word[0] != whole.word[0] && changed.word[1] != whole.word[1]);
+        bytes[i] ^= 1;
+    }
+    struct hash moved = {0};
+    hash_add(&moved, bytes + HASH_PIECE, HASH_PIECE, 0);
+    hash_add(&moved, bytes, HASH_PIECE, 1);
+    struct hash straight = {0};
+    hash_add(&straight, bytes, 2 * HASH_PIECE, 0);
+    assert_true(moved.word[0] != straight.word[0]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_known), cmocka_unit_test(test_parts)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
