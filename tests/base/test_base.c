@@ -58,7 +58,7 @@ static void test_arena_grow(void **state)
     char *before = arena_copy(&arena, "before", 6), *texts[20];
     uint64_t *numbers = NULL;
     size_t capacity = 0, count = 0;
-    for (int round = 0; round < 18; round++) {
+    for (int round = 0; round < 20; round++) {
         const size_t more = capacity ? capacity * 2 : 3;
         uint64_t *grown = arena_grow(&arena, numbers, count, more, sizeof *numbers);
         assert_non_null(grown);
@@ -72,7 +72,7 @@ static void test_arena_grow(void **state)
     for (size_t i = 0; i < count; i++)
         assert_int_equal(numbers[i], i);
     assert_string_equal(before, "before");
-    for (int round = 0; round < 18; round++)
+    for (int round = 0; round < 20; round++)
         assert_int_equal(strtol(texts[round] + 5, NULL, 10), round);
     assert_true(arena.bytes < 3 * capacity * sizeof *numbers); /* not one of each size */
     assert_null(arena_grow(&arena, numbers, count, SIZE_MAX / 8 + 1, sizeof *numbers));

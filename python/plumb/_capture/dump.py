@@ -17,8 +17,7 @@ from plumb._capture.config import Config
 from plumb._capture.files import JsonFile, write_whole
 from plumb._capture.given import as_outputs
 from plumb._capture.leaves import NOTHING, Cache, Encoder, Numbers, numbers_of, tensor_leaf
-from plumb._capture.sink import (Call, Parameter, Sink, as_lines, buffers_of, parameters_of, settings_of,
-                                written_errors)
+from plumb._capture.sink import (Call, Parameter, Sink, as_lines, buffers_of, parameters_of, settings_of)
 from plumb._capture.sketches import Against, SketchFile
 from plumb.tensors import view
 
