@@ -8,7 +8,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct dump_tree tree = {.folder = "fuzz", .path = "fuzz/dump.json"};
     struct plumb_error err;
     char path[300];
-    if (dump_parse(&tree, data, size, &err) == PLUMB_OK) {
+    if (dump_parse(&tree, data, size, NULL, NULL, &err) == PLUMB_OK) {
         dump_parse_stacks(&tree, data, size, "stack.json");
         dump_parse_parents(&tree, data, size, "construct.json");
     }
@@ -17,7 +17,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         if (!row->name || !row->path_name || !row->dtype || !row->shape ||
             row->api >= tree.api_count)
             abort();
-        dump_payload(&tree, row, path, sizeof path);
+        dump_payload(&tree, row->data_name, path, sizeof path);
     }
     for (size_t i = 0; i < tree.api_count; i++)
         if (tree.apis[i].first + tree.apis[i].count > tree.row_count ||

@@ -10,6 +10,8 @@
 extern "C" {
 #endif
 
+struct plumb_held;
+
 struct plumb_file {
     const uint8_t *data; /* size bytes; NULL when size is 0 */
     uint64_t size;       /* of the mapped part */
@@ -17,6 +19,8 @@ struct plumb_file {
     int64_t mtime_ns;
     void *map; /* what munmap needs */
     size_t map_size;
+    struct plumb_held *held; /* a part of a mapping that several have (a run's small tensors); or
+                                NULL: it is the only one */
 };
 
 /* Maps bytes [offset, offset+size) of a regular file, read-only; size UINT64_MAX means to the end.
@@ -27,7 +31,8 @@ void plumb_file_unmap(struct plumb_file *file); /* all zero is fine */
 
 /* While a guard is entered, a page of the file that is gone (the file was cut short behind our
  * back) reads as zeros instead of killing the process; plumb_file_guard_leave then returns true,
- * and whatever was computed meanwhile is worthless. Guards nest, and belong to the thread that
+ * and whatever was computed meanwhile is worthless. So it does for whoever has another part of the
+ * same mapping: its pages may be those zeros. Guards nest, and belong to the thread that
  * entered them. */
 struct plumb_file_guard {
     const struct plumb_file *file;

@@ -13,12 +13,14 @@
 extern "C" {
 #endif
 
-/* A value that a capture wrote down. text is the value as it was written. */
+/* A value that a capture wrote down. text is the value as it was written; NULL for NONE, and for a
+ * number that says as much. */
 enum plumb_value_kind { PLUMB_VALUE_NONE, PLUMB_VALUE_NUMBER, PLUMB_VALUE_WORD };
 struct plumb_value {
     enum plumb_value_kind kind; /* NaN and infinities are numbers; True and False are words */
+    bool written; /* without a text: the shortest one that reads back as number was written */
     double number;
-    const char *text; /* NULL for NONE */
+    const char *text;
 };
 
 enum plumb_statistic {
@@ -33,33 +35,42 @@ enum plumb_statistic {
 struct plumb_kept {
     uint64_t nan, pos_inf, neg_inf;              /* how many values are not finite */
     struct plumb_value finite[PLUMB_STATISTICS]; /* of the others, where there are both kinds */
+    struct plumb_value deviation;                /* of the sample; captures do not write it */
     enum plumb_dtype dtype;                      /* of the values as they were stored */
     const char *crc32; /* of the elements in C order and native byte order, 8 hex digits; or NULL */
     const char *hash;  /* 128 bits of the same bytes, 32 hex digits; or NULL */
     const struct plumb_sketch *sketch; /* or NULL */
 };
 
-/* What a capture wrote down about a tensor, or about an argument that is none. */
+/* What a capture wrote down about a tensor, or about an argument that is none. There are as many as
+ * tensors, so it is kept small. */
 struct plumb_recorded {
-    bool tensor;               /* else value is all there is */
+    bool tensor;        /* else value is all there is */
+    bool exact;         /* by plumb condense: not rounded to the tensor's type, for every type */
+    bool uninitialised; /* nobody has written to it: its numbers mean nothing */
+    bool spread;        /* a part of a tensor that several processes have */
+    uint8_t statistic_kind[PLUMB_STATISTICS];  /* plumb_recorded_statistic knows how to read */
+    double statistic_number[PLUMB_STATISTICS]; /* these three */
+    const char *const *statistic_text;
     const char *api;           /* the call that it belongs to; the same pointer for all of a call */
     const char *type;          /* "torch.Tensor", "int", ...; NULL for a None */
     const char *dtype, *shape; /* as written: "torch.float32", "[4, 10]" */
     const char *value;         /* of what is no tensor, as written */
-    struct plumb_value statistic[PLUMB_STATISTICS];
-    struct plumb_value deviation; /* of the sample; captures do not write it, plumb condense does */
-    bool exact; /* by plumb condense: not rounded to the tensor's type, and there for every type */
     const struct plumb_kept *kept; /* by plumb condense; or NULL */
     const char *checksum;          /* or NULL */
     const char *data_name;         /* of the payload's file, or NULL */
     const char *parent;            /* the call that this one was made in, or NULL */
-    bool uninitialised;            /* nobody has written to it: its numbers mean nothing */
     const char *const *stack;      /* lines, the last one followed by NULL; or NULL */
-    bool spread;                   /* a part of a tensor that several processes have */
-    const char *dtensor;           /* how, as JSON: placements, mesh, shape; or NULL */
+    const char *dtensor;           /* how it is spread, as JSON: placements, mesh, shape; or NULL */
     const char *p2p_op, *p2p_peer; /* of a batch of sends and receives: which, and the other rank;
                                       or NULL */
 };
+
+struct plumb_value plumb_recorded_statistic(const struct plumb_recorded *recorded,
+                                            enum plumb_statistic which);
+
+/* Is at least one of them there? */
+bool plumb_recorded_has_statistics(const struct plumb_recorded *recorded);
 
 /* One tensor of a run. All pointers belong to the run. */
 struct plumb_record {
@@ -70,19 +81,19 @@ struct plumb_record {
     enum plumb_dtype dtype;
     bool swap;
     int8_t requires_grad; /* 1, 0, or -1 when the format does not say */
+    bool absent; /* there is no payload and never was one: only `recorded`; loading it fails */
+    uint32_t path_call; /* 1 + which call of its module it is of; 0: not recorded */
     unsigned ndim;
     const int64_t *shape;
     const int64_t *stride;           /* in elements; NULL: C order */
     uint64_t count;                  /* elements */
     uint64_t offset, bytes;          /* the stored bytes in the file, before any decoding */
     uint64_t start;                  /* element of the decoded storage where the view begins */
-    uint64_t path_call;              /* 1 + which call of its module it is of; 0: not recorded */
     const void *detail;              /* the format's own notes on where the bytes are */
     const struct plumb_error *error; /* why this tensor cannot be read, or NULL */
 
     const char *key;                       /* what matching compares instead of the name, or NULL */
     const struct plumb_recorded *recorded; /* NULL for formats that hold nothing but tensors */
-    bool absent; /* there is no payload and never was one: only `recorded`; loading it fails */
     const char
         *layout; /* how parts on several ranks were put together to it, for people; or NULL */
 };

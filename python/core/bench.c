@@ -110,10 +110,10 @@ static struct plumb_kept kept_of(const struct measured *measured, enum plumb_dty
 
 static double norm_of(const struct plumb_recorded *recorded)
 {
-    const struct plumb_value *finite = &recorded->kept->finite[PLUMB_STATISTIC_NORM];
-    const struct plumb_value *norm = &recorded->statistic[PLUMB_STATISTIC_NORM];
-    norm = finite->kind == PLUMB_VALUE_NUMBER ? finite : norm;
-    return norm->kind == PLUMB_VALUE_NUMBER && isfinite(norm->number) ? fabs(norm->number) : NAN;
+    struct plumb_value norm = recorded->kept->finite[PLUMB_STATISTIC_NORM];
+    if (norm.kind != PLUMB_VALUE_NUMBER)
+        norm = plumb_recorded_statistic(recorded, PLUMB_STATISTIC_NORM);
+    return norm.kind == PLUMB_VALUE_NUMBER && isfinite(norm.number) ? fabs(norm.number) : NAN;
 }
 
 /* The earlier tensor is there with its values: what a sketch of it would say. */

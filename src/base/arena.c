@@ -21,9 +21,11 @@ enum { FIRST_BYTES = 1024, CHUNK_BYTES = 64 * 1024, ALIGN = _Alignof(max_align_t
 #endif
 #define HUGE_PAGE ((size_t)2 << 20)
 
+/* Blocks come from the front, aligned; texts, which need no alignment, from the back. */
 struct arena_chunk {
     struct arena_chunk *next;
-    size_t used, capacity;
+    size_t used, free; /* what is between them is neither */
+    size_t capacity;
     size_t mapped; /* bytes from the chunk on that are mapped; 0: malloc gave it */
     _Alignas(max_align_t) unsigned char bytes[];
 };
@@ -52,7 +54,8 @@ static struct arena_chunk *new_chunk(size_t capacity, bool zeroed)
                                 : zeroed           ? calloc(1, size)
                                                    : malloc(size);
     if (chunk)
-        *chunk = (struct arena_chunk){.capacity = capacity,
+        *chunk = (struct arena_chunk){.free = capacity,
+                                      .capacity = capacity,
                                       .mapped = size >= HUGE_LEAST ? chunk->mapped : 0};
     return chunk;
 }
@@ -63,6 +66,30 @@ static void free_chunk(struct arena_chunk *chunk)
         munmap(chunk, chunk->mapped);
     else
         free(chunk);
+}
+
+/* A chunk of that size, with what the old one held, which is gone; NULL: it is as it was. Pages go to
+ * their new place without being copied, and that begins at a large page again. */
+static struct arena_chunk *grow_chunk(struct arena_chunk *old, size_t size)
+{
+    if (!old->mapped && size < HUGE_LEAST)
+        return realloc(old, size);
+    if (old->mapped >= size)
+        return old;
+    struct arena_chunk *grown = map_chunk(size);
+    if (!grown)
+        return NULL;
+    const size_t length = grown->mapped;
+    if (!old->mapped) {
+        memcpy(grown, old, sizeof *old + old->capacity);
+        free(old);
+    } else if (mremap(old, old->mapped, length, MREMAP_MAYMOVE | MREMAP_FIXED, grown) ==
+               MAP_FAILED) {
+        munmap(grown, length);
+        return NULL;
+    }
+    grown->mapped = length;
+    return grown;
 }
 
 /* Chunks grow with the arena: there are many that hold a few texts, one for each call of a run. */
@@ -83,7 +110,7 @@ static void *take(struct arena *arena, size_t size, bool zeroed)
     size = (size + ALIGN - 1) / ALIGN * ALIGN;
 
     struct arena_chunk *chunk = arena->chunks;
-    if (!chunk || chunk->capacity - chunk->used < size) {
+    if (!chunk || chunk->free - chunk->used < size) {
         size_t capacity = next_capacity(arena, size);
         struct arena_chunk *fresh = new_chunk(capacity, zeroed || capacity != size);
         if (!fresh)
@@ -119,22 +146,66 @@ void *arena_room(struct arena *arena, size_t count, size_t size)
     return size && count > SIZE_MAX / size ? NULL : take(arena, count * size, false);
 }
 
+/* The link to the chunk that holds nothing but this block, as those of more than the usual size do;
+ * or NULL. */
+static struct arena_chunk **own_chunk(struct arena *arena, const void *block)
+{
+    struct arena_chunk **link = &arena->chunks;
+    while (*link && ((*link)->bytes != block || (*link)->capacity <= CHUNK_BYTES))
+        link = &(*link)->next;
+    return *link ? link : NULL;
+}
+
+void *arena_grow(struct arena *arena, void *block, size_t count, size_t more, size_t size)
+{
+    if (size && more > SIZE_MAX / 2 / size)
+        return NULL;
+    struct arena_chunk **link = block ? own_chunk(arena, block) : NULL;
+    if (!link) {
+        void *fresh = take(arena, more * size, false);
+        if (fresh && count)
+            memcpy(fresh, block, count * size);
+        return fresh;
+    }
+    const size_t capacity = (more * size + ALIGN - 1) / ALIGN * ALIGN;
+    struct arena_chunk *grown = grow_chunk(*link, sizeof *grown + capacity);
+    if (!grown)
+        return NULL;
+    arena->bytes += capacity - grown->capacity;
+    grown->used = grown->free = grown->capacity = capacity;
+    *link = grown;
+    return grown->bytes;
+}
+
 char *arena_copy(struct arena *arena, const char *text, size_t length)
 {
-    char *copy = length < SIZE_MAX ? arena_alloc(arena, length + 1) : NULL;
-    if (copy && length)
+    struct arena_chunk *chunk = arena->chunks;
+    char *copy;
+    if (chunk && length < chunk->free - chunk->used) {
+        chunk->free -= length + 1;
+        copy = (char *)chunk->bytes + chunk->free;
+    } else {
+        copy = length < SIZE_MAX ? arena_alloc(arena, length + 1) : NULL;
+    }
+    if (!copy)
+        return NULL;
+    if (length)
         memcpy(copy, text, length);
+    copy[length] = '\0';
     return copy;
 }
 
 char *arena_printf(struct arena *arena, const char *format, ...)
 {
+    char brief[256];
     va_list args;
     va_start(args, format);
-    int length = plain_vprint(NULL, 0, format, args);
+    int length = plain_vprint(brief, sizeof brief, format, args);
     va_end(args);
     if (length < 0)
         return NULL;
+    if ((size_t)length < sizeof brief)
+        return arena_copy(arena, brief, (size_t)length);
     char *text = arena_alloc(arena, (size_t)length + 1);
     if (!text)
         return NULL;

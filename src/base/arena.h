@@ -21,6 +21,12 @@ void *arena_array(struct arena *arena, size_t count, size_t size);
 /* The same, not zeroed: for large arrays that are filled anyway. */
 void *arena_room(struct arena *arena, size_t count, size_t size);
 
+/* A block of arena_room made longer, `count` elements of which are in use; what follows them is not
+ * zeroed. One that is large stays where it is as a rule, and is never there twice: that is what
+ * arrays of unknown length are for. NULL when out of memory, and the block is as it was. A block of
+ * NULL is a new one. */
+void *arena_grow(struct arena *arena, void *block, size_t count, size_t more, size_t size);
+
 /* A copy of length bytes plus a terminating NUL; NULL when out of memory. */
 char *arena_copy(struct arena *arena, const char *text, size_t length);
 

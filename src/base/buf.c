@@ -56,10 +56,15 @@ void buf_repeat(struct buf *buf, char c, size_t count)
 
 void buf_printf(struct buf *buf, const char *format, ...)
 {
+    char brief[256];
     va_list args;
     va_start(args, format);
-    int length = plain_vprint(NULL, 0, format, args);
+    int length = plain_vprint(brief, sizeof brief, format, args);
     va_end(args);
+    if (length >= 0 && (size_t)length < sizeof brief) {
+        buf_append(buf, brief, (size_t)length);
+        return;
+    }
     if (length < 0 || !reserve(buf, (size_t)length)) {
         buf->failed = true;
         return;

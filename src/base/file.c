@@ -2,6 +2,8 @@
 #define _GNU_SOURCE
 #include "plumb/file.h"
 
+#include "base/held.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -74,7 +76,9 @@ out:
 
 void plumb_file_unmap(struct plumb_file *file)
 {
-    if (file->map)
+    if (file->held)
+        held_release(file->held);
+    else if (file->map)
         munmap(file->map, file->map_size);
     *file = (struct plumb_file){0};
 }
@@ -97,6 +101,8 @@ static void on_sigbus(int number, siginfo_t *info, void *context)
         uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
         void *start = (void *)(at / page * page); // NOLINT(performance-no-int-to-ptr)
         guard->hit = true;
+        if (guard->file->held) /* first, so that nobody reads zeros and does not learn of it */
+            held_spoil(guard->file->held);
         if (mmap(start, page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == start)
             return;
     }
@@ -128,5 +134,5 @@ void plumb_file_guard_enter(struct plumb_file_guard *guard, const struct plumb_f
 bool plumb_file_guard_leave(struct plumb_file_guard *guard)
 {
     innermost = guard->outer;
-    return guard->hit;
+    return guard->hit || (guard->file->held && held_is_spoiled(guard->file->held));
 }

@@ -1,6 +1,8 @@
 /* The JSON pull parser. */
 #include "base/json.h"
 
+#include "base/digits8.h"
+
 #include <string.h>
 
 enum state {
@@ -146,6 +148,8 @@ static bool scan_string(struct json *json)
 
 static const uint8_t *scan_digits(const uint8_t *p, const uint8_t *end)
 {
+    while (end - p >= 8 && digits8_are(load(p)))
+        p += 8;
     while (p < end && is_digit(*p))
         p++;
     return p;
@@ -341,6 +345,57 @@ bool json_skip(struct json *json, enum json_event event)
                 return false;
     }
     return !json->error;
+}
+
+/* Is what follows p written like this? */
+static bool repeats(const struct json *json, const uint8_t *p, const struct json_span *span)
+{
+    return span->length && (size_t)(json->end - p) >= span->length &&
+           memcmp(p, span->text, span->length) == 0;
+}
+
+bool json_repeats_string(const struct json *json, const struct json_span *span)
+{
+    if (json->state != span->state || !in_object(json) || !repeats(json, json->next, span))
+        return false;
+    const uint8_t *value = skip_space(json->next + span->length, json->end);
+    return value < json->end && *value == '"';
+}
+
+enum json_event json_next_key(struct json *json, struct json_span *span, bool *same)
+{
+    /* What the parser makes of the same bytes in the same state is the same: nothing is lost. */
+    *same = json->state == span->state && !json->error && in_object(json) &&
+            repeats(json, json->next, span);
+    if (*same) {
+        json->next += span->length;
+        json->state = STATE_VALUE;
+        return JSON_KEY;
+    }
+    const struct json_span before = {.text = json->next, .state = json->state};
+    const enum json_event event = json_next(json);
+    if (event == JSON_KEY) {
+        *span = before;
+        span->length = (size_t)(json->next - before.text);
+    }
+    return event;
+}
+
+bool json_skip_same(struct json *json, const struct json_span *span)
+{
+    const uint8_t *begin = json->begin + json->start;
+    if (json->state != STATE_FIRST_ITEM || !repeats(json, begin, span))
+        return false;
+    json->next = begin + span->length;
+    json->depth--;
+    json->state = json->depth ? STATE_AFTER : STATE_DONE;
+    return true;
+}
+
+struct json_span json_span_from(const struct json *json, uint64_t start)
+{
+    const uint8_t *begin = json->begin + start;
+    return (struct json_span){.text = begin, .length = (size_t)(json->next - begin)};
 }
 
 enum plumb_code json_fail(const struct json *json, uint64_t base, struct plumb_error *err)

@@ -1,6 +1,9 @@
 /* What the slices of JSON text mean: strings without escapes, numbers. */
 #include "base/json.h"
 
+#include "base/digits8.h"
+#include "base/shortest.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -135,13 +138,13 @@ bool json_int64(const struct json *json, int64_t *value)
  * folded into the last one, which keeps ties on the right side. */
 enum { MAX_DIGITS = 780 };
 
-struct decimal {
+struct long_decimal {
     char digits[MAX_DIGITS];
     int count;
     int64_t exponent;
 };
 
-static void read_decimal(struct decimal *out, const char *p, const char *end)
+static void read_decimal(struct long_decimal *out, const char *p, const char *end)
 {
     bool fraction = false;
     out->count = 0;
@@ -173,22 +176,56 @@ static void read_decimal(struct decimal *out, const char *p, const char *end)
     out->exponent += negative ? -exponent : exponent;
 }
 
-/* Up to 2^53 and 10^22 both factors are exact, and so one operation rounds once. */
-static bool convert_exactly(const struct decimal *d, double *value)
+static double convert_exactly(const char *p, const char *end)
 {
-    static const double powers[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
-                                    1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
-                                    1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
-    if (d->count > 16 || d->exponent < -22 || d->exponent > 22)
+    struct long_decimal d;
+    read_decimal(&d, p, end);
+    if (!d.count)
+        return 0;
+    /* Without a decimal point the text means the same to strtod in every locale. */
+    char text[MAX_DIGITS + 16];
+    int exponent = d.exponent > 9999 ? 9999 : d.exponent < -9999 ? -9999 : (int)d.exponent;
+    snprintf(text, sizeof text, "%.*se%d", d.count, d.digits, exponent);
+    return strtod(text, NULL);
+}
+
+/* Numbers of up to 19 digits, as all are that a program wrote; false: the long way. */
+static bool convert_fast(const char *p, const char *end, double *value)
+{
+    enum { MOST = 19, LONGEST = 64 }; /* MOST: digits that fit into 64 bits */
+    if (end - p > LONGEST)
         return false;
-    uint64_t mantissa = 0;
-    for (int i = 0; i < d->count; i++)
-        mantissa = mantissa * 10 + (uint64_t)(d->digits[i] - '0');
-    if (mantissa > (uint64_t)1 << 53)
+    struct decimal d = {0};
+    const char *point = NULL;
+    for (; p < end && (*p == '0' || *p == '.'); p++)
+        point = *p == '.' ? p : point;
+    const char *first = p;
+    for (;; p++) {
+        uint64_t word;
+        for (; end - p >= 8 && (memcpy(&word, p, 8), digits8_are(word)); p += 8)
+            d.digits = d.digits * 100000000 + digits8_value(word);
+        for (; p < end && *p >= '0' && *p <= '9'; p++)
+            d.digits = d.digits * 10 + (uint64_t)(*p - '0');
+        if (p == end || *p != '.')
+            break;
+        point = p;
+    }
+    if (p - first - (point && point >= first) > MOST)
         return false;
-    *value = d->exponent < 0 ? (double)mantissa / powers[-d->exponent]
-                             : (double)mantissa * powers[d->exponent];
-    return true;
+    d.exponent = point ? (int)(point + 1 - p) : 0;
+    if (p < end) {
+        const bool negative = p[1] == '-';
+        int exponent = 0;
+        p += negative || p[1] == '+' ? 2 : 1;
+        if (end - p > 4)
+            return false;
+        for (; p < end; p++)
+            exponent = exponent * 10 + (*p - '0');
+        d.exponent += negative ? -exponent : exponent;
+    }
+    if (!d.digits)
+        *value = 0;
+    return !d.digits || nearest_double(d, value);
 }
 
 double json_double(const struct json *json)
@@ -201,17 +238,8 @@ double json_double(const struct json *json)
     if (*p == 'I')
         return negative ? -INFINITY : INFINITY;
 
-    struct decimal d;
     double value;
-    read_decimal(&d, p, end);
-    if (!d.count) {
-        value = 0;
-    } else if (!convert_exactly(&d, &value)) {
-        /* Without a decimal point the text means the same to strtod in every locale. */
-        char text[MAX_DIGITS + 16];
-        int exponent = d.exponent > 9999 ? 9999 : d.exponent < -9999 ? -9999 : (int)d.exponent;
-        snprintf(text, sizeof text, "%.*se%d", d.count, d.digits, exponent);
-        value = strtod(text, NULL);
-    }
+    if (!convert_fast(p, end, &value))
+        value = convert_exactly(p, end);
     return negative ? -value : value;
 }

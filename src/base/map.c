@@ -4,17 +4,25 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* FNV-1a with a final mix, so that the low bits depend on all of the key. */
-static uint64_t hash_of(const char *key, size_t length)
+/* Eight bytes a step; the upper half of the last product depends on all of the key. */
+static uint32_t hash_of(const char *key, size_t length)
 {
-    uint64_t hash = 0xcbf29ce484222325u;
-    for (size_t i = 0; i < length; i++)
-        hash = (hash ^ (uint8_t)key[i]) * 0x100000001b3u;
-    return hash ^ (hash >> 29);
+    const uint64_t factor = 0x9e3779b97f4a7c15u;
+    uint64_t hash = length, word;
+    for (; length >= sizeof word; key += sizeof word, length -= sizeof word) {
+        memcpy(&word, key, sizeof word);
+        hash = (hash ^ word) * factor;
+        hash ^= hash >> 32;
+    }
+    word = 0;
+    if (length)
+        memcpy(&word, key, length);
+    hash = (hash ^ word) * factor;
+    return (uint32_t)(hash >> 32);
 }
 
 static struct map_slot *find(struct map_slot *slots, size_t capacity, const char *key,
-                             size_t length, uint64_t hash)
+                             size_t length, uint32_t hash)
 {
     size_t i = hash & (capacity - 1);
     while (slots[i].key && (slots[i].hash != hash || slots[i].length != length ||
@@ -42,13 +50,13 @@ static bool grow(struct map *map)
 
 uint64_t *map_put(struct map *map, const char *key, size_t length, bool *added)
 {
-    if (map->count * 2 >= map->capacity && !grow(map))
+    if (length > UINT32_MAX || (map->count >= map->capacity / 4 * 3 && !grow(map)))
         return NULL;
-    uint64_t hash = hash_of(key, length);
+    uint32_t hash = hash_of(key, length);
     struct map_slot *slot = find(map->slots, map->capacity, key, length, hash);
     bool fresh = !slot->key;
     if (fresh) {
-        *slot = (struct map_slot){.key = key, .length = length, .hash = hash};
+        *slot = (struct map_slot){.key = key, .length = (uint32_t)length, .hash = hash};
         map->count++;
     }
     if (added)
@@ -58,7 +66,7 @@ uint64_t *map_put(struct map *map, const char *key, size_t length, bool *added)
 
 uint64_t *map_get(const struct map *map, const char *key, size_t length)
 {
-    if (!map->count)
+    if (!map->count || length > UINT32_MAX)
         return NULL;
     struct map_slot *slot = find(map->slots, map->capacity, key, length, hash_of(key, length));
     return slot->key ? &slot->value : NULL;

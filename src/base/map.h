@@ -1,4 +1,5 @@
-/* A hash map from strings to numbers. Keys are borrowed and must outlive the map. */
+/* A hash map from strings to numbers. Keys are borrowed and must outlive the map; they are shorter
+ * than 4 GiB. */
 #ifndef BASE_MAP_H
 #define BASE_MAP_H
 
@@ -8,9 +9,8 @@
 
 struct map_slot {
     const char *key;
-    size_t length;
-    uint64_t hash;
     uint64_t value;
+    uint32_t length, hash;
 };
 
 struct map {
@@ -19,7 +19,7 @@ struct map {
 };
 
 /* The place of key's value, inserted as 0 when new (*added says so; added may be NULL). NULL when
- * out of memory. The place is valid until the next insertion. */
+ * out of memory, and for a longer key. The place is valid until the next insertion. */
 uint64_t *map_put(struct map *map, const char *key, size_t length, bool *added);
 
 /* The place of key's value, or NULL. */

@@ -18,6 +18,12 @@ struct mapped {
 
 /* Maps the file and enters its guard. err names the file; on failure there is nothing to close. The
  * struct must stay where it is until mapped_close. */
+struct holder;
+
+/* The same, from a holder (held.h) whose file it is; NULL: without one. */
+enum plumb_code mapped_open_held(struct mapped *in, struct holder *holder, const char *path,
+                                 struct plumb_error *err);
+
 enum plumb_code mapped_open(struct mapped *in, const char *path, struct plumb_error *err);
 
 /* Leaves the guard and unmaps. Returns code, with the file named in err when it is a failure; or

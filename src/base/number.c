@@ -1,6 +1,5 @@
 /* Numbers as text. */
 #include "base/number.h"
-#include "base/plain.h"
 #include "base/shortest.h"
 
 #include <math.h>
@@ -154,9 +153,8 @@ size_t number_integer(int64_t value, char text[NUMBER_BYTES])
 
 const char *number_brief(double value, int digits, char text[NUMBER_BYTES])
 {
-    if (isnan(value))
-        put_word("NaN", text);
-    else
-        plain_print(text, NUMBER_BYTES, "%.*g", digits, value);
+    size_t length;
+    if (!put_special(value, false, text, &length))
+        put_decimal(value < 0, rounded_decimal(fabs(value), digits), digits, false, text);
     return text;
 }

@@ -83,3 +83,20 @@ enum plumb_code part_find(const struct part *part, char *path, size_t size, stru
         err, PLUMB_E_IO, "%s, which is neither near %.150s nor at %.150s; set %s to its path",
         part->needed, program[0] ? program : "this program", part->installed, part->variable);
 }
+
+const void *part_open(const struct part_library *library, struct plumb_error *err)
+{
+    char path[PATH_MAX];
+    if (part_find(&library->part, path, sizeof path, err))
+        return NULL;
+    void *opened = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    const char *const *found = opened ? dlsym(opened, library->symbol) : NULL;
+    if (!found)
+        plumb_fail(err, PLUMB_E_IO, "%s cannot be opened: %.300s", library->what, dlerror());
+    else if (strcmp(*found, PLUMB_VERSION) != 0)
+        plumb_fail(err, PLUMB_E_IO, "%.200s is of plumb %.20s, and this is plumb %s", path, *found,
+                   PLUMB_VERSION);
+    else
+        return found;
+    return NULL;
+}

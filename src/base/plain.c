@@ -1,35 +1,35 @@
 /* printf and strtod as the C locale has them. The locale of this thread is changed for the moment
- * of the call; the C library has the C locale at hand, so that this costs no memory. */
+ * of the call; the C library has the C locale at hand, so that this costs no memory, and it is asked
+ * for once. */
 #define _GNU_SOURCE
 #include "base/plain.h"
 
 #include <locale.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-struct held {
-    locale_t plain, before;
-};
-
-static struct held hold(void)
+/* The locale to go back to; 0: it was not changed. */
+static locale_t hold(void)
 {
-    struct held held = {.plain = newlocale(LC_ALL_MASK, "C", (locale_t)0)};
-    if (held.plain)
-        held.before = uselocale(held.plain);
-    return held;
+    static _Atomic(locale_t) kept;
+    locale_t plain = atomic_load(&kept);
+    if (!plain) { /* every thread gets the same one */
+        plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+        atomic_store(&kept, plain);
+    }
+    return plain ? uselocale(plain) : (locale_t)0;
 }
 
-static void release(struct held held)
+static void release(locale_t before)
 {
-    if (!held.plain)
-        return;
-    uselocale(held.before);
-    freelocale(held.plain);
+    if (before)
+        uselocale(before);
 }
 
 int plain_vprint(char *text, size_t size, const char *format, va_list args)
 {
-    const struct held held = hold();
+    const locale_t held = hold();
     const int length = vsnprintf(text, size, format, args);
     release(held);
     return length;
@@ -46,7 +46,7 @@ int plain_print(char *text, size_t size, const char *format, ...)
 
 double plain_number(const char *text, char **end)
 {
-    const struct held held = hold();
+    const locale_t held = hold();
     const double value = strtod(text, end);
     release(held);
     return value;

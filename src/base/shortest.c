@@ -219,10 +219,92 @@ struct decimal shortest_decimal(double value)
     return result;
 }
 
+/* The value times 10^n is a number of so many digits, and what is behind its point is rounded off;
+ * false where 128 bits do not decide that. */
+static bool rounded_fast(double value, int precision, struct decimal *out)
+{
+    enum { MAX_ERROR = 5 };
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    const int biased = (int)(bits >> 52 & 0x7ff);
+    if (!biased || precision > STEP - 1)
+        return false;
+    const uint64_t mantissa = bits << 11 | UINT64_C(1) << 63; /* the value is this * 2^(e - 63) */
+    const int e = biased - 1023;
+    int n = precision - 1 - floor_log10_pow2(e);
+    for (int k = 0; k < 2; k++, n--) { /* there may be one digit more than its exponent tells */
+        if (n < FIRST_POWER || n > 308)
+            return false;
+        const u128 power = power_of_ten(n);
+        const u128 product =
+            (u128)mantissa * (uint64_t)(power >> 64) + ((u128)mantissa * (uint64_t)power >> 64);
+        const int shift = 126 - e - floor_log2_pow10(n); /* bits behind the point */
+        if (shift < 64 || shift > 127)
+            return false;
+        const u128 half = (u128)1 << (shift - 1), rest = product & ((half << 1) - 1);
+        uint64_t digits = (uint64_t)(product >> shift);
+        if (digits >= small_powers[precision])
+            continue;
+        if ((rest <= half && rest + MAX_ERROR >= half) || rest + MAX_ERROR >= half << 1)
+            return false;
+        digits += rest > half;
+        *out = without_zeros(digits, -n);
+        return digits >= small_powers[precision - 1];
+    }
+    return false;
+}
+
 struct decimal rounded_decimal(double value, int precision)
 {
     uint64_t digits;
     int exponent;
+    struct decimal fast;
+    if (rounded_fast(value, precision, &fast))
+        return fast;
     printed_digits(value, precision, &digits, &exponent);
     return without_zeros(digits, exponent);
+}
+
+/* Up to 2^53 and 10^22 both factors are exact, and so one operation rounds once. */
+static bool nearest_exactly(struct decimal decimal, double *value)
+{
+    static const double exact[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
+                                   1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
+                                   1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
+    if (decimal.digits > UINT64_C(1) << 53 || decimal.exponent < -22 || decimal.exponent > 22)
+        return false;
+    *value = decimal.exponent < 0 ? (double)decimal.digits / exact[-decimal.exponent]
+                                  : (double)decimal.digits * exact[decimal.exponent];
+    return true;
+}
+
+bool nearest_double(struct decimal decimal, double *value)
+{
+    enum { DROPPED = 128 - 53, MAX_ERROR = 5 };
+    if (nearest_exactly(decimal, value))
+        return true;
+    if (decimal.exponent < FIRST_POWER || decimal.exponent > 308)
+        return false;
+    const int zeros = __builtin_clzll(decimal.digits);
+    const uint64_t digits = decimal.digits << zeros;
+    const u128 power = power_of_ten(decimal.exponent);
+    u128 product = (u128)digits * (uint64_t)(power >> 64) +
+                   ((u128)digits * (uint64_t)power >> 64);   /* too small by less than MAX_ERROR */
+    int e = 64 - zeros + floor_log2_pow10(decimal.exponent); /* the value is below 2^(e + 1) */
+    if (!(product >> 127)) {
+        if ((product + MAX_ERROR) >> 127)
+            return false;
+        product <<= 1; /* and the error with it */
+        e--;
+    }
+    const u128 half = (u128)1 << (DROPPED - 1), rest = product & ((half << 1) - 1);
+    const unsigned error = 2 * MAX_ERROR;
+    if ((rest <= half && rest + error >= half) || rest + error >= half << 1)
+        return false;
+    const uint64_t mantissa = (uint64_t)(product >> DROPPED) + (rest > half); /* 2^53 carries on */
+    if (e < -1021 || e > 1022)
+        return false;
+    const uint64_t bits = ((uint64_t)(e + 1023 - 1) << 52) + mantissa;
+    memcpy(value, &bits, sizeof *value);
+    return true;
 }

@@ -141,10 +141,19 @@ static bool add_record(struct plumb_table *table, const size_t *place,
     return ok;
 }
 
+/* How many rows can be shown: all, unless nobody asks for an order of theirs. */
+static size_t rows_wanted(const struct plumb_run *run, const struct cli_view *view)
+{
+    const size_t count = plumb_run_count(run);
+    const bool cut = !view->sort && view->limit != ARGS_UNSET && (uint64_t)view->limit < count;
+    return cut ? (size_t)view->limit : count;
+}
+
 /* One row a record; NULL when out of memory. Columns that would be empty are left out. */
 static struct plumb_table *list_records(const struct plumb_run *run, const struct totals *totals,
-                                        bool in_folder, bool with_files)
+                                        const struct cli_view *view, bool in_folder)
 {
+    const bool with_files = in_folder && view->wide;
     const struct {
         struct plumb_column column;
         bool wanted;
@@ -167,7 +176,8 @@ static struct plumb_table *list_records(const struct plumb_run *run, const struc
             columns[count++] = all[i].column;
     }
     struct plumb_table *table = plumb_table_new(columns, count);
-    for (size_t i = 0; table && i < plumb_run_count(run); i++) {
+    const size_t wanted = rows_wanted(run, view);
+    for (size_t i = 0; table && i < wanted; i++) {
         if (!add_record(table, place, plumb_run_record(run, i), in_folder)) {
             plumb_table_free(table);
             table = NULL;
@@ -216,7 +226,7 @@ static int run_info(const void *context)
     bool folder = !strcmp(plumb_run_kind(run), "folder") || !strcmp(plumb_run_kind(run), "dump");
     cli_say_warnings(run);
     describe(&line, run, &totals);
-    table = list_records(run, &totals, folder, folder && options->view.wide);
+    table = list_records(run, &totals, &options->view, folder);
     if (!table || line.failed) {
         code = plumb_no_memory(&err);
         goto out;

@@ -101,7 +101,7 @@ static int print_version(bool verbose)
 #else
                "GCC " __VERSION__,
 #endif
-               LIBDEFLATE_VERSION_STRING, lxw_version());
+               LIBDEFLATE_VERSION_STRING, LXW_VERSION);
     return CLI_OK;
 }
 

@@ -5,6 +5,7 @@
 #include "dump/outline.h"
 #include "dump/python.h"
 #include "dump/reader.h"
+#include "dump/uninitialised.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -98,15 +99,6 @@ static enum plumb_code order_rows(struct dump_tree *tree, size_t first, const si
     return PLUMB_OK;
 }
 
-/* A text that comes again and again; NULL on damage or without memory. */
-static const char *read_shared(struct reader *r, enum json_event event)
-{
-    r->text.size = 0;
-    return python_text(&r->json, event, &r->text) && !r->text.failed
-               ? dump_intern(r, r->text.data ? r->text.data : "", r->text.size)
-               : NULL;
-}
-
 /* Captures write the ranks of a group at its first exchange, and its name at all of them. */
 static enum plumb_code share_group(struct reader *r, struct dump_api *api, const char *id)
 {
@@ -136,9 +128,9 @@ static enum plumb_code read_exchange(struct reader *r)
         if (order && event == JSON_NUMBER && json_int64(&r->json, &number) && number >= 0) {
             api->order = number;
         } else if ((group && event == JSON_ARRAY) || (named && event == JSON_STRING)) {
-            const char *text = read_shared(r, event);
+            const char *text = dump_word(r, event, 0);
             if (!text)
-                return r->json.error ? PLUMB_E_FORMAT : PLUMB_E_NOMEM;
+                return dump_failure(r);
             *(group ? &api->group : &id) = text;
         } else if (!json_skip(&r->json, event)) {
             return PLUMB_E_FORMAT;
@@ -175,7 +167,8 @@ static enum plumb_code read_sections(struct reader *r)
         kinds[parts++] = (uint8_t)kind;
         r->section = section->section;
         r->flat = section->section == DUMP_GRADIENTS;
-        buf_printf(&r->path, ".%s", section->suffix);
+        buf_append(&r->path, ".", 1);
+        buf_text(&r->path, section->suffix);
         if (r->path.failed)
             return PLUMB_E_NOMEM;
         enum plumb_code code = dump_walk(r, json_next(&r->json));
@@ -208,6 +201,19 @@ static enum plumb_code read_entry(struct reader *r, const struct dump_api *api)
     return code ? code : json_skip(&r->json, event) ? PLUMB_OK : PLUMB_E_FORMAT;
 }
 
+/* The rows of an entry to whom they are for. What was read before a damage is good. */
+static enum plumb_code hand_on(struct reader *r, enum plumb_code code)
+{
+    struct dump_tree *tree = r->tree;
+    if (!r->take || code == PLUMB_E_NOMEM)
+        return code;
+    if (tree->row_count && r->take(r->context, tree, tree->rows, tree->row_count))
+        return PLUMB_E_NOMEM;
+    r->taken += tree->row_count;
+    tree->row_count = 0;
+    return code;
+}
+
 /* One API, or a place of debug.json. */
 static enum plumb_code on_entry(void *context)
 {
@@ -228,7 +234,7 @@ static enum plumb_code on_entry(void *context)
         return PLUMB_E_NOMEM;
     tree->apis = apis;
     struct dump_api *api = &apis[tree->api_count];
-    *api = (struct dump_api){.first = tree->row_count, .order = -1};
+    *api = (struct dump_api){.first = tree->row_count + r->taken, .order = -1};
     api->name = arena_copy(&tree->arena, r->path.data, r->path.size);
     bool added;
     uint64_t *place = api->name ? map_put(&tree->api_index, api->name, r->path.size, &added) : NULL;
@@ -239,10 +245,11 @@ static enum plumb_code on_entry(void *context)
     *place = tree->api_count++;
 
     r->depth = 0;
+    r->takes_memory = dump_takes_memory(r->path.data, r->path.size);
     enum plumb_code code = read_entry(r, api);
-    api->count = tree->row_count - api->first;
+    api->count = tree->row_count + r->taken - api->first;
     api->size = (uint64_t)(r->json.next - r->json.begin) - api->offset;
-    return code;
+    return hand_on(r, code);
 }
 
 static enum plumb_code read_head(struct reader *r, const char **out)
@@ -287,10 +294,10 @@ static enum plumb_code read_object(struct reader *r)
     return !code && !r->has_data ? PLUMB_E_UNSUPPORTED : code;
 }
 
-enum plumb_code dump_parse(struct dump_tree *tree, const void *bytes, size_t size,
-                           struct plumb_error *err)
+enum plumb_code dump_parse(struct dump_tree *tree, const void *bytes, size_t size, dump_take *take,
+                           void *context, struct plumb_error *err)
 {
-    struct reader r = {.tree = tree};
+    struct reader r = {.tree = tree, .take = take, .context = context};
     r.name_limit = size > SIZE_MAX / 128 ? SIZE_MAX : size * 64 + (1 << 20);
     json_init(&r.json, bytes, size);
     enum plumb_code code = read_object(&r);
@@ -322,16 +329,23 @@ enum plumb_code dump_parse(struct dump_tree *tree, const void *bytes, size_t siz
     return code;
 }
 
-static enum plumb_code read_file(struct dump_tree *tree, struct plumb_error *err)
+static enum plumb_code read_file(struct dump_tree *tree, dump_take *take, void *context,
+                                 struct plumb_error *err)
 {
     struct mapped in;
     enum plumb_code code = mapped_open(&in, tree->path, err);
     if (code)
         return code;
-    return mapped_close(&in, dump_parse(tree, in.file.data, in.file.size, err), err);
+    return mapped_close(&in, dump_parse(tree, in.file.data, in.file.size, take, context, err), err);
 }
 
 enum plumb_code dump_open(struct dump_tree *tree, const char *json_path, struct plumb_error *err)
+{
+    return dump_stream(tree, json_path, NULL, NULL, err);
+}
+
+enum plumb_code dump_stream(struct dump_tree *tree, const char *json_path, dump_take *take,
+                            void *context, struct plumb_error *err)
 {
     *tree = (struct dump_tree){0};
     const char *slash = strrchr(json_path, '/');
@@ -341,7 +355,7 @@ enum plumb_code dump_open(struct dump_tree *tree, const char *json_path, struct 
     tree->folder = !slash ? "." : folder ? arena_copy(&tree->arena, json_path, folder) : "/";
     tree->debug = strcmp(slash ? slash + 1 : json_path, "debug.json") == 0;
     if (tree->path && tree->folder)
-        code = read_file(tree, err);
+        code = read_file(tree, take, context, err);
     if (!code)
         code = dump_read_stacks(tree);
     if (!code)
@@ -365,9 +379,8 @@ void dump_close(struct dump_tree *tree)
     *tree = (struct dump_tree){0};
 }
 
-bool dump_payload(const struct dump_tree *tree, const struct dump_row *row, char *path, size_t size)
+bool dump_payload(const struct dump_tree *tree, const char *name, char *path, size_t size)
 {
-    const char *name = row->data_name;
     if (!name || strchr(name, '/') || strcmp(name, "..") == 0 || strcmp(name, ".") == 0)
         return false;
     int length = snprintf(path, size, "%s/dump_tensor_data/%s", tree->folder, name);

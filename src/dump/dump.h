@@ -8,6 +8,7 @@
 
 #include "base/arena.h"
 #include "base/map.h"
+#include "base/number.h"
 #include "plumb/error.h"
 
 #include <stdbool.h>
@@ -18,14 +19,18 @@ enum dump_task { DUMP_TENSOR, DUMP_STATISTICS, DUMP_MD5 }; /* MD5: statistics wi
 /* What debug.json holds counts as output. Buffers are in plumb's own captures only. */
 enum dump_section { DUMP_INPUT, DUMP_PARAMETERS, DUMP_OUTPUT, DUMP_GRADIENTS, DUMP_BUFFERS };
 
-/* A value of the file. text is what Python prints for it: "3", "0.1", "nan", "-inf", "True",
- * "None", or the string itself. */
+/* A value of the file. text is what Python prints for it: "3", "True", "None", or the string itself.
+ * There is none of a statistic that is no integer: dump_value_text makes it of the number. */
 struct dump_value {
     enum { DUMP_ABSENT, DUMP_NUMBER, DUMP_WORD } kind; /* NaN and infinities are numbers */
+    bool integer;                                      /* written without point or exponent */
     double number;
-    bool integer;     /* written without point or exponent */
     const char *text; /* NULL when absent */
 };
+
+/* What Python prints for it, "0.1", "nan" and "-inf" included; NULL when it is absent. The text is
+ * the value's or lies in `text`. */
+const char *dump_value_text(const struct dump_value *value, char text[NUMBER_BYTES]);
 
 enum dump_statistic { DUMP_MAX, DUMP_MIN, DUMP_MEAN, DUMP_NORM, DUMP_STATISTICS_COUNT };
 
@@ -54,7 +59,7 @@ struct dump_row {
 
 struct dump_api {
     const char *name;      /* "Functional.linear.0.forward" */
-    size_t first, count;   /* its rows */
+    size_t first, count;   /* its rows, of all of the tree */
     uint64_t offset, size; /* of its value in the file, for those who want the text as it is */
     size_t stack;          /* number + 1 of its stack among stacks, or 0 */
     const char *parent;    /* from construct.json, or NULL */
@@ -84,14 +89,23 @@ struct dump_tree {
 
 /* Reads a tree. Odd entries become warnings and rows of what could be read; only a file that is not
  * such a JSON object at all is an error. stack.json and construct.json may be missing or damaged
- * (a warning). Memory is bounded by the size of the files; a 100 MB dump.json takes about a second.
- */
+ * (a warning). Memory is bounded by the size of the files. */
 enum plumb_code dump_open(struct dump_tree *tree, const char *json_path, struct plumb_error *err);
+
+/* Takes the rows of an entry, which are gone when it returns; their texts stay with the tree. What it
+ * returns but PLUMB_OK ends the reading: PLUMB_E_NOMEM. */
+typedef enum plumb_code dump_take(void *context, const struct dump_tree *tree,
+                                  const struct dump_row *rows, size_t count);
+
+/* The same for trees of which nobody needs all rows at once: each entry's are handed on, in order,
+ * and the tree keeps none. On failure some may have been taken already. */
+enum plumb_code dump_stream(struct dump_tree *tree, const char *json_path, dump_take *take,
+                            void *context, struct plumb_error *err);
 void dump_close(struct dump_tree *tree);
 
-/* The payload file of a row in path; false when it has none or its name leads out of the folder. */
-bool dump_payload(const struct dump_tree *tree, const struct dump_row *row, char *path,
-                  size_t size);
+/* The payload file of that data_name in path; false when there is none or it leads out of the
+ * folder. */
+bool dump_payload(const struct dump_tree *tree, const char *data_name, char *path, size_t size);
 
 /* Where the trees of a step are: one for each rank folder (rank, rank0, rank1, ... by number; or
  * the single proc* folder), or the one that a path to a file, or a folder with dump.json, names. */

@@ -6,16 +6,10 @@
 
 #include <string.h>
 
-struct shape {
-    const char *text;
-    size_t ndim;
-    const int64_t *dims;
-};
-
 /* A leaf's fields, as far as they were there. */
 struct leaf {
     const char *type, *dtype, *data_name, *md5, *requires_grad, *group_ranks;
-    const struct shape *shape;
+    const struct dump_shape *shape;
     struct dump_value statistic[DUMP_STATISTICS_COUNT], value;
     const char *value_class; /* as Python names the value's type */
     const char *value_shape; /* of a list value, as numpy prints it */
@@ -24,88 +18,9 @@ struct leaf {
     bool uninitialised;
 };
 
-bool dump_push(struct reader *r, const char *text, size_t length)
-{
-    if (r->path.size + length + 1 > DUMP_MAX_NAME) {
-        dump_warn(r->tree, "%.60s...: a name longer than %d bytes, left out", r->path.data,
-                  DUMP_MAX_NAME);
-        return false;
-    }
-    buf_append(&r->path, ".", 1);
-    buf_append(&r->path, text, length);
-    return !r->path.failed;
-}
-
-void dump_pop(struct reader *r, size_t size)
-{
-    r->path.size = size;
-    r->path.data[size] = '\0';
-}
-
-const char *dump_intern(struct reader *r, const char *text, size_t length)
-{
-    uint64_t *place = map_get(&r->words, text, length);
-    if (place)
-        return (const char *)(uintptr_t)*place;
-    char *copy = arena_copy(&r->tree->arena, text, length);
-    place = copy ? map_put(&r->words, copy, length, NULL) : NULL;
-    if (place)
-        *place = (uintptr_t)copy;
-    return place ? copy : NULL;
-}
-
-/* The text of the value that begins with event; NULL on damage or without memory. */
-static const char *read_text(struct reader *r, enum json_event event, bool common)
-{
-    r->text.size = 0;
-    if (!python_text(&r->json, event, &r->text) || r->text.failed)
-        return NULL;
-    const char *text = r->text.data ? r->text.data : "";
-    return common ? dump_intern(r, text, r->text.size)
-                  : arena_copy(&r->tree->arena, text, r->text.size);
-}
-
-static enum plumb_code failure(const struct reader *r)
+enum plumb_code dump_failure(const struct reader *r)
 {
     return r->json.error ? PLUMB_E_FORMAT : PLUMB_E_NOMEM;
-}
-
-static const struct shape *read_shape(struct reader *r, enum json_event event)
-{
-    struct json start = r->json;
-    const char *text = read_text(r, event, true);
-    if (!text)
-        return NULL;
-    bool added;
-    uint64_t *place = map_put(&r->shapes, text, strlen(text), &added);
-    if (!place || !added)
-        return place ? (const struct shape *)(uintptr_t)*place : NULL;
-
-    struct shape *shape = arena_alloc(&r->tree->arena, sizeof *shape);
-    if (!shape)
-        return NULL;
-    *place = (uintptr_t)shape;
-    shape->text = text;
-    if (event != JSON_ARRAY)
-        return shape;
-
-    struct json json = start;
-    size_t count = 0;
-    int64_t value;
-    while (json_next(&json) == JSON_NUMBER && json_int64(&json, &value))
-        count++;
-    if (json.next != r->json.next) /* something that is no integer: only its text is kept */
-        return shape;
-    int64_t *dims = arena_array(&r->tree->arena, count, sizeof *dims);
-    if (!dims)
-        return NULL;
-    for (size_t i = 0; i < count; i++) {
-        json_next(&start);
-        json_int64(&start, &dims[i]);
-    }
-    shape->ndim = count;
-    shape->dims = dims;
-    return shape;
 }
 
 static bool is_integer(const struct json *json)
@@ -129,8 +44,27 @@ static enum plumb_code read_value(struct reader *r, enum json_event event, struc
         return out->text ? PLUMB_OK : PLUMB_E_NOMEM;
     }
     out->kind = DUMP_WORD;
-    out->text = read_text(r, event, event == JSON_TRUE || event == JSON_FALSE);
-    return out->text ? PLUMB_OK : failure(r);
+    out->text =
+        event == JSON_TRUE || event == JSON_FALSE ? dump_word(r, event, 0) : dump_text(r, event);
+    return out->text ? PLUMB_OK : dump_failure(r);
+}
+
+const char *dump_value_text(const struct dump_value *value, char text[NUMBER_BYTES])
+{
+    if (value->text || value->kind != DUMP_NUMBER)
+        return value->text;
+    python_float(value->number, text);
+    return text;
+}
+
+/* The same without the text of a number that tells it as well; there are four of them a tensor. */
+static enum plumb_code read_statistic(struct reader *r, enum json_event event,
+                                      struct dump_value *out)
+{
+    if (event != JSON_NUMBER || is_integer(&r->json))
+        return read_value(r, event, out);
+    *out = (struct dump_value){.kind = DUMP_NUMBER, .number = json_double(&r->json)};
+    return PLUMB_OK;
 }
 
 static const char *python_class(const struct json *json, enum json_event event)
@@ -165,63 +99,132 @@ static const char *list_shape(struct reader *r, enum json_event event)
     return arena_printf(&r->tree->arena, "(%zu,)", count);
 }
 
-static enum plumb_code read_field(struct reader *r, struct leaf *leaf)
+enum field {
+    FIELD_MAX, /* statistics first, in their order */
+    FIELD_MIN,
+    FIELD_MEAN,
+    FIELD_NORM,
+    FIELD_TYPE,
+    FIELD_DTYPE,
+    FIELD_SHAPE,
+    FIELD_REQUIRES_GRAD,
+    FIELD_DATA_NAME,
+    FIELD_MD5,
+    FIELD_VALUE,
+    FIELD_GROUP_RANKS,
+    FIELD_DTENSOR,
+    FIELD_UNINITIALISED,
+    FIELD_OTHER
+};
+_Static_assert((int)FIELD_OTHER <= DUMP_FIELDS, "a last word for each");
+
+/* Which one the key that was just read is. */
+static enum field find_field(const struct json *json)
 {
+#define FIELD(text)                                                                                \
+    {                                                                                              \
+        text, sizeof(text) - 1                                                                     \
+    }
     static const struct {
         const char *key;
-        size_t offset;
-        bool common;
-    } texts[] = {
-        {"type", offsetof(struct leaf, type), true},
-        {"dtype", offsetof(struct leaf, dtype), true},
-        {"requires_grad", offsetof(struct leaf, requires_grad), true},
-        {"data_name", offsetof(struct leaf, data_name), false},
-        {"md5", offsetof(struct leaf, md5), false},
-        {"group_ranks", offsetof(struct leaf, group_ranks), true},
+        size_t length;
+    } fields[] = {
+        [FIELD_MAX] = FIELD("Max"),
+        [FIELD_MIN] = FIELD("Min"),
+        [FIELD_MEAN] = FIELD("Mean"),
+        [FIELD_NORM] = FIELD("Norm"),
+        [FIELD_TYPE] = FIELD("type"),
+        [FIELD_DTYPE] = FIELD("dtype"),
+        [FIELD_SHAPE] = FIELD("shape"),
+        [FIELD_REQUIRES_GRAD] = FIELD("requires_grad"),
+        [FIELD_DATA_NAME] = FIELD("data_name"),
+        [FIELD_MD5] = FIELD("md5"),
+        [FIELD_VALUE] = FIELD("value"),
+        [FIELD_GROUP_RANKS] = FIELD("group_ranks"),
+        [FIELD_DTENSOR] = FIELD("dtensor"),
+        [FIELD_UNINITIALISED] = FIELD(DUMP_UNINITIALISED),
     };
-    static const char *const statistics[DUMP_STATISTICS_COUNT] = {"Max", "Min", "Mean", "Norm"};
-
-    for (size_t i = 0; i < DUMP_STATISTICS_COUNT; i++)
-        if (json_is(&r->json, statistics[i]))
-            return read_value(r, json_next(&r->json), &leaf->statistic[i]);
-    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
-        if (!json_is(&r->json, texts[i].key))
-            continue;
-        enum json_event event = json_next(&r->json);
-        const char *text = event == JSON_NULL ? NULL : read_text(r, event, texts[i].common);
-        if (event != JSON_NULL && !text)
-            return failure(r);
-        memcpy((char *)leaf + texts[i].offset, &text, sizeof text);
-        return PLUMB_OK;
+#undef FIELD
+    unsigned i = 0;
+    if (json->escaped) {
+        while (i < FIELD_OTHER && !json_is(json, fields[i].key))
+            i++;
+        return i;
     }
-    if (json_is(&r->json, "dtensor")) {
+    for (; i < FIELD_OTHER; i++)
+        if (fields[i].length == json->length && fields[i].key[0] == *json->text &&
+            memcmp(fields[i].key, json->text, json->length) == 0)
+            break;
+    return i;
+}
+
+static enum plumb_code read_words(struct reader *r, enum field field, const char **out)
+{
+    const enum json_event event = json_next(&r->json);
+    *out = event == JSON_NULL ? NULL : dump_word(r, event, field);
+    return event == JSON_NULL || *out ? PLUMB_OK : dump_failure(r);
+}
+
+static enum plumb_code read_name(struct reader *r, const char **out)
+{
+    const enum json_event event = json_next(&r->json);
+    *out = event == JSON_NULL ? NULL : dump_text(r, event);
+    return event == JSON_NULL || *out ? PLUMB_OK : dump_failure(r);
+}
+
+static enum plumb_code read_other_value(struct reader *r, struct leaf *leaf)
+{
+    enum json_event event = json_next(&r->json);
+    leaf->value_class = python_class(&r->json, event);
+    leaf->value_shape = list_shape(r, event);
+    if (!leaf->value_shape)
+        return PLUMB_E_NOMEM;
+    enum plumb_code code = read_value(r, event, &leaf->value);
+    if (!code && event == JSON_NULL)
+        leaf->value.text = "None";
+    return code;
+}
+
+static enum plumb_code read_field(struct reader *r, enum field field, struct leaf *leaf)
+{
+    switch (field) {
+    case FIELD_MAX:
+    case FIELD_MIN:
+    case FIELD_MEAN:
+    case FIELD_NORM:
+        return read_statistic(r, json_next(&r->json), &leaf->statistic[field]);
+    case FIELD_TYPE:
+        return read_words(r, field, &leaf->type);
+    case FIELD_DTYPE:
+        return read_words(r, field, &leaf->dtype);
+    case FIELD_SHAPE:
+        leaf->shape = dump_shape(r, json_next(&r->json));
+        return leaf->shape ? PLUMB_OK : dump_failure(r);
+    case FIELD_REQUIRES_GRAD:
+        return read_words(r, field, &leaf->requires_grad);
+    case FIELD_DATA_NAME:
+        return read_name(r, &leaf->data_name);
+    case FIELD_MD5:
+        return read_name(r, &leaf->md5);
+    case FIELD_GROUP_RANKS:
+        return read_words(r, field, &leaf->group_ranks);
+    case FIELD_VALUE:
+        return read_other_value(r, leaf);
+    case FIELD_DTENSOR: {
         const uint8_t *begin = r->json.next;
         if (outline_spread(&r->json, &leaf->spread))
             return PLUMB_E_FORMAT;
-        leaf->dtensor = dump_intern(r, (const char *)begin, (size_t)(r->json.next - begin));
+        leaf->dtensor = dump_intern(r, (const char *)begin, (size_t)(r->json.next - begin), field);
         return leaf->dtensor ? PLUMB_OK : PLUMB_E_NOMEM;
     }
-    if (json_is(&r->json, DUMP_UNINITIALISED)) {
+    case FIELD_UNINITIALISED: {
         enum json_event event = json_next(&r->json);
         leaf->uninitialised = event == JSON_TRUE;
         return json_skip(&r->json, event) ? PLUMB_OK : PLUMB_E_FORMAT;
     }
-    if (json_is(&r->json, "shape")) {
-        leaf->shape = read_shape(r, json_next(&r->json));
-        return leaf->shape ? PLUMB_OK : failure(r);
+    default:
+        return json_skip(&r->json, JSON_KEY) ? PLUMB_OK : PLUMB_E_FORMAT;
     }
-    if (json_is(&r->json, "value")) {
-        enum json_event event = json_next(&r->json);
-        leaf->value_class = python_class(&r->json, event);
-        leaf->value_shape = list_shape(r, event);
-        if (!leaf->value_shape)
-            return PLUMB_E_NOMEM;
-        enum plumb_code code = read_value(r, event, &leaf->value);
-        if (!code && event == JSON_NULL)
-            leaf->value.text = "None";
-        return code;
-    }
-    return json_skip(&r->json, JSON_KEY) ? PLUMB_OK : PLUMB_E_FORMAT;
 }
 
 static bool ends_in_peer(const char *path)
@@ -288,7 +291,7 @@ static struct dump_row *add_row(struct reader *r)
     return row;
 }
 
-static enum plumb_code add_none(struct reader *r)
+enum plumb_code dump_none(struct reader *r)
 {
     struct dump_row *row = add_row(r);
     if (!row)
@@ -321,10 +324,9 @@ static enum plumb_code add_leaf(struct reader *r, const struct leaf *leaf)
             return PLUMB_E_NOMEM;
     }
     if (leaf->dtype && *leaf->dtype) {
-        const char *call = r->tree->apis[row->api].name;
         row->tensor = true;
-        row->uninitialised = leaf->uninitialised ||
-                             (row->section == DUMP_OUTPUT && dump_takes_memory(call, strlen(call)));
+        row->uninitialised =
+            leaf->uninitialised || (row->section == DUMP_OUTPUT && r->takes_memory);
         fill(row, leaf->dtype, leaf->shape ? leaf->shape->text : "None", NULL);
         if (leaf->shape) {
             row->ndim = leaf->shape->ndim;
@@ -336,12 +338,29 @@ static enum plumb_code add_leaf(struct reader *r, const struct leaf *leaf)
     return PLUMB_OK;
 }
 
-static enum plumb_code read_leaf(struct reader *r)
+/* Leaves have the same keys in the same order, as a rule: the k-th is tried first. */
+static enum json_event next_field(struct reader *r, unsigned k, enum field *field)
 {
+    if (k >= DUMP_FIELDS) {
+        const enum json_event event = json_next(&r->json);
+        *field = event == JSON_KEY ? find_field(&r->json) : FIELD_OTHER;
+        return event;
+    }
+    bool same;
+    const enum json_event event = json_next_key(&r->json, &r->key_spans[k], &same);
+    if (event == JSON_KEY && !same)
+        r->key_fields[k] = (uint8_t)find_field(&r->json);
+    *field = r->key_fields[k];
+    return event;
+}
+
+enum plumb_code dump_leaf(struct reader *r)
+{
+    enum field field;
     struct leaf leaf = {0};
     enum json_event event;
-    while ((event = json_next(&r->json)) == JSON_KEY) {
-        enum plumb_code code = read_field(r, &leaf);
+    for (unsigned k = 0; (event = next_field(r, k, &field)) == JSON_KEY; k++) {
+        enum plumb_code code = read_field(r, field, &leaf);
         if (code)
             return code;
     }
@@ -352,127 +371,7 @@ static enum plumb_code read_leaf(struct reader *r)
     return add_leaf(r, &leaf);
 }
 
-/* A send or receive of a batch: its tensor is the leaf. */
-static enum plumb_code read_p2p(struct reader *r)
+bool dump_is_like_leaf(const struct reader *r)
 {
-    const char *op = NULL, *peer = NULL;
-    size_t before = r->tree->row_count;
-    enum json_event event;
-    while ((event = json_next(&r->json)) == JSON_KEY) {
-        enum plumb_code code = PLUMB_OK;
-        if (json_is(&r->json, "tensor") && r->tree->row_count == before) {
-            event = json_next(&r->json);
-            if (event == JSON_OBJECT)
-                code = read_leaf(r);
-            else if (!json_skip(&r->json, event))
-                code = PLUMB_E_FORMAT;
-        } else if (json_is(&r->json, "op")) {
-            op = read_text(r, json_next(&r->json), true);
-            code = op ? PLUMB_OK : failure(r);
-        } else if (json_is(&r->json, "peer")) {
-            peer = read_text(r, json_next(&r->json), true);
-            code = peer ? PLUMB_OK : failure(r);
-        } else if (!json_skip(&r->json, JSON_KEY)) {
-            code = PLUMB_E_FORMAT;
-        }
-        if (code)
-            return code;
-    }
-    if (event != JSON_OBJECT_END)
-        return PLUMB_E_FORMAT;
-    if (r->tree->row_count == before) {
-        enum plumb_code code = add_none(r);
-        if (code)
-            return code;
-    }
-    r->tree->rows[before].p2p_op = op;
-    r->tree->rows[before].p2p_peer = peer;
-    return PLUMB_OK;
-}
-
-enum object_kind { OBJECT_DICT, OBJECT_LEAF, OBJECT_P2P };
-
-/* Looks ahead: the keys may stand in any order, though "type" nearly always comes first. */
-static enum object_kind classify(const struct json *start)
-{
-    struct json json = *start;
-    while (json_next(&json) == JSON_KEY) {
-        bool type = json_is(&json, "type"), class_type = json_is(&json, "class_type");
-        enum json_event event = json_next(&json);
-        if (type && event == JSON_STRING)
-            return OBJECT_LEAF;
-        if (class_type && event == JSON_STRING && json_is(&json, "torch.distributed.P2POp"))
-            return OBJECT_P2P;
-        if (!json_skip(&json, event))
-            break;
-    }
-    return OBJECT_DICT;
-}
-
-static enum plumb_code walk_below(struct reader *r, enum json_event event)
-{
-    bool list = event == JSON_ARRAY;
-    struct buf key = {0};
-    enum plumb_code code = PLUMB_OK;
-    for (size_t i = 0; !code; i++) {
-        event = json_next(&r->json);
-        if (event == JSON_ARRAY_END || event == JSON_OBJECT_END)
-            break;
-        key.size = 0;
-        if (list) {
-            buf_printf(&key, "%zu", i);
-        } else {
-            python_string(&r->json, &key);
-            event = json_next(&r->json);
-        }
-        if (event <= JSON_END) {
-            code = PLUMB_E_FORMAT;
-        } else if (key.failed) {
-            code = PLUMB_E_NOMEM;
-        } else if (list && r->flat) {
-            code = dump_walk(r, event);
-        } else {
-            size_t size = r->path.size;
-            if (dump_push(r, key.data ? key.data : "", key.size)) {
-                r->depth++;
-                code = dump_walk(r, event);
-                r->depth--;
-            } else if (r->path.failed) {
-                code = PLUMB_E_NOMEM;
-            } else if (!json_skip(&r->json, event)) {
-                code = PLUMB_E_FORMAT;
-            }
-            if (!r->path.failed)
-                dump_pop(r, size);
-        }
-    }
-    buf_free(&key);
-    return code;
-}
-
-enum plumb_code dump_walk(struct reader *r, enum json_event event)
-{
-    if (event <= JSON_END)
-        return PLUMB_E_FORMAT;
-    if (event != JSON_NULL && event != JSON_ARRAY && event != JSON_OBJECT)
-        return PLUMB_OK;
-    if (r->name_bytes > r->name_limit || r->json.depth > DUMP_MAX_NESTING) {
-        enum plumb_code code = dump_warn(
-            r->tree, "%s: %s, left out", r->path.data,
-            r->json.depth > DUMP_MAX_NESTING ? "nested too deep" : "names take too much memory");
-        return code ? code : json_skip(&r->json, event) ? PLUMB_OK : PLUMB_E_FORMAT;
-    }
-    if (event == JSON_NULL)
-        return add_none(r);
-    if (event == JSON_OBJECT) {
-        switch (classify(&r->json)) {
-        case OBJECT_LEAF:
-            return read_leaf(r);
-        case OBJECT_P2P:
-            return read_p2p(r);
-        case OBJECT_DICT:
-            break;
-        }
-    }
-    return walk_below(r, event);
+    return r->key_fields[0] == FIELD_TYPE && json_repeats_string(&r->json, &r->key_spans[0]);
 }

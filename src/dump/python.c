@@ -41,6 +41,14 @@ void python_quote(const char *text, size_t length, struct buf *out)
     buf_text(out, quote);
 }
 
+void python_float(double value, char text[NUMBER_BYTES])
+{
+    if (isnan(value))
+        memcpy(text, "nan", 4);
+    else
+        number_exact(value, true, text);
+}
+
 bool python_number(const struct json *json, double *value, char text[NUMBER_BYTES])
 {
     bool integer = true;
@@ -53,9 +61,7 @@ bool python_number(const struct json *json, double *value, char text[NUMBER_BYTE
         if (strcmp(text, "-0") == 0)
             memcpy(text, "0", 2);
     } else {
-        number_exact(*value, true, text);
-        if (isnan(*value))
-            memcpy(text, "nan", 4);
+        python_float(*value, text);
     }
     return integer;
 }

@@ -15,6 +15,9 @@ bool python_text(struct json *json, enum json_event event, struct buf *out);
  * type has becomes a float. */
 bool python_number(const struct json *json, double *value, char text[NUMBER_BYTES]);
 
+/* A number that is no integer as Python prints it. */
+void python_float(double value, char text[NUMBER_BYTES]);
+
 /* A string as Python's repr writes it, quotes included. */
 void python_quote(const char *text, size_t length, struct buf *out);
 

@@ -1,5 +1,6 @@
 /* NAME.condensed.json, as src/condense writes it; docs/FORMATS.md describes it. */
 #include "format/condensed.h"
+#include "format/recorded.h"
 
 #include "base/json.h"
 #include "base/mapped.h"
@@ -31,7 +32,7 @@ struct fields {
     int64_t shape[PLUMB_MAX_RANK];
     unsigned ndim;
     bool has_shape, too_deep;
-    struct plumb_value statistic[PLUMB_STATISTICS], deviation;
+    struct plumb_value statistic[PLUMB_STATISTICS];
     struct plumb_kept kept;
     struct plumb_sketch *sketch;
 };
@@ -163,7 +164,7 @@ static enum plumb_code read_field(struct reader *r, struct fields *fields, struc
     if (json_is(json, "rank"))
         return read_integer(r, &fields->rank, err);
     if (json_is(json, "std"))
-        return read_value(r, &fields->deviation, err);
+        return read_value(r, &fields->kept.deviation, err);
     if (json_is(json, "nan"))
         return read_count(r, &fields->kept.nan, err);
     if (json_is(json, "pos_inf"))
@@ -227,14 +228,15 @@ static enum plumb_code add_tensor(struct reader *r, const struct fields *fields,
         .type = "torch.Tensor",
         .dtype = fields->dtype,
         .shape = arena_copy(out->arena, shape, strlen(shape)),
-        .deviation = fields->deviation,
         .kept = kept,
         .checksum = kept->crc32,
         .data_name = r->file,
     };
-    memcpy(recorded->statistic, fields->statistic, sizeof recorded->statistic);
     record->recorded = recorded;
-    return recorded->shape ? PLUMB_OK : plumb_no_memory(err);
+    bool good = recorded->shape;
+    for (unsigned i = 0; i < PLUMB_STATISTICS; i++)
+        good = good && recorded_set_statistic(recorded, i, &fields->statistic[i], out->arena);
+    return good ? PLUMB_OK : plumb_no_memory(err);
 }
 
 static enum plumb_code read_tensor(struct reader *r, struct plumb_error *err)
@@ -333,21 +335,21 @@ const struct format format_condensed = {.name = "condensed",
 
 /* -- What belongs to a dump.json ------------------------------------------------------------ */
 
-void condensed_add(struct plumb_recorded *recorded, const struct plumb_record *record)
+enum plumb_code condensed_add(struct plumb_recorded *recorded, const struct plumb_record *record,
+                              struct arena *arena)
 {
     const struct plumb_recorded *kept = record->recorded;
-    bool any = false;
-    for (int i = 0; i < PLUMB_STATISTICS; i++) {
-        if (recorded->statistic[i].kind == PLUMB_VALUE_NONE)
-            recorded->statistic[i] = kept->statistic[i];
-        any = any || recorded->statistic[i].kind != PLUMB_VALUE_NONE;
+    for (unsigned i = 0; i < PLUMB_STATISTICS; i++) {
+        const struct plumb_value value = plumb_recorded_statistic(kept, i);
+        if (recorded->statistic_kind[i] == PLUMB_VALUE_NONE &&
+            !recorded_set_statistic(recorded, i, &value, arena))
+            return PLUMB_E_NOMEM;
     }
-    if (recorded->deviation.kind == PLUMB_VALUE_NONE)
-        recorded->deviation = kept->deviation;
     recorded->kept = kept->kept;
     /* Statistics say more: a checksum must not make this a run of checksums. */
-    if (!recorded->checksum && !any && record->count)
+    if (!recorded->checksum && !plumb_recorded_has_statistics(recorded) && record->count)
         recorded->checksum = kept->checksum;
+    return PLUMB_OK;
 }
 
 enum plumb_code condensed_complete(struct plumb_recorded *recorded, const char *path,
@@ -368,7 +370,7 @@ enum plumb_code condensed_complete(struct plumb_recorded *recorded, const char *
         return code == PLUMB_E_NOMEM ? code : PLUMB_OK;
     *found = listing.count == 1 && listing.records[0].recorded;
     if (*found)
-        condensed_add(recorded, &listing.records[0]);
+        return condensed_add(recorded, &listing.records[0], arena);
     return PLUMB_OK;
 }
 

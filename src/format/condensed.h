@@ -23,8 +23,9 @@ struct condensed_note {
 enum plumb_code condensed_complete(struct plumb_recorded *recorded, const char *path,
                                    struct arena *arena, bool *found);
 
-/* The same with what a record of a condensed file has. */
-void condensed_add(struct plumb_recorded *recorded, const struct plumb_record *kept);
+/* The same with what a record of a condensed file has. PLUMB_E_NOMEM at worst. */
+enum plumb_code condensed_add(struct plumb_recorded *recorded, const struct plumb_record *kept,
+                              struct arena *arena);
 
 /* Beside a dump.json: what a capture kept of tensors in place of their files, under the names of
  * those. A condensed file like any other. */

@@ -175,25 +175,27 @@ enum plumb_code format_list_file(struct listing *out, const char *path, struct f
     return code;
 }
 
-struct plumb_record *listing_add(struct listing *out, const char *name, size_t length)
+struct plumb_record *listing_lend(struct listing *out, const char *name)
 {
     if (out->count == out->capacity) {
         size_t capacity = out->capacity ? out->capacity * 2 : 16;
-        struct plumb_record *records = arena_array(out->arena, capacity, sizeof *records);
+        struct plumb_record *records =
+            arena_grow(out->arena, out->records, out->count, capacity, sizeof *records);
         if (!records)
             return NULL;
-        if (out->count)
-            memcpy(records, out->records, out->count * sizeof *records);
         out->records = records;
         out->capacity = capacity;
     }
-    const char *copy = arena_copy(out->arena, name, length);
-    if (!copy)
-        return NULL;
     struct plumb_record *record = &out->records[out->count++];
     *record = (struct plumb_record){
-        .name = copy, .path = out->path, .step = -1, .rank = -1, .requires_grad = -1};
+        .name = name, .path = out->path, .step = -1, .rank = -1, .requires_grad = -1};
     return record;
+}
+
+struct plumb_record *listing_add(struct listing *out, const char *name, size_t length)
+{
+    const char *copy = arena_copy(out->arena, name, length);
+    return copy ? listing_lend(out, copy) : NULL;
 }
 
 struct plumb_record *listing_add_unnamed(struct listing *out)
@@ -204,12 +206,26 @@ struct plumb_record *listing_add_unnamed(struct listing *out)
     return listing_add(out, name, dot && dot != name ? (size_t)(dot - name) : strlen(name));
 }
 
+enum plumb_code listing_lend_shape(struct plumb_record *record, enum plumb_dtype dtype,
+                                   unsigned ndim, const int64_t *shape, struct plumb_error *err)
+{
+    static const int64_t none = 0;
+    struct plumb_tensor tensor;
+    enum plumb_code code = plumb_tensor_init(&tensor, dtype, ndim, shape, err);
+    if (code)
+        return code;
+    record->dtype = dtype;
+    record->ndim = ndim;
+    record->shape = shape ? shape : &none;
+    record->count = tensor.count;
+    return PLUMB_OK;
+}
+
 enum plumb_code listing_set_shape(struct listing *out, struct plumb_record *record,
                                   enum plumb_dtype dtype, unsigned ndim, const int64_t *shape,
                                   struct plumb_error *err)
 {
-    struct plumb_tensor tensor;
-    enum plumb_code code = plumb_tensor_init(&tensor, dtype, ndim, shape, err);
+    enum plumb_code code = listing_lend_shape(record, dtype, ndim, shape, err);
     if (code)
         return code;
     int64_t *copy = arena_array(out->arena, ndim, sizeof *copy);
@@ -217,10 +233,7 @@ enum plumb_code listing_set_shape(struct listing *out, struct plumb_record *reco
         return plumb_no_memory(err);
     if (ndim)
         memcpy(copy, shape, ndim * sizeof *copy);
-    record->dtype = dtype;
-    record->ndim = ndim;
     record->shape = copy;
-    record->count = tensor.count;
     return PLUMB_OK;
 }
 
@@ -299,12 +312,32 @@ static enum plumb_code check_unchanged(const struct plumb_file *file, uint64_t f
     return plumb_fail(err, PLUMB_E_IO, "the file changed since it was listed");
 }
 
+/* What is larger gets a mapping of its own, which goes with it: memory follows what is compared. */
+static const uint64_t small = 1 << 20;
+
+/* The part of a held file that the record is. */
+static enum plumb_code map_held(const struct plumb_record *record, struct holder *holder,
+                                struct plumb_file *file, struct plumb_error *err)
+{
+    enum plumb_code code = holder_map(holder, record->path, file, err);
+    if (code)
+        return code;
+    if (record->offset > file->size || record->bytes > file->size - record->offset)
+        return PLUMB_E_FORMAT;
+    file->data = record->bytes ? file->data + record->offset : NULL;
+    file->size = record->bytes;
+    return PLUMB_OK;
+}
+
 static enum plumb_code map_stored(const struct plumb_record *record, uint64_t file_size,
-                                  int64_t mtime_ns, struct plumb_payload *payload,
-                                  struct plumb_error *err)
+                                  int64_t mtime_ns, struct holder *holder,
+                                  struct plumb_payload *payload, struct plumb_error *err)
 {
     struct plumb_file *file = &payload->file;
-    enum plumb_code code = plumb_file_map(file, record->path, record->offset, record->bytes, err);
+    enum plumb_code code =
+        holder && record->bytes < small
+            ? map_held(record, holder, file, err)
+            : plumb_file_map(file, record->path, record->offset, record->bytes, err);
     /* Too short for the extent that was there when it was listed: changed, not damaged. */
     if (code == PLUMB_E_FORMAT)
         return plumb_fail(err, PLUMB_E_IO, "the file changed since it was listed");
@@ -316,12 +349,14 @@ static enum plumb_code map_stored(const struct plumb_record *record, uint64_t fi
 }
 
 static enum plumb_code decode_stored(const struct format *format, const struct plumb_record *record,
-                                     uint64_t file_size, int64_t mtime_ns,
+                                     uint64_t file_size, int64_t mtime_ns, struct holder *holder,
                                      struct plumb_payload *payload, struct plumb_error *err)
 {
     struct mapped in;
     uint64_t bytes = 0;
-    enum plumb_code code = mapped_open(&in, record->path, err);
+    if (record->bytes >= small)
+        holder = NULL;
+    enum plumb_code code = mapped_open_held(&in, holder, record->path, err);
     if (code)
         return code;
     code = check_unchanged(&in.file, file_size, mtime_ns, err);
@@ -332,8 +367,8 @@ static enum plumb_code decode_stored(const struct format *format, const struct p
 }
 
 enum plumb_code format_load(const struct format *format, const struct plumb_record *record,
-                            uint64_t file_size, int64_t mtime_ns, struct plumb_payload *payload,
-                            struct plumb_error *err)
+                            uint64_t file_size, int64_t mtime_ns, struct holder *holder,
+                            struct plumb_payload *payload, struct plumb_error *err)
 {
     *payload = (struct plumb_payload){0};
     if (record->error) {
@@ -341,9 +376,10 @@ enum plumb_code format_load(const struct format *format, const struct plumb_reco
             *err = *record->error;
         return record->error->code;
     }
-    enum plumb_code code = format->read && record->detail
-                               ? decode_stored(format, record, file_size, mtime_ns, payload, err)
-                               : map_stored(record, file_size, mtime_ns, payload, err);
+    enum plumb_code code =
+        format->read && record->detail
+            ? decode_stored(format, record, file_size, mtime_ns, holder, payload, err)
+            : map_stored(record, file_size, mtime_ns, holder, payload, err);
     if (code) {
         plumb_error_in_file(err, record->path);
         plumb_payload_release(payload);

@@ -4,6 +4,7 @@
 #define FORMAT_FORMAT_H
 
 #include "base/arena.h"
+#include "base/held.h"
 #include "plumb/record.h"
 #include "plumb/write.h"
 
@@ -101,6 +102,9 @@ enum plumb_code format_list_file(struct listing *out, const char *path, struct f
  * nothing else. Returns NULL when out of memory. */
 struct plumb_record *listing_add(struct listing *out, const char *name, size_t length);
 
+/* The same with a name that lives as long as the arena: it is not copied. */
+struct plumb_record *listing_lend(struct listing *out, const char *name);
+
 /* The same for a tensor that has no name in the file: that of "dir/x.y.npy" is called "x.y". */
 struct plumb_record *listing_add_unnamed(struct listing *out);
 
@@ -108,6 +112,10 @@ struct plumb_record *listing_add_unnamed(struct listing *out);
 enum plumb_code listing_set_shape(struct listing *out, struct plumb_record *record,
                                   enum plumb_dtype dtype, unsigned ndim, const int64_t *shape,
                                   struct plumb_error *err);
+
+/* The same with a shape that lives as long as the arena: it is not copied. */
+enum plumb_code listing_lend_shape(struct plumb_record *record, enum plumb_dtype dtype,
+                                   unsigned ndim, const int64_t *shape, struct plumb_error *err);
 
 /* Marks the record unreadable, with a copy of err. */
 enum plumb_code listing_fail(struct listing *out, struct plumb_record *record,
@@ -118,9 +126,10 @@ enum plumb_code listing_fail(struct listing *out, struct plumb_record *record,
 enum plumb_code listing_refuse_overlaps(const struct listing *out, size_t first,
                                         struct plumb_error *err);
 
-/* Loads a listed record: maps or decodes, then checks that the view fits. */
+/* Loads a listed record: maps or decodes, then checks that the view fits. With a holder (or NULL) the
+ * file of a small one stays mapped for the next. */
 enum plumb_code format_load(const struct format *format, const struct plumb_record *record,
-                            uint64_t file_size, int64_t mtime_ns, struct plumb_payload *payload,
-                            struct plumb_error *err);
+                            uint64_t file_size, int64_t mtime_ns, struct holder *holder,
+                            struct plumb_payload *payload, struct plumb_error *err);
 
 #endif

@@ -4,6 +4,7 @@
 #include "format/condensed.h"
 #include "format/ge_file.h"
 #include "format/ge_type.h"
+#include "format/recorded.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -34,6 +35,7 @@ static const struct plumb_kept *copy_kept(const struct plumb_kept *kept, struct 
     *copy = *kept;
     for (int i = 0; i < PLUMB_STATISTICS; i++)
         copy->finite[i].text = NULL;
+    copy->deviation.text = NULL;
     copy->crc32 = copy_text(arena, kept->crc32);
     copy->hash = copy_text(arena, kept->hash);
     struct plumb_sketch *sketch = kept->sketch ? arena_alloc(arena, sizeof *sketch) : NULL;
@@ -57,15 +59,15 @@ static const struct plumb_recorded *copy_recorded(const struct plumb_recorded *r
         .dtype = copy_text(arena, recorded->dtype),
         .shape = copy_text(arena, recorded->shape),
         .checksum = copy_text(arena, recorded->checksum),
-        .deviation = recorded->deviation,
         .kept = recorded->kept ? copy_kept(recorded->kept, arena) : NULL,
     };
-    copy->deviation.text = copy_text(arena, recorded->deviation.text);
     bool ok = copy->dtype && copy->shape && !copy->kept == !recorded->kept;
-    for (int i = 0; i < PLUMB_STATISTICS; i++) {
-        copy->statistic[i] = recorded->statistic[i];
-        copy->statistic[i].text = copy_text(arena, recorded->statistic[i].text);
-        ok = ok && !copy->statistic[i].text == !recorded->statistic[i].text;
+    for (unsigned i = 0; i < PLUMB_STATISTICS; i++) {
+        struct plumb_value value = plumb_recorded_statistic(recorded, i);
+        const bool written = value.text;
+        value.text = copy_text(arena, value.text);
+        ok =
+            ok && written == (value.text != NULL) && recorded_set_statistic(copy, i, &value, arena);
     }
     return ok ? copy : NULL;
 }

@@ -2,6 +2,7 @@
  * save space. A .npy holds [min, max] of what NAME.npy held. A .npz holds, of a GE file NAME, the
  * arrays "inputs" and "outputs" with a row [min, max] for each tensor. */
 #include "format/condensed.h"
+#include "format/recorded.h"
 
 #include "base/mapped.h"
 #include "base/number.h"
@@ -35,8 +36,11 @@ static bool set_range(struct listing *out, struct plumb_record *record, enum plu
                                     .detail = note,
                                     .recorded = recorded,
                                     .absent = true};
-    return condensed_number(out->arena, &recorded->statistic[PLUMB_STATISTIC_MIN], range[0]) &&
-           condensed_number(out->arena, &recorded->statistic[PLUMB_STATISTIC_MAX], range[1]);
+    struct plumb_value ends[2];
+    return condensed_number(out->arena, &ends[0], range[0]) &&
+           condensed_number(out->arena, &ends[1], range[1]) &&
+           recorded_set_statistic(recorded, PLUMB_STATISTIC_MIN, &ends[0], out->arena) &&
+           recorded_set_statistic(recorded, PLUMB_STATISTIC_MAX, &ends[1], out->arena);
 }
 
 /* [min, max], or n rows of it, or nothing at all. */
@@ -59,7 +63,7 @@ static enum plumb_code read_ranges(const struct plumb_record *record, const stru
     if (!record->count)
         return PLUMB_OK;
     enum plumb_code code =
-        format_load(format, record, file->file_size, file->mtime_ns, &payload, err);
+        format_load(format, record, file->file_size, file->mtime_ns, NULL, &payload, err);
     if (code)
         return code;
     plumb_file_guard_enter(&guard, &payload.file);

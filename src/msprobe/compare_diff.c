@@ -96,8 +96,11 @@ static double reread(const char *text)
 static void difference(const struct dump_value *target, const struct dump_value *golden,
                        struct general_value *diff, struct general_value *relative)
 {
-    const char *left = target->text ? target->text : "None";
-    const char *right = golden ? golden->text ? golden->text : "None" : "N/A";
+    char texts[2][NUMBER_BYTES];
+    const char *left = dump_value_text(target, texts[0]);
+    const char *right = golden ? dump_value_text(golden, texts[1]) : "N/A";
+    left = left ? left : "None";
+    right = right ? right : "None";
     enum kind a = kind_of(target), b = kind_of(golden);
     if (strcmp(left, right) == 0) {
         *diff = *relative = word("0");

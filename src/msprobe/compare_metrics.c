@@ -34,7 +34,7 @@ static bool load(struct loaded *out, const struct dump_tree *tree, size_t row)
 {
     char path[4096];
     *out = (struct loaded){0};
-    if (!dump_payload(tree, &tree->rows[row], path, sizeof path) ||
+    if (!dump_payload(tree, tree->rows[row].data_name, path, sizeof path) ||
         plumb_run_open(&out->run, path, NULL))
         return false;
     if (plumb_run_count(out->run) == 1 && !plumb_run_load(out->run, 0, &out->payload, NULL))

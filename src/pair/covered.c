@@ -23,8 +23,8 @@ static struct known *known_call(struct matcher *matcher, struct index *index, co
                                 const struct plumb_record *record)
 {
     const char *place = match_place(matcher, record);
-    const char *key = place ? arena_printf(&matcher->arena, "%s%s", call, place) : NULL;
-    uint64_t *number = key ? map_put(&index->map, key, strlen(key), NULL) : NULL;
+    const char *key = place && *place ? arena_printf(&matcher->arena, "%s%s", call, place) : call;
+    uint64_t *number = place ? map_put(&index->map, key, strlen(key), NULL) : NULL;
     if (!number)
         return NULL;
     if (!*number) {

@@ -192,7 +192,8 @@ static enum graph_role read_texts(struct roles *roles, const struct dump_tree *t
         if (row->section != DUMP_INPUT || strstr(row->name, ".kwargs."))
             continue;
         bool src = strstr(row->name, "src") != NULL, dst = strstr(row->name, "dst") != NULL;
-        const char *text = row->statistic[DUMP_MAX].text;
+        char number_text[NUMBER_BYTES];
+        const char *text = dump_value_text(&row->statistic[DUMP_MAX], number_text);
         if (src)
             role = GRAPH_TARGET;
         else if (dst && role == GRAPH_LINK)

@@ -4,6 +4,7 @@
 #include "base/buf.h"
 #include "base/utf8.h"
 #include "report/writer.h"
+#include "report/xlsx_library.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -14,7 +15,6 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include <xlsxwriter.h>
 
 enum {
     ROWS_A_SHEET = 1048000, /* Excel ends at 1,048,576 */
@@ -27,6 +27,7 @@ enum {
 enum { RED = 0xFFC7CE, YELLOW = 0xFFEB9C };
 
 struct workbook {
+    const struct xlsx_library *xlsx;
     lxw_workbook *book;
     lxw_format *header;
     lxw_format *fills[3]; /* by severity; none for normal rows */
@@ -98,26 +99,28 @@ static void write_cell(struct workbook *w, lxw_worksheet *sheet, lxw_row_t row, 
     switch (cell->type) {
     case PLUMB_CELL_EMPTY:
         if (format) /* the colour goes over the whole row */
-            check(w, worksheet_write_blank(sheet, row, column, format));
+            check(w, w->xlsx->worksheet_write_blank(sheet, row, column, format));
         return;
     case PLUMB_CELL_TEXT:
-        check(w, worksheet_write_string(sheet, row, column, clean(w, cell->as.text), format));
+        check(w,
+              w->xlsx->worksheet_write_string(sheet, row, column, clean(w, cell->as.text), format));
         return;
     case PLUMB_CELL_INT:
         /* Excel computes in double: a larger integer keeps its digits as a text. */
         if (cell->as.integer > INT64_C(1) << 53 || cell->as.integer < -(INT64_C(1) << 53)) {
             number_integer(cell->as.integer, number);
-            check(w, worksheet_write_string(sheet, row, column, number, format));
+            check(w, w->xlsx->worksheet_write_string(sheet, row, column, number, format));
         } else {
-            check(w, worksheet_write_number(sheet, row, column, (double)cell->as.integer, format));
+            check(w, w->xlsx->worksheet_write_number(sheet, row, column, (double)cell->as.integer,
+                                                     format));
         }
         return;
     case PLUMB_CELL_REAL:
         if (isfinite(cell->as.real)) {
-            check(w, worksheet_write_number(sheet, row, column, cell->as.real, format));
+            check(w, w->xlsx->worksheet_write_number(sheet, row, column, cell->as.real, format));
         } else {
             number_exact(cell->as.real, false, number);
-            check(w, worksheet_write_string(sheet, row, column, number, format));
+            check(w, w->xlsx->worksheet_write_string(sheet, row, column, number, format));
         }
         return;
     }
@@ -150,18 +153,19 @@ static void write_sheet(struct workbook *w, const struct plumb_sheet *what, unsi
     char name[SHEET_NAME + 1];
     name_sheet(name, what->name, number);
 
-    lxw_worksheet *sheet = workbook_add_worksheet(w->book, name);
+    lxw_worksheet *sheet = w->xlsx->workbook_add_worksheet(w->book, name);
     if (!sheet) {
         check(w, LXW_ERROR_MEMORY_MALLOC_FAILED);
         return;
     }
-    worksheet_freeze_panes(sheet, 1, 0);
+    w->xlsx->worksheet_freeze_panes(sheet, 1, 0);
     if (columns)
-        check(w, worksheet_autofilter(sheet, 0, 0, (lxw_row_t)count, (lxw_col_t)(columns - 1)));
+        check(w, w->xlsx->worksheet_autofilter(sheet, 0, 0, (lxw_row_t)count,
+                                               (lxw_col_t)(columns - 1)));
     for (lxw_col_t i = 0; i < columns; i++) {
         const char *title = plumb_table_column(table, i)->title;
-        check(w, worksheet_set_column(sheet, i, i, w->widths[i], NULL));
-        check(w, worksheet_write_string(sheet, 0, i, clean(w, title), w->header));
+        check(w, w->xlsx->worksheet_set_column(sheet, i, i, w->widths[i], NULL));
+        check(w, w->xlsx->worksheet_write_string(sheet, 0, i, clean(w, title), w->header));
     }
     for (size_t row = 0; row < count && w->error == LXW_NO_ERROR; row++) {
         lxw_format *fill = w->fills[plumb_table_severity(table, first + row)];
@@ -181,27 +185,28 @@ static bool make_formats(struct workbook *w)
         [PLUMB_SUSPICIOUS] = YELLOW,
         [PLUMB_FAILED] = RED,
     };
-    w->header = workbook_add_format(w->book);
+    w->header = w->xlsx->workbook_add_format(w->book);
     for (int i = PLUMB_SUSPICIOUS; i <= PLUMB_FAILED; i++) {
-        w->fills[i] = workbook_add_format(w->book);
+        w->fills[i] = w->xlsx->workbook_add_format(w->book);
         if (!w->fills[i])
             return false;
-        format_set_bg_color(w->fills[i], colours[i]);
+        w->xlsx->format_set_bg_color(w->fills[i], colours[i]);
     }
     if (!w->header)
         return false;
-    format_set_bold(w->header);
-    format_set_bottom(w->header, LXW_BORDER_THIN);
+    w->xlsx->format_set_bold(w->header);
+    w->xlsx->format_set_bottom(w->header, LXW_BORDER_THIN);
     return true;
 }
 
-static enum plumb_code report(lxw_error error, int saved_errno, struct plumb_error *err)
+static enum plumb_code report(const struct workbook *w, int saved_errno, struct plumb_error *err)
 {
+    const lxw_error error = w->error;
     if (error == LXW_ERROR_MEMORY_MALLOC_FAILED)
         return plumb_fail(err, PLUMB_E_NOMEM, "out of memory while writing the workbook");
     return plumb_fail(err, PLUMB_E_IO, "cannot write the workbook: %s (%s)",
                       saved_errno ? strerror(saved_errno) : "the stream failed",
-                      lxw_strerror(error));
+                      w->xlsx->lxw_strerror(error));
 }
 
 /* A table too long for one sheet goes on in further ones. */
@@ -231,7 +236,9 @@ static enum plumb_code write_workbook(const struct plumb_sheet *sheets, size_t c
                           "%zu columns are more than the %d of a workbook; write .csv instead",
                           columns, MAX_COLUMNS);
 
-    struct workbook w = {0};
+    struct workbook w = {.xlsx = xlsx_open(err)};
+    if (!w.xlsx)
+        return err->code;
     char *tmpdir = strdup(folder); /* the option is not const */
     w.widths = calloc(columns ? columns : 1, sizeof *w.widths);
     if (!tmpdir || !w.widths) {
@@ -241,7 +248,7 @@ static enum plumb_code write_workbook(const struct plumb_sheet *sheets, size_t c
 
     errno = 0;
     lxw_workbook_options options = {.constant_memory = 1, .tmpdir = tmpdir, .use_zip64 = 0};
-    w.book = workbook_new_opt(path, &options);
+    w.book = w.xlsx->workbook_new_opt(path, &options);
     if (!w.book || !make_formats(&w)) {
         check(&w, LXW_ERROR_MEMORY_MALLOC_FAILED);
         goto out;
@@ -250,17 +257,17 @@ static enum plumb_code write_workbook(const struct plumb_sheet *sheets, size_t c
         write_table(&w, &sheets[i]);
     if (w.error == LXW_NO_ERROR) {
         errno = 0;
-        check(&w, workbook_close(w.book)); /* frees it, come what may */
+        check(&w, w.xlsx->workbook_close(w.book)); /* frees it, come what may */
         w.book = NULL;
     }
 out:;
     int saved_errno = errno;
     if (w.book)
-        lxw_workbook_free(w.book);
+        w.xlsx->lxw_workbook_free(w.book);
     buf_free(&w.scratch);
     free(w.widths);
     free(tmpdir);
-    return w.error == LXW_NO_ERROR ? PLUMB_OK : report(w.error, saved_errno, err);
+    return w.error == LXW_NO_ERROR ? PLUMB_OK : report(&w, saved_errno, err);
 }
 
 /* The library prints numbers as the locale has them; a workbook with decimal commas is broken. */
@@ -324,6 +331,8 @@ static enum plumb_code write_in_child(const struct plumb_sheet *sheets, size_t c
 enum plumb_code xlsx_write(const struct plumb_sheet *sheets, size_t count, const char *path,
                            struct plumb_error *err)
 {
+    if (!xlsx_open(err)) /* before there is a process that could not say it as well */
+        return PLUMB_E_IO;
     char *folder = NULL; /* for what the library puts aside; a dead library leaves it there */
     if (asprintf(&folder, "%s.parts", path) < 0)
         return plumb_fail(err, PLUMB_E_NOMEM, "out of memory while writing the workbook");

@@ -331,7 +331,8 @@ static void put_chunk(const struct tensor *tensor, const struct chunk *chunk,
 static enum plumb_code load_chunk(const struct chunk *chunk, struct plumb_payload *payload,
                                   struct plumb_error *err)
 {
-    return format_load(chunk->format, chunk->record, chunk->size, chunk->mtime_ns, payload, err);
+    return format_load(chunk->format, chunk->record, chunk->size, chunk->mtime_ns, NULL, payload,
+                       err);
 }
 
 static enum plumb_code load(const struct plumb_record *record, struct plumb_payload *payload,

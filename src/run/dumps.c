@@ -65,19 +65,26 @@ static enum plumb_code add_warning(struct plumb_run *run, const struct dump_tree
     return add_lost(run, place, name, length, &why);
 }
 
-static enum plumb_code add_rows(struct plumb_run *run, struct dump_tree *tree,
-                                const struct place *place)
+/* Reads a tree, which becomes the run's, into records. *why is set when the tree cannot be read; and
+ * then there are no records of it. PLUMB_E_NOMEM: nothing can be done with the run. */
+static enum plumb_code read_tree(struct plumb_run *run, const char *json, const struct place *place,
+                                 struct plumb_error *why)
 {
-    struct record_maker maker = {.run = run, .tree = tree, .place = *place};
-    enum plumb_code code = record_begin(&maker);
-    for (size_t i = 0; i < tree->row_count && !code; i++)
-        code = record_add(&maker, &tree->rows[i]);
-    record_end(&maker);
-    for (size_t i = 0; i < tree->warning_count && !code; i++)
-        code = add_warning(run, tree, place, tree->warnings[i]);
-    free(tree->rows);
-    tree->rows = NULL;
-    tree->row_count = 0;
+    struct dump_tree *tree = &run->trees[run->tree_count];
+    struct record_maker maker = {.run = run, .place = *place, .first = run->listing.count};
+    enum plumb_code code = dump_stream(tree, json, record_take, &maker, why);
+    if (code) {
+        run->listing.count = maker.first;
+    } else {
+        tree->step = place->step;
+        tree->rank = place->rank;
+        run->tree_count++;
+        maker.tree = tree;
+        code = record_end(&maker);
+        for (size_t i = 0; i < tree->warning_count && !code; i++)
+            code = add_warning(run, tree, place, tree->warnings[i]);
+    }
+    record_maker_free(&maker);
     return code;
 }
 
@@ -97,19 +104,13 @@ static enum plumb_code add_step(struct plumb_run *run, const struct dump_places 
             run->tree_capacity = capacity;
         }
         struct place place = {.step = step, .rank = number_after(places->places[i].rank, "rank")};
-        struct dump_tree *tree = &run->trees[run->tree_count];
         struct plumb_error why;
-        enum plumb_code code = dump_open(tree, places->places[i].json, &why);
-        if (!code) {
-            tree->step = place.step;
-            tree->rank = place.rank;
-            run->tree_count++;
-            code = add_rows(run, tree, &place);
-        } else if (code != PLUMB_E_NOMEM && !(only && places->count == 1)) {
+        enum plumb_code code = read_tree(run, places->places[i].json, &place, &why);
+        if (code && code != PLUMB_E_NOMEM && !(only && places->count == 1)) {
             const char *json = places->places[i].json;
             run->listing.path = arena_copy(&run->arena, json, strlen(json));
             code = run->listing.path ? add_lost(run, &place, "dump.json", 9, &why) : PLUMB_E_NOMEM;
-        } else if (code != PLUMB_E_NOMEM) {
+        } else if (code && code != PLUMB_E_NOMEM) {
             if (err)
                 *err = why;
             return code;
@@ -280,7 +281,7 @@ static enum plumb_code load_only(const struct plumb_record *record, struct arena
         code =
             plumb_fail(err, PLUMB_E_FORMAT, "it holds %zu tensors instead of one", listing.count);
     return code ? code
-                : format_load(found.format, &listing.records[0], found.size, found.mtime_ns,
+                : format_load(found.format, &listing.records[0], found.size, found.mtime_ns, NULL,
                               payload, err);
 }
 

@@ -5,6 +5,7 @@
 #include "run/dtype.h"
 
 #include "format/condensed.h"
+#include "format/recorded.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -63,9 +64,11 @@ static enum plumb_code renumber(struct record_maker *maker, const char *name)
 
 static const char *key_of(struct record_maker *maker, const struct dump_row *row)
 {
+    if (!maker->prefix)
+        return row->path_name;
     const char *name = maker->tree->apis[row->api].name;
     size_t length = strlen(name);
-    if (!maker->prefix || strncmp(row->path_name, name, length) != 0)
+    if (strncmp(row->path_name, name, length) != 0)
         return row->path_name;
     return arena_printf(&maker->run->arena, "%s%s", maker->prefix, row->path_name + length);
 }
@@ -100,30 +103,30 @@ static bool stays_inside(struct record_maker *maker, const char *path)
 }
 
 /* What was kept of a tensor in place of its file. */
-static enum plumb_code find_kept(struct record_maker *maker, const struct dump_row *row,
-                                 struct plumb_recorded *recorded, const char *path, bool *found)
+static enum plumb_code find_kept(struct record_maker *maker, struct plumb_recorded *recorded,
+                                 const char *path, bool *found)
 {
-    const uint64_t *number = map_get(&maker->names, row->data_name, strlen(row->data_name));
+    const char *name = recorded->data_name;
+    const uint64_t *number = map_get(&maker->names, name, strlen(name));
     *found = number && maker->kept.records[*number].recorded;
     if (!*found)
         return condensed_complete(recorded, path, &maker->run->arena, found);
-    condensed_add(recorded, &maker->kept.records[*number]);
-    return PLUMB_OK;
+    return condensed_add(recorded, &maker->kept.records[*number], &maker->run->arena);
 }
 
 /* Finds the data file and looks at its size: shapes are promises. */
-static enum plumb_code find_payload(struct record_maker *maker, const struct dump_row *row,
-                                    struct plumb_record *record, struct plumb_recorded *recorded)
+static enum plumb_code find_payload(struct record_maker *maker, struct plumb_record *record)
 {
+    struct plumb_recorded *recorded = (struct plumb_recorded *)record->recorded; /* made here */
     char path[PATH_MAX];
     struct plumb_error why;
     struct stat st, target;
-    record->absent = !row->data_name || !(maker->payloads || maker->condensed);
+    record->absent = !recorded->data_name || !(maker->payloads || maker->condensed);
     if (record->absent)
         return PLUMB_OK;
-    if (!dump_payload(maker->tree, row, path, sizeof path)) {
+    if (!dump_payload(maker->tree, recorded->data_name, path, sizeof path)) {
         plumb_fail(&why, PLUMB_E_FORMAT, "the name of its data file, %.200s, leads elsewhere",
-                   row->data_name);
+                   recorded->data_name);
         return mark(maker, record, &why);
     }
     record->path = maker->run->listing.path = arena_copy(&maker->run->arena, path, strlen(path));
@@ -131,7 +134,7 @@ static enum plumb_code find_payload(struct record_maker *maker, const struct dum
         return PLUMB_E_NOMEM;
     if (lstat(path, &st) || stat(path, &target)) {
         int reason = errno;
-        if (find_kept(maker, row, recorded, path, &record->absent))
+        if (find_kept(maker, recorded, path, &record->absent))
             return PLUMB_E_NOMEM;
         record->absent |= !maker->payloads;
         if (record->absent)
@@ -148,7 +151,7 @@ static enum plumb_code find_payload(struct record_maker *maker, const struct dum
     if (record->count / 2 > (uint64_t)target.st_size) {
         plumb_fail(&why, PLUMB_E_FORMAT,
                    "its data file of %lld bytes is too small for the shape %s",
-                   (long long)target.st_size, row->shape);
+                   (long long)target.st_size, recorded->shape);
         return mark(maker, record, &why);
     }
     return PLUMB_OK;
@@ -170,9 +173,7 @@ static struct plumb_recorded *recorded_of(struct record_maker *maker, const stru
         .value = row->value,
         .checksum = row->md5,
         .data_name = row->data_name,
-        .parent = api->parent,
         .uninitialised = row->uninitialised,
-        .stack = api->stack ? tree->stacks[api->stack - 1] : NULL,
         .spread = row->spread,
         .p2p_op = row->p2p_op,
         .p2p_peer = row->p2p_peer,
@@ -180,15 +181,17 @@ static struct plumb_recorded *recorded_of(struct record_maker *maker, const stru
     };
     if (!row->tensor && !row->value)
         recorded->value = row->group_ranks ? row->group_ranks : row->type ? row->shape : "None";
-    for (size_t i = 0; i < PLUMB_STATISTICS; i++) {
+    for (unsigned i = 0; i < PLUMB_STATISTICS; i++) {
         const struct dump_value *value = &row->statistic[i];
-        recorded->statistic[i] = (struct plumb_value){
+        const struct plumb_value taken = {
             .kind = value->kind == DUMP_NUMBER ? PLUMB_VALUE_NUMBER
                     : value->kind == DUMP_WORD ? PLUMB_VALUE_WORD
                                                : PLUMB_VALUE_NONE,
             .number = value->number,
             .text = value->kind == DUMP_ABSENT ? NULL : value->text,
         };
+        if (!recorded_set_statistic(recorded, i, &taken, &maker->run->arena))
+            return NULL;
     }
     return recorded;
 }
@@ -230,28 +233,7 @@ static enum plumb_code list_kept(struct record_maker *maker)
     return PLUMB_OK;
 }
 
-enum plumb_code record_begin(struct record_maker *maker)
-{
-    const struct dump_tree *tree = maker->tree;
-    char path[PATH_MAX];
-    struct stat st;
-    if (list_kept(maker))
-        return PLUMB_E_NOMEM;
-    /* Who threw all data files away to save space has a dump of statistics. */
-    for (size_t i = 0; i < tree->row_count && !maker->payloads; i++) {
-        if (!tree->rows[i].data_name || !dump_payload(tree, &tree->rows[i], path, sizeof path))
-            continue;
-        maker->payloads = lstat(path, &st) == 0;
-        size_t length = strlen(path);
-        if (maker->payloads || maker->condensed || length + sizeof CONDENSED_ENDING > sizeof path)
-            continue;
-        memcpy(path + length, CONDENSED_ENDING, sizeof CONDENSED_ENDING);
-        maker->condensed = lstat(path, &st) == 0;
-    }
-    return PLUMB_OK;
-}
-
-enum plumb_code record_add(struct record_maker *maker, const struct dump_row *row)
+static enum plumb_code add_record(struct record_maker *maker, const struct dump_row *row)
 {
     struct listing *listing = &maker->run->listing;
     if (maker->api != row->api + 1) {
@@ -260,10 +242,9 @@ enum plumb_code record_add(struct record_maker *maker, const struct dump_row *ro
         maker->api = row->api + 1;
     }
     listing->path = maker->tree->path;
-    struct plumb_record *record = listing_add(listing, "", 0);
+    struct plumb_record *record = listing_lend(listing, row->name); /* the tree lives on */
     if (!record)
         return PLUMB_E_NOMEM;
-    record->name = row->name; /* the tree lives as long as the run */
     record->step = maker->place.step;
     record->rank = maker->place.rank;
     record->key = key_of(maker, row);
@@ -274,20 +255,86 @@ enum plumb_code record_add(struct record_maker *maker, const struct dump_row *ro
     if (row->requires_grad)
         record->requires_grad = strcmp(row->requires_grad, "True") == 0;
     record->absent = true;
+    maker->named |= row->data_name != NULL;
     if (!row->tensor)
         return PLUMB_OK;
 
     struct plumb_error why;
-    enum plumb_dtype dtype = run_dtype(row->dtype);
+    if (row->dtype != maker->dtype_text) {
+        maker->dtype = run_dtype(row->dtype);
+        maker->dtype_text = row->dtype;
+    }
     enum plumb_code code =
-        listing_set_shape(listing, record, dtype == PLUMB_DTYPE_COUNT ? PLUMB_F32 : dtype,
-                          row->ndim > UINT_MAX ? UINT_MAX : (unsigned)row->ndim, row->dims, &why);
-    if (code)
-        return code == PLUMB_E_NOMEM ? code : mark(maker, record, &why);
-    return find_payload(maker, row, record, recorded);
+        listing_lend_shape(record, maker->dtype == PLUMB_DTYPE_COUNT ? PLUMB_F32 : maker->dtype,
+                           row->ndim > UINT_MAX ? UINT_MAX : (unsigned)row->ndim, row->dims, &why);
+    return code ? mark(maker, record, &why) : PLUMB_OK;
 }
 
-void record_end(struct record_maker *maker)
+enum plumb_code record_take(void *context, const struct dump_tree *tree,
+                            const struct dump_row *rows, size_t count)
+{
+    struct record_maker *maker = context;
+    maker->tree = tree;
+    for (size_t i = 0; i < count; i++)
+        if (add_record(maker, &rows[i]))
+            return PLUMB_E_NOMEM;
+    return PLUMB_OK;
+}
+
+/* Who threw all data files away to save space has a dump of statistics. */
+static void look_for_payloads(struct record_maker *maker)
+{
+    const struct listing *listing = &maker->run->listing;
+    char path[PATH_MAX];
+    struct stat st;
+    for (size_t i = maker->first; i < listing->count && !maker->payloads; i++) {
+        const char *name = listing->records[i].recorded->data_name;
+        if (!name || !dump_payload(maker->tree, name, path, sizeof path))
+            continue;
+        maker->payloads = lstat(path, &st) == 0;
+        size_t length = strlen(path);
+        if (maker->payloads || maker->condensed || length + sizeof CONDENSED_ENDING > sizeof path)
+            continue;
+        memcpy(path + length, CONDENSED_ENDING, sizeof CONDENSED_ENDING);
+        maker->condensed = lstat(path, &st) == 0;
+    }
+}
+
+/* What is known of the calls only when all of the tree was read. */
+static void set_calls(struct record_maker *maker)
+{
+    const struct dump_tree *tree = maker->tree;
+    for (size_t a = 0; a < tree->api_count; a++) {
+        const struct dump_api *api = &tree->apis[a];
+        if (!api->parent && !api->stack)
+            continue;
+        for (size_t i = api->first; i < api->first + api->count; i++) {
+            struct plumb_recorded *recorded =
+                (struct plumb_recorded *)maker->run->listing.records[maker->first + i].recorded;
+            recorded->parent = api->parent;
+            recorded->stack = api->stack ? tree->stacks[api->stack - 1] : NULL;
+        }
+    }
+}
+
+enum plumb_code record_end(struct record_maker *maker)
+{
+    struct listing *listing = &maker->run->listing;
+    enum plumb_code code = list_kept(maker);
+    set_calls(maker);
+    if (code || !maker->named)
+        return code; /* all of them are absent */
+    look_for_payloads(maker);
+    for (size_t i = maker->first; i < listing->count && !code; i++) {
+        struct plumb_record *record = &listing->records[i];
+        listing->path = maker->tree->path;
+        if (record->recorded->tensor && !record->error)
+            code = find_payload(maker, record);
+    }
+    return code;
+}
+
+void record_maker_free(struct record_maker *maker)
 {
     map_free(&maker->calls);
     map_free(&maker->names);

@@ -187,7 +187,7 @@ static enum plumb_code load_listed(const struct run_files *files, const struct l
         ref->index >= file->listing.count || file->listing.records[ref->index].count != ref->count)
         return plumb_fail(err, PLUMB_E_IO, "the file changed since it was listed");
     return format_load(file->found.format, &file->listing.records[ref->index], ref->size, time,
-                       payload, err);
+                       NULL, payload, err);
 }
 
 static enum plumb_code load_dump(const struct run_files *files, const struct run_ref *ref,

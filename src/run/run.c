@@ -316,7 +316,7 @@ static enum plumb_code open_run(struct plumb_run **out, const char *path, const 
         if (!code && !found)
             code = S_ISDIR(st.st_mode) ? open_folder(run, err) : open_file(run, err);
     }
-    if (!code && (promise_keep(run) || spans_list(run)))
+    if (!code && (promise_keep(run) || spans_list(run) || !(run->holder = holder_new())))
         code = plumb_no_memory(err);
     run->only = NULL;
     if (code) {
@@ -368,6 +368,7 @@ void plumb_run_free(struct plumb_run *run)
     if (!run)
         return;
     dumps_free(run);
+    holder_free(run->holder);
     arena_free(&run->arena);
     free(run);
 }
@@ -427,5 +428,5 @@ enum plumb_code plumb_run_load(const struct plumb_run *run, size_t index,
         return dumps_load(&run->listing.records[index], payload, err);
     const struct source *source = source_of(run, index);
     return format_load(source->format, &run->listing.records[index], source->size, source->mtime_ns,
-                       payload, err);
+                       source->count > 1 ? run->holder : NULL, payload, err);
 }

@@ -27,6 +27,7 @@ struct plumb_run {
     struct arena arena;
     const char *path, *kind;
     struct listing listing;
+    struct holder *holder;  /* of files with more tensors than one; NULL: there is none */
     struct source *sources; /* in order, without those that hold nothing */
     size_t source_count;
     size_t ignored;

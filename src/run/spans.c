@@ -16,10 +16,8 @@ bool record_has_statistics(const struct plumb_record *record)
 {
     if (!record->recorded || !record->recorded->tensor)
         return false;
-    for (int i = 0; i < PLUMB_STATISTICS; i++)
-        if (record->recorded->statistic[i].kind != PLUMB_VALUE_NONE)
-            return true;
-    return record->recorded->kept && record->recorded->kept->sketch;
+    return plumb_recorded_has_statistics(record->recorded) ||
+           (record->recorded->kept && record->recorded->kept->sketch);
 }
 
 bool record_has_checksum(const struct plumb_record *record)

@@ -51,16 +51,21 @@ static const struct {
     {"hif8", PLUMB_HIF8},  {"float4_e2m1fn", PLUMB_F4_E2M1},
 };
 
+static bool is_same(const char *a, const char *b)
+{
+    return *a == *b && strcmp(a, b) == 0;
+}
+
 enum plumb_dtype plumb_dtype_from_name(const char *name)
 {
     if (strncmp(name, "torch.", 6) == 0)
         name += 6;
     for (unsigned i = 0; i < PLUMB_DTYPE_COUNT; i++)
-        if (strcmp(name, table[i].name) == 0 ||
-            (table[i].safetensors && strcmp(name, table[i].safetensors) == 0))
+        if (is_same(name, table[i].name) ||
+            (table[i].safetensors && is_same(name, table[i].safetensors)))
             return (enum plumb_dtype)i;
     for (size_t i = 0; i < sizeof aliases / sizeof aliases[0]; i++)
-        if (strcmp(name, aliases[i].name) == 0)
+        if (is_same(name, aliases[i].name))
             return aliases[i].dtype;
     return PLUMB_DTYPE_COUNT;
 }

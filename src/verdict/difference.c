@@ -1,5 +1,6 @@
 /* How far apart two values are that were written down as text. */
 #define _GNU_SOURCE
+#include "base/number.h"
 #include "verdict/recorded.h"
 
 #include <errno.h>
@@ -64,6 +65,17 @@ static bool difference_of_integers(const struct plumb_value *target,
     return true;
 }
 
+static const char *written_text(const struct plumb_value *value, char text[NUMBER_BYTES])
+{
+    if (!value->written)
+        return value->text;
+    if (isnan(value->number))
+        memcpy(text, "nan", 4);
+    else
+        number_exact(value->number, true, text);
+    return text;
+}
+
 struct recorded_difference recorded_difference(const struct plumb_value *target,
                                                const struct plumb_value *golden)
 {
@@ -71,7 +83,9 @@ struct recorded_difference recorded_difference(const struct plumb_value *target,
     if (target->kind == PLUMB_VALUE_NONE || golden->kind == PLUMB_VALUE_NONE)
         return (struct recorded_difference){.kind = DIFFERENCE_NONE};
     if (!as_number(target, &t) || !as_number(golden, &g)) {
-        bool same = target->text && golden->text && strcmp(target->text, golden->text) == 0;
+        char texts[2][NUMBER_BYTES];
+        const char *left = written_text(target, texts[0]), *right = written_text(golden, texts[1]);
+        const bool same = left && right && strcmp(left, right) == 0;
         return (struct recorded_difference){same ? DIFFERENCE_NUMBER : DIFFERENCE_WORD, 0,
                                             same ? 0 : INFINITY};
     }

@@ -16,7 +16,7 @@ struct recorded_difference {
 
 /* What is known about one side without its values. */
 struct recorded_account {
-    const struct plumb_value *statistic; /* PLUMB_STATISTICS of them */
+    struct plumb_value statistic[PLUMB_STATISTICS];
     const struct plumb_value *deviation; /* of the sample; NULL: unknown */
     const struct plumb_kept *kept;       /* or NULL */
     const char *checksum;                /* of a capture, or as one would; or NULL */

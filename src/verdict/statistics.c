@@ -29,6 +29,10 @@ static const char *value_text(const struct plumb_value *value, char text[NUMBER_
 {
     if (value->text && !isnan(value->number))
         return value->text;
+    if (value->written && !isnan(value->number)) {
+        number_exact(value->number, true, text);
+        return text;
+    }
     return number_brief(value->number, 7, text);
 }
 
@@ -249,6 +253,7 @@ static void judge_worst(struct plumb_verdict *verdict, const struct finding *fin
 {
     char a[NUMBER_BYTES], b[NUMBER_BYTES];
     const char *t = value_text(&finding->worst[0], a), *g = value_text(&finding->worst[1], b);
+    char c[NUMBER_BYTES], d[NUMBER_BYTES];
     const double limit = rule->limit * 100, relative = finding->relative * 100;
     if (!statistic_breaks(finding, rule))
         verdict_decide(
@@ -260,13 +265,13 @@ static void judge_worst(struct plumb_verdict *verdict, const struct finding *fin
         verdict_decide(verdict, rule->severity, "%s %s against %s: NaN on one side only",
                        finding->what, t, g);
     else if (finding->relative_to)
-        verdict_decide(verdict, rule->severity,
-                       "%s %s against %s: difference %.4g%% of %s >= %.4g%%", finding->what, t, g,
-                       relative, finding->relative_to, limit);
+        verdict_decide(verdict, rule->severity, "%s %s against %s: difference %s%% of %s >= %s%%",
+                       finding->what, t, g, number_brief(relative, 4, c), finding->relative_to,
+                       number_brief(limit, 4, d));
     else
         verdict_decide(verdict, rule->severity,
-                       "%s %s against %s: relative difference %.4g%% >= %.4g%%", finding->what, t,
-                       g, relative, limit);
+                       "%s %s against %s: relative difference %s%% >= %s%%", finding->what, t, g,
+                       number_brief(relative, 4, c), number_brief(limit, 4, d));
     verdict->nonfinite =
         statistic_breaks(finding, rule) &&
         is_infinite_or_nan(&finding->worst[0]) != is_infinite_or_nan(&finding->worst[1]);

@@ -50,6 +50,35 @@ static void test_arena(void **state)
     arena_free(&arena);
 }
 
+/* An array that grows, among others that must not be moved with it. */
+static void test_arena_grow(void **state)
+{
+    (void)state;
+    struct arena arena = {0};
+    char *before = arena_copy(&arena, "before", 6), *texts[20];
+    uint64_t *numbers = NULL;
+    size_t capacity = 0, count = 0;
+    for (int round = 0; round < 20; round++) {
+        const size_t more = capacity ? capacity * 2 : 3;
+        uint64_t *grown = arena_grow(&arena, numbers, count, more, sizeof *numbers);
+        assert_non_null(grown);
+        numbers = grown;
+        capacity = more;
+        for (; count < capacity; count++)
+            numbers[count] = count;
+        texts[round] = arena_printf(&arena, "text %d", round);
+        assert_non_null(arena_alloc(&arena, 100));
+    }
+    for (size_t i = 0; i < count; i++)
+        assert_int_equal(numbers[i], i);
+    assert_string_equal(before, "before");
+    for (int round = 0; round < 20; round++)
+        assert_int_equal(strtol(texts[round] + 5, NULL, 10), round);
+    assert_true(arena.bytes < 3 * capacity * sizeof *numbers); /* not one of each size */
+    assert_null(arena_grow(&arena, numbers, count, SIZE_MAX / 8 + 1, sizeof *numbers));
+    arena_free(&arena);
+}
+
 /* Blocks large enough for pages of their own: zero, whole, and given back when nobody needs them. */
 static void test_arena_huge(void **state)
 {
@@ -440,13 +469,13 @@ static void test_output_whole(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_arena),          cmocka_unit_test(test_arena_huge),
-        cmocka_unit_test(test_arena_limits),   cmocka_unit_test(test_buf),
-        cmocka_unit_test(test_buf_failed),     cmocka_unit_test(test_map),
-        cmocka_unit_test(test_map_collisions), cmocka_unit_test(test_map_bytes),
-        cmocka_unit_test(test_pool),           cmocka_unit_test(test_errors),
-        cmocka_unit_test(test_file),           cmocka_unit_test(test_guard),
-        cmocka_unit_test(test_output_whole),
+        cmocka_unit_test(test_arena),        cmocka_unit_test(test_arena_huge),
+        cmocka_unit_test(test_arena_limits), cmocka_unit_test(test_arena_grow),
+        cmocka_unit_test(test_buf),          cmocka_unit_test(test_buf_failed),
+        cmocka_unit_test(test_map),          cmocka_unit_test(test_map_collisions),
+        cmocka_unit_test(test_map_bytes),    cmocka_unit_test(test_pool),
+        cmocka_unit_test(test_errors),       cmocka_unit_test(test_file),
+        cmocka_unit_test(test_guard),        cmocka_unit_test(test_output_whole),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -379,15 +379,75 @@ static void values_can_be_skipped(void **state)
     assert_int_equal(json.error, JSON_E_END);
 }
 
+/* Objects that repeat each other, some of them nearly: the same keys, values and errors as without
+ * the spans. */
+static void repeated_keys_are_the_same_keys(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {
+        "[{\"a\": 1, \"b\": [1, 2]}, {\"a\": 2, \"b\": [1, 2]}, {\"a\": 3, \"b\": [1, 3]}]",
+        "[{\"a\": 1, \"b\": [1]}, {\"b\": [1], \"a\": 2}, {}, {\"a\": 1}, {\"a\" : 1}]",
+        "[{\"a\": 1, \"b\": [1]}, {\"a\": 1, \"b\": [1}]",
+        "[{\"a\": 1, \"b\": [1]}, {\"a\": 1, \"b\": ]}]",
+        "[{\"a\": 1, \"b\": [1]}, {\"a\": 1, \"c\": [1]}, {\"a\": 1, \"b\": [1]}",
+        "[{\"a\": 1, \"b\": [[1]]}, {\"a\": 1, \"b\": [[1]]}, {\"a\": 1, \"b\": [[1",
+        "[{\"a\": 1, \"a\": 2}, {\"a\": 1, \"a\": 2}, {\"a\": 1,, \"a\": 2}]",
+    };
+    for (size_t t = 0; t < sizeof texts / sizeof *texts; t++)
+        for (size_t cut = strlen(texts[t]); cut > 1; cut--) {
+            char *bytes = exact_copy(texts[t], cut);
+            struct json plain, quick;
+            json_init(&plain, bytes, cut);
+            json_init(&quick, bytes, cut);
+            struct json_span keys[4] = {0}, list = {0};
+            size_t place = 0;
+            for (enum json_event event = JSON_ARRAY; event > JSON_END;) {
+                bool same = false;
+                const bool inside = quick.depth == 2;
+                place = inside ? place : 0;
+                event = inside && place < 4 ? json_next_key(&quick, &keys[place], &same)
+                                            : json_next(&quick);
+                assert_int_equal(json_next(&plain), event);
+                assert_ptr_equal(quick.next, plain.next);
+                assert_int_equal(quick.depth, plain.depth);
+                assert_int_equal(quick.error, plain.error);
+                assert_int_equal(quick.error_at, plain.error_at);
+                if (event != JSON_KEY)
+                    continue;
+                place++;
+                event = json_next(&quick);
+                assert_int_equal(json_next(&plain), event);
+                if (event != JSON_ARRAY)
+                    continue;
+                const uint64_t start = quick.start;
+                const bool known = json_skip_same(&quick, &list);
+                if (json_skip(&plain, event) && !known && json_skip(&quick, event))
+                    list = json_span_from(&quick, start);
+                else if (!known)
+                    json_skip(&quick, event);
+                assert_ptr_equal(quick.next, plain.next);
+                assert_int_equal(quick.error_at, plain.error_at);
+            }
+            assert_int_equal(quick.error, plain.error);
+            free(bytes);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(events_follow_the_text),  cmocka_unit_test(errors_have_code_and_position),
-        cmocka_unit_test(depth_is_limited),        cmocka_unit_test(every_cut_is_an_error),
-        cmocka_unit_test(strings_are_slices),      cmocka_unit_test(escapes_become_utf8),
-        cmocka_unit_test(half_a_pair_is_an_error), cmocka_unit_test(integers_are_strict),
-        cmocka_unit_test(doubles_round_correctly), cmocka_unit_test(digits_beyond_the_buffer_count),
+        cmocka_unit_test(events_follow_the_text),
+        cmocka_unit_test(errors_have_code_and_position),
+        cmocka_unit_test(depth_is_limited),
+        cmocka_unit_test(every_cut_is_an_error),
+        cmocka_unit_test(strings_are_slices),
+        cmocka_unit_test(escapes_become_utf8),
+        cmocka_unit_test(half_a_pair_is_an_error),
+        cmocka_unit_test(integers_are_strict),
+        cmocka_unit_test(doubles_round_correctly),
+        cmocka_unit_test(digits_beyond_the_buffer_count),
         cmocka_unit_test(values_can_be_skipped),
+        cmocka_unit_test(repeated_keys_are_the_same_keys),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

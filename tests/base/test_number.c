@@ -7,6 +7,8 @@
 #include <cmocka.h>
 
 #include "base/number.h"
+#include "base/shortest.h"
+#include "random.h"
 
 #include <float.h>
 #include <math.h>
@@ -283,6 +285,52 @@ static void brief(void **state)
     assert_string_equal(number_brief(-(double)INFINITY, 4, text), "-inf");
 }
 
+/* With few and with many digits, near ties and far from them: always what the C library says. */
+static void rounds_like_printf(void **state)
+{
+    (void)state;
+    uint64_t seed = 7;
+    for (int i = 0; i < 300000; i++) {
+        double value = fabs(random_double_from_bits(random_bits(&seed)));
+        if (i % 3 == 1)
+            value = (double)random_below(&seed, 1000000) / 64; /* ties */
+        else if (i % 3 == 2)
+            value = fabs(random_unit(&seed)) * pow(10, (double)random_below(&seed, 20) - 10);
+        if (!isfinite(value) || value == 0)
+            continue;
+        const int digits = 1 + (int)random_below(&seed, 17);
+        char expected[64], text[NUMBER_BYTES];
+        snprintf(expected, sizeof expected, "%.*g", digits, value);
+        assert_string_equal(number_brief(value, digits, text), expected);
+    }
+}
+
+static void reads_like_strtod(void **state)
+{
+    (void)state;
+    uint64_t seed = 11;
+    unsigned decided = 0;
+    for (int i = 0; i < 300000; i++) {
+        struct decimal decimal = {.digits = random_bits(&seed) >> random_below(&seed, 64),
+                                  .exponent = (int)random_below(&seed, 700) - 350};
+        if (i % 2)
+            decimal.exponent = (int)random_below(&seed, 40) - 25;
+        if (i % 5 == 0) /* half way between two doubles */
+            decimal = (struct decimal){(random_bits(&seed) >> 11 | UINT64_C(1) << 52) * 2 + 1, 0};
+        if (!decimal.digits)
+            continue;
+        char text[64];
+        double value;
+        snprintf(text, sizeof text, "%llue%d", (unsigned long long)decimal.digits,
+                 decimal.exponent);
+        if (!nearest_double(decimal, &value))
+            continue;
+        assert_true(value == strtod(text, NULL));
+        decided++;
+    }
+    assert_true(decided > 150000);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -295,6 +343,8 @@ int main(void)
         cmocka_unit_test(brief),
         cmocka_unit_test(integers),
         cmocka_unit_test(shown_as_percent),
+        cmocka_unit_test(rounds_like_printf),
+        cmocka_unit_test(reads_like_strtod),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -58,7 +58,7 @@ static inline void assert_values(const struct opened *o, const struct format *fo
     const struct plumb_record *record = record_of(o, name);
     struct plumb_error err = {0};
     struct plumb_payload payload;
-    if (format_load(format, record, o->file.file_size, o->file.mtime_ns, &payload, &err))
+    if (format_load(format, record, o->file.file_size, o->file.mtime_ns, NULL, &payload, &err))
         fail_msg("%s: %s", name, err.message);
     assert_int_equal(payload.tensor.dtype, dtype);
     assert_int_equal(payload.tensor.rank, ndim);

@@ -53,8 +53,8 @@ static inline const struct plumb_record *h5_find(const struct h5_open *open, con
 static inline enum plumb_code h5_load(const struct h5_open *open, const struct plumb_record *record,
                                       struct plumb_payload *payload, struct plumb_error *err)
 {
-    return format_load(&format_hdf5, record, open->file.file_size, open->file.mtime_ns, payload,
-                       err);
+    return format_load(&format_hdf5, record, open->file.file_size, open->file.mtime_ns, NULL,
+                       payload, err);
 }
 
 #endif

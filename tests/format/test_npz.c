@@ -32,7 +32,7 @@ static void stored_members_are_mapped(void **state)
     check_arrays(&o);
     struct plumb_payload payload;
     assert_int_equal(format_load(&format_npz, record_of(&o, "weight"), o.file.file_size,
-                                 o.file.mtime_ns, &payload, &o.err),
+                                 o.file.mtime_ns, NULL, &payload, &o.err),
                      PLUMB_OK);
     assert_null(payload.owned);
     assert_int_equal(payload.file.size, 24);
@@ -76,7 +76,7 @@ static void bad_members_do_not_hide_others(void **state)
 
     struct plumb_payload payload;
     assert_int_equal(format_load(&format_npz, record_of(&o, "short"), o.file.file_size,
-                                 o.file.mtime_ns, &payload, &o.err),
+                                 o.file.mtime_ns, NULL, &payload, &o.err),
                      PLUMB_E_FORMAT);
     close_data(&o);
 }

@@ -18,7 +18,7 @@ struct item {
     const char *name;
     int64_t size; /* shape is [size]; 0 stands for [8] */
     int64_t step, rank;
-    uint64_t path_call;
+    uint32_t path_call;
 };
 
 enum { MAX_ITEMS = 16 };

@@ -26,14 +26,14 @@ def make_folder(prefix: str) -> Path:
 
 def without_rights(program: str, folder: Path) -> Tuple[str, Dict[str, Any]]:
     """A program as somebody without rights can run it, and how subprocess runs it so. Nobody runs a
-    copy of it and its operators, in a folder that he can reach; an ordinary user is himself such a
+    copy of it and its libraries, in a folder that he can reach; an ordinary user is himself such a
     one."""
     if os.geteuid() != 0:
         return program, {}
     copy = folder / "bin" / Path(program).name
     copy.parent.mkdir(exist_ok=True)
     copy.parent.chmod(0o755)
-    for part in (copy.name, "libplumb-op.so"):
+    for part in (copy.name, "libplumb-op.so", "libplumb-xlsx.so"):
         shutil.copy(Path(program).parent / part, copy.parent / part)
         (copy.parent / part).chmod(0o755)
     return str(copy), {"user": NOBODY, "group": NOBODY, "extra_groups": [], "cwd": str(folder)}

@@ -74,7 +74,9 @@ static void test_rows(void **state)
         assert_string_equal(recorded->checksum, "0123abcd");
         assert_string_equal(recorded->stack[1], "up");
         assert_null(recorded->stack[2]);
-        const struct plumb_value *statistic = recorded->statistic;
+        struct plumb_value statistic[PLUMB_STATISTICS];
+        for (unsigned k = 0; k < PLUMB_STATISTICS; k++)
+            statistic[k] = plumb_recorded_statistic(recorded, k);
         assert_true(statistic[PLUMB_STATISTIC_MAX].number == 3.5);
         assert_true(statistic[PLUMB_STATISTIC_MEAN].number !=
                     statistic[PLUMB_STATISTIC_MEAN].number);

@@ -38,13 +38,10 @@ static void number(struct plumb_value *value, double x)
 static void judge_max(const struct plumb_standard *standard, double target, double golden,
                       struct recorded_judgement *out)
 {
-    struct plumb_value values[2][PLUMB_STATISTICS] = {0};
-    struct recorded_evidence evidence = {.count = 4};
-    number(&values[0][PLUMB_STATISTIC_MAX], target);
-    number(&values[1][PLUMB_STATISTIC_MAX], golden);
-    for (int i = 0; i < 2; i++)
-        evidence.side[i] =
-            (struct recorded_account){.statistic = values[i], .dtype = PLUMB_DTYPE_COUNT};
+    struct recorded_evidence evidence = {
+        .count = 4, .side = {{.dtype = PLUMB_DTYPE_COUNT}, {.dtype = PLUMB_DTYPE_COUNT}}};
+    number(&evidence.side[0].statistic[PLUMB_STATISTIC_MAX], target);
+    number(&evidence.side[1].statistic[PLUMB_STATISTIC_MAX], golden);
     memset(out, 0x55, sizeof *out);
     recorded_judge_statistics(standard, &evidence, out);
     assert_null(out->problem);
@@ -96,11 +93,9 @@ static void test_nothing_known(void **state)
 {
     (void)state;
     struct plumb_standard *standard = load("statistics");
-    struct plumb_value none[PLUMB_STATISTICS] = {0};
     struct recorded_judgement judgement;
-    struct recorded_evidence evidence = {
-        .side = {{.statistic = none, .checksum = "0000abcd", .dtype = PLUMB_F32},
-                 {.statistic = none, .checksum = "0000ABCD", .dtype = PLUMB_F32}}};
+    struct recorded_evidence evidence = {.side = {{.checksum = "0000abcd", .dtype = PLUMB_F32},
+                                                  {.checksum = "0000ABCD", .dtype = PLUMB_F32}}};
     recorded_judge_statistics(standard, &evidence, &judgement);
     expect(&judgement.verdict, PLUMB_NORMAL, "the checksums are equal");
     evidence.side[1].dtype = PLUMB_F64;

@@ -21,16 +21,17 @@ struct distances {
 static double of_statistics(const struct plumb_recorded *a, const struct plumb_recorded *b)
 {
     double scale = 0, worst = NAN;
-    for (int k = 0; k < PLUMB_STATISTICS; k++) {
-        const struct plumb_value *x = &a->statistic[k], *y = &b->statistic[k];
-        if (k == PLUMB_STATISTIC_MEAN || x->kind != PLUMB_VALUE_NUMBER ||
-            y->kind != PLUMB_VALUE_NUMBER)
+    for (unsigned k = 0; k < PLUMB_STATISTICS; k++) {
+        const struct plumb_value x = plumb_recorded_statistic(a, k);
+        const struct plumb_value y = plumb_recorded_statistic(b, k);
+        if (k == PLUMB_STATISTIC_MEAN || x.kind != PLUMB_VALUE_NUMBER ||
+            y.kind != PLUMB_VALUE_NUMBER)
             continue;
-        const double size = fmax(fabs(y->number), k == PLUMB_STATISTIC_NORM ? 0 : scale);
+        const double size = fmax(fabs(y.number), k == PLUMB_STATISTIC_NORM ? 0 : scale);
         scale = fmax(scale, size);
-        const double apart = x->number == y->number || (isnan(x->number) && isnan(y->number)) ? 0
-                             : isfinite(x->number) && isfinite(y->number) && size > 0
-                                 ? fabs(x->number - y->number) / size
+        const double apart = x.number == y.number || (isnan(x.number) && isnan(y.number)) ? 0
+                             : isfinite(x.number) && isfinite(y.number) && size > 0
+                                 ? fabs(x.number - y.number) / size
                                  : INFINITY;
         worst = isnan(worst) || apart > worst ? apart : worst;
     }

@@ -61,17 +61,19 @@ static bool print_values(struct print *out, const struct plumb_run *run, size_t 
 
 static void print_statistics(struct print *out, const struct plumb_recorded *recorded)
 {
-    const struct plumb_value *all = recorded->statistic;
+    struct plumb_value all[PLUMB_STATISTICS];
     *out = (struct print){0};
     if (recorded->checksum) {
         add_bytes(out, recorded->checksum, strlen(recorded->checksum));
         out->known = true;
     }
-    for (size_t k = 0; k < PLUMB_STATISTICS; k++)
+    for (unsigned k = 0; k < PLUMB_STATISTICS; k++) {
+        all[k] = plumb_recorded_statistic(recorded, k);
         if (all[k].kind == PLUMB_VALUE_NUMBER) {
             add_bytes(out, &all[k].number, sizeof all[k].number);
             out->known = true;
         }
+    }
     out->constant = all[PLUMB_STATISTIC_MAX].kind == PLUMB_VALUE_NUMBER &&
                     all[PLUMB_STATISTIC_MIN].kind == PLUMB_VALUE_NUMBER &&
                     all[PLUMB_STATISTIC_MAX].number == all[PLUMB_STATISTIC_MIN].number;
@@ -127,12 +129,14 @@ static void compare_statistics(const struct plumb_recorded *a, const struct plum
                                double *apart)
 {
     double size = 0, most = 0;
-    for (size_t k = 0; k < PLUMB_STATISTICS; k++) {
-        if (k == PLUMB_STATISTIC_NORM || a->statistic[k].kind != PLUMB_VALUE_NUMBER ||
-            b->statistic[k].kind != PLUMB_VALUE_NUMBER)
+    for (unsigned k = 0; k < PLUMB_STATISTICS; k++) {
+        const struct plumb_value x = plumb_recorded_statistic(a, k);
+        const struct plumb_value y = plumb_recorded_statistic(b, k);
+        if (k == PLUMB_STATISTIC_NORM || x.kind != PLUMB_VALUE_NUMBER ||
+            y.kind != PLUMB_VALUE_NUMBER)
             continue;
-        size = fmax(size, fabs(a->statistic[k].number));
-        most = fmax(most, fabs(a->statistic[k].number - b->statistic[k].number));
+        size = fmax(size, fabs(x.number));
+        most = fmax(most, fabs(x.number - y.number));
     }
     *apart = size > 0 ? most / size : NAN;
 }

@@ -383,10 +383,11 @@ static bool same_statistics(const struct plumb_recorded *a, const struct plumb_r
         strcmp(a->shape, b->shape) != 0)
         return false;
     bool any = false, same = true;
-    for (int k = 0; k < PLUMB_STATISTICS; k++) {
-        const struct plumb_value *x = &a->statistic[k], *y = &b->statistic[k];
-        any |= x->kind == PLUMB_VALUE_NUMBER;
-        same &= x->kind == y->kind && (x->kind != PLUMB_VALUE_NUMBER || x->number == y->number);
+    for (unsigned k = 0; k < PLUMB_STATISTICS; k++) {
+        const struct plumb_value x = plumb_recorded_statistic(a, k);
+        const struct plumb_value y = plumb_recorded_statistic(b, k);
+        any |= x.kind == PLUMB_VALUE_NUMBER;
+        same &= x.kind == y.kind && (x.kind != PLUMB_VALUE_NUMBER || x.number == y.number);
     }
     return any && same;
 }

@@ -19,7 +19,7 @@ struct known {
     enum plumb_dtype dtype;
 
     struct measured measured; /* of a side that has its values; of one that was condensed: */
-    struct plumb_value statistic[PLUMB_STATISTICS], deviation;
+    struct plumb_value deviation;
     char text[PLUMB_STATISTICS][ENDS_BYTES]; /* of those that float64 does not hold */
     struct plumb_kept kept;
     char crc[12];          /* 8 hex digits */
@@ -36,12 +36,8 @@ bool statistics_only(const struct air_side *side)
 
 static bool is_checksum(const struct plumb_recorded *recorded)
 {
-    if (!recorded || !recorded->kept || !recorded->kept->crc32 || recorded->kept->sketch)
-        return false;
-    for (int i = 0; i < PLUMB_STATISTICS; i++)
-        if (recorded->statistic[i].kind != PLUMB_VALUE_NONE)
-            return false;
-    return true;
+    return recorded && recorded->kept && recorded->kept->crc32 && !recorded->kept->sketch &&
+           !plumb_recorded_has_statistics(recorded);
 }
 
 bool statistics_are_checksums(const struct air_side *side)
@@ -54,11 +50,6 @@ bool statistics_are_checksums(const struct air_side *side)
     bool answer = plumb_run_count(run) && is_checksum(plumb_run_record(run, 0)->recorded);
     plumb_run_free(run);
     return answer;
-}
-
-static void set_number(struct plumb_value *value, double number)
-{
-    *value = (struct plumb_value){.kind = PLUMB_VALUE_NUMBER, .number = number};
 }
 
 /* A script that kept ranges only threw the shapes away. */
@@ -76,36 +67,33 @@ static uint64_t count_of(const struct ge_tensor *tensor)
 }
 
 /* Texts belong to whom they were read from, and are not needed as a rule. */
-static void take_numbers(struct plumb_value *out, const struct plumb_value *values)
+static void take_number(struct plumb_value *out, const struct plumb_value *value)
 {
-    for (int i = 0; i < PLUMB_STATISTICS; i++)
-        if (values[i].kind == PLUMB_VALUE_NUMBER)
-            set_number(&out[i], values[i].number);
+    if (value->kind == PLUMB_VALUE_NUMBER)
+        *out = (struct plumb_value){.kind = PLUMB_VALUE_NUMBER, .number = value->number};
 }
 
 static void take_recorded(struct known *out, const struct plumb_recorded *recorded)
 {
-    take_numbers(out->statistic, recorded->statistic);
-    for (int i = 0; i < PLUMB_STATISTICS; i++) {
-        const struct plumb_value *value = &recorded->statistic[i];
-        if (!value->text || fabs(value->number) < 0x1p53 || strlen(value->text) >= ENDS_BYTES)
-            continue;
-        snprintf(out->text[i], ENDS_BYTES, "%s", value->text);
-        out->statistic[i].text = out->text[i];
-    }
     out->dtype = run_dtype(recorded->dtype);
-    out->account = (struct recorded_account){.statistic = out->statistic,
-                                             .deviation = &out->deviation,
-                                             .dtype = out->dtype,
-                                             .exact = recorded->exact};
-    if (recorded->deviation.kind == PLUMB_VALUE_NUMBER)
-        set_number(&out->deviation, recorded->deviation.number);
+    out->account = (struct recorded_account){
+        .deviation = &out->deviation, .dtype = out->dtype, .exact = recorded->exact};
+    for (unsigned i = 0; i < PLUMB_STATISTICS; i++) {
+        const struct plumb_value value = plumb_recorded_statistic(recorded, i);
+        take_number(&out->account.statistic[i], &value);
+        if (!value.text || fabs(value.number) < 0x1p53 || strlen(value.text) >= ENDS_BYTES)
+            continue;
+        snprintf(out->text[i], ENDS_BYTES, "%s", value.text);
+        out->account.statistic[i].text = out->text[i];
+    }
     if (!recorded->kept)
         return;
+    take_number(&out->deviation, &recorded->kept->deviation);
     out->account.kept = &out->kept;
     out->kept = *recorded->kept;
     memset(out->kept.finite, 0, sizeof out->kept.finite);
-    take_numbers(out->kept.finite, recorded->kept->finite);
+    for (int i = 0; i < PLUMB_STATISTICS; i++)
+        take_number(&out->kept.finite[i], &recorded->kept->finite[i]);
     if (out->kept.crc32) {
         snprintf(out->crc, sizeof out->crc, "%s", out->kept.crc32);
         out->kept.crc32 = out->account.checksum = out->crc;

@@ -256,13 +256,10 @@ enum plumb_code compare_measure(struct measured *out, const struct walk_side *si
 
 static void add_recorded(struct recorded_account *account, const struct plumb_recorded *recorded)
 {
-    account->deviation = &recorded->deviation;
-    if (!account->statistic) {
-        account->statistic = recorded->statistic;
-        account->exact = recorded->exact;
-    }
-    if (recorded->kept)
+    if (recorded->kept) {
         account->kept = recorded->kept;
+        account->deviation = &recorded->kept->deviation;
+    }
     if (recorded->checksum) {
         account->checksum = recorded->checksum;
         account->dtype = recorded->dtype ? run_dtype(recorded->dtype) : PLUMB_DTYPE_COUNT;
@@ -274,8 +271,12 @@ struct recorded_account compare_account(const struct plumb_recorded *recorded,
 {
     struct recorded_account account = {.dtype = PLUMB_DTYPE_COUNT};
     if (!recorded || measured->wanted & MEASURE_STATISTICS) {
-        account.statistic = measured->statistic;
+        memcpy(account.statistic, measured->statistic, sizeof account.statistic);
         account.exact = measured->wanted & MEASURE_EXACT;
+    } else {
+        for (unsigned k = 0; k < PLUMB_STATISTICS; k++)
+            account.statistic[k] = plumb_recorded_statistic(recorded, k);
+        account.exact = recorded->exact;
     }
     if (measured->wanted & MEASURE_KEPT)
         account.kept = &measured->kept;

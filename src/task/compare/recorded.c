@@ -3,6 +3,8 @@
 #include "task/compare/compare.h"
 #include "task/compare/measure.h"
 
+#include "base/pool.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,15 +15,12 @@ static unsigned measures_of(enum basis basis, const struct plumb_record *record,
 {
     const struct plumb_recorded *here = record->recorded;
     unsigned wanted = 0;
-    bool any = false;
-    for (int k = 0; here && k < PLUMB_STATISTICS; k++)
-        any = any || here->statistic[k].kind != PLUMB_VALUE_NONE;
     if (basis == BY_CHECKSUM && !(here && here->checksum))
         return there && there->checksum && recorded_is_xor(there->checksum) ? MEASURE_XOR
                                                                             : MEASURE_CRC;
     if (basis != BY_STATISTICS || record->absent)
         return 0;
-    if (!any)
+    if (!here || !plumb_recorded_has_statistics(here))
         wanted = MEASURE_STATISTICS | (there && there->exact ? MEASURE_EXACT : 0);
     if (there && there->kept && !(here && here->kept))
         wanted |= compare_measures_kept(there->kept);
@@ -30,20 +29,36 @@ static unsigned measures_of(enum basis basis, const struct plumb_record *record,
     return wanted;
 }
 
+/* What has to be measured of a side of a pair. */
+static unsigned wanted_of(const struct comparison *comparison, size_t pair, int side)
+{
+    const enum basis basis = comparison->rows[pair].basis;
+    if (basis != BY_STATISTICS && basis != BY_CHECKSUM)
+        return 0;
+    return measures_of(basis, compare_record(comparison, pair, side),
+                       compare_record(comparison, pair, !side)->recorded);
+}
+
+/* Nothing, where both sides are dumps of statistics: then there are no places for what is. */
+static bool wants_measures(const struct comparison *comparison)
+{
+    for (size_t i = 0; i < comparison->matching.count; i++)
+        if (wanted_of(comparison, i, 0) || wanted_of(comparison, i, 1))
+            return true;
+    return false;
+}
+
 static void order_measures(const struct comparison *comparison, struct measured *measured,
                            struct walk_side *sides)
 {
     for (size_t i = 0; i < comparison->matching.count; i++) {
-        enum basis basis = comparison->rows[i].basis;
         const struct plumb_pair *pair = &comparison->matching.pairs[i];
-        if (basis != BY_STATISTICS && basis != BY_CHECKSUM)
-            continue;
         for (int side = 0; side < 2; side++) {
-            sides[2 * i + (size_t)side] =
-                (struct walk_side){comparison->run[side], side ? pair->golden : pair->target};
-            measured[2 * i + (size_t)side].wanted =
-                measures_of(basis, compare_record(comparison, i, side),
-                            compare_record(comparison, i, !side)->recorded);
+            const size_t place = 2 * i + (size_t)side;
+            measured[place].wanted = wanted_of(comparison, i, side);
+            if (measured[place].wanted)
+                sides[place] =
+                    (struct walk_side){comparison->run[side], side ? pair->golden : pair->target};
         }
     }
 }
@@ -146,32 +161,57 @@ static void explain_basis(const struct comparison *comparison, struct row *row)
     snprintf(row->verdict.rule, sizeof row->verdict.rule, "%s: %.140s", word, verdict.rule);
 }
 
+enum { ROWS_A_TASK = 2048 };
+
+struct judging {
+    struct comparison *comparison;
+    struct measured *measured;
+    bool each; /* every side has a place of its own among them */
+};
+
+/* Each row is judged by itself. */
+static void judge_rows(void *context, size_t task, unsigned thread)
+{
+    const struct judging *judging = context;
+    struct comparison *comparison = judging->comparison;
+    (void)thread;
+    for (size_t i = task * ROWS_A_TASK;
+         i < (task + 1) * ROWS_A_TASK && i < comparison->matching.count; i++) {
+        struct row *row = &comparison->rows[i];
+        if (row->basis == BY_NOTHING)
+            continue;
+        if (row->basis != BY_TENSOR)
+            judge_row(comparison, i, &judging->measured[judging->each ? 2 * i : 0]);
+        explain_basis(comparison, row);
+        const struct plumb_record *target = compare_record(comparison, i, 0);
+        if (row->compared && target->recorded)
+            recorded_judge_gradient(target, compare_record(comparison, i, 1), &row->verdict);
+    }
+}
+
 enum plumb_code compare_recorded(struct comparison *comparison, struct plumb_error *err)
 {
-    size_t count = comparison->matching.count;
-    struct measured *measured = calloc(2 * count + 1, sizeof *measured);
-    struct walk_side *sides = calloc(2 * count + 1, sizeof *sides);
+    const size_t count = comparison->matching.count;
+    const size_t places = wants_measures(comparison) ? 2 * count : 0;
+    struct measured *measured = calloc(places + 2, sizeof *measured);
+    struct walk_side *sides = calloc(places + 2, sizeof *sides);
     comparison->differences = calloc(count * PLUMB_STATISTICS + 1, sizeof *comparison->differences);
     enum plumb_code code = PLUMB_OK;
     if (!measured || !sides || !comparison->differences) {
         code = plumb_no_memory(err);
         goto out;
     }
-    order_measures(comparison, measured, sides);
-    code = compare_measure(measured, sides, 2 * count, comparison->options, err);
-    for (size_t i = 0; i < count && !code; i++) {
-        struct row *row = &comparison->rows[i];
-        if (row->basis == BY_NOTHING)
-            continue;
-        if (row->basis != BY_TENSOR)
-            judge_row(comparison, i, &measured[2 * i]);
-        explain_basis(comparison, row);
-        const struct plumb_record *target = compare_record(comparison, i, 0);
-        if (row->compared && target->recorded)
-            recorded_judge_gradient(target, compare_record(comparison, i, 1), &row->verdict);
+    if (places) {
+        order_measures(comparison, measured, sides);
+        code = compare_measure(measured, sides, places, comparison->options, err);
     }
+    struct judging judging = {comparison, measured, places != 0};
+    if (!code)
+        pool_run(comparison->options->threads ? comparison->options->threads
+                                              : pool_default_threads(),
+                 (count + ROWS_A_TASK - 1) / ROWS_A_TASK, judge_rows, &judging);
 out:
-    for (size_t i = 0; measured && i < 2 * count; i++) {
+    for (size_t i = 0; measured && i < places; i++) {
         free(measured[i].problem);
         free(measured[i].sketch);
     }

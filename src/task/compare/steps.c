@@ -16,7 +16,7 @@ static bool has_statistics(const struct plumb_record *record)
 {
     return record->step >= 0 && record->recorded && record->recorded->tensor &&
            !record->recorded->uninitialised &&
-           record->recorded->statistic[PLUMB_STATISTIC_MAX].kind == PLUMB_VALUE_NUMBER;
+           record->recorded->statistic_kind[PLUMB_STATISTIC_MAX] == PLUMB_VALUE_NUMBER;
 }
 
 static enum plumb_code find_steps(struct steps *s, const struct plumb_run *run,
@@ -76,8 +76,8 @@ static bool find_names(struct steps *s, const struct plumb_run *run)
 
 static double number_of(const struct plumb_recorded *recorded, enum plumb_statistic which)
 {
-    const struct plumb_value *value = &recorded->statistic[which];
-    return value->kind == PLUMB_VALUE_NUMBER ? value->number : NAN;
+    const struct plumb_value value = plumb_recorded_statistic(recorded, which);
+    return value.kind == PLUMB_VALUE_NUMBER ? value.number : NAN;
 }
 
 /* How many are not finite; where only statistics tell, one at least. */
@@ -89,9 +89,9 @@ static void count_others(const struct plumb_recorded *recorded, double *nan, dou
         *inf = (double)(recorded->kept->pos_inf + recorded->kept->neg_inf);
         return;
     }
-    for (int k = 0; k < PLUMB_STATISTICS; k++)
-        if (recorded->statistic[k].kind == PLUMB_VALUE_NUMBER) {
-            const double number = recorded->statistic[k].number;
+    for (unsigned k = 0; k < PLUMB_STATISTICS; k++)
+        if (recorded->statistic_kind[k] == PLUMB_VALUE_NUMBER) {
+            const double number = plumb_recorded_statistic(recorded, k).number;
             *nan = isnan(number) ? 1 : *nan;
             /* The norm of finite numbers may overflow, and the mean with it. */
             *inf =

@@ -114,7 +114,7 @@ static const struct plumb_column columns[ALL_COLUMNS] = {
 
 /* A value that is no number is shown as it was written, as is an integer that float64 does not
  * hold. */
-static bool set_recorded(struct plumb_table *table, size_t column, const struct plumb_value *value)
+static bool set_value(struct plumb_table *table, size_t column, const struct plumb_value *value)
 {
     bool integer = value->kind == PLUMB_VALUE_NUMBER && value->text &&
                    !(fabs(value->number) < 0x1p53) &&
@@ -124,6 +124,13 @@ static bool set_recorded(struct plumb_table *table, size_t column, const struct 
     if (value->kind == PLUMB_VALUE_NUMBER)
         plumb_table_real(table, column, value->number);
     return true;
+}
+
+static bool set_recorded(struct plumb_table *table, size_t column,
+                         const struct plumb_recorded *recorded, enum plumb_statistic which)
+{
+    const struct plumb_value value = plumb_recorded_statistic(recorded, which);
+    return set_value(table, column, &value);
 }
 
 static bool set_end(struct plumb_table *table, size_t column, const struct ends *ends,
@@ -142,14 +149,13 @@ static bool set_end(struct plumb_table *table, size_t column, const struct ends 
 static bool add_recorded(struct plumb_table *table, const struct plumb_record *record, bool wide)
 {
     const struct plumb_recorded *recorded = record->recorded;
-    const struct plumb_value *statistic = recorded->statistic;
     bool ok = true;
     if (recorded->tensor)
-        ok = set_recorded(table, MIN, &statistic[PLUMB_STATISTIC_MIN]) &&
-             set_recorded(table, MAX, &statistic[PLUMB_STATISTIC_MAX]) &&
-             set_recorded(table, MEAN, &statistic[PLUMB_STATISTIC_MEAN]) &&
-             set_recorded(table, STD, &recorded->deviation) &&
-             (!wide || set_recorded(table, NORM, &statistic[PLUMB_STATISTIC_NORM]));
+        ok = set_recorded(table, MIN, recorded, PLUMB_STATISTIC_MIN) &&
+             set_recorded(table, MAX, recorded, PLUMB_STATISTIC_MAX) &&
+             set_recorded(table, MEAN, recorded, PLUMB_STATISTIC_MEAN) &&
+             (!recorded->kept || set_value(table, STD, &recorded->kept->deviation)) &&
+             (!wide || set_recorded(table, NORM, recorded, PLUMB_STATISTIC_NORM));
     else if (recorded->value)
         ok = plumb_table_text(table, MIN, recorded->value) &&
              plumb_table_text(table, MAX, recorded->value);
@@ -163,10 +169,11 @@ static bool add_recorded(struct plumb_table *table, const struct plumb_record *r
 
 static bool is_odd(const struct plumb_record *record)
 {
-    for (int i = 0; i < PLUMB_STATISTICS; i++)
-        if (record->recorded->statistic[i].kind == PLUMB_VALUE_NUMBER &&
-            !isfinite(record->recorded->statistic[i].number))
+    for (unsigned i = 0; i < PLUMB_STATISTICS; i++) {
+        const struct plumb_value value = plumb_recorded_statistic(record->recorded, i);
+        if (value.kind == PLUMB_VALUE_NUMBER && !isfinite(value.number))
             return true;
+    }
     return false;
 }
 

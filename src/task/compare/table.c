@@ -3,6 +3,7 @@
 #include "task/compare/compare.h"
 
 #include "base/buf.h"
+#include "base/number.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -135,7 +136,6 @@ static bool set_number(struct plumb_table *table, size_t column,
 bool compare_set_difference(struct plumb_table *table, size_t column,
                             const struct recorded_difference *difference, bool relative)
 {
-    char text[40];
     if (difference->kind == DIFFERENCE_NONE)
         return plumb_table_text(table, column, "N/A");
     if (difference->kind == DIFFERENCE_WORD)
@@ -146,7 +146,9 @@ bool compare_set_difference(struct plumb_table *table, size_t column,
     }
     if (isnan(difference->relative) || isinf(difference->relative))
         return plumb_table_text(table, column, isnan(difference->relative) ? "NaN" : "inf");
-    snprintf(text, sizeof text, "%.7g%%", difference->relative * 100);
+    char text[NUMBER_BYTES];
+    number_brief(difference->relative * 100, 7, text);
+    memcpy(text + strlen(text), "%", 2);
     return plumb_table_text(table, column, text);
 }
 

@@ -25,6 +25,7 @@ static void put_text(struct pretty *out, const char *key, const char *text)
 /* A statistic as the file has it; NaN is a word in these tables. */
 static void put_value(struct pretty *out, const struct dump_value *value)
 {
+    char text[NUMBER_BYTES];
     if (!value)
         pretty_string(out, "N/A");
     else if (value->kind == DUMP_NUMBER && isnan(value->number))
@@ -32,7 +33,7 @@ static void put_value(struct pretty *out, const struct dump_value *value)
     else if (value->kind == DUMP_NUMBER && isinf(value->number))
         pretty_word(out, value->number > 0 ? "Infinity" : "-Infinity");
     else if (value->kind == DUMP_NUMBER)
-        pretty_word(out, value->text);
+        pretty_word(out, dump_value_text(value, text));
     else if (value->kind == DUMP_WORD && !strcmp(value->text, "True"))
         pretty_word(out, "true");
     else if (value->kind == DUMP_WORD && !strcmp(value->text, "False"))

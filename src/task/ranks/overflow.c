@@ -128,7 +128,9 @@ static bool add_row(struct plumb_table *table, const char *rank, const struct du
                     const struct dump_row *row)
 {
     size_t length = strlen(api->name);
-    const char *max = row->statistic[DUMP_MAX].text, *min = row->statistic[DUMP_MIN].text;
+    char texts[2][NUMBER_BYTES];
+    const char *max = dump_value_text(&row->statistic[DUMP_MAX], texts[0]);
+    const char *min = dump_value_text(&row->statistic[DUMP_MIN], texts[1]);
     return plumb_table_add_row(table, PLUMB_FAILED) && plumb_table_text(table, 0, rank) &&
            plumb_table_text(table, 1, api->name) &&
            plumb_table_text(table, 2, row->path_name + length + (row->path_name[length] == '.')) &&

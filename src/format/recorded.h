@@ -1,0 +1,13 @@
+/* Filling what was recorded of a tensor. */
+#ifndef FORMAT_RECORDED_H
+#define FORMAT_RECORDED_H
+
+#include "base/arena.h"
+#include "plumb/record.h"
+
+/* Sets a statistic; its text is borrowed. A number without one is taken as written. False when out
+ * of memory. */
+bool recorded_set_statistic(struct plumb_recorded *recorded, enum plumb_statistic which,
+                            const struct plumb_value *value, struct arena *arena);
+
+#endif
