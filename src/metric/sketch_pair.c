@@ -1,9 +1,9 @@
 /* What two sketches say about two tensors. */
-#include "base/buf.h"
 #include "metric/sketch.h"
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -115,12 +115,33 @@ static unsigned choose(const double *share, unsigned blocks, bool *marked)
     return held >= nearly_all ? count : 0;
 }
 
-static void put_axis(struct buf *out, const struct plumb_sketch_axis *axis, const bool *marked,
+/* Text that is cut where its room ends. */
+struct cut_text {
+    char *at;
+    size_t left; /* with the NUL */
+};
+
+static void put(struct cut_text *out, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+static void put(struct cut_text *out, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    int wanted = vsnprintf(out->at, out->left, format, args);
+    va_end(args);
+    size_t written = wanted < 0 ? 0 : (size_t)wanted;
+    written = written < out->left ? written : out->left - 1;
+    out->at += written;
+    out->left -= written;
+}
+
+static void put_axis(struct cut_text *out, const struct plumb_sketch_axis *axis, const bool *marked,
                      unsigned count)
 {
     enum { SHOWN = 3 };
     unsigned shown = 0;
-    buf_printf(out, "%saxis %u: ", out->size ? "; " : "", axis->axis);
+    put(out, "axis %u: ", axis->axis);
     for (unsigned b = 0, end; b < axis->blocks; b = end) {
         for (end = b; end < axis->blocks && marked[end];)
             end++;
@@ -129,21 +150,21 @@ static void put_axis(struct buf *out, const struct plumb_sketch_axis *axis, cons
             continue;
         }
         if (shown++ == SHOWN) {
-            buf_text(out, ", ...");
+            put(out, ", ...");
             break;
         }
         uint64_t last = end * axis->length < axis->size ? end * axis->length : axis->size;
-        buf_printf(out, "%s%" PRIu64, shown > 1 ? ", " : "", b * axis->length);
+        put(out, "%s%" PRIu64, shown > 1 ? ", " : "", b * axis->length);
         if (last - 1 > b * axis->length)
-            buf_printf(out, "-%" PRIu64, last - 1);
+            put(out, "-%" PRIu64, last - 1);
     }
-    buf_printf(out, " (%u of %u blocks)", count, axis->blocks);
+    put(out, " (%u of %u blocks)", count, axis->blocks);
 }
 
 const char *sketch_where(const struct plumb_sketch *target, const struct plumb_sketch *golden,
                          char *text, size_t size)
 {
-    struct buf out = {0};
+    struct cut_text out = {text, size};
     *text = '\0';
     if (!sketch_alike(target, golden))
         return text;
@@ -153,11 +174,10 @@ const char *sketch_where(const struct plumb_sketch *target, const struct plumb_s
         unsigned count = sketch_shares(target, golden, k, share)
                              ? choose(share, target->axis[k].blocks, marked)
                              : 0;
-        if (count)
-            put_axis(&out, &target->axis[k], marked, count);
+        if (!count)
+            continue;
+        put(&out, "%s", out.at == text ? "" : "; ");
+        put_axis(&out, &target->axis[k], marked, count);
     }
-    if (!out.failed && out.size)
-        snprintf(text, size, "%.*s", (int)out.size, (const char *)out.data);
-    buf_free(&out);
     return text;
 }

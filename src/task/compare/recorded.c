@@ -95,8 +95,12 @@ static void take_judgement(struct row *row, const struct recorded_judgement *jud
     row->verdict = judgement->verdict;
     row->distance = judgement->distance;
     row->max_rel = judgement->max_rel;
-    if (judgement->estimate.there && (row->estimate = malloc(sizeof *row->estimate)))
-        *row->estimate = judgement->estimate; /* without memory the cells are N/A */
+    if (judgement->estimate.there) {
+        row->estimate = malloc(sizeof *row->estimate);
+        row->compared = row->compared && row->estimate; /* without a problem: out of memory */
+        if (row->estimate)
+            *row->estimate = judgement->estimate;
+    }
     if (judgement->problem) {
         row->problem = strdup(judgement->problem);
         row->obstacle = PLUMB_TROUBLE_INCOMPARABLE;
