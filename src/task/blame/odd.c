@@ -252,9 +252,10 @@ static const char *say_apart_all(struct oddity *o, size_t n, double apart)
 {
     const char *far = say_apart(o, apart);
     return !far ? NULL
-                : arena_printf(&o->kept->arena,
-                               "%s of them have it alike%s; which is right cannot be said",
-                               n == 2 ? "the two" : "no more than half", far);
+                : arena_printf(&o->kept->arena, "%s%s; which is right cannot be said",
+                               n == 2 ? "the two do not have it alike"
+                                      : "no more than half of them have it alike",
+                               far);
 }
 
 /* The odd ones beside a majority. False: these are different tensors. */
@@ -276,8 +277,7 @@ static bool name_odd(struct oddity *o, const struct replicas *set, const struct 
 }
 
 /* Nobody has a majority: two that differ, or all that drift. */
-static bool name_all(struct oddity *o, const struct replicas *set, const struct team *team,
-                     size_t n)
+static bool name_all(struct oddity *o, const struct replicas *set, size_t n)
 {
     double most = 0;
     if (n > MOST_COMPARED || (set->list[o->members[0]].print.constant && !set->exchanged))
@@ -290,8 +290,7 @@ static bool name_all(struct oddity *o, const struct replicas *set, const struct 
             return false;
         most = fmax(most, apart);
     }
-    (void)team;
-    note(o, set, n, -1, n == 2 ? say_apart_all(o, n, most) : say_apart_all(o, n, most));
+    note(o, set, n, -1, say_apart_all(o, n, most));
     return true;
 }
 
@@ -319,7 +318,7 @@ static void look_at(struct oddity *o, struct replicas *set)
             continue;
         size_t votes;
         const size_t right = find_majority(o, set, n, &votes);
-        if (right == SIZE_MAX ? name_all(o, set, &o->teams[t], n)
+        if (right == SIZE_MAX ? name_all(o, set, n)
                               : votes == n || name_odd(o, set, &o->teams[t], n, right, votes)) {
             settle(o, set, n);
             replicated = true;
