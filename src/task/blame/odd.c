@@ -29,7 +29,7 @@ struct oddity {
     struct kept *kept;
     struct replica_sets sets;
     struct team *teams; /* largest first */
-    size_t n_teams;
+    size_t n_teams, team_capacity;
     struct map names; /* of teams */
     size_t *members;  /* of the set at hand and the team at hand: places in its list */
     bool *settled;    /* of ranks: something is known of them for the set at hand */
@@ -41,6 +41,22 @@ struct oddity {
 
 /* ---- Teams ----------------------------------------------------------------------------------- */
 
+/* Room for one more; false when out of memory. */
+static bool grow_teams(struct oddity *o)
+{
+    if (o->n_teams < o->team_capacity)
+        return true;
+    const size_t more = o->team_capacity ? 2 * o->team_capacity : 16;
+    struct team *teams = arena_array(&o->arena, more, sizeof *teams);
+    if (teams && o->n_teams)
+        memcpy(teams, o->teams, o->n_teams * sizeof *teams);
+    if (!teams)
+        return false;
+    o->teams = teams;
+    o->team_capacity = more;
+    return true;
+}
+
 static struct team *team_of(struct oddity *o, const int64_t *numbers, size_t count)
 {
     uint64_t *place = map_get(&o->names, (const char *)numbers, count * sizeof *numbers);
@@ -48,19 +64,16 @@ static struct team *team_of(struct oddity *o, const int64_t *numbers, size_t cou
         return &o->teams[*place];
     size_t *ranks = arena_array(&o->arena, count, sizeof *ranks), n = 0;
     place = ranks ? map_put(&o->names, (const char *)numbers, count * sizeof *numbers, NULL) : NULL;
-    struct team *teams = place ? arena_array(&o->arena, o->n_teams + 1, sizeof *teams) : NULL;
-    o->failed |= !teams;
-    if (!teams)
+    if (!place || !grow_teams(o)) {
+        o->failed = true;
         return NULL;
+    }
     for (size_t k = 0, r = 0; k < count; k++) {
         while (r < o->step->count && o->step->ranks[r].number < numbers[k])
             r++;
         if (r < o->step->count && o->step->ranks[r].number == numbers[k])
             ranks[n++] = r;
     }
-    if (o->n_teams)
-        memcpy(teams, o->teams, o->n_teams * sizeof *teams);
-    o->teams = teams;
     *place = o->n_teams;
     o->teams[o->n_teams] = (struct team){ranks, n, false};
     return &o->teams[o->n_teams++];
