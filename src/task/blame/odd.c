@@ -29,7 +29,7 @@ struct oddity {
     struct kept *kept;
     struct replica_sets sets;
     struct team *teams; /* largest first */
-    size_t n_teams;
+    size_t n_teams, team_capacity;
     struct map names; /* of teams */
     size_t *members;  /* of the set at hand and the team at hand: places in its list */
     bool *settled;    /* of ranks: something is known of them for the set at hand */
@@ -41,6 +41,22 @@ struct oddity {
 
 /* ---- Teams ----------------------------------------------------------------------------------- */
 
+/* Room for one more; false when out of memory. */
+static bool grow_teams(struct oddity *o)
+{
+    if (o->n_teams < o->team_capacity)
+        return true;
+    const size_t more = o->team_capacity ? 2 * o->team_capacity : 16;
+    struct team *teams = arena_array(&o->arena, more, sizeof *teams);
+    if (teams && o->n_teams)
+        memcpy(teams, o->teams, o->n_teams * sizeof *teams);
+    if (!teams)
+        return false;
+    o->teams = teams;
+    o->team_capacity = more;
+    return true;
+}
+
 static struct team *team_of(struct oddity *o, const int64_t *numbers, size_t count)
 {
     uint64_t *place = map_get(&o->names, (const char *)numbers, count * sizeof *numbers);
@@ -48,19 +64,16 @@ static struct team *team_of(struct oddity *o, const int64_t *numbers, size_t cou
         return &o->teams[*place];
     size_t *ranks = arena_array(&o->arena, count, sizeof *ranks), n = 0;
     place = ranks ? map_put(&o->names, (const char *)numbers, count * sizeof *numbers, NULL) : NULL;
-    struct team *teams = place ? arena_array(&o->arena, o->n_teams + 1, sizeof *teams) : NULL;
-    o->failed |= !teams;
-    if (!teams)
+    if (!place || !grow_teams(o)) {
+        o->failed = true;
         return NULL;
+    }
     for (size_t k = 0, r = 0; k < count; k++) {
         while (r < o->step->count && o->step->ranks[r].number < numbers[k])
             r++;
         if (r < o->step->count && o->step->ranks[r].number == numbers[k])
             ranks[n++] = r;
     }
-    if (o->n_teams)
-        memcpy(teams, o->teams, o->n_teams * sizeof *teams);
-    o->teams = teams;
     *place = o->n_teams;
     o->teams[o->n_teams] = (struct team){ranks, n, false};
     return &o->teams[o->n_teams++];
@@ -252,9 +265,10 @@ static const char *say_apart_all(struct oddity *o, size_t n, double apart)
 {
     const char *far = say_apart(o, apart);
     return !far ? NULL
-                : arena_printf(&o->kept->arena,
-                               "%s of them have it alike%s; which is right cannot be said",
-                               n == 2 ? "the two" : "no more than half", far);
+                : arena_printf(&o->kept->arena, "%s%s; which is right cannot be said",
+                               n == 2 ? "the two do not have it alike"
+                                      : "no more than half of them have it alike",
+                               far);
 }
 
 /* The odd ones beside a majority. False: these are different tensors. */
@@ -276,8 +290,7 @@ static bool name_odd(struct oddity *o, const struct replicas *set, const struct 
 }
 
 /* Nobody has a majority: two that differ, or all that drift. */
-static bool name_all(struct oddity *o, const struct replicas *set, const struct team *team,
-                     size_t n)
+static bool name_all(struct oddity *o, const struct replicas *set, size_t n)
 {
     double most = 0;
     if (n > MOST_COMPARED || (set->list[o->members[0]].print.constant && !set->exchanged))
@@ -290,8 +303,7 @@ static bool name_all(struct oddity *o, const struct replicas *set, const struct 
             return false;
         most = fmax(most, apart);
     }
-    (void)team;
-    note(o, set, n, -1, n == 2 ? say_apart_all(o, n, most) : say_apart_all(o, n, most));
+    note(o, set, n, -1, say_apart_all(o, n, most));
     return true;
 }
 
@@ -319,7 +331,7 @@ static void look_at(struct oddity *o, struct replicas *set)
             continue;
         size_t votes;
         const size_t right = find_majority(o, set, n, &votes);
-        if (right == SIZE_MAX ? name_all(o, set, &o->teams[t], n)
+        if (right == SIZE_MAX ? name_all(o, set, n)
                               : votes == n || name_odd(o, set, &o->teams[t], n, right, votes)) {
             settle(o, set, n);
             replicated = true;
