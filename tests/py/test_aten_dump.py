@@ -539,6 +539,17 @@ class HigherOrder(Case):
         causal = lambda s, b, h, i, j: torch.where(i >= j, s, -float("inf"))
         self.same(lambda: [flex_attention(q, k, v, score_mod=causal)], "aten.logsumexp.default")
 
+        def run() -> List[torch.Tensor]:
+            given = [one.clone().requires_grad_() for one in (q, k, v)]
+            return list(torch.autograd.grad(flex_attention(*given, score_mod=causal).sum(), given))
+        self.same(run, "aten.logsumexp.default")
+        with self.told() as told:
+            plumb.begin_dump(**FULL)
+            run()
+            plumb.end_dump()
+            plumb._capture.aten._close()
+        self.assertIn("flex_attention ran uncompiled", told.getvalue())
+
 
 if __name__ == "__main__":
     unittest.main()
