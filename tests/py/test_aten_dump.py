@@ -20,6 +20,7 @@ BUILD = os.environ.get("PLUMB_BUILD", str(Path(__file__).resolve().parents[2] / 
 sys.path.insert(0, os.path.join(BUILD, "python"))
 
 import torch  # noqa: E402
+from torch.utils import _python_dispatch  # noqa: E402
 from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
 
 import plumb  # noqa: E402
@@ -484,6 +485,70 @@ class Checked(Case):
         wanted = [[name, "SKIP" if "randn" in entry["op"] else "pass"]
                   for name, entry in self.dump()["data"].items()]
         self.assertEqual(rows, wanted, done.stdout)
+
+
+@unittest.skipUnless(hasattr(torch, "cond"), "PyTorch 1.13 has no operators that are given functions")
+class HigherOrder(Case):
+    """Nothing is raised, nothing changes, and what the functions call is recorded."""
+
+    def same(self, run: Any, *ops: str) -> None:
+        plain = run()
+        with self.told() as told:
+            plumb.begin_dump(**FULL)
+            found = run()
+            plumb.end_dump()
+        self.assertTrue(all(torch.equal(a, b) for a, b in zip(plain, found)))
+        self.assertEqual(len(plain), len(found))
+        self.assertTrue(set(ops) <= set(self.ops()), self.ops())
+        self.assertNotIn("not recorded", told.getvalue())
+
+    def test_cond(self) -> None:
+        from torch._higher_order_ops.cond import cond_op
+        x = torch.randn(4, 8)
+        yes, sin, cos = torch.tensor(True), lambda x: [x.sin()], lambda x: [x.cos()]
+        self.same(lambda: cond_op(yes, sin, cos, [x]), "aten.sin.default")
+
+        def run() -> List[torch.Tensor]:
+            given = x.clone().requires_grad_()
+            result = torch.cond(given.sum() > 99, lambda x: x.sin(), lambda x: x.tanh(), (given,))
+            return [result, *torch.autograd.grad(result.sum(), [given])]
+        self.same(run, "aten.tanh.default", "aten.tanh_backward.default")
+
+    def test_the_compiler_compiles_afterwards(self) -> None:
+        flags = lambda: {name: value for name, value in vars(_python_dispatch).items() if name.startswith("_is_in_")
+                         and isinstance(value, bool)}
+        before = flags()
+        with self.told():
+            plumb.begin_dump(**FULL)
+            there = threading.Thread(target=lambda: (plumb.begin_dump(**FULL), plumb.end_dump()))
+            there.start()
+            there.join()
+            torch.ones(2).neg()
+            plumb.begin_dump(**FULL)
+            plumb.end_dump()
+            plumb.end_dump()
+        self.assertEqual(before, flags())
+        from torch._dynamo.testing import CompileCounter
+        counted = CompileCounter()
+        torch.compile(lambda x: x.sin() + 1, backend=counted)(torch.ones(3))
+        self.assertEqual(counted.frame_count, 1)
+
+    def test_flex_attention(self) -> None:
+        from torch.nn.attention.flex_attention import flex_attention
+        q, k, v = (torch.randn(1, 2, 32, 16) for _ in range(3))
+        causal = lambda s, b, h, i, j: torch.where(i >= j, s, -float("inf"))
+        self.same(lambda: [flex_attention(q, k, v, score_mod=causal)], "aten.logsumexp.default")
+
+        def run() -> List[torch.Tensor]:
+            given = [one.clone().requires_grad_() for one in (q, k, v)]
+            return list(torch.autograd.grad(flex_attention(*given, score_mod=causal).sum(), given))
+        self.same(run, "aten.logsumexp.default")
+        with self.told() as told:
+            plumb.begin_dump(**FULL)
+            run()
+            plumb.end_dump()
+            plumb._capture.aten._close()
+        self.assertIn("flex_attention ran uncompiled", told.getvalue())
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ and never raised.
 """
 
 import atexit
+import contextlib
 import os
 import random
 import threading
@@ -30,6 +31,7 @@ from plumb._capture.files import JsonFile
 from plumb._capture.given import as_outputs
 from plumb._capture.leaves import NOTHING, Encoder, Numbers, statistics, tensor_leaf
 from plumb._capture.sink import as_lines
+from plumb._passcheck import higher
 from plumb.tensors import view
 
 TRACE = 0x100    # operators at all
@@ -299,14 +301,21 @@ class Recorder:
         return leaf
 
 
-class Mode(dispatch.TorchDispatchMode):
-    """On the stack of modes of a thread between begin_dump and end_dump."""
+class Mode(higher.Mode):
+    """On the stack of modes of a thread between begin_dump and end_dump. Of operators that are given
+    functions (cond, flex_attention) those that their functions call are recorded."""
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Tuple[Any, ...] = (),
                            kwargs: Optional[Dict[str, Any]] = None) -> Any:
         kwargs = kwargs or {}
         recorder = _recorder
         entry = None
+        if higher.is_higher(func):
+            if recorder is not None and higher.is_closed(func):
+                recorder.note(f"what is inside {func} is not recorded")
+            elif recorder is not None and str(func) == "flex_attention_backward":
+                recorder.note("flex_attention ran uncompiled: tensors that its functions close over have no gradient")
+            return higher.run_higher(self, func, args, kwargs)
         if recorder is not None and recorder.active and recorder.pid == os.getpid():
             entry = recorder.before(func, args, kwargs)
         if entry is None:
@@ -337,8 +346,24 @@ def _modes() -> List[Any]:
     return list(dispatch._get_current_dispatch_mode_stack())
 
 
+class Standing:
+    """Of all threads: how many have our mode, and the flags of modes that PyTorch 2 keeps for the whole process, as
+    they were before the first. torch.compile compiles nothing while they say that there is a mode; so cond and
+    flex_attention, which compile themselves, are kept from it meanwhile."""
+    count = 0
+    flags: Dict[str, bool] = {}
+    plain = contextlib.ExitStack()
+
+
 def _enter() -> None:
-    if not any(isinstance(mode, Mode) for mode in _modes()):
+    if any(isinstance(mode, Mode) for mode in _modes()):
+        return
+    with _one_at_a_time:
+        if Standing.count == 0:
+            Standing.flags = {name: value for name, value in vars(dispatch).items()
+                              if name.startswith("_is_in_") and isinstance(value, bool)}
+            Standing.plain.enter_context(higher.uncompiled())
+        Standing.count += 1
         Mode().__enter__()
 
 
@@ -352,6 +377,14 @@ def _leave() -> None:
     for mode in modes[ours:]:
         if not isinstance(mode, Mode):
             dispatch._push_mode(mode)
+    if ours == len(modes):
+        return
+    with _one_at_a_time:
+        Standing.count -= 1
+        if Standing.count == 0:
+            Standing.plain.close()
+        if Standing.count == 0 and len(modes[ours:]) == 1:  # others inside ours are still modes
+            vars(dispatch).update(Standing.flags)
 
 
 def _number(name: str, value: Any, default: int) -> int:

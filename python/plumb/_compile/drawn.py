@@ -7,9 +7,8 @@ is wrong. While the mode is on, the n-th draw of a shape gives the same numbers 
 from typing import Any, Callable, Dict, Optional, Tuple
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 
-from plumb._passcheck.higher import is_higher, run_higher
+from plumb._passcheck.higher import Mode, is_higher, run_higher
 
 Shape = Tuple[int, ...]
 
@@ -20,10 +19,8 @@ def without_modes() -> Any:
     return _disable_current_modes()
 
 
-class Drawn(TorchDispatchMode):
+class Drawn(Mode):
     """Around one run; each starts from the same numbers."""
-
-    supports_higher_order_operators = True
 
     def __init__(self) -> None:
         super().__init__()

@@ -3,10 +3,9 @@
 from typing import Any, Dict, List, Optional, Tuple
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from plumb._compile.drawn import without_modes
-from plumb._passcheck.higher import is_higher, run_higher
+from plumb._passcheck.higher import Mode, is_higher, run_higher
 from plumb._passcheck.raised import is_random, name_of
 
 
@@ -18,10 +17,8 @@ class Draws:
         self.whole = False  # the first run is over
 
 
-class Replay(TorchDispatchMode):
+class Replay(Mode):
     """Around each run of one module; the first draws, and the others get what it drew."""
-
-    supports_higher_order_operators = True
 
     def __init__(self, draws: Draws) -> None:
         super().__init__()

@@ -5,14 +5,13 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Set
 
 import torch
 from torch import fx
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from plumb._compile.against import Against
 from plumb._compile.backends import Graph
 from plumb._compile.judged import judge_pair
 from plumb._compile.snapshot import Copies, snapshot
 from plumb._passcheck.copies import copy_inputs
-from plumb._passcheck.higher import is_higher, run_higher
+from plumb._passcheck.higher import Mode, is_higher, run_higher
 from plumb._passcheck.report import NumericReport, NumericRow
 
 MOST_NUMBERS = 1 << 25  # of an uncompiled run that are kept
@@ -30,10 +29,8 @@ class Found(NamedTuple):
 
 # -- Dynamo and AOT: what the uncompiled run never had ---------------------------------------------
 
-class Seen(TorchDispatchMode):
+class Seen(Mode):
     """Every result of a run."""
-
-    supports_higher_order_operators = True
 
     def __init__(self) -> None:
         super().__init__()

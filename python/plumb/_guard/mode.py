@@ -4,19 +4,17 @@ import sys
 import threading
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
-import torch
 from torch.utils import _python_dispatch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from plumb import _core, regions
 from plumb._guard.check import CHECK, QUIET, Checker, full_name, is_busy, see, walk
 from plumb._guard.region import PREFIX, Call
+from plumb._passcheck.higher import know_higher_order
 
 
 _local = threading.local()  # watchers: those at work on this thread, the innermost last
 _is_wrapper = getattr(_python_dispatch, "is_traceable_wrapper_subclass", lambda value: False)
-_higher_order = getattr(torch._ops, "_higher_order_ops", {})  # by name, those that are loaded
-_KNOWN_BY_RULE = not hasattr(TorchDispatchMode, "supports_higher_order_operators")
 INSIDE = "what is inside a higher-order operator is not seen"
 
 
@@ -78,7 +76,7 @@ class Watcher(TorchDispatchMode):
 
     def learn(self, func: Any) -> Any:
         entry: Any = self.other
-        know_higher_order()  # more of them may have been loaded
+        know_higher_order(Watcher)  # more of them may have been loaded
         try:
             if not is_operator(func):
                 entry = self.checker.guard.operator(f"higher_order::{func}", INSIDE)
@@ -149,7 +147,7 @@ class Watcher(TorchDispatchMode):
             _python_dispatch._push_mode(mode)
 
     def __enter__(self) -> "Watcher":
-        know_higher_order()
+        know_higher_order(Watcher)
         self._stand([*getattr(_local, "watchers", ()), self])
         regions.listen(LISTENER)
         _python_dispatch._push_mode(self)
@@ -175,20 +173,6 @@ def is_around_handler(frame: Any) -> bool:
     if not frame.f_code.co_filename.endswith(("torch/_dynamo/eval_frame.py", "torch/_compile.py")):
         return False
     return getattr(frame.f_locals.get("fn"), "__name__", "") == "__torch_dispatch__"
-
-
-def know_higher_order() -> None:
-    """Where PyTorch asks higher-order operators, not modes, what to do."""
-    if not _KNOWN_BY_RULE:
-        return
-
-    def passed_on(op: Any) -> Callable[..., Any]:
-        return lambda mode, *args, **kwargs: mode.__torch_dispatch__(op, (), args, kwargs)
-
-    for op in list(_higher_order.values()):
-        table = getattr(op, "python_key_table", None)
-        if table is not None and Watcher not in table:
-            table[Watcher] = passed_on(op)
 
 
 # -- Compiled regions ------------------------------------------------------------------------------

@@ -6,17 +6,50 @@ Python, is called with the mode on instead.
 
 import contextlib
 import sys
-from typing import Any, Callable, Dict, Iterator, Optional
+from typing import Any, Callable, Dict, Iterator, Optional, Type
 
+import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 FLEX = "torch.nn.attention.flex_attention"
 COND = "torch._higher_order_ops.cond"
 UNCOMPILED = "_FLEX_ATTENTION_DISABLE_COMPILE_DEBUG"
 
+_loaded = getattr(torch._ops, "_higher_order_ops", {})  # by name
+_KNOWN_BY_RULE = not hasattr(TorchDispatchMode, "supports_higher_order_operators")
+
+
+def know_higher_order(kind: Type[TorchDispatchMode]) -> None:
+    """Where PyTorch asks higher-order operators, not modes, what to do under a mode: those that are loaded."""
+    if not _KNOWN_BY_RULE:
+        return
+
+    def passed_on(op: Any) -> Callable[..., Any]:
+        return lambda mode, *args, **kwargs: mode.__torch_dispatch__(op, (), args, kwargs)
+
+    for op in list(_loaded.values()):
+        table = getattr(op, "python_key_table", None)
+        if table is not None and kind not in table:
+            table[kind] = passed_on(op)
+
+
+class Mode(TorchDispatchMode):
+    """One that sees higher-order operators too."""
+
+    supports_higher_order_operators = True
+
+    def __enter__(self) -> Any:
+        know_higher_order(type(self))
+        return super().__enter__()
+
 
 def is_higher(func: Any) -> bool:
     return not hasattr(func, "_schema") and hasattr(func, "py_kernels")
+
+
+def is_closed(func: Any) -> bool:
+    """Whether run_higher() cannot show what is inside."""
+    return str(func) != "cond" and _kernel(func) is None
 
 
 def run_higher(mode: TorchDispatchMode, func: Any, args: Any, named: Dict[str, Any]) -> Any:

@@ -10,9 +10,8 @@ from typing import (Any, Callable, Dict, Iterator, List, NamedTuple, Optional, S
                     Tuple)
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 
-from plumb._passcheck.higher import is_higher, run_higher
+from plumb._passcheck.higher import Mode, is_higher, run_higher
 
 WIDE = {torch.float16: torch.float64, torch.bfloat16: torch.float64, torch.float32: torch.float64,
         torch.complex64: torch.complex128}
@@ -141,11 +140,9 @@ class Step(NamedTuple):
     casts: List[Cast]  # since the one before
 
 
-class Recorder(TorchDispatchMode):
+class Recorder(Mode):
     """What runs, and which types its results have. Casts are kept apart: autograd makes none for a
     cast that a run in float64 did not make."""
-
-    supports_higher_order_operators = True
 
     def __init__(self) -> None:
         super().__init__()
@@ -175,10 +172,8 @@ class Recorder(TorchDispatchMode):
         return min(self.types, key=lambda dtype: BITS.get(dtype, 4), default=torch.float64)
 
 
-class Raised(TorchDispatchMode):
+class Raised(Mode):
     """Everything in float64; with errors as if results had the recorded types."""
-
-    supports_higher_order_operators = True
 
     def __init__(self, recorded: Recorder, errors: Optional[Errors] = None) -> None:
         super().__init__()
