@@ -177,6 +177,8 @@ class Same(MpiCase):
         self.check_same("condense", "hurt/npu", "--dry-run")
         for command in commands:
             shutil.copytree(self.folder / "hurt", self.folder / "thin")
+            for number in range(3):  # large enough to become smaller
+                mpi_case.save_npy(self.folder / f"thin/large{number}.npy", array.array("f", range(4096)), [64, 64])
             results.append(self.run_one([*command, "condense", "thin", "--settle", "0.01"], self.folder / "thin"))
         for other in results[1:]:
             self.assertEqual(results[0], other)

@@ -134,8 +134,7 @@ static struct plumb_recorded *whole_recorded(struct making *m, const struct plum
     made->shape = arena_copy(&m->run->arena, text, strlen(text));
     if (plumb_dtype_from_name(from->dtype) != dtype)
         made->dtype = plumb_dtype_info(dtype)->name;
-    memset(made->statistic, 0, sizeof made->statistic);
-    made->deviation = (struct plumb_value){0};
+    memset(made->statistic_kind, PLUMB_VALUE_NONE, sizeof made->statistic_kind);
     made->kept = NULL;
     made->checksum = NULL;
     made->spread = false;
