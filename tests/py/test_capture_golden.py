@@ -160,6 +160,7 @@ class GoldenTest(CaptureTest):
         self.assertEqual(self.numbers(torch.tensor([3 + 4j, 0j])), [5.0, 0.0, 2.5, None])
         self.assertEqual(self.numbers(torch.empty(0, 3)), [None] * 4)
         self.assertEqual(self.numbers(torch.empty(2, device="meta")), [None] * 4)
+        self.assertEqual(list(self.path.rglob("dump_error_info.log")), [], "a meta tensor has no values to miss")
         inf = self.numbers(torch.tensor([1.0, float("-inf")]))
         self.assertEqual(inf, [1.0, float("-inf"), float("-inf"), float("inf")])
         self.assertTrue(all(math.isnan(x) for x in self.numbers(torch.tensor([1.0, float("nan")]))))
