@@ -27,13 +27,20 @@ static void read_metrics(struct pack *pack)
 
 static void read_kept(struct pack *pack)
 {
-    struct kept_state kept = {.sketch = sketch_new()};
+    const int64_t shape[] = {40, 300};
+    struct plumb_tensor tensor;
+    struct kept_state kept, sum;
     struct plumb_sketch sketch;
-    if (!kept.sketch)
+    if (plumb_tensor_init(&tensor, PLUMB_F32, 2, shape, NULL) ||
+        !kept_begin(&kept, &tensor, KEPT_HASH | KEPT_SKETCH | KEPT_SKETCH1) ||
+        !kept_begin(&sum, &tensor, KEPT_HASH | KEPT_SKETCH | KEPT_SKETCH1))
         abort();
     metric_pack_kept(pack, &kept);
-    sketch_finish(kept.sketch, &sketch);
-    free(kept.sketch);
+    kept_merge(&sum, &kept);
+    sketch_finish(sum.sketch, &sketch);
+    sketch1_finish(sum.sketch1, &sketch);
+    kept_end(&kept);
+    kept_end(&sum);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
