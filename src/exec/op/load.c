@@ -186,6 +186,8 @@ struct plumb_tensor *op_store(struct op *o, const struct val *shape_of, const re
     if (f && o->raised)
         dtype = PLUMB_F64;
     const bool is_complex = shape_of->is_complex;
+    if (is_complex) /* there is none of narrow parts, whatever they were computed from */
+        dtype = part_dtype(complex_dtype(dtype));
     struct plumb_tensor *t = op_alloc(o, 1, sizeof *t);
     if (!t || plumb_tensor_init(t, is_complex ? complex_dtype(dtype) : dtype,
                                 shape_of->rank - is_complex, shape_of->shape, o->err)) {
