@@ -33,6 +33,34 @@ enum plumb_code compare_two(struct plumb_comparison *comparison,
                             const struct found *found, struct plumb_report *report,
                             struct plumb_error *err);
 
+/* ---- What the options say ---------------------------------------------------------------------- */
+
+/* The columns of a profile; NULL: plumb's own. */
+const struct plumb_profile *compare_columns(const struct compare_options *options);
+
+/* Does the table go to a file? */
+bool compare_to_file(const struct compare_options *options, const struct sides *sides);
+
+/* Who asks for certain rows, or for an order of them, gets the table. */
+bool compare_may_digest(const struct compare_options *options);
+
+/* Assignments for the standard, in the arena; NULL when out of memory. */
+const char **compare_settings(const struct compare_options *options, struct arena *arena,
+                              size_t *count);
+uint64_t compare_seed(const struct compare_options *options);
+bool compare_wants_shards(const struct compare_options *options);
+
+extern const char *const compare_verdict_words[]; /* by enum plumb_deciding */
+
+/* CLI_OK, or what cli_usage returned for options that do not go together or would be listened to by
+ * nobody (compare_checks.c). */
+int compare_check_verdict(const struct compare_options *options);
+int compare_check_junit(const struct compare_options *options);
+int compare_refuse_profile(const struct compare_options *options);
+int compare_refuse_graphs(const struct compare_options *options);
+
+/* ---- Comparing --------------------------------------------------------------------------------- */
+
 /* PLUMB_E_ARG for what only the comparison of one step under the rules of a profile can do. */
 enum plumb_code compare_check_dumps(const struct compare_options *options, struct plumb_error *err);
 
@@ -40,6 +68,10 @@ enum plumb_code compare_check_dumps(const struct compare_options *options, struc
  * no table. */
 enum plumb_code compare_opened(const struct compare_options *options, const struct sides *sides,
                                const int64_t *rank, struct found *found, struct plumb_error *err);
+
+/* Both runs in one table, or in one for each rank (compare_runs.c). */
+enum plumb_code compare_runs(const struct compare_options *options, const struct sides *sides,
+                             struct found *found, struct plumb_error *err);
 
 /* "compare_result_rank3": what the file of a rank is called before the time. */
 const char *compare_stem(const int64_t *rank, char *stem, size_t size);
