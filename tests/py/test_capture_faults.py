@@ -196,8 +196,8 @@ class Scripts(CaptureTest):
                 model(torch.ones(2, 4)).sum()
             model(torch.ones(2, 4)).sum().backward()
             gc.collect()
-            self.assertEqual(len(debugger._recorder.followed), 0)
-            self.assertEqual(len(debugger._recorder.begun), 0)
+            self.assertEqual(len(debugger._recorder.gradients.followed), 0)
+            self.assertEqual(len(debugger._recorder.gradients.begun), 0)
 
     def test_a_graph_that_is_run_in_part(self) -> None:
         """And then dropped: what came is written."""

@@ -14,6 +14,7 @@ from typing import Any, Dict, FrozenSet, Iterator, List, NamedTuple, Optional, T
 import torch
 from torch import Tensor
 
+from plumb._capture.leaves import group_id, group_ranks
 from plumb._capture.sink import Call
 
 PREFIX = "Distributed"
@@ -106,10 +107,26 @@ class Begun(NamedTuple):
 
 
 class Exchanges:
-    """Those of one recorder that are not over."""
+    """Those of one recorder: their order, and which are not over."""
 
-    def __init__(self) -> None:
+    def __init__(self, recorder: Any) -> None:
+        self.recorder = recorder
         self.begun: List[Begun] = []
+        self.arrived: List[Tensor] = []  # while the recorder was busy
+        self.new_step()
+
+    def new_step(self) -> None:
+        self.count = 0  # that have begun
+
+    def number(self, call: Call, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> Tuple[Any, ...]:
+        """Its arguments, with the group of a functional collective for its name."""
+        call.exchange = {"order": self.count}
+        self.count += 1
+        if gives_result(call):
+            args = resolved(args)
+        ranks = group_ranks(group_in(args, kwargs))
+        call.exchange.update(group_ranks=ranks, group_id=group_id(ranks))
+        return args
 
     def begin(self, call: Call, args: Tuple[Any, ...], kwargs: Dict[str, Any], output: Any) -> bool:
         """Whether its result comes later."""
@@ -125,7 +142,44 @@ class Exchanges:
             return True
         return False
 
-    def waited_work(self, work: Any) -> Optional[Begun]:
+    def work_done(self, work: Any) -> None:
+        """After wait(): now the arguments hold what was exchanged."""
+        recorder = self.recorder
+        if recorder.busy() or recorder.local.quiet or not self.begun:
+            return
+        with recorder.lock, recorder.quietly():
+            self._write(self._waited_work(work))
+
+    def tensor_done(self, tensor: Any) -> None:
+        """After wait_tensor(). What the recorder itself waits for is written after what it is at."""
+        recorder = self.recorder
+        if not self.begun or not isinstance(tensor, Tensor):
+            return
+        if recorder.busy():
+            self.arrived.append(tensor)
+            return
+        with recorder.lock, recorder.quietly():
+            try:
+                self._write(self._waited_tensor(tensor))
+            except Exception:
+                recorder.problem(WAIT)
+
+    def flush_arrived(self) -> None:
+        while self.arrived:
+            self._write(self._waited_tensor(self.arrived.pop()))
+
+    def finish(self) -> None:
+        """Before recording stops."""
+        with self.recorder.quietly():
+            self.flush_arrived()
+            left, self.begun = self.begun, []
+            for one in left:
+                if one.works and all(member.is_completed() for member in one.works):
+                    self._write(one)
+                else:
+                    self.recorder.note(f"{one.call.title('forward')}: nobody waited for it before stop()")
+
+    def _waited_work(self, work: Any) -> Optional[Begun]:
         """The exchange that is over with it."""
         for one in self.begun:
             left = [member for member in one.works if member is not work]
@@ -137,9 +191,7 @@ class Exchanges:
                 return None
         return None
 
-    def waited_tensor(self, tensor: Tensor) -> Optional[Begun]:
-        if not self.begun:
-            return None
+    def _waited_tensor(self, tensor: Tensor) -> Optional[Begun]:
         address = tensor.data_ptr()
         for one in self.begun:
             if address in one.tensors:
@@ -150,8 +202,12 @@ class Exchanges:
                 return None
         return None
 
-    def rest(self) -> Iterator[Tuple[Begun, bool]]:
-        """All that are left, and whether they are over."""
-        left, self.begun = self.begun, []
-        for one in left:
-            yield one, bool(one.works) and all(member.is_completed() for member in one.works)
+    def _write(self, begun: Optional[Begun]) -> None:
+        if begun is None:
+            return
+        call, recorder = begun.call, self.recorder
+        try:
+            recorder.sink.results(call, begun.args, begun.kwargs, begun.output)
+            recorder.calls += 1
+        except Exception:
+            recorder.problem(f"{call.prefix}.{call.name}.{call.number}")

@@ -42,7 +42,7 @@ class Parameters:
     def _ran(self, users: List[Tuple[str, str, str]], grad: Tensor) -> None:
         if not self.recorder.active:
             return
-        with self.recorder.lock, self.recorder._quietly(), torch.no_grad():
+        with self.recorder.lock, self.recorder.quietly(), torch.no_grad():
             for path, kind, name in users:
                 try:
                     here = self.arrived.setdefault(path, set())

@@ -6,15 +6,12 @@ Modules are seen through torch.nn.Module.__call__ and the forward of their class
 that copies, replicas and pickles of a model stay what they are. Whatever goes wrong in here is noted and never raised.
 """
 
-import collections
-import collections.abc
 import contextlib
 import functools
 import os
 import sys
 import threading
 import traceback
-import weakref
 from collections import Counter
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Set, Tuple
 
@@ -25,46 +22,18 @@ from plumb import regions
 from plumb._capture import compiled, exchange, graph, held, names, reduced, still, switch, unwritten
 from plumb._capture.config import Config
 from plumb._capture.exchange import Exchanges
-from plumb._capture.given import (MAX_DEPTH, NOT_OBJECTS, arguments_in, as_outputs, hides_tensors, in_order, outputs_in,
-                                 tensors_in, version_of)
-from plumb._capture.leaves import group_id, group_ranks
+from plumb._capture.given import arguments_in, as_outputs, in_order, outputs_in, tensors_in, version_of
+from plumb._capture.gradients import Gradients
 from plumb._capture.modules import ALONE, ALWAYS, NEVER, Known, Models, Modules, named_models
+from plumb._capture.objects import Objects
 from plumb._capture.parameters import Parameters
 from plumb._capture.sink import Call, Sink, parameters_of
+from plumb._capture.unseen import Unseen
 from plumb._capture.wrap import Patches, Wrapped
-from plumb.tensors import children
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 NOTES = 1000  # of which the texts are kept
-AGAIN = "gradients that came a second time, or after stop()"
 BEGUN, OVER = -1, -2  # moments of a call; others are numbers of its nodes
-
-
-# Before PyTorch 2, DisableTorchFunction leaves modes on.
-no_function_mode: Any = getattr(torch.overrides, "_no_torch_function_mode", None)
-function_mode_is_on: Callable[[], bool] = \
-    getattr(torch._C, "_is_torch_function_mode_enabled", lambda: False) \
-    if no_function_mode is not None else lambda: False
-
-
-class Unseen:
-    """Hides what is called inside from tensor subclasses and from modes, which are the script's."""
-
-    __slots__ = ("function", "mode", "dispatch")
-
-    def __enter__(self) -> None:
-        self.mode = no_function_mode() if function_mode_is_on() else None
-        if self.mode is not None:
-            self.mode.__enter__()
-        self.function = torch._C.DisableTorchFunction()
-        self.function.__enter__()
-        self.dispatch = torch._C._DisableTorchDispatch()  # as long as it lives
-
-    def __exit__(self, *error: Any) -> None:
-        del self.dispatch
-        self.function.__exit__(*error)
-        if self.mode is not None:
-            self.mode.__exit__(*error)
 
 
 class Local(threading.local):
@@ -124,27 +93,25 @@ class Recorder:
         self.patches = Patches()
         self.apis_wrapped: Set[Wrapped] = set()
         self.forwards: Set[type] = set()  # classes whose forward is seen
-        self.plain: Set[type] = set()     # of arguments, about which there is nothing to say
         self.risk_level = risk_level
         self.prepared = False
         self.token_range: Optional[Tuple[int, int]] = None
         # A call is chosen or not, with its gradients.
         self.scope = [name.replace(".backward", ".forward") for name in self.config.scope]
         self.parameters = Parameters(self)
-        self.exchanges = Exchanges()
-        self.arrived_while_busy: List[Tensor] = []
+        self.gradients = Gradients(self)
+        self.exchanges = Exchanges(self)
+        self.objects = Objects(self)
         self.looked_at: Dict[str, int] = {}  # modules in which held functions were looked for
         self._new_step()
 
     def _new_step(self) -> None:
         self.counts: Counter = Counter()
-        # Calls whose gradients may come, as long as their graph lives; of begun ones they will.
-        self.followed: "weakref.WeakValueDictionary[int, Call]" = weakref.WeakValueDictionary()
-        self.begun: Set[Call] = set()
+        self.gradients.new_step()
         self.parameters.new_step()
         self.in_scope = False
         self.tokens = -1
-        self.exchanged = 0  # by functions of torch.distributed that have begun
+        self.exchanges.new_step()
 
     # -- On and off --------------------------------------------------------------------------------
 
@@ -177,8 +144,8 @@ class Recorder:
                 return
             switch.switch_off(self)
             self.patches.hold([])
-            self._finish_exchanges()
-            self._finish_gradients()
+            self.exchanges.finish()
+            self.gradients.finish()
             self.active = False
             self.stops += 1
             self.parameters.unhook()
@@ -309,7 +276,7 @@ class Recorder:
     def _guarded(self, function: Callable[..., Any], *args: Any) -> bool:
         """Whether all went well."""
         try:
-            with self._quietly():
+            with self.quietly():
                 function(*args)
             return True
         except Exception:
@@ -317,7 +284,7 @@ class Recorder:
             return False
 
     @contextlib.contextmanager
-    def _quietly(self, after: Any = None) -> Iterator[None]:
+    def quietly(self, after: Any = None) -> Iterator[None]:
         """What is called in here is nobody's to record. after: what local.last is when the script has
         had no turn since (still.py)."""
         here, local = switch.here, self.local
@@ -331,6 +298,10 @@ class Recorder:
                 yield
         finally:
             here.busy = before
+
+    def busy(self) -> bool:
+        """Whether this thread is at recording something."""
+        return switch.here.busy
 
     # -- Which -------------------------------------------------------------------------------------
 
@@ -403,7 +374,7 @@ class Recorder:
             return None
         name = regions.name_of(function)
         stops = self.stops
-        with self._quietly():
+        with self.quietly():
             call, edges = self._before(compiled.PREFIX, name, "", None, args, kwargs)
             self._region_of(function, f"{compiled.PREFIX}.{name}")
         self.local.region = call
@@ -412,7 +383,7 @@ class Recorder:
             self.local.region = around
             try:
                 if call is not None and stops == self.stops:
-                    with self._quietly():
+                    with self.quietly():
                         self._after(call, edges, args, kwargs, result)
             except Exception:
                 self.problem(f"{compiled.PREFIX}.{name}")
@@ -450,7 +421,7 @@ class Recorder:
         edges = None
         around = self._around(sys._getframe(1)) if api else None  # a module that is nothing but this call
         try:
-            with self._quietly((around, BEGUN) if around is not None else None):
+            with self.quietly((around, BEGUN) if around is not None else None):
                 call, edges = self._before(prefix, name, kind, module, args, kwargs)
                 if call is not None and not api:
                     call.single = still.single(module)
@@ -469,7 +440,7 @@ class Recorder:
                 local.modules.pop()
         try:
             if call is not None and stops == self.stops:
-                with self._quietly((call, OVER)):
+                with self.quietly((call, OVER)):
                     self._after(call, edges, args, kwargs, output)
                     if around is not None:
                         local.last = (around, OVER)
@@ -495,7 +466,7 @@ class Recorder:
         frame, stops = [False], self.stops
         versions, edges = [], None
         try:
-            with self._quietly():
+            with self.quietly():
                 found = [tensor for _, tensor in arguments_in(args, kwargs)]
                 versions = [version_of(tensor) for tensor in found]
                 edges = graph.edges_of(found)
@@ -508,7 +479,7 @@ class Recorder:
             self.local.alone.pop()
         if not frame[0] and stops == self.stops:
             try:
-                with self._quietly():
+                with self.quietly():
                     call, _ = self._before("Module", known.path, known.kind, module, args, kwargs)
                     if call is not None:
                         if versions != [version_of(tensor) for _, tensor
@@ -534,10 +505,10 @@ class Recorder:
                 call.follow = False  # in the chain of modules, but not written
                 return call, None
             if prefix == exchange.PREFIX:
-                args = self._exchange(call, args, kwargs)
+                args = self.exchanges.number(call, args, kwargs)
             if self.config.extra_info:
                 call.stack = stack_of()
-            self._note_objects(call, (*args, *kwargs.values()))
+            self.objects.note(call, (*args, *kwargs.values()))
             if module is not None and len(kwargs) > 1:
                 kwargs = in_order(module, kwargs)
             found = arguments_in(args, kwargs)
@@ -559,10 +530,10 @@ class Recorder:
             module, call.module = call.module, None
             if call.follow is False or not self.active:
                 return
-            self._flush_arrived()
+            self.exchanges.flush_arrived()
             if not exchange.gives_result(call) and self.exchanges.begin(call, args, kwargs, output):
                 return
-            self._note_objects(call, as_outputs(output))
+            self.objects.note(call, as_outputs(output))
             found = outputs_in(output)
             call.outputs = [place for place, _ in found]
             if call.unwritten:
@@ -573,33 +544,7 @@ class Recorder:
                 self._inner_parameters(call, module)
             self.calls += 1
             if edges is not None and any(tensor.requires_grad for _, tensor in found):
-                self._follow(call, edges, [tensor for _, tensor in found])
-
-    def _note_objects(self, call: Call, values: Sequence[Any], depth: int = MAX_DEPTH) -> None:
-        """Objects with attributes are not taken apart, as they may lead anywhere; that they hold
-        tensors is listed, and so are iterators, which only the script may run."""
-        for value in values:
-            try:
-                self._note_object(call, value, depth)
-            except Exception:  # of the script's own
-                self.problem(f"{call.title('forward')}: a {type(value).__name__}")
-
-    def _note_object(self, call: Call, value: Any, depth: int) -> None:
-        kind = type(value)
-        if isinstance(value, NOT_OBJECTS) or kind in self.plain:
-            return
-        items = [item for _, item in children(value)]
-        if items:
-            if depth:
-                self._note_objects(call, items, depth - 1)
-        elif isinstance(value, collections.abc.Iterator):
-            self._list_object(call, kind, "is an iterator; what it gives is not recorded")
-        elif hides_tensors(value):
-            self._list_object(call, kind, "holds tensors and is no known container")
-
-    def _list_object(self, call: Call, kind: type, why: str) -> None:
-        self.plain.add(kind)
-        self.modules.idle[f"a {kind.__name__}"] = f"(first in {call.title('forward')}) {why}"
+                self.gradients.follow(call, edges, [tensor for _, tensor in found])
 
     def _inner_parameters(self, call: Call, module: torch.nn.Module) -> None:
         """Of modules that were not called, and so are used by this one without a word."""
@@ -608,124 +553,11 @@ class Recorder:
                 self.sink.inner_parameter(call, f"{path}.{name}", value)
                 self.modules.covered(known.path, call.name or call.kind)
 
-    # -- Gradients ---------------------------------------------------------------------------------
-
-    def _follow(self, call: Call, edges: graph.Edges, outputs: List[Tensor]) -> None:
-        if "backward" not in self.config.data_mode:
-            return
-        planned = graph.plan(edges, outputs)
-        if not planned.nodes:
-            return
-        if not planned.complete:
-            self.note(f"{call.title('backward')}: its graph has more than {graph.MAX_NODES} nodes; "
-                      "gradients of its inputs may be missing")
-        call.follow = graph.Follow(len(planned.nodes), planned.parts)
-        self.followed[id(call)] = call
-        graph.hook(planned.nodes, self._ran, call, self.local.hooked)
-        self.local.hooked = {node: (call, which) for which, (node, _) in enumerate(planned.nodes)}
-
-    def _ran(self, call: Call, which: int, work: graph.Work, before: Any, given: Any, received: Any) -> None:
-        """The hook of a node; called by whichever thread runs backward. before: what the hook before
-        it left in local.last."""
-        last, self.local.last = self.local.last, None
-        if not self.active or call.follow is False:
-            return
-        if call.follow is None:  # it is written
-            with self.lock:
-                self.modules.idle.setdefault(
-                    AGAIN, f"(first of {call.title('backward')}) are not recorded; the first are")
-            return
-        self.local.last = last
-        with self.lock, self._quietly(before), torch.no_grad():
-            try:
-                if call.follow and call.follow.add(which, work, given, received,
-                                                   functools.partial(self.sink.gradient, call)):
-                    self._went_back(call)
-                elif call.follow:
-                    self.begun.add(call)
-                self.local.last = (call, which)
-            except Exception:
-                self.problem(f"{call.prefix}.{call.name}.{call.number} backward")
-
-    def _went_back(self, call: Call) -> None:
-        follow, call.follow = call.follow, None
-        self.followed.pop(id(call), None)
-        self.begun.discard(call)
-        if follow.any:
-            self.sink.backward(call)
-
-    def _finish_gradients(self) -> None:
-        """Calls of which some outputs got no gradient are written with what there is."""
-        with self._quietly(), torch.no_grad():
-            for call in list(self.followed.values()):
-                try:
-                    call.follow.rest(functools.partial(self.sink.gradient, call))
-                    self._went_back(call)
-                except Exception:
-                    self.problem(f"{call.prefix}.{call.name}.{call.number} backward")
-            self.followed.clear()
-            self.begun.clear()
-
-    # -- What processes exchange -------------------------------------------------------------------
-
-    def _exchange(self, call: Call, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> Tuple[Any, ...]:
-        """Its arguments, with the group of a functional collective for its name."""
-        call.exchange = {"order": self.exchanged}
-        self.exchanged += 1
-        if exchange.gives_result(call):
-            args = exchange.resolved(args)
-        ranks = group_ranks(exchange.group_in(args, kwargs))
-        call.exchange.update(group_ranks=ranks, group_id=group_id(ranks))
-        return args
-
-    def work_done(self, work: Any) -> None:
-        """After wait(): now the arguments hold what was exchanged."""
-        if switch.here.busy or self.local.quiet or not self.exchanges.begun:
-            return
-        with self.lock, self._quietly():
-            self._write_exchange(self.exchanges.waited_work(work))
-
-    def tensor_done(self, tensor: Any) -> None:
-        """After wait_tensor(). What the recorder itself waits for is written after what it is at."""
-        if not self.exchanges.begun or not isinstance(tensor, Tensor):
-            return
-        if switch.here.busy:
-            self.arrived_while_busy.append(tensor)
-            return
-        with self.lock, self._quietly():
-            try:
-                self._write_exchange(self.exchanges.waited_tensor(tensor))
-            except Exception:
-                self.problem(exchange.WAIT)
-
-    def _flush_arrived(self) -> None:
-        while self.arrived_while_busy:
-            self._write_exchange(self.exchanges.waited_tensor(self.arrived_while_busy.pop()))
-
-    def _write_exchange(self, begun: Optional[exchange.Begun]) -> None:
-        if begun is None:
-            return
-        call = begun.call
-        try:
-            self.sink.results(call, begun.args, begun.kwargs, begun.output)
-            self.calls += 1
-        except Exception:
-            self.problem(f"{call.prefix}.{call.name}.{call.number}")
-
-    def _finish_exchanges(self) -> None:
-        with self._quietly():
-            self._flush_arrived()
-            for begun, over in self.exchanges.rest():
-                if over:
-                    self._write_exchange(begun)
-                else:
-                    self.note(f"{begun.call.title('forward')}: nobody waited for it before stop()")
-
     def went_back(self) -> None:
         """backward() is over: gradients of sharded and replicated models are reduced now."""
         if not self.active or "backward" not in self.config.data_mode:
             return
-        with self.lock, self._quietly(), torch.no_grad():
+        with self.lock, self.quietly(), torch.no_grad():
             for prefix, model, _, _ in self.modules.models:
                 try:
                     reduced.record(self, prefix, model)
@@ -737,7 +569,7 @@ class Recorder:
     def save(self, variable: Any, name: str, backward: bool) -> None:
         if not self.active:
             return
-        with self.lock, self._quietly():
+        with self.lock, self.quietly():
             try:
                 number = self.counts["save", name]
                 self.counts["save", name] = number + 1
@@ -756,7 +588,7 @@ class Recorder:
     def _saved_ran(self, name: str, number: int, place: str, grad: Tensor) -> None:
         if not self.active:
             return
-        with self.lock, self._quietly(), torch.no_grad():
+        with self.lock, self.quietly(), torch.no_grad():
             try:
                 self.sink.saved(f"{name}_grad", number, place, grad.detach())
             except Exception:

@@ -185,7 +185,7 @@ def _functional_collective(name: str, function: Callable[..., Any], args: Tuple[
     if name == exchange.WAIT:
         result = function(*args, **kwargs)
         for recorder in list(active):
-            recorder.tensor_done(args[0] if args else result)
+            recorder.exchanges.tensor_done(args[0] if args else result)
         return result
     if not name.startswith("_") and not here.busy and not _tracing():
         for recorder in list(active):
@@ -200,7 +200,7 @@ _original_wait = found(torch._C, "_distributed_c10d", "Work", "wait")
 def work_wait(self: Any, *args: Any, **kwargs: Any) -> Any:
     result = _original_wait(self, *args, **kwargs)
     for recorder in list(active):
-        recorder.work_done(self)
+        recorder.exchanges.work_done(self)
     return result
 
 
