@@ -26,6 +26,7 @@ import capture
 import dumps
 import growth
 import guard
+import inflate
 import precheck
 import report
 import sets
@@ -168,7 +169,35 @@ def measure_h5diff(results: Results) -> None:
     done_with(target, golden)
 
 
+def measure_deflated(results: Results) -> None:
+    """Chunks that have to be inflated: against the library that does it, with as many threads."""
+    target, golden = sets.make(SCRATCH, sets.DEFLATED, min(20, TENSORS), torch.float32)
+    took = best("compare", target, golden)
+    unpacked = 2 * min(20, TENSORS) * sets.ELEMENTS * 4
+    results.deflated = unpacked / took / 1e9, inflate.rate((target, golden), os.cpu_count() or 1)
+    say(f"  deflated .h5 {results.deflated[0]:.2f} GB/s; libdeflate alone {results.deflated[1] or 0:.2f}")
+    done_with(target, golden)
+
+
+def measure_records(results: Results) -> None:
+    """Very many records in one file: what each of them costs."""
+    count = 500 * TENSORS
+    for kind in ("safetensors", "pt"):
+        def write(path: Path, side: str) -> None:
+            sets.write_records(path, side, kind, count)
+        target, golden = sets.make_both(SCRATCH, f"records-{count}", write, f".{kind}")
+        results.records[kind] = count, best("compare", target, golden)
+        say(f"  {count:,} records, .{kind}: {results.records[kind][1]:.2f} s")
+        done_with(target, golden)
+
+
 def measure_tiny(results: Results) -> None:
+    times = []
+    for _ in range(20):
+        start = time.perf_counter()
+        subprocess.run(["true"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        times.append(time.perf_counter() - start)
+    results.nothing = 1e3 * statistics.median(times)
     values = torch.arange(12.0).reshape(3, 4)
     for kind in KINDS:
         path = SCRATCH / f"tiny.{kind}"
@@ -251,6 +280,8 @@ def main() -> None:
         measure_set(results, "safetensors", dtype)
     measure_dumps(results)
     measure_h5diff(results)
+    measure_deflated(results)
+    measure_records(results)
     results.growth = growth.measure(SCRATCH, TENSORS)
     results.read = max(results.read, read_bandwidth(), key=lambda rates: rates[1])
 

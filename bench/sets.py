@@ -14,6 +14,7 @@ import numpy as np
 import torch
 
 ELEMENTS = 1 << 20  # of one tensor
+DEFLATED = "deflate.h5"
 
 
 def tensors(side: str, count: int, dtype: torch.dtype) -> Iterator[tuple[str, torch.Tensor]]:
@@ -38,12 +39,16 @@ def write_pt(path: Path, items: Iterator[tuple[str, torch.Tensor]]) -> None:
     torch.save(dict(items), path)
 
 
-def write_h5(path: Path, items: Iterator[tuple[str, torch.Tensor]]) -> None:
+def write_h5(path: Path, items: Iterator[tuple[str, torch.Tensor]], **how: object) -> None:
     with h5py.File(path, "w", track_order=True) as file:
         step = file.create_group("1", track_order=True)
         for name, tensor in items:
-            dataset = step.create_dataset(name, data=tensor.numpy())
+            dataset = step.create_dataset(name, data=tensor.numpy(), **how)
             dataset.attrs["dtype"] = str(tensor.dtype)
+
+
+def write_deflated(path: Path, items: Iterator[tuple[str, torch.Tensor]]) -> None:
+    write_h5(path, items, chunks=(128, ELEMENTS // 1024), compression="gzip", compression_opts=4)
 
 
 def write_safetensors(path: Path, items: Iterator[tuple[str, torch.Tensor]]) -> None:
@@ -68,7 +73,8 @@ def write_safetensors(path: Path, items: Iterator[tuple[str, torch.Tensor]]) -> 
             payload.numpy().tofile(file)
 
 
-WRITERS = {"npy": write_npy, "pt": write_pt, "safetensors": write_safetensors, "h5": write_h5}
+WRITERS = {"npy": write_npy, "pt": write_pt, "safetensors": write_safetensors, "h5": write_h5,
+           DEFLATED: write_deflated}
 
 
 def make_both(
@@ -103,6 +109,12 @@ def remove(path: Path) -> None:
         shutil.rmtree(path)
     else:
         path.unlink(missing_ok=True)
+
+
+def write_records(path: Path, side: str, kind: str, count: int) -> None:
+    """Very many, of a few numbers."""
+    values = torch.arange(16.0) + (1e-6 if side == "target" else 0)
+    WRITERS[kind](path, ((f"layers.{i}.bias", values + i) for i in range(count)))
 
 
 def size(path: Path) -> int:
