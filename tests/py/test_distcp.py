@@ -160,7 +160,7 @@ class DistcpTest(unittest.TestCase):
     def test_by_torch(self) -> None:
         import torch.distributed.checkpoint as dcp
         self.whole()
-        dcp.save(dict(self.weights), checkpoint_id=str(self.root / "parts"), no_dist=True)
+        dcp.save(dict(self.weights), checkpoint_id=str(self.root / "parts"))  # without other processes
         code, text = self.plumb("compare", "parts", "whole.pt", "--standard", "allclose", "--set", "rtol=0")
         self.assertIn("3 compared: 3 pass, 0 fail; 0 unmatched", text)
         self.assertEqual(0, code)
