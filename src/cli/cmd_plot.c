@@ -73,23 +73,33 @@ static enum plumb_code find_record(const struct plumb_run *run, const char *name
     return plumb_fail(err, PLUMB_E_ARG, "%s has no tensor '%s'; plumb info lists them", path, name);
 }
 
+/* "0,1", and nothing else. */
+static bool two_numbers(const char *text, long *first, long *second)
+{
+    char *end, *last;
+    *first = strtol(text, &end, 10);
+    if (end == text || *end++ != ',')
+        return false;
+    *second = strtol(end, &last, 10);
+    return last != end && !*last;
+}
+
 /* The map over the axes that were asked for, or the first. */
 static const struct plumb_error_map *choose_map(const struct plumb_detail *detail, const char *axes,
                                                 struct plumb_error *err)
 {
-    int down = 0, across = 0;
-    char rest;
+    long down, across;
     if (!axes)
         return detail->n_maps ? &detail->maps[0] : NULL;
-    if (sscanf(axes, "%d,%d%c", &down, &across, &rest) != 2) {
+    if (!two_numbers(axes, &down, &across)) {
         plumb_fail(err, PLUMB_E_ARG, "--axes takes two numbers such as 0,1, not '%s'", axes);
         return NULL;
     }
     for (size_t k = 0; k < detail->n_maps; k++)
         if (detail->maps[k].axes[0] == down && detail->maps[k].axes[1] == across)
             return &detail->maps[k];
-    plumb_fail(err, PLUMB_E_ARG, "there is no map over axes %d and %d of a tensor of rank %u", down,
-               across, detail->rank);
+    plumb_fail(err, PLUMB_E_ARG, "there is no map over axes %ld and %ld of a tensor of rank %u",
+               down, across, detail->rank);
     return NULL;
 }
 
