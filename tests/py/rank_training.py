@@ -32,12 +32,15 @@ class Block(nn.Module):
 
 @contextlib.contextmanager
 def replaced(owner: Any, name: str, value: Any) -> Iterator[None]:
-    right = getattr(owner, name)
+    own = vars(owner).get(name)  # what getattr gives of a C++ class is no method any more
     setattr(owner, name, value)
     try:
         yield
     finally:
-        setattr(owner, name, right)
+        if own is None:
+            delattr(owner, name)
+        else:
+            setattr(owner, name, own)
 
 
 def counted(name: str, place: int, change: Callable[[torch.Tensor], torch.Tensor]) -> Any:
