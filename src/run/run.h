@@ -66,6 +66,10 @@ enum plumb_code dumps_look(const char *path,
 /* Adds a line, which lives as long as the run. */
 enum plumb_code dumps_warn(struct plumb_run *run, const char *text);
 
+/* Opens run->path as a folder tree of files, or as one file. */
+enum plumb_code folder_open(struct plumb_run *run, struct plumb_error *err);
+enum plumb_code folder_open_file(struct plumb_run *run, struct plumb_error *err);
+
 /* Opens run->path as a distributed checkpoint of PyTorch; *found stays false, without an error, when
  * it is none. */
 enum plumb_code distcp_open(struct plumb_run *run, bool *found, struct plumb_error *err);
