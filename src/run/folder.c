@@ -1,46 +1,13 @@
 /* A file, or a folder tree of files: what they are, and what their records are called. */
 #define _GNU_SOURCE
+#include "run/folder.h"
 #include "format/condensed.h"
+#include "run/index.h"
 #include "run/run.h"
 #include "run/walk.h"
 
 #include <string.h>
 #include <sys/stat.h>
-
-static const char *base_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
-/* The length of path without its ending. */
-static size_t stem_length(const char *path)
-{
-    const char *name = base_name(path);
-    const char *dot = strrchr(name, '.');
-    return dot && dot != name ? (size_t)(dot - path) : strlen(path);
-}
-
-/* The global rank in "globalrank-3_localrank-1.h5", or -1. */
-static int64_t rank_of_name(const char *path)
-{
-    static const char *const parts[] = {"globalrank-", "_localrank-"};
-    const char *p = base_name(path);
-    int64_t ranks[2];
-    for (int i = 0; i < 2; i++) {
-        size_t length = strlen(parts[i]);
-        if (strncmp(p, parts[i], length) != 0)
-            return -1;
-        p += length;
-        const char *digits = p;
-        ranks[i] = 0;
-        while (*p >= '0' && *p <= '9' && p - digits < 18)
-            ranks[i] = ranks[i] * 10 + (*p++ - '0');
-        if (p == digits)
-            return -1;
-    }
-    return strcmp(p, ".h5") == 0 ? ranks[0] : -1;
-}
 
 /* A file that was condensed gives its records the names that the original would give them. */
 static enum plumb_code be_like_the_original(struct plumb_run *run, struct source *source,
@@ -79,9 +46,8 @@ static enum plumb_code list_file(struct plumb_run *run, struct source *source, c
 /* Files that do not say their rank inside may say it in their name. */
 static void set_ranks(struct plumb_run *run, const struct source *source, const char *path)
 {
-    int64_t rank = source->like == &format_hdf5
-                       ? rank_of_name(source->relative ? source->relative : path)
-                       : -1;
+    int64_t rank =
+        source->like == &format_hdf5 ? folder_rank(source->relative ? source->relative : path) : -1;
     for (size_t i = 0; i < source->count; i++) {
         struct plumb_record *record = &run->listing.records[source->first + i];
         if (record->rank < 0)
@@ -112,10 +78,10 @@ static enum plumb_code add_failed(struct plumb_run *run, struct source *source, 
     source->first = run->listing.count;
     source->count = 1;
     struct plumb_record *record =
-        listing_add(&run->listing, source->relative, stem_length(source->relative));
+        listing_add(&run->listing, source->relative, folder_stem(source->relative));
     if (!record)
         return PLUMB_E_NOMEM;
-    record->rank = rank_of_name(source->relative);
+    record->rank = folder_rank(source->relative);
     return listing_fail(&run->listing, record, error);
 }
 
@@ -129,112 +95,90 @@ static bool is_superseded(const char *path)
     return stat(original, &st) == 0;
 }
 
-static enum plumb_code add_entry(struct plumb_run *run, const struct walk_entry *entry,
-                                 struct plumb_error *err)
+/* Lists a file of a folder as the next source; *why is what is wrong with it, or has code 0. */
+static enum plumb_code list_entry(struct plumb_run *run, struct source *source,
+                                  const struct walk_entry *entry, const char *path,
+                                  struct plumb_error *why)
+{
+    *source = (struct source){.relative = entry->path, .first = run->listing.count};
+    *why = (struct plumb_error){0};
+    if (entry->error)
+        *why = *entry->error;
+    else
+        why->code = list_file(run, source, path, why);
+    return why->code == PLUMB_E_NOMEM ? PLUMB_E_NOMEM : PLUMB_OK;
+}
+
+/* A file that plumb does not read, and that does not have to be one. */
+static bool is_other(const struct source *source, const char *path, const struct plumb_error *why)
+{
+    return why->code == PLUMB_E_FORMAT && !source->format && !format_is_promised(path);
+}
+
+/* The name that an entry has, or had before it was condensed. */
+static const char *own_name(struct plumb_run *run, const struct walk_entry *entry)
+{
+    char original[4096];
+    if (!condensed_original(entry->path, original, sizeof original))
+        return entry->path;
+    return arena_copy(&run->arena, original, strlen(original));
+}
+
+static enum plumb_code add_indexed(struct plumb_run *run, const struct walk_entry *entry,
+                                   const char *path, struct index *index)
 {
     struct source *source = &run->sources[run->source_count];
-    *source = (struct source){.relative = entry->path};
-    const char *path = arena_printf(&run->arena, "%s/%s", run->path, entry->path);
-    if (!path)
-        return plumb_no_memory(err);
-
     struct plumb_error why;
-    enum plumb_code code = PLUMB_OK;
-    if (!entry->error && is_superseded(path))
-        return PLUMB_OK;
-    if (entry->error) {
-        code = add_failed(run, source, path, entry->error);
-    } else if ((code = list_file(run, source, path, &why))) {
-        if (code == PLUMB_E_FORMAT && !source->format && !format_is_promised(path)) {
+    const char *name = own_name(run, entry);
+    if (!name || list_entry(run, source, entry, path, &why))
+        return PLUMB_E_NOMEM;
+    source->index = index;
+    source->relative = name;
+    if (!index_names_file(index, name)) {
+        run->listing.count = source->first;
+        if (is_other(source, path, &why))
             run->ignored++;
-            return PLUMB_OK;
-        }
-        if (code != PLUMB_E_NOMEM)
-            code = add_failed(run, source, path, &why);
-    } else {
-        set_ranks(run, source, path);
+        else
+            index_note(&index->strangers,
+                       name + (index_folder(index) ? index_folder(index) + 1 : 0), NULL);
+        return PLUMB_OK;
     }
-    if (code)
-        return plumb_no_memory(err);
+    if (why.code) {
+        run->listing.count = source->first;
+        return index_lose(index, run, name, &why);
+    }
+    index_keep(index, run, source);
     run->source_count += source->count > 0;
     return PLUMB_OK;
 }
 
-static bool is_container(const struct source *source)
+static enum plumb_code add_entry(struct plumb_run *run, const struct walk_entry *entry,
+                                 struct index *index, struct plumb_error *err)
 {
-    return source->like && !source->like->unnamed;
-}
-
-static bool is_rank_dump(const struct source *source)
-{
-    return source->like == &format_hdf5 && rank_of_name(source->relative) >= 0;
-}
-
-/* Do all module dumps of ranks lie in the same folder? */
-static bool ranks_share_folder(const struct plumb_run *run)
-{
-    const struct source *seen = NULL;
-    for (size_t i = 0; i < run->source_count; i++) {
-        const struct source *source = &run->sources[i];
-        if (!is_rank_dump(source))
-            continue;
-        size_t length = (size_t)(base_name(source->relative) - source->relative);
-        if (seen && ((size_t)(base_name(seen->relative) - seen->relative) != length ||
-                     memcmp(seen->relative, source->relative, length) != 0))
-            return false;
-        seen = source;
+    struct source *source = &run->sources[run->source_count];
+    const char *path = arena_printf(&run->arena, "%s/%s", run->path, entry->path);
+    struct plumb_error why;
+    if (!path)
+        return plumb_no_memory(err);
+    if (!entry->error && is_superseded(path))
+        return PLUMB_OK;
+    if (index && strcmp(index->path, entry->path) == 0)
+        return PLUMB_OK;
+    if (index)
+        return add_indexed(run, entry, path, index) ? plumb_no_memory(err) : PLUMB_OK;
+    enum plumb_code code = list_entry(run, source, entry, path, &why);
+    if (!code && !entry->error && is_other(source, path, &why)) {
+        run->ignored++;
+        return PLUMB_OK;
     }
-    return true;
-}
-
-/* Is this the only tensor of its file, and called like it? */
-static bool is_namesake(const struct plumb_run *run, const struct source *source)
-{
-    const char *name = base_name(source->relative);
-    size_t length = stem_length(name);
-    const char *inner = run->listing.records[source->first].name;
-    return source->count == 1 && strlen(inner) == length && memcmp(inner, name, length) == 0;
-}
-
-/* Puts the first length bytes of the relative path and a dot before the names of a file. */
-static enum plumb_code prefix_names(struct plumb_run *run, const struct source *source,
-                                    size_t length)
-{
-    for (size_t i = 0; length && i < source->count; i++) {
-        struct plumb_record *record = &run->listing.records[source->first + i];
-        record->name =
-            arena_printf(&run->arena, "%.*s.%s", (int)length, source->relative, record->name);
-        if (!record->name)
-            return PLUMB_E_NOMEM;
-    }
+    if (!code && why.code)
+        code = add_failed(run, source, path, &why);
+    else if (!code)
+        set_ranks(run, source, path);
+    if (code)
+        return plumb_no_memory(err);
+    run->source_count += source->count > 0;
     return PLUMB_OK;
-}
-
-/* Gives records names that are unique in the folder, and no longer than that takes. */
-static enum plumb_code name_records(struct plumb_run *run)
-{
-    size_t containers = 0;
-    for (size_t i = 0; i < run->source_count; i++)
-        containers += is_container(&run->sources[i]);
-    bool one_folder = ranks_share_folder(run);
-
-    enum plumb_code code = PLUMB_OK;
-    for (size_t i = 0; i < run->source_count && !code; i++) {
-        const struct source *source = &run->sources[i];
-        const char *relative = source->relative;
-        if ((source->like && source->like->unnamed) ||
-            (containers > 1 && is_namesake(run, source))) {
-            const char *name = arena_copy(&run->arena, relative, stem_length(relative));
-            run->listing.records[source->first].name = name;
-            code = name ? PLUMB_OK : PLUMB_E_NOMEM;
-        } else if (is_rank_dump(source)) {
-            size_t folder = (size_t)(base_name(relative) - relative);
-            code = prefix_names(run, source, one_folder || !folder ? 0 : folder - 1);
-        } else if (is_container(source) && (containers > 1 || source->like == &format_condensed)) {
-            code = prefix_names(run, source, stem_length(relative));
-        }
-    }
-    return code;
 }
 
 static enum plumb_code fail_nothing(const struct plumb_run *run, const struct walk *walk,
@@ -258,23 +202,71 @@ static enum plumb_code fail_nothing(const struct plumb_run *run, const struct wa
     return PLUMB_E_FORMAT;
 }
 
-enum plumb_code folder_open(struct plumb_run *run, struct plumb_error *err)
+/* All files of the walk, those that an index governs as it says. */
+static enum plumb_code add_entries(struct plumb_run *run, const struct walk *walk,
+                                   const struct indexes *indexes, struct plumb_error *err)
+{
+    enum plumb_code code = PLUMB_OK;
+    run->sources = arena_array(&run->arena, walk->count + indexes->count, sizeof *run->sources);
+    if (!run->sources)
+        return plumb_no_memory(err);
+    for (size_t i = 0; i < walk->count && !code; i++)
+        code = add_entry(run, &walk->entries[i], indexes_of(indexes, walk->entries[i].path), err);
+    for (size_t i = 0; i < indexes->count && !code; i++) {
+        struct source *source = &run->sources[run->source_count];
+        if (index_finish(indexes->list[i], run, source))
+            code = plumb_no_memory(err);
+        run->source_count += source->count > 0;
+    }
+    if (!code && !run->listing.count)
+        code = fail_nothing(run, walk, err);
+    if (!code && folder_name_records(run))
+        code = plumb_no_memory(err);
+    for (size_t i = 0; i < run->source_count; i++)
+        run->sources[i].index = NULL;
+    return code;
+}
+
+static enum plumb_code fail_no_index(const struct plumb_run *run, const char *name,
+                                     struct plumb_error *err)
+{
+    /* Why it cannot be read is in the only warning that names it. */
+    for (size_t i = 0; i < run->warning_count; i++) {
+        const char *after = run->warnings[i] + strlen(run->path) + 1;
+        if (strncmp(after, name, strlen(name)) == 0 && after[strlen(name)] == ':')
+            return plumb_fail(err, PLUMB_E_FORMAT, "%s", run->warnings[i]);
+    }
+    return plumb_fail(err, PLUMB_E_FORMAT,
+                      "%s/%s: no index of a checkpoint: it has no weight_map, which says in which "
+                      "file each tensor is",
+                      run->path, name);
+}
+
+enum plumb_code folder_open(struct plumb_run *run, const char *only, struct plumb_error *err)
 {
     struct walk walk = {.is_expected = format_is_promised, .arena = &run->arena};
+    struct indexes indexes = {0};
     run->kind = "folder";
     enum plumb_code code = walk_folder(&walk, run->path, err);
     if (code)
         return code;
     run->ignored = walk.special + walk.links_outside;
-    run->sources = arena_array(&run->arena, walk.count, sizeof *run->sources);
-    if (!run->sources)
-        return plumb_no_memory(err);
-    for (size_t i = 0; i < walk.count; i++) {
-        code = add_entry(run, &walk.entries[i], err);
-        if (code)
-            return code;
-    }
-    if (!run->listing.count)
-        return fail_nothing(run, &walk, err);
-    return name_records(run) ? plumb_no_memory(err) : PLUMB_OK;
+    code = indexes_read(&indexes, run, &walk, only) ? plumb_no_memory(err) : PLUMB_OK;
+    if (!code)
+        code = add_entries(run, &walk, &indexes, err);
+    if (!code && only && (!indexes.count || strcmp(indexes.list[0]->path, only) != 0))
+        code = fail_no_index(run, only, err);
+    if (indexes.count && !index_folder(indexes.list[0]))
+        run->kind = "index";
+    indexes_free(&indexes);
+    return code;
+}
+
+enum plumb_code folder_open_index(struct plumb_run *run, struct plumb_error *err)
+{
+    const char *path = run->path, *slash = strrchr(path, '/');
+    run->path = !slash          ? "."
+                : slash == path ? "/"
+                                : arena_copy(&run->arena, path, (size_t)(slash - path));
+    return run->path ? folder_open(run, folder_base_name(path), err) : plumb_no_memory(err);
 }

@@ -3,6 +3,7 @@
 #include "plumb/run.h"
 
 #include "format/condensed.h"
+#include "run/index.h"
 #include "run/run.h"
 
 #include <errno.h>
@@ -14,6 +15,20 @@ static bool ends_with(const char *text, const char *ending)
 {
     size_t length = strlen(text), tail = strlen(ending);
     return length > tail && memcmp(text + length - tail, ending, tail) == 0;
+}
+
+static enum plumb_code open_any(struct plumb_run *run, bool folder, struct plumb_error *err)
+{
+    bool found = false;
+    if (!folder && ends_with(run->path, INDEX_ENDING))
+        return folder_open_index(run, err);
+    enum plumb_code code =
+        ends_with(run->path, CONDENSED_ENDING) ? PLUMB_OK : dumps_open(run, &found, err);
+    if (!code && !found && folder)
+        code = distcp_open(run, &found, err);
+    if (!code && !found)
+        code = folder ? folder_open(run, NULL, err) : folder_open_file(run, err);
+    return code;
 }
 
 static enum plumb_code open_run(struct plumb_run **out, const char *path, const int64_t *rank,
@@ -36,12 +51,7 @@ static enum plumb_code open_run(struct plumb_run **out, const char *path, const 
         code = plumb_fail(err, PLUMB_E_IO, "cannot open it: %s", strerror(errno));
         plumb_error_in_file(err, path);
     } else {
-        bool found = false;
-        code = ends_with(run->path, CONDENSED_ENDING) ? PLUMB_OK : dumps_open(run, &found, err);
-        if (!code && !found && S_ISDIR(st.st_mode))
-            code = distcp_open(run, &found, err);
-        if (!code && !found)
-            code = S_ISDIR(st.st_mode) ? folder_open(run, err) : folder_open_file(run, err);
+        code = open_any(run, S_ISDIR(st.st_mode), err);
     }
     if (!code && (promise_keep(run) || spans_list(run) || !(run->holder = holder_new())))
         code = plumb_no_memory(err);
