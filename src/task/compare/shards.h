@@ -2,6 +2,7 @@
 #ifndef COMPARE_SHARDS_H
 #define COMPARE_SHARDS_H
 
+#include "pair/shards_family.h"
 #include "pair/shards_group.h"
 #include "pair/shards_infer.h"
 #include "plumb/shards.h"
@@ -15,6 +16,7 @@ enum shards_source {
     SHARDS_FOUND,    /* in the data */
     SHARDS_SAME,     /* both sides have the same parts: how they lie does not matter */
     SHARDS_ALIKE,    /* that of the same tensor in other layers, or steps */
+    SHARDS_GROUPED,  /* slices in the order of recorded process groups; no value decides */
     SHARDS_SHAPE,    /* the only one that the shapes allow, or the first of several */
 };
 
@@ -29,6 +31,7 @@ struct shards_choice {
     enum shards_source source;
     struct shards_layout *layout; /* NULL: none */
     struct shards_layout *rival;  /* fits as well, or NULL */
+    const char *family;           /* recorded process groups that the slices follow, or NULL */
     double residual;
     bool open; /* the data do not determine it */
     bool *use; /* by part: others are replicas of these */
@@ -48,6 +51,7 @@ struct shards_run {
     const struct plumb_record **records;
     size_t count;
     struct shards_groups groups;
+    struct shards_families families;    /* of process groups */
     struct shards_choice *choices;      /* by group */
     struct plumb_record *heads;         /* by group: the whole, as far as it is known */
     const struct plumb_record **listed; /* pointers to them */

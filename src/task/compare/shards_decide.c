@@ -239,6 +239,9 @@ static void take(struct shards_choice *choice, const struct shards_found *found,
                                                  [SHARDS_BY_SHAPE] = SHARDS_SHAPE,
                                                  [SHARDS_BY_VALUES] = SHARDS_FOUND};
     choice->source = source ? source : same ? SHARDS_SAME : sources[found->basis];
+    if (choice->source == SHARDS_SHAPE && found->family)
+        choice->source = SHARDS_GROUPED;
+    choice->family = found->family ? found->family->text : NULL;
     choice->layout = keep_layout(found->layout);
     choice->rival = source ? NULL : keep_layout(found->rival);
     choice->residual = found->residual;
@@ -274,7 +277,10 @@ static enum plumb_code decide(struct shards_work *work, const struct plumb_pair 
     for (int k = 0; k < 2 && !code; k++) {
         const size_t number = k ? pair->golden : pair->target;
         const struct shards_group *group = &work->side[k].groups.list[number];
-        sides[k] = (struct shards_side){.parts = loaded[k].parts, .count = loaded[k].count};
+        sides[k] = (struct shards_side){.parts = loaded[k].parts,
+                                        .count = loaded[k].count,
+                                        .ranks = group->ranks,
+                                        .families = &work->side[k].families};
         if (group->parts > 1)
             code = find_known(&sides[k].known, &source[k], work, k, group, &loaded[k], arena, err);
         for (unsigned p = 1; p < group->parts && !code; p++)

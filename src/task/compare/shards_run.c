@@ -82,10 +82,14 @@ static void put_source(struct buf *text, const struct shards_choice *choice)
         buf_text(text, " (recorded)");
         break;
     case SHARDS_FOUND:
-        buf_printf(text, " (inferred, residual %s)", number_brief(choice->residual, 2, number));
+        buf_printf(text, " (inferred, residual %s%s)", number_brief(choice->residual, 2, number),
+                   choice->family ? "; in the order of recorded groups" : "");
         break;
     case SHARDS_ALIKE:
         buf_text(text, " (as in other layers; no value decides)");
+        break;
+    case SHARDS_GROUPED:
+        buf_text(text, " (by recorded groups and shapes; no value decides)");
         break;
     case SHARDS_SHAPE:
         buf_text(text, choice->open ? " (one that the shapes allow; no value decides)"
