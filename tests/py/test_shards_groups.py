@@ -35,7 +35,7 @@ def write(folder: Path, rank: int, tensors: Tensors, groups: Sequence[List[int]]
     (place / "dump.json").write_text(json.dumps({**head, "data": data}))
 
 
-class GroupsTest(unittest.TestCase):
+class Case(unittest.TestCase):
     def setUp(self) -> None:
         place = tempfile.TemporaryDirectory(prefix="plumb-groups-")
         self.addCleanup(place.cleanup)
@@ -62,8 +62,8 @@ class GroupsTest(unittest.TestCase):
         groups += [[outside * inner + i for outside in range(outer)] for i in range(inner)]
         return [[group for group in groups if rank in group] for rank in range(inner * outer)]
 
-    # ---- Groups -------------------------------------------------------------------------------------
 
+class GroupsTest(Case):
     def test_two_families_fit(self) -> None:
         """Values that all differ, and two families that the shapes allow: nothing is claimed by groups."""
         random = np.random.default_rng(1)
@@ -127,7 +127,7 @@ class GroupsTest(unittest.TestCase):
                 self.assertIn("1 not used, since others of their kind are missing", said)
 
 
-class ExpertsTest(GroupsTest):
+class ExpertsTest(Case):
     """Experts that every rank counts from 0."""
 
     def experts(self, count: int) -> Tensors:
@@ -199,7 +199,7 @@ class ExpertsTest(GroupsTest):
         self.assertEqual({"PASS"}, {row["Result"] for row in rows.values()})
 
 
-class ZigzagTest(GroupsTest):
+class ZigzagTest(Case):
     """Sequences of context parallel ranks: in zigzag order, and one behind the other."""
 
     def cut(self, whole: np.ndarray, ranks: int, zigzag: bool, axis: int) -> List[np.ndarray]:

@@ -98,8 +98,12 @@ static enum plumb_code group(struct shards_work *work, struct plumb_error *err)
         numbers[k] = shards_count_numbers(work->side[k].records, work->side[k].count);
     for (int k = 0; k < 2; k++) {
         struct shards_run *side = &work->side[k];
-        if (!shards_group(&side->groups, &work->arena, side->records, side->count,
-                          work->rules.given[k] ? &work->rules.mesh[k] : NULL, &numbers[!k]))
+        const struct shards_mesh *mesh = work->rules.given[k] ? &work->rules.mesh[k] : NULL;
+        struct shards_mesh tried;
+        if (!mesh && shards_try_experts(&tried, work, k, &numbers[!k]))
+            mesh = &tried;
+        if (!shards_group(&side->groups, &work->arena, side->records, side->count, mesh,
+                          &numbers[!k]))
             return plumb_no_memory(err);
         if (!find_families(work, side))
             return plumb_no_memory(err);

@@ -66,6 +66,31 @@ struct shards_work {
     struct plumb_matching matching; /* of groups */
 };
 
+/* The parts of one side of a tensor, loaded. */
+struct shards_parts {
+    struct plumb_payload *payloads;
+    struct plumb_file_guard *guards;
+    const struct plumb_tensor **parts;
+    unsigned count;
+};
+
+/* Loads the parts of a group; after a failure too, what was loaded is to be released. */
+enum plumb_code shards_parts_load(struct shards_parts *out, const struct shards_run *side,
+                                  const struct shards_group *group, struct arena *arena,
+                                  struct plumb_error *err);
+void shards_parts_enter(struct shards_parts *loaded); /* the guards of all files */
+bool shards_parts_leave(struct shards_parts *loaded); /* true when a file shrank meanwhile */
+void shards_parts_release(struct shards_parts *loaded);
+
+/* Captures write no file for a shard without elements. */
+bool shards_is_empty(const struct plumb_record *record);
+
+/* Where a run's experts, which every rank counts from 0, are on an axis of its own, and the numbers
+ * do not say on which ranks: tries both orders of ranks on a few of them, against the other run.
+ * *mesh gets the one that fits, and true is returned. */
+bool shards_try_experts(struct shards_mesh *mesh, const struct shards_work *work, int side,
+                        const struct shards_numbers *other);
+
 /* Decides how the two sides of pair `number` lie, on this thread. */
 void shards_decide(struct shards_work *work, size_t number);
 
