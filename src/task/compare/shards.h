@@ -121,6 +121,7 @@ struct shards_whole {
     const struct shards_layout *layout;
     const bool *use; /* by part */
     unsigned only;   /* this part alone, or UINT_MAX */
+    double odd; /* of a row for a replica that differs: how far it is from the others; else 0 */
     unsigned ndim;
     const int64_t *shape;
     enum plumb_dtype dtype;

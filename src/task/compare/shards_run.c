@@ -244,6 +244,7 @@ static bool add_odd(struct making *m, const struct plumb_record *head,
         const unsigned part = part_of(whole, rank);
         if (is_replica(whole->layout) && part < whole->layout->parts)
             own->only = part;
+        own->odd = odd->odd[i].distance;
         record->layout = arena_printf(&m->run->arena, "the replica of rank %" PRId64, rank);
         if (!record->layout || !set_whole(m, record, own, halves[m->side].choice->count))
             return false;
