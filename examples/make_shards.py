@@ -1,10 +1,13 @@
 #!/usr/bin/env python3
-"""Makes examples/shards: tensors of a small layer, whole on one rank, and in parts on four.
+"""Makes examples/shards: tensors of a small layer, whole on one rank, in two files with an index, and in parts on four.
 
 On the four ranks qkv.weight is interleaved, proj.weight cut by columns, the sequence in zigzag order, and what
 proj gives is a part of a sum. up.weight of rank 1 is wrong, and norm.weight of rank 3 is not what the others have."""
 
+import json
+import struct
 from pathlib import Path
+from typing import Dict
 
 import numpy as np
 
@@ -16,6 +19,24 @@ def save(name: str, array: np.ndarray) -> None:
     path = FOLDER / f"{name}.npy"
     path.parent.mkdir(parents=True, exist_ok=True)
     np.save(path, np.ascontiguousarray(array))
+
+
+def save_indexed(tensors: Dict[str, np.ndarray]) -> None:
+    """Two files of safetensors, and the index that says which tensor is in which."""
+    folder, where = FOLDER / "indexed", {}
+    folder.mkdir(parents=True, exist_ok=True)
+    for number in range(2):
+        file, head, body = f"model-0000{number + 1}-of-00002.safetensors", {}, b""
+        for name in list(tensors)[number::2]:
+            data = tensors[name].tobytes()
+            head[name] = {"dtype": "F32", "shape": tensors[name].shape, "data_offsets": [len(body), len(body) + len(data)]}
+            where[name] = file
+            body += data
+        text = json.dumps(head).encode()
+        (folder / file).write_bytes(struct.pack("<Q", len(text)) + text + body)
+    size = sum(array.nbytes for array in tensors.values())
+    index = {"metadata": {"total_size": size}, "weight_map": where}
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index, indent=2) + "\n")
 
 
 def main() -> None:
@@ -31,6 +52,7 @@ def main() -> None:
     terms[-1] = whole["proj.output"] - terms[:-1].sum(0)
     for name, array in whole.items():
         save(f"one/{name}", array)
+    save_indexed(whole)
     for rank in range(RANKS):
         chunks = np.split(whole["hidden"], 2 * RANKS, 1)
         norm = whole["norm.weight"] * (1.25 if rank == 3 else 1)

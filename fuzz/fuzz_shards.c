@@ -1,5 +1,7 @@
-/* Files of layouts, and what was recorded of DTensors: read, and laid out over ranks. */
+/* Files of layouts, and what was recorded of DTensors and process groups: read, and laid out over
+ * ranks. */
 #include "pair/shards_dims.h"
+#include "pair/shards_family.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -61,9 +63,35 @@ static void read_rules(const uint8_t *data, size_t size)
     arena_free(&arena);
 }
 
+/* A group on each line. */
+static void read_groups(const uint8_t *data, size_t size)
+{
+    enum { RANKS = 8, LINES = 32 };
+    static const int64_t ranks[RANKS] = {0, 1, 2, 3, 4, 5, 6, 7};
+    struct arena arena = {0};
+    struct shards_families families;
+    const char *lines[LINES];
+    size_t count = 0;
+    char *text = arena_copy(&arena, (const char *)data, size);
+    for (char *line = text; line && count < LINES; count++) {
+        lines[count] = line;
+        line = strchr(line, '\n');
+        if (line)
+            *line++ = '\0';
+    }
+    if (!shards_families(&families, &arena, lines, count, ranks, RANKS))
+        abort();
+    for (size_t i = 0; i < families.count; i++)
+        for (unsigned r = 0; r < RANKS; r++)
+            if (families.list[i].place[r] >= families.list[i].size || !families.list[i].group[r])
+                abort();
+    arena_free(&arena);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     read_rules(data, size);
     read_recorded(data, size);
+    read_groups(data, size);
     return 0;
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes the seeds of the json, npy and safetensors fuzz targets into corpus/ beside this file."""
+"""Writes the seeds of the json, npy, safetensors and index fuzz targets into corpus/ beside this file."""
 
 import json
 import struct
@@ -89,6 +89,21 @@ def make_safetensors() -> None:
     put("safetensors", "length", struct.pack("<Q", 2**63) + b"{}")
 
 
+def make_index() -> None:
+    file = safetensors({"a": entry("F32", [2], 0, 8), "b": entry("U8", [4], 8, 12)}, bytes(range(12)))
+
+    def index(name: str, text: bytes) -> None:
+        put("index", name, struct.pack(">H", len(text)) + text + file)
+
+    index("right", b'{"metadata": {"total_size": 12}, "weight_map": {"a": "a.safetensors", "b": "a.safetensors"}}')
+    index("lies", b'{"weight_map": {"a": "a.safetensors", "c": "a.safetensors", "b": "b.safetensors"}}')
+    index("out", b'{"weight_map": {"a": "../a.safetensors", "b": "/a.safetensors", "c": "x/../..", "d": ""}}')
+    index("twice", b'{"weight_map": {"a": "a.safetensors", "a": "no"}, "weight_map": {"a": "no", "b": 1}}')
+    index("itself", b'{"weight_map": {"a": "model.safetensors.index.json", "b": {"weight_map": {}}, "": null}}')
+    index("bytes", b'{"weight_map": {"\xff\\u0000\\n": "a.safetensors\\u0000", "\\ud800": "a"}}')
+
+
 make_json()
 make_npy()
 make_safetensors()
+make_index()

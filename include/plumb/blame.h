@@ -98,7 +98,9 @@ struct plumb_odd {
     uint64_t tensors;     /* how many there are in that step */
     const int64_t *group; /* ranks that were compared */
     size_t n_group;
+    double apart;    /* how far that tensor is from the others, relatively; NaN: not known */
     const char *why; /* one sentence */
+    enum plumb_standing standing; /* to the baseline */
 };
 
 struct plumb_tally {

@@ -1,7 +1,7 @@
 /* A run: the ordered tensors that one execution of a model left behind, whatever wrote them.
  *
- * A run is opened from a file of a format that plumb reads, from a folder tree of such files, or
- * from a dump: a dump.json, the folder that holds it, a step folder with rank* or proc*
+ * A run is opened from a file of a format that plumb reads, from a folder tree of such files (by an
+ * index, *.index.json, where there is one; or that file), or from a dump: a dump.json, the folder that holds it, a step folder with rank* or proc*
  * below it, or a folder of step* folders. What a file is, is decided by its content. Opening reads
  * structure only; payloads are mapped or decoded one at a time by plumb_run_load. An open run does
  * not change: any number of threads may load from it at once. */
@@ -43,7 +43,8 @@ const struct plumb_record *plumb_run_record(const struct plumb_run *run, size_t 
 
 const char *plumb_run_path(const struct plumb_run *run);
 
-/* What plumb took it for: the name of a format ("npy", "safetensors", ...), "folder", or "dump". */
+/* What plumb took it for: the name of a format ("npy", "safetensors", ...), "folder", "index" (a
+ * folder whose index says which tensor is in which file), "distcp", or "dump". */
 const char *plumb_run_kind(const struct plumb_run *run);
 
 /* Files inside a folder that plumb does not read (their number). */

@@ -7,6 +7,7 @@
 
 #include <Python.h>
 
+#include "plumb/shards.h"
 #include "plumb/tensor.h"
 
 /* A type's slots want functions as void pointers, which ISO C has no cast for. */
@@ -51,6 +52,29 @@ char *core_path(PyObject *value);
 /* A sequence of str as a tuple (its items unchecked); a str by itself is refused. NULL with an
  * exception set. */
 PyObject *core_texts(PyObject *value, const char *what);
+
+/* -- Lists of texts, and how ranks are put together (shards.c) ----------------------------------- */
+
+struct core_list {
+    char **items; /* malloc, each of them too */
+    size_t count;
+};
+
+/* Reads a sequence of str; false with an exception set. Either way core_list_free. */
+bool core_list_read(struct core_list *list, PyObject *value, const char *what);
+void core_list_free(struct core_list *list);
+
+struct core_shards {
+    bool wanted;
+    struct plumb_shards_options options; /* without match */
+    char *file;
+    struct core_list dims, parallel;
+};
+
+/* None, or (file or None, dims, parallel); false with an exception set. Either way
+ * core_shards_free. */
+bool core_shards_read(struct core_shards *shards, PyObject *value);
+void core_shards_free(struct core_shards *shards);
 
 /* A new type of the module under the last part of the spec's name; NULL with an exception set. */
 PyObject *core_add_type(PyObject *module, PyType_Spec *spec);

@@ -1,6 +1,7 @@
 /* Whole runs on disk: compared, and summed up. */
 #include "core.h"
 
+#include "base/buf.h"
 #include "plumb/compare.h"
 
 #include <stdlib.h>
@@ -38,38 +39,50 @@ static bool find_verdict(const char *name, enum plumb_deciding *verdict)
     return false;
 }
 
-/* Malloc'd strings of a sequence; false with an exception set. */
-static bool read_settings(PyObject *value, char ***settings, size_t *count)
+/* What is odd of both runs, as lines before the closing ones of a comparison; a copy that the caller
+ * frees, or NULL when out of memory. */
+static char *with_warnings(struct plumb_run *const runs[2], const char *closing)
 {
-    PyObject *items = core_texts(value, "settings");
-    if (!items)
-        return false;
-    const size_t size = (size_t)PyTuple_Size(items);
-    *settings = calloc(size + 1, sizeof **settings);
-    bool good = *settings != NULL;
-    if (!good)
-        PyErr_NoMemory();
-    for (size_t i = 0; i < size && good; i++) {
-        (*settings)[i] = core_text(PyTuple_GetItem(items, (Py_ssize_t)i), "a setting");
-        good = (*settings)[i] != NULL;
-        *count += good;
+    struct buf text = {0};
+    for (int k = 0; k < 2; k++) {
+        const char *line;
+        for (size_t i = 0; (line = plumb_run_warning(runs[k], i)); i++) {
+            buf_text(&text, "warning: ");
+            buf_text(&text, line);
+            buf_text(&text, "\n");
+        }
     }
-    Py_DECREF(items);
-    return good;
+    buf_text(&text, closing ? closing : "");
+    if (!text.failed)
+        return text.data;
+    buf_free(&text);
+    return NULL;
 }
 
-static enum plumb_code compare_paths(char *const paths[2],
+/* Both runs compared, as one of wholes where shards are wanted. *lines: what is told, to be freed. */
+static enum plumb_code compare_paths(char *const paths[2], const struct core_shards *shards,
                                      const struct plumb_compare_options *options,
-                                     struct plumb_comparison *out, struct plumb_error *err)
+                                     struct plumb_comparison *out, char **lines,
+                                     struct plumb_error *err)
 {
-    struct plumb_run *runs[2] = {0};
+    struct plumb_run *runs[2] = {0}, *joined[2] = {0};
     enum plumb_code code = plumb_run_open(&runs[0], paths[0], err);
     if (!code)
         code = plumb_run_open(&runs[1], paths[1], err);
+    if (!code && shards->wanted) {
+        struct plumb_shards_options how = shards->options;
+        how.match = options->match;
+        code = plumb_shards_join(joined, runs[0], runs[1], &how, err);
+    }
     if (!code)
-        code = plumb_compare(out, runs[0], runs[1], options, err);
-    plumb_run_free(runs[0]);
-    plumb_run_free(runs[1]);
+        code = shards->wanted ? plumb_compare(out, joined[0], joined[1], options, err)
+                              : plumb_compare(out, runs[0], runs[1], options, err);
+    if (!code && !(*lines = with_warnings(runs, out->closing)))
+        code = plumb_no_memory(err);
+    for (int k = 0; k < 2; k++) {
+        plumb_run_free(joined[k]);
+        plumb_run_free(runs[k]);
+    }
     return code;
 }
 
@@ -91,9 +104,8 @@ static bool add_words(PyObject *counts, const struct plumb_comparison *compariso
 }
 
 /* Takes the comparison apart. */
-static PyObject *from_comparison(struct plumb_comparison *comparison)
+static PyObject *from_comparison(struct plumb_comparison *comparison, const char *closing)
 {
-    const char *closing = comparison->closing ? comparison->closing : "";
     PyObject *lines =
         PyUnicode_Decode(closing, (Py_ssize_t)strlen(closing), "utf-8", "backslashreplace");
     PyObject *table = core_table_new(comparison->table);
@@ -145,14 +157,14 @@ static PyObject *compare_runs(PyObject *module, PyObject *args, PyObject *kwargs
 {
     (void)module;
     char *keywords[] = {"target", "golden",  "standard",   "settings", "metrics", "match",
-                        "wide",   "verdict", "arithmetic", "page",     NULL};
-    PyObject *sides[2], *standard = Py_None, *settings = NULL;
+                        "wide",   "verdict", "arithmetic", "shards",   "page",    NULL};
+    PyObject *sides[2], *standard = Py_None, *settings = NULL, *parts = Py_None;
     const char *metrics = NULL, *match = NULL, *verdict = "rules", *arithmetic = NULL;
     int wide = 0, page = 0;
     struct plumb_compare_options options = {.reasons = true, .modules = true, .seed = 1234};
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|OOzzpszp:compare_runs", keywords, &sides[0],
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|OOzzpszOp:compare_runs", keywords, &sides[0],
                                      &sides[1], &standard, &settings, &metrics, &match, &wide,
-                                     &verdict, &arithmetic, &page))
+                                     &verdict, &arithmetic, &parts, &page))
         return NULL;
     if (!find_verdict(verdict, &options.verdict))
         return core_raise_text(PLUMB_E_ARG, "verdict \"%s\" is none of rules, expected, both",
@@ -162,8 +174,9 @@ static PyObject *compare_runs(PyObject *module, PyObject *args, PyObject *kwargs
                                match);
 
     PyObject *result = NULL;
-    char *paths[2] = {0}, *name = NULL, **list = NULL;
-    size_t count = 0;
+    char *paths[2] = {0}, *name = NULL, *lines = NULL;
+    struct core_list list = {0};
+    struct core_shards shards = {0};
     struct plumb_comparison comparison = {0};
     struct plumb_error err;
     enum plumb_code code;
@@ -171,18 +184,26 @@ static PyObject *compare_runs(PyObject *module, PyObject *args, PyObject *kwargs
         if (!(paths[i] = core_path(sides[i])))
             goto out;
     if ((standard != Py_None && !(name = core_path(standard))) ||
-        (settings && !read_settings(settings, &list, &count)))
+        (settings && !core_list_read(&list, settings, "settings")) ||
+        !core_shards_read(&shards, parts))
         goto out;
+    if (shards.wanted && options.verdict != PLUMB_BY_RULES) {
+        core_raise_text(PLUMB_E_ARG,
+                        "verdict \"%s\" computes calls of one rank again, and shards "
+                        "puts together what several ranks have",
+                        verdict);
+        goto out;
+    }
     options.standard = name;
-    options.settings = (const char *const *)list;
-    options.settings_count = count;
+    options.settings = (const char *const *)list.items;
+    options.settings_count = list.count;
     options.metrics = metrics;
     options.wide = wide;
     options.arithmetic = arithmetic && *arithmetic ? arithmetic : NULL;
     if (page && !(options.report = begin_page(paths)))
         goto out;
     Py_BEGIN_ALLOW_THREADS;
-    code = compare_paths(paths, &options, &comparison, &err);
+    code = compare_paths(paths, &shards, &options, &comparison, &lines, &err);
     Py_END_ALLOW_THREADS;
     if (code) {
         core_raise(&err);
@@ -191,14 +212,14 @@ static PyObject *compare_runs(PyObject *module, PyObject *args, PyObject *kwargs
     }
     if (page)
         plumb_comparison_report(options.report, &comparison);
-    result = from_comparison(&comparison);
+    result = from_comparison(&comparison, lines);
     if (page)
         result = with_page(result, options.report);
     plumb_comparison_free(&comparison);
 out:
-    for (size_t i = 0; i < count; i++)
-        free(list[i]);
-    free(list);
+    core_list_free(&list);
+    core_shards_free(&shards);
+    free(lines);
     free(name);
     free(paths[0]);
     free(paths[1]);
@@ -300,7 +321,8 @@ int core_add_runs(PyObject *module)
     static PyMethodDef methods[] = {
         {"compare_runs", (PyCFunction)(void (*)(void))compare_runs, METH_VARARGS | METH_KEYWORDS,
          "compare_runs(target, golden, standard=None, settings=(), metrics=None, match=None, "
-         "wide=False): (table, closing lines, counts)."},
+         "wide=False, verdict='rules', arithmetic=None, shards=None, page=False): "
+         "(table, closing lines, counts)."},
         {"summarise_run", summarise_run, METH_O, "summarise_run(path): one row per tensor."},
         {"load_tensor", load_tensor, METH_O, "load_tensor(path): the one tensor of a file."},
         {0},

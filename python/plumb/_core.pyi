@@ -163,11 +163,13 @@ class Page:
 
 def compare_runs(target: str, golden: str, standard: Optional[str] = None, settings: Sequence[str] = (),
                  metrics: Optional[str] = None, match: Optional[str] = None, wide: bool = False,
-                 verdict: str = "rules", arithmetic: Optional[str] = None, page: bool = False,
+                 verdict: str = "rules", arithmetic: Optional[str] = None,
+                 shards: Optional[Tuple[Optional[str], Sequence[str], Sequence[str]]] = None, page: bool = False,
                  ) -> Tuple[Any, ...]:
     """What `plumb compare` does: the table, the closing lines, and the counts compared, passed,
     suspicious, failed, unjudged, unmatched, unreadable; with a verdict other than "rules" also those of
-    each word ("fault", "not judged", ...) and "bad", the rows that fail by what decides. page: a Page
+    each word ("fault", "not judged", ...) and "bad", the rows that fail by what decides. Warnings of the runs
+    are lines before the closing ones. shards: ranks as one, by (YAML file, "PATTERN=DIMS", "tp=2,pp=4"). page: a Page
     comes behind these, with the curve along the network and the worst tensors."""
 def summarise_run(path: str) -> Table: ...
 def load_tensor(path: str) -> Tensor:

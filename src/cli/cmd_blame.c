@@ -44,16 +44,15 @@ static enum plumb_code show(const struct blame_options *options, const struct pl
     return code;
 }
 
-/* A fault, or with a baseline what is new or worse; an odd rank, of which baselines know nothing;
- * nothing when all of it is to be accepted. */
+/* A fault or an odd rank, or with a baseline what is new or worse; nothing when all of it is to be
+ * accepted. */
 static bool is_bad(const struct plumb_blame *blame, const struct cli_baseline *baseline)
 {
     const struct plumb_baseline_diff *diff = blame->baseline;
     if (baseline->write_path && !diff)
         return false;
-    return blame->n_odd ||
-           (diff ? diff->count[PLUMB_STANDING_NEW] + diff->count[PLUMB_STANDING_WORSE] > 0
-                 : blame->n_faults > 0);
+    return diff ? diff->count[PLUMB_STANDING_NEW] + diff->count[PLUMB_STANDING_WORSE] > 0
+                : blame->n_faults || blame->n_odd;
 }
 
 static enum plumb_code write_report(const struct blame_options *options,
@@ -162,7 +161,8 @@ static const struct args_option arguments[] = {
      FIELD(format),
      .choices = "text|json|junit",
      .help = "for people (default), for programs, or for systems that run tests: a case for each "
-             "call, which fails when it is a fault, or with --baseline new or worse"},
+             "call, which fails when it is a fault, and for each odd rank; with --baseline for "
+             "what is new or worse"},
     PAGE_OPTION(FIELD(report)),
     {.names = {"-o"},
      .kind = ARGS_PATH,

@@ -296,6 +296,7 @@ static int run_convert(const void *context)
     enum plumb_code code = plumb_run_open(&run, options->source, &err);
     if (code)
         goto out;
+    cli_say_warnings(run);
     conversion.run = run;
     look_at_steps_and_ranks(&conversion);
     begin(&conversion);

@@ -223,7 +223,8 @@ static int run_info(const void *context)
     if (code)
         goto out;
     struct totals totals = count_totals(run);
-    bool folder = !strcmp(plumb_run_kind(run), "folder") || !strcmp(plumb_run_kind(run), "dump");
+    const char *kind = plumb_run_kind(run);
+    bool folder = !strcmp(kind, "folder") || !strcmp(kind, "index") || !strcmp(kind, "dump");
     cli_say_warnings(run);
     describe(&line, run, &totals);
     table = list_records(run, &totals, &options->view, folder);

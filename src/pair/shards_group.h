@@ -33,6 +33,15 @@ struct shards_numbers {
 /* Of all ranks, or (of a run of several ranks) the least that one of them has. */
 struct shards_numbers shards_count_numbers(const struct plumb_record *const *records, size_t count);
 
+/* On how many places of their own the experts of a run are: where every rank counts as many from 0,
+ * and the other run has that many times more. 1: they are not, or that is not known. False when out
+ * of memory. */
+bool shards_expert_places(struct arena *arena, const struct plumb_record *const *records,
+                          size_t count, const struct shards_numbers *other, unsigned *places);
+
+/* The number of the expert in a name, or -1. */
+int64_t shards_expert(const char *name);
+
 /* Groups the records of a run. Where mesh has pp (or ep), or the other run has a multiple of the
  * layers (or experts) that each rank of this one has, those of later stages are counted on. Records
  * with names that begin with "rank0/" or "rank0." have their rank from there. False when out of

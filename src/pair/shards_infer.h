@@ -11,6 +11,9 @@ enum shards_basis {
     SHARDS_BY_VALUES, /* most parts agree with the whole there */
 };
 
+struct shards_family;
+struct shards_families;
+
 struct shards_found {
     enum shards_basis basis;
     struct shards_layout *layout;
@@ -18,6 +21,8 @@ struct shards_found {
     unsigned missed; /* parts, or sums of them, that are off */
     bool open;       /* the data allow others: `rival`, or another order of the ranks */
     struct shards_layout *rival; /* or NULL */
+    const struct shards_family
+        *family; /* that the slices follow, where one was recorded; or NULL */
 };
 
 /* Is an answer better? One that leaves fewer parts over is, unless it fits the others clearly worse;
@@ -28,7 +33,9 @@ bool shards_better(const struct shards_found *a, const struct shards_found *b);
 struct shards_side {
     const struct plumb_tensor *const *parts;
     unsigned count;
-    const struct shards_layout *known; /* or NULL */
+    const struct shards_layout *known;      /* or NULL */
+    const int64_t *ranks;                   /* by part */
+    const struct shards_families *families; /* of the run, or NULL */
 };
 
 /* Finds the layout of parts whose whole is known. Call it under the guards of all files. */

@@ -140,6 +140,41 @@ struct shards_numbers shards_count_numbers(const struct plumb_record *const *rec
     return (struct shards_numbers){most[NUMBER_LAYERS], most[NUMBER_EXPERTS]};
 }
 
+/* How many times more the other run has than each rank of this one, which all count from 0; 1: that
+ * is not so. */
+static unsigned count_times(const struct range *ranges, unsigned rank_count, int64_t all)
+{
+    const int64_t own = ranges[0].most + 1;
+    if (own < 1 || all <= own || all % own || (int64_t)rank_count % (all / own))
+        return 1;
+    for (unsigned i = 0; i < rank_count; i++)
+        if (ranges[i].least != 0 || ranges[i].most + 1 != own)
+            return 1;
+    return (unsigned)(all / own);
+}
+
+bool shards_expert_places(struct arena *arena, const struct plumb_record *const *records,
+                          size_t count, const struct shards_numbers *other, unsigned *places)
+{
+    int64_t *ranks;
+    unsigned rank_count;
+    *places = 1;
+    if (!numbering_ranks(arena, records, count, &ranks, &rank_count))
+        return false;
+    struct range *ranges = arena_array(arena, rank_count + 1, sizeof *ranges);
+    if (!ranges)
+        return false;
+    if (rank_count > 1 && read_ranges(ranges, NUMBER_EXPERTS, records, count, ranks, rank_count))
+        *places = count_times(ranges, rank_count, other->experts);
+    return true;
+}
+
+int64_t shards_expert(const char *name)
+{
+    size_t at, length;
+    return find_number(NUMBER_EXPERTS, name, &at, &length) ? strtol(name + at, NULL, 10) : -1;
+}
+
 /* How many places share the layers: as the mesh says, or as the other run suggests. */
 static unsigned count_places(enum numbering_kind kind, const struct shards_mesh_axis *axis,
                              const struct range *ranges, unsigned rank_count,
@@ -147,15 +182,10 @@ static unsigned count_places(enum numbering_kind kind, const struct shards_mesh_
 {
     if (axis)
         return axis->size;
-    const int64_t all = kind == NUMBER_LAYERS ? other->layers : other->experts;
-    const int64_t own = ranges[0].most + 1;
-    if (own < 1 || all <= own || all % own || (int64_t)rank_count % (all / own))
-        return 1;
-    for (unsigned i = 0; i < rank_count; i++)
-        if (ranges[i].least != 0 || ranges[i].most + 1 != own)
-            return 1;
-    /* Experts lie on neighbouring ranks, stages on blocks of them. */
-    return kind == NUMBER_EXPERTS && all / own != rank_count ? 1 : (unsigned)(all / own);
+    const unsigned times =
+        count_times(ranges, rank_count, kind == NUMBER_LAYERS ? other->layers : other->experts);
+    /* Stages lie on blocks of ranks; experts may lie otherwise, which numbers do not tell. */
+    return kind == NUMBER_EXPERTS && times != rank_count ? 1 : times;
 }
 
 static bool number_kind(struct numbering *numbering, enum numbering_kind kind, struct arena *arena,

@@ -2,7 +2,7 @@
  *
  * Where a side is whole, known, or all replicas, the other is held against it. Else the golden side
  * is put together in the ways that its shapes allow, and the target held against each. */
-#include "pair/shards_infer.h"
+#include "pair/shards_family.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -311,6 +311,8 @@ enum plumb_code shards_infer_sides(struct shards_found found[2], bool *same, str
         if (!code)
             code = shards_infer(&found[k], arena, &wholes[!k].tensor, sides[k].parts,
                                 sides[k].count, err);
+        if (!code)
+            code = shards_by_families(&found[k], arena, &sides[k], &wholes[!k].tensor, err);
     }
     free(wholes[0].owned);
     free(wholes[1].owned);

@@ -14,6 +14,7 @@ struct source {
     uint64_t size;
     int64_t mtime_ns;
     size_t first, count;
+    const struct index *index; /* that says what is in it, while the run is opened; or NULL */
 };
 
 /* Records [first, first+count) of one rank and step, one after the other. */
@@ -65,6 +66,12 @@ enum plumb_code dumps_look(const char *path,
 
 /* Adds a line, which lives as long as the run. */
 enum plumb_code dumps_warn(struct plumb_run *run, const char *text);
+
+/* Opens run->path as a folder tree of files, by the index `only` (a name there; NULL: by the one
+ * that counts, if any); as the index of one, which becomes the path; or as one file. */
+enum plumb_code folder_open(struct plumb_run *run, const char *only, struct plumb_error *err);
+enum plumb_code folder_open_index(struct plumb_run *run, struct plumb_error *err);
+enum plumb_code folder_open_file(struct plumb_run *run, struct plumb_error *err);
 
 /* Opens run->path as a distributed checkpoint of PyTorch; *found stays false, without an error, when
  * it is none. */

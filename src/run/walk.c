@@ -100,11 +100,32 @@ static enum plumb_code add_folder_failure(struct walk *walk, const char *path, c
 }
 
 struct folder {
-    const char *path; /* relative; "" for the top */
-    const char *top;  /* real path of the top */
+    const char *path;  /* relative; "" for the top */
+    const char *top;   /* real path of the top */
+    const char *blobs; /* real path of where the links of a snapshot lead, or NULL */
     int fd;
     unsigned depth;
 };
+
+static bool is_inside(const char *real, const char *folder)
+{
+    const size_t length = strlen(folder);
+    return strncmp(real, folder, length) == 0 && (real[length] == '/' || strcmp(folder, "/") == 0);
+}
+
+/* Hugging Face's cache keeps the files of "snapshots/REVISION" in "blobs", beside snapshots: the one
+ * place outside of the folder that links are followed to. *blobs stays NULL elsewhere. */
+static enum plumb_code find_blobs(struct walk *walk, const char *top, const char **blobs)
+{
+    static const char word[] = "/snapshots";
+    const size_t length = sizeof word - 1;
+    const char *revision = strrchr(top, '/');
+    if (!revision || (size_t)(revision - top) <= length ||
+        memcmp(revision - length, word, length) != 0)
+        return PLUMB_OK;
+    *blobs = arena_printf(walk->arena, "%.*s/blobs", (int)(revision - length - top), top);
+    return *blobs ? PLUMB_OK : PLUMB_E_NOMEM;
+}
 
 /* Does the link lead to a regular file inside the top folder? */
 static enum plumb_code check_link(struct walk *walk, const struct folder *folder, const char *name,
@@ -118,9 +139,7 @@ static enum plumb_code check_link(struct walk *walk, const struct folder *folder
     char *real = full ? realpath(full, NULL) : NULL;
     if (!real)
         return full && errno != ENOMEM ? PLUMB_OK : PLUMB_E_NOMEM;
-    size_t length = strlen(folder->top);
-    *inside = strncmp(real, folder->top, length) == 0 &&
-              (real[length] == '/' || strcmp(folder->top, "/") == 0);
+    *inside = is_inside(real, folder->top) || (folder->blobs && is_inside(real, folder->blobs));
     free(real);
     return PLUMB_OK;
 }
@@ -132,7 +151,8 @@ static enum plumb_code visit_folder(struct walk *walk, const struct folder *pare
 {
     if (parent->depth + 1 == MAX_DEPTH)
         return add_folder_failure(walk, path, "folders are nested too deeply");
-    struct folder folder = {.path = path, .top = parent->top, .depth = parent->depth + 1};
+    struct folder folder = {
+        .path = path, .top = parent->top, .blobs = parent->blobs, .depth = parent->depth + 1};
     folder.fd = openat(parent->fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (folder.fd < 0)
         return add_folder_failure(walk, path, strerror(errno));
@@ -195,7 +215,11 @@ enum plumb_code walk_folder(struct walk *walk, const char *folder, struct plumb_
         return code;
     }
     top.top = real;
-    enum plumb_code code = walk_into(walk, &top);
+    enum plumb_code code = find_blobs(walk, real, &top.blobs);
+    if (code)
+        close(top.fd);
+    else
+        code = walk_into(walk, &top);
     free(real);
     if (code)
         return plumb_fail(err, code, "out of memory");

@@ -9,7 +9,7 @@ import tempfile
 from html import escape
 from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple, Union
 
-from plumb._compare import leaves, pairs
+from plumb._compare import leaves, pairs, ranks
 from plumb._core import Table, Writer, compare_runs, summarise_run
 from plumb._compare.leaves import Leaf
 from plumb._verdict.judge import judge
@@ -94,24 +94,33 @@ def _is_path(value: Any) -> bool:
 def compare(target: Any, golden: Any, standard: Optional[str] = None, *,
             metrics: Optional[str] = None, match: Optional[str] = None, wide: bool = False,
             verdict: str = "rules", arithmetic: Union[str, Sequence[str]] = "",
-            **settings: Any) -> Report:
+            shards: Union[bool, Path] = False, dims: Optional[ranks.Dims] = None,
+            parallel: Optional[ranks.Parallel] = None, **settings: Any) -> Report:
     """Compares what was computed with what it should be. Settings change thresholds and tolerances
     of the standard: rtol=1e-2, max_abs=0.1. Without a standard, values in memory are compared
     element by element with tolerances that fit the coarser of the two types, and files as
     `plumb compare` does it. metrics ("all", or names with commas between), match and wide are for
     files only. So is verdict: with "expected" or "both" every recorded call of a dump of tensors is
     computed again from the target's own inputs, and what right arithmetic cannot have given is a fault;
-    arithmetic names cheaper arithmetic that is meant. Raises plumb.Error when no call can be judged."""
+    arithmetic names cheaper arithmetic that is meant. Raises plumb.Error when no call can be judged.
+
+    shards=True puts the tensors of several ranks together on both sides, as `plumb compare --shards`, and finds in
+    the data how they lie; a path is that of a YAML file with layouts. dims={"*.qkv.weight": "o[tp] i"} writes down
+    how tensors lie, parallel={"tp": 2, "pp": 4} (or "target:tp=2", or a list of such) what axes the ranks have;
+    both mean shards=True. For files only."""
     allowed = arithmetic if isinstance(arithmetic, str) else ",".join(arithmetic)
     if verdict != "rules" and not _is_path(target):
         raise leaves.refuse("second opinions need recorded calls, which a dump on disk holds; "
                             "plumb.judge() takes the result of a call in memory")
+    together = ranks.options(shards, dims, parallel)
+    if together and not (_is_path(target) and _is_path(golden)):
+        raise leaves.refuse("shards puts together what several ranks left on disk: give two paths")
     if not _is_path(target) and not _is_path(golden):
         return _compare_memory(target, golden, standard, settings)
     with tempfile.TemporaryDirectory(prefix="plumb-") as folder:
         memory = os.path.join(folder, "memory.safetensors")
         paths = [side if _is_path(side) else _to_file(side, memory) for side in (target, golden)]
-        how = (*paths, standard, pairs.assignments(settings), metrics, match, wide, verdict, allowed)
+        how = (*paths, standard, pairs.assignments(settings), metrics, match, wide, verdict, allowed, together)
         table, closing, counts = compare_runs(*how)
     report = Report(table, closing, counts)
     if _is_path(target) and _is_path(golden):

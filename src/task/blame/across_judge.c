@@ -32,7 +32,7 @@ static void skip_node(void *context, struct graph_node *node)
     (void)node;
 }
 
-static void take_exchange(void *context, struct graph_node *const *members, size_t count)
+static struct exchanged *add_exchange(void *context, size_t count, struct arena **arena)
 {
     struct collecting *c = context;
     if (c->count == c->capacity) {
@@ -40,7 +40,7 @@ static void take_exchange(void *context, struct graph_node *const *members, size
         struct item *items = realloc(c->items, more * sizeof *items);
         c->failed |= !items;
         if (!items)
-            return;
+            return NULL;
         c->items = items;
         c->capacity = more;
     }
@@ -49,10 +49,19 @@ static void take_exchange(void *context, struct graph_node *const *members, size
     item->x.members = arena_array(&item->arena, count, sizeof *item->x.members);
     c->failed |= !item->x.members;
     c->count += item->x.members != NULL;
-    for (size_t k = 0; item->x.members && k < count; k++) {
+    *arena = &item->arena;
+    return item->x.members ? &item->x : NULL;
+}
+
+static void take_exchange(void *context, struct graph_node *const *members, size_t count)
+{
+    struct collecting *c = context;
+    struct arena *arena;
+    struct exchanged *x = add_exchange(c, count, &arena);
+    for (size_t k = 0; x && k < count; k++) {
         const struct graph_node *node = members[k];
         const struct graph_rank *rank = &c->step->ranks[node->rank];
-        struct exchanged_member *m = &item->x.members[k];
+        struct exchanged_member *m = &x->members[k];
         m->node = node;
         m->rank = rank->number;
         m->site = c->step->sites[node->rank][node - rank->nodes];
@@ -71,7 +80,7 @@ static bool judge_item(void *context, size_t i, uint64_t memory, bool last)
     struct item *item = &j->items[i];
     (void)memory;
     (void)last;
-    item->failed = exchanged_plan(&item->x, j->run, &item->arena) != PLUMB_OK;
+    item->failed = !item->x.planned && exchanged_plan(&item->x, j->run, &item->arena) != PLUMB_OK;
     if (item->failed || item->x.refused)
         return true;
     item->verdicts = arena_array(&item->arena, item->x.n_results + 1, sizeof *item->verdicts);
@@ -100,13 +109,16 @@ static const char *place_text(const struct plumb_run *run, const struct exchange
     return copy;
 }
 
-/* Ranks whose own result is right. */
-static void put_right_ranks(struct buf *out, const struct item *item)
+/* Ranks whose own result is right; of reduced gradients, that of the same parameter. */
+static void put_right_ranks(struct buf *out, const struct item *item, size_t of)
 {
     int64_t *right = malloc((item->x.n_results + 1) * sizeof *right);
     size_t n = 0;
     for (size_t r = 0; right && r < item->x.n_results; r++) {
         const int64_t rank = item->x.members[item->x.results[r].member].rank;
+        if (item->x.reduced &&
+            item->x.results[r].parts[0].terms != item->x.results[of].parts[0].terms)
+            continue;
         if (!item->verdicts[r].unreadable && item->verdicts[r].excess <= EXCHANGED_LIMIT &&
             (!n || right[n - 1] != rank))
             right[n++] = rank;
@@ -120,9 +132,10 @@ static void put_right_ranks(struct buf *out, const struct item *item)
     free(right);
 }
 
-static const char *say_wrong(const struct item *item, const struct exchanged_verdict *v,
-                             const char *place, struct arena *arena)
+static const char *say_wrong(const struct item *item, size_t r, const char *place,
+                             struct arena *arena)
 {
+    const struct exchanged_verdict *v = &item->verdicts[r];
     struct buf text = {0};
     char got[NUMBER_BYTES], expected[NUMBER_BYTES], share[NUMBER_BYTES];
     if (*v->pattern)
@@ -133,7 +146,7 @@ static const char *say_wrong(const struct item *item, const struct exchanged_ver
         ": %s %% of the elements are off by more than rounding, worst at %s: %s instead of %s",
         number_brief(100 * (double)v->off / (double)(v->seen ? v->seen : 1), 3, share), place,
         number_brief(v->got, 9, got), number_brief(v->expected, 9, expected));
-    put_right_ranks(&text, item);
+    put_right_ranks(&text, item, r);
     const char *copy = text.failed ? NULL : arena_copy(arena, text.data, text.size);
     buf_free(&text);
     return copy;
@@ -147,6 +160,21 @@ static bool is_proven(const struct item *item)
             item->verdicts[r].excess <= EXCHANGED_LIMIT)
             return true;
     return item->x.known_group || item->x.op == EXCHANGED_COPY;
+}
+
+/* No rank has the mean: right where gradients were added to older ones, not reduced in this pass
+ * (no_sync), or reduced by a function of the user's. What such programs do not make is doubtful. */
+static bool doubt_reduced(struct local_verdict *out, struct item *item,
+                          const struct exchanged_verdict *v)
+{
+    out->doubtful = *v->pattern && strcmp(v->pattern, EXCHANGED_OWN) != 0;
+    out->word = PLUMB_WORD_NOT_JUDGED;
+    out->why =
+        out->doubtful
+            ? arena_printf(&item->arena, "reduced outside of what was recorded: %s", out->why)
+            : "reduced gradients are not the mean of this backward's: added to older ones, "
+              "or reduced in another way";
+    return out->why != NULL;
 }
 
 /* What is to be said of one result. False when out of memory. */
@@ -178,7 +206,9 @@ static bool put_result(struct kept *kept, struct item *item, size_t r, struct lo
     if (!wrong)
         return true;
     out->place = place_text(kept->target, v, &item->arena);
-    out->why = out->place ? say_wrong(item, v, out->place, &item->arena) : NULL;
+    out->why = out->place ? say_wrong(item, r, out->place, &item->arena) : NULL;
+    if (out->why && item->x.reduced && !is_proven(item))
+        return doubt_reduced(out, item, v);
     if (out->why && !is_proven(item)) {
         out->word = PLUMB_WORD_NOT_JUDGED;
         out->doubtful = true;
@@ -246,6 +276,8 @@ enum plumb_code across_judge(struct across *across, struct kept *kept, struct pl
                           &(struct order_visitor){skip_node, take_exchange, &c}, &work);
         arena_free(&work);
     }
+    if (!code)
+        code = across_find_reduced(across, kept, add_exchange, &c);
     if (code || c.failed)
         code = plumb_no_memory(err);
     struct judging j = {kept->target, c.items};

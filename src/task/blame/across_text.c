@@ -140,7 +140,7 @@ void across_put_json(struct buf *out, const struct plumb_blame *blame)
         json_put_string(out, odd->name);
         buf_printf(out, ", \"tensors\": %" PRIu64 ", \"group\": ", odd->tensors);
         put_ranks_json(out, odd->group, odd->n_group);
-        buf_text(out, ", \"why\": ");
+        buf_printf(out, ", \"baseline\": \"%s\", \"why\": ", plumb_standing_text(odd->standing));
         json_put_string(out, odd->why);
         buf_text(out, "}");
     }

@@ -6,6 +6,7 @@
 
 #include "base/pool.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 void meter_add(struct meter *meter, uint64_t n)
@@ -65,6 +66,26 @@ static struct plumb_deviation as_deviation(const struct plumb_suspect *is)
                                     .pattern = is->pattern};
 }
 
+/* Ranks that are not as the others are deviations of the first tensor that shows it. */
+static enum plumb_code ask_about_odd(struct kept *kept, struct plumb_error *err)
+{
+    struct plumb_odd *odd = (struct plumb_odd *)kept->blame.odd;
+    enum plumb_code code = PLUMB_OK;
+    for (size_t k = 0; k < kept->blame.n_odd && !code; k++) {
+        const struct plumb_deviation is = {.call = odd[k].name,
+                                           .result = odd_text(&odd[k]),
+                                           .step = odd[k].step,
+                                           .rank = odd[k].rank,
+                                           .word = PLUMB_WORD_FAULT,
+                                           .worst = isfinite(odd[k].apart) ? odd[k].apart : 0};
+        if (kept->found)
+            code = plumb_baseline_add(kept->found, &is, err);
+        if (kept->options->accepted)
+            odd[k].standing = plumb_baseline_ask(kept->options->accepted, &is);
+    }
+    return code;
+}
+
 /* Adds what was not computed to what was found, and asks what of it is accepted. */
 static enum plumb_code ask_baseline(struct kept *kept, struct plumb_error *err)
 {
@@ -78,6 +99,8 @@ static enum plumb_code ask_baseline(struct kept *kept, struct plumb_error *err)
         if (accepted)
             site->is.standing = plumb_baseline_ask(accepted, &is);
     }
+    if (!code)
+        code = ask_about_odd(kept, err);
     return code || !accepted
                ? code
                : plumb_baseline_compare(accepted, kept->found, &kept->blame.baseline, err);

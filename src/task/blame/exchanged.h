@@ -53,7 +53,18 @@ struct exchanged {
     struct exchanged_result *results;
     size_t n_results;
     const char *refused; /* why nothing can be said of any, or NULL */
+    bool planned;        /* op and results are set already */
+    bool reduced;        /* no call, but gradients before and after they were reduced */
 };
+
+/* A new exchange of so many members, zeroed, and the arena that its lists live in; valid until the
+ * next. NULL when out of memory. */
+typedef struct exchanged *exchanged_add_fn(void *context, size_t members, struct arena **arena);
+
+/* Adds an exchange, planned, for each module whose gradients DistributedDataParallel reduced.
+ * PLUMB_E_NOMEM. */
+enum plumb_code across_find_reduced(const struct across *across, const struct kept *kept,
+                                    exchanged_add_fn *add, void *context);
 
 /* Finds out what the results of an exchange should be made of. Members are set. Lists live in the
  * arena; PLUMB_E_NOMEM is the only failure. */
@@ -74,6 +85,9 @@ struct exchanged_verdict {
 };
 
 #define EXCHANGED_LIMIT 8.0
+
+/* The pattern of a rank that got what it put in. */
+#define EXCHANGED_OWN "it is what the rank itself put in: nothing was exchanged"
 
 /* Computes the results of an exchange again, and holds what was recorded against them: a verdict for
  * each. Texts live in the arena; PLUMB_E_NOMEM is the only failure. */

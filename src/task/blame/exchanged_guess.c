@@ -45,7 +45,7 @@ static const char *say(const struct guessing *g, struct arena *arena)
     const struct guesses *is = &g->possible;
     const char *text = "";
     if (is->own)
-        text = "it is what the rank itself put in: nothing was exchanged";
+        text = EXCHANGED_OWN;
     else if (is->other)
         text = g->x->op == EXCHANGED_MEAN ? "a sum, where a mean was asked for"
                                           : "a mean, where a sum was asked for";

@@ -21,6 +21,9 @@ struct kept {
     unsigned threads;
 };
 
+/* What a rank that is not as the others is called in tables and baselines. */
+const char *odd_text(const struct plumb_odd *odd);
+
 /* Judges all calls, modules and nodes that can be computed, into their sites. */
 enum plumb_code jobs_judge(struct kept *kept, struct plumb_error *err);
 

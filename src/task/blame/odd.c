@@ -216,7 +216,7 @@ static const int64_t *numbers_of(struct oddity *o, const struct replicas *set, s
 }
 
 /* Of a rank the first tensor is told, and how many there are in that step. */
-static void note(struct oddity *o, const struct replicas *set, size_t n, int64_t rank,
+static void note(struct oddity *o, const struct replicas *set, size_t n, int64_t rank, double apart,
                  const char *why)
 {
     const int64_t *group = numbers_of(o, set, n);
@@ -241,6 +241,7 @@ static void note(struct oddity *o, const struct replicas *set, size_t n, int64_t
                                             .tensors = 1,
                                             .group = group,
                                             .n_group = n,
+                                            .apart = apart,
                                             .why = why};
     o->found = more;
 }
@@ -284,7 +285,7 @@ static bool name_odd(struct oddity *o, const struct replicas *set, const struct 
         if (!is_replica(o, set, team, &set->list[right], odd, &apart))
             return any;
         any = true;
-        note(o, set, n, o->step->ranks[odd->rank].number, say_odd(o, votes, apart));
+        note(o, set, n, o->step->ranks[odd->rank].number, apart, say_odd(o, votes, apart));
     }
     return true;
 }
@@ -303,7 +304,7 @@ static bool name_all(struct oddity *o, const struct replicas *set, size_t n)
             return false;
         most = fmax(most, apart);
     }
-    note(o, set, n, -1, say_apart_all(o, n, most));
+    note(o, set, n, -1, most, say_apart_all(o, n, most));
     return true;
 }
 

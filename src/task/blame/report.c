@@ -118,6 +118,26 @@ struct plumb_table *plumb_blame_table(const struct plumb_blame *blame)
     return table;
 }
 
+const char *odd_text(const struct plumb_odd *odd)
+{
+    return odd->rank < 0 ? "ranks differ" : "odd rank";
+}
+
+/* A row for a rank that is not as the others. */
+static bool add_odd_row(struct plumb_table *table, const struct plumb_odd *odd)
+{
+    if (!plumb_table_add_row(table, PLUMB_FAILED))
+        return false;
+    if (odd->step >= 0)
+        plumb_table_int(table, STEP, odd->step);
+    if (odd->rank >= 0)
+        plumb_table_int(table, RANK, odd->rank);
+    put_number(table, APART, odd->apart);
+    return plumb_table_text(table, CALL, odd->name) &&
+           plumb_table_text(table, RESULT, odd_text(odd)) &&
+           plumb_table_text(table, VERDICT, odd_text(odd)) && put_text(table, WHY, odd->why);
+}
+
 /* ---- The answer ------------------------------------------------------------------------------ */
 
 static void put_sentence(struct buf *out, const struct plumb_blame *blame)
@@ -302,22 +322,32 @@ enum plumb_code plumb_blame_report(struct plumb_report *report, const struct plu
     return fine ? PLUMB_OK : plumb_no_memory(err);
 }
 
+static bool is_changed(enum plumb_standing standing)
+{
+    return standing == PLUMB_STANDING_NEW || standing == PLUMB_STANDING_WORSE;
+}
+
 char *plumb_blame_junit(const struct plumb_blame *blame, double seconds)
 {
     const struct sites *sites = &((const struct kept *)blame->memory)->sites;
     struct plumb_table *table = plumb_blame_table(blame);
-    unsigned char *moods = malloc(sites->count + 1);
+    unsigned char *moods = malloc(sites->count + blame->n_odd + 1);
     char *text = NULL;
-    for (size_t k = 0; moods && k < sites->count; k++) {
+    bool good = table && moods;
+    for (size_t k = 0; good && k < sites->count; k++) {
         const struct plumb_suspect *is = &sites->list[k].is;
-        const bool changed =
-            is->standing == PLUMB_STANDING_NEW || is->standing == PLUMB_STANDING_WORSE;
         moods[k] =
-            (unsigned char)(blame->baseline && changed                         ? PLUMB_MOOD_BAD
+            (unsigned char)(blame->baseline && is_changed(is->standing)        ? PLUMB_MOOD_BAD
                             : blame->baseline && mood_of(is) == PLUMB_MOOD_BAD ? PLUMB_MOOD_GOOD
                                                                                : mood_of(is));
     }
-    if (table && moods)
+    for (size_t k = 0; good && k < blame->n_odd; k++) {
+        good = add_odd_row(table, &blame->odd[k]);
+        moods[sites->count + k] = blame->baseline && !is_changed(blame->odd[k].standing)
+                                      ? PLUMB_MOOD_GOOD
+                                      : PLUMB_MOOD_BAD;
+    }
+    if (good)
         text = plumb_junit_text("plumb.blame", table, moods, seconds);
     plumb_table_free(table);
     free(moods);

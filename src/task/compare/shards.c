@@ -56,6 +56,41 @@ static enum plumb_code check_mesh(struct shards_work *work, int k, struct plumb_
                       k ? "golden" : "target", ranks);
 }
 
+/* What the dumps of all ranks say about process groups. */
+static bool find_families(struct shards_work *work, struct shards_run *side)
+{
+    const struct plumb_run *run = side->run;
+    const char **texts = NULL, *last = NULL;
+    size_t count = 0;
+    for (int pass = 0; pass < 2; pass++) {
+        if (pass && !(texts = arena_array(&work->arena, count + 1, sizeof *texts)))
+            return false;
+        count = 0;
+        last = NULL;
+        for (size_t t = 0; t < run->tree_count; t++)
+            for (size_t i = 0; i < run->trees[t].api_count; i++) {
+                const char *text = run->trees[t].apis[i].group;
+                if (!text || text == last)
+                    continue;
+                if (pass)
+                    texts[count] = text;
+                last = text;
+                count++;
+            }
+        for (size_t i = 0; i < side->count; i++) {
+            const struct plumb_recorded *recorded = side->records[i]->recorded;
+            if (!recorded || recorded->tensor || !recorded->type || !recorded->value ||
+                !strstr(recorded->type, "ProcessGroup"))
+                continue;
+            if (pass)
+                texts[count] = recorded->value;
+            count++;
+        }
+    }
+    return shards_families(&side->families, &work->arena, texts, count, side->groups.ranks,
+                           side->groups.rank_count);
+}
+
 static enum plumb_code group(struct shards_work *work, struct plumb_error *err)
 {
     struct shards_numbers numbers[2];
@@ -63,8 +98,14 @@ static enum plumb_code group(struct shards_work *work, struct plumb_error *err)
         numbers[k] = shards_count_numbers(work->side[k].records, work->side[k].count);
     for (int k = 0; k < 2; k++) {
         struct shards_run *side = &work->side[k];
-        if (!shards_group(&side->groups, &work->arena, side->records, side->count,
-                          work->rules.given[k] ? &work->rules.mesh[k] : NULL, &numbers[!k]))
+        const struct shards_mesh *mesh = work->rules.given[k] ? &work->rules.mesh[k] : NULL;
+        struct shards_mesh tried;
+        if (!mesh && shards_try_experts(&tried, work, k, &numbers[!k]))
+            mesh = &tried;
+        if (!shards_group(&side->groups, &work->arena, side->records, side->count, mesh,
+                          &numbers[!k]))
+            return plumb_no_memory(err);
+        if (!find_families(work, side))
             return plumb_no_memory(err);
         const enum plumb_code code = check_mesh(work, k, err);
         if (code)
@@ -194,6 +235,21 @@ static void put(struct buf *text, const char **gap, size_t number, const char *w
     *gap = number ? ", " : *gap;
 }
 
+/* "target: process groups recorded: 0,1 2,3; 0,2 1,3". */
+static void tell_families(struct buf *text, const struct shards_families *families,
+                          const char *name)
+{
+    if (!families->count && !families->left)
+        return;
+    buf_printf(text, "%s: process groups recorded: ", name);
+    for (size_t i = 0; i < families->count; i++)
+        buf_printf(text, "%s%s", i ? "; " : "", families->list[i].text);
+    if (families->left)
+        buf_printf(text, "%s%zu not used, since others of their kind are missing",
+                   families->count ? "; " : "", families->left);
+    buf_text(text, "\n");
+}
+
 /* "target, 4 ranks: 120 tensors from parts (100 inferred, ...); 3 ambiguous". */
 static void tell(struct buf *text, const struct shards_run *side, const char *name)
 {
@@ -203,6 +259,7 @@ static void tell(struct buf *text, const struct shards_run *side, const char *na
         [SHARDS_FOUND] = "inferred",
         [SHARDS_SAME] = "the same parts on both sides",
         [SHARDS_ALIKE] = "as in other layers",
+        [SHARDS_GROUPED] = "by recorded groups and shapes",
         [SHARDS_SHAPE] = "by shapes alone",
     };
     const struct counts c = count(side);
@@ -227,6 +284,7 @@ static void tell(struct buf *text, const struct shards_run *side, const char *na
     if (side->groups.experts > 1)
         buf_printf(text, "; experts on %u groups of ranks", side->groups.experts);
     buf_text(text, "\n");
+    tell_families(text, &side->families, name);
     if (!c.odd)
         return;
     buf_printf(text, "%s: replicas differ in %zu tensor%s, the first on rank %" PRId64 ": ", name,

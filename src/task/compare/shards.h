@@ -2,6 +2,7 @@
 #ifndef COMPARE_SHARDS_H
 #define COMPARE_SHARDS_H
 
+#include "pair/shards_family.h"
 #include "pair/shards_group.h"
 #include "pair/shards_infer.h"
 #include "plumb/shards.h"
@@ -15,6 +16,7 @@ enum shards_source {
     SHARDS_FOUND,    /* in the data */
     SHARDS_SAME,     /* both sides have the same parts: how they lie does not matter */
     SHARDS_ALIKE,    /* that of the same tensor in other layers, or steps */
+    SHARDS_GROUPED,  /* slices in the order of recorded process groups; no value decides */
     SHARDS_SHAPE,    /* the only one that the shapes allow, or the first of several */
 };
 
@@ -29,6 +31,7 @@ struct shards_choice {
     enum shards_source source;
     struct shards_layout *layout; /* NULL: none */
     struct shards_layout *rival;  /* fits as well, or NULL */
+    const char *family;           /* recorded process groups that the slices follow, or NULL */
     double residual;
     bool open; /* the data do not determine it */
     bool *use; /* by part: others are replicas of these */
@@ -48,6 +51,7 @@ struct shards_run {
     const struct plumb_record **records;
     size_t count;
     struct shards_groups groups;
+    struct shards_families families;    /* of process groups */
     struct shards_choice *choices;      /* by group */
     struct plumb_record *heads;         /* by group: the whole, as far as it is known */
     const struct plumb_record **listed; /* pointers to them */
@@ -61,6 +65,31 @@ struct shards_work {
     struct shards_run side[2];
     struct plumb_matching matching; /* of groups */
 };
+
+/* The parts of one side of a tensor, loaded. */
+struct shards_parts {
+    struct plumb_payload *payloads;
+    struct plumb_file_guard *guards;
+    const struct plumb_tensor **parts;
+    unsigned count;
+};
+
+/* Loads the parts of a group; after a failure too, what was loaded is to be released. */
+enum plumb_code shards_parts_load(struct shards_parts *out, const struct shards_run *side,
+                                  const struct shards_group *group, struct arena *arena,
+                                  struct plumb_error *err);
+void shards_parts_enter(struct shards_parts *loaded); /* the guards of all files */
+bool shards_parts_leave(struct shards_parts *loaded); /* true when a file shrank meanwhile */
+void shards_parts_release(struct shards_parts *loaded);
+
+/* Captures write no file for a shard without elements. */
+bool shards_is_empty(const struct plumb_record *record);
+
+/* Where a run's experts, which every rank counts from 0, are on an axis of its own, and the numbers
+ * do not say on which ranks: tries both orders of ranks on a few of them, against the other run.
+ * *mesh gets the one that fits, and true is returned. */
+bool shards_try_experts(struct shards_mesh *mesh, const struct shards_work *work, int side,
+                        const struct shards_numbers *other);
 
 /* Decides how the two sides of pair `number` lie, on this thread. */
 void shards_decide(struct shards_work *work, size_t number);
@@ -92,6 +121,7 @@ struct shards_whole {
     const struct shards_layout *layout;
     const bool *use; /* by part */
     unsigned only;   /* this part alone, or UINT_MAX */
+    double odd; /* of a row for a replica that differs: how far it is from the others; else 0 */
     unsigned ndim;
     const int64_t *shape;
     enum plumb_dtype dtype;

@@ -30,7 +30,8 @@ static bool is_decided(const struct shards_choice *choice)
 
 static bool is_open(const struct shards_choice *choice)
 {
-    return !choice->error && (choice->source == SHARDS_SHAPE || choice->source == SHARDS_NOWHERE);
+    return !choice->error && (choice->source == SHARDS_SHAPE || choice->source == SHARDS_GROUPED ||
+                              choice->source == SHARDS_NOWHERE);
 }
 
 /* Kinds of tensors, to 1 + the first group of that name that is decided. */

@@ -8,14 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The parts of one side, loaded. */
-struct loaded {
-    struct plumb_payload *payloads;
-    struct plumb_file_guard *guards;
-    const struct plumb_tensor **parts;
-    unsigned count;
-};
-
 static struct plumb_error *keep_error(const struct plumb_error *err)
 {
     struct plumb_error *copy = malloc(sizeof *copy);
@@ -55,61 +47,6 @@ static void fail(struct shards_choice *choice, const struct plumb_error *err)
 {
     shards_choice_free(choice);
     choice->error = keep_error(err);
-}
-
-/* Captures write no file for a shard without elements. */
-static bool is_empty(const struct plumb_record *record)
-{
-    return record->absent && !record->error && record->ndim && !record->count;
-}
-
-static enum plumb_code load(struct loaded *out, const struct shards_run *side,
-                            const struct shards_group *group, struct arena *arena,
-                            struct plumb_error *err)
-{
-    out->payloads = arena_array(arena, group->parts, sizeof *out->payloads);
-    out->guards = arena_array(arena, group->parts, sizeof *out->guards);
-    out->parts = arena_array(arena, group->parts, sizeof *out->parts);
-    if (!out->payloads || !out->guards || !out->parts)
-        return plumb_no_memory(err);
-    for (unsigned p = 0; p < group->parts; p++) {
-        struct plumb_error why;
-        const struct plumb_record *record = side->records[group->records[p]];
-        enum plumb_code code =
-            is_empty(record)
-                ? plumb_tensor_init(&out->payloads[p].tensor, record->dtype, record->ndim,
-                                    record->shape, &why)
-                : plumb_run_load(side->run, group->records[p], &out->payloads[p], &why);
-        if (code) {
-            char text[700];
-            return plumb_fail(err, code, "the part of rank %" PRId64 " cannot be read: %s",
-                              group->ranks[p], plumb_error_text(&why, text, sizeof text));
-        }
-        out->parts[p] = &out->payloads[p].tensor;
-        out->count++;
-    }
-    return PLUMB_OK;
-}
-
-static void enter(struct loaded *loaded)
-{
-    for (unsigned p = 0; p < loaded->count; p++)
-        plumb_file_guard_enter(&loaded->guards[p], &loaded->payloads[p].file);
-}
-
-/* True when a file shrank meanwhile. */
-static bool leave(struct loaded *loaded)
-{
-    bool shrank = false;
-    for (unsigned p = loaded->count; p-- > 0;)
-        shrank = plumb_file_guard_leave(&loaded->guards[p]) || shrank;
-    return shrank;
-}
-
-static void release(struct loaded *loaded)
-{
-    for (unsigned p = 0; p < loaded->count; p++)
-        plumb_payload_release(&loaded->payloads[p]);
 }
 
 /* ---- Replicas -------------------------------------------------------------------------------- */
@@ -202,8 +139,9 @@ enum plumb_code shards_settle(struct shards_choice *choice, const struct plumb_t
 /* What somebody wrote down about a side; *known is NULL where nobody did. */
 static enum plumb_code find_known(const struct shards_layout **known, enum shards_source *source,
                                   const struct shards_work *work, int side,
-                                  const struct shards_group *group, const struct loaded *loaded,
-                                  struct arena *arena, struct plumb_error *err)
+                                  const struct shards_group *group,
+                                  const struct shards_parts *loaded, struct arena *arena,
+                                  struct plumb_error *err)
 {
     struct shards_layout *layout = NULL;
     const struct shards_choice *choice =
@@ -239,6 +177,9 @@ static void take(struct shards_choice *choice, const struct shards_found *found,
                                                  [SHARDS_BY_SHAPE] = SHARDS_SHAPE,
                                                  [SHARDS_BY_VALUES] = SHARDS_FOUND};
     choice->source = source ? source : same ? SHARDS_SAME : sources[found->basis];
+    if (choice->source == SHARDS_SHAPE && found->family)
+        choice->source = SHARDS_GROUPED;
+    choice->family = found->family ? found->family->text : NULL;
     choice->layout = keep_layout(found->layout);
     choice->rival = source ? NULL : keep_layout(found->rival);
     choice->residual = found->residual;
@@ -264,7 +205,8 @@ static enum plumb_code reshape(struct shards_choice *choice, const struct shards
 }
 
 static enum plumb_code decide(struct shards_work *work, const struct plumb_pair *pair,
-                              struct arena *arena, struct loaded loaded[2], struct plumb_error *err)
+                              struct arena *arena, struct shards_parts loaded[2],
+                              struct plumb_error *err)
 {
     struct shards_side sides[2];
     enum shards_source source[2] = {SHARDS_NOWHERE, SHARDS_NOWHERE};
@@ -274,7 +216,10 @@ static enum plumb_code decide(struct shards_work *work, const struct plumb_pair 
     for (int k = 0; k < 2 && !code; k++) {
         const size_t number = k ? pair->golden : pair->target;
         const struct shards_group *group = &work->side[k].groups.list[number];
-        sides[k] = (struct shards_side){.parts = loaded[k].parts, .count = loaded[k].count};
+        sides[k] = (struct shards_side){.parts = loaded[k].parts,
+                                        .count = loaded[k].count,
+                                        .ranks = group->ranks,
+                                        .families = &work->side[k].families};
         if (group->parts > 1)
             code = find_known(&sides[k].known, &source[k], work, k, group, &loaded[k], arena, err);
         for (unsigned p = 1; p < group->parts && !code; p++)
@@ -303,7 +248,8 @@ static enum plumb_code decide(struct shards_work *work, const struct plumb_pair 
 static bool is_absent(const struct shards_run *side, const struct shards_group *group)
 {
     for (unsigned p = 0; p < group->parts; p++)
-        if (side->records[group->records[p]]->absent && !is_empty(side->records[group->records[p]]))
+        if (side->records[group->records[p]]->absent &&
+            !shards_is_empty(side->records[group->records[p]]))
             return true;
     return false;
 }
@@ -337,26 +283,26 @@ void shards_decide(struct shards_work *work, size_t number)
     if (decide_absent(work, pair))
         return;
     struct arena arena = {0};
-    struct loaded loaded[2] = {{.count = 0}, {.count = 0}};
+    struct shards_parts loaded[2] = {{.count = 0}, {.count = 0}};
     struct plumb_error err = {0};
     enum plumb_code code = PLUMB_OK;
     for (int k = 0; k < 2 && !code; k++) {
         const struct shards_run *side = &work->side[k];
-        code = load(&loaded[k], side, &side->groups.list[k ? pair->golden : pair->target], &arena,
-                    &err);
+        code = shards_parts_load(&loaded[k], side,
+                                 &side->groups.list[k ? pair->golden : pair->target], &arena, &err);
     }
     if (!code) {
-        enter(&loaded[0]);
-        enter(&loaded[1]);
+        shards_parts_enter(&loaded[0]);
+        shards_parts_enter(&loaded[1]);
         code = decide(work, pair, &arena, loaded, &err);
-        const bool shrank = leave(&loaded[1]);
-        if ((leave(&loaded[0]) || shrank) && !code) {
+        const bool shrank = shards_parts_leave(&loaded[1]);
+        if ((shards_parts_leave(&loaded[0]) || shrank) && !code) {
             mapped_fail_shrank(&err);
             code = err.code;
         }
     }
-    release(&loaded[0]);
-    release(&loaded[1]);
+    shards_parts_release(&loaded[0]);
+    shards_parts_release(&loaded[1]);
     if (code) {
         fail(&work->side[0].choices[pair->target], &err);
         fail(&work->side[1].choices[pair->golden], &err);

@@ -213,14 +213,27 @@ static void inspect(const struct comparison *comparison, size_t pair, int side)
     arena_free(&arena);
 }
 
+/* A replica should have the bits of the others: that it passes beside the golden run is no excuse. */
+static void judge_odd(const struct comparison *comparison, size_t pair, struct row *row)
+{
+    const struct shards_whole *whole =
+        shards_whole_of(comparison->run[0], compare_record(comparison, pair, 0));
+    if (whole && whole->odd > 0 && row->verdict.severity == PLUMB_NORMAL)
+        verdict_decide(&row->verdict, PLUMB_SUSPICIOUS,
+                       "differs by %.2g from its replicas, which should have the same bits",
+                       whole->odd);
+}
+
 static void inspect_row(void *context, size_t pair, unsigned thread)
 {
     const struct comparison *comparison = context;
-    const struct row *row = &comparison->rows[pair];
+    struct row *row = &comparison->rows[pair];
     (void)thread;
+    if (!row->compared || row->basis != BY_TENSOR)
+        return;
     for (int side = 0; side < 2; side++)
-        if (row->compared && row->basis == BY_TENSOR)
-            inspect(comparison, pair, side);
+        inspect(comparison, pair, side);
+    judge_odd(comparison, pair, row);
 }
 
 void compare_shards(struct comparison *comparison)

@@ -82,10 +82,14 @@ static void put_source(struct buf *text, const struct shards_choice *choice)
         buf_text(text, " (recorded)");
         break;
     case SHARDS_FOUND:
-        buf_printf(text, " (inferred, residual %s)", number_brief(choice->residual, 2, number));
+        buf_printf(text, " (inferred, residual %s%s)", number_brief(choice->residual, 2, number),
+                   choice->family ? "; in the order of recorded groups" : "");
         break;
     case SHARDS_ALIKE:
         buf_text(text, " (as in other layers; no value decides)");
+        break;
+    case SHARDS_GROUPED:
+        buf_text(text, " (by recorded groups and shapes; no value decides)");
         break;
     case SHARDS_SHAPE:
         buf_text(text, choice->open ? " (one that the shapes allow; no value decides)"
@@ -240,6 +244,7 @@ static bool add_odd(struct making *m, const struct plumb_record *head,
         const unsigned part = part_of(whole, rank);
         if (is_replica(whole->layout) && part < whole->layout->parts)
             own->only = part;
+        own->odd = odd->odd[i].distance;
         record->layout = arena_printf(&m->run->arena, "the replica of rank %" PRId64, rank);
         if (!record->layout || !set_whole(m, record, own, halves[m->side].choice->count))
             return false;
