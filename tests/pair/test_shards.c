@@ -195,8 +195,9 @@ static void test_both_sides(void **state)
             planted_make(&base, PLANTED_CONCAT, PLUMB_F32, 4, (uint64_t)(a * 2), false, 0);
             planted_again(&sides[0], &base, ways[a].kind, ways[a].count, 5);
             planted_again(&sides[1], &base, ways[b].kind, ways[b].count, 6);
-            const struct shards_side given[2] = {{sides[0].parts, sides[0].count, NULL},
-                                                 {sides[1].parts, sides[1].count, NULL}};
+            const struct shards_side given[2] = {
+                {.parts = sides[0].parts, .count = sides[0].count},
+                {.parts = sides[1].parts, .count = sides[1].count}};
             assert_int_equal(shards_infer_sides(found, &same, &arena, given, NULL), PLUMB_OK);
             /* Whatever they are taken for, the same numbers must stand in the same places. */
             struct plumb_tensor wholes[2];

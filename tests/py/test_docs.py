@@ -79,13 +79,14 @@ PAGES = {
     "docs/CHECKPOINT.md": 1,
     "docs/COMPARE.md": 20,
     "docs/CONDENSE.md": 4,
+    "docs/FORMATS.md": 1,
     "docs/GUARD.md": 5,
     "docs/PASSCHECK.md": 1,
     "docs/PRECHECK.md": 4,
     "docs/PRECISION.md": 2,
     "docs/RANKS.md": 5,
     "docs/REPORT.md": 5,
-    "docs/SHARDS.md": 3,
+    "docs/SHARDS.md": 5,
     "docs/UNITTEST.md": 5,
     "docs/tutorials/gpu-against-npu.md": 5,
     "docs/tutorials/my-compiler-pass.md": 5,
@@ -137,6 +138,9 @@ class Docs(unittest.TestCase):
 
     def test_checkpoint(self) -> None:
         self.walk("docs/CHECKPOINT.md")
+
+    def test_formats(self) -> None:
+        self.walk("docs/FORMATS.md")
 
     def test_shards(self) -> None:
         self.walk("docs/SHARDS.md")

@@ -3,64 +3,21 @@
 Real processes on gloo, with plain collectives (shards_train.py); what plumb makes of it is held against how the
 script cut the tensors."""
 
-import csv
-import functools
-import os
 import re
-import subprocess
 import sys
-import tempfile
 import unittest
 from pathlib import Path
-from typing import Dict, List, NamedTuple
+from typing import Dict
 
 sys.path.insert(0, str(Path(__file__).parent))
-from capture_case import BUILD, PLUMB  # noqa: E402
+from shards_case import Compared, Trainings  # noqa: E402
 
-PROGRAM = Path(__file__).with_name("shards_train.py")
-PLACE = tempfile.TemporaryDirectory(prefix="plumb-shards-")
-LIMIT = 600  # seconds
+TRAININGS = Trainings(Path(__file__).with_name("shards_train.py"))
+trained, compared = TRAININGS.trained, TRAININGS.compared
 
 
 def tearDownModule() -> None:
-    PLACE.cleanup()
-
-
-@functools.lru_cache(maxsize=None)
-def trained(way: str, world: int = 4, fault: str = "") -> Path:
-    folder = Path(PLACE.name) / f"{way}{fault}"
-    folder.mkdir()
-    environment = {**os.environ, "PYTHONPATH": str(BUILD / "python"), "GLOO_SOCKET_IFNAME": "lo",
-                   "OMP_NUM_THREADS": "1"}
-    children = [subprocess.Popen([sys.executable, str(PROGRAM), way, str(rank), str(world), str(folder / "store"),
-                                  str(folder / "dump"), fault], env=environment, stderr=subprocess.PIPE, text=True)
-                for rank in range(world)]
-    try:
-        said = [child.communicate(timeout=LIMIT)[1] for child in children]
-    finally:
-        for child in children:
-            child.kill()
-    for child, error in zip(children, said):
-        if child.returncode:
-            raise AssertionError(error)
-    return folder / "dump"
-
-
-class Compared(NamedTuple):
-    rows: List[Dict[str, str]]
-    said: str
-
-
-@functools.lru_cache(maxsize=None)
-def compared(target: Path, golden: Path, step: int = 0, *options: str) -> Compared:
-    result = Path(tempfile.mkdtemp(dir=PLACE.name)) / "result.csv"
-    ran = subprocess.run([str(PLUMB), "compare", str(target / f"step{step}"), str(golden / f"step{step}"), str(result),
-                          "--shards", *options, "--set", "max_rel=1e9"], stdout=subprocess.PIPE,
-                         stderr=subprocess.PIPE, text=True)
-    if ran.returncode > 1:
-        raise AssertionError(ran.stderr)
-    with open(result, encoding="utf-8") as file:
-        return Compared(list(csv.DictReader(file)), ran.stdout)
+    TRAININGS.cleanup()
 
 
 def layout(row: Dict[str, str]) -> str:

@@ -1,64 +1,26 @@
 """FSDP2, tensor parallel modules and both at once on four processes, against one: put together from the ranks, by
 recorded placements where tensors are DTensors, and else by their values."""
 
-import csv
-import functools
-import os
-import subprocess
 import sys
-import tempfile
 import unittest
 from pathlib import Path
-from typing import Dict, List, NamedTuple
+from typing import Dict
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "py"))
-from capture_case import BUILD, PLUMB  # noqa: E402
+from shards_case import Compared, Trainings  # noqa: E402
 
 import torch  # noqa: E402
 
-PROGRAM = Path(__file__).with_name("shards_cases.py")
 VERSION = tuple(int(part) for part in torch.__version__.split("+")[0].split(".")[:2])
-PLACE = tempfile.TemporaryDirectory(prefix="plumb-shards-today-")
-LIMIT = 600  # seconds
+TRAININGS = Trainings(Path(__file__).with_name("shards_cases.py"))
 
 
 def tearDownModule() -> None:
-    PLACE.cleanup()
-
-
-@functools.lru_cache(maxsize=None)
-def trained(way: str, world: int = 4, fault: str = "") -> Path:
-    folder = Path(PLACE.name) / f"{way}{fault}"
-    folder.mkdir()
-    environment = {**os.environ, "PYTHONPATH": str(BUILD / "python"), "GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"}
-    children = [subprocess.Popen([sys.executable, str(PROGRAM), way, str(rank), str(world), str(folder / "store"),
-                                  str(folder / "dump"), fault], env=environment, stderr=subprocess.PIPE, text=True)
-                for rank in range(world)]
-    try:
-        said = [child.communicate(timeout=LIMIT)[1] for child in children]
-    finally:
-        for child in children:
-            child.kill()
-    for child, error in zip(children, said):
-        if child.returncode:
-            raise AssertionError(error)
-    return folder / "dump"
-
-
-class Compared(NamedTuple):
-    rows: List[Dict[str, str]]
-    said: str
+    TRAININGS.cleanup()
 
 
 def compared(way: str, fault: str = "") -> Compared:
-    result = Path(tempfile.mkdtemp(dir=PLACE.name)) / "result.csv"
-    ran = subprocess.run([str(PLUMB), "compare", str(trained(way, fault=fault) / "step0"),
-                          str(trained("one", 1) / "step0"), str(result), "--shards", "--set", "max_rel=1e9"],
-                         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    if ran.returncode > 1:
-        raise AssertionError(ran.stderr)
-    with open(result, encoding="utf-8") as file:
-        return Compared(list(csv.DictReader(file)), ran.stdout)
+    return TRAININGS.compared(TRAININGS.trained(way, fault=fault), TRAININGS.trained("one", 1))
 
 
 @unittest.skipIf(VERSION < (2, 8), "what fully_shard() does is recorded from PyTorch 2.8 on")

@@ -1,41 +1,10 @@
 /** Real reports without a mouse, as a screen reader has them, and with names that try to be something else. */
 import assert from "node:assert/strict";
-import { execFileSync } from "node:child_process";
-import { after, afterEach, before, test } from "node:test";
-import { Bench, settle, shot } from "./browser.mjs";
+import { test } from "node:test";
+import { settle, shot } from "./browser.mjs";
+import { open as openReport, page } from "./reports.mjs";
 
-const bench = new Bench();
-let page = null;
-let missing = "";
-before(() => {
-  if (!process.env.PLUMB) missing = "PLUMB names no program";
-  else
-    try {
-      execFileSync(process.env.PLUMB_PYTHON ?? "python3", ["-c", "import numpy"], { stdio: "ignore" });
-    } catch {
-      missing = "numpy is not installed";
-    }
-  return missing ? undefined : bench.start();
-});
-after(() => (missing ? undefined : bench.stop()));
-afterEach(async () => {
-  if (!page) return;
-  const faults = page.faults;
-  await page.context().close();
-  page = null;
-  assert.deepEqual(faults, []);
-});
-
-async function open(t, kind) {
-  if (missing) {
-    t.skip(missing);
-    return false;
-  }
-  page = await bench.open(`real-${kind}`, "", { width: 1280, height: 800 });
-  await page.waitForSelector("main .answer");
-  await settle(page);
-  return true;
-}
+const open = (t, kind) => openReport(t, kind, { width: 1280, height: 800 });
 
 /** Presses Tab until what has the focus fits; how often that was. */
 async function tabTo(fits, most = 60) {

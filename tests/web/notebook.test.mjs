@@ -1,38 +1,11 @@
 /** plumb.report() in a notebook: the frame shows the report, can be used, and reaches nothing. */
 import assert from "node:assert/strict";
-import { execFileSync } from "node:child_process";
-import { after, afterEach, before, test } from "node:test";
-import { Bench, settle, shot } from "./browser.mjs";
-
-const bench = new Bench();
-let page = null;
-let missing = "";
-before(() => {
-  if (!process.env.PLUMB) missing = "PLUMB names no program";
-  else
-    try {
-      execFileSync(process.env.PLUMB_PYTHON ?? "python3", ["-c", "import numpy"], { stdio: "ignore" });
-    } catch {
-      missing = "numpy is not installed";
-    }
-  return missing ? undefined : bench.start();
-});
-after(() => (missing ? undefined : bench.stop()));
-afterEach(async () => {
-  if (!page) return;
-  const faults = page.faults;
-  await page.context().close();
-  page = null;
-  assert.deepEqual(faults, []);
-});
+import { test } from "node:test";
+import { settle, shot } from "./browser.mjs";
+import { open as openReport, page } from "./reports.mjs";
 
 async function open(t, options) {
-  if (missing) {
-    t.skip(missing);
-    return null;
-  }
-  page = await bench.open("real-notebook", "", { width: 1100, height: 900, ...options });
-  await page.waitForSelector("iframe");
+  if (!(await openReport(t, "notebook", { width: 1100, height: 900, ...options }, "iframe"))) return null;
   const frames = [0, 1].map((k) => page.frameLocator("iframe").nth(k));
   for (const frame of frames) await frame.locator("main .answer").waitFor();
   await settle(page);

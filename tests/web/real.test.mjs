@@ -1,49 +1,15 @@
 /** Reports that the program wrote: what is seen first says what is wrong, where, and how sure that is. */
 import assert from "node:assert/strict";
-import { execFileSync } from "node:child_process";
-import { after, afterEach, before, test } from "node:test";
-import { Bench, settle as calm, shot, take } from "./browser.mjs";
-
-const bench = new Bench();
-let page = null;
-let missing = "";
-
-/** Whether the Python that makes reports has a module. */
-function has(module) {
-  try {
-    execFileSync(process.env.PLUMB_PYTHON ?? "python3", ["-c", `import ${module}`], { stdio: "ignore" });
-    return true;
-  } catch {
-    return false;
-  }
-}
-
-before(() => {
-  if (!process.env.PLUMB) missing = "PLUMB names no program";
-  else if (!has("numpy")) missing = "numpy is not installed";
-  return missing ? undefined : bench.start();
-});
-after(() => (missing ? undefined : bench.stop()));
-afterEach(async () => {
-  if (!page) return;
-  const faults = page.faults;
-  await page.context().close();
-  page = null;
-  assert.deepEqual(faults, []);
-});
+import { test } from "node:test";
+import { settle as calm, shot, take } from "./browser.mjs";
+import { has, open as openReport, page } from "./reports.mjs";
 
 const settle = () => calm(page);
 const text = (selector) => page.locator(selector).first().innerText();
 
 /** Opens a report at its first screen; false where there is no program to write it. */
 async function open(t, kind) {
-  if (missing) {
-    t.skip(missing);
-    return false;
-  }
-  page = await bench.open(`real-${kind}`, "", { width: 1280, height: 720 });
-  await page.waitForSelector(".answer");
-  await settle();
+  if (!(await openReport(t, kind, { width: 1280, height: 720 }))) return false;
   // All of the answer is on the screen, without scrolling.
   const box = await page.locator("main .answer").boundingBox();
   assert.ok(box.y >= 0 && box.y + box.height <= 720, `the answer ends at ${box.y + box.height}`);
