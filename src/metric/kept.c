@@ -43,7 +43,7 @@ static uint64_t xor_words(const unsigned char *bytes, size_t size)
     return all ^ word;
 }
 
-/* The numbers of a chunk, a block at a time. */
+/* The numbers of a chunk, converted, a block at a time. */
 static void add_numbers(struct kept_state *state, const struct kernels *kernels,
                         const struct plumb_tensor *chunk, uint64_t first, bool plain)
 {
@@ -83,13 +83,17 @@ static void add_chunk(struct kept_state *state, const struct kernels *kernels,
         stats_tensor(&state->stats, kernels, chunk, 0, chunk->count);
     /* Only float64 has numbers that are too large for sums. */
     const bool plain = !complex && chunk->dtype != PLUMB_F64 && odd_ones(&state->stats) == before;
-    if (complex || state->sketch || state->sketch1)
+    const int type = kernel_type_of(chunk->dtype);
+    if (state->sketch && !state->sketch1 && plain && type >= 0)
+        sketch_add_stored(state->sketch, kernels, (enum kernel_type)type, first, chunk->data,
+                          (size_t)chunk->count);
+    else if (complex || state->sketch || state->sketch1)
         add_numbers(state, kernels, chunk, first, plain);
     *crc = kernels->crc32(*crc, chunk->data, size);
     if (state->wanted & KEPT_XOR)
         state->words ^= xor_words(chunk->data, size);
     if (state->wanted & KEPT_HASH)
-        hash_add(&state->hash, chunk->data, size, first * bits / 8 / HASH_PIECE);
+        hash_add(&state->hash, kernels, chunk->data, size, first * bits / 8 / HASH_PIECE);
 }
 
 void kept_tensor(struct kept_state *state, const struct kernels *kernels,

@@ -71,6 +71,10 @@ size_t sketch_cells(const struct sketch_state *sketch);
 void sketch_add(struct sketch_state *sketch, const struct kernels *kernels, uint64_t first,
                 const double *x, size_t n, bool plain);
 
+/* The same of stored numbers that are all finite and below 2^1000 in size. */
+void sketch_add_stored(struct sketch_state *sketch, const struct kernels *kernels,
+                       enum kernel_type type, uint64_t first, const void *data, size_t n);
+
 /* Adds a part of a larger tensor, whose frame the sketch has: `shape` is that of the whole, offset
  * where the part begins in it. Both have the rank of the part. PLUMB_E_ARG when it does not fit.
  * Sketches of all parts, finished and added by sketch_sum or merged before, are that of the whole
