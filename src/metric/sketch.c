@@ -8,9 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Sums of a chunk's numbers below this cannot overflow. */
-#define LARGE 0x1p1000
-
 struct sketch_state *sketch_new(const struct sketch_frame *frame)
 {
     struct sketch_state *sketch = calloc(1, sizeof *sketch);
@@ -107,7 +104,7 @@ static void clean(struct sketch_state *sketch, uint64_t first, const double *x, 
                   double *out)
 {
     for (size_t i = 0; i < n; i++) {
-        const bool small = fabs(x[i]) < LARGE;
+        const bool small = fabs(x[i]) < SKETCH_LARGE;
         out[i] = small ? x[i] : 0;
         if (!small && isfinite(x[i]))
             add_large(sketch, first + i, x[i]);

@@ -19,6 +19,9 @@ enum { SKETCH_VERSION = 2 };
  * that begin at multiples of it can be merged to the same bits. */
 enum { SKETCH_CHUNK = 65536 };
 
+/* Sums of a chunk's numbers below this cannot overflow. */
+#define SKETCH_LARGE 0x1p1000
+
 /* One axis of the whole tensor, divided into blocks. */
 struct sketch_axis {
     unsigned axis, blocks;
