@@ -35,7 +35,7 @@ static void time_kernel(const struct kernels *kernels)
     for (int pass = 0; pass < PASSES; pass++) {
         const double start = seconds();
         for (uint64_t i = 0; i < ROUNDS; i++)
-            kernels->sketch(x, N, i * N, sums, fold);
+            kernels->sketch[KERNEL_F64](x, N, i * N, sums, fold);
         const double took = seconds() - start;
         best = took < best ? took : best;
     }

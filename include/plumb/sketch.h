@@ -9,6 +9,7 @@
 #define PLUMB_SKETCH_AXES 6    /* that are divided into blocks, at most */
 #define PLUMB_SKETCH_BLOCKS 16 /* of an axis, at most */
 #define PLUMB_SKETCH_FOLD 4    /* sums of a block */
+#define PLUMB_SKETCH_FINE 64   /* sums over every 64th sum, which are kept with more digits */
 
 /* Sums of the numbers in each block of indices along one axis: block b has the indices from b *
  * length on. Sum j is of the numbers in all sums i of the sketch with i mod
@@ -19,12 +20,15 @@ struct plumb_sketch_axis {
     float sum[PLUMB_SKETCH_BLOCKS][PLUMB_SKETCH_FOLD];
 };
 
-/* Sum i is sum[i] * 2^exponent, those of blocks too. The largest is from 0.5 to 1 in size, or all
- * are 0. Sketches of different versions have nothing to do with each other; version 1 has no
- * axes. */
+/* Sum i is sum[i] * 2^exponent, those of blocks are times 2^block_exponent. The largest is from 0.5
+ * to 1 in size, or all are 0. Version 2: sums are rounded to multiples of 2^-15, those of blocks to
+ * 2^-23, and sum[j] + sum[j + 64] + sum[j + 128] + sum[j + 192] + rest[j] to 2^-25.
+ * Sketches of different versions have nothing to do with each other; version 1 has sums with all
+ * their digits, and neither rest nor axes. */
 struct plumb_sketch {
-    int version, exponent;
+    int version, exponent, block_exponent;
     float sum[PLUMB_SKETCH_SUMS];
+    float rest[PLUMB_SKETCH_FINE];
     unsigned axes;
     struct plumb_sketch_axis axis[PLUMB_SKETCH_AXES];
 };

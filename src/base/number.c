@@ -12,14 +12,17 @@ enum { SHOWN_DECIMALS = 7, SHOWN_DIGITS = 7, MAX_DIGITS = 20 };
 /* Digits of value, without NUL; returns how many. */
 static int put_digits(uint64_t value, char text[MAX_DIGITS])
 {
-    char reversed[MAX_DIGITS];
-    int count = 0;
-    do {
-        reversed[count++] = (char)('0' + value % 10);
-        value /= 10;
-    } while (value);
-    for (int i = 0; i < count; i++)
-        text[i] = reversed[count - 1 - i];
+    char digits[MAX_DIGITS], *at = digits + MAX_DIGITS;
+    for (; value >= 100; value /= 100) { /* two at a time: a division is slow */
+        const unsigned two = (unsigned)(value % 100);
+        *--at = (char)('0' + two % 10);
+        *--at = (char)('0' + two / 10);
+    }
+    *--at = (char)('0' + value % 10);
+    if (value >= 10)
+        *--at = (char)('0' + value / 10);
+    const int count = (int)(digits + MAX_DIGITS - at);
+    memcpy(text, at, (size_t)count);
     return count;
 }
 
@@ -78,13 +81,16 @@ static size_t put_decimal(bool negative, struct decimal decimal, int whole, bool
         memcpy(out, digits, (size_t)count);
         out += count;
     } else {
-        for (int i = 0; i < before || i < count; i++) {
-            if (i == before)
-                *out++ = '.';
-            *out++ = i < count ? digits[i] : '0';
-        }
-        if (count <= before && point) {
+        const int whole_digits = count < before ? count : before;
+        memcpy(out, digits, (size_t)whole_digits);
+        memset(out + whole_digits, '0', (size_t)(before - whole_digits));
+        out += before;
+        if (count > before || point)
             *out++ = '.';
+        if (count > before) {
+            memcpy(out, digits + before, (size_t)(count - before));
+            out += count - before;
+        } else if (point) {
             *out++ = '0';
         }
     }

@@ -124,6 +124,12 @@ static struct decimal without_zeros(uint64_t digits, int exponent)
     return (struct decimal){digits, exponent};
 }
 
+/* Is scale() without error? The power is 5^n, which 128 bits hold, and no bit is behind the 64th. */
+static bool is_exact(int e, int n)
+{
+    return n >= 0 && n <= 55 && e + n >= -64;
+}
+
 /* False when 128 bits do not decide it. */
 static bool shortest_fast(uint64_t mantissa, int e, bool narrow_below, struct decimal *out)
 {
@@ -150,10 +156,12 @@ static bool shortest_fast(uint64_t mantissa, int e, bool narrow_below, struct de
     if (down == UNSURE || up == UNSURE || (down == NO && up == NO))
         return false;
     if (down == YES && up == YES) {
+        /* In the middle, where numbers of few bits often are: the even one. */
         uint64_t fraction = (uint64_t)value, half = UINT64_C(1) << 63;
-        if (fraction == half || fraction == half - 1)
+        const bool middle = fraction == half;
+        if ((middle || fraction == half - 1) && !is_exact(e, -k))
             return false;
-        down = fraction < half ? YES : NO;
+        down = fraction < half || (middle && floor % 2 == 0) ? YES : NO;
     }
     *out = without_zeros(down == YES ? floor : floor + 1, k);
     return true;

@@ -32,6 +32,15 @@ struct utf8_shown {
 };
 struct utf8_shown utf8_show(const char *text);
 
+/* How many of the first bytes, at most `most`, are plain ASCII: shown as they are, a column each. */
+static inline size_t utf8_plain(const char *text, size_t most)
+{
+    size_t n = 0;
+    while (n < most && text[n] >= 0x20 && text[n] < 0x7f)
+        n++;
+    return n;
+}
+
 /* Whole texts by the same rule: names come from files that strangers wrote, and none may end a line
  * or begin an escape sequence. The first cleans in place. */
 void utf8_clean(char *text);

@@ -9,8 +9,13 @@
 #define CONDENSED_ENDING ".condensed.json"
 
 /* Of the form as a whole, and of the sketches that it may have. That of form 1 is skipped; form 2
- * has version 1, form 3 version 2. */
-enum { CONDENSED_VERSION = 3, CONDENSED_SKETCH_OLD = 1, CONDENSED_SKETCH = 2 };
+ * has version 1, form 3 version 2, which form 4 writes with fewer digits, as version 3. */
+enum {
+    CONDENSED_VERSION = 4,
+    CONDENSED_SKETCH_OLD = 1,
+    CONDENSED_SKETCH_WIDE = 2,
+    CONDENSED_SKETCH = 3,
+};
 
 /* record->detail of a condensed tensor. */
 struct condensed_note {

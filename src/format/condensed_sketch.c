@@ -1,12 +1,14 @@
 /* The sketch of a tensor in a condensed file: 256 sums, and those of blocks along its axes. */
 #include "base/base64.h"
+#include "base/base85.h"
 #include "format/condensed.h"
+#include "format/sketch_kept.h"
 
 #include <math.h>
 #include <string.h>
 
 /* What float64 can add up to. */
-enum { MAX_EXPONENT = 1100, MAX_BLOCK_SUMS = PLUMB_SKETCH_BLOCKS * PLUMB_SKETCH_FOLD };
+enum { MAX_EXPONENT = 1100 };
 
 static bool next_key(struct json *json, const char *key)
 {
@@ -61,17 +63,70 @@ static bool read_axes(struct json *json, struct plumb_sketch *sketch)
     return event == JSON_ARRAY_END;
 }
 
-/* Keys are in the order in which they are written. */
+static bool next_exponent(struct json *json, int *exponent)
+{
+    int64_t value;
+    if (!next_integer(json, &value) || value > MAX_EXPONENT || value < -MAX_EXPONENT)
+        return false;
+    *exponent = (int)value;
+    return true;
+}
+
+/* Versions 1 and 2, with float32. Keys are in the order in which they are written. */
+static bool read_wide(struct json *json, struct plumb_sketch *sketch)
+{
+    if (!next_key(json, "exponent") || !next_exponent(json, &sketch->exponent) ||
+        !next_key(json, "sums") || json_next(json) != JSON_STRING ||
+        !take_sums(json, sketch->sum, PLUMB_SKETCH_SUMS))
+        return false;
+    if (sketch->version == CONDENSED_SKETCH_OLD)
+        return json_next(json) == JSON_OBJECT_END;
+    sketch->block_exponent = sketch->exponent;
+    if (!read_axes(json, sketch) || json_next(json) != JSON_OBJECT_END)
+        return false;
+    sketch_round(sketch);
+    return true;
+}
+
+/* [AXIS, BLOCKS, LENGTH], after its bracket. */
+static bool read_blocks(struct json *json, struct plumb_sketch_axis *axis)
+{
+    int64_t number, blocks, length;
+    if (!next_integer(json, &number) || number < 0 || number >= PLUMB_MAX_RANK ||
+        !next_integer(json, &blocks) || blocks < 1 || blocks > PLUMB_SKETCH_BLOCKS ||
+        !next_integer(json, &length) || length < 1)
+        return false;
+    *axis = (struct plumb_sketch_axis){
+        .axis = (unsigned)number, .blocks = (unsigned)blocks, .length = (uint64_t)length};
+    return json_next(json) == JSON_ARRAY_END;
+}
+
+/* {"exponents": [E, B], "axes": [[AXIS, BLOCKS, LENGTH], ...], "sums": "..."}, in this order. */
+static bool read_narrow(struct json *json, struct plumb_sketch *sketch)
+{
+    uint8_t bytes[SKETCH_MOST_BYTES];
+    enum json_event event;
+    if (!next_key(json, "exponents") || json_next(json) != JSON_ARRAY ||
+        !next_exponent(json, &sketch->exponent) || !next_exponent(json, &sketch->block_exponent) ||
+        json_next(json) != JSON_ARRAY_END || !next_key(json, "axes") ||
+        json_next(json) != JSON_ARRAY)
+        return false;
+    while ((event = json_next(json)) == JSON_ARRAY)
+        if (sketch->axes == PLUMB_SKETCH_AXES || !read_blocks(json, &sketch->axis[sketch->axes++]))
+            return false;
+    if (event != JSON_ARRAY_END || !next_key(json, "sums") || json_next(json) != JSON_STRING ||
+        json->escaped || !base85_take(json->text, json->length, bytes, sketch_bytes(sketch)))
+        return false;
+    sketch_from_bytes(sketch, bytes);
+    return json_next(json) == JSON_OBJECT_END;
+}
+
+/* Versions 2 and 3 are the same sums. */
 static bool read_known(struct json *json, struct plumb_sketch *sketch, int version)
 {
-    int64_t exponent;
-    if (!next_key(json, "exponent") || !next_integer(json, &exponent) || exponent > MAX_EXPONENT ||
-        exponent < -MAX_EXPONENT || !next_key(json, "sums") || json_next(json) != JSON_STRING)
-        return false;
-    *sketch = (struct plumb_sketch){.version = version, .exponent = (int)exponent};
-    return take_sums(json, sketch->sum, PLUMB_SKETCH_SUMS) &&
-           (version == CONDENSED_SKETCH_OLD || read_axes(json, sketch)) &&
-           json_next(json) == JSON_OBJECT_END;
+    const bool narrow = version == CONDENSED_SKETCH;
+    *sketch = (struct plumb_sketch){.version = narrow ? CONDENSED_SKETCH_WIDE : version};
+    return narrow ? read_narrow(json, sketch) : read_wide(json, sketch);
 }
 
 enum plumb_code condensed_read_sketch(struct json *json, struct arena *arena,
@@ -83,7 +138,7 @@ enum plumb_code condensed_read_sketch(struct json *json, struct arena *arena,
     *sketch = NULL;
     if (event == JSON_OBJECT && next_key(json, "version"))
         version = next_integer(json, &version) ? version : 0;
-    if (version != CONDENSED_SKETCH_OLD && version != CONDENSED_SKETCH) {
+    if (version < CONDENSED_SKETCH_OLD || version > CONDENSED_SKETCH) {
         *json = start;
         return json_skip(json, event) ? PLUMB_OK : PLUMB_E_FORMAT;
     }

@@ -1,12 +1,11 @@
 /* MurmurHash3 (x64, 128 bits; Austin Appleby, public domain) of pieces. */
 #include "metric/hash.h"
 
+#include "metric/kernel.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-
-#define C1 UINT64_C(0x87c37b91114253d5)
-#define C2 UINT64_C(0x4cf5ad432745937f)
 
 static uint64_t rotate(uint64_t x, int by)
 {
@@ -23,16 +22,16 @@ static uint64_t word_at(const unsigned char *bytes)
 /* One block of 16 bytes. */
 static inline void mix(uint64_t h[2], const unsigned char *bytes)
 {
-    h[0] ^= rotate(word_at(bytes) * C1, 31) * C2;
-    h[0] = (rotate(h[0], 27) + h[1]) * 5 + 0x52dce729;
-    h[1] ^= rotate(word_at(bytes + 8) * C2, 33) * C1;
-    h[1] = (rotate(h[1], 31) + h[0]) * 5 + 0x38495ab5;
+    h[0] ^= rotate(word_at(bytes) * HASH_C1, 31) * HASH_C2;
+    h[0] = (rotate(h[0], 27) + h[1]) * 5 + HASH_ADD1;
+    h[1] ^= rotate(word_at(bytes + 8) * HASH_C2, 33) * HASH_C1;
+    h[1] = (rotate(h[1], 31) + h[0]) * 5 + HASH_ADD2;
 }
 
 static uint64_t scramble(uint64_t x)
 {
-    x = (x ^ x >> 33) * UINT64_C(0xff51afd7ed558ccd);
-    x = (x ^ x >> 33) * UINT64_C(0xc4ceb9fe1a85ec53);
+    x = (x ^ x >> 33) * HASH_SCRAMBLE1;
+    x = (x ^ x >> 33) * HASH_SCRAMBLE2;
     return x ^ x >> 33;
 }
 
@@ -52,8 +51,8 @@ static void mix_tail(uint64_t h[2], const unsigned char *bytes, size_t size)
 {
     unsigned char tail[16] = {0};
     memcpy(tail, bytes, size);
-    h[0] ^= rotate(word_at(tail) * C1, 31) * C2;
-    h[1] ^= rotate(word_at(tail + 8) * C2, 33) * C1;
+    h[0] ^= rotate(word_at(tail) * HASH_C1, 31) * HASH_C2;
+    h[1] ^= rotate(word_at(tail + 8) * HASH_C2, 33) * HASH_C1;
 }
 
 struct hash hash_murmur3(const void *data, size_t size, uint64_t seed)
@@ -85,10 +84,20 @@ static void add_four(struct hash *hash, const unsigned char *bytes, uint64_t pie
         hash_merge(hash, &all[k]);
 }
 
-void hash_add(struct hash *hash, const void *data, size_t size, uint64_t piece)
+void hash_eight_c(const void *data, uint64_t piece, struct hash *hash)
 {
+    add_four(hash, data, piece);
+    add_four(hash, (const unsigned char *)data + 4 * HASH_PIECE, piece + 4);
+}
+
+void hash_add(struct hash *hash, const struct kernels *kernels, const void *data, size_t size,
+              uint64_t piece)
+{
+    const size_t side = (size_t)HASH_SIDE * HASH_PIECE;
     const unsigned char *bytes = data;
     size_t at = 0;
+    for (; size - at >= side; at += side, piece += HASH_SIDE)
+        kernels->hash_eight(bytes + at, piece, hash);
     for (; size - at >= 4 * HASH_PIECE; at += 4 * HASH_PIECE, piece += 4)
         add_four(hash, bytes + at, piece);
     for (; at < size; piece++) {

@@ -43,9 +43,22 @@ static uint64_t xor_words(const unsigned char *bytes, size_t size)
     return all ^ word;
 }
 
-/* The numbers of a chunk, a block at a time. */
-static void add_numbers(struct kept_state *state, const struct kernels *kernels,
-                        const struct plumb_tensor *chunk, uint64_t first, bool plain)
+/* Numbers that are not finite so far. */
+static uint64_t odd_ones(const struct stats_state *stats)
+{
+    return stats->nan + stats->pos_inf + stats->neg_inf;
+}
+
+/* The sizes of n complex numbers, in their place. */
+static void take_sizes(double *x, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        x[i] = hypot(x[2 * i], x[2 * i + 1]);
+}
+
+/* Numbers of types that have no kernels of their own, converted once for all, a block at a time. */
+static void add_converted(struct kept_state *state, const struct kernels *kernels,
+                          const struct plumb_tensor *chunk, uint64_t first, bool with_stats)
 {
     const unsigned parts = plumb_dtype_parts(chunk->dtype);
     const unsigned bits = plumb_dtype_info(chunk->dtype)->bits;
@@ -53,22 +66,39 @@ static void add_numbers(struct kept_state *state, const struct kernels *kernels,
     double x[PLUMB_METRIC_BLOCK];
     for (size_t at = 0; at < chunk->count; at += block) {
         const size_t n = chunk->count - at < block ? (size_t)chunk->count - at : block;
-        dense_load(kernels, chunk->dtype, (const char *)chunk->data + at * bits / 8, n * parts, x);
+        const void *bytes = (const char *)chunk->data + at * bits / 8;
+        bool plain = false;
+        dense_load(kernels, chunk->dtype, bytes, n * parts, x);
+        if (with_stats && parts == 1) {
+            const uint64_t before = odd_ones(&state->stats);
+            stats_values(&state->stats, kernels, x, n);
+            ends_add(&state->stats.ends, chunk->dtype, bytes, n);
+            plain = odd_ones(&state->stats) == before; /* none of these types has large numbers */
+        }
         if (state->sketch)
             sketch_add(state->sketch, kernels, (first + at) * parts, x, n * parts, plain);
         if (state->sketch1)
             sketch1_add(state->sketch1, (first + at) * parts, x, n * parts);
-        for (size_t i = 0; parts == 2 && i < n; i++)
-            x[i] = hypot(x[2 * i], x[2 * i + 1]);
-        if (parts == 2)
+        if (with_stats && parts == 2) {
+            take_sizes(x, n);
             stats_values(&state->stats, kernels, x, n);
+        }
     }
 }
 
-/* Numbers that are not finite so far. */
-static uint64_t odd_ones(const struct stats_state *stats)
+/* Types that kernels read as they are stored. */
+static void add_stored(struct kept_state *state, const struct kernels *kernels,
+                       enum kernel_type type, const struct plumb_tensor *chunk, uint64_t first)
 {
-    return stats->nan + stats->pos_inf + stats->neg_inf;
+    struct stats_state *stats = &state->stats;
+    const uint64_t before = odd_ones(stats);
+    stats_tensor(stats, kernels, chunk, 0, chunk->count);
+    const bool plain =
+        odd_ones(stats) == before && stats->max < SKETCH_LARGE && stats->min > -SKETCH_LARGE;
+    if (state->sketch1 || (state->sketch && !plain))
+        add_converted(state, kernels, chunk, first, false);
+    else if (state->sketch)
+        sketch_add_stored(state->sketch, kernels, type, first, chunk->data, (size_t)chunk->count);
 }
 
 /* Dense elements in native byte order; first: of the whole tensor. */
@@ -77,46 +107,60 @@ static void add_chunk(struct kept_state *state, const struct kernels *kernels,
 {
     const unsigned bits = plumb_dtype_info(chunk->dtype)->bits;
     const size_t size = (size_t)((chunk->count * bits + 7) / 8);
-    const bool complex = plumb_dtype_parts(chunk->dtype) == 2;
-    const uint64_t before = odd_ones(&state->stats);
-    if (!complex)
-        stats_tensor(&state->stats, kernels, chunk, 0, chunk->count);
-    /* Only float64 has numbers that are too large for sums. */
-    const bool plain = !complex && chunk->dtype != PLUMB_F64 && odd_ones(&state->stats) == before;
-    if (complex || state->sketch || state->sketch1)
-        add_numbers(state, kernels, chunk, first, plain);
+    const int type = kernel_type_of(chunk->dtype);
+    if (type >= 0 && plumb_dtype_parts(chunk->dtype) == 1)
+        add_stored(state, kernels, (enum kernel_type)type, chunk, first);
+    else
+        add_converted(state, kernels, chunk, first, true);
     *crc = kernels->crc32(*crc, chunk->data, size);
     if (state->wanted & KEPT_XOR)
         state->words ^= xor_words(chunk->data, size);
+}
+
+/* As many whole pieces as are hashed side by side, or the rest, in chunks that stay in the cache
+ * nearest to the processor until all but the hash is done. */
+static void add_span(struct kept_state *state, const struct kernels *kernels,
+                     const struct plumb_tensor *span, uint64_t first, uint32_t *crc)
+{
+    enum { NUMBERS = SIDE_BY_SIDE * PLUMB_METRIC_BLOCK };
+    const unsigned bits = plumb_dtype_info(span->dtype)->bits;
+    const uint64_t step = NUMBERS / plumb_dtype_parts(span->dtype);
+    struct plumb_tensor chunk = *span;
+    for (uint64_t at = 0; at < span->count; at += chunk.count) {
+        chunk.count = span->count - at < step ? span->count - at : step;
+        chunk.data = (const char *)span->data + at * bits / 8;
+        add_chunk(state, kernels, &chunk, first + at, crc);
+    }
     if (state->wanted & KEPT_HASH)
-        hash_add(&state->hash, chunk->data, size, first * bits / 8 / HASH_PIECE);
+        hash_add(&state->hash, kernels, span->data, (size_t)((span->count * bits + 7) / 8),
+                 first * bits / 8 / HASH_PIECE);
 }
 
 void kept_tensor(struct kept_state *state, const struct kernels *kernels,
                  const struct plumb_tensor *tensor, uint64_t first, uint64_t count)
 {
-    enum { NUMBERS = 8192, MOST_BITS = 64 }; /* of a chunk, and of a number */
+    enum { SPAN = HASH_SIDE * HASH_PIECE }; /* bytes */
     const unsigned parts = plumb_dtype_parts(tensor->dtype);
     const unsigned bits = plumb_dtype_info(tensor->dtype)->bits;
-    const uint64_t step = NUMBERS / parts, block = PLUMB_METRIC_BLOCK / parts;
-    _Alignas(32) unsigned char gathered[NUMBERS * MOST_BITS / 8];
+    const uint64_t step = (uint64_t)SPAN * 8 / bits, block = PLUMB_METRIC_BLOCK / parts;
+    _Alignas(64) unsigned char gathered[SPAN];
     struct room room;
     if (first >= tensor->count)
         return;
     const uint64_t end = count < tensor->count - first ? first + count : tensor->count;
     uint32_t crc = 0;
-    struct plumb_tensor chunk = {.dtype = tensor->dtype, .rank = 1, .dense = true};
-    for (uint64_t at = first; at < end; at += chunk.count) {
-        chunk.count = end - at < step ? end - at : step;
-        chunk.data = gathered;
+    struct plumb_tensor span = {.dtype = tensor->dtype, .rank = 1, .dense = true};
+    for (uint64_t at = first; at < end; at += span.count) {
+        span.count = end - at < step ? end - at : step;
+        span.data = gathered;
         if (tensor->dense && !tensor->swap)
-            chunk.data = (const char *)tensor->data + at * bits / 8;
-        for (uint64_t i = 0; chunk.data == gathered && i < chunk.count; i += block) {
-            const size_t n = chunk.count - i < block ? (size_t)(chunk.count - i) : (size_t)block;
+            span.data = (const char *)tensor->data + at * bits / 8;
+        for (uint64_t i = 0; span.data == gathered && i < span.count; i += block) {
+            const size_t n = span.count - i < block ? (size_t)(span.count - i) : (size_t)block;
             memcpy(gathered + i * bits / 8, dense_block(tensor, at + i, n, &room),
                    (n * bits + 7) / 8);
         }
-        add_chunk(state, kernels, &chunk, at, &crc);
+        add_span(state, kernels, &span, at, &crc);
     }
     const uint64_t total = (tensor->count * bits + 7) / 8;
     state->part = crc;

@@ -21,6 +21,12 @@ enum { SIDE_BY_SIDE = 4 };
 /* Pairs of equal types that the hottest kernels read without converting them first. */
 enum kernel_type { KERNEL_F64, KERNEL_F32, KERNEL_F16, KERNEL_BF16, KERNEL_TYPES };
 
+/* Bytes of a stored value. */
+static inline size_t kernel_width(enum kernel_type type)
+{
+    return type == KERNEL_F64 ? 8 : type == KERNEL_F32 ? 4 : 2;
+}
+
 /* t: target, g: golden, d = t - g. */
 struct error_lanes {
     double tg[LANES], tt[LANES], gg[LANES], dd[LANES];
@@ -131,6 +137,8 @@ static inline uint64_t kernel_sketch_word(uint64_t j)
     return z ^ z >> 31;
 }
 
+struct hash;
+
 struct kernels {
     const char *name;
 
@@ -160,9 +168,13 @@ struct kernels {
     /* CRC-32, continued from crc, as libdeflate_crc32 has it. */
     uint32_t (*crc32)(uint32_t crc, const void *data, size_t size);
 
-    /* Adds numbers [first, first+n) of a tensor to KERNEL_SKETCH_ROOM sums and to fold: one sum
-     * each for numbers whose places have the same last two bits. */
-    void (*sketch)(const double *x, size_t n, uint64_t first, double *sums, double fold[4]);
+    /* Adds stored numbers [first, first+n) of a tensor, at most a block, to KERNEL_SKETCH_ROOM sums
+     * and to fold: one sum each for numbers whose places have the same last two bits. */
+    void (*sketch[KERNEL_TYPES])(const void *data, size_t n, uint64_t first, double *sums,
+                                 double fold[4]);
+
+    /* Adds HASH_SIDE whole pieces to a hash: metric/hash.h. */
+    void (*hash_eight)(const void *data, uint64_t piece, struct hash *hash);
 
     /* Straight from the stored values of pairs of one type. pair_all writes the bins of |d|, r and
      * u, each PLUMB_METRIC_BLOCK after the one before. */

@@ -1,4 +1,5 @@
 /* The kernels for AVX2. */
+#include "metric/hash.h"
 #include "metric/vec_avx2.h"
 #include "plumb/metric.h"
 
@@ -9,6 +10,7 @@ enum { TOGETHER = 1 };
 #define LEVEL "avx2"
 #define RELATIVE_BY_HALVES
 #define crc32_of libdeflate_crc32
+#define hash_of_eight hash_eight_c
 #define ALL_LOOPS(X)                                                                               \
     X(PART_ERROR | PART_RANGE)                                                                     \
     X(PART_CLOSE | PART_ABSOLUTE | PART_SMALL)                                                     \
@@ -31,5 +33,4 @@ enum { TOGETHER = 1 };
 void kernels_avx2(struct kernels *table)
 {
     *table = level;
-    table->sketch = sketch;
 }

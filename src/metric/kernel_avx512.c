@@ -19,6 +19,7 @@ enum { TOGETHER = 4 };
 
 #include "metric/kernel_all.h"
 
+#include "metric/hash_avx512.h"
 #include "metric/sketch_avx512.h"
 
 #include "metric/kernel_table.h"
@@ -26,5 +27,4 @@ enum { TOGETHER = 4 };
 void kernels_avx512(struct kernels *table)
 {
     *table = level;
-    table->sketch = sketch;
 }

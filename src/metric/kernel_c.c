@@ -1,4 +1,5 @@
 /* The kernels in plain C: the definition that the vector versions are tested against. */
+#include "metric/hash.h"
 #include "metric/kernel.h"
 #include "plumb/metric.h"
 
@@ -245,8 +246,11 @@ static void sketch_group(const double x[KERNEL_SKETCH_GROUP], uint64_t group, do
         fold[(start + l) % 4] += (y[l] + y[l + 4]) + (y[l + 8] + y[l + 12]);
 }
 
-static void sketch(const double *x, size_t n, uint64_t first, double *sums, double fold[4])
+static void sketch(enum kernel_type type, const void *data, size_t n, uint64_t first, double *sums,
+                   double fold[4])
 {
+    double wide[PLUMB_METRIC_BLOCK], *x = wide;
+    kernels_c.load[type](data, n, wide);
     while (n) {
         const size_t lane = first % KERNEL_SKETCH_GROUP, room = KERNEL_SKETCH_GROUP - lane;
         const size_t m = n < room ? n : room;
@@ -398,6 +402,11 @@ static void centres(enum kernel_type type, const void *data, const double *middl
     static void centres_##suffix(const void *data, const double *middle, struct centre_lanes *out) \
     {                                                                                              \
         centres(type, data, middle, out);                                                          \
+    }                                                                                              \
+    static void sketch_##suffix(const void *data, size_t n, uint64_t first, double *sums,          \
+                                double fold[4])                                                    \
+    {                                                                                              \
+        sketch(type, data, n, first, sums, fold);                                                  \
     }
 
 TYPED(f64, KERNEL_F64, PLUMB_F64)
@@ -422,7 +431,8 @@ const struct kernels kernels_c = {
     .find_bins = find_bins,
     .count_bins = count_bins,
     .crc32 = libdeflate_crc32,
-    .sketch = sketch,
+    .sketch = {sketch_f64, sketch_f32, sketch_f16, sketch_bf16},
+    .hash_eight = hash_eight_c,
     .pair_error = {pair_error_f64, pair_error_f32, pair_error_f16, pair_error_bf16},
     .pair_relative = {pair_relative_f64, pair_relative_f32, pair_relative_f16, pair_relative_bf16},
     .pair_close = {pair_close_f64, pair_close_f32, pair_close_f16, pair_close_bf16},

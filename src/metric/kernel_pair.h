@@ -5,9 +5,7 @@
 /* The address of element i, for handing the rest of a block to the C version. */
 INLINE const void *element(enum kernel_type type, const void *data, size_t i)
 {
-    static const size_t width[] = {
-        [KERNEL_F64] = 8, [KERNEL_F32] = 4, [KERNEL_F16] = 2, [KERNEL_BF16] = 2};
-    return (const char *)data + i * width[type];
+    return (const char *)data + i * kernel_width(type);
 }
 
 INLINE void load_kernel(enum kernel_type type, const void *data, size_t n, double *out)

@@ -50,6 +50,11 @@
     static void centres_##suffix(const void *data, const double *middle, struct centre_lanes *out) \
     {                                                                                              \
         centres_kernel(type, data, middle, out);                                                   \
+    }                                                                                              \
+    static void sketch_##suffix(const void *data, size_t n, uint64_t first, double *sums,          \
+                                double fold[4])                                                    \
+    {                                                                                              \
+        sketch_kernel(type, data, n, first, sums, fold);                                           \
     }
 
 TYPED(f64, KERNEL_F64)
@@ -79,6 +84,8 @@ static const struct kernels level = {
     .find_bins = find_bins,
     .count_bins = count_bins,
     .crc32 = crc32_of,
+    .sketch = OF_ALL_TYPES(sketch),
+    .hash_eight = hash_of_eight,
     .pair_error = OF_ALL_TYPES(pair_error),
     .pair_relative = OF_ALL_TYPES(pair_relative),
     .pair_close = OF_ALL_TYPES(pair_close),

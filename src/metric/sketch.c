@@ -8,9 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Sums of a chunk's numbers below this cannot overflow. */
-#define LARGE 0x1p1000
-
 struct sketch_state *sketch_new(const struct sketch_frame *frame)
 {
     struct sketch_state *sketch = calloc(1, sizeof *sketch);
@@ -77,11 +74,11 @@ static size_t block_cell(const struct sketch_state *sketch, unsigned k)
 }
 
 /* Numbers in one block of every axis and in one chunk. */
-static void add_run(struct sketch_state *sketch, const struct kernels *kernels, const double *x,
-                    size_t n)
+static void add_run(struct sketch_state *sketch, const struct kernels *kernels,
+                    enum kernel_type type, const void *data, size_t n)
 {
     double fold[PLUMB_SKETCH_FOLD] = {0};
-    kernels->sketch(x, n, sketch->cursor.next, sketch->chunk, fold);
+    kernels->sketch[type](data, n, sketch->cursor.next, sketch->chunk, fold);
     for (unsigned k = 0; k < sketch->frame.count; k++) {
         double *sums = sketch->chunk + block_cell(sketch, k);
         for (int j = 0; j < PLUMB_SKETCH_FOLD; j++)
@@ -107,7 +104,7 @@ static void clean(struct sketch_state *sketch, uint64_t first, const double *x, 
                   double *out)
 {
     for (size_t i = 0; i < n; i++) {
-        const bool small = fabs(x[i]) < LARGE;
+        const bool small = fabs(x[i]) < SKETCH_LARGE;
         out[i] = small ? x[i] : 0;
         if (!small && isfinite(x[i]))
             add_large(sketch, first + i, x[i]);
@@ -115,14 +112,10 @@ static void clean(struct sketch_state *sketch, uint64_t first, const double *x, 
 }
 
 /* Up to a block, inside one chunk. */
-static void add_piece(struct sketch_state *sketch, const struct kernels *kernels, uint64_t first,
-                      const double *x, size_t n, bool plain)
+static void add_piece(struct sketch_state *sketch, const struct kernels *kernels,
+                      enum kernel_type type, uint64_t first, const char *data, size_t n)
 {
-    double copy[PLUMB_METRIC_BLOCK];
-    if (!plain) {
-        clean(sketch, first, x, n, copy);
-        x = copy;
-    }
+    const size_t width = kernel_width(type);
     if (first / SKETCH_CHUNK != sketch->at) {
         sketch_flush(sketch);
         sketch->at = first / SKETCH_CHUNK;
@@ -131,22 +124,45 @@ static void add_piece(struct sketch_state *sketch, const struct kernels *kernels
         cursor_seek(&sketch->cursor, &sketch->frame, first);
     while (n) {
         const size_t run = cursor_run(&sketch->cursor, &sketch->frame, n);
-        add_run(sketch, kernels, x, run);
-        x += run;
+        add_run(sketch, kernels, type, data, run);
+        data += run * width;
         n -= run;
+    }
+}
+
+/* How many of the next n numbers lie in one block of the pass. */
+static size_t piece_of(uint64_t first, size_t n)
+{
+    const size_t room = PLUMB_METRIC_BLOCK - (size_t)(first % PLUMB_METRIC_BLOCK);
+    return n < room ? n : room;
+}
+
+void sketch_add_stored(struct sketch_state *sketch, const struct kernels *kernels,
+                       enum kernel_type type, uint64_t first, const void *data, size_t n)
+{
+    const char *bytes = data;
+    for (size_t piece; n; n -= piece) {
+        piece = piece_of(first, n);
+        add_piece(sketch, kernels, type, first, bytes, piece);
+        first += piece;
+        bytes += piece * kernel_width(type);
     }
 }
 
 void sketch_add(struct sketch_state *sketch, const struct kernels *kernels, uint64_t first,
                 const double *x, size_t n, bool plain)
 {
-    while (n) {
-        const size_t room = PLUMB_METRIC_BLOCK - (size_t)(first % PLUMB_METRIC_BLOCK);
-        const size_t piece = n < room ? n : room;
-        add_piece(sketch, kernels, first, x, piece, plain);
+    double copy[PLUMB_METRIC_BLOCK];
+    if (plain) {
+        sketch_add_stored(sketch, kernels, KERNEL_F64, first, x, n);
+        return;
+    }
+    for (size_t piece; n; n -= piece) {
+        piece = piece_of(first, n);
+        clean(sketch, first, x, piece, copy);
+        add_piece(sketch, kernels, KERNEL_F64, first, (const char *)copy, piece);
         first += piece;
         x += piece;
-        n -= piece;
     }
 }
 

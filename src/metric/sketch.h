@@ -19,6 +19,9 @@ enum { SKETCH_VERSION = 2 };
  * that begin at multiples of it can be merged to the same bits. */
 enum { SKETCH_CHUNK = 65536 };
 
+/* Sums of a chunk's numbers below this cannot overflow. */
+#define SKETCH_LARGE 0x1p1000
+
 /* One axis of the whole tensor, divided into blocks. */
 struct sketch_axis {
     unsigned axis, blocks;
@@ -71,6 +74,10 @@ size_t sketch_cells(const struct sketch_state *sketch);
 void sketch_add(struct sketch_state *sketch, const struct kernels *kernels, uint64_t first,
                 const double *x, size_t n, bool plain);
 
+/* The same of stored numbers that are all finite and below 2^1000 in size. */
+void sketch_add_stored(struct sketch_state *sketch, const struct kernels *kernels,
+                       enum kernel_type type, uint64_t first, const void *data, size_t n);
+
 /* Adds a part of a larger tensor, whose frame the sketch has: `shape` is that of the whole, offset
  * where the part begins in it. Both have the rank of the part. PLUMB_E_ARG when it does not fit.
  * Sketches of all parts, finished and added by sketch_sum or merged before, are that of the whole
@@ -87,28 +94,30 @@ void sketch_flush(struct sketch_state *sketch);
 /* False when memory ran out on the way. */
 bool sketch_finish(struct sketch_state *sketch, struct plumb_sketch *out);
 
-/* a + b, of parts of one tensor. False when they are not: other versions or blocks. */
+/* a + b, of parts of one tensor. False when they are not: other versions or blocks;
+ * and for version 1. */
 bool sketch_sum(struct plumb_sketch *out, const struct plumb_sketch *a,
                 const struct plumb_sketch *b);
 
 /* -- Two sketches ------------------------------------------------------------------------------ */
 
-/* By how much an estimated distance, or norm, may exceed the true one: three standard deviations
- * of its square, which are 3 * sqrt(2 / 256) of it at most. */
-#define SKETCH_EXCESS 1.125
-/* The same for the estimate of a distance over the estimate of a norm. */
-#define SKETCH_EXCESS_OF_RATIO 1.312
-/* The standard error of such estimates, as a share of them: sqrt(1 / 512) and sqrt(2 / 512). */
-#define SKETCH_ERROR 0.0442
-#define SKETCH_ERROR_OF_RATIO 0.0625
-
 /* Can they be compared? */
 bool sketch_alike(const struct plumb_sketch *a, const struct plumb_sketch *b);
 
+/* An estimated distance, its standard error, and what the true one is at least but for once in 400
+ * times: three standard deviations of its square are taken off. */
+struct sketch_estimate {
+    double distance, error, at_least;
+};
+
+/* The standard error of estimates from 256 sums, as a share of them: sqrt(1 / 512). */
+#define SKETCH_ERROR 0.0442
+
 /* The Euclidean distance of target and golden over the norm of golden, from their sketches; norm is
- * that norm, or NaN when it has to be estimated too. 0/0 is 0. */
-double sketch_distance(const struct plumb_sketch *target, const struct plumb_sketch *golden,
-                       double norm);
+ * that norm, or NaN when it has to be estimated too. 0/0 is 0. Distances of less than about 5e-4
+ * are estimated from 64 sums with more digits. */
+struct sketch_estimate sketch_distance(const struct plumb_sketch *target,
+                                       const struct plumb_sketch *golden, double norm);
 
 /* The factor that brings golden nearest to target, its standard error, and the share of the
  * distance that is left after it. NaN when golden is zero. */
@@ -118,13 +127,9 @@ struct sketch_scale {
 struct sketch_scale sketch_scale(const struct plumb_sketch *target,
                                  const struct plumb_sketch *golden);
 
-/* The share of the squared distance that lies in each block of axis k (of target->axis), estimated
- * from four sums each: 0 is no difference. False when there is none. */
-bool sketch_shares(const struct plumb_sketch *target, const struct plumb_sketch *golden, unsigned k,
-                   double share[PLUMB_SKETCH_BLOCKS]);
-
 /* Where the two differ, when that is in some blocks of an axis only: "axis 1: 48-63 (1 of 16
- * blocks)", every such axis; cut to size. "" when it is everywhere, or nowhere. Returns text. */
+ * blocks)", every such axis; cut to size. "" when it is everywhere, nowhere, or too little to tell.
+ * Returns text. */
 const char *sketch_where(const struct plumb_sketch *target, const struct plumb_sketch *golden,
                          char *text, size_t size);
 

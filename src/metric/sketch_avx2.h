@@ -11,7 +11,8 @@ static const int rotations[4][8] = {{0, 1, 2, 3, 4, 5, 6, 7},
                                     {4, 5, 6, 7, 0, 1, 2, 3},
                                     {2, 3, 4, 5, 6, 7, 0, 1}};
 
-INLINE __m256d sketch_group(const double *x, uint64_t group, double *sums, __m256d fold)
+INLINE __m256d sketch_group(enum kernel_type type, const void *data, uint64_t group, double *sums,
+                            __m256d fold)
 {
     const uint64_t word = kernel_sketch_word(group);
     double *start = sums + (word & 255);
@@ -22,7 +23,7 @@ INLINE __m256d sketch_group(const double *x, uint64_t group, double *sums, __m25
         const __m256i by =
             _mm256_sub_epi64(_mm256_setr_epi64x(55, 54, 53, 52), _mm256_set1_epi64x(4LL * v));
         const __m256i bits = _mm256_sllv_epi64(all_signs, by);
-        y[v] = _mm256_xor_pd(_mm256_loadu_pd(x + 4 * v),
+        y[v] = _mm256_xor_pd(load4(type, data, 4 * (size_t)v),
                              _mm256_and_pd(_mm256_castsi256_pd(bits), sign));
         _mm256_storeu_pd(start + 4 * v, _mm256_add_pd(_mm256_loadu_pd(start + 4 * v), y[v]));
     }
@@ -32,22 +33,22 @@ INLINE __m256d sketch_group(const double *x, uint64_t group, double *sums, __m25
                          _mm256_castps_pd(_mm256_permutevar8x32_ps(_mm256_castpd_ps(four), by)));
 }
 
-static void sketch(const double *x, size_t n, uint64_t first, double *sums, double fold[4])
+INLINE void sketch_kernel(enum kernel_type type, const void *data, size_t n, uint64_t first,
+                          double *sums, double fold[4])
 {
     enum { GROUP = KERNEL_SKETCH_GROUP };
     __m256d folded = _mm256_loadu_pd(fold);
     while (n) {
         const size_t lane = first % GROUP, m = n < GROUP - lane ? n : GROUP - lane;
         if (m == GROUP) {
-            folded = sketch_group(x, first / GROUP, sums, folded);
+            folded = sketch_group(type, data, first / GROUP, sums, folded);
         } else {
             double group[GROUP] = {0};
-            for (size_t i = 0; i < m; i++)
-                group[lane + i] = x[i];
-            folded = sketch_group(group, first / GROUP, sums, folded);
+            load_kernel(type, data, m, group + lane);
+            folded = sketch_group(KERNEL_F64, group, first / GROUP, sums, folded);
         }
         first += m;
-        x += m;
+        data = element(type, data, m);
         n -= m;
     }
     _mm256_storeu_pd(fold, folded);

@@ -35,7 +35,25 @@ INLINE __m256d sketch_group(__m512d low, __m512d high, uint64_t group, double *s
     return _mm256_add_pd(fold, _mm256_permutexvar_pd(by, four));
 }
 
-static void sketch(const double *x, size_t n, uint64_t first, double *sums, double fold[4])
+/* The m numbers from lane `lane` on; those of the other lanes, which are not there, are 0. */
+INLINE void load_some(enum kernel_type type, const void *data, size_t lane, size_t m, __m512d *low,
+                      __m512d *high)
+{
+    if (type == KERNEL_F64) {
+        const unsigned there = ((1u << m) - 1) << lane;
+        const size_t in_low = lane < 8 ? (m < 8 - lane ? m : 8 - lane) : 0;
+        *low = _mm512_maskz_expandloadu_pd((__mmask8)there, data);
+        *high = _mm512_maskz_expandloadu_pd((__mmask8)(there >> 8), (const double *)data + in_low);
+    } else {
+        double group[KERNEL_SKETCH_GROUP] = {0};
+        load_kernel(type, data, m, group + lane);
+        *low = get(group);
+        *high = get(group + 8);
+    }
+}
+
+INLINE void sketch_kernel(enum kernel_type type, const void *data, size_t n, uint64_t first,
+                          double *sums, double fold[4])
 {
     enum { GROUP = KERNEL_SKETCH_GROUP };
     __m256d folded = _mm256_loadu_pd(fold);
@@ -43,17 +61,14 @@ static void sketch(const double *x, size_t n, uint64_t first, double *sums, doub
         const size_t lane = first % GROUP, m = n < GROUP - lane ? n : GROUP - lane;
         __m512d low, high;
         if (m == GROUP) {
-            low = _mm512_loadu_pd(x);
-            high = _mm512_loadu_pd(x + 8);
-        } else { /* lanes of numbers that are not there are 0 */
-            const unsigned there = ((1u << m) - 1) << lane;
-            const size_t in_low = lane < 8 ? (m < 8 - lane ? m : 8 - lane) : 0;
-            low = _mm512_maskz_expandloadu_pd((__mmask8)there, x);
-            high = _mm512_maskz_expandloadu_pd((__mmask8)(there >> 8), x + in_low);
+            low = load8(type, data, 0);
+            high = load8(type, data, 8);
+        } else {
+            load_some(type, data, lane, m, &low, &high);
         }
         folded = sketch_group(low, high, first / GROUP, sums, folded);
         first += m;
-        x += m;
+        data = element(type, data, m);
         n -= m;
     }
     _mm256_storeu_pd(fold, folded);

@@ -1,6 +1,8 @@
 /* From exact sums to the numbers that are kept, and sums of those. */
 #include "metric/sketch.h"
 
+#include "format/sketch_kept.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -73,42 +75,43 @@ bool sketch_finish(struct sketch_state *sketch, struct plumb_sketch *out)
         shift = 32 * EXACT_STEP;
     }
     frexp(largest, &exponent);
-    *out = (struct plumb_sketch){.version = SKETCH_VERSION, .exponent = exponent + shift};
+    *out = (struct plumb_sketch){.version = SKETCH_VERSION,
+                                 .exponent = exponent + shift,
+                                 .block_exponent = exponent + shift};
     for (int i = 0; i < PLUMB_SKETCH_SUMS; i++)
         out->sum[i] = (float)ldexp(sums[i], -exponent);
     set_axes(out, &sketch->frame, sums + PLUMB_SKETCH_SUMS, exponent);
+    sketch_round(out);
     return !sketch->failed;
 }
 
-/* Sum number i: of the sketch, then of its axes. */
-static float *sum_at(struct plumb_sketch *sketch, size_t i)
+/* a * 2^of_a + b * 2^of_b, where all of either are below 1, divided by 2^(the larger one + 1). */
+static void add_all(float *a, int of_a, const float *b, int of_b, size_t count)
 {
-    if (i < PLUMB_SKETCH_SUMS)
-        return &sketch->sum[i];
-    i -= PLUMB_SKETCH_SUMS;
-    struct plumb_sketch_axis *axis = &sketch->axis[i / SKETCH_AXIS_SUMS];
-    return &axis->sum[i % SKETCH_AXIS_SUMS / PLUMB_SKETCH_FOLD][i % PLUMB_SKETCH_FOLD];
+    const int top = 1 + (of_a > of_b ? of_a : of_b);
+    for (size_t i = 0; i < count; i++)
+        a[i] = (float)(ldexp((double)a[i], of_a - top) + ldexp((double)b[i], of_b - top));
+}
+
+static int exponent_of_sum(int a, int b)
+{
+    return 1 + (a > b ? a : b);
 }
 
 bool sketch_sum(struct plumb_sketch *out, const struct plumb_sketch *a,
                 const struct plumb_sketch *b)
 {
-    if (!sketch_alike(a, b))
+    if (!sketch_alike(a, b) || a->version != SKETCH_VERSION)
         return false;
-    const int top = a->exponent > b->exponent ? a->exponent : b->exponent;
-    const size_t count = PLUMB_SKETCH_SUMS + (size_t)a->axes * SKETCH_AXIS_SUMS;
-    struct plumb_sketch sum = *a, more = *b;
-    double largest = 0, sums[PLUMB_SKETCH_SUMS + PLUMB_SKETCH_AXES * SKETCH_AXIS_SUMS];
-    int shift = 0;
-    for (size_t i = 0; i < count; i++) {
-        sums[i] = ldexp((double)*sum_at(&sum, i), a->exponent - top) +
-                  ldexp((double)*sum_at(&more, i), b->exponent - top);
-        largest = fabs(sums[i]) > largest ? fabs(sums[i]) : largest;
-    }
-    frexp(largest, &shift);
-    for (size_t i = 0; i < count; i++)
-        *sum_at(&sum, i) = (float)ldexp(sums[i], -shift);
-    sum.exponent = largest > 0 ? top + shift : 0;
+    struct plumb_sketch sum = *a;
+    add_all(sum.sum, a->exponent, b->sum, b->exponent, PLUMB_SKETCH_SUMS);
+    add_all(sum.rest, a->exponent, b->rest, b->exponent, PLUMB_SKETCH_FINE);
+    for (unsigned k = 0; k < a->axes; k++)
+        add_all(&sum.axis[k].sum[0][0], a->block_exponent, &b->axis[k].sum[0][0], b->block_exponent,
+                SKETCH_AXIS_SUMS);
+    sum.exponent = exponent_of_sum(a->exponent, b->exponent);
+    sum.block_exponent = exponent_of_sum(a->block_exponent, b->block_exponent);
+    sketch_round(&sum);
     *out = sum;
     return true;
 }

@@ -141,8 +141,7 @@ static void write_rule(struct sink *sink, const struct band *band)
 /* How much of text fits into width columns: its bytes, and the columns they take. */
 static size_t fit(const char *text, size_t width, size_t *taken)
 {
-    size_t bytes = 0;
-    *taken = 0;
+    size_t bytes = *taken = utf8_plain(text, width);
     while (text[bytes]) {
         const struct utf8_shown c = utf8_show(text + bytes);
         if (*taken + c.columns > width)
@@ -157,6 +156,11 @@ static size_t fit(const char *text, size_t width, size_t *taken)
 static void write_safely(struct sink *sink, const char *text, size_t bytes)
 {
     for (const char *end = text + bytes; text < end;) {
+        const size_t run = utf8_plain(text, (size_t)(end - text));
+        sink_write(sink, text, run);
+        text += run;
+        if (text == end)
+            return;
         const struct utf8_shown c = utf8_show(text);
         sink_write(sink, c.bytes, c.size);
         text += c.taken;

@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <math.h>
+#include <pthread.h>
 #include <string.h>
 
 /* 8-bit precisions and exponents: sign 1, exponent, mantissa as the name says. HiF8 tapers; its row
@@ -156,6 +157,27 @@ static double decode_small(enum plumb_dtype dtype, unsigned code)
     }
 }
 
+/* Types of at most 8 bits, the last of all: what their codes mean is worked out once. */
+enum { SMALL_TYPES = PLUMB_DTYPE_COUNT - PLUMB_F8_E4M3FN };
+static_assert(PLUMB_F4_E2M1 == PLUMB_DTYPE_COUNT - 1, "small types are the last");
+static double small_values[SMALL_TYPES][256];
+
+static void decode_all_small(void)
+{
+    for (unsigned type = 0; type < SMALL_TYPES; type++) {
+        const enum plumb_dtype dtype = (enum plumb_dtype)(PLUMB_F8_E4M3FN + type);
+        for (unsigned code = 0; code < 1u << table[dtype].bits; code++)
+            small_values[type][code] = decode_small(dtype, code);
+    }
+}
+
+static const double *values_of_small(enum plumb_dtype dtype)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, decode_all_small);
+    return small_values[dtype - PLUMB_F8_E4M3FN];
+}
+
 static float float_from_bits(uint32_t bits)
 {
     float value;
@@ -244,17 +266,19 @@ void plumb_to_f64(enum plumb_dtype dtype, const void *data, uint64_t first, size
     case PLUMB_I4:
     case PLUMB_F4_E2M1: {
         const uint8_t *from = data;
+        const double *values = values_of_small(dtype);
         for (size_t i = 0; i < count; i++) {
             uint64_t at = first + i;
             unsigned byte = from[at / 2];
-            out[i] = decode_small(dtype, at % 2 ? byte >> 4 : byte & 15u);
+            out[i] = values[at % 2 ? byte >> 4 : byte & 15u];
         }
         return;
     }
     default: {
         const uint8_t *from = (const uint8_t *)data + first;
+        const double *values = values_of_small(dtype);
         for (size_t i = 0; i < count; i++)
-            out[i] = decode_small(dtype, from[i]);
+            out[i] = values[from[i]];
         return;
     }
     }

@@ -65,13 +65,13 @@ enum parted parted_judge(const struct parted_side *target, const struct parted_s
         snprintf(why, size, "no sketch of the same kind there");
         return hashes ? PARTED_APART : PARTED_UNKNOWN;
     }
-    const double error = isnan(golden->norm) ? SKETCH_ERROR_OF_RATIO : SKETCH_ERROR;
-    const double distance = sketch_distance(t->sketch, g->sketch, golden->norm);
+    const struct sketch_estimate estimate = sketch_distance(t->sketch, g->sketch, golden->norm);
+    const double distance = estimate.distance;
     const double most = limit < 0 ? parted_limit(golden->dtype) : limit;
     char where[120];
     sketch_where(t->sketch, g->sketch, where, sizeof where);
     snprintf(why, size, "relative distance %.3g%% (estimate, standard error %.1g%%)%s%s",
-             distance * 100, distance * error * 100, *where ? "; " : "", where);
+             distance * 100, estimate.error * 100, *where ? "; " : "", where);
     /* Integers that differ do so, however little; bits that no sketch sees are no distance. */
     return distance > most || (most > 0 && distance == most) ? PARTED_APART : PARTED_NEAR;
 }

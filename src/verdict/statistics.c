@@ -150,9 +150,11 @@ static void look_at_sketches(struct finding *finding, const struct recorded_evid
         norm = &evidence->side[1].statistic[PLUMB_STATISTIC_NORM];
     bool known = is_finite(norm);
     finding->sketched = true;
-    finding->distance = sketch_distance(t->sketch, g->sketch, known ? fabs(norm->number) : NAN);
-    finding->at_least = finding->distance / (known ? SKETCH_EXCESS : SKETCH_EXCESS_OF_RATIO);
-    finding->error = finding->distance * (known ? SKETCH_ERROR : SKETCH_ERROR_OF_RATIO);
+    const struct sketch_estimate estimate =
+        sketch_distance(t->sketch, g->sketch, known ? fabs(norm->number) : NAN);
+    finding->distance = estimate.distance;
+    finding->at_least = estimate.at_least;
+    finding->error = estimate.error;
 }
 
 static void set_estimate(struct recorded_estimate *out, const struct recorded_evidence *evidence,

@@ -169,6 +169,41 @@ static void exact_round_trips(void **state)
     }
 }
 
+/* The digits before an exponent, without the zeros at both ends. */
+static void digits_of(const char *text, char *out)
+{
+    size_t count = 0, kept = 0;
+    for (; *text && *text != 'e'; text++)
+        if (*text > '0' && *text <= '9')
+            out[count++] = *text, kept = count;
+        else if (*text == '0' && count)
+            out[count++] = '0';
+    out[kept] = '\0';
+}
+
+/* Numbers of few bits often lie in the middle between two shortest ones: the even one is taken, as
+ * printf does. */
+static void exact_takes_the_nearest(void **state)
+{
+    (void)state;
+    uint64_t seed = 1234567;
+    unsigned middle = 0;
+    for (int i = 0; i < 400000; i++) {
+        const uint64_t bits = next_random(&seed);
+        const double value = ldexp((double)(bits >> (12 + i % 40) | 1), i % 61 - 58);
+        char text[NUMBER_BYTES], printed[64], a[64], b[64];
+        number_exact(value, true, text);
+        digits_of(text, a);
+        snprintf(printed, sizeof printed, "%.*e", (int)strlen(a) - 1, value);
+        digits_of(printed, b);
+        assert_string_equal(a, b);
+        snprintf(printed, sizeof printed, "%.*e", (int)strlen(a) + 30, value);
+        digits_of(printed, b);
+        middle += strlen(b) == strlen(a) + 1 && b[strlen(a)] == '5';
+    }
+    assert_true(middle > 1000);
+}
+
 static void shown_as_number(void **state)
 {
     (void)state;
@@ -334,17 +369,12 @@ static void reads_like_strtod(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(exact_like_repr),
-        cmocka_unit_test(exact_without_point),
-        cmocka_unit_test(exact_round_trips),
-        cmocka_unit_test(shown_as_number),
-        cmocka_unit_test(shown_as_repr),
-        cmocka_unit_test(shown_by_digits),
-        cmocka_unit_test(brief),
-        cmocka_unit_test(integers),
-        cmocka_unit_test(shown_as_percent),
-        cmocka_unit_test(rounds_like_printf),
-        cmocka_unit_test(reads_like_strtod),
+        cmocka_unit_test(exact_like_repr),    cmocka_unit_test(exact_without_point),
+        cmocka_unit_test(exact_round_trips),  cmocka_unit_test(exact_takes_the_nearest),
+        cmocka_unit_test(shown_as_number),    cmocka_unit_test(shown_as_repr),
+        cmocka_unit_test(shown_by_digits),    cmocka_unit_test(brief),
+        cmocka_unit_test(integers),           cmocka_unit_test(shown_as_percent),
+        cmocka_unit_test(rounds_like_printf), cmocka_unit_test(reads_like_strtod),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,16 +7,19 @@
 #include <cmocka.h>
 
 #include "metric/hash.h"
+#include "metric/kernel.h"
 #include "random.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+static struct kernels kernels;
+
 static void check(const void *data, size_t size, const char *wanted)
 {
     struct hash hash = {0};
     char text[HASH_BYTES];
-    hash_add(&hash, data, size, 0);
+    hash_add(&hash, &kernels, data, size, 0);
     hash_text(&hash, text);
     assert_string_equal(text, wanted);
 }
@@ -43,28 +46,55 @@ static void test_parts(void **state)
     for (size_t i = 0; i < SIZE; i++)
         bytes[i] = (unsigned char)random_below(&seed, 256);
     struct hash whole = {0}, parts = {0}, other = {0};
-    hash_add(&whole, bytes, SIZE, 0);
-    hash_add(&other, bytes + 4 * HASH_PIECE, SIZE - 4 * HASH_PIECE, 4);
-    hash_add(&parts, bytes, 4 * HASH_PIECE, 0);
+    hash_add(&whole, &kernels, bytes, SIZE, 0);
+    hash_add(&other, &kernels, bytes + 4 * HASH_PIECE, SIZE - 4 * HASH_PIECE, 4);
+    hash_add(&parts, &kernels, bytes, 4 * HASH_PIECE, 0);
     hash_merge(&parts, &other);
     assert_memory_equal(&whole, &parts, sizeof whole);
     for (size_t i = 0; i < SIZE; i += 97) { /* every bit counts, and so does its place */
         struct hash changed = {0};
         bytes[i] ^= 1;
-        hash_add(&changed, bytes, SIZE, 0);
+        hash_add(&changed, &kernels, bytes, SIZE, 0);
         assert_true(changed.word[0] != whole.word[0] && changed.word[1] != whole.word[1]);
         bytes[i] ^= 1;
     }
     struct hash moved = {0};
-    hash_add(&moved, bytes + HASH_PIECE, HASH_PIECE, 0);
-    hash_add(&moved, bytes, HASH_PIECE, 1);
+    hash_add(&moved, &kernels, bytes + HASH_PIECE, HASH_PIECE, 0);
+    hash_add(&moved, &kernels, bytes, HASH_PIECE, 1);
     struct hash straight = {0};
-    hash_add(&straight, bytes, 2 * HASH_PIECE, 0);
+    hash_add(&straight, &kernels, bytes, 2 * HASH_PIECE, 0);
     assert_true(moved.word[0] != straight.word[0]);
+}
+
+/* The kernel of every level gives what plain C does, from any piece on. */
+static void test_levels(void **state)
+{
+    (void)state;
+    enum { SIZE = HASH_SIDE * HASH_PIECE };
+    static unsigned char bytes[SIZE + 8];
+    uint64_t seed = 2;
+    for (int round = 0; round < 50; round++) {
+        const uint64_t piece = random_bits(&seed) >> (round % 64);
+        struct hash wanted = {{round ? random_bits(&seed) : 0, 1}}, got = wanted;
+        for (size_t i = 0; i < sizeof bytes; i++)
+            bytes[i] = (unsigned char)random_below(&seed, 256);
+        const unsigned char *start = bytes + round % 8;
+        for (uint64_t k = 0; k < HASH_SIDE; k++) {
+            const struct hash one = hash_murmur3(start + k * HASH_PIECE, HASH_PIECE, piece + k);
+            hash_merge(&wanted, &one);
+        }
+        kernels.hash_eight(start, piece, &got);
+        assert_memory_equal(&wanted, &got, sizeof got);
+    }
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_known), cmocka_unit_test(test_parts)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_known), cmocka_unit_test(test_parts),
+                                       cmocka_unit_test(test_levels)};
+    int failed = 0;
+    kernels = kernels_c;
+    failed += cmocka_run_group_tests_name("c", tests, NULL, NULL);
+    kernels = kernels_current();
+    return failed + cmocka_run_group_tests_name(kernels.name, tests, NULL, NULL);
 }

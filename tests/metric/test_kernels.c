@@ -351,13 +351,13 @@ static void check_statistics(const struct kernels *k, const struct data *data, s
 }
 
 /* From any number of a tensor on, also in the middle of groups. */
-static void check_sketch(const struct kernels *k, const struct data *data, size_t n)
+static void check_sketch(const struct kernels *k, enum kernel_type type, const void *data, size_t n)
 {
     doing = "sketch";
     for (uint64_t first = 0; first < 1u << 20; first = first * 5 + 7) {
         double a[KERNEL_SKETCH_ROOM] = {0}, b[KERNEL_SKETCH_ROOM] = {0}, c[4] = {0}, d[4] = {0};
-        kernels_c.sketch(data->t, n, first, a, c);
-        k->sketch(data->t, n, first, b, d);
+        kernels_c.sketch[type](data, n, first, a, c);
+        k->sketch[type](data, n, first, b, d);
         same_reals(a, b, KERNEL_SKETCH_ROOM);
         same_reals(c, d, 4);
     }
@@ -371,7 +371,7 @@ static void check_all(const struct kernels *k, const struct data *data, size_t n
     check_tallies(k, data, n);
     check_limits(k, data, n);
     check_statistics(k, data, n);
-    check_sketch(k, data, n);
+    check_sketch(k, KERNEL_F64, data->t, n);
 }
 
 static void test_float64(void **state)
@@ -476,6 +476,7 @@ static void check_stored(const struct kernels *k, enum kernel_type type, const v
     c->load[type](t, n, x);
     k->load[type](t, n, y);
     same_reals(x, y, n + 1);
+    check_sketch(k, type, t, n);
 
     doing = "pair_error";
     struct error_lanes a = {.max = 1e-3}, b = a;

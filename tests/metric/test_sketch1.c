@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "base/base64.h"
+#include "base/base85.h"
 #include "metric/sketch.h"
 #include "metric/sketch1.h"
 #include "random.h"
@@ -99,19 +100,19 @@ static void test_extremes(void **state)
     take(&sketch, huge, 4096);
     take(&other, huge, 4095);
     assert_true(sketch.exponent > 1023 && sketch.exponent < 1100);
-    double distance = sketch_distance(&other, &sketch, NAN);
+    double distance = sketch_distance(&other, &sketch, NAN).distance;
     assert_true(distance > 0.01 && distance < 0.02); /* 1/64 */
     take(&sketch, tiny, 4096);
     take(&other, tiny, 4095);
-    distance = sketch_distance(&other, &sketch, 0x1p-1068);
+    distance = sketch_distance(&other, &sketch, 0x1p-1068).distance;
     assert_true(distance == 0x1p-6);
     take(&sketch, odd, 3);
     take(&other, odd, 0);
     assert_memory_equal(&sketch, &other, sizeof sketch);
-    assert_true(sketch_distance(&sketch, &other, 0) == 0);
+    assert_true(sketch_distance(&sketch, &other, 0).distance == 0);
     take(&sketch, (const double[]){3}, 1);
-    assert_true(isinf(sketch_distance(&sketch, &other, 0)));
-    assert_true(isinf(sketch_distance(&sketch, &other, NAN)));
+    assert_true(isinf(sketch_distance(&sketch, &other, 0).distance));
+    assert_true(isinf(sketch_distance(&sketch, &other, NAN).distance));
 }
 
 /* Of 400 pairs, for sizes and kinds of difference, the root mean square error is what the formula
@@ -148,10 +149,11 @@ static void test_stated_error(void **state)
         }
         take(&t, target, COUNT);
         take(&g, golden, COUNT);
-        double got = sketch_distance(&t, &g, sqrt(norm));
+        const struct sketch_estimate estimate = sketch_distance(&t, &g, sqrt(norm));
+        double got = estimate.distance;
         double error = got * got / (wanted / norm) - 1;
         squares += error * error;
-        beyond += got > sqrt(wanted / norm) * SKETCH_EXCESS;
+        beyond += estimate.at_least > sqrt(wanted / norm);
     }
     const double spread = sqrt(squares / (double)PAIRS);
     assert_true(spread < 1.1 * sqrt(2.0 / 256)); /* that many pairs tell no more */
@@ -177,12 +179,36 @@ static void test_base64(void **state)
         assert_false(base64_take(wrong[i], 8, back, 4));
 }
 
+static void test_base85(void **state)
+{
+    (void)state;
+    uint8_t bytes[64], back[64];
+    uint64_t seed = 5;
+    for (size_t n = 0; n <= sizeof bytes; n += 4) {
+        struct buf text = {0};
+        for (size_t i = 0; i < n; i++)
+            bytes[i] = (uint8_t)(n == 64 ? 255 : random_below(&seed, 256));
+        base85_put(&text, bytes, n);
+        assert_true(base85_take(text.data, text.size, back, n));
+        assert_memory_equal(back, bytes, n);
+        assert_false(base85_take(text.data, text.size, back, n + 4));
+        assert_false(base85_take(text.data, text.size, back, n + 1));
+        buf_free(&text);
+    }
+    /* As Python has it: b85encode(b"plumbing"). */
+    assert_true(base85_take("aBOvLVrgz?", 10, back, 8) && memcmp(back, "plumbing", 8) == 0);
+    static const char *const wrong[] = {"aBOv\"Vrgz?", "aBO\\LVrgz?", "aBOvL~~~~~", "aBOvL|NsC1",
+                                        "aBOvLVrgz\n"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        assert_false(base85_take(wrong[i], 10, back, 8));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_bins_and_signs), cmocka_unit_test(test_order_does_not_matter),
         cmocka_unit_test(test_extremes),       cmocka_unit_test(test_stated_error),
-        cmocka_unit_test(test_base64),
+        cmocka_unit_test(test_base64),         cmocka_unit_test(test_base85),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

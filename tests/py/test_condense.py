@@ -98,8 +98,36 @@ def content_hash(data: bytes) -> str:
     return "".join(f"{sum(half) % (1 << 64):016x}" for half in zip(*pieces))
 
 
-def floats(text: str) -> np.ndarray:
-    return np.frombuffer(base64.b64decode(text), "<f4")
+def wide_sketch(numbers: np.ndarray, shape: "tuple[int, ...]") -> "tuple[int, np.ndarray, list[np.ndarray]]":
+    """The exponent, the sums and those of the blocks of each axis, divided by it, as float32: of less than a chunk."""
+    signs, places = signs_and_places(numbers.size)
+    sums = np.zeros(272)
+    np.add.at(sums, places, signs * numbers)
+    sums[:16] += sums[256:]
+    blocks = []
+    for axis, length in divided(shape):
+        at = np.indices(shape)[axis].ravel() // length
+        table = np.zeros((at.max() + 1, 4))
+        np.add.at(table, (at, places % 4), signs * numbers)
+        blocks.append(table)
+    exponent = math.frexp(max(np.abs(table).max() for table in (sums[:256], *blocks)))[1]
+    sums, *blocks = (np.ldexp(table, -exponent).astype(np.float32) for table in (sums[:256], *blocks))
+    return exponent, sums, blocks
+
+
+def codes_of(values: np.ndarray, bits: int) -> "tuple[int, np.ndarray]":
+    """The power of two by which they are divided, and the multiples of 2^-bits that they are then."""
+    exponent = math.frexp(np.abs(values).max())[1]
+    codes = np.rint(np.ldexp(values.astype(np.float64), bits - exponent))
+    return (exponent, codes) if np.abs(codes).max() < 2 ** bits else \
+        (exponent + 1, np.rint(np.ldexp(values.astype(np.float64), bits - exponent - 1)))
+
+
+def packed(data: bytes, width: int) -> np.ndarray:
+    """Signed integers of so many bits, the lowest first."""
+    whole = int.from_bytes(data, "little")
+    codes = [whole >> at & (1 << width) - 1 for at in range(0, 8 * len(data), width)]
+    return np.array([code - (code >> width - 1 << width) for code in codes])
 
 
 def near(a: float, b: float) -> bool:
@@ -144,23 +172,22 @@ class Folder(unittest.TestCase):
 
     def check_sketch(self, sketch: dict, numbers: np.ndarray, shape: "tuple[int, ...]") -> None:
         """Of less than a chunk."""
-        self.assertEqual(sketch["version"], 2)
-        signs, places = signs_and_places(numbers.size)
-        sums = np.zeros(272)
-        np.add.at(sums, places, signs * numbers)
-        sums[:16] += sums[256:]
-        blocks = []
-        for axis, length in divided(shape):
-            at = np.indices(shape)[axis].ravel() // length
-            table = np.zeros((at.max() + 1, 4))
-            np.add.at(table, (at, places % 4), signs * numbers)
-            blocks.append(table)
-        exponent = math.frexp(max(np.abs(table).max() for table in (sums[:256], *blocks)))[1]
-        self.assertEqual(sketch["exponent"], exponent)
-        np.testing.assert_array_equal(floats(sketch["sums"]), np.ldexp(sums[:256], -exponent).astype(np.float32))
-        self.assertEqual([(axis["axis"], axis["block"]) for axis in sketch["axes"]], divided(shape))
-        for axis, table in zip(sketch["axes"], blocks):
-            np.testing.assert_allclose(floats(axis["sums"]).reshape(-1, 4), np.ldexp(table, -exponent), atol=1e-7)
+        self.assertEqual(sketch["version"], 3)
+        exponent, sums, blocks = wide_sketch(numbers, shape)
+        data = base64.b85decode(sketch["sums"])
+        shift, codes = codes_of(sums, 15)
+        self.assertEqual(sketch["exponents"][0], exponent + shift)
+        np.testing.assert_array_equal(packed(data[:512], 16), codes)
+        lost = np.ldexp(sums.astype(np.float64), -shift) - np.ldexp(codes, -15)
+        rests = np.clip(np.rint(np.ldexp(lost.reshape(4, 64).sum(0), 25)), -2048, 2047)
+        np.testing.assert_allclose(packed(data[512:608], 12), rests, atol=1)
+        self.assertEqual(sketch["axes"], [[axis, len(table), length]
+                                          for (axis, length), table in zip(divided(shape), blocks)])
+        if blocks:
+            shift, codes = codes_of(np.concatenate([table.ravel() for table in blocks]), 23)
+            self.assertEqual(sketch["exponents"][1], exponent + shift)
+            np.testing.assert_allclose(packed(data[608:], 24), codes, atol=2)
+        self.assertEqual(len(data), 608 + 12 * sum(map(len, blocks)))
 
 
 class Values(Folder):

@@ -18,6 +18,7 @@ import numpy as np
 
 from ge_dump import Op, Tensor, fx_folder, ge_folder, write_fx, write_ge, write_graph
 from rights import make_folder
+from test_condense import divided, wide_sketch
 
 PLUMB = str(Path(os.environ["PLUMB_BUILD"]) / "plumb")
 STATISTICS = "minmax,mean,norm"
@@ -580,6 +581,39 @@ class OlderForms(Folder):
                                     "sums": base64.b64encode(sums.astype("<f4").tobytes()).decode()}
             path.write_text(json.dumps(text), "utf-8")
         return folder
+
+    def form_3(self, tensors: Tensors) -> Path:
+        """The sketch of version 2: sums as float32."""
+        folder = self.dump(tensors, "all")
+        for path in folder.iterdir():
+            text = json.loads(path.read_text("utf-8"))
+            text["plumb_condensed"] = 3
+            for tensor in text["tensors"]:
+                values = tensors[tensor["name"]]
+                exponent, sums, blocks = wide_sketch(values.astype(np.float64).ravel(), values.shape)
+                coded = [base64.b64encode(table.astype("<f4").tobytes()).decode() for table in (sums, *blocks)]
+                axes = [{"axis": axis, "block": length, "sums": sums}
+                        for (axis, length), sums in zip(divided(values.shape), coded[1:])]
+                tensor["sketch"] = {"version": 2, "exponent": exponent, "sums": coded[0], "axes": axes}
+                tensor.update({"nan": 0, "pos_inf": 0, "neg_inf": 0})
+            path.write_text(json.dumps(text), "utf-8")
+        return folder
+
+    def test_form_3(self) -> None:
+        """Its sketches compare with those of today and with values: equal ones to the bit."""
+        rng = np.random.default_rng(6)
+        values = rng.standard_normal((64, 256)).astype(np.float32)
+        other = values.copy()
+        other[16:20] *= np.float32(1.001)
+        truth = float(np.linalg.norm(other - values) / np.linalg.norm(values))
+        old = self.form_3({"x": values})
+        for same in (self.form_3, lambda tensors: self.dump(tensors, "all"), self.dump):
+            row = self.compare(same({"x": values}), old)["x"]
+            self.assertEqual((row["Result"], row["Distance (estimate)"]), ("PASS", "0%"), row)
+            for target, golden in ((same({"x": other}), old), (old, same({"x": other}))):
+                row = self.compare(target, golden)["x"]
+                self.assertAlmostEqual(float(row["Distance (estimate)"].rstrip("%")) / 100, truth, delta=0.3 * truth)
+                self.assertEqual(row["Differs At"], "axis 0: 16-19 (1 of 16 blocks)")
 
     def test_form_2(self) -> None:
         rng = np.random.default_rng(5)

@@ -1,10 +1,11 @@
 /* Writing the text of a condensed file. */
 #include "task/condense/text.h"
 
-#include "base/base64.h"
+#include "base/base85.h"
 #include "base/json_put.h"
 #include "base/number.h"
 #include "format/condensed.h"
+#include "format/sketch_kept.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -72,41 +73,32 @@ static void put_statistics(struct buf *out, const struct plumb_stats *stats, con
     }
 }
 
+/* Mostly there are none. */
 static void put_counts(struct buf *out, const struct plumb_stats *stats)
 {
-    buf_printf(out, ", \"nan\": %" PRIu64 ", \"pos_inf\": %" PRIu64 ", \"neg_inf\": %" PRIu64,
-               stats->nan, stats->pos_inf, stats->neg_inf);
-}
-
-static void put_sums(struct buf *out, const float *sums, size_t count)
-{
-    uint8_t bytes[PLUMB_SKETCH_SUMS * 4];
-    for (size_t i = 0; i < count; i++) {
-        uint32_t bits;
-        memcpy(&bits, &sums[i], sizeof bits);
-        for (size_t k = 0; k < 4; k++)
-            bytes[4 * i + k] = (uint8_t)(bits >> 8 * k);
-    }
-    buf_text(out, "\"");
-    base64_put(out, bytes, 4 * count);
-    buf_text(out, "\"");
+    const struct {
+        const char *key;
+        uint64_t count;
+    } counts[] = {{"nan", stats->nan}, {"pos_inf", stats->pos_inf}, {"neg_inf", stats->neg_inf}};
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
+        if (counts[i].count)
+            buf_printf(out, ", \"%s\": %" PRIu64, counts[i].key, counts[i].count);
 }
 
 static void put_sketch(struct buf *out, const struct plumb_sketch *sketch)
 {
-    buf_printf(out,
-               ", \"sketch\": {\"version\": %d, \"exponent\": %d, \"sums\": ", CONDENSED_SKETCH,
-               sketch->exponent);
-    put_sums(out, sketch->sum, PLUMB_SKETCH_SUMS);
-    buf_text(out, ", \"axes\": [");
+    uint8_t bytes[SKETCH_MOST_BYTES];
+    buf_printf(out, ", \"sketch\": {\"version\": %d, \"exponents\": [%d, %d], \"axes\": [",
+               CONDENSED_SKETCH, sketch->exponent, sketch->block_exponent);
     for (unsigned k = 0; k < sketch->axes; k++) {
         const struct plumb_sketch_axis *axis = &sketch->axis[k];
-        buf_printf(out, "%s{\"axis\": %u, \"block\": %" PRIu64 ", \"sums\": ", k ? ", " : "",
-                   axis->axis, axis->length);
-        put_sums(out, &axis->sum[0][0], (size_t)axis->blocks * PLUMB_SKETCH_FOLD);
-        buf_text(out, "}");
+        buf_printf(out, "%s[%u, %u, %" PRIu64 "]", k ? ", " : "", axis->axis, axis->blocks,
+                   axis->length);
     }
-    buf_text(out, "]}");
+    sketch_to_bytes(sketch, bytes);
+    buf_text(out, "], \"sums\": \"");
+    base85_put(out, bytes, sketch_bytes(sketch));
+    buf_text(out, "\"}");
 }
 
 void text_tensor(struct buf *out, const struct plumb_record *record,

@@ -187,7 +187,7 @@ static void test_other_versions_and_odd_tensors(void **state)
         bool error; /* of the record */
     } cases[] = {
         {"{\"plumb_condensed\": 0}", PLUMB_E_UNSUPPORTED, false},
-        {"{\"plumb_condensed\": 4}", PLUMB_E_UNSUPPORTED, false},
+        {"{\"plumb_condensed\": 5}", PLUMB_E_UNSUPPORTED, false},
         {"{\"plumb_condensed\": 1}", PLUMB_E_FORMAT, false},
         {"{\"plumb_condensed\": 1, \"file\": \"x\", \"format\": \"npy\", \"tensors\": []}",
          PLUMB_E_FORMAT, false},
@@ -267,6 +267,60 @@ static void test_sketches(void **state)
                  cases[i].exponent, sums);
         assert_int_equal(list_sketch(text, &kept), cases[i].code);
         assert_int_equal(kept, !cases[i].code);
+    }
+}
+
+/* Version 3: 608 bytes as base85 text, and 12 more for each block. */
+static void test_narrow_sketches(void **state)
+{
+    (void)state;
+    enum { SUMS = 608 / 4 * 5, BLOCK = 12 / 4 * 5 };
+    static const struct {
+        const char *shape, *exponents, *axes;
+        size_t length;
+        char first;
+        enum plumb_code code;
+        bool kept;
+    } cases[] = {
+        {"[7]", "[0, 0]", "[]", SUMS, '0', PLUMB_OK, true},
+        {"[7]", "[-1074, 1024]", "[]", SUMS, 'z', PLUMB_OK, true},
+        {"[7]", "[0, 0]", "[[0, 2, 4]]", SUMS + 2 * BLOCK, '0', PLUMB_OK, true},
+        {"[7, 9]", "[0, 0]", "[[0, 2, 4], [1, 3, 3]]", SUMS + 5 * BLOCK, '0', PLUMB_OK, true},
+        {"[7, 9]", "[0, 0]", "[[1, 3, 3], [0, 2, 4]]", SUMS + 5 * BLOCK, '0', PLUMB_OK, false},
+        {"[7]", "[0, 0]", "[[0, 3, 4]]", SUMS + 3 * BLOCK, '0', PLUMB_OK, false},
+        {"[7]", "[0, 0]", "[[1, 2, 4]]", SUMS + 2 * BLOCK, '0', PLUMB_OK, false},
+        {"[]", "[0, 0]", "[[0, 2, 4]]", SUMS + 2 * BLOCK, '0', PLUMB_OK, false},
+        {"[0]", "[0, 0]", "[[0, 2, 4]]", SUMS + 2 * BLOCK, '0', PLUMB_OK, false},
+        {"[7]", "[0, 0]", "[]", SUMS, '"', PLUMB_E_FORMAT, false},
+        {"[7]", "[0, 0]", "[]", SUMS, '\\', PLUMB_E_FORMAT, false},
+        {"[7]", "[0, 0]", "[]", SUMS, ' ', PLUMB_E_FORMAT, false},
+        {"[7]", "[0, 0]", "[]", SUMS, '~', PLUMB_E_FORMAT, false}, /* above 2^32 */
+        {"[7]", "[0, 0]", "[]", SUMS - 1, '0', PLUMB_E_FORMAT, false},
+        {"[7]", "[0, 0]", "[]", SUMS + 5, '0', PLUMB_E_FORMAT, false},
+        {"[7]", "[0, 0]", "[[0, 2, 4]]", SUMS, '0', PLUMB_E_FORMAT, false},
+        {"[7]", "[0, 0]", "[[0, 17, 1]]", SUMS + 17 * BLOCK, '0', PLUMB_E_FORMAT, false},
+        {"[7]", "[0, 0]", "[[0, 0, 4]]", SUMS, '0', PLUMB_E_FORMAT, false},
+        {"[7]", "[0, 0]", "[[0, 2, 0]]", SUMS + 2 * BLOCK, '0', PLUMB_E_FORMAT, false},
+        {"[7]", "[0, 0]", "[[-1, 2, 4]]", SUMS + 2 * BLOCK, '0', PLUMB_E_FORMAT, false},
+        {"[7]", "[0, 0]", "[[0, 2]]", SUMS + 2 * BLOCK, '0', PLUMB_E_FORMAT, false},
+        {"[7]", "[0, 0]",
+         "[[0, 1, 7], [0, 1, 7], [0, 1, 7], [0, 1, 7], [0, 1, 7], [0, 1, 7], [0, 1, 7]]",
+         SUMS + 7 * BLOCK, '0', PLUMB_E_FORMAT, false},
+        {"[7]", "[0]", "[]", SUMS, '0', PLUMB_E_FORMAT, false},
+        {"[7]", "[0, 9999]", "[]", SUMS, '0', PLUMB_E_FORMAT, false},
+        {"[7]", "7", "[]", SUMS, '0', PLUMB_E_FORMAT, false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char sums[1200], text[1600];
+        bool kept = false;
+        memset(sums, '0', cases[i].length);
+        sums[0] = cases[i].first;
+        sums[cases[i].length] = '\0';
+        snprintf(text, sizeof text,
+                 "{\"version\": 3, \"exponents\": %s, \"axes\": %s, \"sums\": \"%s\"}",
+                 cases[i].exponents, cases[i].axes, sums);
+        assert_int_equal(list_shaped(cases[i].shape, text, &kept), cases[i].code);
+        assert_int_equal(kept, cases[i].kept);
     }
 }
 
@@ -472,6 +526,7 @@ int main(void)
         cmocka_unit_test(test_measuring_ends_when_asked),
         cmocka_unit_test(test_what_is_written_is_read),
         cmocka_unit_test(test_sketches),
+        cmocka_unit_test(test_narrow_sketches),
         cmocka_unit_test(test_axes),
         cmocka_unit_test(test_every_cut_is_noticed),
         cmocka_unit_test(test_other_versions_and_odd_tensors),
