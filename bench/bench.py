@@ -23,6 +23,8 @@ import torch
 
 import blame
 import capture
+import cold
+import device
 import dumps
 import growth
 import guard
@@ -235,6 +237,17 @@ def measure_precheck(results: Results) -> None:
         + ", ".join(f"{times:.2f} times ({name})" for name, times in found.opinions.items()))
 
 
+def measure_device(results: Results) -> None:
+    """Checking a model on the user's PyTorch, beside running it there."""
+    folder = SCRATCH / "device"
+    sets.remove(folder)
+    folder.mkdir()
+    found = results.device = device.measure(PLUMB, folder)
+    sets.remove(folder)
+    say(f"  pre-check on torch:cpu: workers {found.workers:.2f} s, PyTorch alone {found.own:.2f} s; "
+        f"the whole {found.whole:.2f} s, with -d cpu {found.cpu:.2f} s")
+
+
 def measure_blame(results: Results) -> None:
     """Every call computed again, beside reading the same files."""
     target, golden = blame.pair(SCRATCH, max(1, TENSORS // 100))
@@ -271,6 +284,7 @@ def main() -> None:
     say(f"  reading memory {results.read[0]:.1f} GB/s, with two threads {results.read[1]:.1f}")
     measure_torch(results)
     measure_precheck(results)
+    measure_device(results)
     measure_blame(results)
     measure_tiny(results)
     measure_statistics(results)
@@ -283,6 +297,8 @@ def main() -> None:
     measure_deflated(results)
     measure_records(results)
     results.growth = growth.measure(SCRATCH, TENSORS)
+    results.cold = cold.measure(SCRATCH, max(2, TENSORS // 4))
+    say(f"  cold: compare {results.cold.compare[2]:.2f} GB/s, plain reading {max(results.cold.reads.values()):.2f} GB/s")
     results.read = max(results.read, read_bandwidth(), key=lambda rates: rates[1])
 
     folder = ROOT / "bench" if TENSORS == NORMAL else SCRATCH

@@ -8,7 +8,9 @@ from pathlib import Path
 
 import blame
 import capture
+import cold
 import commands
+import device
 import growth
 import guard
 import precheck
@@ -37,6 +39,7 @@ class Results:
     pandas: float | None = None  # seconds for the rows of STATISTICS
     load_json: float | None = None  # seconds for the file of READING
     growth: list[growth.Growth] = field(default_factory=list)
+    cold: cold.Cold = field(default_factory=cold.Cold)
     plumb: dict[tuple[str, str, str], float] = field(default_factory=dict)  # kind, dtype, columns
     anonymous: dict[tuple[str, str, str], float] = field(default_factory=dict)  # MB, likewise
     tiny: dict[str, float] = field(default_factory=dict)  # ms, by kind
@@ -45,6 +48,7 @@ class Results:
     records: dict[str, tuple[int, float]] = field(default_factory=dict)  # how many, seconds; by kind
     json: dict[str, Json] = field(default_factory=dict)  # dump.json without payloads
     precheck: precheck.Precheck = field(default_factory=precheck.Precheck)
+    device: device.Device = field(default_factory=device.Device)
     blame: blame.Blame = field(default_factory=blame.Blame)
     captures: list[capture.Capture] = field(default_factory=list)
     guard: guard.Guard = field(default_factory=guard.Guard)
@@ -118,6 +122,10 @@ def goal_rows(results: Results) -> list[Row]:
         times = check.opinions[name]
         rows.append((f"pre-check of {title} with --verdict both", "at most 4 times the plain one", f"{times:.2f}",
                      times <= 4))
+    on_torch = results.device
+    ratio = on_torch.workers / on_torch.own
+    rows.append(("pre-check of a model's step, `-d torch:cpu`: its workers", "at most 3 times PyTorch's own time",
+                 f"{ratio:.2f}", ratio <= 3))
     for name, (seconds, amount) in check.references.items():
         if name in MOVING:
             at_least(f"{name}, reference", MOVING[name], amount / seconds / 1e9 / results.read[0],
@@ -147,6 +155,19 @@ def blame_lines(results: Results) -> list[str]:
             f"| {one.gigabytes:.2f} GB, a transformer's blocks, float32 | {one.seconds:.2f} "
             f"| {one.seconds / read:.0f} | {one.seconds / one.compare:.0f} "
             f"| {one.anonymous:.0f} | {one.bounded:.0f} |"]
+
+
+def device_lines(results: Results) -> list[str]:
+    """Processor time of PyTorch in one process and of the workers; wall clock of the commands, reference and all."""
+    one = results.device
+    rows = [("PyTorch itself, forward and backward, one thread (processor time)", one.own),
+            (f"`-d torch:cpu`, calls in {one.processes} worker{'s' * (one.processes != 1)} (processor time)", one.calls),
+            ("with starting them and importing PyTorch", one.workers),
+            ("the whole command, with the reference in float64 (wall clock)", one.whole),
+            ("the same with `-d cpu`", one.cpu)]
+    lines = ["| pre-check of a GPT's step (4 layers, width 512, 4 x 256 tokens) | seconds | of PyTorch's own |",
+             "|---|---:|---:|"]
+    return lines + [f"| {what} | {took:.2f} | {took / one.own:.2f} |" for what, took in rows]
 
 
 def torch_lines(results: Results) -> list[str]:
@@ -257,6 +278,8 @@ def page(results: Results) -> str:
     for what, goal, measured, met in goal_rows(results):
         lines.append(f"| {what} | {goal} | {measured} | {'yes' if met else '**no**'} |")
     lines += ["", "## All numbers", "", *tensor_lines(results), "", *json_lines(results), "",
-              *reference_lines(results), "", *blame_lines(results), "", *torch_lines(results)]
-    lines += ["", *other_lines(results), "", "## How cost grows", "", *growth.lines(results.growth)]
+              *reference_lines(results), "", *blame_lines(results), "", *device_lines(results), "",
+              *torch_lines(results)]
+    lines += ["", *other_lines(results), "", "## How cost grows", "", *growth.lines(results.growth), "",
+              "## A cold cache", "", *cold.lines(results.cold)]
     return "\n".join(lines) + "\n"

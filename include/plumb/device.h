@@ -49,10 +49,10 @@ struct plumb_device_options {
 
 /* Opens a device by name: "cpu", or one of the origin's numbers, which mean the same;
  * "recorded"; "torch:cpu", "torch:cuda:0", "torch:npu:0", ... A torch device starts python3 with
- * worker.py (see PLUMB_PYTHON and PLUMB_WORKER in docs/PRECHECK.md), one process for each thread
- * that calls run at a time; when it cannot, this fails and says what to do. A process that
- * crashes, hangs or runs out of memory costs the call at hand, an error that says how, and is
- * started again. */
+ * worker.py (see PLUMB_PYTHON and PLUMB_WORKER in docs/PRECHECK.md), at most one process for
+ * each thread that calls run at a time; when it cannot, this fails and says what to do. A process
+ * that crashes, hangs or runs out of memory costs the call at hand, an error that says how, and
+ * is started again. */
 enum plumb_code plumb_device_open(const char *name, struct plumb_device **out,
                                   struct plumb_error *err);
 enum plumb_code plumb_device_open_with(const char *name, const struct plumb_device_options *options,

@@ -8,6 +8,7 @@ in the shared memory, and messages say where. Whatever a call raises is the answ
 """
 
 import contextlib
+import ctypes
 import fcntl
 import importlib
 import importlib.util
@@ -478,6 +479,7 @@ class Worker:
         self.device = self.opened(setup["device"], setup["jit"])
         self.names = Names(self.device, modules, brought)
         self.own_memory = data_bytes()
+        self.kept: Optional[int] = None  # bytes that calls leave to the next; not known before the first
         # Accelerators are reached through files.
         sandbox = load_file(Path(__file__).with_name("worker_sandbox.py"), "worker_sandbox")
         plain = self.device.type == "cpu"
@@ -537,7 +539,9 @@ class Worker:
 
     def run(self, request: Dict[str, Any]) -> Dict[str, Any]:
         if self.device.type == "cpu":
-            limit_memory(self.own_memory + request["memory"])
+            if self.kept is None:
+                self.kept = keep_freed(min(request["memory"] // 8, 256 << 20))
+            limit_memory(self.own_memory + self.kept + request["memory"])
         self.memory.reach(request["free"])
         call = Call(self.memory, self.device, request)
         function = self.names.find(request["prefix"], request["name"])
@@ -633,6 +637,17 @@ def data_bytes() -> int:
             if line.startswith("VmData:"):
                 return int(line.split()[1]) * 1024
     return 4 << 30
+
+
+def keep_freed(size: int) -> int:
+    """Up to so many bytes that calls have freed stay with this process: tensors come and go, and pages that are
+    fetched and cleared anew cost more than most calls compute. Where malloc takes no advice, none are: 0."""
+    trim_threshold, mmap_threshold, most = -1, -3, 32 << 20  # of glibc; more than `most` it refuses
+    with contextlib.suppress(OSError, AttributeError):
+        advise = ctypes.CDLL(None).mallopt
+        if advise(mmap_threshold, most) and advise(trim_threshold, size):
+            return size
+    return 0
 
 
 def limit_memory(size: int) -> None:

@@ -9,8 +9,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { KEPT = 16 << 20 };
-
 enum plumb_code shared_init(struct shared *shared, struct plumb_error *err)
 {
     *shared = (struct shared){.fd = memfd_create("plumb", MFD_CLOEXEC | MFD_ALLOW_SEALING)};
@@ -20,14 +18,6 @@ enum plumb_code shared_init(struct shared *shared, struct plumb_error *err)
     const int error = errno;
     shared_destroy(shared);
     return plumb_fail(err, PLUMB_E_IO, "cannot make shared memory: %s", strerror(error));
-}
-
-static void unmap(struct shared *shared)
-{
-    if (shared->base)
-        munmap(shared->base, (size_t)shared->mapped);
-    shared->base = NULL;
-    shared->mapped = 0;
 }
 
 enum plumb_code shared_map(struct shared *shared, uint64_t limit, struct plumb_error *err)
@@ -44,8 +34,10 @@ enum plumb_code shared_map(struct shared *shared, uint64_t limit, struct plumb_e
                           (unsigned long long)size, (unsigned long long)limit);
     if (size == shared->mapped)
         return PLUMB_OK;
-    unmap(shared);
-    void *base = mmap(NULL, (size_t)size, PROT_READ | PROT_WRITE, MAP_SHARED, shared->fd, 0);
+    /* What is longer keeps the pages that it has: each would cost a fault again. */
+    void *base = shared->base
+                     ? mremap(shared->base, (size_t)shared->mapped, (size_t)size, MREMAP_MAYMOVE)
+                     : mmap(NULL, (size_t)size, PROT_READ | PROT_WRITE, MAP_SHARED, shared->fd, 0);
     if (base == MAP_FAILED)
         return plumb_fail(err, PLUMB_E_NOMEM, "cannot map %llu bytes of shared memory: %s",
                           (unsigned long long)size, strerror(errno));
@@ -69,19 +61,20 @@ enum plumb_code shared_reach(struct shared *shared, uint64_t size, struct plumb_
     return shared_map(shared, UINT64_MAX, err);
 }
 
-void shared_trim(struct shared *shared)
+void shared_trim(struct shared *shared, uint64_t kept)
 {
-    if (shared->mapped <= KEPT)
+    if (shared->mapped <= kept)
         return;
-    fallocate(shared->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, KEPT,
-              (off_t)(shared->mapped - KEPT));
-    if (shared->backed > KEPT)
-        shared->backed = KEPT;
+    fallocate(shared->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)kept,
+              (off_t)(shared->mapped - kept));
+    if (shared->backed > kept)
+        shared->backed = kept;
 }
 
 void shared_destroy(struct shared *shared)
 {
-    unmap(shared);
+    if (shared->base)
+        munmap(shared->base, (size_t)shared->mapped);
     if (shared->fd >= 0)
         close(shared->fd);
     *shared = (struct shared){.fd = -1};

@@ -20,8 +20,8 @@ enum plumb_code shared_reach(struct shared *shared, uint64_t size, struct plumb_
 /* Maps what the other side has made of it; more than limit bytes are refused. */
 enum plumb_code shared_map(struct shared *shared, uint64_t limit, struct plumb_error *err);
 
-/* Gives back all but a little. What was in it is lost. */
-void shared_trim(struct shared *shared);
+/* Gives back all but the first `kept` bytes, a multiple of a page. What was in the rest is lost. */
+void shared_trim(struct shared *shared, uint64_t kept);
 
 void shared_destroy(struct shared *shared);
 

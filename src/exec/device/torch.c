@@ -1,5 +1,5 @@
-/* A device of PyTorch: calls go to worker processes, of which there are as many as callers at one
- * time. A worker that is lost costs the call at hand; the next call starts another. */
+/* A device of PyTorch: calls go to worker processes, of which there are at most as many as callers
+ * at one time. A worker that is lost costs the call at hand; the next call starts another. */
 #define _GNU_SOURCE
 #include "exec/device/torch.h"
 
@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 enum {
     MAX_WORKERS = 64,      /* of a processor's device */
@@ -30,16 +31,25 @@ struct torch {
     char script[PATH_MAX];
 
     pthread_mutex_t lock; /* of all below */
-    pthread_cond_t freed; /* a worker is idle */
+    pthread_cond_t freed; /* a worker is idle, or none could be started */
     struct process workers[MAX_WORKERS];
     bool busy[MAX_WORKERS];
     size_t max;
+    double start_cost;  /* seconds that starting the last one took */
+    double waited;      /* seconds that callers have waited since then, all together */
     const char *python; /* that has PyTorch; NULL: not known yet */
     unsigned failed_starts;
     struct plumb_error start_error; /* of the last of them */
 
     pthread_mutex_t starting; /* held while python is not known */
 };
+
+static double now(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
 
 /* ---- Starting -------------------------------------------------------------------------------- */
 
@@ -124,30 +134,64 @@ static enum plumb_code start_again(struct torch *t, struct process *worker, stru
 
 static enum plumb_code start(struct torch *t, struct process *worker, struct plumb_error *err)
 {
+    const double begin = now();
     pthread_mutex_lock(&t->starting);
     const bool first = !t->python;
-    const enum plumb_code code = first ? start_first(t, worker, err) : PLUMB_OK;
+    enum plumb_code code = first ? start_first(t, worker, err) : PLUMB_OK;
     pthread_mutex_unlock(&t->starting);
-    return first ? code : start_again(t, worker, err);
+    if (!first)
+        code = start_again(t, worker, err);
+    pthread_mutex_lock(&t->lock);
+    if (!code)
+        t->start_cost = now() - begin;
+    pthread_mutex_unlock(&t->lock);
+    return code;
 }
 
 /* ---- Running --------------------------------------------------------------------------------- */
 
-/* A worker of one's own; one that runs, if there is one. */
+/* An idle worker that runs, else, if need be, the place of one that does not; max: none. */
+static size_t find_idle(const struct torch *t, bool run)
+{
+    size_t busy = 0, place = t->max;
+    for (size_t k = t->max; k-- > 0;) {
+        busy += t->busy[k];
+        if (!t->busy[k] && (place == t->max || t->workers[k].pid >= 0))
+            place = k;
+    }
+    const bool runs = place < t->max && t->workers[place].pid >= 0;
+    return runs || busy == 0 || run ? place : t->max;
+}
+
+/* Waits until a worker is idle, or until waiting is not worth it any more. */
+static void wait_idle(struct torch *t)
+{
+    if (t->waited >= t->start_cost) { /* there is no place for another */
+        pthread_cond_wait(&t->freed, &t->lock);
+        return;
+    }
+    const double start = now(), end = start + t->start_cost - t->waited;
+    struct timespec until = {.tv_sec = (time_t)end};
+    until.tv_nsec = (long)((end - (double)until.tv_sec) * 1e9);
+    pthread_cond_timedwait(&t->freed, &t->lock, &until);
+    t->waited += now() - start;
+}
+
+/* A worker of one's own. Importing PyTorch takes longer than most calls: a further one is started
+ * when callers have waited for those there are for as long as starting it takes. */
 static size_t acquire(struct torch *t)
 {
     pthread_mutex_lock(&t->lock);
     for (;;) {
-        size_t found = t->max;
-        for (size_t k = t->max; k-- > 0;)
-            if (!t->busy[k] && (found == t->max || t->workers[k].pid >= 0))
-                found = k;
+        const size_t found = find_idle(t, t->waited >= t->start_cost);
         if (found < t->max) {
             t->busy[found] = true;
+            if (t->workers[found].pid < 0)
+                t->waited = 0;
             pthread_mutex_unlock(&t->lock);
             return found;
         }
-        pthread_cond_wait(&t->freed, &t->lock);
+        wait_idle(t);
     }
 }
 
@@ -159,9 +203,18 @@ static void release(struct torch *t, size_t k)
     pthread_mutex_unlock(&t->lock);
 }
 
+/* What a worker keeps of its shared memory between calls: an eighth of what a call may take, so that
+ * all of them keep an eighth of what the run may. */
+static uint64_t kept_bytes(uint64_t memory)
+{
+    const uint64_t most = 256 << 20, least = 16 << 20;
+    const uint64_t kept = memory / 8 / least * least;
+    return kept < least ? least : kept > most ? most : kept;
+}
+
 static enum plumb_code exchange(const struct torch *t, struct process *worker,
-                                const struct message_call *request, struct plumb_result *out,
-                                struct plumb_error *err)
+                                const struct message_call *request, uint64_t memory,
+                                struct plumb_result *out, struct plumb_error *err)
 {
     struct buf answer = {0};
     enum plumb_code code = shared_reach(&worker->memory, request->bytes, err);
@@ -178,7 +231,7 @@ static enum plumb_code exchange(const struct torch *t, struct process *worker,
     if (code == PLUMB_E_FORMAT)
         process_stop(worker); /* who talks nonsense once is not asked again */
     if (worker->pid >= 0)
-        shared_trim(&worker->memory);
+        shared_trim(&worker->memory, kept_bytes(memory));
     buf_free(&answer);
     return code;
 }
@@ -199,7 +252,7 @@ static enum plumb_code run(struct torch *t, const struct plumb_call *call, bool 
         code = start(t, worker, err);
     }
     if (!code)
-        code = exchange(t, worker, &request, out, err);
+        code = exchange(t, worker, &request, memory, out, err);
     release(t, k);
     message_call_destroy(&request);
     return code;
@@ -268,7 +321,12 @@ static struct plumb_device *make(const char *name, const struct plumb_device_opt
     }
     pthread_mutex_init(&t->lock, NULL);
     pthread_mutex_init(&t->starting, NULL);
-    pthread_cond_init(&t->freed, NULL);
+    pthread_condattr_t steady;
+    pthread_condattr_init(&steady);
+    pthread_condattr_setclock(&steady, CLOCK_MONOTONIC);
+    pthread_cond_init(&t->freed, &steady);
+    pthread_condattr_destroy(&steady);
+    t->start_cost = 1; /* until it is known */
     t->max = strncmp(name, "torch:cpu", 9) == 0 ? MAX_WORKERS : MAX_ACCELERATOR;
     for (size_t k = 0; k < t->max; k++)
         t->workers[k] = PROCESS_NONE;

@@ -27,6 +27,7 @@ static const char stand_in[] =
     "    data = json.dumps(answer).encode()\n"
     "    link.sendall(struct.pack('<I', len(data)) + data)\n"
     "receive()\n"
+    "time.sleep(float(os.environ.get('STAND_IN_START', '0')))\n"
     "send({'ready': 1})\n"
     "while True:\n"
     "    call = receive()\n"
@@ -37,6 +38,7 @@ static const char stand_in[] =
     "    if name == 'crash': os.kill(os.getpid(), 11)\n"
     "    if name == 'instruction': os.kill(os.getpid(), 4)\n"
     "    if name == 'hang': time.sleep(1000)\n"
+    "    if name == 'slow': time.sleep(0.2)\n"
     "    if name == 'close': link.close(); time.sleep(1000)\n"
     "    if name == 'half': link.sendall(struct.pack('<I', 100) + b'{'); os._exit(0)\n"
     "    if name == 'long': link.sendall(b'\\xff\\xff\\xff\\xff'); time.sleep(1000)\n"
@@ -215,6 +217,47 @@ static void test_threads(void **state)
     plumb_device_close(device);
 }
 
+/* Starting a worker costs. Callers share one as long as waiting for it is cheaper than another. */
+struct several {
+    struct plumb_device *device;
+    const char *name;
+    pid_t pid[20];
+};
+
+static void *run_named(void *several)
+{
+    struct several *of = several;
+    for (size_t k = 0; k < sizeof of->pid / sizeof *of->pid; k++)
+        of->pid[k] = run_well(of->device, of->name);
+    return NULL;
+}
+
+/* How many processes answered two threads that ask for 20 calls each. */
+static size_t processes_for(const char *name, const char *start_seconds)
+{
+    setenv("STAND_IN_START", start_seconds, 1);
+    struct plumb_device *device = open_device(60);
+    struct several asked[2] = {{.device = device, .name = name}, {.device = device, .name = name}};
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, run_named, &asked[0]), 0);
+    run_named(&asked[1]);
+    pthread_join(thread, NULL);
+    unsetenv("STAND_IN_START");
+    plumb_device_close(device);
+    const pid_t first = asked[0].pid[0];
+    for (size_t k = 0; k < 40; k++)
+        if (asked[k / 20].pid[k % 20] != first)
+            return 2;
+    return 1;
+}
+
+static void test_few_are_started(void **state)
+{
+    (void)state;
+    assert_int_equal(processes_for("fine", "5"), 1); /* all of the calls take less than that */
+    assert_int_equal(processes_for("slow", "0"), 2); /* waiting takes seconds */
+}
+
 /* ---- Starting -------------------------------------------------------------------------------- */
 
 static void refuse(const char *variable, const char *value, const char *message)
@@ -267,6 +310,7 @@ int main(void)
         cmocka_unit_test(test_time),
         cmocka_unit_test(test_killed_while_idle),
         cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_few_are_started),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_names),
     };
