@@ -6,13 +6,14 @@
 #include <math.h>
 
 enum { TOGETHER = 1 };
+#define REST_APART
 #define LEVEL "neon"
 #define crc32_of libdeflate_crc32
 #define ALL_LOOPS(X)                                                                               \
     X(PART_ERROR)                                                                                  \
     X(PART_RANGE)                                                                                  \
     X(PART_CLOSE | PART_ABSOLUTE)                                                                  \
-    X(PART_SMALL | PART_LIMITS)                                                                    \
+    X(PART_SMALL | PART_SORT)                                                                      \
     X(PART_RATIO | PART_ULP)
 
 #include "metric/bins_neon.h"

@@ -8,6 +8,7 @@
 #include <immintrin.h>
 
 #define INLINE static inline __attribute__((always_inline))
+#define NO_UNROLL _Pragma("GCC unroll 1")
 
 typedef struct {
     __m256d lo, hi;

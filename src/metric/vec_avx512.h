@@ -7,6 +7,7 @@
 #include <immintrin.h>
 
 #define INLINE static inline __attribute__((always_inline))
+#define NO_UNROLL _Pragma("GCC unroll 1")
 
 typedef __m512d v8;  /* eight float64 */
 typedef __m512d x8;  /* the largest or smallest so far, in any order */
@@ -162,14 +163,16 @@ INLINE v8 power_of_two(v8 x)
     return _mm512_castsi512_pd(_mm512_slli_epi64(k, 52));
 }
 
-/* 2^(1 - e), where e is the exponent of x, that of 1 for 0, and at least emin. */
+/* 2^(1 - e), where e is the exponent of x, that of 1 for 0, and at least emin. The exponent field of
+ * the one is the complement of the other's. */
 INLINE v8 unit_of(v8 x, int emin)
 {
-    const __m512i field = _mm512_set1_epi64(0x7FFLL << 52), bits = _mm512_castpd_si512(x);
+    enum { LARGER_SIZE = 0xB };
+    const __m512i field = _mm512_set1_epi64(0x7FFLL << 52);
+    const __m512d least = _mm512_castsi512_pd(_mm512_set1_epi64((emin + 1023LL) << 52));
     const __mmask8 any = _mm512_cmp_pd_mask(x, _mm512_setzero_pd(), _CMP_NEQ_UQ);
-    __m512i e = _mm512_mask_and_epi64(_mm512_set1_epi64(1023LL << 52), any, bits, field);
-    e = _mm512_max_epi64(e, _mm512_set1_epi64((emin + 1023LL) << 52));
-    return _mm512_castsi512_pd(_mm512_sub_epi64(field, e));
+    const __m512d y = _mm512_mask_range_pd(all(1), any, x, least, LARGER_SIZE);
+    return _mm512_castsi512_pd(_mm512_andnot_si512(_mm512_castpd_si512(y), field));
 }
 
 /* Eight stored values as float64. */

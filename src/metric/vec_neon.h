@@ -8,6 +8,7 @@
 #include <arm_neon.h>
 
 #define INLINE static inline __attribute__((always_inline))
+#define NO_UNROLL _Pragma("GCC unroll 1")
 
 typedef struct {
     float64x2_t part[4];
