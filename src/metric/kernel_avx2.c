@@ -8,7 +8,6 @@
 enum { TOGETHER = 1 };
 #define REST_APART
 #define LEVEL "avx2"
-#define RELATIVE_BY_HALVES
 #define crc32_of libdeflate_crc32
 #define ALL_LOOPS(X)                                                                               \
     X(PART_ERROR | PART_RANGE)                                                                     \

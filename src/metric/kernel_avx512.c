@@ -16,6 +16,8 @@ enum { TOGETHER = 4 };
 
 #include "metric/kernel_pair.h"
 
+#include "metric/relative_avx512.h"
+
 #include "metric/kernel_all.h"
 
 #include "metric/sketch_avx512.h"

@@ -7,6 +7,7 @@
 
 enum { TOGETHER = 1 };
 #define REST_APART
+#define relative_kernel quotient_kernel
 #define LEVEL "neon"
 #define crc32_of libdeflate_crc32
 #define ALL_LOOPS(X)                                                                               \

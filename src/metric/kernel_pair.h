@@ -33,8 +33,7 @@ INLINE void error_kernel(enum kernel_type type, const void *t, const void *g, si
         kernels_c.pair_error[type](element(type, t, i), element(type, g, i), n - i, out);
 }
 
-#ifndef RELATIVE_BY_HALVES
-INLINE void relative_kernel(enum kernel_type type, const void *t, const void *g, size_t n,
+INLINE void quotient_kernel(enum kernel_type type, const void *t, const void *g, size_t n,
                             struct error_lanes *errors, struct relative_counts *relatives)
 {
     struct errors8 e = get_error(errors);
@@ -51,7 +50,6 @@ INLINE void relative_kernel(enum kernel_type type, const void *t, const void *g,
         kernels_c.pair_relative[type](element(type, t, i), element(type, g, i), n - i, errors,
                                       relatives);
 }
-#endif
 
 /* Differences over limits->gt, which is zero for most: then all but the equal ones are. */
 INLINE uint64_t count_greater(enum kernel_type type, const void *t, const void *g, size_t n,

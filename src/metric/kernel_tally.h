@@ -38,7 +38,7 @@ INLINE struct errors8 add_error(enum kernel_type type, struct errors8 e, v8 t, v
     e.tt = add_product(type, e.tt, t, t);
     e.gg = add_product(type, e.gg, g, g);
     e.dd = add_product(KERNEL_F64, e.dd, d, d);
-    e.max = raise_to(e.max, size_of(d));
+    e.max = raise_to_size(e.max, d);
     return e;
 }
 

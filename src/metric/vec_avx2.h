@@ -155,6 +155,11 @@ INLINE __m256d nonzero_4(__m256d x)
     return _mm256_or_pd(x, _mm256_cmp_pd(x, _mm256_setzero_pd(), _CMP_EQ_OQ));
 }
 
+INLINE x8 raise_to_size(x8 most, v8 x)
+{
+    return raise_to(most, size_of(x));
+}
+
 INLINE x8 lower_to_positive(x8 least, v8 x)
 {
     return _mm256_min_pd(nonzero_4(x.hi), _mm256_min_pd(nonzero_4(x.lo), least));

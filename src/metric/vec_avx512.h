@@ -14,6 +14,9 @@ typedef __m512d x8;  /* the largest or smallest so far, in any order */
 typedef __m512i n8;  /* counters, in any order */
 typedef __mmask8 m8; /* eight conditions */
 
+/* For _mm512_range_pd: the larger of two sizes, without a sign. */
+enum { LARGER_SIZE = 0xB };
+
 INLINE v8 get(const double *p)
 {
     return _mm512_loadu_pd(p);
@@ -140,6 +143,12 @@ INLINE x8 raise_to(x8 most, v8 x)
     return _mm512_max_pd(x, most);
 }
 
+/* The same of sizes. */
+INLINE x8 raise_to_size(x8 most, v8 x)
+{
+    return _mm512_range_pd(most, x, LARGER_SIZE);
+}
+
 /* Only of numbers above 0. */
 INLINE x8 lower_to_positive(x8 least, v8 x)
 {
@@ -167,7 +176,6 @@ INLINE v8 power_of_two(v8 x)
  * the one is the complement of the other's. */
 INLINE v8 unit_of(v8 x, int emin)
 {
-    enum { LARGER_SIZE = 0xB };
     const __m512i field = _mm512_set1_epi64(0x7FFLL << 52);
     const __m512d least = _mm512_castsi512_pd(_mm512_set1_epi64((emin + 1023LL) << 52));
     const __mmask8 any = _mm512_cmp_pd_mask(x, _mm512_setzero_pd(), _CMP_NEQ_UQ);

@@ -149,6 +149,11 @@ INLINE x8 raise_to(x8 most, v8 x)
     return most;
 }
 
+INLINE x8 raise_to_size(x8 most, v8 x)
+{
+    return raise_to(most, size_of(x));
+}
+
 INLINE x8 lower_to_positive(x8 least, v8 x)
 {
     for (int k = 0; k < 4; k++) {
