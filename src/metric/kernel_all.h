@@ -17,6 +17,7 @@ enum part {
     PART_RATIO = 32,
     PART_ULP = 64,
     PART_SORT = 128, /* |d| by class */
+    ALL_PARTS = 255,
 };
 
 enum { PIECE = 256, STEP = 64 };
@@ -24,7 +25,7 @@ enum { PIECE = 256, STEP = 64 };
 struct all8 {
     struct errors8 error;
     struct range8 range[2];
-    struct close8 close;
+    n8 close, unequal, below;
     struct absolute8 absolute;
     struct small8 small;
     x8 max_ratio;
@@ -39,13 +40,21 @@ struct ulp_units {
     double factor, threshold;
 };
 
+INLINE double power_of_2(int k)
+{
+    const uint64_t bits = (uint64_t)(k + 1023) << 52;
+    double x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
 INLINE struct ulp_units units_of(enum kernel_type type, const struct ulp_scale *scale)
 {
     const int power = type == KERNEL_F64 ? 0 : scale->precision - 1;
     return (struct ulp_units){.emin = scale->emin,
                               .power = power,
-                              .factor = ldexp(1, scale->precision - 1 - power),
-                              .threshold = ldexp(scale->threshold, -power)};
+                              .factor = power_of_2(scale->precision - 1 - power),
+                              .threshold = scale->threshold * power_of_2(-power)};
 }
 
 INLINE v8 units8(enum kernel_type type, v8 size, v8 g, const struct ulp_units *units)
@@ -72,9 +81,11 @@ INLINE void all_loop(unsigned parts, enum kernel_type type, const void *t, const
                 if (parts & ~(unsigned)(PART_ABSOLUTE | PART_SORT))
                     y = load8(type, g, at);
                 if (parts & PART_ERROR)
-                    put(piece + at, d = subtract(x, y));
+                    d = subtract(x, y);
                 else
                     d = get(piece + at);
+                if (parts & PART_ERROR && parts != ALL_PARTS)
+                    put(piece + at, d);
                 size[half] = size_of(d);
                 if (parts & PART_ERROR)
                     s.error = add_error(type, s.error, x, y, d);
@@ -82,10 +93,14 @@ INLINE void all_loop(unsigned parts, enum kernel_type type, const void *t, const
                     s.range[0] = add_range(s.range[0], x);
                     s.range[1] = add_range(s.range[1], y);
                 }
-                if (parts & PART_CLOSE)
-                    s.close = add_close(s.close, d, y, &limits->close);
-                if (parts & PART_ABSOLUTE)
+                if (parts & PART_CLOSE) {
+                    s.close = count(s.close, is_close(size[half], y, &limits->close));
+                    s.below = count(s.below, above(all(0), d));
+                }
+                if (parts & PART_ABSOLUTE) {
+                    s.unequal = count(s.unequal, above(size[half], all(0)));
                     s.absolute = add_absolute(s.absolute, size[half]);
+                }
                 if (parts & PART_SMALL)
                     s.small = add_small(s.small, d, y, &limits->small);
                 if (parts & PART_RATIO) {
@@ -120,10 +135,14 @@ INLINE void all_loop(unsigned parts, enum kernel_type type, const void *t, const
         sums->range[0] = s.range[0];
         sums->range[1] = s.range[1];
     }
-    if (parts & PART_CLOSE)
+    if (parts & PART_CLOSE) {
         sums->close = s.close;
-    if (parts & PART_ABSOLUTE)
+        sums->below = s.below;
+    }
+    if (parts & PART_ABSOLUTE) {
+        sums->unequal = s.unequal;
         sums->absolute = s.absolute;
+    }
     if (parts & PART_SMALL)
         sums->small = s.small;
     if (parts & PART_RATIO) {
@@ -136,11 +155,13 @@ INLINE void all_loop(unsigned parts, enum kernel_type type, const void *t, const
 
 INLINE struct all8 get_all(const struct all_sums *p, int power)
 {
-    const double scale = ldexp(1, -power);
+    const double scale = power_of_2(-power);
     return (struct all8){
         .error = get_error(&p->error),
         .range = {get_range(&p->range[0]), get_range(&p->range[1])},
-        .close = no_close(),
+        .close = no_counts(),
+        .unequal = no_counts(),
+        .below = no_counts(),
         .absolute = {get(p->absolute.sum), extreme(INFINITY)},
         .small = {no_counts(), no_counts()},
         .max_ratio = extreme(p->relative.max),
@@ -151,11 +172,13 @@ INLINE struct all8 get_all(const struct all_sums *p, int power)
 
 INLINE void put_all(struct all_sums *p, const struct all8 *s, int power)
 {
-    const double scale = ldexp(1, power), min = smallest(s->absolute.min);
+    const double scale = power_of_2(power), min = smallest(s->absolute.min);
     put_error(&p->error, s->error);
     put_range(&p->range[0], s->range[0]);
     put_range(&p->range[1], s->range[1]);
-    put_close(&p->close, s->close);
+    p->close.close += counted(s->close);
+    p->close.above += counted(s->unequal) - counted(s->below);
+    p->close.below += counted(s->below);
     put(p->absolute.sum, s->absolute.sum);
     p->absolute.min = min < p->absolute.min ? min : p->absolute.min;
     put_small(&p->small, s->small);
@@ -170,12 +193,8 @@ INLINE void put_all(struct all_sums *p, const struct all8 *s, int power)
  * greatest value of golden, or over 1. */
 INLINE bool are_sorted(const struct all8 *s)
 {
-    double min[LANES], max[LANES], greatest = 1;
-    put(min, s->range[1].min);
-    put(max, s->range[1].max);
-    for (int l = 0; l < LANES; l++)
-        greatest = fmax(greatest, fmax(-min[l], max[l]));
-    return smallest(s->absolute.min) >= greatest * 0x1p-95;
+    const x8 greatest = raise_to_size(raise_to_size(extreme(1), s->range[1].min), s->range[1].max);
+    return smallest(s->absolute.min) >= largest(greatest) * 0x1p-95;
 }
 
 /* Not by find_bins, which has its own order. */
@@ -230,7 +249,7 @@ INLINE void all_kernel(enum kernel_type type, const void *t, const void *g, size
         i += some;
     }
     put_all(out, &sums, units.power);
-    out->close.greater += count_greater(type, t, g, i, limits->close.gt, sums.close);
+    out->close.greater += count_greater(type, t, g, i, limits->close.gt, counted(sums.unequal));
     if (!are_sorted(&sums))
         sort_again(type, t, g, i, limits, classes);
     if (i < n)

@@ -53,10 +53,10 @@ INLINE void quotient_kernel(enum kernel_type type, const void *t, const void *g,
 
 /* Differences over limits->gt, which is zero for most: then all but the equal ones are. */
 INLINE uint64_t count_greater(enum kernel_type type, const void *t, const void *g, size_t n,
-                              double gt, struct close8 x)
+                              double gt, uint64_t unequal)
 {
     if (gt == 0)
-        return counted(x.above) + counted(x.below);
+        return unequal;
     n8 greater = no_counts();
     for (size_t i = 0; i < n; i += 8)
         greater =
@@ -74,7 +74,7 @@ INLINE void close_kernel(enum kernel_type type, const void *t, const void *g, si
         x = add_close(x, subtract(load8(type, t, i), y), y, limits);
     }
     put_close(out, x);
-    out->greater += count_greater(type, t, g, i, limits->gt, x);
+    out->greater += count_greater(type, t, g, i, limits->gt, counted(x.above) + counted(x.below));
     if (i < n)
         kernels_c.pair_close[type](element(type, t, i), element(type, g, i), n - i, limits, out);
 }
@@ -90,7 +90,7 @@ INLINE v8 exp8(v8 x)
     const v8 p45 = fused(r, all(c[5]), all(c[4])), p67 = fused(r, all(c[7]), all(c[6]));
     const v8 p89 = fused(r, all(c[9]), all(c[8]));
     const v8 low = fused(p23, r2, p01), high = fused(p67, r2, p45);
-    return multiply(fused(fused(p89, r4, high), r4, low), power_of_two(sum));
+    return times_power(fused(fused(p89, r4, high), r4, low), sum);
 }
 
 struct kl8 {

@@ -165,11 +165,11 @@ INLINE double smallest(x8 x)
     return _mm512_reduce_min_pd(x);
 }
 
-/* 2^k for x = 1.5*2^52 + k. */
-INLINE v8 power_of_two(v8 x)
+/* x * 2^k for sum = 1.5*2^52 + k, where neither is near the ends: k is added to the exponent. */
+INLINE v8 times_power(v8 x, v8 sum)
 {
-    const __m512i k = _mm512_add_epi64(_mm512_castpd_si512(x), _mm512_set1_epi64(1023));
-    return _mm512_castsi512_pd(_mm512_slli_epi64(k, 52));
+    const __m512i k = _mm512_slli_epi64(_mm512_castpd_si512(sum), 52);
+    return _mm512_castsi512_pd(_mm512_add_epi64(_mm512_castpd_si512(x), k));
 }
 
 /* 2^(1 - e), where e is the exponent of x, that of 1 for 0, and at least emin. The exponent field of

@@ -173,11 +173,11 @@ INLINE double smallest(x8 x)
     return vminvq_f64(x);
 }
 
-INLINE v8 power_of_two(v8 x)
+INLINE v8 times_power(v8 x, v8 sum)
 {
 #define PART(k)                                                                                    \
-    vreinterpretq_f64_u64(                                                                         \
-        vshlq_n_u64(vaddq_u64(vreinterpretq_u64_f64(x.part[k]), vdupq_n_u64(1023)), 52))
+    vreinterpretq_f64_u64(vaddq_u64(vreinterpretq_u64_f64(x.part[k]),                              \
+                                    vshlq_n_u64(vreinterpretq_u64_f64(sum.part[k]), 52)))
     return ALL_PARTS(v8, PART);
 #undef PART
 }
