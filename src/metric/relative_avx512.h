@@ -24,14 +24,17 @@ INLINE __m512 load16(enum kernel_type type, const void *data, size_t i)
     return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(words), 16));
 }
 
-INLINE v8 lower8(__m512 x)
-{
-    return _mm512_cvtps_pd(_mm512_castps512_ps256(x));
-}
+/* As float64: the upper half by way of memory, from which it is converted as it is loaded. */
+struct v16 {
+    v8 half[2];
+};
 
-INLINE v8 upper8(__m512 x)
+INLINE struct v16 wide16(__m512 x)
 {
-    return _mm512_cvtps_pd(_mm512_extractf32x8_ps(x, 1));
+    float room[16];
+    _mm512_storeu_ps(room, x);
+    __asm__("" : "+m"(room)); /* else the compiler takes x apart, which is slower */
+    return (struct v16){{_mm512_cvtps_pd(_mm512_castps512_ps256(x)), load8(KERNEL_F32, room, 8)}};
 }
 
 /* Adds one where |d| > c|g|: the sign of a difference that is zero only for two zeros. */
@@ -44,8 +47,7 @@ INLINE __m512i count_larger(__m512i counter, __m512 d, __m512 g, float c)
 /* Below the largest quotient so far, by enough for what is rounded away from |d| and |g|. */
 INLINE __m512 less_than(double max)
 {
-    return _mm512_set1_ps(max > FLT_MAX && max < INFINITY ? FLT_MAX
-                                                          : (float)(max * (1 - 0x1p-12)));
+    return _mm512_set1_ps(max > FLT_MAX && max < INFINITY ? FLT_MAX : (float)(max * (1 - 0x1p-12)));
 }
 
 INLINE void half_kernel(enum kernel_type type, const void *t, const void *g, size_t n,
@@ -58,17 +60,19 @@ INLINE void half_kernel(enum kernel_type type, const void *t, const void *g, siz
     for (; i + 16 <= n; i += 16) {
         const __m512 x = load16(type, t, i), y = load16(type, g, i);
         const __m512 d = _mm512_abs_ps(_mm512_sub_ps(x, y)), size = _mm512_abs_ps(y);
-        const v8 golden[2] = {lower8(y), upper8(y)};
-        const v8 difference[2] = {subtract(lower8(x), golden[0]), subtract(upper8(x), golden[1])};
+        const struct v16 wide_t = wide16(x), wide_g = wide16(y);
         over_5e3 = count_larger(over_5e3, d, size, HALF_BELOW(5e-3));
         over_1e3 = count_larger(over_1e3, d, size, HALF_BELOW(1e-3));
-        e = add_error(type, e, lower8(x), golden[0], difference[0]);
-        e = add_error(type, e, upper8(x), golden[1], difference[1]);
+        v8 difference[2];
+        for (int half = 0; half < 2; half++) {
+            difference[half] = subtract(wide_t.half[half], wide_g.half[half]);
+            e = add_error(type, e, wide_t.half[half], wide_g.half[half], difference[half]);
+        }
         const __m512 room = _mm512_fmsub_ps(most, size, d);
         if (__builtin_expect(_mm512_cmp_ps_mask(room, _mm512_setzero_ps(), _CMP_LT_OQ), 0)) {
             x8 max = extreme(relatives->max);
             for (int half = 0; half < 2; half++)
-                max = raise_to(max, divide(size_of(difference[half]), size_of(golden[half])));
+                max = raise_to(max, divide(size_of(difference[half]), size_of(wide_g.half[half])));
             relatives->max = largest(max);
             most = less_than(relatives->max);
         }
