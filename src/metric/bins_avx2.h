@@ -38,6 +38,72 @@ static void find_bins(const double *x, size_t n, uint8_t *bin)
     kernels_c.find_bins(x + i, n - i, bin + i);
 }
 
+typedef __m256i c16; /* sixteen classes as 16-bit words, not yet between the ends */
+
+/* One half of each of eight sizes, in an order that does not matter. */
+INLINE __m256i lowers(v8 x)
+{
+    return _mm256_castps_si256(
+        _mm256_shuffle_ps(_mm256_castpd_ps(x.lo), _mm256_castpd_ps(x.hi), 0x88));
+}
+
+INLINE __m256i uppers(v8 x)
+{
+    return _mm256_castps_si256(
+        _mm256_shuffle_ps(_mm256_castpd_ps(x.lo), _mm256_castpd_ps(x.hi), 0xDD));
+}
+
+INLINE __m256i bin8(__m256i upper, int power)
+{
+    return _mm256_sub_epi32(_mm256_srli_epi32(upper, 20),
+                            _mm256_set1_epi32(1023 + HISTOGRAM_LOWEST - 1 - power));
+}
+
+INLINE __m256i class8(v8 size, const struct size_classes *sizes)
+{
+    const __m256i x = uppers(size);
+    const __m256i places =
+        _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)sizes->place));
+    __m256i e =
+        _mm256_subs_epu16(_mm256_srli_epi32(x, 21), _mm256_set1_epi32((int)(sizes->first / 2)));
+    e = _mm256_min_epu32(e, _mm256_set1_epi32(15));
+    const __m256i passed = _mm256_shuffle_epi8(places, e); /* the first place is 0 */
+    const __m256i limit = _mm256_permutevar8x32_epi32(
+        _mm256_loadu_si256((const __m256i *)sizes->limit_upper), passed);
+    const __m256i equal = _mm256_cmpeq_epi32(x, limit);
+    __m256i above = _mm256_cmpgt_epi32(x, limit);
+    if (__builtin_expect(!_mm256_testz_si256(equal, equal), 0)) {
+        const __m256i lower = lowers(size),
+                      most = _mm256_permutevar8x32_epi32(
+                          _mm256_loadu_si256((const __m256i *)sizes->limit_lower), passed);
+        const __m256i less = _mm256_cmpeq_epi32(_mm256_min_epu32(lower, most), lower);
+        above = _mm256_or_si256(above, _mm256_andnot_si256(less, equal));
+    }
+    return _mm256_sub_epi32(_mm256_add_epi32(bin8(x, 0), passed), above);
+}
+
+/* See struct size_classes. A size is 0, or one that has a bin of its own. */
+INLINE c16 class16(v8 a, v8 b, const struct size_classes *sizes)
+{
+    return _mm256_packus_epi32(class8(a, sizes), class8(b, sizes));
+}
+
+/* Bins of sizes times a power of two. */
+INLINE c16 bin16(v8 a, v8 b, int power)
+{
+    return _mm256_packus_epi32(bin8(uppers(a), power), bin8(uppers(b), power));
+}
+
+/* 64 classes as bytes; above top becomes top. */
+INLINE void put_classes(uint8_t *to, const c16 x[4], uint8_t top)
+{
+    const __m256i most = _mm256_set1_epi8((char)top);
+    for (int half = 0; half < 2; half++) {
+        const __m256i bytes = _mm256_packus_epi16(x[2 * half], x[2 * half + 1]);
+        _mm256_storeu_si256((__m256i *)to + half, _mm256_min_epu8(bytes, most));
+    }
+}
+
 INLINE unsigned largest_byte(__m256i bytes)
 {
     __m128i m = _mm_max_epu8(_mm256_castsi256_si128(bytes), _mm256_extracti128_si256(bytes, 1));
@@ -71,15 +137,15 @@ INLINE void count_bytes(const __m256i *vectors, size_t n, unsigned value, uint64
 /* Errors of one block seldom span more than some twenty powers of two, no error and an infinite one
  * apart. So each bin in the range that occurs is counted by comparing all bytes with it: faster than
  * incrementing counters, which wait for each other. */
-static void count_bins(const uint8_t *bin, size_t n, uint64_t *bins)
+static void count_bins(const uint8_t *bin, size_t n, uint8_t top, uint64_t *bins)
 {
-    enum { MOST_VECTORS = 32, WIDE_RANGE = 40, TOP = HISTOGRAM_BINS - 2 };
-    const __m256i *vectors = (const __m256i *)bin, top = _mm256_set1_epi8((char)TOP);
+    enum { MOST_VECTORS = 32, WIDE_RANGE = 40 };
+    const __m256i *vectors = (const __m256i *)bin, tops = _mm256_set1_epi8((char)top);
     __m256i low = _mm256_set1_epi8(-1), high = _mm256_setzero_si256();
     size_t used = 0;
     for (; used < n / 32 && used < MOST_VECTORS; used++) {
         const __m256i v = _mm256_loadu_si256(vectors + used);
-        high = _mm256_max_epu8(high, _mm256_andnot_si256(_mm256_cmpeq_epi8(v, top), v));
+        high = _mm256_max_epu8(high, _mm256_andnot_si256(_mm256_cmpeq_epi8(v, tops), v));
         /* Zeros wrap around to the largest byte here, and do not count as low. */
         low = _mm256_min_epu8(low, _mm256_sub_epi8(v, _mm256_set1_epi8(1)));
     }
@@ -89,8 +155,8 @@ static void count_bins(const uint8_t *bin, size_t n, uint64_t *bins)
         used = 0;
     if (used) {
         uint64_t zeros = used * 32, found[4];
-        count_bytes(vectors, used, TOP, found); /* nothing is above */
-        bins[TOP] += found[0];
+        count_bytes(vectors, used, top, found); /* nothing is above */
+        bins[top] += found[0];
         zeros -= found[0];
         for (unsigned value = first; value <= last; value += 4) {
             count_bytes(vectors, used, value, found);
@@ -101,7 +167,7 @@ static void count_bins(const uint8_t *bin, size_t n, uint64_t *bins)
         }
         bins[0] += zeros;
     }
-    kernels_c.count_bins(bin + used * 32, n - used * 32, bins);
+    kernels_c.count_bins(bin + used * 32, n - used * 32, top, bins);
 }
 
 #endif

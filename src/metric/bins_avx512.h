@@ -34,6 +34,56 @@ static void find_bins(const double *x, size_t n, uint8_t *bin)
     kernels_c.find_bins(x + i, n - i, bin + i);
 }
 
+typedef __m512i c16; /* sixteen classes, not yet between the ends */
+
+/* One half of each of sixteen sizes, in an order that does not matter. */
+INLINE __m512i lowers(v8 a, v8 b)
+{
+    return _mm512_castps_si512(_mm512_shuffle_ps(_mm512_castpd_ps(a), _mm512_castpd_ps(b), 0x88));
+}
+
+INLINE __m512i uppers(v8 a, v8 b)
+{
+    return _mm512_castps_si512(_mm512_shuffle_ps(_mm512_castpd_ps(a), _mm512_castpd_ps(b), 0xDD));
+}
+
+INLINE __m512i entries(const uint32_t *table, __m512i place)
+{
+    return _mm512_permutex2var_epi32(_mm512_loadu_si512(table), place,
+                                     _mm512_loadu_si512(table + 16));
+}
+
+/* See struct size_classes. A size is 0, or one that has a bin of its own. */
+INLINE c16 class16(v8 a, v8 b, const struct size_classes *sizes)
+{
+    const __m512i x = uppers(a, b), first = _mm512_set1_epi32((int)sizes->first);
+    const __m512i place = _mm512_min_epu32(_mm512_subs_epu16(_mm512_srli_epi32(x, 20), first),
+                                           _mm512_set1_epi32(CLASS_STEPS - 1));
+    __m512i sum = _mm512_add_epi32(x, entries(sizes->step, place));
+    const __mmask16 open = _mm512_testn_epi32_mask(sum, _mm512_set1_epi32((1 << 20) - 1));
+    if (__builtin_expect(open, 0)) {
+        const __m512i lower = entries(sizes->lower, place);
+        const __mmask16 less = _mm512_mask_cmple_epu32_mask(open, lowers(a, b), lower);
+        sum = _mm512_mask_sub_epi32(sum, less, sum, _mm512_set1_epi32(1));
+    }
+    return _mm512_srai_epi32(sum, 20);
+}
+
+/* Bins of sizes times a power of two. */
+INLINE c16 bin16(v8 a, v8 b, int power)
+{
+    return _mm512_sub_epi32(_mm512_srli_epi32(uppers(a, b), 20),
+                            _mm512_set1_epi32(1023 + HISTOGRAM_LOWEST - 1 - power));
+}
+
+/* 64 classes as bytes: below 0 becomes 0, above top becomes top. */
+INLINE void put_classes(uint8_t *to, const c16 x[4], uint8_t top)
+{
+    const __m512i words = _mm512_packus_epi32(x[0], x[1]), more = _mm512_packus_epi32(x[2], x[3]);
+    _mm512_storeu_si512(
+        to, _mm512_min_epu8(_mm512_packus_epi16(words, more), _mm512_set1_epi8((char)top)));
+}
+
 INLINE unsigned largest_byte(__m512i bytes)
 {
     const __m256i half =
@@ -89,24 +139,27 @@ INLINE __m128i count_columns(const __m512i *x)
 
 /* Eight bins at a time: a bin becomes one bit of a byte, and the bits are added up by columns. The
  * range that occurs seldom takes more than four such rounds. */
-static void count_bins(const uint8_t *bin, size_t n, uint64_t *bins)
+static void count_bins(const uint8_t *bin, size_t n, uint8_t top, uint64_t *bins)
 {
-    enum { TOP = HISTOGRAM_BINS - 2 };
     static const uint8_t one_bit[128 + 8 + 128] = {[128] = 1, 2, 4, 8, 16, 32, 64, 128};
     if (n != PLUMB_METRIC_BLOCK) {
-        kernels_c.count_bins(bin, n, bins);
+        kernels_c.count_bins(bin, n, top, bins);
         return;
     }
     __m512i x[VECTORS], bits[VECTORS], low = _mm512_setzero_si512(), high = low;
     uint64_t infinite = 0, found = 0;
     for (int i = 0; i < VECTORS; i++) {
         x[i] = _mm512_loadu_si512(bin + i * 64);
-        const __mmask64 is_top = _mm512_movepi8_mask(x[i]); /* TOP is 128, and nothing above */
+        const __mmask64 is_top = _mm512_cmpeq_epi8_mask(x[i], _mm512_set1_epi8((char)top));
         infinite += (uint64_t)_mm_popcnt_u64(is_top);
         high = _mm512_mask_max_epu8(high, ~is_top, high, x[i]);
         low = _mm512_max_epu8(low, _mm512_sub_epi8(_mm512_setzero_si512(), x[i])); /* 0 stays 0 */
     }
     const unsigned last = largest_byte(high), first = 256 - largest_byte(low);
+    if (first < 8 || last >= 128) { /* tables have 128 places: 128 and more would be 0 and more */
+        kernels_c.count_bins(bin, n, top, bins);
+        return;
+    }
     for (unsigned value = first; value <= last; value += 8) {
         const __m512i table[2] = {_mm512_loadu_si512(one_bit + 128 - value),
                                   _mm512_loadu_si512(one_bit + 192 - value)};
@@ -119,7 +172,7 @@ static void count_bins(const uint8_t *bin, size_t n, uint64_t *bins)
             found += count[k];
         }
     }
-    bins[TOP] += infinite;
+    bins[top] += infinite;
     bins[0] += n - found - infinite;
 }
 

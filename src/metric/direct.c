@@ -14,21 +14,23 @@ struct direct {
     size_t n;
     uint64_t base;
     unsigned groups;
-    struct all_sums sums;                 /* as far as groups need them */
-    uint8_t bins[3 * PLUMB_METRIC_BLOCK]; /* likewise */
+    struct size_counts *counts;
+    bool rested;                             /* has the divergence been added? */
+    struct all_sums sums;                    /* as far as groups need them */
+    uint8_t classes[3 * PLUMB_METRIC_BLOCK]; /* likewise */
 };
 
-static void direct_relative(struct plumb_metric_state *state, const struct direct *direct)
+static void direct_relative(struct plumb_metric_state *state, struct direct *direct)
 {
     sums_add_relative(state, &direct->sums.relative);
 }
 
-static void direct_ratios(struct plumb_metric_state *state, const struct direct *direct)
+static void direct_ratios(struct plumb_metric_state *state, struct direct *direct)
 {
     sums_add_ratio(state, &direct->sums.ratio);
 }
 
-static void direct_close(struct plumb_metric_state *state, const struct direct *direct)
+static void direct_close(struct plumb_metric_state *state, struct direct *direct)
 {
     struct close_counts counts = {0};
     if (direct->groups & PLUMB_G_HISTOGRAM)
@@ -39,51 +41,86 @@ static void direct_close(struct plumb_metric_state *state, const struct direct *
     sums_add_close(state, &counts);
 }
 
-static void direct_absolute(struct plumb_metric_state *state, const struct direct *direct)
+static void direct_absolute(struct plumb_metric_state *state, struct direct *direct)
 {
     sums_add_absolute(state, &direct->sums.absolute);
 }
 
-static void direct_ulp(struct plumb_metric_state *state, const struct direct *direct)
+static void direct_ulp(struct plumb_metric_state *state, struct direct *direct)
 {
     if (state->has_ulp)
         sums_add_ulp(state, &direct->sums.ulp);
 }
 
-static void direct_small(struct plumb_metric_state *state, const struct direct *direct)
+static void direct_small(struct plumb_metric_state *state, struct direct *direct)
 {
     sums_add_small(state, &direct->sums.small);
 }
 
-static void direct_kl(struct plumb_metric_state *state, const struct direct *direct)
+/* Statistics may bring the divergence with them. */
+static void direct_kl(struct plumb_metric_state *state, struct direct *direct)
 {
     const struct error_lanes *error = &direct->sums.error;
-    kl_block(&state->kl, &state->kernels, (enum kernel_type)state->direct, direct->t, direct->g,
-             direct->n, sums_largest_value(error), error->max <= KL_NEAR);
+    if (!direct->rested)
+        kl_block(&state->kl, &state->kernels, (enum kernel_type)state->direct, direct->t, direct->g,
+                 direct->n, sums_largest_value(error), error->max <= KL_NEAR);
 }
 
-static void direct_stats(struct plumb_metric_state *state, const struct direct *direct)
+static void one_side(struct plumb_metric_state *state, const struct direct *direct, int side)
 {
     const enum kernel_type type = (enum kernel_type)state->direct;
-    const void *sides[] = {direct->t, direct->g};
-    double x[PLUMB_METRIC_BLOCK];
-    for (int side = 0; side < 2; side++)
-        if (!stats_stored(&state->stats[side], &state->kernels, type, sides[side], direct->n,
-                          &direct->sums.range[side])) {
-            state->kernels.load[type](sides[side], direct->n, x);
-            stats_values(&state->stats[side], &state->kernels, x, direct->n);
-        }
+    const void *data = side ? direct->g : direct->t;
+    const struct range_lanes *range = &direct->sums.range[side];
+    struct stats_state *stats = &state->stats[side];
+    double middle, x[PLUMB_METRIC_BLOCK];
+    if (stats_middle(range, direct->n, &middle)) {
+        struct centre_lanes centre = {0};
+        state->kernels.centre[type](data, direct->n, middle, &centre);
+        stats_add(stats, direct->n, range, middle, &centre);
+    } else {
+        state->kernels.load[type](data, direct->n, x);
+        stats_values(stats, &state->kernels, x, direct->n);
+    }
 }
 
-static void direct_histogram(struct plumb_metric_state *state, const struct direct *direct)
+static void direct_stats(struct plumb_metric_state *state, struct direct *direct)
 {
-    for (int i = 0; i < (state->has_ulp ? 3 : 2); i++)
-        state->kernels.count_bins(direct->bins + i * PLUMB_METRIC_BLOCK, direct->n,
-                                  state->histogram[i].bin);
+    const struct error_lanes *error = &direct->sums.error;
+    const struct range_lanes *range = direct->sums.range;
+    struct kl_lanes kl = {0};
+    struct centre_lanes centre[2] = {{.sum = {0}}, {.sum = {0}}};
+    double middle[2];
+    direct->rested = direct->groups & PLUMB_G_KL && sums_largest_value(error) <= KL_FAST &&
+                     stats_middle(&range[0], direct->n, &middle[0]) &&
+                     stats_middle(&range[1], direct->n, &middle[1]);
+    if (!direct->rested) {
+        one_side(state, direct, 0);
+        one_side(state, direct, 1);
+        return;
+    }
+    state->kernels.pair_rest[state->direct](direct->t, direct->g, direct->n, error->max <= KL_NEAR,
+                                            middle, &kl, centre);
+    kl_add(&state->kl, &kl);
+    stats_add(&state->stats[0], direct->n, &range[0], middle[0], &centre[0]);
+    stats_add(&state->stats[1], direct->n, &range[1], middle[1], &centre[1]);
+}
+
+/* Of which the limits are, too. */
+static void direct_histogram(struct plumb_metric_state *state, struct direct *direct)
+{
+    const uint8_t *classes = direct->classes, top = top_class(state->limits.abs.limits);
+    const uint8_t ratio_top = top_class(state->limits.ratio.limits);
+    const size_t n = direct->n;
+    struct size_counts *counts = direct->counts;
+    state->kernels.count_bins(classes, n, top, counts->abs);
+    state->kernels.count_bins(classes + PLUMB_METRIC_BLOCK, n, ratio_top, counts->ratio);
+    if (state->has_ulp)
+        state->kernels.count_bins(classes + 2 * PLUMB_METRIC_BLOCK, n, top_class(0),
+                                  state->histogram[2].bin);
 }
 
 /* Where the largest error is needs the values as float64. */
-static void direct_max(struct plumb_metric_state *state, const struct direct *direct)
+static void direct_max(struct plumb_metric_state *state, struct direct *direct)
 {
     const struct kernels *k = &state->kernels;
     double wide[3][PLUMB_METRIC_BLOCK];
@@ -112,8 +149,8 @@ static void direct_max(struct plumb_metric_state *state, const struct direct *di
 
 static const struct {
     unsigned group;
-    void (*loop)(struct plumb_metric_state *, const struct direct *);
-} direct_loops[] = {DIRECT_LOOPS(LOOP_ENTRY) TOGETHER_LOOPS(LOOP_ENTRY)};
+    void (*loop)(struct plumb_metric_state *, struct direct *);
+} direct_loops[] = {TOGETHER_LOOPS(LOOP_ENTRY) DIRECT_LOOPS(LOOP_ENTRY)};
 enum {
     DIRECT_GROUPS = PLUMB_G_ERROR | STORED_GROUPS DIRECT_LOOPS(LOOP_GROUP),
     TOGETHER_GROUPS = DIRECT_GROUPS TOGETHER_LOOPS(LOOP_GROUP),
@@ -138,7 +175,7 @@ static void direct_sums(const struct plumb_metric_state *state, struct direct *d
     sums->relative = (struct relative_counts){.max = state->max_rel};
     if (direct->groups & PLUMB_G_HISTOGRAM) {
         sums->range[0] = sums->range[1] = range_of_nothing();
-        k->pair_all[type](direct->t, direct->g, direct->n, &state->limits, sums, direct->bins);
+        k->pair_all[type](direct->t, direct->g, direct->n, &state->limits, sums, direct->classes);
     } else if (direct->groups & PLUMB_G_RELATIVE) {
         k->pair_relative[type](direct->t, direct->g, direct->n, &sums->error, &sums->relative);
     } else {
@@ -147,7 +184,7 @@ static void direct_sums(const struct plumb_metric_state *state, struct direct *d
 }
 
 bool direct_block(struct plumb_metric_state *state, const void *t, const void *g, size_t n,
-                  uint64_t base)
+                  uint64_t base, struct size_counts *counts)
 {
     struct direct direct; /* not all of it is used */
     direct.t = t;
@@ -155,6 +192,8 @@ bool direct_block(struct plumb_metric_state *state, const void *t, const void *g
     direct.n = n;
     direct.base = base;
     direct.groups = state->spec.groups;
+    direct.counts = counts;
+    direct.rested = false;
     if (!goes_direct(state))
         return false;
     direct_sums(state, &direct);
@@ -170,4 +209,21 @@ bool direct_block(struct plumb_metric_state *state, const void *t, const void *g
         if (direct.groups & direct_loops[i].group)
             direct_loops[i].loop(state, &direct);
     return true;
+}
+
+void direct_finish(struct plumb_metric_state *state, const struct size_counts *counts)
+{
+    uint64_t over[CLASS_LIMITS] = {0}, reached[CLASS_LIMITS] = {0}, ratios = 0;
+    if (!goes_direct(state) || !(state->spec.groups & PLUMB_G_HISTOGRAM))
+        return;
+    classes_unfold(&state->limits.abs, counts->abs, state->histogram[0].bin, over);
+    classes_unfold(&state->limits.ratio, counts->ratio, state->histogram[1].bin, reached);
+    for (int k = 0; k < ABS_LIMITS; k++)
+        state->abs_over[k] += over[ABS_LIMITS - 1 - k];
+    for (int class = 0; class < CLASSES; class ++)
+        ratios += counts->ratio[class];
+    state->below_1e4 += ratios - reached[0];
+    state->below_1e3 += ratios - reached[1];
+    state->below_5e3 += ratios - reached[2];
+    state->below_1e2 += ratios - reached[3];
 }

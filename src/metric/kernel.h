@@ -9,8 +9,10 @@
 #define METRIC_KERNEL_H
 
 #include <math.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 /* Eight lanes are one register of AVX-512, and keep additions from waiting for each other. */
 enum { LANES = 8, ABS_LIMITS = 7 };
@@ -105,11 +107,46 @@ struct kl_lanes {
  * The last bin is not a kernel's: it is for pairs that are not finite. */
 enum { HISTOGRAM_BINS = 130, HISTOGRAM_LOWEST = -96 };
 
-/* What pair_all adds up, and its limits: all groups over finite values but the divergence. */
+/* The bin of a size; NaN is 0/0: no error. */
+static inline unsigned kernel_bin(double size)
+{
+    uint64_t bits;
+    memcpy(&bits, &size, sizeof bits);
+    const int bin = (int)(bits >> 52) - 1023 - HISTOGRAM_LOWEST + 1;
+    if (!(size > 0))
+        return 0;
+    return bin < 1 ? 1 : bin > HISTOGRAM_BINS - 2 ? HISTOGRAM_BINS - 2 : (unsigned)bin;
+}
+
+/* The class of a size is its bin, plus how many of some limits it passes: one number that says both,
+ * so that classes are all that has to be counted. */
+enum { CLASS_LIMITS = ABS_LIMITS, CLASSES = HISTOGRAM_BINS - 1 + CLASS_LIMITS, CLASS_STEPS = 32 };
+
+struct size_classes {
+    double limit[CLASS_LIMITS]; /* ascending, no two between neighbouring powers of two */
+    int limits;
+    bool reached; /* is a limit passed by a size that equals it? */
+
+    /* The same from the upper 32 bits x of a float64, with the exponent field e, in two ways. What
+     * lies beyond a table is as its end.
+     *
+     * x + step[e - first] has the class above bit 20. Zeros below it say that the lower half
+     * decides: up to lower[e - first] the class is one less. */
+    uint32_t first, step[CLASS_STEPS], lower[CLASS_STEPS];
+
+    /* i = place[e / 2 - first / 2] limits are passed, and one more if x is above limit_upper[i], or
+     * is equal and the lower half is above limit_lower[i]. */
+    uint8_t place[16];
+    uint32_t limit_upper[CLASS_LIMITS + 1], limit_lower[CLASS_LIMITS + 1];
+};
+
+/* What pair_all adds up, and its limits: all groups over finite values but the divergence. Classes
+ * tell how many sizes passed the limits of |d| and r: those counts are left as they were. */
 struct all_limits {
     struct close_limits close;
     struct small_limits small;
     struct ulp_scale ulp;
+    struct size_classes abs, ratio;
 };
 
 struct all_sums {
@@ -161,9 +198,13 @@ struct kernels {
                   struct small_counts *out);
     void (*range)(const double *x, size_t n, struct range_lanes *out);
 
-    /* The bin of each size (a byte below HISTOGRAM_BINS - 1), and how many there are of each. */
+    /* The bin of each size (a byte below HISTOGRAM_BINS - 1), and how many there are of each. The
+     * same for classes, of which top is the greatest. */
     void (*find_bins)(const double *x, size_t n, uint8_t *bin);
-    void (*count_bins)(const uint8_t *bin, size_t n, uint64_t *bins);
+    void (*count_bins)(const uint8_t *bin, size_t n, uint8_t top, uint64_t *bins);
+
+    /* How many of n elements, at most PLUMB_METRIC_BLOCK, have other bits. */
+    uint64_t (*differing)(const void *t, const void *g, size_t n, unsigned bits);
 
     /* CRC-32, continued from crc, as libdeflate_crc32 has it. */
     uint32_t (*crc32)(uint32_t crc, const void *data, size_t size);
@@ -176,8 +217,8 @@ struct kernels {
     /* Adds HASH_SIDE whole pieces to a hash: metric/hash.h. */
     void (*hash_eight)(const void *data, uint64_t piece, struct hash *hash);
 
-    /* Straight from the stored values of pairs of one type. pair_all writes the bins of |d|, r and
-     * u, each PLUMB_METRIC_BLOCK after the one before. */
+    /* Straight from the stored values of pairs of one type. pair_all writes the classes of
+     * |d| and r and the bins of u, each PLUMB_METRIC_BLOCK after the one before, in any order. */
     void (*pair_error[KERNEL_TYPES])(const void *t, const void *g, size_t n,
                                      struct error_lanes *out);
     void (*pair_relative[KERNEL_TYPES])(const void *t, const void *g, size_t n,
@@ -190,7 +231,12 @@ struct kernels {
                                        struct kl_lanes *out);
     void (*pair_all[KERNEL_TYPES])(const void *t, const void *g, size_t n,
                                    const struct all_limits *limits, struct all_sums *out,
-                                   uint8_t *bins);
+                                   uint8_t *classes);
+
+    /* pair_kl_near or pair_kl, and centre of both sides. */
+    void (*pair_rest[KERNEL_TYPES])(const void *t, const void *g, size_t n, bool near,
+                                    const double middle[2], struct kl_lanes *kl,
+                                    struct centre_lanes centre[2]);
 
     void (*centre[KERNEL_TYPES])(const void *data, size_t n, double centre,
                                  struct centre_lanes *out);

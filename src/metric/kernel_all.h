@@ -5,6 +5,8 @@
 #ifndef METRIC_KERNEL_ALL_H
 #define METRIC_KERNEL_ALL_H
 
+#include "metric/classes.h"
+
 /* What a loop adds up. Constants where used, so that each loop has its own code. */
 enum part {
     PART_ERROR = 1,
@@ -12,70 +14,120 @@ enum part {
     PART_CLOSE = 4,
     PART_ABSOLUTE = 8,
     PART_SMALL = 16,
-    PART_RATIO = 32, /* r, kept for its bins */
-    PART_ULP = 64,   /* u, likewise */
-    PART_LIMITS = 128,
+    PART_RATIO = 32,
+    PART_ULP = 64,
+    PART_SORT = 128, /* |d| by class */
+    ALL_PARTS = 255,
 };
 
-enum { PIECE = 256 };
-
-/* d, r and u of a piece. */
-struct piece {
-    double d[PIECE], r[PIECE], u[PIECE];
-};
+enum { PIECE = 256, STEP = 64 };
 
 struct all8 {
     struct errors8 error;
     struct range8 range[2];
-    struct close8 close;
+    n8 close, unequal, below;
     struct absolute8 absolute;
     struct small8 small;
-    struct relative8 relative;
-    struct ratio8 ratio;
+    x8 max_ratio;
+    v8 ratio;
     struct ulps8 ulp;
-    n8 over[ABS_LIMITS];
 };
 
+/* ULPs are counted in the last places of 1 but for float64, whose may overflow: elsewhere the factor
+ * between the two, a power of two, can wait for the sum. */
+struct ulp_units {
+    int emin, power; /* of the factor that waits */
+    double factor, threshold;
+};
+
+INLINE double power_of_2(int k)
+{
+    const uint64_t bits = (uint64_t)(k + 1023) << 52;
+    double x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+INLINE struct ulp_units units_of(enum kernel_type type, const struct ulp_scale *scale)
+{
+    const int power = type == KERNEL_F64 ? 0 : scale->precision - 1;
+    return (struct ulp_units){.emin = scale->emin,
+                              .power = power,
+                              .factor = power_of_2(scale->precision - 1 - power),
+                              .threshold = scale->threshold * power_of_2(-power)};
+}
+
+INLINE v8 units8(enum kernel_type type, v8 size, v8 g, const struct ulp_units *units)
+{
+    const v8 u = multiply(size, unit_of(g, units->emin));
+    return type == KERNEL_F64 ? multiply(u, all(units->factor)) : u;
+}
+
 INLINE void all_loop(unsigned parts, enum kernel_type type, const void *t, const void *g, size_t n,
-                     const struct all_limits *limits, double factor, struct all8 *sums,
-                     struct piece *piece)
+                     const struct all_limits *limits, const struct ulp_units *units,
+                     struct all8 *sums, double *piece, uint8_t *classes)
 {
     struct all8 s = *sums;
-    for (size_t i = 0; i < n; i += 8) {
-        v8 x = all(0), y = all(0), d;
-        if (parts & (PART_ERROR | PART_RANGE))
-            x = load8(type, t, i);
-        if (parts & ~(unsigned)(PART_ABSOLUTE | PART_LIMITS))
-            y = load8(type, g, i);
-        if (parts & PART_ERROR)
-            put(piece->d + i, d = subtract(x, y));
-        else
-            d = get(piece->d + i);
-        if (parts & PART_ERROR)
-            s.error = add_error(type, s.error, x, y, d);
-        if (parts & PART_RANGE) {
-            s.range[0] = add_range(s.range[0], x);
-            s.range[1] = add_range(s.range[1], y);
+    for (size_t i = 0; i < n; i += STEP) {
+        c16 class[STEP / 16], ratio_class[STEP / 16], ulp_class[STEP / 16];
+        NO_UNROLL
+        for (size_t k = 0; k < STEP / 16; k++) {
+            v8 size[2], ratio[2], ulp[2];
+            for (size_t half = 0; half < 2; half++) {
+                const size_t at = i + 16 * k + 8 * half;
+                v8 x = all(0), y = all(0), d;
+                if (parts & (PART_ERROR | PART_RANGE))
+                    x = load8(type, t, at);
+                if (parts & ~(unsigned)(PART_ABSOLUTE | PART_SORT))
+                    y = load8(type, g, at);
+                if (parts & PART_ERROR)
+                    d = subtract(x, y);
+                else
+                    d = get(piece + at);
+                if (parts & PART_ERROR && parts != ALL_PARTS)
+                    put(piece + at, d);
+                size[half] = size_of(d);
+                if (parts & PART_ERROR)
+                    s.error = add_error(type, s.error, x, y, d);
+                if (parts & PART_RANGE) {
+                    s.range[0] = add_range(s.range[0], x);
+                    s.range[1] = add_range(s.range[1], y);
+                }
+                if (parts & PART_CLOSE) {
+                    s.close = count(s.close, is_close(size[half], y, &limits->close));
+                    s.below = count(s.below, above(all(0), d));
+                }
+                if (parts & PART_ABSOLUTE) {
+                    s.unequal = count(s.unequal, above(size[half], all(0)));
+                    s.absolute = add_absolute(s.absolute, size[half]);
+                }
+                if (parts & PART_SMALL)
+                    s.small = add_small(s.small, d, y, &limits->small);
+                if (parts & PART_RATIO) {
+                    /* NaN, which only 0/0 gives, becomes 0. */
+                    ratio[half] = larger(divide(size[half], size_of(y)), all(0));
+                    s.max_ratio = raise_to(s.max_ratio, ratio[half]);
+                    s.ratio = add(s.ratio, ratio[half]);
+                }
+                if (parts & PART_ULP) {
+                    ulp[half] = units8(type, size[half], y, units);
+                    s.ulp = add_ulps(s.ulp, ulp[half], units->threshold);
+                }
+            }
+            if (parts & PART_SORT)
+                class[k] = class16(size[0], size[1], &limits->abs);
+            if (parts & PART_RATIO)
+                ratio_class[k] = class16(ratio[0], ratio[1], &limits->ratio);
+            if (parts & PART_ULP)
+                ulp_class[k] = bin16(ulp[0], ulp[1], units->power);
         }
-        if (parts & PART_CLOSE)
-            s.close = add_close(s.close, d, y, &limits->close);
-        if (parts & PART_ABSOLUTE)
-            s.absolute = add_absolute(s.absolute, size_of(d));
-        if (parts & PART_SMALL)
-            s.small = add_small(s.small, d, y, &limits->small);
-        if (parts & PART_RATIO) {
-            const v8 r = divide(size_of(d), size_of(y));
-            s.relative = add_relative(s.relative, r);
-            s.ratio = add_ratio(s.ratio, r);
-            put(piece->r + i, r);
-        }
-        if (parts & PART_ULP) {
-            const v8 u = ulps_of(d, y, limits->ulp.emin, factor);
-            s.ulp = add_ulps(s.ulp, u, limits->ulp.threshold);
-            put(piece->u + i, u);
-        }
-        for (int k = 0; parts & PART_LIMITS && k < ABS_LIMITS; k++)
-            s.over[k] = count(s.over[k], above(size_of(d), all(kernel_abs_limits[k])));
+        if (parts & PART_SORT)
+            put_classes(classes + i, class, top_class(limits->abs.limits));
+        if (parts & PART_RATIO)
+            put_classes(classes + PLUMB_METRIC_BLOCK + i, ratio_class,
+                        top_class(limits->ratio.limits));
+        if (parts & PART_ULP)
+            put_classes(classes + 2 * PLUMB_METRIC_BLOCK + i, ulp_class, top_class(0));
     }
     if (parts & PART_ERROR)
         sums->error = s.error;
@@ -83,78 +135,126 @@ INLINE void all_loop(unsigned parts, enum kernel_type type, const void *t, const
         sums->range[0] = s.range[0];
         sums->range[1] = s.range[1];
     }
-    if (parts & PART_CLOSE)
+    if (parts & PART_CLOSE) {
         sums->close = s.close;
-    if (parts & PART_ABSOLUTE)
+        sums->below = s.below;
+    }
+    if (parts & PART_ABSOLUTE) {
+        sums->unequal = s.unequal;
         sums->absolute = s.absolute;
+    }
     if (parts & PART_SMALL)
         sums->small = s.small;
     if (parts & PART_RATIO) {
-        sums->relative = s.relative;
+        sums->max_ratio = s.max_ratio;
         sums->ratio = s.ratio;
     }
     if (parts & PART_ULP)
         sums->ulp = s.ulp;
-    for (int k = 0; parts & PART_LIMITS && k < ABS_LIMITS; k++)
-        sums->over[k] = s.over[k];
 }
 
-INLINE struct all8 get_all(const struct all_sums *p)
+INLINE struct all8 get_all(const struct all_sums *p, int power)
 {
-    struct all8 s = {
+    const double scale = power_of_2(-power);
+    return (struct all8){
         .error = get_error(&p->error),
         .range = {get_range(&p->range[0]), get_range(&p->range[1])},
-        .close = no_close(),
-        .absolute = {get(p->absolute.sum), extreme(p->absolute.min)},
+        .close = no_counts(),
+        .unequal = no_counts(),
+        .below = no_counts(),
+        .absolute = {get(p->absolute.sum), extreme(INFINITY)},
         .small = {no_counts(), no_counts()},
-        .relative = get_relative(&p->relative),
-        .ratio = {get(p->ratio.sum), no_counts(), no_counts()},
-        .ulp = {get(p->ulp.sum), extreme(p->ulp.max), no_counts()},
+        .max_ratio = extreme(p->relative.max),
+        .ratio = get(p->ratio.sum),
+        .ulp = {multiply(get(p->ulp.sum), all(scale)), extreme(p->ulp.max * scale), no_counts()},
     };
-    for (int k = 0; k < ABS_LIMITS; k++)
-        s.over[k] = no_counts();
-    return s;
 }
 
-INLINE void put_all(struct all_sums *p, const struct all8 *s)
+INLINE void put_all(struct all_sums *p, const struct all8 *s, int power)
 {
+    const double scale = power_of_2(power), min = smallest(s->absolute.min);
     put_error(&p->error, s->error);
     put_range(&p->range[0], s->range[0]);
     put_range(&p->range[1], s->range[1]);
-    put_close(&p->close, s->close);
+    p->close.close += counted(s->close);
+    p->close.above += counted(s->unequal) - counted(s->below);
+    p->close.below += counted(s->below);
     put(p->absolute.sum, s->absolute.sum);
-    p->absolute.min = smallest(s->absolute.min);
+    p->absolute.min = min < p->absolute.min ? min : p->absolute.min;
     put_small(&p->small, s->small);
-    put_relative(&p->relative, s->relative);
-    put_ratio(&p->ratio, s->ratio);
+    p->relative.max = largest(s->max_ratio);
+    put(p->ratio.sum, s->ratio);
     put_ulps(&p->ulp, s->ulp);
-    for (int k = 0; k < ABS_LIMITS; k++)
-        p->absolute.over[k] += counted(s->over[k]);
+    put(p->ulp.sum, multiply(s->ulp.sum, all(scale)));
+    p->ulp.max *= scale;
+}
+
+/* Has every size a bin of its own? None of |d|, r and u is smaller than the least |d| over the
+ * greatest value of golden, or over 1. */
+INLINE bool are_sorted(const struct all8 *s)
+{
+    const x8 greatest = raise_to_size(raise_to_size(extreme(1), s->range[1].min), s->range[1].max);
+    return smallest(s->absolute.min) >= largest(greatest) * 0x1p-95;
+}
+
+/* Not by find_bins, which has its own order. */
+static void find_classes(const double *x, size_t n, const struct size_classes *sizes,
+                         uint8_t *classes)
+{
+    for (size_t i = 0; i < n; i++)
+        classes[i] = (uint8_t)kernel_bin(fabs(x[i]));
+    for (int k = 0; k < sizes->limits; k++) {
+        const double limit = sizes->limit[k];
+        for (size_t i = 0; i < n; i++) {
+            const bool passed = sizes->reached ? fabs(x[i]) >= limit : fabs(x[i]) > limit;
+            classes[i] = (uint8_t)(classes[i] + passed);
+        }
+    }
+}
+
+/* Classes of any sizes. x is room for as many. */
+static void sort_any(const double *d, const double *g, size_t n, const struct all_limits *limits,
+                     double *x, uint8_t *classes)
+{
+    find_classes(d, n, &limits->abs, classes);
+    relative(d, g, n, x);
+    find_classes(x, n, &limits->ratio, classes + PLUMB_METRIC_BLOCK);
+    ulps(d, g, n, &limits->ulp, x);
+    find_bins(x, n, classes + 2 * PLUMB_METRIC_BLOCK);
+}
+
+INLINE void sort_again(enum kernel_type type, const void *t, const void *g, size_t n,
+                       const struct all_limits *limits, uint8_t *classes)
+{
+    double x[PLUMB_METRIC_BLOCK], y[PLUMB_METRIC_BLOCK], d[PLUMB_METRIC_BLOCK];
+    load_kernel(type, t, n, x);
+    load_kernel(type, g, n, y);
+    difference(x, y, n, d);
+    sort_any(d, y, n, limits, x, classes);
 }
 
 INLINE void all_kernel(enum kernel_type type, const void *t, const void *g, size_t n,
-                       const struct all_limits *limits, struct all_sums *out, uint8_t *bins)
+                       const struct all_limits *limits, struct all_sums *out, uint8_t *classes)
 {
-    struct all8 sums = get_all(out);
-    const double factor = ldexp(1, limits->ulp.precision - 1);
+    const struct ulp_units units = units_of(type, &limits->ulp);
+    struct all8 sums = get_all(out, units.power);
     size_t i = 0;
-    while (i + 8 <= n) {
-        struct piece piece;
-        const size_t some = n - i < PIECE ? (n - i) / 8 * 8 : PIECE;
+    while (i + STEP <= n) {
+        double piece[PIECE];
+        const size_t some = n - i < PIECE ? (n - i) / STEP * STEP : PIECE;
         const void *x = element(type, t, i), *y = element(type, g, i);
-#define LOOP(parts) all_loop(parts, type, x, y, some, limits, factor, &sums, &piece);
+#define LOOP(parts) all_loop(parts, type, x, y, some, limits, &units, &sums, piece, classes + i);
         ALL_LOOPS(LOOP)
 #undef LOOP
-        find_bins(piece.d, some, bins + i);
-        find_bins(piece.r, some, bins + PLUMB_METRIC_BLOCK + i);
-        find_bins(piece.u, some, bins + 2 * PLUMB_METRIC_BLOCK + i);
         i += some;
     }
-    put_all(out, &sums);
-    out->close.greater += count_greater(type, t, g, i, limits->close.gt, sums.close);
+    put_all(out, &sums, units.power);
+    out->close.greater += count_greater(type, t, g, i, limits->close.gt, counted(sums.unequal));
+    if (!are_sorted(&sums))
+        sort_again(type, t, g, i, limits, classes);
     if (i < n)
         kernels_c.pair_all[type](element(type, t, i), element(type, g, i), n - i, limits, out,
-                                 bins + i);
+                                 classes + i);
 }
 
 #endif

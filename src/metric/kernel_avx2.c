@@ -7,14 +7,14 @@
 #include <math.h>
 
 enum { TOGETHER = 1 };
+#define REST_APART
 #define LEVEL "avx2"
-#define RELATIVE_BY_HALVES
 #define crc32_of libdeflate_crc32
 #define hash_of_eight hash_eight_c
 #define ALL_LOOPS(X)                                                                               \
     X(PART_ERROR | PART_RANGE)                                                                     \
     X(PART_CLOSE | PART_ABSOLUTE | PART_SMALL)                                                     \
-    X(PART_LIMITS)                                                                                 \
+    X(PART_SORT)                                                                                   \
     X(PART_RATIO | PART_ULP)
 
 #include "metric/bins_avx2.h"

@@ -6,16 +6,15 @@
 
 enum { TOGETHER = 4 };
 #define LEVEL "avx512"
-#define ALL_LOOPS(X)                                                                               \
-    X(PART_ERROR | PART_RANGE | PART_CLOSE | PART_ABSOLUTE | PART_SMALL)                           \
-    X(PART_LIMITS)                                                                                 \
-    X(PART_RATIO | PART_ULP)
+#define ALL_LOOPS(X) X(ALL_PARTS)
 
 #include "metric/bins_avx512.h"
 #include "metric/crc_avx512.h"
 #include "metric/kernel_tally.h"
 
 #include "metric/kernel_pair.h"
+
+#include "metric/relative_avx512.h"
 
 #include "metric/kernel_all.h"
 

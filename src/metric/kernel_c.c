@@ -1,6 +1,7 @@
 /* The kernels in plain C: the definition that the vector versions are tested against. */
 #include "metric/hash.h"
 #include "metric/kernel.h"
+#include "metric/kernel_bits.h"
 #include "plumb/metric.h"
 
 #include <assert.h>
@@ -81,20 +82,33 @@ static void error(const double *t, const double *g, const double *d, size_t n,
     }
 }
 
+static double largest_of(const double *x, size_t n, double max)
+{
+    for (size_t i = 0; i < n; i++)
+        if (x[i] > max)
+            max = x[i];
+    return max;
+}
+
 static void relative_tally(const double *r, size_t n, struct relative_counts *out)
 {
+    out->max = largest_of(r, n, out->max);
     for (size_t i = 0; i < n; i++) {
-        if (r[i] > out->max)
-            out->max = r[i];
         out->below_5e3 += !(r[i] >= 5e-3);
         out->below_1e3 += !(r[i] >= 1e-3);
     }
 }
 
+static void sum_ratios(const double *r, size_t n, double sum[LANES])
+{
+    for (size_t i = 0; i < n; i++)
+        sum[i % LANES] += r[i] >= 0 ? r[i] : 0;
+}
+
 static void ratio_tally(const double *r, size_t n, struct ratio_lanes *out)
 {
+    sum_ratios(r, n, out->sum);
     for (size_t i = 0; i < n; i++) {
-        out->sum[i % LANES] += r[i] >= 0 ? r[i] : 0;
         out->below_1e2 += !(r[i] >= 1e-2);
         out->below_1e4 += !(r[i] >= 1e-4);
     }
@@ -111,16 +125,22 @@ static void close(const double *d, const double *g, size_t n, const struct close
     }
 }
 
-static void absolute(const double *d, size_t n, struct absolute_lanes *out)
+static void sum_sizes(const double *d, size_t n, struct absolute_lanes *out)
 {
     for (size_t i = 0; i < n; i++) {
         double size = fabs(d[i]);
         out->sum[i % LANES] += size;
         if (size != 0 && size < out->min)
             out->min = size;
-        for (int k = 0; k < ABS_LIMITS; k++)
-            out->over[k] += size > kernel_abs_limits[k];
     }
+}
+
+static void absolute(const double *d, size_t n, struct absolute_lanes *out)
+{
+    sum_sizes(d, n, out);
+    for (size_t i = 0; i < n; i++)
+        for (int k = 0; k < ABS_LIMITS; k++)
+            out->over[k] += fabs(d[i]) > kernel_abs_limits[k];
 }
 
 static void ulp_tally(const double *u, size_t n, double threshold, struct ulp_lanes *out)
@@ -210,21 +230,24 @@ static void kl_near_wide(const double *d, const double *g, size_t n, struct kl_l
 
 static void find_bins(const double *x, size_t n, uint8_t *bins)
 {
-    for (size_t i = 0; i < n; i++) {
-        double size = fabs(x[i]);
-        int bin = (int)(bits_of(size) >> 52) - 1023 - HISTOGRAM_LOWEST + 1;
-        if (!(size > 0)) /* NaN is 0/0: no error */
-            bin = 0;
-        else if (bin < 1)
-            bin = 1;
-        else if (bin > HISTOGRAM_BINS - 2)
-            bin = HISTOGRAM_BINS - 2;
-        bins[i] = (uint8_t)bin;
-    }
+    for (size_t i = 0; i < n; i++)
+        bins[i] = (uint8_t)kernel_bin(fabs(x[i]));
 }
 
-static void count_bins(const uint8_t *bin, size_t n, uint64_t *bins)
+static void find_classes(const double *x, size_t n, const struct size_classes *sizes,
+                         uint8_t *classes)
 {
+    find_bins(x, n, classes);
+    for (size_t i = 0; i < n; i++)
+        for (int k = 0; k < sizes->limits; k++) {
+            const double size = fabs(x[i]), limit = sizes->limit[k];
+            classes[i] = (uint8_t)(classes[i] + (sizes->reached ? size >= limit : size > limit));
+        }
+}
+
+static void count_bins(const uint8_t *bin, size_t n, uint8_t top, uint64_t *bins)
+{
+    (void)top;
     for (size_t i = 0; i < n; i++)
         bins[bin[i]]++;
 }
@@ -302,7 +325,7 @@ static void pair_kl(enum kernel_type type, const void *t, const void *g, size_t 
 }
 
 static void pair_all(enum kernel_type type, const void *t, const void *g, size_t n,
-                     const struct all_limits *limits, struct all_sums *out, uint8_t *bins)
+                     const struct all_limits *limits, struct all_sums *out, uint8_t *classes)
 {
     double wide_t[PLUMB_METRIC_BLOCK], wide_g[PLUMB_METRIC_BLOCK], d[PLUMB_METRIC_BLOCK] = {0};
     double x[PLUMB_METRIC_BLOCK] = {0};
@@ -313,16 +336,16 @@ static void pair_all(enum kernel_type type, const void *t, const void *g, size_t
     range(wide_t, n, &out->range[0]);
     range(wide_g, n, &out->range[1]);
     close(d, wide_g, n, &limits->close, &out->close);
-    absolute(d, n, &out->absolute);
+    sum_sizes(d, n, &out->absolute);
     small(d, wide_g, n, &limits->small, &out->small);
-    find_bins(d, n, bins);
+    find_classes(d, n, &limits->abs, classes);
     relative(d, wide_g, n, x);
-    relative_tally(x, n, &out->relative);
-    ratio_tally(x, n, &out->ratio);
-    find_bins(x, n, bins + PLUMB_METRIC_BLOCK);
+    out->relative.max = largest_of(x, n, out->relative.max);
+    sum_ratios(x, n, out->ratio.sum);
+    find_classes(x, n, &limits->ratio, classes + PLUMB_METRIC_BLOCK);
     ulps(d, wide_g, n, &limits->ulp, x);
     ulp_tally(x, n, limits->ulp.threshold, &out->ulp);
-    find_bins(x, n, bins + 2 * PLUMB_METRIC_BLOCK);
+    find_bins(x, n, classes + 2 * PLUMB_METRIC_BLOCK);
 }
 
 static void centre(enum kernel_type type, const void *data, size_t n, double middle,
@@ -386,14 +409,22 @@ static void centres(enum kernel_type type, const void *data, const double *middl
     }                                                                                              \
     static void pair_all_##suffix(const void *t, const void *g, size_t n,                          \
                                   const struct all_limits *limits, struct all_sums *out,           \
-                                  uint8_t *bins)                                                   \
+                                  uint8_t *classes)                                                \
     {                                                                                              \
-        pair_all(type, t, g, n, limits, out, bins);                                                \
+        pair_all(type, t, g, n, limits, out, classes);                                             \
     }                                                                                              \
     static void centre_##suffix(const void *data, size_t n, double middle,                         \
                                 struct centre_lanes *out)                                          \
     {                                                                                              \
         centre(type, data, n, middle, out);                                                        \
+    }                                                                                              \
+    static void pair_rest_##suffix(const void *t, const void *g, size_t n, bool near,              \
+                                   const double middle[2], struct kl_lanes *kl,                    \
+                                   struct centre_lanes *out)                                       \
+    {                                                                                              \
+        pair_kl(type, t, g, n, near, kl);                                                          \
+        centre(type, t, n, middle[0], &out[0]);                                                    \
+        centre(type, g, n, middle[1], &out[1]);                                                    \
     }                                                                                              \
     static void ranges_##suffix(const void *data, struct range_lanes *out)                         \
     {                                                                                              \
@@ -430,6 +461,7 @@ const struct kernels kernels_c = {
     .range = range,
     .find_bins = find_bins,
     .count_bins = count_bins,
+    .differing = differing,
     .crc32 = libdeflate_crc32,
     .sketch = {sketch_f64, sketch_f32, sketch_f16, sketch_bf16},
     .hash_eight = hash_eight_c,
@@ -439,6 +471,7 @@ const struct kernels kernels_c = {
     .pair_kl = {pair_kl_f64, pair_kl_f32, pair_kl_f16, pair_kl_bf16},
     .pair_kl_near = {pair_kl_near_f64, pair_kl_near_f32, pair_kl_near_f16, pair_kl_near_bf16},
     .pair_all = {pair_all_f64, pair_all_f32, pair_all_f16, pair_all_bf16},
+    .pair_rest = {pair_rest_f64, pair_rest_f32, pair_rest_f16, pair_rest_bf16},
     .centre = {centre_f64, centre_f32, centre_f16, centre_bf16},
     .ranges = {ranges_f64, ranges_f32, ranges_f16, ranges_bf16},
     .centres = {centres_f64, centres_f32, centres_f16, centres_bf16},

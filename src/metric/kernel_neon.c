@@ -7,6 +7,8 @@
 #include <math.h>
 
 enum { TOGETHER = 1 };
+#define REST_APART
+#define relative_kernel quotient_kernel
 #define LEVEL "neon"
 #define crc32_of libdeflate_crc32
 #define hash_of_eight hash_eight_c
@@ -14,7 +16,7 @@ enum { TOGETHER = 1 };
     X(PART_ERROR)                                                                                  \
     X(PART_RANGE)                                                                                  \
     X(PART_CLOSE | PART_ABSOLUTE)                                                                  \
-    X(PART_SMALL | PART_LIMITS)                                                                    \
+    X(PART_SMALL | PART_SORT)                                                                      \
     X(PART_RATIO | PART_ULP)
 
 #include "metric/bins_neon.h"

@@ -31,8 +31,7 @@ INLINE void error_kernel(enum kernel_type type, const void *t, const void *g, si
         kernels_c.pair_error[type](element(type, t, i), element(type, g, i), n - i, out);
 }
 
-#ifndef RELATIVE_BY_HALVES
-INLINE void relative_kernel(enum kernel_type type, const void *t, const void *g, size_t n,
+INLINE void quotient_kernel(enum kernel_type type, const void *t, const void *g, size_t n,
                             struct error_lanes *errors, struct relative_counts *relatives)
 {
     struct errors8 e = get_error(errors);
@@ -49,14 +48,13 @@ INLINE void relative_kernel(enum kernel_type type, const void *t, const void *g,
         kernels_c.pair_relative[type](element(type, t, i), element(type, g, i), n - i, errors,
                                       relatives);
 }
-#endif
 
 /* Differences over limits->gt, which is zero for most: then all but the equal ones are. */
 INLINE uint64_t count_greater(enum kernel_type type, const void *t, const void *g, size_t n,
-                              double gt, struct close8 x)
+                              double gt, uint64_t unequal)
 {
     if (gt == 0)
-        return counted(x.above) + counted(x.below);
+        return unequal;
     n8 greater = no_counts();
     for (size_t i = 0; i < n; i += 8)
         greater =
@@ -74,7 +72,7 @@ INLINE void close_kernel(enum kernel_type type, const void *t, const void *g, si
         x = add_close(x, subtract(load8(type, t, i), y), y, limits);
     }
     put_close(out, x);
-    out->greater += count_greater(type, t, g, i, limits->gt, x);
+    out->greater += count_greater(type, t, g, i, limits->gt, counted(x.above) + counted(x.below));
     if (i < n)
         kernels_c.pair_close[type](element(type, t, i), element(type, g, i), n - i, limits, out);
 }
@@ -90,7 +88,7 @@ INLINE v8 exp8(v8 x)
     const v8 p45 = fused(r, all(c[5]), all(c[4])), p67 = fused(r, all(c[7]), all(c[6]));
     const v8 p89 = fused(r, all(c[9]), all(c[8]));
     const v8 low = fused(p23, r2, p01), high = fused(p67, r2, p45);
-    return multiply(fused(fused(p89, r4, high), r4, low), power_of_two(sum));
+    return times_power(fused(fused(p89, r4, high), r4, low), sum);
 }
 
 struct kl8 {
@@ -109,17 +107,34 @@ INLINE void put_kl(struct kl_lanes *p, struct kl8 x)
     put(p->weighted, x.weighted);
 }
 
+INLINE struct kl8 add_kl(struct kl8 k, v8 t, v8 g)
+{
+    const v8 weight = exp8(g);
+    k.golden = add(k.golden, weight);
+    k.weighted = fused(weight, subtract(g, t), k.weighted);
+    k.target = add(k.target, exp8(t));
+    return k;
+}
+
+INLINE struct kl8 add_kl_near(struct kl8 k, v8 t, v8 g)
+{
+    const v8 d = subtract(t, g), d2 = multiply(d, d), weight = exp8(g);
+    const v8 high = fused(d2, all(1.0 / 720), fused(d, all(1.0 / 120), all(1.0 / 24)));
+    const v8 low = fused(d, all(1.0 / 6), all(0.5));
+    const v8 growth = fused(fused(high, d2, low), d2, add(all(1.0), d));
+    k.golden = add(k.golden, weight);
+    k.target = fused(weight, growth, k.target);
+    k.weighted = less_product(k.weighted, weight, d);
+    return k;
+}
+
 INLINE void kl_kernel(enum kernel_type type, const void *t, const void *g, size_t n,
                       struct kl_lanes *out)
 {
     struct kl8 k = get_kl(out);
     size_t i = 0;
-    for (; i + 8 <= n; i += 8) {
-        const v8 x = load8(type, t, i), y = load8(type, g, i), weight = exp8(y);
-        k.golden = add(k.golden, weight);
-        k.weighted = fused(weight, subtract(y, x), k.weighted);
-        k.target = add(k.target, exp8(x));
-    }
+    for (; i + 8 <= n; i += 8)
+        k = add_kl(k, load8(type, t, i), load8(type, g, i));
     put_kl(out, k);
     if (i < n)
         kernels_c.pair_kl[type](element(type, t, i), element(type, g, i), n - i, out);
@@ -130,16 +145,8 @@ INLINE void kl_near_kernel(enum kernel_type type, const void *t, const void *g, 
 {
     struct kl8 k = get_kl(out);
     size_t i = 0;
-    for (; i + 8 <= n; i += 8) {
-        const v8 y = load8(type, g, i), x = subtract(load8(type, t, i), y), weight = exp8(y);
-        const v8 x2 = multiply(x, x);
-        const v8 high = fused(x2, all(1.0 / 720), fused(x, all(1.0 / 120), all(1.0 / 24)));
-        const v8 low = fused(x, all(1.0 / 6), all(0.5));
-        const v8 growth = fused(fused(high, x2, low), x2, add(all(1.0), x));
-        k.golden = add(k.golden, weight);
-        k.target = fused(weight, growth, k.target);
-        k.weighted = less_product(k.weighted, weight, x);
-    }
+    for (; i + 8 <= n; i += 8)
+        k = add_kl_near(k, load8(type, t, i), load8(type, g, i));
     put_kl(out, k);
     if (i < n)
         kernels_c.pair_kl_near[type](element(type, t, i), element(type, g, i), n - i, out);
@@ -158,6 +165,11 @@ INLINE struct centre8 add_centre(struct centre8 r, v8 x, v8 middle)
     return (struct centre8){add(r.sum, deviation), add(r.squares, multiply(deviation, deviation))};
 }
 
+INLINE struct centre8 get_centre(const struct centre_lanes *p)
+{
+    return (struct centre8){get(p->sum), get(p->squares)};
+}
+
 INLINE void put_centre(struct centre_lanes *p, struct centre8 r)
 {
     put(p->sum, r.sum);
@@ -167,7 +179,7 @@ INLINE void put_centre(struct centre_lanes *p, struct centre8 r)
 INLINE void centre_kernel(enum kernel_type type, const void *data, size_t n, double middle,
                           struct centre_lanes *out)
 {
-    struct centre8 r = {get(out->sum), get(out->squares)};
+    struct centre8 r = get_centre(out);
     size_t i = 0;
     for (; i + 8 <= n; i += 8)
         r = add_centre(r, load8(type, data, i), all(middle));
@@ -175,6 +187,37 @@ INLINE void centre_kernel(enum kernel_type type, const void *data, size_t n, dou
     if (i < n)
         kernels_c.centre[type](element(type, data, i), n - i, middle, out);
 }
+
+#ifdef REST_APART
+INLINE void rest_kernel(enum kernel_type type, bool near, const void *t, const void *g, size_t n,
+                        const double middle[2], struct kl_lanes *kl, struct centre_lanes centre[2])
+{
+    (near ? kl_near_kernel : kl_kernel)(type, t, g, n, kl);
+    centre_kernel(type, t, n, middle[0], &centre[0]);
+    centre_kernel(type, g, n, middle[1], &centre[1]);
+}
+#else
+/* Exponentials are multiplications, deviations additions: processors do both at a time. */
+INLINE void rest_kernel(enum kernel_type type, bool near, const void *t, const void *g, size_t n,
+                        const double middle[2], struct kl_lanes *kl, struct centre_lanes centre[2])
+{
+    struct kl8 k = get_kl(kl);
+    struct centre8 a = get_centre(&centre[0]), b = get_centre(&centre[1]);
+    size_t i = 0;
+    for (; i + 8 <= n; i += 8) {
+        const v8 x = load8(type, t, i), y = load8(type, g, i);
+        k = near ? add_kl_near(k, x, y) : add_kl(k, x, y);
+        a = add_centre(a, x, all(middle[0]));
+        b = add_centre(b, y, all(middle[1]));
+    }
+    put_kl(kl, k);
+    put_centre(&centre[0], a);
+    put_centre(&centre[1], b);
+    if (i < n)
+        kernels_c.pair_rest[type](element(type, t, i), element(type, g, i), n - i, near, middle, kl,
+                                  centre);
+}
+#endif
 
 /* TOGETHER blocks at a time: as many as there are registers for. */
 _Static_assert(SIDE_BY_SIDE % TOGETHER == 0, "whole groups of blocks");

@@ -2,6 +2,8 @@
 #ifndef METRIC_KERNEL_TABLE_H
 #define METRIC_KERNEL_TABLE_H
 
+#include "metric/kernel_bits.h"
+
 #define TYPED(suffix, type)                                                                        \
     static void load_##suffix(const void *data, size_t n, double *out)                             \
     {                                                                                              \
@@ -34,14 +36,23 @@
     }                                                                                              \
     static void pair_all_##suffix(const void *t, const void *g, size_t n,                          \
                                   const struct all_limits *limits, struct all_sums *out,           \
-                                  uint8_t *bins)                                                   \
+                                  uint8_t *classes)                                                \
     {                                                                                              \
-        all_kernel(type, t, g, n, limits, out, bins);                                              \
+        all_kernel(type, t, g, n, limits, out, classes);                                           \
     }                                                                                              \
     static void centre_##suffix(const void *data, size_t n, double middle,                         \
                                 struct centre_lanes *out)                                          \
     {                                                                                              \
         centre_kernel(type, data, n, middle, out);                                                 \
+    }                                                                                              \
+    static void pair_rest_##suffix(const void *t, const void *g, size_t n, bool near,              \
+                                   const double middle[2], struct kl_lanes *kl,                    \
+                                   struct centre_lanes *out)                                       \
+    {                                                                                              \
+        if (near)                                                                                  \
+            rest_kernel(type, true, t, g, n, middle, kl, out);                                     \
+        else                                                                                       \
+            rest_kernel(type, false, t, g, n, middle, kl, out);                                    \
     }                                                                                              \
     static void ranges_##suffix(const void *data, struct range_lanes *out)                         \
     {                                                                                              \
@@ -83,6 +94,7 @@ static const struct kernels level = {
     .range = range,
     .find_bins = find_bins,
     .count_bins = count_bins,
+    .differing = differing,
     .crc32 = crc32_of,
     .sketch = OF_ALL_TYPES(sketch),
     .hash_eight = hash_of_eight,
@@ -92,6 +104,7 @@ static const struct kernels level = {
     .pair_kl = OF_ALL_TYPES(pair_kl),
     .pair_kl_near = OF_ALL_TYPES(pair_kl_near),
     .pair_all = OF_ALL_TYPES(pair_all),
+    .pair_rest = OF_ALL_TYPES(pair_rest),
     .centre = OF_ALL_TYPES(centre),
     .ranges = OF_ALL_TYPES(ranges),
     .centres = OF_ALL_TYPES(centres),

@@ -38,7 +38,7 @@ INLINE struct errors8 add_error(enum kernel_type type, struct errors8 e, v8 t, v
     e.tt = add_product(type, e.tt, t, t);
     e.gg = add_product(type, e.gg, g, g);
     e.dd = add_product(KERNEL_F64, e.dd, d, d);
-    e.max = raise_to(e.max, size_of(d));
+    e.max = raise_to_size(e.max, d);
     return e;
 }
 
@@ -134,11 +134,15 @@ INLINE void put_close(struct close_counts *p, struct close8 x)
     p->below += counted(x.below);
 }
 
+INLINE m8 is_close(v8 size, v8 g, const struct close_limits *limits)
+{
+    return at_most(size, add(all(limits->atol), multiply(all(limits->rtol), size_of(g))));
+}
+
 INLINE struct close8 add_close(struct close8 x, v8 d, v8 g, const struct close_limits *limits)
 {
-    const v8 size = size_of(d), zero = all(0);
-    const v8 room = add(all(limits->atol), multiply(all(limits->rtol), size_of(g)));
-    x.close = count(x.close, at_most(size, room));
+    const v8 zero = all(0);
+    x.close = count(x.close, is_close(size_of(d), g, limits));
     x.above = count(x.above, above(d, zero));
     x.below = count(x.below, above(zero, d));
     return x;

@@ -55,6 +55,12 @@ static double total(const double *lanes)
            ((lanes[4] + lanes[5]) + (lanes[6] + lanes[7]));
 }
 
+void kl_add(struct kl_state *kl, const struct kl_lanes *lanes)
+{
+    add(&kl->golden, 0, total(lanes->golden), total(lanes->weighted));
+    add(&kl->target, 0, total(lanes->target), 0);
+}
+
 void kl_block(struct kl_state *kl, const struct kernels *kernels, enum kernel_type type,
               const void *t, const void *g, size_t n, double largest, bool near)
 {
@@ -64,8 +70,7 @@ void kl_block(struct kl_state *kl, const struct kernels *kernels, enum kernel_ty
             kernels->pair_kl_near[type](t, g, n, &lanes);
         else
             kernels->pair_kl[type](t, g, n, &lanes);
-        add(&kl->golden, 0, total(lanes.golden), total(lanes.weighted));
-        add(&kl->target, 0, total(lanes.target), 0);
+        kl_add(kl, &lanes);
         return;
     }
     double x[PLUMB_METRIC_BLOCK], y[PLUMB_METRIC_BLOCK];

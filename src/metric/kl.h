@@ -20,6 +20,9 @@ struct kl_state {
     struct kl_sum target, golden;
 };
 
+/* Adds what kernels found in values up to KL_FAST. */
+void kl_add(struct kl_state *kl, const struct kl_lanes *lanes);
+
 /* Adds n pairs of stored values, at most PLUMB_METRIC_BLOCK, none of which is larger than
  * `largest`. near: none of their differences is larger than KL_NEAR. */
 void kl_block(struct kl_state *kl, const struct kernels *kernels, enum kernel_type type,

@@ -1,6 +1,7 @@
 /* Beginning and merging metric states. */
 #include "metric/state.h"
 
+#include "metric/classes.h"
 #include "metric/dense.h"
 
 #include <math.h>
@@ -36,6 +37,8 @@ static void state_setup(struct plumb_metric_state *state, const struct plumb_met
     precheck_init(&state->precheck, spec, target, golden);
     state->limits.small = (struct small_limits){state->precheck.small, state->precheck.atol};
     state->limits.close = (struct close_limits){spec->rtol, spec->atol, spec->gt};
+    state->limits.abs = abs_classes();
+    state->limits.ratio = ratio_classes();
     state->max_index = UINT64_MAX;
     state->min_abs = INFINITY;
 

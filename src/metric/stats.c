@@ -95,20 +95,23 @@ static void add_sums(const struct kernels *kernels, const double *x, size_t n, d
     add_centred(n, m, &centre, sum, squares);
 }
 
-bool stats_stored(struct stats_state *stats, const struct kernels *kernels, enum kernel_type type,
-                  const void *data, size_t n, const struct range_lanes *range)
+bool stats_middle(const struct range_lanes *range, size_t n, double *middle)
 {
-    double min, max, m = total(range->sum) / (double)n;
+    double min, max;
     find_ends(range, &min, &max);
     const double size = size_of(min, max);
-    if (is_huge(size) || is_tiny(size))
-        return false;
-    struct centre_lanes centre = {0};
-    kernels->centre[type](data, n, m, &centre);
+    *middle = total(range->sum) / (double)n;
+    return !is_huge(size) && !is_tiny(size);
+}
+
+void stats_add(struct stats_state *stats, size_t n, const struct range_lanes *range, double middle,
+               const struct centre_lanes *centre)
+{
+    double min, max;
+    find_ends(range, &min, &max);
     widen(stats, min, max);
     stats->finite += n;
-    add_centred(n, m, &centre, &stats->sum, &stats->squares);
-    return true;
+    add_centred(n, middle, centre, &stats->sum, &stats->squares);
 }
 
 void stats_values(struct stats_state *stats, const struct kernels *kernels, const double *x,

@@ -18,10 +18,13 @@ struct stats_state {
 void stats_values(struct stats_state *stats, const struct kernels *kernels, const double *x,
                   size_t n);
 
-/* The same of n > 0 stored values, all finite, whose range is known. False, and nothing added, when
- * they are too large or too small for their squares. */
-bool stats_stored(struct stats_state *stats, const struct kernels *kernels, enum kernel_type type,
-                  const void *data, size_t n, const struct range_lanes *range);
+/* Of n > 0 finite values whose range is known: what their deviations are taken from. False when they
+ * are too large or too small for their squares, and are left to stats_values. */
+bool stats_middle(const struct range_lanes *range, size_t n, double *middle);
+
+/* Adds such values, whose deviations from the middle are known. */
+void stats_add(struct stats_state *stats, size_t n, const struct range_lanes *range, double middle,
+               const struct centre_lanes *centre);
 
 /* Adds elements [first, first+count) of a tensor; first is a multiple of PLUMB_METRIC_BLOCK and
  * below the tensor's count, count may exceed what is left. */

@@ -129,7 +129,7 @@ static void block_histogram(struct plumb_metric_state *state, struct block *bloc
     uint8_t bins[PLUMB_METRIC_BLOCK];
     for (int i = 0; i < 3 && sizes[i]; i++) {
         k->find_bins(sizes[i], block->n, bins);
-        k->count_bins(bins, block->n, state->histogram[i].bin);
+        k->count_bins(bins, block->n, top_class(0), state->histogram[i].bin);
     }
 }
 
@@ -257,44 +257,6 @@ static void exact_differences(const struct plumb_metric_state *state, const void
     block->wide = true;
 }
 
-#define COUNT_DIFFERING(type)                                                                      \
-    for (size_t i = 0; i < n; i++) {                                                               \
-        type x, y;                                                                                 \
-        memcpy(&x, t + i * sizeof x, sizeof x);                                                    \
-        memcpy(&y, g + i * sizeof y, sizeof y);                                                    \
-        differ += x != y;                                                                          \
-    }
-
-static uint64_t differing_elements(const unsigned char *t, const unsigned char *g, size_t n,
-                                   unsigned bits)
-{
-    uint64_t differ = 0;
-    switch (bits) {
-    case 4:
-        for (size_t i = 0; i < n; i++) {
-            unsigned x = t[i / 2] ^ g[i / 2];
-            differ += (i % 2 ? x >> 4 : x & 15u) != 0;
-        }
-        break;
-    case 8:
-        COUNT_DIFFERING(uint8_t)
-        break;
-    case 16:
-        COUNT_DIFFERING(uint16_t)
-        break;
-    case 32:
-        COUNT_DIFFERING(uint32_t)
-        break;
-    case 64:
-        COUNT_DIFFERING(uint64_t)
-        break;
-    default:
-        for (size_t i = 0; i < n; i++)
-            differ += memcmp(t + i * bits / 8, g + i * bits / 8, bits / 8) != 0;
-    }
-    return differ;
-}
-
 /* Real values beside complex ones: as complex numbers without an imaginary part. */
 static void pad_imaginary(double *x, size_t n)
 {
@@ -316,6 +278,7 @@ void plumb_metric_update(struct plumb_metric_state *state, const struct plumb_te
     unsigned bits[2] = {plumb_dtype_info(target->dtype)->bits,
                         plumb_dtype_info(golden->dtype)->bits};
     uint32_t crc[2] = {0, 0};
+    struct size_counts counts = {0};
     struct room room[2];
     struct block block;
 
@@ -332,8 +295,8 @@ void plumb_metric_update(struct plumb_metric_state *state, const struct plumb_te
         }
         if (groups & PLUMB_G_BITS)
             state->bits_differ +=
-                target->dtype == golden->dtype ? differing_elements(t, g, n, bits[0]) : n;
-        if (!direct_block(state, t, g, n * most, at * most)) {
+                target->dtype == golden->dtype ? state->kernels.differing(t, g, n, bits[0]) : n;
+        if (!direct_block(state, t, g, n * most, at * most, &counts)) {
             block.n = n * most;
             block.moved = block.wide = false;
             dense_load(&state->kernels, target->dtype, t, n * parts[0], block.t);
@@ -347,6 +310,7 @@ void plumb_metric_update(struct plumb_metric_state *state, const struct plumb_te
         }
         at += n;
     }
+    direct_finish(state, &counts);
     if (groups & PLUMB_G_CRC) {
         state->crc[0] ^= crc_contribution(crc[0], state->bytes[0] - (end * bits[0] + 7) / 8);
         state->crc[1] ^= crc_contribution(crc[1], state->bytes[1] - (end * bits[1] + 7) / 8);

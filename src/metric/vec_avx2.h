@@ -8,6 +8,7 @@
 #include <immintrin.h>
 
 #define INLINE static inline __attribute__((always_inline))
+#define NO_UNROLL _Pragma("GCC unroll 1")
 
 typedef struct {
     __m256d lo, hi;
@@ -154,6 +155,11 @@ INLINE __m256d nonzero_4(__m256d x)
     return _mm256_or_pd(x, _mm256_cmp_pd(x, _mm256_setzero_pd(), _CMP_EQ_OQ));
 }
 
+INLINE x8 raise_to_size(x8 most, v8 x)
+{
+    return raise_to(most, size_of(x));
+}
+
 INLINE x8 lower_to_positive(x8 least, v8 x)
 {
     return _mm256_min_pd(nonzero_4(x.hi), _mm256_min_pd(nonzero_4(x.lo), least));
@@ -171,15 +177,15 @@ INLINE double smallest(x8 x)
     return _mm_cvtsd_f64(_mm_min_pd(two, _mm_unpackhi_pd(two, two)));
 }
 
-INLINE __m256d power_of_two_4(__m256d x)
+INLINE __m256d times_power_4(__m256d x, __m256d sum)
 {
-    const __m256i k = _mm256_add_epi64(_mm256_castpd_si256(x), _mm256_set1_epi64x(1023));
-    return _mm256_castsi256_pd(_mm256_slli_epi64(k, 52));
+    const __m256i k = _mm256_slli_epi64(_mm256_castpd_si256(sum), 52);
+    return _mm256_castsi256_pd(_mm256_add_epi64(_mm256_castpd_si256(x), k));
 }
 
-INLINE v8 power_of_two(v8 x)
+INLINE v8 times_power(v8 x, v8 sum)
 {
-    return (v8){power_of_two_4(x.lo), power_of_two_4(x.hi)};
+    return BOTH(times_power_4, x, sum);
 }
 
 INLINE __m256d unit_of_4(__m256d x, int emin)

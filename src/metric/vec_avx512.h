@@ -7,11 +7,15 @@
 #include <immintrin.h>
 
 #define INLINE static inline __attribute__((always_inline))
+#define NO_UNROLL _Pragma("GCC unroll 1")
 
 typedef __m512d v8;  /* eight float64 */
 typedef __m512d x8;  /* the largest or smallest so far, in any order */
 typedef __m512i n8;  /* counters, in any order */
 typedef __mmask8 m8; /* eight conditions */
+
+/* For _mm512_range_pd: the larger of two sizes, without a sign. */
+enum { LARGER_SIZE = 0xB };
 
 INLINE v8 get(const double *p)
 {
@@ -139,6 +143,12 @@ INLINE x8 raise_to(x8 most, v8 x)
     return _mm512_max_pd(x, most);
 }
 
+/* The same of sizes. */
+INLINE x8 raise_to_size(x8 most, v8 x)
+{
+    return _mm512_range_pd(most, x, LARGER_SIZE);
+}
+
 /* Only of numbers above 0. */
 INLINE x8 lower_to_positive(x8 least, v8 x)
 {
@@ -155,21 +165,22 @@ INLINE double smallest(x8 x)
     return _mm512_reduce_min_pd(x);
 }
 
-/* 2^k for x = 1.5*2^52 + k. */
-INLINE v8 power_of_two(v8 x)
+/* x * 2^k for sum = 1.5*2^52 + k, where neither is near the ends: k is added to the exponent. */
+INLINE v8 times_power(v8 x, v8 sum)
 {
-    const __m512i k = _mm512_add_epi64(_mm512_castpd_si512(x), _mm512_set1_epi64(1023));
-    return _mm512_castsi512_pd(_mm512_slli_epi64(k, 52));
+    const __m512i k = _mm512_slli_epi64(_mm512_castpd_si512(sum), 52);
+    return _mm512_castsi512_pd(_mm512_add_epi64(_mm512_castpd_si512(x), k));
 }
 
-/* 2^(1 - e), where e is the exponent of x, that of 1 for 0, and at least emin. */
+/* 2^(1 - e), where e is the exponent of x, that of 1 for 0, and at least emin. The exponent field of
+ * the one is the complement of the other's. */
 INLINE v8 unit_of(v8 x, int emin)
 {
-    const __m512i field = _mm512_set1_epi64(0x7FFLL << 52), bits = _mm512_castpd_si512(x);
+    const __m512i field = _mm512_set1_epi64(0x7FFLL << 52);
+    const __m512d least = _mm512_castsi512_pd(_mm512_set1_epi64((emin + 1023LL) << 52));
     const __mmask8 any = _mm512_cmp_pd_mask(x, _mm512_setzero_pd(), _CMP_NEQ_UQ);
-    __m512i e = _mm512_mask_and_epi64(_mm512_set1_epi64(1023LL << 52), any, bits, field);
-    e = _mm512_max_epi64(e, _mm512_set1_epi64((emin + 1023LL) << 52));
-    return _mm512_castsi512_pd(_mm512_sub_epi64(field, e));
+    const __m512d y = _mm512_mask_range_pd(all(1), any, x, least, LARGER_SIZE);
+    return _mm512_castsi512_pd(_mm512_andnot_si512(_mm512_castpd_si512(y), field));
 }
 
 /* Eight stored values as float64. */

@@ -8,6 +8,7 @@
 #include <arm_neon.h>
 
 #define INLINE static inline __attribute__((always_inline))
+#define NO_UNROLL _Pragma("GCC unroll 1")
 
 typedef struct {
     float64x2_t part[4];
@@ -148,6 +149,11 @@ INLINE x8 raise_to(x8 most, v8 x)
     return most;
 }
 
+INLINE x8 raise_to_size(x8 most, v8 x)
+{
+    return raise_to(most, size_of(x));
+}
+
 INLINE x8 lower_to_positive(x8 least, v8 x)
 {
     for (int k = 0; k < 4; k++) {
@@ -167,11 +173,11 @@ INLINE double smallest(x8 x)
     return vminvq_f64(x);
 }
 
-INLINE v8 power_of_two(v8 x)
+INLINE v8 times_power(v8 x, v8 sum)
 {
 #define PART(k)                                                                                    \
-    vreinterpretq_f64_u64(                                                                         \
-        vshlq_n_u64(vaddq_u64(vreinterpretq_u64_f64(x.part[k]), vdupq_n_u64(1023)), 52))
+    vreinterpretq_f64_u64(vaddq_u64(vreinterpretq_u64_f64(x.part[k]),                              \
+                                    vshlq_n_u64(vreinterpretq_u64_f64(sum.part[k]), 52)))
     return ALL_PARTS(v8, PART);
 #undef PART
 }

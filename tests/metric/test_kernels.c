@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include "metric/classes.h"
 #include "metric/kernel.h"
 #include "plumb/metric.h"
 #include "random.h"
@@ -48,7 +49,7 @@ static const double odd_values[] = {
     1e-1,  1e-2,    1e-3,   1e-4,    1e-5,      1e-6,    1e-7,   5e-3,   2e-3,    1e-8,   32,
 };
 
-enum kind { NORMAL, CLOSE, WIDE, ODD, EQUAL, TIES, KINDS };
+enum kind { NORMAL, CLOSE, WIDE, ODD, EQUAL, TIES, LIMITS, KINDS };
 
 static double one_value(enum kind kind, uint64_t *seed)
 {
@@ -297,7 +298,7 @@ static void histogram(const struct kernels *k, const double *x, size_t n, uint64
 {
     uint8_t bin[BLOCK];
     k->find_bins(x, n, bin);
-    k->count_bins(bin, n, bins);
+    k->count_bins(bin, n, HISTOGRAM_BINS - 2, bins);
 }
 
 static void check_statistics(const struct kernels *k, const struct data *data, size_t n)
@@ -451,10 +452,35 @@ static uint64_t stored_value(enum kernel_type type, enum kind kind, uint64_t *se
     }
 }
 
+/* A pair of float64 or float32 at a limit of |d| or r, or next to it. */
+static void store_limit(enum kernel_type type, unsigned char *t, unsigned char *g, uint64_t *seed)
+{
+    static const double limits[] = {100, 200, 1000, 10000};
+    const double step = (double)(1 + random_below(seed, 7));
+    double golden = random_below(seed, 2) ? step * limits[random_below(seed, 4)] : 0;
+    double target = golden != 0 ? golden + step : kernel_abs_limits[random_below(seed, ABS_LIMITS)];
+    const double to = random_below(seed, 2) ? INFINITY : 0;
+    const bool beside = random_below(seed, 2);
+    if (type == KERNEL_F64) {
+        target = beside ? nextafter(target, to) : target;
+        memcpy(t, &target, sizeof target);
+        memcpy(g, &golden, sizeof golden);
+    } else {
+        const float x = beside ? nextafterf((float)target, (float)to) : (float)target;
+        const float y = (float)golden;
+        memcpy(t, &x, sizeof x);
+        memcpy(g, &y, sizeof y);
+    }
+}
+
 static void fill_stored(enum kernel_type type, enum kind kind, unsigned char *t, unsigned char *g,
                         uint64_t *seed)
 {
     for (size_t i = 0; i < BLOCK; i++) {
+        if (kind == LIMITS && type <= KERNEL_F32) {
+            store_limit(type, t + i * widths[type], g + i * widths[type], seed);
+            continue;
+        }
         uint64_t golden = stored_value(type, kind, seed), target = stored_value(type, kind, seed);
         if (kind == CLOSE && i % 7)
             target = golden ^ random_below(seed, type == KERNEL_F64 ? 1 << 20 : 8);
@@ -514,19 +540,20 @@ static void check_stored(const struct kernels *k, enum kernel_type type, const v
 static void check_all_groups(const struct kernels *k, enum kernel_type type, const void *t,
                              const void *g, size_t n)
 {
-    static const struct all_limits limits[] = {
-        {{1e-3, 1e-5, 0}, {0x1p-10, 1e-16}, {23, -126, 32}},
-        {{0, 0, 1e-3}, {0x1p-20, 0x1p-30}, {10, -14, 1}},
+    const struct size_classes sizes[] = {abs_classes(), ratio_classes(), {.limits = 0}};
+    const struct all_limits limits[] = {
+        {{1e-3, 1e-5, 0}, {0x1p-10, 1e-16}, {23, -126, 32}, sizes[0], sizes[1]},
+        {{0, 0, 1e-3}, {0x1p-20, 0x1p-30}, {10, -14, 1}, sizes[0], sizes[1]},
     };
     doing = "pair_all";
     for (size_t i = 0; i < 2; i++) {
         struct all_sums a = {.relative.max = i ? 1e-3 : 0, .absolute.min = INFINITY}, b;
-        uint8_t bins[2][3 * BLOCK];
-        uint64_t counts[2][HISTOGRAM_BINS];
+        uint8_t classes[2][3 * BLOCK];
+        uint64_t counts[2][CLASSES];
         a.range[0] = a.range[1] = range_of_nothing();
         b = a;
-        kernels_c.pair_all[type](t, g, n, &limits[i], &a, bins[0]);
-        k->pair_all[type](t, g, n, &limits[i], &b, bins[1]);
+        kernels_c.pair_all[type](t, g, n, &limits[i], &a, classes[0]);
+        k->pair_all[type](t, g, n, &limits[i], &b, classes[1]);
         same_errors(&a.error, &b.error);
         same_relatives(&a.relative, &b.relative);
         same_ratios(&a.ratio, &b.ratio);
@@ -538,9 +565,10 @@ static void check_all_groups(const struct kernels *k, enum kernel_type type, con
         same_ranges(&a.range[1], &b.range[1]);
         for (int h = 0; h < 3; h++) {
             memset(counts, 0, sizeof counts);
-            kernels_c.count_bins(bins[0] + h * BLOCK, n, counts[0]);
-            k->count_bins(bins[1] + h * BLOCK, n, counts[1]);
-            same_counts(counts[0], counts[1], HISTOGRAM_BINS);
+            const uint8_t top = top_class(sizes[h].limits);
+            kernels_c.count_bins(classes[0] + h * BLOCK, n, top, counts[0]);
+            k->count_bins(classes[1] + h * BLOCK, n, top, counts[1]);
+            same_counts(counts[0], counts[1], CLASSES);
         }
     }
 }
@@ -564,6 +592,17 @@ static void check_stored_kl(const struct kernels *k, enum kernel_type type, cons
     kernels_c.pair_kl_near[type](t, g, n, &a);
     k->pair_kl_near[type](t, g, n, &b);
     same_kl(&a, &b);
+
+    doing = "pair_rest";
+    const double middle[] = {0.3, -1e-3};
+    for (int near = 0; near < 2; near++) {
+        struct centre_lanes c[2] = {{.sum = {1}}, {.squares = {0, 2}}}, d[2] = {c[0], c[1]};
+        kernels_c.pair_rest[type](t, g, n, near, middle, &a, c);
+        k->pair_rest[type](t, g, n, near, middle, &b, d);
+        same_kl(&a, &b);
+        same_centres(&c[0], &d[0]);
+        same_centres(&c[1], &d[1]);
+    }
 }
 
 /* Whole blocks side by side: each as if it were alone. */
@@ -652,8 +691,10 @@ static void test_quotients(void **state)
                 memcpy(g + i * widths[type], &golden, widths[type]);
                 memcpy(t + i * widths[type], &target, widths[type]);
             }
-            for (size_t level = 0; level < level_count; level++)
+            for (size_t level = 0; level < level_count; level++) {
                 check_stored(&levels[level], (enum kernel_type)type, t, g, BLOCK);
+                check_all_groups(&levels[level], (enum kernel_type)type, t, g, BLOCK);
+            }
         }
     assert_true(exact > 1000);
 }
@@ -693,6 +734,63 @@ static void test_crc(void **state)
     assert_int_equal(kernels_c.crc32(0, "123456789", 9), 0xCBF43926);
 }
 
+static void test_differing(void **state)
+{
+    (void)state;
+    static unsigned char a[BLOCK * 16 + 1], b[BLOCK * 16 + 1];
+    static const unsigned widths_in_bits[] = {4, 8, 16, 32, 64, 128};
+    uint64_t seed = 8;
+    for (int round = 0; round < 100; round++) {
+        for (size_t i = 0; i < sizeof a; i++) {
+            a[i] = (unsigned char)random_bits(&seed);
+            b[i] =
+                random_below(&seed, (uint64_t)round + 1) ? a[i] : (unsigned char)random_bits(&seed);
+        }
+        for (size_t w = 0; w < sizeof widths_in_bits / sizeof *widths_in_bits; w++) {
+            const unsigned bits = widths_in_bits[w];
+            const size_t n = round % 2 ? BLOCK : (size_t)random_below(&seed, BLOCK + 1);
+            uint64_t count = 0;
+            for (size_t i = 0; i < n && bits > 4; i++)
+                count += memcmp(a + 1 + i * bits / 8, b + 1 + i * bits / 8, bits / 8) != 0;
+            for (size_t i = 0; i < n && bits == 4; i++)
+                count += (a[1 + i / 2] >> i % 2 * 4 & 15) != (b[1 + i / 2] >> i % 2 * 4 & 15);
+            assert_int_equal(kernels_c.differing(a + 1, b + 1, n, bits), count);
+            for (size_t level = 0; level < level_count; level++)
+                assert_int_equal(levels[level].differing(a + 1, b + 1, n, bits), count);
+        }
+    }
+}
+
+/* From classes back to bins and limits: each size counted alone, and all together. */
+static void test_unfold(void **state)
+{
+    (void)state;
+    const struct size_classes both[] = {abs_classes(), ratio_classes()};
+    uint64_t seed = 9;
+    for (int which = 0; which < 2; which++) {
+        const struct size_classes *sizes = &both[which];
+        uint64_t counts[CLASSES] = {0}, bins[HISTOGRAM_BINS] = {0}, passed[CLASS_LIMITS] = {0};
+        uint64_t same_bins[HISTOGRAM_BINS] = {0}, same_passed[CLASS_LIMITS] = {0};
+        for (int i = 0; i < 100000; i++) {
+            double x = fabs(one_value(i % 2 ? ODD : WIDE, &seed));
+            if (i % 5 == 0)
+                x = sizes->limit[random_below(&seed, (uint64_t)sizes->limits)];
+            unsigned class = kernel_bin(x);
+            same_bins[class]++;
+            for (int k = 0; k < sizes->limits; k++) {
+                const bool passes = sizes->reached ? x >= sizes->limit[k] : x > sizes->limit[k];
+                same_passed[k] += passes;
+                class += passes;
+            }
+            counts[class]++;
+        }
+        doing = "unfold";
+        classes_unfold(sizes, counts, bins, passed);
+        same_counts(bins, same_bins, HISTOGRAM_BINS);
+        same_counts(passed, same_passed, CLASS_LIMITS);
+    }
+}
+
 static void test_mask(void **state)
 {
     (void)state;
@@ -708,7 +806,8 @@ int main(void)
         cmocka_unit_test(test_float64),   cmocka_unit_test(test_not_finite),
         cmocka_unit_test(test_stored),    cmocka_unit_test(test_side_by_side),
         cmocka_unit_test(test_quotients), cmocka_unit_test(test_load_codes),
-        cmocka_unit_test(test_crc),       cmocka_unit_test(test_mask),
+        cmocka_unit_test(test_crc),       cmocka_unit_test(test_differing),
+        cmocka_unit_test(test_unfold),    cmocka_unit_test(test_mask),
     };
     return cmocka_run_group_tests(tests, find_levels, NULL);
 }
