@@ -154,7 +154,8 @@ static bool walk(struct op *o, int64_t outer, struct tile tile, const struct row
     struct copies copies;
     if (outer * tile.channels == 0 || !copies_alloc(o, arrays, most * n, &copies))
         return !o->failed;
-    struct row copied = {.int_in = copies.int_in, .int_out = copies.int_out};
+    struct row copied = {
+        .int_in = copies.int_in, .int_out = copies.int_out, .fresh = arrays->fresh};
     for (int k = 0; k < IN; k++)
         copied.in[k] = copies.in[k];
     for (int k = 0; k < OUT; k++)
