@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "base/arena.h"
 #include "base/plain.h"
+#include "base/spares.h"
 
 #include <stdarg.h>
 #include <stdbool.h>
@@ -19,8 +20,6 @@ enum { FIRST_BYTES = 1024, CHUNK_BYTES = 64 * 1024, ALIGN = _Alignof(max_align_t
 #else
 #define HUGE_LEAST ((size_t)4 << 20)
 #endif
-#define HUGE_PAGE ((size_t)2 << 20)
-
 /* Blocks come from the front, aligned; texts, which need no alignment, from the back. */
 struct arena_chunk {
     struct arena_chunk *next;
@@ -30,27 +29,23 @@ struct arena_chunk {
     _Alignas(max_align_t) unsigned char bytes[];
 };
 
-static struct arena_chunk *map_chunk(size_t size)
+static struct arena_chunk *map_chunk(const struct arena *arena, size_t size, bool zeroed)
 {
-    const size_t length = (size + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
-    unsigned char *wide =
-        mmap(NULL, length + HUGE_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (wide == MAP_FAILED)
+    size_t length;
+    bool dirty;
+    struct arena_chunk *chunk = spares_take(arena->spares, size, &length, &dirty);
+    if (!chunk)
         return NULL;
-    const size_t before = (HUGE_PAGE - (uintptr_t)wide % HUGE_PAGE) % HUGE_PAGE;
-    if (before)
-        munmap(wide, before);
-    munmap(wide + before + length, HUGE_PAGE - before);
-    struct arena_chunk *chunk = (void *)(wide + before);
-    madvise(chunk, length, MADV_HUGEPAGE); /* where there are none, small pages will do */
     chunk->mapped = length;
+    if (zeroed && dirty)
+        memset(chunk->bytes, 0, size - sizeof *chunk);
     return chunk;
 }
 
-static struct arena_chunk *new_chunk(size_t capacity, bool zeroed)
+static struct arena_chunk *new_chunk(const struct arena *arena, size_t capacity, bool zeroed)
 {
     const size_t size = sizeof(struct arena_chunk) + capacity;
-    struct arena_chunk *chunk = size >= HUGE_LEAST ? map_chunk(size)
+    struct arena_chunk *chunk = size >= HUGE_LEAST ? map_chunk(arena, size, zeroed)
                                 : zeroed           ? calloc(1, size)
                                                    : malloc(size);
     if (chunk)
@@ -60,33 +55,36 @@ static struct arena_chunk *new_chunk(size_t capacity, bool zeroed)
     return chunk;
 }
 
-static void free_chunk(struct arena_chunk *chunk)
+static void free_chunk(const struct arena *arena, struct arena_chunk *chunk)
 {
     if (chunk->mapped)
-        munmap(chunk, chunk->mapped);
+        spares_give(arena->spares, chunk, chunk->mapped);
     else
         free(chunk);
 }
 
 /* A chunk of that size, with what the old one held, which is gone; NULL: it is as it was. Pages go to
  * their new place without being copied, and that begins at a large page again. */
-static struct arena_chunk *grow_chunk(struct arena_chunk *old, size_t size)
+static struct arena_chunk *grow_chunk(const struct arena *arena, struct arena_chunk *old,
+                                      size_t size)
 {
     if (!old->mapped && size < HUGE_LEAST)
         return realloc(old, size);
     if (old->mapped >= size)
         return old;
-    struct arena_chunk *grown = map_chunk(size);
+    struct arena_chunk *grown = map_chunk(arena, size, false);
     if (!grown)
         return NULL;
-    const size_t length = grown->mapped;
+    const size_t length = grown->mapped, before = old->mapped;
     if (!old->mapped) {
         memcpy(grown, old, sizeof *old + old->capacity);
         free(old);
     } else if (mremap(old, old->mapped, length, MREMAP_MAYMOVE | MREMAP_FIXED, grown) ==
                MAP_FAILED) {
-        munmap(grown, length);
+        spares_give(arena->spares, grown, length);
         return NULL;
+    } else {
+        spares_shrunk(arena->spares, before);
     }
     grown->mapped = length;
     return grown;
@@ -112,7 +110,7 @@ static void *take(struct arena *arena, size_t size, bool zeroed)
     struct arena_chunk *chunk = arena->chunks;
     if (!chunk || chunk->free - chunk->used < size) {
         size_t capacity = next_capacity(arena, size);
-        struct arena_chunk *fresh = new_chunk(capacity, zeroed || capacity != size);
+        struct arena_chunk *fresh = new_chunk(arena, capacity, zeroed || capacity != size);
         if (!fresh)
             return NULL;
         arena->bytes += capacity;
@@ -168,7 +166,7 @@ void *arena_grow(struct arena *arena, void *block, size_t count, size_t more, si
         return fresh;
     }
     const size_t capacity = (more * size + ALIGN - 1) / ALIGN * ALIGN;
-    struct arena_chunk *grown = grow_chunk(*link, sizeof *grown + capacity);
+    struct arena_chunk *grown = grow_chunk(arena, *link, sizeof *grown + capacity);
     if (!grown)
         return NULL;
     arena->bytes += capacity - grown->capacity;
@@ -232,7 +230,7 @@ void arena_keep(struct arena *arena, const void *const *used, size_t n)
         if (chunk->capacity > CHUNK_BYTES && !is_used(chunk, used, n)) {
             *link = chunk->next;
             arena->bytes -= chunk->capacity;
-            free_chunk(chunk);
+            free_chunk(arena, chunk);
         } else {
             link = &chunk->next;
         }
@@ -244,8 +242,8 @@ void arena_free(struct arena *arena)
     struct arena_chunk *chunk = arena->chunks;
     while (chunk) {
         struct arena_chunk *next = chunk->next;
-        free_chunk(chunk);
+        free_chunk(arena, chunk);
         chunk = next;
     }
-    *arena = (struct arena){0};
+    *arena = (struct arena){.spares = arena->spares};
 }

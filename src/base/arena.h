@@ -5,10 +5,12 @@
 #include <stddef.h>
 
 struct arena_chunk;
+struct spares;
 
 struct arena {
     struct arena_chunk *chunks; /* newest first */
     size_t bytes;               /* that they take */
+    struct spares *spares;      /* where large blocks come from and go to; NULL: the system */
 };
 
 /* size bytes, zeroed, aligned for any type; NULL when out of memory. size 0 gives a valid

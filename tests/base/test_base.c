@@ -7,11 +7,14 @@
 
 #include <cmocka.h>
 
+#include <sys/mman.h>
+
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/map.h"
 #include "base/output.h"
 #include "base/pool.h"
+#include "base/spares.h"
 #include "plumb/file.h"
 #include "random.h"
 #include "scratch.h"
@@ -106,6 +109,41 @@ static void test_arena_huge(void **state)
     }
     arena_free(&arena);
     assert_null(arena.chunks);
+}
+
+/* Blocks that were given back are used again, zeroed where that was promised, and never take more
+ * than was in use at once. */
+static void test_arena_spares(void **state)
+{
+    (void)state;
+    struct spares spares = SPARES((size_t)32 << 20);
+    struct arena arena = {.spares = &spares};
+    const size_t size = (size_t)9 << 20;
+    for (int round = 0; round < 4; round++) {
+        unsigned char *block = arena_alloc(&arena, size);
+        assert_non_null(block);
+        for (size_t k = 0; k < size; k += 512)
+            assert_int_equal(block[k], 0);
+        memset(block, 0xFF, size);
+        unsigned char *room = arena_room(&arena, size, 1);
+        assert_non_null(room);
+        memset(room, 0xFF, size);
+        arena_free(&arena);
+        assert_null(arena.chunks);
+        assert_true(spares.used == 0 && spares.waiting <= spares.peak);
+        assert_true(spares.waiting <= spares.limit);
+#ifndef __SANITIZE_ADDRESS__
+        assert_int_equal(spares.n, 2);
+#endif
+    }
+    const size_t peak = spares.peak;
+    assert_non_null(arena_alloc(&arena, peak / 4 * 3)); /* fits none that waits */
+    assert_true(spares.used + spares.waiting <= (spares.used > peak ? spares.used : peak));
+    assert_non_null(arena_alloc(&arena, (size_t)40 << 20)); /* more than may wait */
+    arena_free(&arena);
+    assert_true(spares.used == 0 && spares.waiting <= spares.limit);
+    for (unsigned k = 0; k < spares.n; k++)
+        munmap(spares.of[k].at, spares.of[k].length);
 }
 
 static void test_arena_limits(void **state)
@@ -469,13 +507,14 @@ static void test_output_whole(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_arena),        cmocka_unit_test(test_arena_huge),
-        cmocka_unit_test(test_arena_limits), cmocka_unit_test(test_arena_grow),
-        cmocka_unit_test(test_buf),          cmocka_unit_test(test_buf_failed),
-        cmocka_unit_test(test_map),          cmocka_unit_test(test_map_collisions),
-        cmocka_unit_test(test_map_bytes),    cmocka_unit_test(test_pool),
-        cmocka_unit_test(test_errors),       cmocka_unit_test(test_file),
-        cmocka_unit_test(test_guard),        cmocka_unit_test(test_output_whole),
+        cmocka_unit_test(test_arena),          cmocka_unit_test(test_arena_huge),
+        cmocka_unit_test(test_arena_spares),   cmocka_unit_test(test_arena_limits),
+        cmocka_unit_test(test_arena_grow),     cmocka_unit_test(test_buf),
+        cmocka_unit_test(test_buf_failed),     cmocka_unit_test(test_map),
+        cmocka_unit_test(test_map_collisions), cmocka_unit_test(test_map_bytes),
+        cmocka_unit_test(test_pool),           cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_file),           cmocka_unit_test(test_guard),
+        cmocka_unit_test(test_output_whole),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -34,6 +34,12 @@ struct val *arg_tensor(struct op *o, const char *name)
     return arg_value(o, arg_raw(o, name));
 }
 
+struct val *arg_unread(struct op *o, const char *name)
+{
+    const struct plumb_arg *tensor = arg_raw(o, name);
+    return tensor && tensor->kind == PLUMB_ARG_TENSOR ? op_load_unread(o, tensor) : NULL;
+}
+
 /* Of a number that is real. */
 static bool is_absent(enum op_part part)
 {

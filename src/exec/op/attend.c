@@ -1,6 +1,7 @@
 /* The core of attention is computed for blocks of queries of one head at a time; the backward
  * computes the weights of a block once more instead of keeping them. */
 #include "exec/op/attention.h"
+#include "exec/op/exp_row.h"
 #include "exec/op/fast.h"
 #include "exec/op/matmul.h"
 #include "exec/op/noise.h"
@@ -77,24 +78,6 @@ static void mask_row(const struct heads *h, const struct block *b, int64_t i, re
                 score[j] = -R(INFINITY);
 }
 
-/* The largest number, NaN aside, in lanes that the compiler can make a vector of. */
-static real row_max(const real *x, int64_t n)
-{
-    enum { LANES = 8 };
-    real lanes[LANES], most = -R(INFINITY);
-    int64_t j = 0;
-    for (int l = 0; l < LANES; l++)
-        lanes[l] = most;
-    for (; j + LANES <= n; j += LANES)
-        for (int l = 0; l < LANES; l++)
-            lanes[l] = x[j + l] > lanes[l] ? x[j + l] : lanes[l];
-    for (int l = 0; l < LANES; l++)
-        most = lanes[l] > most ? lanes[l] : most;
-    for (; j < n; j++)
-        most = x[j] > most ? x[j] : most;
-    return most;
-}
-
 /* Tensors between operators in a narrow type: a fused kernel of such a type hands weights to its
  * second product before they are divided by their sum, and on the way back its output. */
 static bool hands_on(const struct op *o)
@@ -121,8 +104,7 @@ static real softmax_row(struct op *o, const struct heads *h, real *x, bool back,
             x[j] = isnan(x[j]) ? x[j] : 0;
         return (real)h->how.unseen_lse;
     }
-    for (int64_t j = 0; j < h->t; j++)
-        x[j] = fast_exp(x[j] - most);
+    exp_row(x, h->t, most, x);
     op_between(o, x, h->t);
     real sum = op_between_one(o, real_sum(x, h->t, 1));
     if (plumb_dtype_info(h->q->dtype)->precision < 16)
@@ -197,9 +179,9 @@ static bool next_block(const struct heads *h, struct block *b)
 static bool make_room(struct op *o, const struct heads *h, bool back, struct room *room)
 {
     const int64_t n = h->rows * h->t + 1;
-    *room = (struct room){.p = op_alloc(o, n, sizeof(real))};
+    *room = (struct room){.p = op_room(o, n, sizeof(real))};
     if (back) {
-        room->dp = op_alloc(o, n, sizeof(real));
+        room->dp = op_room(o, n, sizeof(real));
         room->part = op_alloc(o, h->e + 1, sizeof(real));
     }
     if (h->how.softcap != 0)
@@ -401,7 +383,7 @@ struct val *v_attention(struct op *o, struct val *q, struct val *k, struct val *
     if (!h)
         return NULL;
     const int64_t shape[4] = {h->batch, h->n, h->s, h->e};
-    struct val *y = val_new(o, matmul_dtype(q, v), 4, shape);
+    struct val *y = val_room(o, matmul_dtype(q, v), 4, shape);
     if (lse)
         *lse = val_new(o, q->dtype == PLUMB_F64 ? PLUMB_F64 : PLUMB_F32, 3, shape);
     if (!make_room(o, h, false, &room) || !y)

@@ -340,9 +340,10 @@ static void return_gradients(struct op *o, const char *gradient, bool train, dou
             grads[k] = k == 0 ? val_like(o, x, x->dtype) : val_new(o, x->dtype, 1, &x->shape[1]);
     if (o->failed)
         return;
-    struct norm_grads to = {grads[0] ? grads[0]->f : NULL, grads[1] ? grads[1]->f : NULL,
-                            grads[2] ? grads[2]->f : NULL};
-    norm_gradient(o, &norm, x->f, weight ? weight->f : NULL, g->f, to);
+    const struct norm_grads to = {.x = grads[0] ? grads[0]->f : NULL,
+                                  .weight = grads[1] ? grads[1]->f : NULL,
+                                  .bias = grads[2] ? grads[2]->f : NULL};
+    norm_gradient(o, &norm, x, weight ? weight->f : NULL, g->f, to);
     for (size_t k = 0; k < 3; k++) {
         if (grads[k])
             op_return(o, grads[k]);

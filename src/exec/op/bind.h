@@ -73,4 +73,10 @@ size_t op_param_index(const struct op *o, const char *name);
 /* The value of a tensor argument, the same one each time it is asked for. */
 struct val *op_load(struct op *o, const struct plumb_arg *tensor);
 
+/* The same, perhaps unread: see arg_unread(). */
+struct val *op_load_unread(struct op *o, const struct plumb_arg *tensor);
+
+/* A value of that tensor that is not read yet. */
+struct val *val_unread(struct op *o, const struct plumb_tensor *tensor);
+
 #endif

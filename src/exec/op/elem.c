@@ -7,6 +7,16 @@
 
 /* ---- One operand ----------------------------------------------------------------------------- */
 
+/* Gradients are added to zeros, which are written just before: a piece at a time stays in the
+ * cache. */
+enum { PIECE = 4096 };
+
+static void clear_fresh(bool fresh, real *x, int64_t n)
+{
+    if (fresh)
+        memset(x, 0, (size_t)n * sizeof *x);
+}
+
 struct unary_saved {
     const struct elem_unary *fn;
     real p[ELEM_PARAMS];
@@ -89,13 +99,17 @@ static void unary_backward(struct op *o, struct val *out)
 {
     struct val *x = out->in[0];
     const struct unary_saved *s = out->saved;
-    real *gx = val_grad(o, x);
+    bool fresh = false;
+    real *gx = o->call->noise ? val_grad(o, x) : val_grad_room(o, x, &fresh);
     if (gx && o->call->noise && s->fn->usual > USUAL_ONE && s->fn->usual <= USUAL_1_YY)
         slopes_of_results(o, s->fn->usual, out, gx);
     else if (gx && o->call->noise)
         usual_slopes(o, s, x, out, gx);
-    else if (gx)
-        s->fn->slope(x->f, out->f, out->grad, gx, x->count, s->p);
+    for (int64_t at = 0; gx && !o->call->noise && at < x->count; at += PIECE) {
+        const int64_t n = x->count - at < PIECE ? x->count - at : PIECE;
+        clear_fresh(fresh, gx + at, n);
+        s->fn->slope(x->f + at, out->f + at, out->grad + at, gx + at, n, s->p);
+    }
 }
 
 struct val *elem_unary(struct op *o, struct val *x, const struct elem_unary *fn, const real *p,
@@ -115,7 +129,7 @@ struct val *elem_unary(struct op *o, struct val *x, const struct elem_unary *fn,
     }
     bool weak = x->weak;
     x = v_float(o, x);
-    struct val *out = x ? val_like(o, x, x->dtype) : NULL;
+    struct val *out = x ? val_room_like(o, x, x->dtype) : NULL;
     struct unary_saved *s = op_alloc(o, 1, sizeof *s);
     if (!out || !s)
         return NULL;
@@ -306,18 +320,42 @@ struct binary_saved {
     real p[ELEM_PARAMS];
 };
 
+/* One row of out, in pieces. full: where gradients go, or NULL; fresh: see val_grad_room(). */
+static void binary_slopes(const struct binary_saved *s, const struct val *out,
+                          const struct elem_place *place, real *const *full, const bool *fresh)
+{
+    const unsigned last = s->plan.rank - 1;
+    const int64_t sa = s->plan.stride[0][last], sb = s->plan.stride[1][last];
+    const real *a = out->in[0]->f + place->offset[0], *b = out->in[1]->f + place->offset[1];
+    const int64_t length = s->plan.shape[last];
+    for (int64_t k = 0; k < length; k += PIECE) {
+        const int64_t n = length - k < PIECE ? length - k : PIECE, at = place->at + k;
+        real *to[2];
+        for (unsigned v = 0; v < 2; v++) {
+            to[v] = full[v] ? full[v] + at : NULL;
+            clear_fresh(fresh[v], to[v], n);
+        }
+        s->fn->slope(a + k * sa, sa, b + k * sb, sb, out->f + at, out->grad + at, to[0], to[1], n,
+                     s->p);
+    }
+}
+
 static void binary_backward(struct op *o, struct val *out)
 {
     const struct binary_saved *s = out->saved;
     const struct elem_plan *plan = &s->plan;
-    const unsigned last = plan->rank - 1;
     struct val *in[2] = {out->in[0], out->in[1]};
     real *full[2] = {NULL, NULL};
+    bool fresh[2] = {false, false};
     for (unsigned v = 0; v < 2; v++) {
-        real *own = val_grad(o, in[v]);
-        if (!own)
+        if (!in[v] || !in[v]->needs_grad)
             continue;
-        full[v] = repeated(plan, v) ? op_alloc(o, out->count, sizeof **full) : own;
+        if (repeated(plan, v)) {
+            full[v] = op_room(o, out->count, sizeof **full);
+            fresh[v] = true;
+        } else {
+            full[v] = val_grad_room(o, in[v], &fresh[v]);
+        }
         if (!full[v])
             return;
     }
@@ -325,10 +363,7 @@ static void binary_backward(struct op *o, struct val *out)
         return;
     struct elem_place place = {0};
     do {
-        s->fn->slope(in[0]->f + place.offset[0], plan->stride[0][last], in[1]->f + place.offset[1],
-                     plan->stride[1][last], out->f + place.at, out->grad + place.at,
-                     full[0] ? full[0] + place.at : NULL, full[1] ? full[1] + place.at : NULL,
-                     plan->shape[last], s->p);
+        binary_slopes(s, out, &place, full, fresh);
     } while (elem_next(plan, &place));
     for (unsigned v = 0; v < 2; v++)
         if (full[v] && repeated(plan, v))
@@ -346,7 +381,7 @@ struct val *elem_binary(struct op *o, struct val *a, struct val *b, enum plumb_d
     b = elem_operand(o, b, dtype);
     if (!elem_plan(o, 2, (struct val *const[]){a, b}, &s->plan))
         return NULL;
-    struct val *out = val_new(o, dtype, s->plan.out_rank, s->plan.out_shape);
+    struct val *out = val_room(o, dtype, s->plan.out_rank, s->plan.out_shape);
     if (!out)
         return NULL;
     if (out->i && !fn->integers)

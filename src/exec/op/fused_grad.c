@@ -80,8 +80,8 @@ static void run_rms_norm_backward(struct op *o)
     const struct norm norm = {.layout = {1, rows, gamma->count, 1, gamma->count}, .rstd = rstd->f};
     struct val *dx = val_like(o, x, x->dtype), *dgamma = val_like(o, gamma, PLUMB_F32);
     if (dx && dgamma &&
-        norm_gradient(o, &norm, x->f, gamma->f, g->f,
-                      (struct norm_grads){dx->f, dgamma->f, NULL})) {
+        norm_gradient(o, &norm, x, gamma->f, g->f,
+                      (struct norm_grads){.x = dx->f, .weight = dgamma->f})) {
         op_return(o, dx);
         op_return(o, dgamma);
     }

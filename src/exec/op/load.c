@@ -34,15 +34,23 @@ static void load_ints(const struct plumb_tensor *t, int64_t *out)
     }
 }
 
-static void load_floats(const struct plumb_tensor *t, real *out)
+/* Elements [first, end) of t. */
+static void load_floats(const struct plumb_tensor *t, uint64_t first, uint64_t end, real *out)
 {
+    if (t->dtype == PLUMB_F32 && t->dense && !t->swap &&
+        (uintptr_t)t->data % _Alignof(float) == 0) { /* the hot one */
+        const float *from = (const float *)t->data + first;
+        for (uint64_t k = 0; k < end - first; k++)
+            out[k] = from[k];
+        return;
+    }
     double piece[2 * PIECE];
     const unsigned parts = plumb_dtype_parts(t->dtype);
-    for (uint64_t first = 0; first < t->count; first += PIECE) {
-        const size_t n = t->count - first < PIECE ? (size_t)(t->count - first) : PIECE;
+    for (size_t n; first < end; first += n) {
+        n = end - first < PIECE ? (size_t)(end - first) : PIECE;
         plumb_tensor_to_f64(t, first, n, piece);
         for (size_t k = 0; k < n * parts; k++)
-            out[first * parts + k] = (real)piece[k];
+            *out++ = (real)piece[k];
     }
 }
 
@@ -85,9 +93,9 @@ static struct val *load_tensor(struct op *o, const struct plumb_tensor *t)
         memcpy(&view.f, &t->data, sizeof view.f); /* values are never written to */
         x = val_alias(o, &view, rank, shape);
     } else {
-        x = val_new(o, dtype, rank, shape);
+        x = val_room(o, dtype, rank, shape);
         if (x && x->f)
-            load_floats(t, x->f);
+            load_floats(t, 0, t->count, x->f);
         else if (x)
             load_ints(t, x->i);
     }
@@ -128,25 +136,75 @@ bool op_find_leaves(struct op *o)
     return o->leaves != NULL;
 }
 
+static struct op_leaf *find_leaf(struct op *o, const struct plumb_arg *tensor)
+{
+    for (size_t k = 0; k < o->n_leaves; k++)
+        if (o->leaves[k].arg == tensor)
+            return &o->leaves[k];
+    return op_fail(o, PLUMB_E_ARG, "%s: a tensor that is not among the arguments", o->call->name);
+}
+
+static bool wants_grad(const struct op *o, const struct op_leaf *leaf)
+{
+    return o->call->n_grads && leaf->arg->requires_grad && val_is_float(leaf->val);
+}
+
 struct val *op_load(struct op *o, const struct plumb_arg *tensor)
 {
-    size_t k = 0;
-    while (k < o->n_leaves && o->leaves[k].arg != tensor)
-        k++;
-    if (k == o->n_leaves)
-        return op_fail(o, PLUMB_E_ARG, "%s: a tensor that is not among the arguments",
-                       o->call->name);
-    struct op_leaf *leaf = &o->leaves[k];
+    struct op_leaf *leaf = find_leaf(o, tensor);
+    if (!leaf)
+        return NULL;
+    if (leaf->val && !val_read(o, leaf->val))
+        return NULL;
     if (!leaf->val) {
         leaf->val = load_tensor(o, tensor->tensor);
         if (leaf->val && leaf->val->f && o->call->noise && !o->call->noise->grads_only)
             noise_input(o, leaf->val->f, leaf->val->count);
         if (o->call->noise && o->call->noise->squares)
-            squares_input(o, k);
+            squares_input(o, (size_t)(leaf - o->leaves));
         if (leaf->val)
-            leaf->val->needs_grad = o->call->n_grads && tensor->requires_grad && leaf->val->f;
+            leaf->val->needs_grad = wants_grad(o, leaf);
     }
     return leaf->part == PART_WHOLE ? leaf->val : leaf_part(o, leaf);
+}
+
+/* Where the elements of an argument are good enough to be read from as they are needed. */
+static bool may_stay(const struct op *o, const struct op_leaf *leaf)
+{
+    const struct plumb_tensor *t = leaf->arg->tensor;
+    return !leaf->val && leaf->part == PART_WHOLE && !o->call->noise && t->count &&
+           dtype_is_float(t->dtype) && plumb_dtype_info(t->dtype)->bits >= 8 && !is_real_array(t);
+}
+
+struct val *op_load_unread(struct op *o, const struct plumb_arg *tensor)
+{
+    struct op_leaf *leaf = find_leaf(o, tensor);
+    if (!leaf)
+        return NULL;
+    if (may_stay(o, leaf)) {
+        leaf->val = val_unread(o, tensor->tensor);
+        if (leaf->val)
+            leaf->val->needs_grad = wants_grad(o, leaf);
+    }
+    return leaf->val && leaf->val->unread ? leaf->val : op_load(o, tensor);
+}
+
+bool val_read(struct op *o, struct val *x)
+{
+    if (x && x->unread && !x->f) {
+        x->f = op_room(o, x->count, sizeof *x->f);
+        if (x->f)
+            load_floats(x->unread, 0, (uint64_t)x->count, x->f);
+    }
+    return x && !o->failed;
+}
+
+const real *val_piece(const struct val *x, int64_t first, int64_t n, real *room)
+{
+    if (x->f)
+        return x->f + first;
+    load_floats(x->unread, (uint64_t)first, (uint64_t)(first + n), room);
+    return room;
 }
 
 struct val *op_load_plain(struct op *o, const struct plumb_tensor *tensor)

@@ -88,11 +88,22 @@ static void merge_batches(struct product *p)
     p->rank = 0;
 }
 
+/* The gradient of a factor of which all batches together take `count` elements. It may be fresh
+ * where each of them has its own, and is written by one product. */
+static real *grad_of_factor(struct op *o, struct val *x, int64_t count, bool *fresh)
+{
+    *fresh = false;
+    return x->count == count ? val_grad_room(o, x, fresh) : val_grad(o, x);
+}
+
 static void backward(struct op *o, struct val *out)
 {
     const struct product *p = out->saved;
     const real *a = out->in[0]->f, *b = out->in[1]->f;
-    real *da = val_grad(o, out->in[0]), *db = val_grad(o, out->in[1]);
+    bool fresh_a, fresh_b;
+    real *da = grad_of_factor(o, out->in[0], p->batches * p->m * p->k, &fresh_a);
+    real *db = grad_of_factor(o, out->in[1], p->batches * p->k * p->n, &fresh_b);
+    const real beta_a = fresh_a ? 0 : 1, beta_b = fresh_b ? 0 : 1;
     struct place at = {0};
     if (da && out->in[0]->count) /* a matrix that several others were multiplied with */
         op_terms(p->batches * p->m * p->k / out->in[0]->count * p->n);
@@ -102,11 +113,13 @@ static void backward(struct op *o, struct val *out)
         const real *g = out->grad + i * p->m * p->n;
         if (da)
             gemm(false, !p->transposed, p->m, p->k, p->n, 1, g, p->n, b + at.b,
-                 p->transposed ? p->k : p->n, 1, da + at.a, p->k);
+                 p->transposed ? p->k : p->n, beta_a, da + at.a, p->k);
         if (db && p->transposed)
-            gemm(true, false, p->n, p->k, p->m, 1, g, p->n, a + at.a, p->k, 1, db + at.b, p->k);
+            gemm(true, false, p->n, p->k, p->m, 1, g, p->n, a + at.a, p->k, beta_b, db + at.b,
+                 p->k);
         else if (db)
-            gemm(true, false, p->k, p->n, p->m, 1, a + at.a, p->k, g, p->n, 1, db + at.b, p->n);
+            gemm(true, false, p->k, p->n, p->m, 1, a + at.a, p->k, g, p->n, beta_b, db + at.b,
+                 p->n);
     }
 }
 
@@ -180,7 +193,8 @@ static struct val *product(struct op *o, struct val *a, struct val *b, bool tran
         shape[rank++] = p->n;
     if (rank > OP_RANK)
         return op_fail(o, PLUMB_E_ARG, "the product has more than %d dimensions", OP_RANK);
-    struct val *out = val_new(o, dtype, rank, shape);
+    /* Integers are added to what is there. */
+    struct val *out = (dtype_is_float(dtype) ? val_room : val_new)(o, dtype, rank, shape);
     if (!out)
         return NULL;
     merge_batches(p);

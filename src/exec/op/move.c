@@ -101,7 +101,7 @@ static void strided_backward(struct op *o, struct val *out)
 struct val *v_strided(struct op *o, struct val *x, unsigned rank, const int64_t *shape,
                       const int64_t *stride, int64_t offset)
 {
-    struct val *y = x ? val_new(o, x->dtype, rank, shape) : NULL;
+    struct val *y = x ? val_room(o, x->dtype, rank, shape) : NULL;
     struct strides *s = y ? op_alloc(o, 1, sizeof *s) : NULL;
     if (!s)
         return NULL;
@@ -179,8 +179,11 @@ struct val *v_broadcast(struct op *o, struct val *x, unsigned rank, const int64_
 
 static void same_order_backward(struct op *o, struct val *out)
 {
-    real *to = val_grad(o, out->in[0]);
-    for (int64_t k = 0; to && k < out->count; k++)
+    bool fresh;
+    real *to = val_grad_room(o, out->in[0], &fresh);
+    if (to && fresh && out->count)
+        memcpy(to, out->grad, (size_t)out->count * sizeof *to);
+    for (int64_t k = 0; to && !fresh && k < out->count; k++)
         to[k] += out->grad[k];
 }
 

@@ -7,10 +7,10 @@
 
 static bool check_float(struct op *o, const struct val *x)
 {
-    if (x && !x->f)
+    if (x && !val_is_float(x))
         op_fail(o, PLUMB_E_ARG, "%s of %s: it takes floating-point numbers", o->call->name,
                 plumb_dtype_info(x->dtype)->name);
-    return x && x->f && !o->failed;
+    return x && !o->failed;
 }
 
 static bool check_count(struct op *o, const char *name, const struct val *v, int64_t count)
@@ -60,7 +60,7 @@ static bool layer_layout(struct op *o, const struct val *x, struct norm_layout *
 
 static void layer_norm(struct op *o, bool native)
 {
-    struct val *x = arg_tensor(o, "input");
+    struct val *x = arg_unread(o, "input");
     struct val *weight = arg_tensor(o, "weight"), *bias = arg_tensor(o, "bias");
     struct norm norm = {.eps = (real)arg_number(o, "eps"), .centred = true};
     unsigned first;
@@ -92,7 +92,7 @@ static void run_native_layer_norm(struct op *o)
  * row is returned too, in the type that it is computed in. */
 static void rms_norm(struct op *o, bool fused)
 {
-    struct val *x = arg_tensor(o, "input"), *weight = arg_tensor(o, "weight");
+    struct val *x = arg_unread(o, "input"), *weight = arg_tensor(o, "weight");
     struct norm norm = {.centred = false};
     unsigned first;
     if (!layer_layout(o, x, &norm.layout, &first) ||
@@ -146,7 +146,7 @@ static bool group_layout(struct op *o, const struct val *x, int64_t groups,
 
 static void group_norm(struct op *o, int64_t groups, bool native)
 {
-    struct val *x = arg_tensor(o, "input");
+    struct val *x = arg_unread(o, "input");
     struct val *weight = arg_tensor(o, "weight"), *bias = arg_tensor(o, "bias");
     struct norm norm = {.eps = (real)arg_number(o, "eps"), .centred = true};
     if (!group_layout(o, x, groups, &norm.layout) ||
@@ -266,9 +266,10 @@ static void return_gradients(struct op *o, struct norm *norm, struct val *weight
             grads[k] = k == 0 ? val_like(o, x, x->dtype) : val_new(o, x->dtype, w_rank, w_shape);
     if (o->failed)
         return;
-    struct norm_grads to = {grads[0] ? grads[0]->f : NULL, grads[1] ? grads[1]->f : NULL,
-                            grads[2] ? grads[2]->f : NULL};
-    norm_gradient(o, norm, x->f, weight ? weight->f : NULL, g->f, to);
+    const struct norm_grads to = {.x = grads[0] ? grads[0]->f : NULL,
+                                  .weight = grads[1] ? grads[1]->f : NULL,
+                                  .bias = grads[2] ? grads[2]->f : NULL};
+    norm_gradient(o, norm, x, weight ? weight->f : NULL, g->f, to);
     for (size_t k = 0; k < 3; k++) {
         if (grads[k])
             op_return(o, grads[k]);
@@ -305,8 +306,8 @@ static void run_fused_rms_norm_backward(struct op *o)
     struct val *dw = n > 1 && mask[1] && weight ? val_like(o, weight, weight->dtype) : NULL;
     if (o->failed)
         return;
-    norm_gradient(o, &norm, x->f, weight ? weight->f : NULL, g->f,
-                  (struct norm_grads){dx ? dx->f : NULL, dw ? dw->f : NULL, NULL});
+    norm_gradient(o, &norm, x, weight ? weight->f : NULL, g->f,
+                  (struct norm_grads){.x = dx ? dx->f : NULL, .weight = dw ? dw->f : NULL});
     dx ? op_return(o, dx) : op_return_none(o);
     dw ? op_return(o, dw) : op_return_none(o);
     op_return_tuple(o);

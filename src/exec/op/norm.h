@@ -24,15 +24,16 @@ struct norm {
 /* Where the gradients of one normalisation go; NULL: not wanted. All are added to. */
 struct norm_grads {
     real *x, *weight, *bias;
+    bool fresh_x; /* see val_grad_room() */
 };
 
-/* Fills y, and norm's mean and rstd unless they are given. weight and bias may be NULL. */
-bool norm_forward(struct op *o, const struct norm *norm, const real *x, const real *weight,
+/* Fills y, and norm's mean and rstd unless they are given. weight and bias may be NULL, x unread. */
+bool norm_forward(struct op *o, const struct norm *norm, struct val *x, const real *weight,
                   const real *bias, real *y);
-bool norm_gradient(struct op *o, const struct norm *norm, const real *x, const real *weight,
+bool norm_gradient(struct op *o, const struct norm *norm, struct val *x, const real *weight,
                    const real *grad, struct norm_grads to);
 
-/* The same as a value, differentiable in x, weight and bias. norm's mean and rstd are allocated
+/* The same as a value, differentiable in x, which may be unread, weight and bias. norm's mean and rstd are allocated
  * when they are NULL. */
 struct val *v_norm_rows(struct op *o, struct norm *norm, struct val *x, struct val *weight,
                         struct val *bias);

@@ -53,7 +53,9 @@ struct val {
     int64_t shape[OP_RANK];
     int64_t count;
     real *f;    /* the elements of a float dtype, C order */
-    int64_t *i; /* the elements of an integer or bool dtype; exactly one of f and i is set */
+    int64_t *i; /* the elements of an integer or bool dtype; exactly one of f and i is set, but for
+                   what is unread */
+    const struct plumb_tensor *unread; /* where the elements are; see arg_unread() */
 
     real *grad;            /* allocated by val_grad() */
     op_backward *backward; /* NULL for inputs */
@@ -122,9 +124,15 @@ void *op_fail(struct op *o, enum plumb_code code, const char *format, ...)
  * would take an absurd amount. */
 void *op_alloc(struct op *o, int64_t count, size_t size);
 
+/* The same, not zeroed: for what is filled anyway. */
+void *op_room(struct op *o, int64_t count, size_t size);
+
 /* A new value, elements zeroed, to be filled by the caller. Refuses absurd shapes. */
 struct val *val_new(struct op *o, enum plumb_dtype dtype, unsigned rank, const int64_t *shape);
 struct val *val_like(struct op *o, const struct val *x, enum plumb_dtype dtype); /* x's shape */
+/* The same, elements not zeroed: the caller writes every one of them. */
+struct val *val_room(struct op *o, enum plumb_dtype dtype, unsigned rank, const int64_t *shape);
+struct val *val_room_like(struct op *o, const struct val *x, enum plumb_dtype dtype);
 /* Another shape over the same elements, without tape: for reading only. */
 struct val *val_alias(struct op *o, const struct val *x, unsigned rank, const int64_t *shape);
 
@@ -158,6 +166,9 @@ void op_terms_map(struct op *o, const int64_t *map, int64_t n, int64_t places);
 
 /* The gradient buffer of x to add to, or NULL when x needs none (or memory ran out). */
 real *val_grad(struct op *o, struct val *x);
+/* The same; *fresh: nothing was added to it yet, and its elements are whatever they are. The caller
+ * writes every one of them then. */
+real *val_grad_room(struct op *o, struct val *x, bool *fresh);
 
 static inline bool dtype_is_float(enum plumb_dtype t)
 {
@@ -165,7 +176,7 @@ static inline bool dtype_is_float(enum plumb_dtype t)
 }
 static inline bool val_is_float(const struct val *x)
 {
-    return x->f != NULL;
+    return x->f || x->unread;
 }
 /* Element k as real, whatever the kind. */
 static inline real val_at(const struct val *x, int64_t k)
@@ -192,6 +203,13 @@ bool same_shape(const struct val *a, const struct val *b);
 bool arg_given(struct op *o, const char *name);          /* present and not None */
 struct val *arg_tensor(struct op *o, const char *name);  /* NULL when None */
 struct val *arg_operand(struct op *o, const char *name); /* tensor, or number as weak 0-d */
+/* arg_tensor() for who reads floating-point numbers a piece at a time: they may be where they were
+ * stored, in their own type, and the value have neither f nor i. No block of others takes it then;
+ * val_piece() reads it, val_read() makes it like any other. */
+struct val *arg_unread(struct op *o, const char *name);
+bool val_read(struct op *o, struct val *x); /* false: the op has failed, or x is NULL */
+/* Elements first to first + n: where they are, or copied into room. */
+const real *val_piece(const struct val *x, int64_t first, int64_t n, real *room);
 struct val **arg_tensors(struct op *o, const char *name, size_t *n); /* list; NULL items are None */
 int64_t arg_int(struct op *o, const char *name);
 double arg_number(struct op *o, const char *name); /* int, float, bool, or tensor of one element */

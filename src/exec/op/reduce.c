@@ -1,4 +1,5 @@
 /* Sums, means and their relatives over dimensions. */
+#include "exec/op/exp_row.h"
 #include "exec/op/fold.h"
 #include "exec/op/rows.h"
 #include "exec/op/sum.h"
@@ -13,28 +14,38 @@ struct sum_saved {
 static void sum_back(struct op *o, struct val *out)
 {
     const struct sum_saved *s = out->saved;
-    real *g = val_grad(o, out->in[0]);
+    bool fresh;
+    real *g = val_grad_room(o, out->in[0], &fresh);
     if (!g || out->in[0]->count == 0)
         return;
+    const int64_t inner = s->span.inner, count = s->span.length * inner;
     for (int64_t k = 0; k < s->span.outer; k++) {
-        const real *from = out->grad + k * s->span.inner;
-        for (int64_t l = 0; l < s->span.length; l++) {
-            real *to = g + (k * s->span.length + l) * s->span.inner;
-            for (int64_t c = 0; c < s->span.inner; c++)
-                to[c] += from[c] / s->divisor;
+        const real *from = out->grad + k * inner;
+        real *to = g + k * count;
+        for (int64_t l = 0; fresh && l < count; l++)
+            to[l] = 0;
+        if (inner == 1) {
+            const real each = *from / s->divisor;
+            for (int64_t l = 0; l < count; l++)
+                to[l] += each;
+            continue;
         }
+        for (int64_t l = 0; l < count; l += inner)
+            for (int64_t c = 0; c < inner; c++)
+                to[l + c] += from[c] / s->divisor;
     }
 }
 
-static void sum_floats(struct op *o, const real *x, struct span3 span, real divisor, real *out)
+static void sum_floats(struct op *o, const struct val *x, struct span3 span, real divisor,
+                       real *out)
 {
     for (int64_t k = 0; k < span.outer; k++) {
-        const real *from = x + k * span.length * span.inner;
+        const int64_t from = k * span.length * span.inner;
         real *to = out + k * span.inner;
         if (span.inner == 1)
-            *to = real_sum(from, span.length, 1);
+            *to = sum_of_val(x, from, span.length);
         else
-            sum_rows(from, span.length, span.inner, span.inner, to);
+            sum_rows_of_val(x, from, span.length, span.inner, to);
         if (divisor != 1)
             op_between(o, to, span.inner);
         for (int64_t c = 0; c < span.inner; c++)
@@ -57,8 +68,8 @@ static void sum_ints(const int64_t *x, struct span3 span, int64_t *out)
 static struct val *sum_span(struct op *o, struct val *x, struct span3 span, real divisor,
                             unsigned rank, const int64_t *shape)
 {
-    struct val *out = x ? val_new(o, x->f ? x->dtype : PLUMB_I64, rank, shape) : NULL;
-    if (!out)
+    struct val *out = x ? val_new(o, x->i ? PLUMB_I64 : x->dtype, rank, shape) : NULL;
+    if (!out || (OP_REAL == 128 && !val_read(o, x)))
         return NULL;
     if (out->count == 0)
         span.outer = 0; /* a dimension of 0 may stand beside absurdly large ones */
@@ -66,7 +77,7 @@ static struct val *sum_span(struct op *o, struct val *x, struct span3 span, real
         sum_ints(x->i, span, out->i);
         return out;
     }
-    sum_floats(o, x->f, span, divisor, out->f);
+    sum_floats(o, x, span, divisor, out->f);
     struct sum_saved *saved = op_alloc(o, 1, sizeof *saved);
     if (!saved)
         return NULL;
@@ -119,6 +130,12 @@ struct val *v_mean(struct op *o, struct val *x, uint64_t dims, bool keepdim)
     return sum_runs(o, v_float(o, x), dims, keepdim, true);
 }
 /* x as the dtype argument wants it, if it is given. */
+/* The input for sums, which read it a piece at a time. */
+static struct val *sum_input(struct op *o)
+{
+    return arg_given(o, "dtype") ? arg_tensor(o, "input") : arg_unread(o, "input");
+}
+
 static struct val *as_asked(struct op *o, struct val *x)
 {
     enum plumb_dtype dtype = arg_dtype(o, "dtype");
@@ -127,7 +144,7 @@ static struct val *as_asked(struct op *o, struct val *x)
 
 static void run_sum(struct op *o)
 {
-    struct val *x = as_asked(o, arg_tensor(o, "input"));
+    struct val *x = as_asked(o, sum_input(o));
     op_return(o, as_asked(o, v_sum(o, x, arg_mask(o, "dim", x), arg_bool(o, "keepdim"))));
 }
 
@@ -144,11 +161,11 @@ static void run_nansum(struct op *o)
     op_return(o, as_asked(o, v_sum(o, x, arg_mask(o, "dim", x), arg_bool(o, "keepdim"))));
 }
 
-/* The input of an operator that takes floats only. */
+/* The input of an operator that takes floats only, perhaps unread. */
 static struct val *float_input(struct op *o)
 {
-    struct val *x = as_asked(o, arg_tensor(o, "input"));
-    if (x && !x->f)
+    struct val *x = as_asked(o, sum_input(o));
+    if (x && !val_is_float(x))
         return op_fail(o, PLUMB_E_ARG, "%s of %s: it takes floating-point numbers", o->call->name,
                        plumb_dtype_info(x->dtype)->name);
     return x;
@@ -163,6 +180,8 @@ static void run_mean(struct op *o)
 static void run_nanmean(struct op *o)
 {
     struct val *x = float_input(o);
+    if (!val_read(o, x))
+        return;
     uint64_t dims = arg_mask(o, "dim", x);
     bool keepdim = arg_bool(o, "keepdim");
     struct val *is_number = numbers_only(o, x);
@@ -334,13 +353,10 @@ struct lse {
 static void lse_row(const struct row *row, void *context)
 {
     const struct lse *s = context;
-    real most = row->n ? row->in[0][0] : 0;
-    for (int64_t k = 1; k < row->n; k++)
-        most = row->in[0][k] > most ? row->in[0][k] : most;
+    real most = row_max(row->in[0], row->n);
     if (isinf(most))
         most = 0;
-    for (int64_t k = 0; k < row->n; k++)
-        s->terms[k] = exp(row->in[0][k] - most);
+    exp_row(row->in[0], row->n, most, s->terms);
     op_between(s->o, s->terms, row->n);
     const real sum = op_between_one(s->o, real_sum(s->terms, row->n, 1));
     s->out[row->at] = op_between_one(s->o, log(sum)) + most;

@@ -1,5 +1,7 @@
 /* Which operator a name means, and in which number type a call is computed. */
+#include "base/arena.h"
 #include "base/cpu.h"
+#include "base/spares.h"
 #include "exec/op/def.h"
 #include "exec/op/families.h"
 #include "exec/op/library.h"
@@ -280,6 +282,9 @@ static op_call_fn *copy_for(enum plumb_precision precision, bool wide)
     return f64 ? op_call_f64 : op_call_f32;
 }
 
+/* What results and the steps to them lay in, for the next call. */
+static struct spares spares = SPARES((size_t)256 << 20);
+
 static enum plumb_code run_op(const struct plumb_call *call, enum plumb_precision precision,
                               unsigned mask, struct plumb_result *out, struct plumb_error *err)
 {
@@ -290,6 +295,7 @@ static enum plumb_code run_op(const struct plumb_call *call, enum plumb_precisio
     struct arena *arena = calloc(1, sizeof *arena);
     if (!arena)
         return plumb_fail(err, PLUMB_E_NOMEM, "out of memory in %s", call->name);
+    arena->spares = &spares;
     out->memory = arena;
     struct plumb_call plain = *call; /* operators read the name: add_ stays add_, conv2d conv2d */
     plain.prefix = s.prefix;

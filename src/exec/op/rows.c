@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-enum { TILE = 32, IN = 3, OUT = 2 };
+enum { TILE = 32, PIECE = 1024, IN = 3, OUT = 2 };
 
 /* Where the elements of a tile are: channels [first, first + width) of [batch][channels][place]. */
 struct tile {
@@ -112,10 +112,35 @@ static struct row row_from(const struct row *arrays, int64_t from, int64_t n, in
     return row;
 }
 
-/* The channels of `outer` blocks, one block after the other, numbered on. */
-static bool walk(struct op *o, int64_t outer, struct tile tile, const struct row *arrays,
-                 row_fn *fn, void *context)
+/* Rows in one piece, as many at a time from what is unread as come to a small piece of it. */
+static bool walk_along(struct op *o, int64_t rows, int64_t n, const struct row *arrays, row_fn *fn,
+                       void *context)
 {
+    const bool unread = arrays->x && !arrays->x->f;
+    const int64_t most = unread && n < PIECE ? PIECE / (n ? n : 1) : 1;
+    real *room = unread ? op_room(o, most * n, sizeof *room) : NULL;
+    const real *from = NULL;
+    for (int64_t k = 0; k < rows && !o->failed; k++) {
+        struct row row = row_from(arrays, k * n, n, k);
+        if (unread && k % most == 0)
+            from = val_piece(arrays->x, k * n, (rows - k < most ? rows - k : most) * n, room);
+        if (unread)
+            row.in[0] = from + k % most * n;
+        fn(&row, context);
+    }
+    return !o->failed;
+}
+
+/* The channels of `outer` blocks, one block after the other, numbered on. */
+static bool walk(struct op *o, int64_t outer, struct tile tile, const struct row *given, row_fn *fn,
+                 void *context)
+{
+    const bool in_one_piece = tile.batch == 1 || tile.channels == 1;
+    struct row all = *given, *arrays = &all;
+    if (all.x && !in_one_piece && !val_read(o, all.x))
+        return false;
+    if (all.x)
+        all.in[0] = all.x->f;
     if (o->failed)
         return false;
     const int64_t n = size_times(tile.batch, tile.place);
@@ -123,18 +148,14 @@ static bool walk(struct op *o, int64_t outer, struct tile tile, const struct row
      * allocated. */
     if (n == 0 && (arrays->out[0] || arrays->int_out))
         return true;
-    if (tile.batch == 1 || tile.channels == 1) {
-        for (int64_t k = 0; k < outer * tile.channels; k++) {
-            struct row row = row_from(arrays, k * n, n, k);
-            fn(&row, context);
-        }
-        return !o->failed;
-    }
+    if (in_one_piece)
+        return walk_along(o, outer * tile.channels, n, arrays, fn, context);
     const int64_t most = tile.place < TILE ? TILE : 1;
     struct copies copies;
     if (outer * tile.channels == 0 || !copies_alloc(o, arrays, most * n, &copies))
         return !o->failed;
-    struct row copied = {.int_in = copies.int_in, .int_out = copies.int_out};
+    struct row copied = {
+        .int_in = copies.int_in, .int_out = copies.int_out, .fresh = arrays->fresh};
     for (int k = 0; k < IN; k++)
         copied.in[k] = copies.in[k];
     for (int k = 0; k < OUT; k++)

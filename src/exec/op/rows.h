@@ -10,6 +10,7 @@
 struct row {
     const real *in[3];
     real *out[2];
+    struct val *x; /* in place of in[0], perhaps unread; rows have in[0] */
     const int64_t *int_in;
     int64_t *int_out;
     bool fresh; /* every element of the outputs is written, none is read */

@@ -1,49 +1,29 @@
 /* softmax(x)_k = exp(x_k - max) / sum_j exp(x_j - max), and its logarithm: a row at a time,
  * while it is in the cache. */
 #include "exec/op/attention.h"
+#include "exec/op/exp_row.h"
 #include "exec/op/fast.h"
 #include "exec/op/fold.h"
 #include "exec/op/rows.h"
 
 #include <string.h>
 
-static real row_max(const real *x, int64_t n)
-{
-    enum { LANES = 8 };
-    real lanes[LANES], most = x[0];
-    int64_t k = 0;
-    if (n >= LANES) {
-        for (int l = 0; l < LANES; l++)
-            lanes[l] = x[l];
-        for (k = LANES; k + LANES <= n; k += LANES)
-            for (int l = 0; l < LANES; l++)
-                lanes[l] = x[k + l] > lanes[l] ? x[k + l] : lanes[l];
-        for (int l = 0; l < LANES; l++)
-            most = lanes[l] > most ? lanes[l] : most;
-    }
-    for (; k < n; k++)
-        most = x[k] > most ? x[k] : most;
-    return most;
-}
-
 /* y = exp(x - *most), the largest of a row that is not empty; returns its sum. NaN anywhere makes
  * the sum, and so the whole row, NaN; the maximum need not look for it. */
-static real exp_row(struct op *o, const struct row *row, real *most)
+static real shifted_row(struct op *o, const struct row *row, real *most)
 {
     const real *x = row->in[0];
     real *y = row->out[0];
-    const real top = row_max(x, row->n); /* y may not be taken for it */
-    for (int64_t k = 0; k < row->n; k++)
-        y[k] = fast_exp(x[k] - top);
+    *most = row_max(x, row->n);
+    exp_row(x, row->n, *most, y);
     op_between(o, y, row->n);
-    *most = top;
     return op_between_one(o, real_sum(y, row->n, 1));
 }
 
 static void softmax_row(const struct row *row, void *context)
 {
     real most, *y = row->out[0];
-    const real sum = row->n ? exp_row(context, row, &most) : 1;
+    const real sum = row->n ? shifted_row(context, row, &most) : 1;
     for (int64_t k = 0; k < row->n; k++)
         y[k] /= sum;
 }
@@ -64,7 +44,7 @@ static void log_softmax_row(const struct row *row, void *context)
     struct op *o = context;
     const real *x = row->in[0];
     real most = 0, *y = row->out[0];
-    const real shift = row->n ? op_between_one(o, log(exp_row(o, row, &most))) : 0;
+    const real shift = row->n ? op_between_one(o, log(shifted_row(o, row, &most))) : 0;
     for (int64_t k = 0; k < row->n; k++)
         y[k] = x[k] - most;
     op_between(o, y, row->n);
@@ -79,11 +59,19 @@ struct softmax_back {
     real *shifted; /* a row */
 };
 
+/* What is added to: zeros where nothing was before. */
+static real *to_add_to(const struct row *row)
+{
+    if (row->fresh)
+        memset(row->out[0], 0, (size_t)row->n * sizeof(real));
+    return row->out[0];
+}
+
 static void softmax_back_row(const struct row *row, void *context)
 {
     const struct softmax_back *b = context;
     const real *y = row->in[0], *g = row->in[1];
-    real *shifted = b->shifted;
+    real *shifted = b->shifted, *to = to_add_to(row);
     int64_t most = 0;
     for (int64_t k = 1; k < row->n; k++)
         most = y[k] > y[most] ? k : most;
@@ -93,53 +81,60 @@ static void softmax_back_row(const struct row *row, void *context)
             shifted[k] = g[k] - whole;
         op_between(b->o, shifted, row->n);
         for (int64_t k = 0; k < row->n; k++)
-            row->out[0][k] += y[k] * shifted[k];
+            to[k] += y[k] * shifted[k];
         return;
     }
     for (int64_t k = 0; k < row->n; k++)
         shifted[k] = g[k] - g[most];
     const real sum = real_dot(shifted, y, row->n);
     for (int64_t k = 0; k < row->n; k++)
-        row->out[0][k] += y[k] * (shifted[k] - sum);
+        to[k] += y[k] * (shifted[k] - sum);
 }
 
 /* gx = g - exp(y) sum(g) */
 static void log_softmax_back_row(const struct row *row, void *context)
 {
-    struct op *o = context;
-    const real *y = row->in[0], *g = row->in[1];
-    const real sum = op_between_one(o, real_sum(g, row->n, 1));
-    for (int64_t k = 0; k < row->n; k++) {
-        real part = fast_exp(y[k]) * sum;
-        op_between(o, &part, 1);
-        row->out[0][k] += g[k] - part;
-    }
+    const struct softmax_back *b = context;
+    const real *g = row->in[1];
+    real *part = b->shifted, *to = to_add_to(row);
+    const real sum = op_between_one(b->o, real_sum(g, row->n, 1));
+    exp_row(row->in[0], row->n, 0, part);
+    for (int64_t k = 0; k < row->n; k++)
+        part[k] *= sum;
+    for (int64_t k = 0; b->o->call->noise && k < row->n; k++)
+        op_between(b->o, &part[k], 1);
+    for (int64_t k = 0; k < row->n; k++)
+        to[k] += g[k] - part[k];
+}
+
+static void back_by_rows(struct op *o, struct val *out, row_fn *backward)
+{
+    struct row rows = {.in = {out->f, out->grad}};
+    rows.out[0] = val_grad_room(o, out->in[0], &rows.fresh);
+    const struct span3 *span = out->saved;
+    struct softmax_back b = {o, op_room(o, span->length, sizeof *b.shifted)};
+    if (rows.out[0] && b.shifted)
+        each_row(o, *span, &rows, backward, &b);
 }
 
 static void softmax_back(struct op *o, struct val *out)
 {
-    struct row rows = {.in = {out->f, out->grad}, .out = {val_grad(o, out->in[0])}};
-    const struct span3 *span = out->saved;
-    struct softmax_back b = {o, op_alloc(o, span->length, sizeof *b.shifted)};
-    if (rows.out[0] && b.shifted)
-        each_row(o, *span, &rows, softmax_back_row, &b);
+    back_by_rows(o, out, softmax_back_row);
 }
 
 static void log_softmax_back(struct op *o, struct val *out)
 {
-    struct row rows = {.in = {out->f, out->grad}, .out = {val_grad(o, out->in[0])}};
-    if (rows.out[0])
-        each_row(o, *(const struct span3 *)out->saved, &rows, log_softmax_back_row, o);
+    back_by_rows(o, out, log_softmax_back_row);
 }
 
 static struct val *by_rows(struct op *o, struct val *x, unsigned dim, row_fn *forward,
                            op_backward *backward)
 {
     x = v_float(o, x);
-    struct val *out = x ? val_like(o, x, x->dtype) : NULL;
+    struct val *out = x ? val_room_like(o, x, x->dtype) : NULL;
     const struct span3 *span = out ? span_keep(o, val_span(x, dim)) : NULL;
-    if (!span || !each_row(o, *span, &(struct row){.in = {x->f}, .out = {out->f}, .fresh = true},
-                           forward, o))
+    if (!span ||
+        !each_row(o, *span, &(struct row){.x = x, .out = {out->f}, .fresh = true}, forward, o))
         return NULL;
     return val_node(o, out, backward, x, NULL, NULL, span);
 }
@@ -173,13 +168,12 @@ static unsigned softmax_dim(struct op *o, const struct val *x)
 
 static struct val *softmax_input(struct op *o)
 {
-    struct val *x = arg_tensor(o, "input");
-    enum plumb_dtype dtype = arg_dtype(o, "dtype");
-    if (dtype != PLUMB_DTYPE_COUNT)
-        x = v_cast(o, x, dtype);
-    else if (x && arg_bool(o, "half_to_float"))
-        x = v_cast(o, x, PLUMB_F32);
-    if (x && !x->f)
+    const enum plumb_dtype dtype = arg_dtype(o, "dtype");
+    const bool cast = dtype != PLUMB_DTYPE_COUNT || arg_bool(o, "half_to_float");
+    struct val *x = cast ? arg_tensor(o, "input") : arg_unread(o, "input");
+    if (cast)
+        x = v_cast(o, x, dtype != PLUMB_DTYPE_COUNT ? dtype : PLUMB_F32);
+    if (x && !val_is_float(x))
         return op_fail(o, PLUMB_E_ARG, "%s of %s: it takes floating-point numbers", o->call->name,
                        plumb_dtype_info(x->dtype)->name);
     return x;
@@ -206,7 +200,8 @@ static void run_log_softmax(struct op *o)
 static void run_softmin(struct op *o)
 {
     struct val *x = softmax_input(o);
-    op_return(o, v_softmax(o, v_neg(o, x), softmax_dim(o, x)));
+    if (val_read(o, x))
+        op_return(o, v_softmax(o, v_neg(o, x), softmax_dim(o, x)));
 }
 
 /* The gradient in the input's type, which is named or shown by a tensor. */

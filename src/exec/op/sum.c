@@ -2,17 +2,13 @@
  * additions, so that the compiler can use vectors, the result does not depend on the machine,
  * and no length or cancellation costs accuracy. */
 #include "exec/op/sum.h"
+#include "exec/op/lanes.h"
 #include "exec/op/noise.h"
 #if OP_REAL == 128
 #include "exec/op/pair.h"
 #endif
 
-#include <string.h>
-
-enum {
-    LANES = 16,
-    TILE = 256, /* columns that sum_rows() does at once */
-};
+enum { TILE = 256 }; /* columns that sum_rows() does at once */
 
 #if OP_REAL == 128
 
@@ -100,24 +96,6 @@ static void sum_tile(const real *x, int64_t rows, int n, int64_t stride, real *o
 
 #else
 
-/* Lane k of element k. Vectors are spelled out: left to itself, the compiler keeps arrays of sums in
- * memory, and a sum waits there for the one before it. */
-typedef real vec __attribute__((vector_size(32)));
-enum { VECS = LANES * sizeof(real) / sizeof(vec) };
-
-struct lanes {
-    vec sum[VECS], lost[VECS];
-};
-
-static inline void lanes_add(struct lanes *lanes, const vec *x)
-{
-    for (int k = 0; k < VECS; k++) {
-        const vec sum = lanes->sum[k], s = sum + x[k], part = s - sum;
-        lanes->lost[k] += (sum - (s - part)) + (x[k] - part);
-        lanes->sum[k] = s;
-    }
-}
-
 /* A sum of few bits, one term after the other. */
 static real short_sum(const real *x, int64_t n, int64_t stride)
 {
@@ -128,43 +106,21 @@ static real short_sum(const real *x, int64_t n, int64_t stride)
     return (real)sum;
 }
 
-/* The sum of all lanes, each with one of `n` terms more. */
-static struct tally lanes_total(const struct lanes *lanes, const real *x, int64_t n, int64_t stride)
-{
-    real sum[LANES], lost[LANES], small = 0;
-    struct tally t = {0, 0};
-    memcpy(sum, lanes->sum, sizeof sum);
-    memcpy(lost, lanes->lost, sizeof lost);
-    for (int64_t k = 0; k < n; k++)
-        sum_add(&sum[k], &lost[k], x[k * stride]);
-    for (int k = 0; k < LANES; k++) {
-        tally_add(&t, sum[k]);
-        small += lost[k];
-    }
-    t.lost += small;
-    return t;
-}
-
 struct tally tally_of(const real *x, int64_t n, int64_t stride)
 {
     if (noise_sum_bits())
         return (struct tally){short_sum(x, n, stride), 0};
     struct lanes lanes = {0};
-    vec terms[VECS];
-    int64_t at = 0;
+    const int64_t whole = n - n % LANES;
     if (stride == 1)
-        for (; at + LANES <= n; at += LANES) {
-            memcpy(terms, x + at, sizeof terms);
-            lanes_add(&lanes, terms);
-        }
-    for (; at + LANES <= n; at += LANES) {
+        lanes_add(&lanes, x, whole);
+    for (int64_t at = 0; stride != 1 && at < whole; at += LANES) {
         real apart[LANES];
         for (int k = 0; k < LANES; k++)
             apart[k] = x[(at + k) * stride];
-        memcpy(terms, apart, sizeof terms);
-        lanes_add(&lanes, terms);
+        lanes_add(&lanes, apart, LANES);
     }
-    return lanes_total(&lanes, x + at * stride, n - at, stride);
+    return lanes_total(&lanes, x + whole * stride, n - whole, stride);
 }
 
 static real short_dot(const real *a, const real *b, int64_t n)
@@ -184,14 +140,12 @@ real real_dot(const real *a, const real *b, int64_t n)
     struct lanes lanes = {0};
     real product[LANES];
     int64_t at = 0;
-    for (; at + LANES <= n; at += LANES) {
-        vec x[VECS], y[VECS];
-        memcpy(x, a + at, sizeof x);
-        memcpy(y, b + at, sizeof y);
-        for (int k = 0; k < VECS; k++)
-            x[k] *= y[k];
-        lanes_add(&lanes, x);
-    }
+    for (; at + LANES <= n; at += LANES)
+        for (int k = 0; k < VECS; k++) {
+            const vec term =
+                *(const loose_vec *)(a + at + k * WIDTH) * *(const loose_vec *)(b + at + k * WIDTH);
+            vec_add(&lanes.sum[k], &lanes.lost[k], &term);
+        }
     for (int64_t k = at; k < n; k++)
         product[k - at] = a[k] * b[k];
     const struct tally t = lanes_total(&lanes, product, n - at, 1);

@@ -7,6 +7,8 @@
 
 #include <stdint.h>
 
+struct val;
+
 /* A running sum with the rounding errors that it left behind. */
 struct tally {
     real sum, lost;
@@ -59,7 +61,13 @@ static inline double sum_split(unsigned bits)
 /* The sum of n elements, not yet rounded to one number. */
 struct tally tally_of(const real *x, int64_t n, int64_t stride);
 
+/* The same of elements first to first + n of a value, which may be unread. */
+real sum_of_val(const struct val *x, int64_t first, int64_t n);
+
 /* Adds up the columns of x, rows by columns with `stride` elements from row to row: out[c]. */
 void sum_rows(const real *x, int64_t rows, int64_t columns, int64_t stride, real *out);
+
+/* The same of rows that follow each other in a value, which may be unread, from an element on. */
+void sum_rows_of_val(const struct val *x, int64_t first, int64_t rows, int64_t columns, real *out);
 
 #endif

@@ -1,6 +1,6 @@
 /* The values that operators compute with: made, put on the tape, and rounded to their types. */
 #define _GNU_SOURCE
-#include "exec/op/op.h"
+#include "exec/op/bind.h"
 
 #include "base/memory.h"
 #include "base/plain.h"
@@ -23,7 +23,7 @@ void *op_fail(struct op *o, enum plumb_code code, const char *format, ...)
     return NULL;
 }
 
-void *op_alloc(struct op *o, int64_t count, size_t size)
+static void *alloc(struct op *o, int64_t count, size_t size, bool zeroed)
 {
     if (o->failed)
         return NULL;
@@ -33,10 +33,24 @@ void *op_alloc(struct op *o, int64_t count, size_t size)
         return op_fail(o, PLUMB_E_NOMEM,
                        "%s would need more than the %zu MiB of memory that are left for it",
                        o->call->name, o->limit >> 20);
-    void *memory = arena_alloc(o->arena, bytes);
+    void *memory = zeroed ? arena_alloc(o->arena, bytes) : arena_room(o->arena, bytes, 1);
     if (!memory)
         return op_fail(o, PLUMB_E_NOMEM, "out of memory in %s", o->call->name);
+#ifdef __SANITIZE_ADDRESS__
+    if (!zeroed)
+        memset(memory, 0xFF, bytes); /* NaN: who forgets an element finds it in the result */
+#endif
     return memory;
+}
+
+void *op_alloc(struct op *o, int64_t count, size_t size)
+{
+    return alloc(o, count, size, true);
+}
+
+void *op_room(struct op *o, int64_t count, size_t size)
+{
+    return alloc(o, count, size, false);
 }
 
 void op_begin(struct op *o, const struct plumb_call *call, bool raised, struct arena *arena,
@@ -92,21 +106,45 @@ static struct val *val_header(struct op *o, enum plumb_dtype dtype, unsigned ran
     return x;
 }
 
-struct val *val_new(struct op *o, enum plumb_dtype dtype, unsigned rank, const int64_t *shape)
+static struct val *val_alloc(struct op *o, enum plumb_dtype dtype, unsigned rank,
+                             const int64_t *shape, bool zeroed)
 {
     struct val *x = val_header(o, dtype, rank, shape);
     if (!x)
         return NULL;
     if (dtype_is_float(dtype))
-        x->f = op_alloc(o, x->count, sizeof *x->f);
+        x->f = alloc(o, x->count, sizeof *x->f, zeroed);
     else
-        x->i = op_alloc(o, x->count, sizeof *x->i);
+        x->i = alloc(o, x->count, sizeof *x->i, zeroed);
     return x->f || x->i ? x : NULL;
+}
+
+struct val *val_new(struct op *o, enum plumb_dtype dtype, unsigned rank, const int64_t *shape)
+{
+    return val_alloc(o, dtype, rank, shape, true);
+}
+
+struct val *val_room(struct op *o, enum plumb_dtype dtype, unsigned rank, const int64_t *shape)
+{
+    return val_alloc(o, dtype, rank, shape, false);
 }
 
 struct val *val_like(struct op *o, const struct val *x, enum plumb_dtype dtype)
 {
     return x ? val_new(o, dtype, x->rank, x->shape) : NULL;
+}
+
+struct val *val_room_like(struct op *o, const struct val *x, enum plumb_dtype dtype)
+{
+    return x ? val_room(o, dtype, x->rank, x->shape) : NULL;
+}
+
+struct val *val_unread(struct op *o, const struct plumb_tensor *tensor)
+{
+    struct val *x = val_header(o, tensor->dtype, tensor->rank, tensor->shape);
+    if (x)
+        x->unread = tensor;
+    return x;
 }
 
 struct val *val_alias(struct op *o, const struct val *x, unsigned rank, const int64_t *shape)
@@ -162,6 +200,14 @@ real *val_grad(struct op *o, struct val *x)
     if (!x->grad)
         x->grad = op_alloc(o, x->count, sizeof *x->grad);
     return x->grad;
+}
+
+real *val_grad_room(struct op *o, struct val *x, bool *fresh)
+{
+    *fresh = x && x->needs_grad && !x->grad;
+    if (*fresh)
+        x->grad = op_room(o, x->count, sizeof *x->grad);
+    return x && x->needs_grad ? x->grad : NULL;
 }
 
 int64_t int_wrap(enum plumb_dtype dtype, int64_t v)
