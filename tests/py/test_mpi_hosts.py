@@ -10,7 +10,7 @@ import tempfile
 import time
 import unittest
 from pathlib import Path
-from typing import Iterator, List
+from typing import Callable, List
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import test_mpi  # noqa: E402
@@ -93,7 +93,7 @@ class Lost(HostsCase):
         return sum(path.stat().st_size for path in self.journals()) > 3000
 
     def complete(self) -> bool:
-        return (self.folder / "out").read_text("utf-8") == self.plain.out
+        return (self.folder / "out").read_text("utf-8") == self.plain.out and not self.journals()
 
     def lose(self, mpi: Mpi, what: str, host: str) -> Ended:
         """Three hosts, one of which is lost in the middle. What there was to be said, and the exit code."""
@@ -123,28 +123,25 @@ class Lost(HostsCase):
         self.assertRegex(self.said, r"plumb: \d+ of \d+ pieces are finished already, by an earlier start")
         self.assertEqual(self.journals(), [])
 
-    def losses(self, what: str, host: str) -> Iterator[Ended]:
+    def check_losses(self, what: str, host: str, check: Callable[[Ended], None]) -> None:
         for mpi in MPIS:
             with self.subTest(mpi=mpi.name):
                 self.setUp()
                 done = self.lose(mpi, what, host)
-                yield done
+                check(done)
                 if self.plain.out != done.out:
                     self.check_next_start(mpi)
 
     def test_a_host_is_off(self) -> None:
         """Open MPI ends the job then."""
-        self.assertEqual(len(list(self.losses("off", "host2"))), len(MPIS))
+        self.check_losses("off", "host2", lambda done: self.assertNotEqual(done.code, 0))
 
     def test_the_first_host_is_off(self) -> None:
-        for done in self.losses("off", "host1"):
-            self.assertNotIn("compared", done.out)
+        self.check_losses("off", "host1", lambda done: self.assertNotIn("compared", done.out))
 
     def test_a_cable_is_pulled(self) -> None:
         """The processes of that host live, and are not heard: the others do their pieces."""
-        for done in self.losses("cut", "host2"):
-            self.assertEqual(done.out, self.plain.out)
-            self.assertEqual(self.journals(), [])
+        self.check_losses("cut", "host2", lambda done: self.assertEqual(done.out, self.plain.out))
 
 
 if __name__ == "__main__":
