@@ -215,14 +215,15 @@ static int lead(struct start *start)
     progress_always = start->options.progress;
     if (make_crew(start, &err)) {
         cli_report(&err);
-        mpi_end(start->transport.count == 1, status);
+        mpi_end(start->transport.count == 1, false, status);
         return status;
     }
     const int terminal = hide_terminal();
     status = cli_main(start->argc, start->argv);
     if (fflush(stdout) != 0 || !show_hidden(terminal))
         status = CLI_UNUSABLE;
-    mpi_end(crew_free(cli_crew, true), status);
+    const bool hosts = crew_has_hosts(cli_crew);
+    mpi_end(crew_free(cli_crew, true), hosts, status);
     return status;
 }
 
@@ -234,7 +235,7 @@ static _Noreturn void end_serving(const struct start *start, const struct plumb_
         cli_message("process %u ends: %s", start->transport.me, err->message);
         _Exit(CLI_UNUSABLE); /* nobody is left to end MPI with */
     }
-    mpi_end(true, CLI_OK);
+    mpi_end(true, false, CLI_OK); /* process 0 may end it first */
     _Exit(CLI_OK);
 }
 
@@ -282,7 +283,7 @@ static _Noreturn void serve(struct start *start, const struct args_command *comm
 static int say(const struct start *start, int (*speak)(const struct start *start))
 {
     const int status = start->transport.me == 0 ? speak(start) : CLI_OK;
-    mpi_end(true, status);
+    mpi_end(true, false, status);
     return status;
 }
 
@@ -349,7 +350,7 @@ int main(int argc, char **argv)
     if (code) {
         if (start.transport.me == 0)
             cli_report(&err);
-        mpi_end(true, CLI_UNUSABLE);
+        mpi_end(true, false, CLI_UNUSABLE);
         return start.transport.me == 0 ? CLI_UNUSABLE : CLI_OK;
     }
     if (start.options.help)

@@ -154,9 +154,21 @@ bool mpi_begin(struct crew_transport *transport)
     return mpi.dead;
 }
 
-void mpi_end(bool clean, int status)
+/* MPICH before 4.2 hangs in MPI_Finalize when three or more processes have spoken with each other over
+ * a network: one waits there for another to read, which waits for the launcher and reads no more. */
+static bool hangs_at_the_end(bool hosts)
 {
-    if (!clean) {
+#if defined MPICH_NUMVERSION && MPICH_NUMVERSION < 40200000
+    return hosts && mpi.count > 2;
+#else
+    (void)hosts;
+    return false;
+#endif
+}
+
+void mpi_end(bool clean, bool hosts, int status)
+{
+    if (!clean || hangs_at_the_end(hosts)) {
         fflush(NULL);
         MPI_Abort(MPI_COMM_WORLD, status);
         _Exit(status);

@@ -8,7 +8,8 @@
 bool mpi_begin(struct crew_transport *transport);
 
 /* Ends this process's part in MPI. clean: all processes do the same. Else some are dead or hang:
- * the others are ended by force, and this call does not return. status: the exit code. */
-void mpi_end(bool clean, int status);
+ * the others are ended by force, and this call does not return. hosts: process 0 knows that they
+ * are on several. status: the exit code. */
+void mpi_end(bool clean, bool hosts, int status);
 
 #endif

@@ -61,6 +61,9 @@ unsigned crew_lanes(const struct plumb_crew *crew);        /* at least 1 */
 unsigned crew_lanes_of_all(const struct plumb_crew *crew); /* of all processes together */
 const struct crew_places *crew_places_of(const struct plumb_crew *crew);
 
+/* Whether a process on another host has been heard; between loops. */
+bool crew_has_hosts(struct plumb_crew *crew);
+
 /* Tells the others to end. finished: the journal is removed, else kept for the next start. True
  * when all have said goodbye; false when some are dead or hang. NULL is fine: true. */
 bool crew_free(struct plumb_crew *crew, bool finished);

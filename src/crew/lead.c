@@ -246,6 +246,17 @@ const struct crew_places *crew_places_of(const struct plumb_crew *crew)
     return crew->options.places;
 }
 
+bool crew_has_hosts(struct plumb_crew *crew)
+{
+    bool others = false;
+    pthread_mutex_lock(&crew->lock);
+    for (unsigned i = 1; i < crew->transport.count; i++)
+        others = others || (crew->members[i].known &&
+                            strcmp(crew->members[i].host, crew->members[0].host) != 0);
+    pthread_mutex_unlock(&crew->lock);
+    return others;
+}
+
 /* ---- Pieces that some hosts cannot do ---------------------------------------------------------- */
 
 static bool has_refused(const struct plumb_crew *crew, size_t piece, unsigned who)
@@ -370,7 +381,7 @@ static void watch(struct plumb_crew *crew)
              "elsewhere",
              who, member->host, crew->options.patience);
     }
-    if (now - crew->pinged < MESSAGE_PING_SECONDS)
+    if (now - crew->pinged < MESSAGE_PING_SECONDS || crew->ending) /* the end is the last word */
         return;
     crew->pinged = now;
     for (unsigned who = 1; who < crew->transport.count; who++)
@@ -383,7 +394,8 @@ static void greet(struct plumb_crew *crew, unsigned who, const struct message *m
 {
     struct member *member = &crew->members[who];
     const char *version = plumb_version();
-    memcpy(member->host, message->host, message->host_size);
+    snprintf(member->host, sizeof member->host, "%.*s", (int)message->host_size,
+             (const char *)message->host);
     if (message->version_size != strlen(version) ||
         memcmp(message->version, version, message->version_size) != 0) {
         note(crew, "process %u on %s is of another version and gets no work", who, member->host);

@@ -75,6 +75,16 @@ def ended(code: int, out: str, folder: Optional[Path]) -> Ended:
     return Ended(code, TIME.sub("_TIME", out), files)
 
 
+def make_large(folder: Path) -> None:
+    """Long enough to be killed in the middle."""
+    noise = array.array("f", (float(k * k % 1013) for k in range(1 << 20)))
+    for side in ("npu", "gpu"):
+        (folder / side).mkdir()
+        for number in range(3):
+            noise[number] += side == "npu"
+            mpi_case.save_npy(folder / side / f"{number}.npy", noise * 9, [9, 1 << 20])
+
+
 @unittest.skipUnless(MPIS, "neither Open MPI nor MPICH is here")
 class MpiCase(unittest.TestCase):
     @classmethod
@@ -222,19 +232,12 @@ class Same(MpiCase):
 
 
 class Killed(MpiCase):
-    """Long enough to be killed in the middle."""
     WORDS = ("compare", "npu", "gpu", "--metrics", "all")
 
     @classmethod
     def setUpClass(cls) -> None:
         super().setUpClass()
-        noise = array.array("f", (float(k * k % 1013) for k in range(1 << 20)))
-        for side in ("npu", "gpu"):
-            (cls.folder / side).mkdir()
-            for number in range(3):
-                noise[number] += side == "npu"
-                mpi_case.save_npy(cls.folder / side / f"{number}.npy", noise * 9, [9, 1 << 20])
-
+        make_large(cls.folder)
         cls.plain = cls.run_one(cls(), [str(PLUMB), *cls.WORDS])
 
     def setUp(self) -> None:
