@@ -1,6 +1,6 @@
 /* How fast files that are not in the page cache can be read: cold_read THREADS BLOCK FILE... drops
- * each from the cache, reads them with pread in blocks of so many bytes, each thread its own share of
- * the files, and prints GB/s. What is only dropped, for somebody else to read: BLOCK 0. */
+ * each from the cache, reads them with pread in blocks of so many bytes, each thread its own share
+ * of the files, and prints GB/s. What is only dropped, for somebody else to read: BLOCK 0. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>
@@ -64,8 +64,11 @@ int main(int argc, char **argv)
     size_t bytes = 0;
     const double start = now();
     for (int k = 0; block && k < threads; k++) {
-        shares[k] = (struct share){
-            .paths = argv + 3, .first = k, .step = threads, .count = argc - 3, .block = (size_t)block};
+        shares[k] = (struct share){.paths = argv + 3,
+                                   .first = k,
+                                   .step = threads,
+                                   .count = argc - 3,
+                                   .block = (size_t)block};
         pthread_create(&shares[k].thread, NULL, read_share, &shares[k]);
     }
     for (int k = 0; block && k < threads; k++) {

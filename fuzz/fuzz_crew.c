@@ -1,5 +1,5 @@
-/* What processes of plumb-mpi send each other: whatever is in it, it is refused or understood, and a
- * state that was understood can be merged. The first byte says what it is. */
+/* What processes of plumb-mpi send each other: whatever is in it, it is refused or understood, and
+ * a state that was understood can be merged. The first byte says what it is. */
 #include "crew/message.h"
 #include "metric/pack.h"
 #include "task/precheck/entry_pack.h"

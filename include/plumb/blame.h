@@ -120,8 +120,8 @@ struct plumb_blame {
     size_t n_reasons;
     const struct plumb_source *sources; /* in the order of the run; with another run only */
     size_t n_sources;
-    /* What is far from the other run first, though what it was computed from is not; call NULL: there
-     * is nothing. Where the call is no fault, the two were asked for different things. */
+    /* What is far from the other run first, though what it was computed from is not; call NULL:
+     * there is nothing. Where the call is no fault, the two were asked for different things. */
     struct plumb_source parting;
     const struct plumb_suspect *faults, *suspicious; /* worst first */
     size_t n_faults, n_suspicious;
@@ -169,8 +169,9 @@ char *plumb_blame_json(const struct plumb_blame *blame, const struct plumb_blame
  * memory. */
 struct plumb_table *plumb_blame_table(const struct plumb_blame *blame);
 
-/* JUnit XML: a case for each call, that fails when it is a fault, or where there is a baseline, new or
- * worse; calls that were not judged are skipped. seconds: that it took. The caller frees it. NULL when out of memory. */
+/* JUnit XML: a case for each call, that fails when it is a fault, or where there is a baseline, new
+ * or worse; calls that were not judged are skipped. seconds: that it took. The caller frees it.
+ * NULL when out of memory. */
 char *plumb_blame_junit(const struct plumb_blame *blame, double seconds);
 
 /* Tells a report all that is known. */

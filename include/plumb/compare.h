@@ -48,8 +48,8 @@ struct plumb_compare_options {
     plumb_progress_fn *judging;   /* of calls; NULL: none */
     void *judging_context;
 
-    /* Gets what needs the tensors: the curve along the network, ranks, steps, and a page for each of
-     * the worst 200. plumb_comparison_report tells it the rest. NULL: none is made. */
+    /* Gets what needs the tensors: the curve along the network, ranks, steps, and a page for each
+     * of the worst 200. plumb_comparison_report tells it the rest. NULL: none is made. */
     struct plumb_report *report;
 };
 

@@ -20,7 +20,7 @@ enum plumb_pair_how {
     PLUMB_BY_LIKENESS,
     PLUMB_BY_ORDER,
     PLUMB_BY_MAP,
-    PLUMB_BY_GROUP, /* the first input and the last output of calls that do the same, fused or not */
+    PLUMB_BY_GROUP, /* first input and last output of calls that do the same, fused or not */
     PLUMB_UNMATCHED
 };
 

@@ -1,5 +1,5 @@
-/* Drawings: what a report shows in a browser, as SVG for papers and pages. They read on white and on
- * dark pages and in print, and need no colour to be understood. */
+/* Drawings: what a report shows in a browser, as SVG for papers and pages. They read on white and
+ * on dark pages and in print, and need no colour to be understood. */
 #ifndef PLUMB_PLOT_H
 #define PLUMB_PLOT_H
 
@@ -10,12 +10,12 @@
 extern "C" {
 #endif
 
-/* Each returns the text of an SVG file, UTF-8, which the caller frees; NULL when out of memory. Titles
- * and names may hold anything. */
+/* Each returns the text of an SVG file, UTF-8, which the caller frees; NULL when out of memory.
+ * Titles and names may hold anything. */
 
-/* The distance of each call from the other run, in the order of execution, on a logarithmic scale, with
- * what rounding explains shaded, and calls that are bad or in doubt marked and named. Each rank and step
- * has a line of its own. title, below: two lines over the drawing. */
+/* The distance of each call from the other run, in the order of execution, on a logarithmic scale,
+ * with what rounding explains shaded, and calls that are bad or in doubt marked and named. Each
+ * rank and step has a line of its own. title, below: two lines over the drawing. */
 char *plumb_plot_network(const char *title, const char *below,
                          const struct plumb_report_call *calls, size_t count);
 

@@ -49,7 +49,7 @@ struct plumb_precheck_options {
                                       the user's operators; NULL: fallback, there are none */
     unsigned threads;              /* 0: all processors */
     struct plumb_crew *crew; /* the processes of plumb-mpi, in there only; NULL: this one alone.
-                                      With a generator of its own, or saved data, this one alone too */
+                                      With its own generator, or saved data, this one alone too */
     struct plumb_helping *helping; /* the same: this process writes nothing and does calls for the
                                       first one; NULL: it does not */
     uint64_t memory; /* bytes that the calls may take, all threads together; 0: three quarters of

@@ -1,4 +1,5 @@
-/* The report: one HTML page that shows results to people and needs nothing else (docs/REPORT.md). */
+/* The report: one HTML page that shows results to people and needs nothing else
+ * (docs/REPORT.md). */
 #ifndef PLUMB_REPORT_H
 #define PLUMB_REPORT_H
 
@@ -54,9 +55,9 @@ void plumb_report_table(struct plumb_report *report, const char *name,
 void plumb_report_result(struct plumb_report *report, const char *name,
                          const struct plumb_table *table);
 
-/* What became of each row of such a table, by the columns of the rules, by the column Verdict, or by
- * the worse of both. A row that says nothing is PLUMB_MOOD_UNSEEN. moods has a place for each row.
- * False when out of memory. */
+/* What became of each row of such a table, by the columns of the rules, by the column Verdict, or
+ * by the worse of both. A row that says nothing is PLUMB_MOOD_UNSEEN. moods has a place for each
+ * row. False when out of memory. */
 bool plumb_report_moods(const struct plumb_table *table, enum plumb_deciding by,
                         unsigned char *moods);
 
@@ -129,8 +130,8 @@ struct plumb_report_jump {
     enum plumb_mood mood;
 };
 
-/* Statistics of one run along its steps: n_names x n_steps numbers for each series, tensor by tensor;
- * NaN: not there. */
+/* Statistics of one run along its steps: n_names x n_steps numbers for each series, tensor by
+ * tensor; NaN: not there. */
 struct plumb_report_steps {
     const int64_t *steps; /* ascending */
     size_t n_steps;
@@ -148,8 +149,8 @@ void plumb_report_steps(struct plumb_report *report, const struct plumb_report_s
 /* Another report that knows the same, to be told more. NULL when out of memory. */
 struct plumb_report *plumb_report_copy(struct plumb_report *report);
 
-/* The page as UTF-8 of that size, which ends with a zero, too; the caller frees it. NULL when out of
- * memory. */
+/* The page as UTF-8 of that size, which ends with a zero, too; the caller frees it. NULL when out
+ * of memory. */
 char *plumb_report_html(struct plumb_report *report, size_t *size);
 
 /* Writes the page, whole or not at all. */

@@ -1,10 +1,11 @@
 /* A run: the ordered tensors that one execution of a model left behind, whatever wrote them.
  *
  * A run is opened from a file of a format that plumb reads, from a folder tree of such files (by an
- * index, *.index.json, where there is one; or that file), or from a dump: a dump.json, the folder that holds it, a step folder with rank* or proc*
- * below it, or a folder of step* folders. What a file is, is decided by its content. Opening reads
- * structure only; payloads are mapped or decoded one at a time by plumb_run_load. An open run does
- * not change: any number of threads may load from it at once. */
+ * index, *.index.json, where there is one; or that file), or from a dump: a dump.json, the folder
+ * that holds it, a step folder with rank* or proc* below it, or a folder of step* folders. What a
+ * file is, is decided by its content. Opening reads structure only; payloads are mapped or decoded
+ * one at a time by plumb_run_load. An open run does not change: any number of threads may load from
+ * it at once. */
 #ifndef PLUMB_RUN_H
 #define PLUMB_RUN_H
 

@@ -53,7 +53,7 @@ char *core_path(PyObject *value);
  * exception set. */
 PyObject *core_texts(PyObject *value, const char *what);
 
-/* -- Lists of texts, and how ranks are put together (shards.c) ----------------------------------- */
+/* -- Lists of texts, and how ranks are put together (shards.c) --------------------------------- */
 
 struct core_list {
     char **items; /* malloc, each of them too */
@@ -92,8 +92,8 @@ bool core_tensor_requires_grad(PyObject *tensor);
 /* One element, number `index` in C order, as a Python number. */
 PyObject *core_tensor_element(const struct plumb_tensor *tensor, uint64_t index);
 
-/* The Stats of a tensor; NULL with an exception set. mark: where that goes as well, of a dense tensor
- * whose elements are whole bytes; or NULL. */
+/* The Stats of a tensor; NULL with an exception set. mark: where that goes as well, of a dense
+ * tensor whose elements are whole bytes; or NULL. */
 PyObject *core_tensor_stats(const struct plumb_tensor *tensor, uint64_t *mark);
 
 /* The same, of what is known. */
@@ -102,7 +102,8 @@ struct ends;
 PyObject *core_stats_new(const struct plumb_tensor *tensor, const struct plumb_stats *stats,
                          const struct ends *ends);
 
-/* A number that is another one, but for a chance of one in four billion, when the bytes of a dense tensor are. */
+/* A number that is another one, but for a chance of one in four billion, when the bytes of a dense
+ * tensor are. */
 uint64_t core_tensor_mark(const struct plumb_tensor *tensor);
 
 uint32_t core_tensor_crc32(const struct plumb_tensor *tensor);

@@ -39,8 +39,8 @@ static bool find_verdict(const char *name, enum plumb_deciding *verdict)
     return false;
 }
 
-/* What is odd of both runs, as lines before the closing ones of a comparison; a copy that the caller
- * frees, or NULL when out of memory. */
+/* What is odd of both runs, as lines before the closing ones of a comparison; a copy that the
+ * caller frees, or NULL when out of memory. */
 static char *with_warnings(struct plumb_run *const runs[2], const char *closing)
 {
     struct buf text = {0};
@@ -59,7 +59,8 @@ static char *with_warnings(struct plumb_run *const runs[2], const char *closing)
     return NULL;
 }
 
-/* Both runs compared, as one of wholes where shards are wanted. *lines: what is told, to be freed. */
+/* Both runs compared, as one of wholes where shards are wanted. *lines: what is told, to be
+ * freed. */
 static enum plumb_code compare_paths(char *const paths[2], const struct core_shards *shards,
                                      const struct plumb_compare_options *options,
                                      struct plumb_comparison *out, char **lines,

@@ -10,8 +10,8 @@ struct team_pace {
     unsigned runs;
 };
 
-/* pool_run() on one thread or on several, at most `most`: on whichever took less time before. How many
- * there were.
+/* pool_run() on one thread or on several, at most `most`: on whichever took less time before. How
+ * many there were.
  *
  * Where the process has OpenMP, as with PyTorch, its own threads do it, as they do the operators.
  * Whether they help depends on the machine: threads of OpenMP and of a BLAS with threads of its own

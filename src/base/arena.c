@@ -63,8 +63,8 @@ static void free_chunk(const struct arena *arena, struct arena_chunk *chunk)
         free(chunk);
 }
 
-/* A chunk of that size, with what the old one held, which is gone; NULL: it is as it was. Pages go to
- * their new place without being copied, and that begins at a large page again. */
+/* A chunk of that size, with what the old one held, which is gone; NULL: it is as it was. Pages go
+ * to their new place without being copied, and that begins at a large page again. */
 static struct arena_chunk *grow_chunk(const struct arena *arena, struct arena_chunk *old,
                                       size_t size)
 {

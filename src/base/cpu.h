@@ -7,8 +7,8 @@
 /* AVX2, FMA and half-precision conversions are there and bit 0 of the mask is set. */
 bool cpu_has_avx2(unsigned mask);
 
-/* All of that, AVX-512F, BW, DQ, VL, VBMI and BITALG, GFNI and VPCLMULQDQ, which came together, and bit 1
- * as well. */
+/* All of that, AVX-512F, BW, DQ, VL, VBMI and BITALG, GFNI and VPCLMULQDQ, which came together, and
+ * bit 1 as well. */
 bool cpu_has_avx512(unsigned mask);
 
 /* The processor is a 64-bit ARM, all of which have NEON, and bit 0 of the mask is set. */

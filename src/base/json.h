@@ -75,23 +75,24 @@ enum json_event json_next(struct json *json);
  * JSON_ARRAY up to its end; a scalar is already behind us. False on error. */
 bool json_skip(struct json *json, enum json_event event);
 
-/* A piece of the text, which a program that writes thousands of the same kind repeats byte for byte.
- * All zero: none yet. */
+/* A piece of the text, which a program that writes thousands of the same kind repeats byte for
+ * byte. All zero: none yet. */
 struct json_span {
     const uint8_t *text;
     size_t length;
     int state; /* the parser's, before it */
 };
 
-/* json_next inside of an object. Where the text up to the colon of the next key repeats the span, it
- * is stepped over: *same, JSON_KEY, and text, length and start are not set. Else the span becomes what
- * was read, when that is a key. */
+/* json_next inside of an object. Where the text up to the colon of the next key repeats the span,
+ * it is stepped over: *same, JSON_KEY, and text, length and start are not set. Else the span
+ * becomes what was read, when that is a key. */
 enum json_event json_next_key(struct json *json, struct json_span *span, bool *same);
 
 /* Inside of an object: would json_next_key find the same key, and a string as its value? */
 bool json_repeats_string(const struct json *json, const struct json_span *span);
 
-/* After JSON_ARRAY: skips an array that repeats the span of one that was read before, and says so. */
+/* After JSON_ARRAY: skips an array that repeats the span of one that was read before, and says
+ * so. */
 bool json_skip_same(struct json *json, const struct json_span *span);
 
 /* What was read from a byte position on. */

@@ -1,6 +1,6 @@
 /* printf and strtod as the C locale has them. The locale of this thread is changed for the moment
- * of the call; the C library has the C locale at hand, so that this costs no memory, and it is asked
- * for once. */
+ * of the call; the C library has the C locale at hand, so that this costs no memory, and it is
+ * asked for once. */
 #define _GNU_SOURCE
 #include "base/plain.h"
 

@@ -124,7 +124,8 @@ static struct decimal without_zeros(uint64_t digits, int exponent)
     return (struct decimal){digits, exponent};
 }
 
-/* Is scale() without error? The power is 5^n, which 128 bits hold, and no bit is behind the 64th. */
+/* Is scale() without error? The power is 5^n, which 128 bits hold, and no bit is behind the
+ * 64th. */
 static bool is_exact(int e, int n)
 {
     return n >= 0 && n <= 55 && e + n >= -64;

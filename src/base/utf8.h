@@ -32,7 +32,8 @@ struct utf8_shown {
 };
 struct utf8_shown utf8_show(const char *text);
 
-/* How many of the first bytes, at most `most`, are plain ASCII: shown as they are, a column each. */
+/* How many of the first bytes, at most `most`, are plain ASCII: shown as they are, a column
+ * each. */
 static inline size_t utf8_plain(const char *text, size_t most)
 {
     size_t n = 0;

@@ -33,7 +33,7 @@ enum plumb_code compare_two(struct plumb_comparison *comparison,
                             const struct found *found, struct plumb_report *report,
                             struct plumb_error *err);
 
-/* ---- What the options say ---------------------------------------------------------------------- */
+/* ---- What the options say -------------------------------------------------------------------- */
 
 /* The columns of a profile; NULL: plumb's own. */
 const struct plumb_profile *compare_columns(const struct compare_options *options);
@@ -59,7 +59,7 @@ int compare_check_junit(const struct compare_options *options);
 int compare_refuse_profile(const struct compare_options *options);
 int compare_refuse_graphs(const struct compare_options *options);
 
-/* ---- Comparing --------------------------------------------------------------------------------- */
+/* ---- Comparing ------------------------------------------------------------------------------- */
 
 /* PLUMB_E_ARG for what only the comparison of one step under the rules of a profile can do. */
 enum plumb_code compare_check_dumps(const struct compare_options *options, struct plumb_error *err);

@@ -1,4 +1,5 @@
-/* compare: two runs opened and compared, whole or rank by rank, and their tables shown or written. */
+/* compare: two runs opened and compared, whole or rank by rank, and their tables shown or
+ * written. */
 #define _GNU_SOURCE
 #include "base/arena.h"
 #include "base/memory.h"

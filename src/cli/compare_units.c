@@ -44,7 +44,7 @@ static void pack_end(struct pack *pack, enum plumb_code *code, struct unit_resul
     }
 }
 
-/* ---- A rank ------------------------------------------------------------------------------------ */
+/* ---- A rank ---------------------------------------------------------------------------------- */
 
 static enum plumb_code compare(const struct units *units, int64_t rank, size_t *unreadable,
                                struct buf *reply)
@@ -139,7 +139,7 @@ struct crew_handler units_handler(const struct units *units)
     return (struct crew_handler){kind, (void *)(uintptr_t)units, answer};
 }
 
-/* ---- Process 0 --------------------------------------------------------------------------------- */
+/* ---- Process 0 ------------------------------------------------------------------------------- */
 
 struct ready {
     struct buf reply;

@@ -177,8 +177,8 @@ static enum plumb_code make_crew(struct start *start, struct plumb_error *err)
     return code;
 }
 
-/* Open MPI gives process 0 a terminal for stdout, whatever mpirun itself writes to. Results must not
- * look as if a person read them there: they go through a file in memory. -1: they need not. */
+/* Open MPI gives process 0 a terminal for stdout, whatever mpirun itself writes to. Results must
+ * not look as if a person read them there: they go through a file in memory. -1: they need not. */
 static int hide_terminal(void)
 {
     if (!isatty(STDOUT_FILENO))

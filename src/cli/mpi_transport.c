@@ -154,8 +154,9 @@ bool mpi_begin(struct crew_transport *transport)
     return mpi.dead;
 }
 
-/* MPICH before 4.2 hangs in MPI_Finalize when three or more processes have spoken with each other over
- * a network: one waits there for another to read, which waits for the launcher and reads no more. */
+/* MPICH before 4.2 hangs in MPI_Finalize when three or more processes have spoken with each other
+ * over a network: one waits there for another to read, which waits for the launcher and reads no
+ * more. */
 static bool hangs_at_the_end(bool hosts)
 {
 #if defined MPICH_NUMVERSION && MPICH_NUMVERSION < 40200000

@@ -40,8 +40,8 @@ enum plumb_code page_file(struct plumb_report *report, const char *name, const c
 
 enum plumb_mood page_mood(enum plumb_word word);
 
-/* The answer of a command: bad when it says so, unseen when nothing was judged, else what stands out
- * in its main table. */
+/* The answer of a command: bad when it says so, unseen when nothing was judged, else what stands
+ * out in its main table. */
 void page_answer(struct plumb_report *report, bool bad, bool seen, const char *sentence,
                  const struct page_found *found);
 

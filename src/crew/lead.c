@@ -65,7 +65,7 @@ static void note(const struct plumb_crew *crew, const char *format, ...)
     crew->options.note(crew->options.note_context, text);
 }
 
-/* ---- Pieces that are done ---------------------------------------------------------------------- */
+/* ---- Pieces that are done -------------------------------------------------------------------- */
 
 static void fail(struct plumb_crew *crew, const struct plumb_error *err)
 {
@@ -136,7 +136,7 @@ static void resume(struct plumb_crew *crew)
              crew->pieces.count);
 }
 
-/* ---- Lanes of this process --------------------------------------------------------------------- */
+/* ---- Lanes of this process ------------------------------------------------------------------- */
 
 static size_t next_here(struct plumb_crew *crew)
 {
@@ -257,7 +257,7 @@ bool crew_has_hosts(struct plumb_crew *crew)
     return others;
 }
 
-/* ---- Pieces that some hosts cannot do ---------------------------------------------------------- */
+/* ---- Pieces that some hosts cannot do -------------------------------------------------------- */
 
 static bool has_refused(const struct plumb_crew *crew, size_t piece, unsigned who)
 {
@@ -293,7 +293,7 @@ static void refuse(struct plumb_crew *crew, size_t piece, unsigned who)
     pieces_return(&crew->pieces, piece, true);
 }
 
-/* ---- The others -------------------------------------------------------------------------------- */
+/* ---- The others ------------------------------------------------------------------------------ */
 
 static bool tell(struct plumb_crew *crew, unsigned to, struct message *message)
 {
@@ -483,7 +483,7 @@ static void *speak(void *context)
     }
 }
 
-/* ---- Beginning and end ------------------------------------------------------------------------- */
+/* ---- Beginning and end ----------------------------------------------------------------------- */
 
 enum plumb_code crew_new(struct plumb_crew **out, const struct crew_transport *transport,
                          const struct crew_options *options, struct plumb_error *err)

@@ -19,8 +19,9 @@ enum dump_task { DUMP_TENSOR, DUMP_STATISTICS, DUMP_MD5 }; /* MD5: statistics wi
 /* What debug.json holds counts as output. Buffers are in plumb's own captures only. */
 enum dump_section { DUMP_INPUT, DUMP_PARAMETERS, DUMP_OUTPUT, DUMP_GRADIENTS, DUMP_BUFFERS };
 
-/* A value of the file. text is what Python prints for it: "3", "True", "None", or the string itself.
- * There is none of a statistic that is no integer: dump_value_text makes it of the number. */
+/* A value of the file. text is what Python prints for it: "3", "True", "None", or the string
+ * itself. There is none of a statistic that is no integer: dump_value_text makes it of the
+ * number. */
 struct dump_value {
     enum { DUMP_ABSENT, DUMP_NUMBER, DUMP_WORD } kind; /* NaN and infinities are numbers */
     bool integer;                                      /* written without point or exponent */
@@ -92,8 +93,8 @@ struct dump_tree {
  * (a warning). Memory is bounded by the size of the files. */
 enum plumb_code dump_open(struct dump_tree *tree, const char *json_path, struct plumb_error *err);
 
-/* Takes the rows of an entry, which are gone when it returns; their texts stay with the tree. What it
- * returns but PLUMB_OK ends the reading: PLUMB_E_NOMEM. */
+/* Takes the rows of an entry, which are gone when it returns; their texts stay with the tree. What
+ * it returns but PLUMB_OK ends the reading: PLUMB_E_NOMEM. */
 typedef enum plumb_code dump_take(void *context, const struct dump_tree *tree,
                                   const struct dump_row *rows, size_t count);
 

@@ -85,7 +85,8 @@ enum plumb_code dump_warn(struct dump_tree *tree, const char *format, ...)
 /* Room for one more element behind count; NULL when out of memory. */
 void *dump_grow(void *items, size_t count, size_t *capacity, size_t size);
 
-/* The bytes of a dump.json; tree->path is for messages. Rows go to `take`, or stay when it is NULL. */
+/* The bytes of a dump.json; tree->path is for messages. Rows go to `take`, or stay when it is
+ * NULL. */
 enum plumb_code dump_parse(struct dump_tree *tree, const void *bytes, size_t size, dump_take *take,
                            void *context, struct plumb_error *err);
 

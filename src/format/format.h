@@ -126,8 +126,8 @@ enum plumb_code listing_fail(struct listing *out, struct plumb_record *record,
 enum plumb_code listing_refuse_overlaps(const struct listing *out, size_t first,
                                         struct plumb_error *err);
 
-/* Loads a listed record: maps or decodes, then checks that the view fits. With a holder (or NULL) the
- * file of a small one stays mapped for the next. */
+/* Loads a listed record: maps or decodes, then checks that the view fits. With a holder (or NULL)
+ * the file of a small one stays mapped for the next. */
 enum plumb_code format_load(const struct format *format, const struct plumb_record *record,
                             uint64_t file_size, int64_t mtime_ns, struct holder *holder,
                             struct plumb_payload *payload, struct plumb_error *err);

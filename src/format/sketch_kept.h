@@ -1,5 +1,5 @@
-/* Sketches as they are kept: sums of 16 bits, what sums over every 64th of them lose by it, and sums
- * of blocks with 24 bits. */
+/* Sketches as they are kept: sums of 16 bits, what sums over every 64th of them lose by it, and
+ * sums of blocks with 24 bits. */
 #ifndef FORMAT_SKETCH_KEPT_H
 #define FORMAT_SKETCH_KEPT_H
 

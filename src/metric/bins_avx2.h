@@ -135,8 +135,8 @@ INLINE void count_bytes(const __m256i *vectors, size_t n, unsigned value, uint64
 }
 
 /* Errors of one block seldom span more than some twenty powers of two, no error and an infinite one
- * apart. So each bin in the range that occurs is counted by comparing all bytes with it: faster than
- * incrementing counters, which wait for each other. */
+ * apart. So each bin in the range that occurs is counted by comparing all bytes with it: faster
+ * than incrementing counters, which wait for each other. */
 static void count_bins(const uint8_t *bin, size_t n, uint8_t top, uint64_t *bins)
 {
     enum { MOST_VECTORS = 32, WIDE_RANGE = 40 };

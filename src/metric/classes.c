@@ -17,8 +17,8 @@ static uint32_t lower_half(double limit, bool reached)
 }
 
 /* A step moves the exponent field to the bin, past the limits below, and lets the 20 bits of the
- * mantissa carry into it from a limit's own on. Where there is no limit mantissas of ones carry, and
- * are always taken back: there must be some, and these are rare. */
+ * mantissa carry into it from a limit's own on. Where there is no limit mantissas of ones carry,
+ * and are always taken back: there must be some, and these are rare. */
 static void find_steps(struct size_classes *sizes)
 {
     const uint32_t one = UINT32_C(1) << 20, lowest = 1023 + HISTOGRAM_LOWEST - 1;

@@ -1,9 +1,9 @@
 /* CRC-32 on AVX-512, with carry-less multiplications of four parts of 512 bits side by side.
  *
- * Bytes are a polynomial, whose remainder is wanted. A part of it that lies D bits before another is
- * multiplied by x^D modulo the CRC polynomial and added to that other: the remainder stays the same.
- * Each half of 128 bits has its own factor, since the halves lie 64 bits apart: x^(D+32) for the
- * lower, x^(D-32) for the upper one. All of it is bit-reflected. */
+ * Bytes are a polynomial, whose remainder is wanted. A part of it that lies D bits before another
+ * is multiplied by x^D modulo the CRC polynomial and added to that other: the remainder stays the
+ * same. Each half of 128 bits has its own factor, since the halves lie 64 bits apart: x^(D+32) for
+ * the lower, x^(D-32) for the upper one. All of it is bit-reflected. */
 #ifndef METRIC_CRC_AVX512_H
 #define METRIC_CRC_AVX512_H
 
@@ -24,8 +24,8 @@ static inline __m128i crc_fold(__m128i part, __m128i next, __m128i factors)
     return _mm_xor_si128(_mm_xor_si128(low, high), next);
 }
 
-/* The remainder of 128 bits: two more folds, to 96 and to 64, and Barrett's division of those by the
- * polynomial (0x1db710641) with its reciprocal. */
+/* The remainder of 128 bits: two more folds, to 96 and to 64, and Barrett's division of those by
+ * the polynomial (0x1db710641) with its reciprocal. */
 static inline uint32_t crc_remainder(__m128i x)
 {
     const __m128i words = _mm_setr_epi32(-1, 0, -1, 0);

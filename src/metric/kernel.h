@@ -118,8 +118,8 @@ static inline unsigned kernel_bin(double size)
     return bin < 1 ? 1 : bin > HISTOGRAM_BINS - 2 ? HISTOGRAM_BINS - 2 : (unsigned)bin;
 }
 
-/* The class of a size is its bin, plus how many of some limits it passes: one number that says both,
- * so that classes are all that has to be counted. */
+/* The class of a size is its bin, plus how many of some limits it passes: one number that says
+ * both, so that classes are all that has to be counted. */
 enum { CLASS_LIMITS = ABS_LIMITS, CLASSES = HISTOGRAM_BINS - 1 + CLASS_LIMITS, CLASS_STEPS = 32 };
 
 struct size_classes {

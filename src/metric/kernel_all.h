@@ -33,8 +33,8 @@ struct all8 {
     struct ulps8 ulp;
 };
 
-/* ULPs are counted in the last places of 1 but for float64, whose may overflow: elsewhere the factor
- * between the two, a power of two, can wait for the sum. */
+/* ULPs are counted in the last places of 1 but for float64, whose may overflow: elsewhere the
+ * factor between the two, a power of two, can wait for the sum. */
 struct ulp_units {
     int emin, power; /* of the factor that waits */
     double factor, threshold;

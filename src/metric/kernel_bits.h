@@ -1,4 +1,5 @@
-/* How many elements have other bits: plain C, which compilers turn into the vectors of each level. */
+/* How many elements have other bits: plain C, which compilers turn into the vectors of each
+ * level. */
 #ifndef METRIC_KERNEL_BITS_H
 #define METRIC_KERNEL_BITS_H
 

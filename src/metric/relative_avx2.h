@@ -1,4 +1,5 @@
-/* The hottest kernel, on AVX2 in steps of four values: its sums then just fit into the registers. */
+/* The hottest kernel, on AVX2 in steps of four values: its sums then just fit into the
+ * registers. */
 #ifndef METRIC_RELATIVE_AVX2_H
 #define METRIC_RELATIVE_AVX2_H
 

@@ -163,9 +163,9 @@ static double block_squares(const struct plumb_sketch *target, const struct plum
 }
 
 /* Marks the blocks where an axis differs: those that do more than rounding, or those that hold
- * nearly all of the distance when they are few. Of two or three blocks one may seem to by chance, since a share
- * is an estimate from four sums; of four, once in a million times. How many there are; 0:
- * everywhere.
+ * nearly all of the distance when they are few. Of two or three blocks one may seem to by chance,
+ * since a share is an estimate from four sums; of four, once in a million times. How many there
+ * are; 0: everywhere.
  *
  * Sums that differ by less than a step mostly do not seem to. When those of the others differed as
  * much as the marked ones do on average, all would seem not to once in 10,000 times at most, from

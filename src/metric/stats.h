@@ -18,8 +18,8 @@ struct stats_state {
 void stats_values(struct stats_state *stats, const struct kernels *kernels, const double *x,
                   size_t n);
 
-/* Of n > 0 finite values whose range is known: what their deviations are taken from. False when they
- * are too large or too small for their squares, and are left to stats_values. */
+/* Of n > 0 finite values whose range is known: what their deviations are taken from. False when
+ * they are too large or too small for their squares, and are left to stats_values. */
 bool stats_middle(const struct range_lanes *range, size_t n, double *middle);
 
 /* Adds such values, whose deviations from the middle are known. */

@@ -1,5 +1,5 @@
-/* Adding pairs of values to a state, block by block, on two paths: straight from memory for pairs of
- * one type (direct.c), and the general one for everything. */
+/* Adding pairs of values to a state, block by block, on two paths: straight from memory for pairs
+ * of one type (direct.c), and the general one for everything. */
 #include "metric/state.h"
 
 #include "metric/crc.h"

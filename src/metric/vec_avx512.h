@@ -172,8 +172,8 @@ INLINE v8 times_power(v8 x, v8 sum)
     return _mm512_castsi512_pd(_mm512_add_epi64(_mm512_castpd_si512(x), k));
 }
 
-/* 2^(1 - e), where e is the exponent of x, that of 1 for 0, and at least emin. The exponent field of
- * the one is the complement of the other's. */
+/* 2^(1 - e), where e is the exponent of x, that of 1 for 0, and at least emin. The exponent field
+ * of the one is the complement of the other's. */
 INLINE v8 unit_of(v8 x, int emin)
 {
     const __m512i field = _mm512_set1_epi64(0x7FFLL << 52);

@@ -420,7 +420,8 @@ struct part {
     size_t count;
 };
 
-/* The stretches of a run that may hold records of a rank; all of it is one where that is not known. */
+/* The stretches of a run that may hold records of a rank; all of it is one where that is not
+ * known. */
 static size_t count_spans(const struct plumb_run *run)
 {
     return run->spans ? run->span_count : 1;

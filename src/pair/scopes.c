@@ -370,8 +370,8 @@ static void set_aside(struct scopes *s)
     }
 }
 
-/* Paths of modules that mean nothing to the other side say nothing about names: half of the calls of
- * one side at least are in scopes that the other has. */
+/* Paths of modules that mean nothing to the other side say nothing about names: half of the calls
+ * of one side at least are in scopes that the other has. */
 static bool has_common_scopes(const struct scopes *s)
 {
     size_t common[2] = {0, 0};

@@ -84,7 +84,8 @@ struct shards_plan {
     struct shards_spans *spans; /* by part and axis */
 };
 
-/* Works out where the parts lie, from their shapes. PLUMB_E_ARG when these do not fit the layout. */
+/* Works out where the parts lie, from their shapes. PLUMB_E_ARG when these do not fit the
+ * layout. */
 enum plumb_code shards_plan(struct shards_plan *plan, struct arena *arena,
                             const struct shards_layout *layout,
                             const struct plumb_tensor *const *parts, struct plumb_error *err);

@@ -54,8 +54,9 @@ enum plumb_code shards_from_uses(struct shards_layout **layout, struct arena *ar
                                  struct plumb_error *err);
 
 /* The layout of parts from what a capture wrote down of a DTensor: {"placements": ["S(0)", "R"],
- * "mesh": [[0, 1], [2, 3]], ...}. PLUMB_E_FORMAT for what is no such text or has a placement that is
- * neither a shard, nor a replica, nor a sum; PLUMB_E_ARG when the mesh has only some of the ranks. */
+ * "mesh": [[0, 1], [2, 3]], ...}. PLUMB_E_FORMAT for what is no such text or has a placement that
+ * is neither a shard, nor a replica, nor a sum; PLUMB_E_ARG when the mesh has only some of the
+ * ranks. */
 enum plumb_code shards_recorded(struct shards_layout **layout, struct arena *arena,
                                 const char *dtensor, const int64_t *ranks, unsigned parts,
                                 struct plumb_error *err);

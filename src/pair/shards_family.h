@@ -23,15 +23,15 @@ struct shards_families {
     unsigned rank_count;
 };
 
-/* Sorts groups, texts like "[0, 1]" (each may come often; what is no such text counts as not there),
- * into families. Groups of one rank, and of all, say nothing. Everything is in the arena; ranks must
- * live as long. False when out of memory. */
+/* Sorts groups, texts like "[0, 1]" (each may come often; what is no such text counts as not
+ * there), into families. Groups of one rank, and of all, say nothing. Everything is in the arena;
+ * ranks must live as long. False when out of memory. */
 bool shards_families(struct shards_families *out, struct arena *arena, const char *const *groups,
                      size_t count, const int64_t *ranks, unsigned rank_count);
 
 /* Where values leave it open how the parts of a side lie in the whole, or no value decides: takes
- * the one layout whose slices follow a family, if it is the only such and fits as well. Where values
- * decided, notes the family that they agree with. PLUMB_E_NOMEM. */
+ * the one layout whose slices follow a family, if it is the only such and fits as well. Where
+ * values decided, notes the family that they agree with. PLUMB_E_NOMEM. */
 enum plumb_code shards_by_families(struct shards_found *found, struct arena *arena,
                                    const struct shards_side *side, const struct plumb_tensor *whole,
                                    struct plumb_error *err);

@@ -50,8 +50,8 @@ bool shards_group(struct shards_groups *out, struct arena *arena,
                   const struct plumb_record *const *records, size_t count,
                   const struct shards_mesh *mesh, const struct shards_numbers *other);
 
-/* Gradients that were reduced, "Module.reduced.PATH": where only `of` has them, the other run, which
- * has nothing to reduce, gets groups of these names from its own gradients. False when out of
+/* Gradients that were reduced, "Module.reduced.PATH": where only `of` has them, the other run,
+ * which has nothing to reduce, gets groups of these names from its own gradients. False when out of
  * memory. */
 bool shards_group_reduced(struct shards_groups *groups, const struct shards_groups *of,
                           struct arena *arena);

@@ -25,8 +25,8 @@ struct shards_found {
         *family; /* that the slices follow, where one was recorded; or NULL */
 };
 
-/* Is an answer better? One that leaves fewer parts over is, unless it fits the others clearly worse;
- * what is as near as rounding is not worse. */
+/* Is an answer better? One that leaves fewer parts over is, unless it fits the others clearly
+ * worse; what is as near as rounding is not worse. */
 bool shards_better(const struct shards_found *a, const struct shards_found *b);
 
 /* One side: its parts, or what is known of how they lie. */

@@ -125,7 +125,7 @@ static bool read(struct dtensor *d, struct arena *arena, const char *text)
     json_init(&json, brace, strlen(brace));
     if (json_next(&json) != JSON_OBJECT)
         return false;
-    for (enum json_event event; (event = json_next(&json)) == JSON_KEY;) {
+    while (json_next(&json) == JSON_KEY) {
         const bool good = json_is(&json, "placements") ? read_placements(d, &json)
                           : json_is(&json, "mesh")     ? read_mesh(&d->mesh, arena, &json)
                                                        : json_skip(&json, JSON_KEY);

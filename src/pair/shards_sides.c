@@ -133,7 +133,7 @@ static struct shards_found settled(struct shards_layout *layout)
     return (struct shards_found){.basis = SHARDS_BY_VALUES, .layout = layout};
 }
 
-/* ---- The ways in which shapes allow a side to be put together ---------------------------------- */
+/* ---- The ways in which shapes allow a side to be put together -------------------------------- */
 
 struct ways {
     struct arena *arena;
@@ -239,7 +239,7 @@ static void try_ways(struct ways *w)
         }
 }
 
-/* ---- Both ------------------------------------------------------------------------------------- */
+/* ---- Both ------------------------------------------------------------------------------------ */
 
 static enum plumb_code infer_both(struct shards_found found[2], bool *same, struct arena *arena,
                                   const struct shards_side sides[2], struct plumb_error *err)

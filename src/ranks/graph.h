@@ -61,7 +61,8 @@ struct graph_result {
 enum plumb_code graph_search(struct graph_result *result, struct graph_rank *ranks, size_t count,
                              const struct ranks_rules *rules, struct arena *arena);
 
-/* True for operators that send to, or receive from, single ranks, by API name ("batch_isend_irecv"). */
+/* True for operators that send to, or receive from, single ranks, by API name
+ * ("batch_isend_irecv"). */
 bool graph_is_point_to_point(const char *op, size_t length);
 
 /* True for the names of operators that exchange tensors between ranks. */

@@ -105,9 +105,9 @@ static void break_circle(const struct exchange *x, size_t count, struct layout *
 }
 
 /* An exchange comes after everything that came before any of its members: groups of connected
- * members, in topological order. Exchanges that are over in another order than they began, and wrong
- * ties (a capture that misses calls), can make a circle; then the group that its rank reached first
- * goes on as a whole. */
+ * members, in topological order. Exchanges that are over in another order than they began, and
+ * wrong ties (a capture that misses calls), can make a circle; then the group that its rank reached
+ * first goes on as a whole. */
 enum plumb_code exchange_lay_out(struct exchange *x, size_t count, struct arena *arena)
 {
     const size_t total = x->first[count];

@@ -1,5 +1,6 @@
-/* The nodes of all ranks in one order, in which each comes after everything that it may have learned
- * from: the nodes before it in its rank, and what came before the exchanges that it took part in. */
+/* The nodes of all ranks in one order, in which each comes after everything that it may have
+ * learned from: the nodes before it in its rank, and what came before the exchanges that it took
+ * part in. */
 #ifndef RANKS_ORDER_H
 #define RANKS_ORDER_H
 

@@ -17,7 +17,8 @@ struct roles {
     size_t group_count;
 };
 
-/* Fills name, communication, role, group, order and peers of node. Trees must outlive the roles. rank is the number of the rank it ran on. */
+/* Fills name, communication, role, group, order and peers of node. Trees must outlive the roles.
+ * rank is the number of the rank it ran on. */
 enum plumb_code roles_describe(struct roles *roles, struct graph_node *node,
                                const struct dump_tree *tree, const struct dump_api *api,
                                int64_t rank);

@@ -6,7 +6,8 @@
 #include <math.h>
 #include <string.h>
 
-/* Okabe and Ito's colours, which people see apart whatever their eyes; the ramp is one of lightness. */
+/* Okabe and Ito's colours, which people see apart whatever their eyes; the ramp is one of
+ * lightness. */
 static const char styles[] =
     ".page{fill:#fff}text{fill:#57606a;font:12px sans-serif}.title{fill:#1b1f24;font-weight:bold;"
     "font-size:15px}.name{fill:#1b1f24;font-size:11px}.axis{stroke:#57606a;fill:none}.grid{stroke:"

@@ -10,8 +10,8 @@ void svg_begin(struct buf *out, unsigned width, unsigned height, const char *tit
                const char *below);
 void svg_line(struct buf *out, const char *style, double x1, double y1, double x2, double y2);
 
-/* A text at its baseline; anchor: "start", "middle" or "end". Longer ones than `most` characters lose
- * their beginning. */
+/* A text at its baseline; anchor: "start", "middle" or "end". Longer ones than `most` characters
+ * lose their beginning. */
 void svg_text(struct buf *out, const char *style, const char *anchor, double x, double y,
               const char *text, size_t most);
 

@@ -1,6 +1,7 @@
-/* libxlsxwriter is opened when the first workbook is written: it brings libcrypto and two more, which
- * would take longer to load than a small comparison takes. libplumb-xlsx.so is linked with it and
- * shows its functions; like the library of operators it is a private part of one build of plumb. */
+/* libxlsxwriter is opened when the first workbook is written: it brings libcrypto and two more,
+ * which would take longer to load than a small comparison takes. libplumb-xlsx.so is linked with it
+ * and shows its functions; like the library of operators it is a private part of one build of
+ * plumb. */
 #ifndef REPORT_XLSX_LIBRARY_H
 #define REPORT_XLSX_LIBRARY_H
 
@@ -26,8 +27,8 @@
     X(worksheet_write_string)
 
 struct xlsx_library {
-    const char *version; /* PLUMB_VERSION */
-#define XLSX_MEMBER(name) __typeof__(name) *name;
+    const char *version;                          /* PLUMB_VERSION */
+#define XLSX_MEMBER(name) __typeof__(name) *name; // NOLINT(bugprone-macro-parentheses)
     XLSX_FUNCTIONS(XLSX_MEMBER)
 #undef XLSX_MEMBER
 };

@@ -65,8 +65,8 @@ static enum plumb_code add_warning(struct plumb_run *run, const struct dump_tree
     return add_lost(run, place, name, length, &why);
 }
 
-/* Reads a tree, which becomes the run's, into records. *why is set when the tree cannot be read; and
- * then there are no records of it. PLUMB_E_NOMEM: nothing can be done with the run. */
+/* Reads a tree, which becomes the run's, into records. *why is set when the tree cannot be read;
+ * and then there are no records of it. PLUMB_E_NOMEM: nothing can be done with the run. */
 static enum plumb_code read_tree(struct plumb_run *run, const char *json, const struct place *place,
                                  struct plumb_error *why)
 {

@@ -88,7 +88,8 @@ static enum plumb_code prefix_names(struct plumb_run *run, const struct source *
     return PLUMB_OK;
 }
 
-/* Is this the only file of a folder "rank0", "rank_1", ... at the top? Then that folder names it. */
+/* Is this the only file of a folder "rank0", "rank_1", ... at the top? Then that folder names
+ * it. */
 static bool is_all_of_rank(const struct plumb_run *run, const struct source *source)
 {
     const char *relative = source->relative, *slash = strchr(relative, '/');

@@ -159,7 +159,7 @@ static enum plumb_code read_index(struct index **out, struct plumb_run *run, con
     return code;
 }
 
-/* ---- Which of them counts ---------------------------------------------------------------------- */
+/* ---- Which of them counts -------------------------------------------------------------------- */
 
 static bool is_below(const struct index *index, const char *path)
 {

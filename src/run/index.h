@@ -81,7 +81,7 @@ enum plumb_code index_lose(struct index *index, struct plumb_run *run, const cha
  * warnings. PLUMB_E_NOMEM. */
 enum plumb_code index_finish(struct index *index, struct plumb_run *run, struct source *source);
 
-/* ---- Of both files ----------------------------------------------------------------------------- */
+/* ---- Of both files --------------------------------------------------------------------------- */
 
 void index_note(struct oddity *oddity, const char *what, const char *where);
 

@@ -73,8 +73,8 @@ enum plumb_code folder_open(struct plumb_run *run, const char *only, struct plum
 enum plumb_code folder_open_index(struct plumb_run *run, struct plumb_error *err);
 enum plumb_code folder_open_file(struct plumb_run *run, struct plumb_error *err);
 
-/* Opens run->path as a distributed checkpoint of PyTorch; *found stays false, without an error, when
- * it is none. */
+/* Opens run->path as a distributed checkpoint of PyTorch; *found stays false, without an error,
+ * when it is none. */
 enum plumb_code distcp_open(struct plumb_run *run, bool *found, struct plumb_error *err);
 
 /* Loads a record of a dump from the file that it names. */

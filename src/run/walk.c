@@ -113,8 +113,8 @@ static bool is_inside(const char *real, const char *folder)
     return strncmp(real, folder, length) == 0 && (real[length] == '/' || strcmp(folder, "/") == 0);
 }
 
-/* Hugging Face's cache keeps the files of "snapshots/REVISION" in "blobs", beside snapshots: the one
- * place outside of the folder that links are followed to. *blobs stays NULL elsewhere. */
+/* Hugging Face's cache keeps the files of "snapshots/REVISION" in "blobs", beside snapshots: the
+ * one place outside of the folder that links are followed to. *blobs stays NULL elsewhere. */
 static enum plumb_code find_blobs(struct walk *walk, const char *top, const char **blobs)
 {
     static const char word[] = "/snapshots";

@@ -13,7 +13,7 @@
 static const char kind[] = "call";
 enum { FILES = 8, MOST_RESULTS = 1 << 20 };
 
-/* ---- As bytes ---------------------------------------------------------------------------------- */
+/* ---- As bytes -------------------------------------------------------------------------------- */
 
 static void pack_result(struct pack *pack, struct local_verdict *v, struct arena *arena)
 {
@@ -74,7 +74,7 @@ static void pack_request(struct pack *pack, struct request *request, struct aren
     pack_check(pack, request->json);
 }
 
-/* ---- A call ------------------------------------------------------------------------------------ */
+/* ---- A call ---------------------------------------------------------------------------------- */
 
 static void judge(const struct request *request, const struct case_file *file, struct buf *reply)
 {
@@ -95,7 +95,7 @@ static void judge(const struct request *request, const struct case_file *file, s
     arena_free(&arena);
 }
 
-/* ---- Another process --------------------------------------------------------------------------- */
+/* ---- Another process ------------------------------------------------------------------------- */
 
 /* Dumps that are open, the last few of them; none is closed while others use it. */
 struct calls_desk {
@@ -194,7 +194,7 @@ struct crew_handler calls_handler(struct calls_desk *desk)
     return (struct crew_handler){kind, desk, answer};
 }
 
-/* ---- Process 0 --------------------------------------------------------------------------------- */
+/* ---- Process 0 ------------------------------------------------------------------------------- */
 
 struct session {
     struct judged_calls *calls;

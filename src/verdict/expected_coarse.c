@@ -1,5 +1,5 @@
-/* Whether errors are the noise of a coarser arithmetic: of its size, everywhere, and with nothing that
- * goes together. */
+/* Whether errors are the noise of a coarser arithmetic: of its size, everywhere, and with nothing
+ * that goes together. */
 #include "verdict/expected_search.h"
 
 #include <math.h>

@@ -112,7 +112,8 @@ static void judge_integers(struct plumb_expected *e, enum plumb_expected_part pa
 
 /* ---- NaN and infinities ---------------------------------------------------------------------- */
 
-/* Whether the type's largest number is so near that noise decides on which side of it the result is. */
+/* Whether the type's largest number is so near that noise decides on which side of it the result
+ * is. */
 static bool near_overflow(const struct sample *s, uint64_t i)
 {
     const double most = plumb_dtype_info(s->dtype)->max_finite,

@@ -44,8 +44,8 @@ bool coarse_within_a_step(const struct sample *s);
 /* Outputs of functions of single elements: all their steps are simulated. */
 bool coarse_is_function_result(const struct search *q);
 
-/* The correlation of the errors with those of the hypothesis in q->y. Whoever rounds the same number
- * on the way errs alike. */
+/* The correlation of the errors with those of the hypothesis in q->y. Whoever rounds the same
+ * number on the way errs alike. */
 double coarse_correlation(const struct search *q);
 
 #endif

@@ -82,7 +82,8 @@ static void test_arena_grow(void **state)
     arena_free(&arena);
 }
 
-/* Blocks large enough for pages of their own: zero, whole, and given back when nobody needs them. */
+/* Blocks large enough for pages of their own: zero, whole, and given back when nobody needs
+ * them. */
 static void test_arena_huge(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* Files that stay mapped: one mapping for all who ask, and no zeros that somebody takes for data. */
+/* Files that stay mapped: one mapping for all who ask, and no zeros that somebody takes for
+ * data. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>

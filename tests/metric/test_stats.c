@@ -1,5 +1,5 @@
-/* Statistics of tensors: blocks that are counted side by side, and on every SIMD level, give the bits
- * of blocks that are counted one by one in plain C. */
+/* Statistics of tensors: blocks that are counted side by side, and on every SIMD level, give the
+ * bits of blocks that are counted one by one in plain C. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -55,7 +55,8 @@ static void test_what_decides(void **state)
     plumb_table_free(table);
 }
 
-/* A metric that objects does not make a row fail that passes as a whole; nor does the other device. */
+/* A metric that objects does not make a row fail that passes as a whole; nor does the other
+ * device. */
 static void test_sums(void **state)
 {
     (void)state;

@@ -1,8 +1,8 @@
 /* Writes numbers.json: numbers, and what the program prints for them in each style. The page has to
  * print the same.
  *
- *     cc -Isrc -Iinclude tests/web/numbers.c build/libplumb.a -lm && ./a.out > tests/web/numbers.json
- */
+ *     cc -Isrc -Iinclude tests/web/numbers.c build/libplumb.a -lm && ./a.out >
+ * tests/web/numbers.json */
 #include "base/number.h"
 
 #include <math.h>

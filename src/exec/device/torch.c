@@ -203,8 +203,8 @@ static void release(struct torch *t, size_t k)
     pthread_mutex_unlock(&t->lock);
 }
 
-/* What a worker keeps of its shared memory between calls: an eighth of what a call may take, so that
- * all of them keep an eighth of what the run may. */
+/* What a worker keeps of its shared memory between calls: an eighth of what a call may take, so
+ * that all of them keep an eighth of what the run may. */
 static uint64_t kept_bytes(uint64_t memory)
 {
     const uint64_t most = 256 << 20, least = 16 << 20;

@@ -1,6 +1,6 @@
 /* exp and what follows from it, without branches, calls or tables, so that a loop over an array
- * becomes vectors. exp is within 0.97 ulp of the true value for double, 1.1 for float, tanh within 3;
- * binary128 has its own in quad_exp.h.
+ * becomes vectors. exp is within 0.97 ulp of the true value for double, 1.1 for float, tanh within
+ * 3; binary128 has its own in quad_exp.h.
  *
  * exp(x) = 2^k exp(r) with k the integer nearest x / ln 2, so that |r| <= 0.347, where a polynomial
  * of exp(r) - 1 is as good as exact. */
@@ -59,8 +59,8 @@ static inline real fast_power(real magic)
     return power;
 }
 
-/* exp(r) - 1 for |r| <= 0.35. Terms are added up as a tree: one after the other, each would wait for
- * the one before. */
+/* exp(r) - 1 for |r| <= 0.35. Terms are added up as a tree: one after the other, each would wait
+ * for the one before. */
 static inline real fast_near(real r)
 {
     const real r2 = r * r;

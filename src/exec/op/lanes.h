@@ -10,8 +10,8 @@ enum { LANES = 16 };
 
 #if OP_REAL != 128
 
-/* Lane k of element k. Vectors are spelled out: left to itself, the compiler keeps arrays of sums in
- * memory, and a sum waits there for the one before it. */
+/* Lane k of element k. Vectors are spelled out: left to itself, the compiler keeps arrays of sums
+ * in memory, and a sum waits there for the one before it. */
 typedef real vec __attribute__((vector_size(32)));
 typedef real loose_vec __attribute__((vector_size(32), aligned(sizeof(real)), may_alias));
 enum { WIDTH = sizeof(vec) / sizeof(real), VECS = LANES / WIDTH };
@@ -20,8 +20,9 @@ struct lanes {
     vec sum[VECS], lost[VECS];
 };
 
-/* Vectors are read as loose ones, not by memcpy: that is done by halves, which the vector has to wait
- * for. Functions get them by address, since a processor without AVX has no registers for them. */
+/* Vectors are read as loose ones, not by memcpy: that is done by halves, which the vector has to
+ * wait for. Functions get them by address, since a processor without AVX has no registers for
+ * them. */
 static inline void vec_add(vec *sum, vec *lost, const vec *x)
 {
     const vec s = *sum + *x, part = s - *sum;

@@ -27,14 +27,15 @@ struct norm_grads {
     bool fresh_x; /* see val_grad_room() */
 };
 
-/* Fills y, and norm's mean and rstd unless they are given. weight and bias may be NULL, x unread. */
+/* Fills y, and norm's mean and rstd unless they are given. weight and bias may be NULL, x
+ * unread. */
 bool norm_forward(struct op *o, const struct norm *norm, struct val *x, const real *weight,
                   const real *bias, real *y);
 bool norm_gradient(struct op *o, const struct norm *norm, struct val *x, const real *weight,
                    const real *grad, struct norm_grads to);
 
-/* The same as a value, differentiable in x, which may be unread, weight and bias. norm's mean and rstd are allocated
- * when they are NULL. */
+/* The same as a value, differentiable in x, which may be unread, weight and bias. norm's mean and
+ * rstd are allocated when they are NULL. */
 struct val *v_norm_rows(struct op *o, struct norm *norm, struct val *x, struct val *weight,
                         struct val *bias);
 

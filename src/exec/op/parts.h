@@ -2,10 +2,10 @@
  * last, of real and imaginary parts. What is made of the blocks of op.h therefore has the gradients
  * that PyTorch gives: that of the real part, plus i times that of the imaginary part.
  *
- * Most operators need not know. What only moves, adds or averages elements does so with each part by
- * itself; sums of products (op_form) are sums of products of parts. parts_run() runs an operator of
- * real numbers so, as often as it takes, and puts the results together. Others have a row of their
- * own under the name Complex.NAME. */
+ * Most operators need not know. What only moves, adds or averages elements does so with each part
+ * by itself; sums of products (op_form) are sums of products of parts. parts_run() runs an operator
+ * of real numbers so, as often as it takes, and puts the results together. Others have a row of
+ * their own under the name Complex.NAME. */
 #ifndef OP_PARTS_H
 #define OP_PARTS_H
 

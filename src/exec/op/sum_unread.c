@@ -8,8 +8,8 @@ enum { TILE = 256 }; /* columns at once */
 #if OP_REAL == 64
 
 /* Sums of float32 numbers in double are exact, and need no second thought, while the exponents of
- * the numbers are within 53 bits less their own 24, less what so many additions in a lane may carry.
- */
+ * the numbers are within 53 bits less their own 24, less what so many additions in a lane may
+ * carry. */
 enum { RUN = 512, RUN_RANGE = 53 - 24 - 5 };
 
 typedef float loose_floats __attribute__((vector_size(16), aligned(sizeof(float)), may_alias));

@@ -163,8 +163,8 @@ static bool is_right_inside(const struct site *site)
            site->right_inside >= site->unknown_inside;
 }
 
-/* A compiled region computes by code of its own; its nodes are what they would be without it. It may
- * be wrong where they are right: when it is farther off than any of them. */
+/* A compiled region computes by code of its own; its nodes are what they would be without it. It
+ * may be wrong where they are right: when it is farther off than any of them. */
 static bool differs_from_graph(const struct site *site)
 {
     return site->interpreted &&

@@ -89,8 +89,8 @@ struct exchanged_verdict {
 /* The pattern of a rank that got what it put in. */
 #define EXCHANGED_OWN "it is what the rank itself put in: nothing was exchanged"
 
-/* Computes the results of an exchange again, and holds what was recorded against them: a verdict for
- * each. Texts live in the arena; PLUMB_E_NOMEM is the only failure. */
+/* Computes the results of an exchange again, and holds what was recorded against them: a verdict
+ * for each. Texts live in the arena; PLUMB_E_NOMEM is the only failure. */
 enum plumb_code exchanged_judge(const struct exchanged *x, const struct plumb_run *run,
                                 struct arena *arena, struct exchanged_verdict *verdicts);
 

@@ -2,36 +2,37 @@
 #include "task/blame/exchanged_form.h"
 
 #include <ctype.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
 static const struct form forms[] = {
-    {"all_reduce", REDUCED, 0, "tensor", 0, "tensor", 1, "op"},
-    {"functional_all_reduce", REDUCED, 0, "input", RETURNED, "", 1, "reduce_op"},
-    {"functional_all_reduce_", REDUCED, 0, "input", RETURNED, "", 1, "reduce_op"},
-    {"reduce", REDUCED, 0, "tensor", 0, "tensor", 2, "op"},
-    {"broadcast", SENT_FROM_ONE, 0, "tensor", 0, "tensor", NO_PLACE, ""},
-    {"all_gather", GATHERED, 1, "tensor", 0, "tensor_list", NO_PLACE, ""},
-    {"all_gather_into_tensor", GATHERED, 1, "input_tensor", 0, "output_tensor", NO_PLACE, ""},
-    {"_all_gather_base", GATHERED, 1, "input_tensor", 0, "output_tensor", NO_PLACE, ""},
-    {"all_gather_single", GATHERED, 1, "input_tensor", 0, "output_tensor", NO_PLACE, ""},
-    {"functional_all_gather_into_tensor", GATHERED, 0, "input", RETURNED, "", NO_PLACE, ""},
-    {"gather", GATHERED, 0, "tensor", 1, "gather_list", NO_PLACE, ""},
-    {"scatter", DEALT_FROM_ONE, 1, "scatter_list", 0, "tensor", NO_PLACE, ""},
-    {"reduce_scatter", REDUCED_DEALT, 1, "input_list", 0, "output", 2, "op"},
-    {"reduce_scatter_tensor", REDUCED_DEALT, 1, "input", 0, "output", 2, "op"},
-    {"_reduce_scatter_base", REDUCED_DEALT, 1, "input", 0, "output", 2, "op"},
-    {"reduce_scatter_single", REDUCED_DEALT, 1, "input", 0, "output", 2, "op"},
-    {"functional_reduce_scatter_tensor", REDUCED_DEALT, 0, "input", RETURNED, "", 1, "reduce_op"},
-    {"all_to_all", EXCHANGED_ALL, 1, "input_tensor_list", 0, "output_tensor_list", NO_PLACE, ""},
-    {"all_to_all_single", EXCHANGED_ALL, 1, "input", 0, "output", 2, "output_split_sizes"},
-    {"functional_all_to_all_single", EXCHANGED_ALL, 0, "input", RETURNED, "", 1,
+    {"all_reduce", REDUCED, 0, "tensor", "tensor", 0, 1, "op"},
+    {"functional_all_reduce", REDUCED, 0, "input", "", RETURNED, 1, "reduce_op"},
+    {"functional_all_reduce_", REDUCED, 0, "input", "", RETURNED, 1, "reduce_op"},
+    {"reduce", REDUCED, 0, "tensor", "tensor", 0, 2, "op"},
+    {"broadcast", SENT_FROM_ONE, 0, "tensor", "tensor", 0, NO_PLACE, ""},
+    {"all_gather", GATHERED, 1, "tensor", "tensor_list", 0, NO_PLACE, ""},
+    {"all_gather_into_tensor", GATHERED, 1, "input_tensor", "output_tensor", 0, NO_PLACE, ""},
+    {"_all_gather_base", GATHERED, 1, "input_tensor", "output_tensor", 0, NO_PLACE, ""},
+    {"all_gather_single", GATHERED, 1, "input_tensor", "output_tensor", 0, NO_PLACE, ""},
+    {"functional_all_gather_into_tensor", GATHERED, 0, "input", "", RETURNED, NO_PLACE, ""},
+    {"gather", GATHERED, 0, "tensor", "gather_list", 1, NO_PLACE, ""},
+    {"scatter", DEALT_FROM_ONE, 1, "scatter_list", "tensor", 0, NO_PLACE, ""},
+    {"reduce_scatter", REDUCED_DEALT, 1, "input_list", "output", 0, 2, "op"},
+    {"reduce_scatter_tensor", REDUCED_DEALT, 1, "input", "output", 0, 2, "op"},
+    {"_reduce_scatter_base", REDUCED_DEALT, 1, "input", "output", 0, 2, "op"},
+    {"reduce_scatter_single", REDUCED_DEALT, 1, "input", "output", 0, 2, "op"},
+    {"functional_reduce_scatter_tensor", REDUCED_DEALT, 0, "input", "", RETURNED, 1, "reduce_op"},
+    {"all_to_all", EXCHANGED_ALL, 1, "input_tensor_list", "output_tensor_list", 0, NO_PLACE, ""},
+    {"all_to_all_single", EXCHANGED_ALL, 1, "input", "output", 0, 2, "output_split_sizes"},
+    {"functional_all_to_all_single", EXCHANGED_ALL, 0, "input", "", RETURNED, 1,
      "output_split_sizes"},
-    {"send", POINT_TO_POINT, 0, "tensor", NO_PLACE, "", NO_PLACE, ""},
-    {"isend", POINT_TO_POINT, 0, "tensor", NO_PLACE, "", NO_PLACE, ""},
-    {"recv", POINT_TO_POINT, NO_PLACE, "", 0, "tensor", NO_PLACE, ""},
-    {"irecv", POINT_TO_POINT, NO_PLACE, "", 0, "tensor", NO_PLACE, ""},
-    {"batch_isend_irecv", BATCH, 0, "p2p_op_list", 0, "p2p_op_list", NO_PLACE, ""},
+    {"send", POINT_TO_POINT, 0, "tensor", "", NO_PLACE, NO_PLACE, ""},
+    {"isend", POINT_TO_POINT, 0, "tensor", "", NO_PLACE, NO_PLACE, ""},
+    {"recv", POINT_TO_POINT, NO_PLACE, "", "tensor", 0, NO_PLACE, ""},
+    {"irecv", POINT_TO_POINT, NO_PLACE, "", "tensor", 0, NO_PLACE, ""},
+    {"batch_isend_irecv", BATCH, 0, "p2p_op_list", "p2p_op_list", 0, NO_PLACE, ""},
 };
 
 const struct form *form_of(const struct graph_node *node)
@@ -78,8 +79,9 @@ int form_argument(const struct plan *p, const struct exchanged_member *m, int pl
         *name = rest;
         *length = n;
         if (isdigit((unsigned char)*rest)) {
-            places = atoi(rest) + 1;
-            if (places - 1 == place)
+            const long number = strtol(rest, NULL, 10);
+            places = number < INT_MAX ? (int)number + 1 : INT_MAX;
+            if (number == place)
                 return place;
         } else {
             if (strlen(wanted) == n && memcmp(wanted, rest, n) == 0)

@@ -21,8 +21,8 @@ struct form {
     enum form_kind kind;
     int in;
     const char *in_name;
-    int out;
     const char *out_name;
+    int out;
     int how; /* the operation, or (EXCHANGED_ALL) the first of two lists of sizes */
     const char *how_name;
 };
@@ -38,7 +38,7 @@ struct plan {
     const struct plumb_run *run;
     struct arena *arena;
     struct exchanged_term *whole; /* one for each member: all of the tensor that it put in. Results
-                                     that are made of the same share them, and are judged together */
+                                     made of the same share them, and are judged together */
     bool failed;
 };
 

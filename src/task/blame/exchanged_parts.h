@@ -32,7 +32,8 @@ bool opened_load(struct opened *o, const struct plumb_run *run, size_t record, s
                  const char **why);
 bool opened_close(struct opened *o);
 
-/* What a wrong sum looks like, a text in the arena; "": nothing simple. own: the rank that got it. */
+/* What a wrong sum looks like, a text in the arena; "": nothing simple. own: the rank that got
+ * it. */
 const char *exchanged_guess(const struct exchanged *x, const struct exchanged_part *part,
                             int64_t own, const struct plumb_run *run, struct arena *arena);
 

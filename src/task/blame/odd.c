@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Tensors of one name that are further from each other than this are different tensors, unless ranks
- * reduce gradients of all of them. */
+/* Tensors of one name that are further from each other than this are different tensors, unless
+ * ranks reduce gradients of all of them. */
 #define NEAR 0.5
 #define TOGETHER 0.5
 /* Replicas that all drift, no two alike, still go together as closely as this. */

@@ -18,7 +18,7 @@ void print_of(struct print *out, const struct plumb_run *run, size_t record);
 void print_compare(const struct plumb_run *run, size_t a, size_t b, double *apart,
                    double *together);
 
-/* ---- Sets of tensors that belong together ----------------------------------------------------- */
+/* ---- Sets of tensors that belong together ---------------------------------------------------- */
 
 struct replica {
     size_t record, rank; /* rank: place in the list of the step */
@@ -42,9 +42,9 @@ struct replica_sets {
     struct arena arena;
 };
 
-/* Parameters and reduced gradients by their names (without parameters: what functions are given that
- * has a gradient), and what exchanges gave to all of their ranks where only statistics of it were
- * kept. With their prints, which takes reading them. */
+/* Parameters and reduced gradients by their names (without parameters: what functions are given
+ * that has a gradient), and what exchanges gave to all of their ranks where only statistics of it
+ * were kept. With their prints, which takes reading them. */
 enum plumb_code sets_find(struct replica_sets *sets, const struct across *across,
                           const struct across_step *step, const struct plumb_run *run,
                           unsigned threads);

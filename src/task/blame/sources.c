@@ -1,5 +1,5 @@
-/* Differences between two runs that no recorded call makes: other parameters, other plain arguments,
- * and an input that is far from the other run's when nothing before it is. */
+/* Differences between two runs that no recorded call makes: other parameters, other plain
+ * arguments, and an input that is far from the other run's when nothing before it is. */
 #include "task/blame/parts.h"
 
 #include "base/number.h"

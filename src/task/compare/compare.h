@@ -112,8 +112,8 @@ const char *compare_dtype(const struct plumb_record *record);
 /* The shape of a record as it is shown, in text where it was not written down; or NULL. */
 const char *compare_shape(const struct plumb_record *record, char *text, size_t size);
 
-/* Of rows that fail or are suspicious and were put together from ranks: says which ranks have the error, and lets a
- * sum pass whose distance the rounding of its terms explains. */
+/* Of rows that fail or are suspicious and were put together from ranks: says which ranks have the
+ * error, and lets a sum pass whose distance the rounding of its terms explains. */
 void compare_shards(struct comparison *comparison);
 
 /* What was put together from ranks, in lines for people; NULL: nothing. */

@@ -1,7 +1,7 @@
 /* Experts on some of the axes of ranks: which ranks have which of them, found by values.
  *
- * Four ranks with two of four experts each have them twice, as slices or replicas: ranks 0 and 1 the
- * first two (an axis before that of experts), or ranks 0 and 2 (an axis behind it). */
+ * Four ranks with two of four experts each have them twice, as slices or replicas: ranks 0 and 1
+ * the first two (an axis before that of experts), or ranks 0 and 2 (an axis behind it). */
 #define _GNU_SOURCE
 #include "base/map.h"
 #include "task/compare/shards.h"

@@ -1,4 +1,5 @@
-/* Rows that fail or are suspicious and were put together from ranks: whose part is it, and is it only rounding? */
+/* Rows that fail or are suspicious and were put together from ranks: whose part is it, and is it
+ * only rounding? */
 #define _GNU_SOURCE
 #include "base/buf.h"
 #include "base/mapped.h"
@@ -213,7 +214,8 @@ static void inspect(const struct comparison *comparison, size_t pair, int side)
     arena_free(&arena);
 }
 
-/* A replica should have the bits of the others: that it passes beside the golden run is no excuse. */
+/* A replica should have the bits of the others: that it passes beside the golden run is no
+ * excuse. */
 static void judge_odd(const struct comparison *comparison, size_t pair, struct row *row)
 {
     const struct shards_whole *whole =

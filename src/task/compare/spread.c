@@ -87,7 +87,7 @@ static void pack_outcome(struct pack *pack, struct outcome *is, unsigned sides,
         kind->pack_state(pack, is->state);
 }
 
-/* ---- Doing a piece ----------------------------------------------------------------------------- */
+/* ---- Doing a piece --------------------------------------------------------------------------- */
 
 /* Payloads of an item that has more stretches, which are likely to come next. */
 struct held {
@@ -276,7 +276,7 @@ struct crew_handler spread_handler(struct spread_desk *desk)
     return (struct crew_handler){kind_of_piece, desk, answer_other};
 }
 
-/* ---- Process 0 --------------------------------------------------------------------------------- */
+/* ---- Process 0 ------------------------------------------------------------------------------- */
 
 struct stretch {
     size_t item;

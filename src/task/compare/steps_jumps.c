@@ -41,7 +41,8 @@ static double median(double *values, size_t count)
     return count % 2 ? values[count / 2] : (values[count / 2 - 1] + values[count / 2]) / 2;
 }
 
-/* Median and deviation of the finite values of the last steps before `at`. False: they are too few. */
+/* Median and deviation of the finite values of the last steps before `at`. False: they are too
+ * few. */
 static bool usual_of(const struct history *history, size_t first, size_t at, bool range,
                      double *middle, double *deviation)
 {

@@ -52,9 +52,8 @@ struct walk {
     void *progress_context;
     void *context;
 
-    /* Called once an item's payloads are there, before its parts; only their types and shapes may be
-     * looked at. Refusing (with err) ends the
-     * item. NULL: none is refused. */
+    /* Called once an item's payloads are there, before its parts; only their types and shapes may
+     * be looked at. Refusing (with err) ends the item. NULL: none is refused. */
     enum plumb_code (*accept)(void *context, size_t item, const struct plumb_payload *payloads,
                               struct plumb_error *err);
 

@@ -229,7 +229,7 @@ static void do_slot(void *context, size_t i, unsigned thread)
     pthread_mutex_unlock(&run->lock);
 }
 
-/* ---- Several processes ------------------------------------------------------------------------- */
+/* ---- Several processes ----------------------------------------------------------------------- */
 
 static const char kind[] = "check";
 

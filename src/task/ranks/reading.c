@@ -18,7 +18,7 @@ const struct ranks_rules *rank_rules(const struct plumb_profile *profile)
     return profile && profile->ranks ? &profile->ranks->overflow : &own;
 }
 
-/* ---- One rank ---------------------------------------------------------------------------------- */
+/* ---- One rank -------------------------------------------------------------------------------- */
 
 static bool is_abnormal_value(const struct dump_value *value)
 {
@@ -116,7 +116,7 @@ static void read_rank(struct rank_reading *is, const struct dump_place *place,
         is->code = plumb_no_memory(&is->error);
 }
 
-/* ---- As bytes ---------------------------------------------------------------------------------- */
+/* ---- As bytes -------------------------------------------------------------------------------- */
 
 static void pack_ranks(struct pack *pack, const int64_t **ranks, size_t *count, struct arena *arena)
 {
@@ -207,7 +207,7 @@ static void pack_reading(struct pack *pack, struct rank_reading *is, struct aren
     }
 }
 
-/* ---- By several processes ---------------------------------------------------------------------- */
+/* ---- By several processes -------------------------------------------------------------------- */
 
 static void pack_request(struct pack *pack, struct dump_place *place, const char **profile,
                          struct arena *arena)

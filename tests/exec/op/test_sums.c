@@ -1,5 +1,6 @@
 /* Sums of what is read a piece at a time against MPFR: all lengths around a run, all types, numbers
- * of any size, along the last dimension and across it, at every processor level to the same bits. */
+ * of any size, along the last dimension and across it, at every processor level to the same
+ * bits. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
