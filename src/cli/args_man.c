@@ -85,17 +85,18 @@ static void option_entry(struct buf *out, const struct args_option *option)
 static void see_also(struct buf *out, const char *program, const struct args_command *command,
                      const struct args_command *const *commands)
 {
-    const char *separator = "";
+    /* A program such as plumb-mpi has the commands of plumb, and their pages. */
+    const char *name = program ? program : command->name, *separator = "";
+    const int length = (int)strcspn(name, "-");
     buf_text(out, ".SH SEE ALSO\n");
-    if (program) {
-        buf_printf(out, "\\fB%s\\fR(1)", program);
+    if (program || name[length]) {
+        buf_printf(out, "\\fB%.*s\\fR(1)", length, name);
         separator = ", ";
     }
     for (; *commands; commands++) {
         if (!(*commands)->summary || !strcmp((*commands)->name, command->name))
             continue;
-        buf_printf(out, "%s\\fB%s\\-%s\\fR(1)", separator, program ? program : command->name,
-                   (*commands)->name);
+        buf_printf(out, "%s\\fB%.*s\\-%s\\fR(1)", separator, length, name, (*commands)->name);
         separator = ", ";
     }
     buf_text(out, "\n");

@@ -1,6 +1,7 @@
 /* plumb help, and what is made of the same table: man pages and bash completion. */
 #define _GNU_SOURCE
 #include "cli/cli.h"
+#include "cli/mpi_options.h"
 #include "cli/terminal.h"
 #include "plumb/metric.h"
 #include "plumb/record.h"
@@ -85,8 +86,13 @@ static int run_help(const void *context)
 
 static int run_man(const void *context)
 {
-    const struct args_command *command = named(context, &cmd_man);
+    const struct help_options *options = context;
     struct buf text = {0}, about = {0};
+    if (options->command && !strcmp(options->command, mpi_root.name)) {
+        args_man(&text, NULL, &mpi_root, mpi_commands, PLUMB_VERSION);
+        return print_and_free(&text);
+    }
+    const struct args_command *command = named(options, &cmd_man);
     if (!command)
         return CLI_UNUSABLE;
     const struct args_command shown = filled(command, &about);
@@ -135,7 +141,7 @@ const struct args_command cmd_help = {
 const struct args_command cmd_man = {
     .name = "__man",
     .usage = "[COMMAND]",
-    .about = "Writes the man page of a command, or of plumb itself.",
+    .about = "Writes the man page of a command, of plumb itself, or of plumb-mpi.",
     .sets = help_sets,
     .size = sizeof(struct help_options),
     .run = run_man,
