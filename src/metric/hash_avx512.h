@@ -71,8 +71,13 @@ static void hash_of_eight(const void *data, uint64_t piece, struct hash *hash)
     a = scramble(a);
     b = scramble(b);
     a = _mm512_add_epi64(a, b);
-    hash->word[0] += (uint64_t)_mm512_reduce_add_epi64(a);
-    hash->word[1] += (uint64_t)_mm512_reduce_add_epi64(_mm512_add_epi64(b, a));
+    uint64_t sums[16]; /* added one by one: the compiler's own sum is of numbers with a sign */
+    _mm512_storeu_si512(sums, a);
+    _mm512_storeu_si512(sums + 8, _mm512_add_epi64(b, a));
+    for (size_t k = 0; k < 8; k++) {
+        hash->word[0] += sums[k];
+        hash->word[1] += sums[k + 8];
+    }
 }
 
 #endif

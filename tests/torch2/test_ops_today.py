@@ -257,6 +257,18 @@ class Products(Ops):
                     self.wrong(swapped, "aten::_grouped_mm", args)
 
     @needs("_grouped_mm")
+    def test_grouped_in_float64(self) -> None:
+        """Where PyTorch has no such kernel, checks of modules compute it by plain products."""
+        from plumb._passcheck.wide import grouped_mm
+        ends = torch.tensor([4, 4, 16], dtype=torch.int32)
+        for a, b, offs in ((torch.randn(16, 8), torch.randn(3, 8, 16), ends),
+                           (torch.randn(3, 16, 8), torch.randn(8, 16), ends),
+                           (torch.randn(8, 16), torch.randn(16, 8), ends),
+                           (torch.randn(3, 8, 16), torch.randn(3, 16, 8), None)):
+            exact = grouped_mm(a.double(), b.double(), offs)
+            torch.testing.assert_close(torch._grouped_mm(a, b, offs=offs).double(), exact, rtol=1e-4, atol=1e-4)
+
+    @needs("_grouped_mm")
     def test_grouped_gradients(self) -> None:
         ends = torch.tensor([3, 3, 8], dtype=torch.int32)
         a, b, g = torch.randn(8, 16), torch.randn(3, 16, 8), torch.randn(8, 8)

@@ -12,6 +12,7 @@ from typing import (Any, Callable, Dict, Iterator, List, NamedTuple, Optional, S
 import torch
 
 from plumb._passcheck.higher import Mode, is_higher, run_higher
+from plumb._passcheck.wide import called
 
 WIDE = {torch.float16: torch.float64, torch.bfloat16: torch.float64, torch.float32: torch.float64,
         torch.complex64: torch.complex128}
@@ -30,7 +31,7 @@ ceil round trunc isnan isinf lift_fresh_copy scalar_tensor _local_scalar_dense u
 """.split())
 RANDOM = ("bernoulli", "dropout", "rand", "normal", "multinomial", "uniform", "exponential",
           "poisson", "cauchy", "geometric", "log_normal", "rrelu")
-PRODUCTS = set("mm addmm bmm baddbmm matmul addbmm mv addmv dot".split())
+PRODUCTS = set("mm addmm bmm baddbmm matmul addbmm mv addmv dot _grouped_mm".split())
 BITS = {torch.bfloat16: 8, torch.float16: 11, torch.float32: 24, torch.float64: 50,
         torch.complex64: 24, torch.complex128: 50}  # float64 rounds in these runs as well
 LEAST = {torch.float16: -14}
@@ -193,7 +194,7 @@ class Raised(Mode):
             return run_higher(self, func, args, named)
         step = Step(name, [target], 1, []) if name == "_to_copy" else self._recorded(name)
         if self.errors is None or is_untouched(func, name):
-            return func(*args, **named)
+            return called(func, name, args, named)
         if name == "_to_copy":
             self.casts.append((tuple(args[0].shape), target))
         elif not _writes(func):
@@ -213,7 +214,7 @@ class Raised(Mode):
             return func(*args, **named)
         relative = min(2.0 ** -10, _unit(dtypes) * math.sqrt(many))
         moved = mapped(args, lambda value: self._moved(value, relative))
-        result = func(*moved, **named)
+        result = called(func, name_of(func), moved, named)
         self._add_own(func, moved, named, dtypes, result)
         if self.errors.plain and _unit(dtypes) == 2.0 ** -24:
             self._add_drift(func, moved, named, result)

@@ -59,7 +59,7 @@ class NumericReport:
 
     def __bool__(self) -> bool:
         return self.error is None and self.raised is None and not any(self._failed()) and \
-            (self.deciding == "rules" or bool(self.judged))
+            (self.deciding == "rules" or self.conclusive)
 
     def objects(self, row: NumericRow) -> bool:
         """Whether a row is bad by what decides."""
@@ -78,6 +78,12 @@ class NumericReport:
     @property
     def judged(self) -> int:
         return sum(count for word, count in self.words.items() if word != "not judged")
+
+    @property
+    def conclusive(self) -> bool:
+        """Whether an output was judged, where there are any: that inputs are as they were says little."""
+        outputs = [row for row in self.rows if row.kind == "output"]
+        return any(row.opinion is not None and row.opinion.verdict != "not judged" for row in outputs or self.rows)
 
     @property
     def faults(self) -> List[NumericRow]:
@@ -163,7 +169,7 @@ class NumericReport:
         words = self.words
         counts = ", ".join(f"{count} {word}" for word, count in words.items()
                            if word != "not judged")
-        head = "FAULT" if "fault" in words else "NO FAULT" if self.judged else "NOT JUDGED"
+        head = "FAULT" if "fault" in words else "NO FAULT" if self.conclusive else "NOT JUDGED"
         text = f"{head}: {self.judged} result{'s' * (self.judged != 1)} judged"
         text += f": {counts}" if counts else ""
         if "not judged" in words:
