@@ -10,6 +10,7 @@ import os
 import re
 import subprocess
 import tempfile
+import textwrap
 import unittest
 from pathlib import Path
 from typing import Iterator, List, Set, Tuple
@@ -23,9 +24,9 @@ NUMBER = re.compile(r"([-+]?\d+(?:\.\d+(?:e[-+]?\d+)?|e[-+]?\d+))")
 
 
 def blocks(text: str) -> Iterator[Tuple[str, str]]:
-    """The language (and what follows it) and the lines of each fenced block."""
-    for match in re.finditer(r"^```(\w[^\n]*)\n(.*?)^```", text, re.M | re.S):
-        yield match.group(1), match.group(2)
+    """The language (and what follows it) and the lines of each fenced block, those inside of lists too."""
+    for match in re.finditer(r"^( *)```(\w[^\n]*)\n(.*?)^\1```", text, re.M | re.S):
+        yield match.group(2), textwrap.dedent(match.group(3)) if match.group(1) else match.group(3)
 
 
 def commands(block: str) -> Iterator[Tuple[str, List[str]]]:
