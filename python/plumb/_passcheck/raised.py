@@ -28,6 +28,7 @@ sign masked_fill masked_fill_ scatter scatter_ sort topk max_pool2d_with_indices
 flip roll repeat tril triu eq ne lt le gt ge arange argmax argmin logical_not logical_and logical_or
 bitwise_not masked_select nonzero index_put_ index_put one_hot _unsafe_view hardtanh hardtanh_ floor
 ceil round trunc isnan isinf lift_fresh_copy scalar_tensor _local_scalar_dense unfold_backward
+histc bincount bucketize searchsorted
 """.split())
 RANDOM = ("bernoulli", "dropout", "rand", "normal", "multinomial", "uniform", "exponential",
           "poisson", "cauchy", "geometric", "log_normal", "rrelu")
@@ -195,6 +196,8 @@ class Raised(Mode):
         step = Step(name, [target], 1, []) if name == "_to_copy" else self._recorded(name)
         if self.errors is None or is_untouched(func, name):
             return called(func, name, args, named)
+        if name == "_to_copy" and not list(floats(args[0])):
+            return self._from_integers(func(*args, **named), target)
         if name == "_to_copy":
             self.casts.append((tuple(args[0].shape), target))
         elif not _writes(func):
@@ -205,6 +208,14 @@ class Raised(Mode):
         for tensor, dtype in zip(floats(result), step.dtypes + step.dtypes[-1:] * 16):
             if dtype in BITS or dtype in WIDE:
                 tensor.copy_(self.errors.stored(tensor, dtype))
+        return result
+
+    def _from_integers(self, result: torch.Tensor, target: Any) -> torch.Tensor:
+        """Whole numbers in a floating-point type: only those that it does not have are rounded. What counts experts
+        by their numbers, as floats, would count others else."""
+        if target in WIDE and target is not torch.complex64:
+            known = result.to(target).to(result.dtype) == result
+            result.copy_(torch.where(known, result, self.errors.stored(result, target)))
         return result
 
     def with_errors(self, func: Any, args: Any, named: Dict[str, Any], dtypes: Sequence[Any],
