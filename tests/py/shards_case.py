@@ -2,7 +2,6 @@
 
 import csv
 import functools
-import os
 import subprocess
 import sys
 import tempfile
@@ -10,9 +9,8 @@ from pathlib import Path
 from typing import Dict, List, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).parent))
-from capture_case import BUILD, PLUMB  # noqa: E402
-
-LIMIT = 600  # seconds
+from capture_case import PLUMB  # noqa: E402
+from ranks_case import run_ranks  # noqa: E402
 
 
 class Compared(NamedTuple):
@@ -35,19 +33,8 @@ class Trainings:
         """The dump of one way to cut the model; fault: the rank that has it."""
         folder = Path(self.place.name) / f"{way}{fault}"
         folder.mkdir()
-        environment = {**os.environ, "PYTHONPATH": str(BUILD / "python"), "GLOO_SOCKET_IFNAME": "lo",
-                       "OMP_NUM_THREADS": "1"}
-        children = [subprocess.Popen([sys.executable, str(self.program), way, str(rank), str(world), str(folder / "store"),
-                                      str(folder / "dump"), fault], env=environment, stderr=subprocess.PIPE, text=True)
-                    for rank in range(world)]
-        try:
-            said = [child.communicate(timeout=LIMIT)[1] for child in children]
-        finally:
-            for child in children:
-                child.kill()
-        for child, error in zip(children, said):
-            if child.returncode:
-                raise AssertionError(error)
+        run_ranks(world, lambda rank: [str(self.program), way, str(rank), str(world), str(folder / "store"),
+                                       str(folder / "dump"), fault])
         return folder / "dump"
 
     @functools.lru_cache(maxsize=None)

@@ -19,6 +19,7 @@ BUILD = Path(os.environ["PLUMB_BUILD"])
 sys.path[:0] = [str(Path(__file__).parent), str(BUILD / "python")]
 from page_read import Page  # noqa: E402
 from rank_training import BLOCKS, OPERATORS  # noqa: E402
+from ranks_case import run_ranks  # noqa: E402
 
 PLUMB = BUILD / "plumb"
 WORLD = 4
@@ -49,15 +50,8 @@ def train(root: Path, cases: Dict[str, Dict[str, Any]], world: int = WORLD) -> N
     """Records all cases under root, by their names."""
     listed = root / "cases.json"
     listed.write_text(json.dumps([{**one, "path": str(root / name)} for name, one in cases.items()]))
-    environment = {**os.environ, "PYTHONPATH": str(BUILD / "python"), "GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"}
     program = str(Path(__file__).parent / "rank_training.py")
-    children = [subprocess.Popen([sys.executable, program, str(rank), str(world), str(root / "store"), str(listed)],
-                                 env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-                for rank in range(world)]
-    said = [child.communicate(timeout=1200)[0] for child in children]
-    for child, text in zip(children, said):
-        if child.returncode:
-            raise AssertionError(text)
+    run_ranks(world, lambda rank: [program, str(rank), str(world), str(root / "store"), str(listed)])
 
 
 class RanksTest(unittest.TestCase):

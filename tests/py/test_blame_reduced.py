@@ -6,7 +6,6 @@ steps, compressed by a hook of PyTorch, not reduced at all) must not be blamed."
 
 import functools
 import json
-import os
 import subprocess
 import sys
 import tempfile
@@ -16,7 +15,7 @@ from typing import Any, Dict, List
 
 sys.path.insert(0, str(Path(__file__).parent))
 from blame_case import PLUMB, blame  # noqa: E402
-from capture_case import BUILD  # noqa: E402
+from ranks_case import run_ranks  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
 PLACE = tempfile.TemporaryDirectory(prefix="plumb-reduced-")
@@ -79,17 +78,7 @@ def tearDownModule() -> None:
 @functools.lru_cache(maxsize=None)
 def training() -> Path:
     folder = Path(PLACE.name)
-    environment = {**os.environ, "PYTHONPATH": str(BUILD / "python"), "GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"}
-    children = [subprocess.Popen([sys.executable, "-c", PROGRAM, str(rank), str(WORLD), str(folder), *KINDS],
-                                 env=environment, stderr=subprocess.PIPE, text=True) for rank in range(WORLD)]
-    try:
-        said = [child.communicate(timeout=600)[1] for child in children]
-    finally:
-        for child in children:
-            child.kill()
-    for child, error in zip(children, said):
-        if child.returncode:
-            raise AssertionError(error)
+    run_ranks(WORLD, lambda rank: ["-c", PROGRAM, str(rank), str(WORLD), str(folder), *KINDS])
     return folder / "dump"
 
 
