@@ -100,7 +100,7 @@ def measure(results: Results, key: tuple[str, str, str], size: int, *words: str 
 def measure_set(results: Results, kind: str, dtype: torch.dtype) -> None:
     target, golden = sets.make(SCRATCH, kind, TENSORS, dtype)
     size = sets.size(target) + sets.size(golden)
-    name = str(dtype).removeprefix("torch.")
+    name = sets.name_of(dtype)
     for columns, options in COLUMNS.items():
         if dtype == torch.float32 or columns == "default":
             measure(results, (kind, name, columns), size, target, golden, *options)
@@ -290,7 +290,7 @@ def main() -> None:
     measure_statistics(results)
     for kind in KINDS:
         measure_set(results, kind, torch.float32)
-    for dtype in (torch.float16, torch.bfloat16):
+    for dtype in (torch.float16, torch.bfloat16, torch.uint8):
         measure_set(results, "safetensors", dtype)
     measure_dumps(results)
     measure_h5diff(results)

@@ -99,10 +99,8 @@ def goal_rows(results: Results) -> list[Row]:
     peak = max(results.anonymous.values())
     rows.append(("anonymous memory, worst case", "under 64 MB", f"{peak:.1f} MB", peak < 64))
     for kind, ms in results.tiny.items():
-        # HDF5's library is in a process of its own.
         times = ms / results.nothing
-        most = 8 if kind == "h5" else 4
-        rows.append((f"two tiny .{kind} files", f"at most {most} times `true`", f"{times:.1f}", times <= most))
+        rows.append((f"two tiny .{kind} files", "at most 4 times `true`", f"{times:.1f}", times <= 4))
     for kind, (count, took) in results.records.items():
         rows.append((f"{count:,} tiny records, .{kind}", "under 1 s", f"{took:.2f} s", took < 1))
     rows_of, large = results.json[STATISTICS], results.json[READING]

@@ -17,6 +17,17 @@ ELEMENTS = 1 << 20  # of one tensor
 DEFLATED = "deflate.h5"
 
 
+def name_of(dtype: torch.dtype) -> str:
+    """Of what is stored: not every PyTorch has float8, so its bytes stand for it."""
+    return "float8_e5m2" if dtype == torch.uint8 else str(dtype).removeprefix("torch.")
+
+
+def stored(values: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    if dtype != torch.uint8:
+        return values.to(dtype)
+    return values.to(torch.float16).view(torch.uint8)[1::2].clone()  # float16 cut in half
+
+
 def tensors(side: str, count: int, dtype: torch.dtype) -> Iterator[tuple[str, torch.Tensor]]:
     """Normal values; the target differs from the golden side by noise of a thousandth."""
     generator = torch.Generator().manual_seed(1)
@@ -26,7 +37,7 @@ def tensors(side: str, count: int, dtype: torch.dtype) -> Iterator[tuple[str, to
         values = base.roll(4099 * i) * (1 + i / count)
         if side == "target":
             values = values + values * noise
-        yield f"layers.{i:03d}.weight", values.to(dtype).reshape(1024, -1)
+        yield f"layers.{i:03d}.weight", stored(values, dtype).reshape(1024, -1)
 
 
 def write_npy(path: Path, items: Iterator[tuple[str, torch.Tensor]]) -> None:
@@ -52,7 +63,7 @@ def write_deflated(path: Path, items: Iterator[tuple[str, torch.Tensor]]) -> Non
 
 
 def write_safetensors(path: Path, items: Iterator[tuple[str, torch.Tensor]]) -> None:
-    codes = {torch.float32: "F32", torch.float16: "F16", torch.bfloat16: "BF16"}
+    codes = {torch.float32: "F32", torch.float16: "F16", torch.bfloat16: "BF16", torch.uint8: "F8_E5M2"}
     header: dict[str, object] = {}
     offset = 0
     payloads = []
@@ -64,7 +75,7 @@ def write_safetensors(path: Path, items: Iterator[tuple[str, torch.Tensor]]) -> 
             "data_offsets": [offset, offset + size],
         }
         offset += size
-        payloads.append(tensor.view(torch.int32 if size == 4 * tensor.numel() else torch.int16))
+        payloads.append(tensor.view(torch.uint8))
     text = json.dumps(header).encode()
     text += b" " * (-(len(text) + 8) % 64)  # so that the payload starts at a multiple of 64
     with path.open("wb") as file:
@@ -95,7 +106,7 @@ def make_both(
 
 
 def make(folder: Path, kind: str, count: int, dtype: torch.dtype) -> tuple[Path, Path]:
-    short = str(dtype).removeprefix("torch.")
+    short = name_of(dtype)
     ending = "" if kind == "npy" else f".{kind}"
 
     def write(path: Path, side: str) -> None:

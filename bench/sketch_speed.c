@@ -3,8 +3,8 @@
  *     sketch_speed [MEGABYTES]
  *
  * prints GB/s (1e9 bytes) and ns for each number, by processor time, the best of several passes:
- * the sketch kernel alone on numbers in the cache, reading alone, and whole passes over a matrix of
- * each type with what they are made of. */
+ * the parts of a pass on numbers in the cache, reading alone, and whole passes over a matrix of
+ * each type. */
 #define _GNU_SOURCE
 #include "metric/kept.h"
 
@@ -27,20 +27,74 @@ static void show(const char *what, double best, double bytes, double numbers)
     printf("%-44s %7.2f GB/s %7.3f ns\n", what, bytes / best / 1e9, best / numbers * 1e9);
 }
 
-static void time_kernel(const struct kernels *kernels)
+/* What a pass is made of, on numbers in the cache. */
+enum part { PART_RANGES, PART_CENTRES, PART_CRC, PART_HASH, PART_SKETCH, PARTS };
+
+static void run_part(const struct kernels *kernels, enum part part, enum kernel_type type,
+                     const void *data, uint64_t round)
 {
-    enum { ROUNDS = 2000, N = PLUMB_METRIC_BLOCK };
-    static double x[N], sums[KERNEL_SKETCH_ROOM];
-    double fold[4] = {0}, best = INFINITY;
+    enum { N = SIDE_BY_SIDE * PLUMB_METRIC_BLOCK };
+    static _Alignas(64) double sums[KERNEL_SKETCH_SUMS];
+    static const double middle[SIDE_BY_SIDE];
+    const size_t width = kernel_width(type);
+    struct range_lanes range[SIDE_BY_SIDE];
+    struct centre_lanes centre[SIDE_BY_SIDE];
+    static _Alignas(64) double wide[SIDE_BY_SIDE * PLUMB_METRIC_BLOCK];
+    double fold[KERNEL_SKETCH_TILES][4];
+    struct hash hash = {0};
+    uint32_t crc = 0;
+    switch (part) {
+    case PART_RANGES:
+        kernels->ranges[type](data, wide, range);
+        break;
+    case PART_CENTRES:
+        kernels->centres(wide, middle, centre);
+        break;
+    case PART_CRC:
+        kernels->crc32(0, data, N * width);
+        break;
+    case PART_HASH:
+        hash_add(&hash, kernels, data, HASH_SIDE * HASH_PIECE, 0, &crc);
+        break;
+    default:
+        for (size_t i = 0; i < N; i += PLUMB_METRIC_BLOCK)
+            kernels->sketch(wide + i, PLUMB_METRIC_BLOCK, round * N + i, sums, fold);
+    }
+}
+
+static void time_part(const struct kernels *kernels, enum part part, enum kernel_type type,
+                      const char *what)
+{
+    enum { ROUNDS = 500, N = SIDE_BY_SIDE * PLUMB_METRIC_BLOCK };
+    static _Alignas(64) unsigned char data[HASH_SIDE * HASH_PIECE];
+    _Static_assert(sizeof data >= N * 8, "room for all parts");
+    double best = INFINITY;
     for (int pass = 0; pass < PASSES; pass++) {
         const double start = seconds();
         for (uint64_t i = 0; i < ROUNDS; i++)
-            kernels->sketch[KERNEL_F64](x, N, i * N, sums, fold);
+            run_part(kernels, part, type, data, i);
         const double took = seconds() - start;
         best = took < best ? took : best;
     }
-    /* As float32, which is what it mostly comes from. */
-    show("kernel, of numbers in the cache (float32)", best, 4.0 * ROUNDS * N, 1.0 * ROUNDS * N);
+    const double width = (double)kernel_width(type);
+    const double bytes = part == PART_HASH ? HASH_SIDE * HASH_PIECE : N * width;
+    show(what, best, bytes * ROUNDS, bytes / width * ROUNDS);
+}
+
+static void time_parts(const struct kernels *kernels)
+{
+    static const char *const names[PARTS] = {"range", "centre", "CRC-32 alone", "hash and CRC-32",
+                                             "sketch"};
+    static const struct {
+        enum kernel_type type;
+        const char *name;
+    } types[] = {{KERNEL_F32, "float32"}, {KERNEL_BF16, "bfloat16"}, {KERNEL_F64, "float64"}};
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        for (int part = 0; part < PARTS; part++) {
+            char line[80];
+            snprintf(line, sizeof line, "%s in the cache, %s", types[i].name, names[part]);
+            time_part(kernels, (enum part)part, types[i].type, line);
+        }
 }
 
 static void time_read(const void *data, size_t size)
@@ -93,7 +147,7 @@ int main(int count, char **words)
     for (size_t i = 0; i < size; i++)
         data[i] = (unsigned char)(i * 2654435761u >> 13) & 0x3F;
     printf("%s\n", kernels.name);
-    time_kernel(&kernels);
+    time_parts(&kernels);
     time_read(data, size);
     for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++) {
         struct plumb_tensor tensor;

@@ -26,10 +26,11 @@ static void compare_all(const uint8_t *data, size_t size)
         listing.count = 0;
     for (size_t i = 0; i < listing.count; i++) {
         const struct plumb_recorded *recorded = listing.records[i].recorded;
-        if (!recorded || !recorded->kept->sketch)
+        const struct plumb_kept *kept = plumb_recorded_kept(recorded);
+        if (!recorded || !kept->sketch)
             continue;
-        compare(recorded->kept->sketch, before ? before : recorded->kept->sketch);
-        before = recorded->kept->sketch;
+        compare(kept->sketch, before ? before : kept->sketch);
+        before = kept->sketch;
     }
     arena_free(&arena);
 }

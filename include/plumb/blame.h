@@ -86,6 +86,10 @@ struct plumb_hop {
 struct plumb_journey {
     const char *call; /* in which it began */
     int64_t step, rank;
+    const char *place; /* of what is not finite: what the call was given it with, "input.1"; NULL:
+                          it made it */
+    const char *since; /* the call that made a NaN of an infinity; NULL: none did */
+    bool nan;          /* it is a NaN, or became one */
     const struct plumb_hop *hops;
     size_t n_hops;
 };
@@ -142,7 +146,7 @@ struct plumb_blame {
     bool followed; /* their hops were seen beside another run; else they are where they could have
                       gone at the earliest */
     const struct plumb_journey
-        *not_finite; /* the first NaN, or infinity that went to other ranks */
+        *not_finite; /* the first NaN; where there is none, an infinity that went to other ranks */
     size_t n_not_finite;
     const struct plumb_odd *odd; /* ranks that are not as the others of their group */
     size_t n_odd;

@@ -146,6 +146,7 @@ struct plumb_summary_options {
     struct plumb_crew *crew; /* NULL: this process does all */
     plumb_progress_fn *progress;
     void *progress_context;
+    size_t first; /* the number of the first row, where the run is a part of what is summed up */
 };
 
 /* Index, Step, Rank, Module, Min, Max, Mean, Std: a row a tensor. *unreadable counts rows that have

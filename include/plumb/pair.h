@@ -49,6 +49,9 @@ struct plumb_matching {
     struct plumb_pair *pairs; /* matched ones in target order, then target-only, then golden-only */
     size_t count, matched;
     char *mapping; /* what layer_map said, as a data_map file; or NULL */
+    /* What was decided by a look at all records together, in bits: where the ranks of two runs
+     * agree about it, their pairs are those of the runs as a whole. */
+    unsigned decided;
 };
 
 /* Pairs the records of two runs. Every record of both appears exactly once. Ranks and steps must be

@@ -41,6 +41,7 @@ struct plumb_analysis {
     char *notes;               /* what was odd about the files, a line each; NULL: nothing */
     char *travelled;           /* of a NaN or infinity that went to other ranks: where it began and
                                   through which exchanges, a line each; NULL: none did */
+    bool given;                /* the nodes that were found made nothing, but were given a NaN */
     char *written;             /* paths of files that were written, a line each; NULL: none */
 };
 

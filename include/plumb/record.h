@@ -42,35 +42,57 @@ struct plumb_kept {
     const struct plumb_sketch *sketch; /* or NULL */
 };
 
+/* Where a call was made. */
+struct plumb_caller {
+    const char *parent;       /* the call that this one was made in, or NULL */
+    const char *const *stack; /* lines, the last one followed by NULL; or NULL */
+};
+
+/* What few tensors have. */
+struct plumb_recorded_rest {
+    const char *statistic_text[PLUMB_STATISTICS]; /* of those that need one */
+    const struct plumb_kept *kept;                /* by plumb condense; or NULL */
+    const char *dtensor;           /* how it is spread, as JSON: placements, mesh, shape; or NULL */
+    const char *p2p_op, *p2p_peer; /* of a batch of sends and receives: which, and the other rank;
+                                      or NULL */
+};
+
 /* What a capture wrote down about a tensor, or about an argument that is none. There are as many as
- * tensors, so it is kept small. */
+ * tensors, so it is kept small: callers are shared, and the functions below know what is not there.
+ */
 struct plumb_recorded {
     bool tensor;        /* else value is all there is */
     bool exact;         /* by plumb condense: not rounded to the tensor's type, for every type */
     bool uninitialised; /* nobody has written to it: its numbers mean nothing */
     bool spread;        /* a part of a tensor that several processes have */
     uint8_t statistic_kind[PLUMB_STATISTICS];  /* plumb_recorded_statistic knows how to read */
-    double statistic_number[PLUMB_STATISTICS]; /* these three */
-    const char *const *statistic_text;
+    double statistic_number[PLUMB_STATISTICS]; /* these two, with the rest */
     const char *api;           /* the call that it belongs to; the same pointer for all of a call */
     const char *type;          /* "torch.Tensor", "int", ...; NULL for a None */
     const char *dtype, *shape; /* as written: "torch.float32", "[4, 10]" */
     const char *value;         /* of what is no tensor, as written */
-    const struct plumb_kept *kept; /* by plumb condense; or NULL */
-    const char *checksum;          /* or NULL */
-    const char *data_name;         /* of the payload's file, or NULL */
-    const char *parent;            /* the call that this one was made in, or NULL */
-    const char *const *stack;      /* lines, the last one followed by NULL; or NULL */
-    const char *dtensor;           /* how it is spread, as JSON: placements, mesh, shape; or NULL */
-    const char *p2p_op, *p2p_peer; /* of a batch of sends and receives: which, and the other rank;
-                                      or NULL */
+    const char *checksum;      /* or NULL */
+    const char *data_name;     /* of the payload's file, or NULL */
+    const struct plumb_caller *caller;      /* or NULL */
+    const struct plumb_recorded_rest *rest; /* or NULL */
 };
+
+/* A member of the caller or of the rest; NULL where there is none, or nothing recorded at all. */
+const char *plumb_recorded_parent(const struct plumb_recorded *recorded);
+const char *const *plumb_recorded_stack(const struct plumb_recorded *recorded);
+const struct plumb_kept *plumb_recorded_kept(const struct plumb_recorded *recorded);
 
 struct plumb_value plumb_recorded_statistic(const struct plumb_recorded *recorded,
                                             enum plumb_statistic which);
 
 /* Is at least one of them there? */
 bool plumb_recorded_has_statistics(const struct plumb_recorded *recorded);
+
+/* A tensor that is not all of its storage in C order. */
+struct plumb_view {
+    uint64_t start;        /* element of the decoded storage where it begins */
+    const int64_t *stride; /* in elements; NULL: C order */
+};
 
 /* One tensor of a run. All pointers belong to the run. */
 struct plumb_record {
@@ -85,10 +107,9 @@ struct plumb_record {
     uint32_t path_call; /* 1 + which call of its module it is of; 0: not recorded */
     unsigned ndim;
     const int64_t *shape;
-    const int64_t *stride;           /* in elements; NULL: C order */
     uint64_t count;                  /* elements */
     uint64_t offset, bytes;          /* the stored bytes in the file, before any decoding */
-    uint64_t start;                  /* element of the decoded storage where the view begins */
+    const struct plumb_view *view;   /* NULL: all of the storage in C order */
     const void *detail;              /* the format's own notes on where the bytes are */
     const struct plumb_error *error; /* why this tensor cannot be read, or NULL */
 

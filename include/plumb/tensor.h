@@ -41,6 +41,9 @@ uint64_t plumb_tensor_bytes(const struct plumb_tensor *tensor);
 void plumb_tensor_to_f64(const struct plumb_tensor *tensor, uint64_t first, size_t count,
                          double *out);
 
+/* Are all elements from `first` on zero? */
+bool plumb_tensor_is_zero(const struct plumb_tensor *tensor, uint64_t first);
+
 /* Copies elements [first, first+count) in C order as stored, packed without gaps. Packed 4-bit
  * types are always dense; there, first must be even. */
 void plumb_tensor_gather(const struct plumb_tensor *tensor, uint64_t first, size_t count,

@@ -110,7 +110,7 @@ static struct plumb_kept kept_of(const struct measured *measured, enum plumb_dty
 
 static double norm_of(const struct plumb_recorded *recorded)
 {
-    struct plumb_value norm = recorded->kept->finite[PLUMB_STATISTIC_NORM];
+    struct plumb_value norm = plumb_recorded_kept(recorded)->finite[PLUMB_STATISTIC_NORM];
     if (norm.kind != PLUMB_VALUE_NUMBER)
         norm = plumb_recorded_statistic(recorded, PLUMB_STATISTIC_NORM);
     return norm.kind == PLUMB_VALUE_NUMBER && isfinite(norm.number) ? fabs(norm.number) : NAN;
@@ -145,8 +145,9 @@ static enum plumb_code judge(const struct plumb_run *run, size_t index,
     struct plumb_kept kept[2] = {kept_of(sketch->measured, sketch->tensor->dtype, hashes[0])};
     struct parted_side target = {sketch->tensor->dtype, sketch->tensor->rank, sketch->tensor->shape,
                                  &kept[0], NAN};
-    struct parted_side golden = {record->dtype, record->ndim, record->shape, recorded->kept, NAN};
-    if (recorded->kept) {
+    struct parted_side golden = {record->dtype, record->ndim, record->shape,
+                                 plumb_recorded_kept(recorded), NAN};
+    if (golden.kept) {
         golden.norm = norm_of(recorded);
     } else {
         enum plumb_code code = PLUMB_OK;

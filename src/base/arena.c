@@ -11,7 +11,12 @@
 #include <string.h>
 #include <sys/mman.h>
 
-enum { FIRST_BYTES = 1024, CHUNK_BYTES = 64 * 1024, ALIGN = _Alignof(max_align_t) };
+enum {
+    FIRST_BYTES = 1024,
+    CHUNK_BYTES = 64 * 1024,
+    WIDE_BYTES = 512 * 1024,
+    ALIGN = _Alignof(max_align_t)
+};
 
 /* From HUGE_LEAST bytes on a chunk begins at a large page: touching memory for the first time by
  * pages of 4 KiB costs more than computing with it. The sanitizers know only what malloc gave. */
@@ -26,6 +31,7 @@ struct arena_chunk {
     size_t used, free; /* what is between them is neither */
     size_t capacity;
     size_t mapped; /* bytes from the chunk on that are mapped; 0: malloc gave it */
+    bool own;      /* it holds a single large block */
     _Alignas(max_align_t) unsigned char bytes[];
 };
 
@@ -42,12 +48,26 @@ static struct arena_chunk *map_chunk(const struct arena *arena, size_t size, boo
     return chunk;
 }
 
+/* Has all pages made at once: one by one, as they are written to, they cost more than what is
+ * written. Kernels that cannot do it leave it at that. */
+static void touch(void *block, size_t size)
+{
+#ifdef MADV_POPULATE_WRITE
+    const uintptr_t page = 4096, first = ((uintptr_t)block + page - 1) / page * page;
+    madvise((void *)first, ((uintptr_t)block + size - first) / page * page, MADV_POPULATE_WRITE);
+#else
+    (void)block, (void)size;
+#endif
+}
+
 static struct arena_chunk *new_chunk(const struct arena *arena, size_t capacity, bool zeroed)
 {
     const size_t size = sizeof(struct arena_chunk) + capacity;
     struct arena_chunk *chunk = size >= HUGE_LEAST ? map_chunk(arena, size, zeroed)
                                 : zeroed           ? calloc(1, size)
                                                    : malloc(size);
+    if (chunk && capacity == WIDE_BYTES)
+        touch(chunk, size);
     if (chunk)
         *chunk = (struct arena_chunk){.free = capacity,
                                       .capacity = capacity,
@@ -90,12 +110,15 @@ static struct arena_chunk *grow_chunk(const struct arena *arena, struct arena_ch
     return grown;
 }
 
-/* Chunks grow with the arena: there are many that hold a few texts, one for each call of a run. */
+/* Chunks grow with the arena: there are many that hold a few texts, one for each call of a run, and
+ * few that hold very many. */
 static size_t next_capacity(const struct arena *arena, size_t size)
 {
     size_t usual = arena->bytes > 4 * size ? arena->bytes : 4 * size;
     if (size > CHUNK_BYTES / 4)
         return size;
+    if (arena->bytes >= 4 * WIDE_BYTES)
+        return WIDE_BYTES;
     usual = (usual + ALIGN - 1) / ALIGN * ALIGN;
     return usual < FIRST_BYTES ? FIRST_BYTES : usual > CHUNK_BYTES ? CHUNK_BYTES : usual;
 }
@@ -114,6 +137,7 @@ static void *take(struct arena *arena, size_t size, bool zeroed)
         if (!fresh)
             return NULL;
         arena->bytes += capacity;
+        fresh->own = capacity == size;
         /* A large block gets a chunk of its own, behind the one that still has room. */
         if (chunk && capacity == size) {
             fresh->next = chunk->next;
@@ -149,7 +173,7 @@ void *arena_room(struct arena *arena, size_t count, size_t size)
 static struct arena_chunk **own_chunk(struct arena *arena, const void *block)
 {
     struct arena_chunk **link = &arena->chunks;
-    while (*link && ((*link)->bytes != block || (*link)->capacity <= CHUNK_BYTES))
+    while (*link && ((*link)->bytes != block || !(*link)->own))
         link = &(*link)->next;
     return *link ? link : NULL;
 }
@@ -227,7 +251,7 @@ void arena_keep(struct arena *arena, const void *const *used, size_t n)
     struct arena_chunk **link = &arena->chunks;
     while (*link) {
         struct arena_chunk *chunk = *link;
-        if (chunk->capacity > CHUNK_BYTES && !is_used(chunk, used, n)) {
+        if (chunk->own && chunk->capacity > CHUNK_BYTES && !is_used(chunk, used, n)) {
             *link = chunk->next;
             arena->bytes -= chunk->capacity;
             free_chunk(arena, chunk);

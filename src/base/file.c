@@ -3,6 +3,7 @@
 #include "plumb/file.h"
 
 #include "base/held.h"
+#include "base/mapped.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,6 +19,11 @@ static enum plumb_code fail_errno(struct plumb_error *err, const char *path, con
     plumb_fail(err, PLUMB_E_IO, "cannot %s: %s", what, strerror(errno));
     plumb_error_in_file(err, path);
     return PLUMB_E_IO;
+}
+
+static int64_t time_of(const struct stat *st)
+{
+    return (int64_t)st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec;
 }
 
 enum plumb_code plumb_file_map(struct plumb_file *file, const char *path, uint64_t offset,
@@ -54,7 +60,7 @@ enum plumb_code plumb_file_map(struct plumb_file *file, const char *path, uint64
         size = total - offset;
     file->size = size;
     file->file_size = total;
-    file->mtime_ns = (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
+    file->mtime_ns = time_of(&st);
     if (!size)
         goto out;
 
@@ -72,6 +78,24 @@ enum plumb_code plumb_file_map(struct plumb_file *file, const char *path, uint64
 out:
     close(fd);
     return code;
+}
+
+size_t file_peek(struct plumb_file *file, const char *path, void *head, size_t size)
+{
+    struct stat st;
+    ssize_t n = 0;
+    *file = (struct plumb_file){0};
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0)
+        return 0;
+    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
+        n = pread(fd, head, size, 0);
+    close(fd);
+    if (n <= 0 || st.st_size < n)
+        return 0;
+    file->size = file->file_size = (uint64_t)st.st_size;
+    file->mtime_ns = time_of(&st);
+    return (size_t)n;
 }
 
 void plumb_file_unmap(struct plumb_file *file)

@@ -5,7 +5,7 @@
 #include <string.h>
 
 /* Eight bytes a step; the upper half of the last product depends on all of the key. */
-static uint32_t hash_of(const char *key, size_t length)
+uint32_t map_hash(const char *key, size_t length)
 {
     const uint64_t factor = 0x9e3779b97f4a7c15u;
     uint64_t hash = length, word;
@@ -52,7 +52,7 @@ uint64_t *map_put(struct map *map, const char *key, size_t length, bool *added)
 {
     if (length > UINT32_MAX || (map->count >= map->capacity / 4 * 3 && !grow(map)))
         return NULL;
-    uint32_t hash = hash_of(key, length);
+    uint32_t hash = map_hash(key, length);
     struct map_slot *slot = find(map->slots, map->capacity, key, length, hash);
     bool fresh = !slot->key;
     if (fresh) {
@@ -68,7 +68,7 @@ uint64_t *map_get(const struct map *map, const char *key, size_t length)
 {
     if (!map->count || length > UINT32_MAX)
         return NULL;
-    struct map_slot *slot = find(map->slots, map->capacity, key, length, hash_of(key, length));
+    struct map_slot *slot = find(map->slots, map->capacity, key, length, map_hash(key, length));
     return slot->key ? &slot->value : NULL;
 }
 

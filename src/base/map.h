@@ -27,4 +27,7 @@ uint64_t *map_get(const struct map *map, const char *key, size_t length);
 
 void map_free(struct map *map);
 
+/* What keys are told apart by, for tables of another form. */
+uint32_t map_hash(const char *key, size_t length);
+
 #endif

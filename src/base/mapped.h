@@ -30,6 +30,10 @@ enum plumb_code mapped_open(struct mapped *in, const char *path, struct plumb_er
  * PLUMB_E_IO when the file shrank meanwhile, whatever came of reading it. */
 enum plumb_code mapped_close(struct mapped *in, enum plumb_code code, struct plumb_error *err);
 
+/* The first bytes of a regular file, up to size, without mapping it: returns how many, 0 when there
+ * are none or it cannot be read. file gets the size and the time stamp, and no data. */
+size_t file_peek(struct plumb_file *file, const char *path, void *head, size_t size);
+
 /* What a guard that was hit means. Returns PLUMB_E_IO. */
 enum plumb_code mapped_fail_shrank(struct plumb_error *err);
 

@@ -12,15 +12,18 @@ enum { SHOWN_DECIMALS = 7, SHOWN_DIGITS = 7, MAX_DIGITS = 20 };
 /* Digits of value, without NUL; returns how many. */
 static int put_digits(uint64_t value, char text[MAX_DIGITS])
 {
+    static const char pairs[] = "0001020304050607080910111213141516171819"
+                                "2021222324252627282930313233343536373839"
+                                "4041424344454647484950515253545556575859"
+                                "6061626364656667686970717273747576777879"
+                                "8081828384858687888990919293949596979899";
     char digits[MAX_DIGITS], *at = digits + MAX_DIGITS;
-    for (; value >= 100; value /= 100) { /* two at a time: a division is slow */
-        const unsigned two = (unsigned)(value % 100);
-        *--at = (char)('0' + two % 10);
-        *--at = (char)('0' + two / 10);
-    }
-    *--at = (char)('0' + value % 10);
+    for (; value >= 100; value /= 100) /* two at a time: a division is slow */
+        memcpy(at -= 2, pairs + 2 * (value % 100), 2);
     if (value >= 10)
-        *--at = (char)('0' + value / 10);
+        memcpy(at -= 2, pairs + 2 * value, 2);
+    else
+        *--at = (char)('0' + value);
     const int count = (int)(digits + MAX_DIGITS - at);
     memcpy(text, at, (size_t)count);
     return count;

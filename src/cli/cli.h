@@ -54,6 +54,10 @@ extern struct plumb_crew *cli_crew;
 /* In another process of plumb-mpi, of a command that prepares for its part itself; else NULL. */
 extern struct plumb_helping *cli_helping;
 
+/* PLUMB_E_IO when a rank of one of these dumps, two at most, is on another host of plumb-mpi and
+ * not here, or is another one there. */
+enum plumb_code cli_check_hosts(const char *const *paths, size_t count, struct plumb_error *err);
+
 /* The command of that name, or NULL. */
 const struct args_command *cli_find(const char *name);
 
@@ -74,6 +78,10 @@ bool cli_ends_with(const char *text, const char *ending);
 /* The number of threads asked for; 0 means all processors. */
 unsigned cli_threads(const struct cli_common *common);
 
+/* Blocks of up to 32 MiB are used again, for tensors that are unpacked one after the other: the
+ * system would clear their pages each time. */
+void cli_keep_blocks(void);
+
 /* Tensors come and go by the thousand, and a page from the system costs more than most
  * operators. So memory that was used once stays with the process, and comes in large pages: a
  * range is asked for and given back before anything is in it, which only settles how the system
@@ -85,6 +93,10 @@ bool cli_print(const char *text);
 
 /* Since the program started. */
 double cli_seconds(void);
+
+/* Whether nobody reads stdout any more. `plumb ... | head` is no error: the reader has what it
+ * wanted. */
+bool cli_reader_has_gone(void);
 
 /* True for formats that other programs read: people's lines then go to stderr. */
 bool cli_is_machine_format(int format);
@@ -103,6 +115,9 @@ enum plumb_code cli_save(const struct plumb_table *table, const char *path,
 
 /* What was odd about the files of a run, on stderr. */
 void cli_say_warnings(const struct plumb_run *run);
+
+/* Files beside the rank folders of a dump, on stderr; for whoever opens no run. NULL is fine. */
+void cli_say_strays(const char *path);
 
 /* The note about a file that cli_save wrote. */
 void cli_say_written(const struct plumb_table *table, const char *path);

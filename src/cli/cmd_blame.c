@@ -44,15 +44,21 @@ static enum plumb_code show(const struct blame_options *options, const struct pl
     return code;
 }
 
-/* A fault or an odd rank, or with a baseline what is new or worse; nothing when all of it is to be
- * accepted. */
+/* A NaN that ranks have. */
+static bool has_nan(const struct plumb_blame *blame)
+{
+    return blame->n_not_finite && blame->not_finite[0].nan;
+}
+
+/* A fault, an odd rank or a NaN, or with a baseline what is new or worse; nothing when all of it
+ * is to be accepted. */
 static bool is_bad(const struct plumb_blame *blame, const struct cli_baseline *baseline)
 {
     const struct plumb_baseline_diff *diff = blame->baseline;
     if (baseline->write_path && !diff)
         return false;
     return diff ? diff->count[PLUMB_STANDING_NEW] + diff->count[PLUMB_STANDING_WORSE] > 0
-                : blame->n_faults || blame->n_odd;
+                : blame->n_faults || blame->n_odd || has_nan(blame);
 }
 
 static enum plumb_code write_report(const struct blame_options *options,
@@ -107,10 +113,16 @@ static int run_blame(const void *context)
     setenv("OPENBLAS_NUM_THREADS", "1", 1); /* or it starts threads that wait in a loop */
     cli_keep_memory();
     enum plumb_code code = cli_baseline_begin(&baseline, &judged, &err);
+    if (!code)
+        code = cli_check_hosts((const char *const[]){options->target, options->golden},
+                               options->golden ? 2 : 1, &err);
     request.accepted = baseline.accepted;
     request.found = baseline.found;
-    if (!code)
+    if (!code) {
+        cli_say_strays(options->target);
+        cli_say_strays(options->golden);
         code = plumb_blame_run(&request, &blame, &err);
+    }
     progress_end(&progress);
     const bool judges = !code && blame->calls > blame->words[PLUMB_WORD_NOT_JUDGED];
     if (!code && options->report)
@@ -119,9 +131,10 @@ static int run_blame(const void *context)
         code = show(options, blame, &request, &printed, &err);
     if (judges && !code)
         code = cli_baseline_write(&baseline, &err);
-    const int status = code || !(judges || blame->n_odd) || !printed ? CLI_UNUSABLE
-                       : is_bad(blame, &baseline)                    ? CLI_BAD
-                                                                     : CLI_OK;
+    const int status = code || !(judges || blame->n_odd || has_nan(blame)) || !printed
+                           ? CLI_UNUSABLE
+                       : is_bad(blame, &baseline) ? CLI_BAD
+                                                  : CLI_OK;
     if (code)
         cli_report(&err);
     plumb_blame_free(blame);

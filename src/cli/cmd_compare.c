@@ -192,6 +192,7 @@ static int run_compare(const void *context)
     struct found found = {
         .baseline = {.read_path = options->baseline, .write_path = options->write_baseline}};
     int status = find_sides(&sides, options);
+    cli_keep_blocks();
     if (!status)
         status = compare_check_verdict(options);
     if (!status)

@@ -22,9 +22,12 @@ static void say_where(const struct plumb_analysis *analysis, FILE *out)
         [PLUMB_PHASE_COMMUNICATION] = "between the first and the last communication",
         [PLUMB_PHASE_AFTER_COMMUNICATION] = "after the last communication",
     };
-    fprintf(out, "%zu node%s of %zu rank%s make%s the first NaN or infinity, %s\n", analysis->found,
-            analysis->found == 1 ? "" : "s", analysis->ranks, analysis->ranks == 1 ? "" : "s",
-            analysis->found == 1 ? "s" : "", phases[analysis->phase]);
+    const bool one = analysis->found == 1;
+    const char *does = analysis->given ? one ? "is given the first NaN" : "are given the first NaN"
+                       : one           ? "makes the first NaN or infinity"
+                                       : "make the first NaN or infinity";
+    fprintf(out, "%zu node%s of %zu rank%s %s, %s\n", analysis->found, one ? "" : "s",
+            analysis->ranks, analysis->ranks == 1 ? "" : "s", does, phases[analysis->phase]);
     if (analysis->travelled)
         fputs(analysis->travelled, out);
 }
@@ -80,6 +83,7 @@ static int run_overflow_check(const void *context)
                                         .progress = progress_update,
                                         .progress_context = &progress};
     progress_init(&progress, "ranks");
+    cli_say_strays(input);
     enum plumb_code code = plumb_overflow_check(&analysis, input, &how, &err);
     progress_end(&progress);
     if (code) {

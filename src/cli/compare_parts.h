@@ -15,18 +15,32 @@ struct found {
     struct cli_baseline baseline;
 };
 
+struct seen;
+struct unit;
+
 /* Which words are which, once the options have had their say. */
 struct sides {
     const char *target, *golden, *result;
-    bool as_options; /* paths given as options: a result file is expected */
-    bool unit;       /* a rank that this process compares while others compare others */
+    bool as_options;         /* paths given as options: a result file is expected */
+    const struct unit *unit; /* a rank that this process compares while others compare others */
 };
 
 /* Opens both sides, of one rank or of all (NULL). Free them in any case. */
 enum plumb_code compare_open(struct plumb_run *runs[2], const struct sides *sides,
                              const int64_t *rank, struct plumb_error *err);
 
-/* Compares them as the options say; report may be NULL. */
+/* Compares by the options of the library. */
+typedef enum plumb_code compare_fn(void *context, struct plumb_comparison *comparison,
+                                   struct plumb_compare_options *options, struct plumb_error *err);
+
+/* Calls it with what the command's options say; rank NULL: all of them, report may be NULL. */
+enum plumb_code compare_with(compare_fn *compare, void *context,
+                             struct plumb_comparison *comparison,
+                             const struct compare_options *options, const struct sides *sides,
+                             const int64_t *rank, const struct found *found,
+                             struct plumb_report *report, struct plumb_error *err);
+
+/* Compares two runs as the options say. */
 enum plumb_code compare_two(struct plumb_comparison *comparison,
                             const struct compare_options *options, const struct sides *sides,
                             struct plumb_run *const runs[2], const int64_t *rank,
@@ -69,6 +83,11 @@ enum plumb_code compare_check_dumps(const struct compare_options *options, struc
 enum plumb_code compare_opened(const struct compare_options *options, const struct sides *sides,
                                const int64_t *rank, struct found *found, struct plumb_error *err);
 
+/* Both dumps in one table, one rank after the other (compare_stream.c). *done stays false,
+ * without an error, when only a look at all of them together can tell. */
+enum plumb_code compare_stream(const struct compare_options *options, const struct sides *sides,
+                               struct found *found, bool *done, struct plumb_error *err);
+
 /* Both runs in one table, or in one for each rank (compare_runs.c). */
 enum plumb_code compare_runs(const struct compare_options *options, const struct sides *sides,
                              struct found *found, struct plumb_error *err);
@@ -76,9 +95,10 @@ enum plumb_code compare_runs(const struct compare_options *options, const struct
 /* "compare_result_rank3": what the file of a rank is called before the time. */
 const char *compare_stem(const int64_t *rank, char *stem, size_t size);
 
-/* Compares ranks with the processes of cli_crew, a table for each (compare_ranks.c). */
+/* Compares ranks with the processes of cli_crew, a table for each, where they are
+ * (compare_ranks.c). */
 enum plumb_code compare_ranks(const struct compare_options *options, const struct sides *sides,
-                              const struct plumb_ranks *ranks, struct found *found,
+                              const struct seen *seen, struct found *found,
                               struct plumb_error *err);
 
 /* Another process than the first: it knows its words, and does what it is asked for. Returns the

@@ -86,23 +86,25 @@ static enum plumb_code fill_unit(struct unit_result *out, const struct compare_o
     return code ? code : save_bytes(is->table, options, arena, out, err);
 }
 
-static enum plumb_code compare_unit(void *context, int64_t rank, struct unit_result *out,
-                                    struct arena *arena, struct plumb_error *err)
+static enum plumb_code compare_unit(void *context, const struct unit *which,
+                                    struct unit_result *out, struct arena *arena,
+                                    struct plumb_error *err)
 {
     const struct unit_context *unit = context;
     struct sides sides = *unit->sides;
     struct plumb_run *runs[2] = {NULL, NULL};
     struct plumb_comparison comparison = {0};
-    sides.unit = true;
-    enum plumb_code code = compare_open(runs, &sides, &rank, err);
+    sides.unit = which;
+    enum plumb_code code = compare_open(runs, &sides, &which->rank, err);
     for (int i = 0; i < 2 && !code; i++)
         cli_say_warnings(runs[i]);
     if (!code)
         code = compare_check_dumps(unit->options, err);
     out->none = !code && !plumb_run_count(runs[0]) && !plumb_run_count(runs[1]);
-    out->large = !code && is_large(runs);
+    out->large = !code && !which->whole && is_large(runs);
     if (!code && !out->none && !out->large) {
-        code = compare_two(&comparison, unit->options, &sides, runs, &rank, unit->found, NULL, err);
+        code = compare_two(&comparison, unit->options, &sides, runs, &which->rank, unit->found,
+                           NULL, err);
         if (!code)
             code = fill_unit(out, unit->options, &comparison, arena, err);
         plumb_comparison_free(&comparison);
@@ -118,6 +120,13 @@ static enum plumb_code deliver_unit(void *context, int64_t rank, const struct un
     const struct unit_context *unit = context;
     const struct compare_options *options = unit->options;
     char stem[64], *path = NULL;
+    if (result->missing) {
+        cli_message("%s", result->missing);
+        crew_keep_journal(cli_crew);
+        unit->found->bad++;
+        unit->found->broken++;
+        return PLUMB_OK;
+    }
     const struct result_name name = {options->output, compare_stem(&rank, stem, sizeof stem),
                                      options->xlsx ? ".xlsx" : ".csv", false};
     enum plumb_code code = result_write(&path, &name, result->table, result->table_size, err);
@@ -147,15 +156,12 @@ static void count_unit(void *context, size_t done)
     progress_update(&unit->progress, done, unit->count);
 }
 
-static struct units units_of(struct unit_context *unit, const struct plumb_ranks *ranks)
+static struct units units_of(struct unit_context *unit, const struct seen *seen)
 {
     progress_init(&unit->progress, "ranks");
     unit->progress.enabled = unit->progress.enabled && !unit->options->quiet;
-    unit->count = ranks->count;
-    return (struct units){.target = unit->sides->target,
-                          .golden = unit->sides->golden,
-                          .ranks = ranks->list,
-                          .count = ranks->count,
+    unit->count = seen ? seen->count : 0;
+    return (struct units){.seen = seen,
                           .context = unit,
                           .compare = compare_unit,
                           .deliver = deliver_unit,
@@ -163,11 +169,10 @@ static struct units units_of(struct unit_context *unit, const struct plumb_ranks
 }
 
 enum plumb_code compare_ranks(const struct compare_options *options, const struct sides *sides,
-                              const struct plumb_ranks *ranks, struct found *found,
-                              struct plumb_error *err)
+                              const struct seen *seen, struct found *found, struct plumb_error *err)
 {
     struct unit_context unit = {.options = options, .sides = sides, .found = found};
-    const struct units units = units_of(&unit, ranks);
+    const struct units units = units_of(&unit, seen);
     const enum plumb_code code = units_run(cli_crew, &units, finish_large, err);
     progress_end(&unit.progress);
     return code;
@@ -177,7 +182,7 @@ int compare_help(const struct compare_options *options, const struct sides *side
 {
     struct found found = {0};
     struct unit_context unit = {.options = options, .sides = sides, .found = &found};
-    const struct units units = units_of(&unit, &(struct plumb_ranks){0});
+    const struct units units = units_of(&unit, NULL);
     const struct crew_handler own = units_handler(&units);
     struct plumb_error err;
     return crew_help(cli_helping, &own, &err) ? CLI_UNUSABLE : CLI_OK;

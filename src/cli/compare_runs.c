@@ -5,6 +5,7 @@
 #include "base/memory.h"
 #include "base/pool.h"
 #include "cli/compare_parts.h"
+#include "cli/compare_units.h"
 #include "cli/digest.h"
 #include "cli/junit.h"
 #include "cli/notes.h"
@@ -13,6 +14,7 @@
 #include "cli/result.h"
 #include "plumb/shards.h"
 
+#include <fcntl.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -97,12 +99,11 @@ static struct plumb_pair_options matching_of(const struct compare_options *optio
     return match;
 }
 
-/* rank NULL: all of them. */
-enum plumb_code compare_two(struct plumb_comparison *comparison,
-                            const struct compare_options *options, const struct sides *sides,
-                            struct plumb_run *const runs[2], const int64_t *rank,
-                            const struct found *found, struct plumb_report *report,
-                            struct plumb_error *err)
+enum plumb_code compare_with(compare_fn *compare, void *context,
+                             struct plumb_comparison *comparison,
+                             const struct compare_options *options, const struct sides *sides,
+                             const int64_t *rank, const struct found *found,
+                             struct plumb_report *report, struct plumb_error *err)
 {
     struct arena arena = {0};
     struct progress progress, judging;
@@ -146,12 +147,29 @@ enum plumb_code compare_two(struct plumb_comparison *comparison,
     progress_init(&progress, NULL);
     progress.enabled = progress.enabled && !options->quiet && !sides->unit;
     judging = (struct progress){.unit = "calls", .enabled = progress.enabled};
-    code = plumb_compare(comparison, runs[0], runs[1], &all, err);
+    code = compare(context, comparison, &all, err);
     progress_end(&progress);
     progress_end(&judging);
 out:
     arena_free(&arena);
     return code;
+}
+
+static enum plumb_code compare_pair(void *context, struct plumb_comparison *comparison,
+                                    struct plumb_compare_options *options, struct plumb_error *err)
+{
+    struct plumb_run *const *runs = context;
+    return plumb_compare(comparison, runs[0], runs[1], options, err);
+}
+
+enum plumb_code compare_two(struct plumb_comparison *comparison,
+                            const struct compare_options *options, const struct sides *sides,
+                            struct plumb_run *const runs[2], const int64_t *rank,
+                            const struct found *found, struct plumb_report *report,
+                            struct plumb_error *err)
+{
+    return compare_with(compare_pair, (void *)(uintptr_t)runs, comparison, options, sides, rank,
+                        found, report, err);
 }
 
 /* A file of a rank has it in its name. */
@@ -260,7 +278,8 @@ static enum plumb_code compare_rank(const struct compare_options *options,
 
 struct opening {
     const char *path[2];
-    const int64_t *rank; /* NULL: all */
+    const struct unit *unit; /* or NULL */
+    const int64_t *rank;     /* NULL: all */
     struct plumb_run **runs;
     struct plumb_error err[2];
     enum plumb_code code[2];
@@ -270,24 +289,34 @@ static void open_one(void *context, size_t i, unsigned thread)
 {
     struct opening *opening = context;
     (void)thread;
-    opening->code[i] = opening->rank
-                           ? plumb_run_open_rank(&opening->runs[i], opening->path[i],
-                                                 *opening->rank, &opening->err[i])
-                           : plumb_run_open(&opening->runs[i], opening->path[i], &opening->err[i]);
+    opening->code[i] =
+        opening->unit   ? run_open_part(&opening->runs[i], opening->path[i], *opening->rank,
+                                        &opening->unit->side[i], &opening->err[i])
+        : opening->rank ? plumb_run_open_rank(&opening->runs[i], opening->path[i], *opening->rank,
+                                              &opening->err[i])
+                        : plumb_run_open(&opening->runs[i], opening->path[i], &opening->err[i]);
 }
 
-/* Read in less time than it takes to start a thread. */
+/* Read in less time than it takes to start a thread; but for HDF5 a program is started. */
 static bool is_small_file(const char *path)
 {
     struct stat st;
-    return stat(path, &st) == 0 && S_ISREG(st.st_mode) && st.st_size < 64 * 1024;
+    char head[4] = "";
+    if (stat(path, &st) != 0 || !S_ISREG(st.st_mode) || st.st_size >= 64 * 1024)
+        return false;
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    const bool known = fd >= 0 && read(fd, head, sizeof head) == (ssize_t)sizeof head;
+    if (fd >= 0)
+        close(fd);
+    return !known || memcmp(head, "\x89HDF", sizeof head) != 0;
 }
 
 /* Both at once: a dump.json of many megabytes takes its time. */
 enum plumb_code compare_open(struct plumb_run *runs[2], const struct sides *sides,
                              const int64_t *rank, struct plumb_error *err)
 {
-    struct opening opening = {.path = {sides->target, sides->golden}, .rank = rank, .runs = runs};
+    struct opening opening = {
+        .path = {sides->target, sides->golden}, .unit = sides->unit, .rank = rank, .runs = runs};
     const bool small = is_small_file(sides->target) && is_small_file(sides->golden);
     pool_run(small ? 1 : 2, 2, open_one, &opening);
     for (int i = 0; i < 2; i++)
@@ -349,14 +378,17 @@ enum plumb_code compare_opened(const struct compare_options *options, const stru
     return code;
 }
 
-/* The ranks of both sides, where both are dumps and files get their names from plumb: a table for
- * each then. */
-static enum plumb_code find_ranks(struct plumb_ranks *ranks, const struct compare_options *options,
-                                  const struct sides *sides, struct plumb_error *err)
+/* Whether files get their names from plumb: of dumps there is a table for each rank then. */
+static bool goes_by_rank(const struct compare_options *options, const struct sides *sides)
 {
-    if (!compare_to_file(options, sides) || sides->result || options->report ||
-        compare_wants_shards(options))
-        return PLUMB_OK;
+    return compare_to_file(options, sides) && !sides->result && !options->report &&
+           !compare_wants_shards(options);
+}
+
+/* The ranks of both sides, where both are dumps. */
+static enum plumb_code find_ranks(struct plumb_ranks *ranks, const struct sides *sides,
+                                  struct plumb_error *err)
+{
     struct plumb_ranks golden = {0};
     enum plumb_code code = plumb_run_ranks(&golden, sides->golden, err);
     if (!code && golden.count)
@@ -367,21 +399,48 @@ static enum plumb_code find_ranks(struct plumb_ranks *ranks, const struct compar
     return code;
 }
 
-/* Compares both runs: in one table, or in one for each rank. */
+static enum plumb_code compare_here(const struct compare_options *options,
+                                    const struct sides *sides, struct found *found,
+                                    struct plumb_error *err)
+{
+    struct plumb_ranks ranks = {0};
+    bool done = false;
+    enum plumb_code code = goes_by_rank(options, sides)
+                               ? find_ranks(&ranks, sides, err)
+                               : compare_stream(options, sides, found, &done, err);
+    if (code || done) {
+        free(ranks.list);
+        return code;
+    }
+    if (ranks.count < 2)
+        code = compare_opened(options, sides, NULL, found, err);
+    else
+        for (size_t i = 0; i < ranks.count && !code; i++)
+            code = compare_opened(options, sides, &ranks.list[i], found, err);
+    free(ranks.list);
+    return code;
+}
+
+/* Compares both runs: in one table, or in one for each rank. With several processes the ranks may
+ * be on several hosts; a map is for files, and not for listings. */
 enum plumb_code compare_runs(const struct compare_options *options, const struct sides *sides,
                              struct found *found, struct plumb_error *err)
 {
-    struct plumb_ranks ranks = {0};
-    enum plumb_code code = find_ranks(&ranks, options, sides, err);
-    if (!code && ranks.count < 2) {
-        code = compare_opened(options, sides, NULL, found, err);
-    } else if (!code && cli_crew && !found->baseline.found &&
-               !crew_places_of(cli_crew)->given) { /* a map is for files, not for listings */
-        code = compare_ranks(options, sides, &ranks, found, err);
+    const char *const paths[] = {sides->target, sides->golden};
+    struct seen seen = {0};
+    if (!cli_crew)
+        return compare_here(options, sides, found, err);
+    enum plumb_code code = seen_look(&seen, cli_crew, paths, 2, err);
+    if (!code && goes_by_rank(options, sides) && !found->baseline.found &&
+        !crew_places_of(cli_crew)->given && seen.count > 1 && seen_ranks(&seen, 0) &&
+        seen_ranks(&seen, 1)) {
+        code = compare_ranks(options, sides, &seen, found, err);
     } else {
-        for (size_t i = 0; i < ranks.count && !code; i++)
-            code = compare_opened(options, sides, &ranks.list[i], found, err);
+        if (!code)
+            code = seen_here(&seen, err);
+        if (!code)
+            code = compare_here(options, sides, found, err);
     }
-    free(ranks.list);
+    seen_free(&seen);
     return code;
 }

@@ -3,8 +3,6 @@
 #include "cli/compare_units.h"
 
 #include "base/pack.h"
-#include "run/ref.h"
-#include "run/run.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -18,8 +16,10 @@ static pthread_mutex_t one = PTHREAD_MUTEX_INITIALIZER;
 
 static void pack_result(struct pack *pack, struct unit_result *is, struct arena *arena)
 {
+    pack_text(pack, &is->missing, arena);
     pack_bool(pack, &is->none);
     pack_bool(pack, &is->large);
+    pack_size(pack, &is->unreadable);
     pack_size(pack, &is->bad);
     pack_size(pack, &is->broken);
     pack_size(pack, &is->judged);
@@ -46,7 +46,7 @@ static void pack_end(struct pack *pack, enum plumb_code *code, struct unit_resul
 
 /* ---- A rank ---------------------------------------------------------------------------------- */
 
-static enum plumb_code compare(const struct units *units, int64_t rank, size_t *unreadable,
+static enum plumb_code compare(const struct units *units, const struct unit *unit, bool last,
                                struct buf *reply)
 {
     struct unit_result result = {0};
@@ -54,55 +54,31 @@ static enum plumb_code compare(const struct units *units, int64_t rank, size_t *
     struct plumb_error err = {0};
     struct pack pack = pack_writer(reply);
     pthread_mutex_lock(&one);
-    enum plumb_code code = units->compare(units->context, rank, &result, &arena, &err);
+    enum plumb_code code = units->compare(units->context, unit, &result, &arena, &err);
     pthread_mutex_unlock(&one);
+    pack_bool(&pack, &last);
     pack_end(&pack, &code, &result, &err, NULL);
-    *unreadable = result.unreadable;
     arena_free(&arena);
     return code;
 }
 
-/* How many dump.json of the rank there are on a side, and what changes when one of them does. */
-struct seen {
-    int64_t rank;
-    size_t files;
-    uint64_t stamp;
-};
-
-static bool see(void *context, int64_t rank, const char *json)
-{
-    struct seen *seen = context;
-    const struct run_ref file = {.path = json};
-    if (rank != seen->rank)
-        return true;
-    seen->files++;
-    seen->stamp = seen->stamp * 31 + run_ref_stamp(&file, NULL);
-    return true;
-}
-
 struct request {
-    int64_t rank;
-    struct seen side[2];
-    const char *host; /* of process 0 */
+    struct unit unit;
+    uint64_t stamp[2]; /* of what is compared: changes when that does */
+    const char *host;  /* of process 0 */
 };
-
-static struct request look(const struct units *units, int64_t rank)
-{
-    struct request request = {.rank = rank, .side = {{.rank = rank}, {.rank = rank}}};
-    struct plumb_error err;
-    dumps_look(units->target, see, &request.side[0], &err);
-    dumps_look(units->golden, see, &request.side[1], &err);
-    return request;
-}
 
 static void pack_request(struct pack *pack, struct request *request, struct arena *arena)
 {
-    pack_i64(pack, &request->rank);
-    pack_text(pack, &request->host, arena);
+    struct unit *unit = &request->unit;
+    pack_i64(pack, &unit->rank);
+    pack_bool(pack, &unit->whole);
     for (int i = 0; i < 2; i++) {
-        pack_size(pack, &request->side[i].files);
-        pack_u64(pack, &request->side[i].stamp);
+        pack_bool(pack, &unit->side[i].none);
+        pack_bool(pack, &unit->side[i].others);
+        pack_u64(pack, &request->stamp[i]);
     }
+    pack_text(pack, &request->host, arena);
     pack_check(pack, request->host);
 }
 
@@ -113,8 +89,7 @@ static const char *this_host(char host[256])
     return host;
 }
 
-/* On another host the folders may not be the same: what does not look as it does to process 0, or
- * cannot be read, goes back. */
+/* What cannot be opened goes to another host, if one has it. */
 static bool answer(void *context, const void *bytes, size_t size, struct buf *reply)
 {
     const struct units *units = context;
@@ -123,15 +98,11 @@ static bool answer(void *context, const void *bytes, size_t size, struct buf *re
     struct request request = {0};
     char host[256];
     pack_request(&pack, &request, &arena);
-    bool fine = pack_good(&pack);
-    const bool elsewhere = fine && strcmp(request.host, this_host(host)) != 0;
+    const bool fine = pack_good(&pack);
+    const bool last = fine && strcmp(request.host, this_host(host)) == 0;
     arena_free(&arena);
-    const struct request here = fine ? look(units, request.rank) : request;
-    for (int i = 0; i < 2; i++)
-        fine = fine && here.side[i].files == request.side[i].files;
-    size_t unreadable = 0;
-    const enum plumb_code code = fine ? compare(units, request.rank, &unreadable, reply) : 0;
-    return fine && code != PLUMB_E_IO && code != PLUMB_E_NOMEM && !(elsewhere && unreadable);
+    const enum plumb_code code = fine ? compare(units, &request.unit, last, reply) : PLUMB_OK;
+    return fine && code != PLUMB_E_IO && code != PLUMB_E_NOMEM;
 }
 
 struct crew_handler units_handler(const struct units *units)
@@ -144,6 +115,7 @@ struct crew_handler units_handler(const struct units *units)
 struct ready {
     struct buf reply;
     bool is;
+    unsigned tries; /* hosts that could not read all of it; the reply is that of the last */
 };
 
 struct session {
@@ -155,31 +127,74 @@ struct session {
     struct plumb_error err;
 };
 
+static struct unit unit_of(const struct seen *seen, size_t piece)
+{
+    struct unit unit = {.rank = seen->ranks[piece].rank, .whole = !seen_has(seen, piece, 0)};
+    for (size_t k = 0; k < 2; k++)
+        unit.side[k] = (struct run_part){.none = !seen->ranks[piece].side[k].json,
+                                         .others = seen_ranks(seen, k) > 1};
+    return unit;
+}
+
 static void ask(void *context, size_t piece, struct buf *bytes)
 {
-    const struct units *units = ((const struct session *)context)->units;
-    struct request request = look(units, units->ranks[piece]);
-    struct pack pack = pack_writer(bytes);
+    const struct seen *seen = ((const struct session *)context)->units->seen;
+    const struct seen_rank *rank = &seen->ranks[piece];
     char host[256];
-    request.host = this_host(host);
+    struct request request = {.unit = unit_of(seen, piece),
+                              .stamp = {rank->side[0].stamp, rank->side[1].stamp},
+                              .host = this_host(host)};
+    struct pack pack = pack_writer(bytes);
     pack_request(&pack, &request, NULL);
+}
+
+static bool has(void *context, size_t piece, unsigned host)
+{
+    return seen_has(((const struct session *)context)->units->seen, piece, host);
+}
+
+/* Of a rank that is elsewhere: what others saw of it, or that nobody can see it. */
+static void work_elsewhere(const struct session *session, size_t piece, struct buf *reply)
+{
+    const struct seen *seen = session->units->seen;
+    const struct ready *ready = &session->ready[piece];
+    struct arena arena = {0};
+    struct pack pack = pack_writer(reply);
+    struct unit_result result = {.missing = seen_trouble(seen, piece, &arena)};
+    struct plumb_error err = {0};
+    enum plumb_code code = PLUMB_OK;
+    bool last = true;
+    pack_bool(&pack, &last);
+    if (!result.missing && ready->tries) {
+        buf_append(reply, ready->reply.data + 1, ready->reply.size - 1);
+    } else {
+        if (!result.missing)
+            result.missing = seen_lost(seen, piece, &arena);
+        pack_end(&pack, &code, &result, &err, NULL);
+    }
+    arena_free(&arena);
 }
 
 static void work(void *context, size_t piece, struct buf *reply)
 {
     const struct session *session = context;
-    size_t unreadable;
-    compare(session->units, session->units->ranks[piece], &unreadable, reply);
+    const struct unit unit = unit_of(session->units->seen, piece);
+    if (seen_has(session->units->seen, piece, 0))
+        compare(session->units, &unit, true, reply);
+    else
+        work_elsewhere(session, piece, reply);
 }
 
 static enum plumb_code deliver_one(struct session *session, const struct ready *ready, bool *wait)
 {
     const struct units *units = session->units;
-    const int64_t rank = units->ranks[session->delivered];
+    const int64_t rank = units->seen->ranks[session->delivered].rank;
     struct arena arena = {0};
     struct unit_result result = {0};
     enum plumb_code code = PLUMB_OK;
+    bool last;
     struct pack pack = pack_reader(ready->reply.data, ready->reply.size);
+    pack_bool(&pack, &last);
     pack_end(&pack, &code, &result, &session->err, &arena);
     *wait = !code && result.large;
     if (!code && !result.large && !result.none)
@@ -192,7 +207,7 @@ static enum plumb_code deliver_one(struct session *session, const struct ready *
 static bool deliver_ready(struct session *session)
 {
     bool wait = false;
-    while (!wait && !session->code && session->delivered < session->units->count &&
+    while (!wait && !session->code && session->delivered < session->units->seen->count &&
            session->ready[session->delivered].is) {
         struct ready *ready = &session->ready[session->delivered];
         session->code = deliver_one(session, ready, &wait);
@@ -204,6 +219,15 @@ static bool deliver_ready(struct session *session)
     return true;
 }
 
+/* Hosts that have a rank. */
+static unsigned holders(const struct seen *seen, size_t piece)
+{
+    unsigned count = 0;
+    for (unsigned h = 0; h < seen->hosts.count; h++)
+        count += seen_has(seen, piece, h);
+    return count;
+}
+
 static bool take(void *context, size_t piece, const void *reply, size_t size, bool resumed)
 {
     struct session *session = context;
@@ -212,13 +236,19 @@ static bool take(void *context, size_t piece, const void *reply, size_t size, bo
     struct unit_result result = {0};
     struct plumb_error err;
     enum plumb_code code = PLUMB_OK;
+    bool last = false;
     struct pack pack = pack_reader(reply, size);
+    pack_bool(&pack, &last);
     pack_end(&pack, &code, &result, &err, &arena);
+    const bool missing = result.missing;
     arena_free(&arena);
-    if (!pack_good(&pack) || (resumed && code))
+    if (!pack_good(&pack) || (resumed && (code || missing)))
         return false;
+    ready->reply.size = 0;
     buf_append(&ready->reply, reply, size);
     if (ready->reply.failed)
+        return false;
+    if (!last && result.unreadable && ++ready->tries < holders(session->units->seen, piece))
         return false;
     ready->is = true;
     session->units->progress(session->units->context, ++session->done);
@@ -236,8 +266,8 @@ static enum plumb_code deliver_rest(struct session *session)
 {
     const struct units *units = session->units;
     while (!deliver_ready(session)) {
-        session->code =
-            session->finish(units->context, units->ranks[session->delivered], &session->err);
+        session->code = session->finish(units->context, units->seen->ranks[session->delivered].rank,
+                                        &session->err);
         buf_free(&session->ready[session->delivered].reply);
         session->delivered++;
     }
@@ -249,24 +279,26 @@ enum plumb_code units_run(struct plumb_crew *crew, const struct units *units,
                                                     struct plumb_error *err),
                           struct plumb_error *err)
 {
-    struct session session = {
-        .units = units, .finish = finish, .ready = calloc(units->count + 1, sizeof *session.ready)};
+    struct session session = {.units = units,
+                              .finish = finish,
+                              .ready = calloc(units->seen->count + 1, sizeof *session.ready)};
     if (!session.ready)
         return plumb_no_memory(err);
     const struct crew_job job = {.kind = kind,
-                                 .count = units->count,
+                                 .count = units->seen->count,
                                  .context = &session,
                                  .slow = true,
                                  .ask = ask,
                                  .work = work,
                                  .take = take,
-                                 .over = over};
+                                 .over = over,
+                                 .has = has};
     enum plumb_code code = crew_run(crew, &job, err);
     if (!code && deliver_rest(&session)) {
         code = session.code;
         *err = session.err;
     }
-    for (size_t i = 0; i < units->count; i++)
+    for (size_t i = 0; i < units->seen->count; i++)
         buf_free(&session.ready[i].reply);
     free(session.ready);
     return code;

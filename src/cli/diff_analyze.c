@@ -80,8 +80,11 @@ int diff_analyze_run(const struct diff_request *request)
     enum plumb_code code = folder_make(folder, &err);
     progress_init(&progress, "ranks");
     progress.enabled = progress.enabled && !request->quiet;
-    if (!code)
+    if (!code) {
+        cli_say_strays(request->target);
+        cli_say_strays(request->golden);
         code = plumb_diff_analyze(&analysis, request->target, request->golden, &options, &err);
+    }
     progress_end(&progress);
     int status = analysis.found ? CLI_BAD : analysis.incomplete ? CLI_UNUSABLE : CLI_OK;
     if (!code)

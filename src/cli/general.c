@@ -187,6 +187,8 @@ int general_run(const struct plumb_general_places *places, const struct general_
     bool unusable = request->page && begin_page(&total, request, &err);
     if (unusable)
         cli_report(&err);
+    cli_say_strays(request->target);
+    cli_say_strays(request->golden);
     for (size_t i = 0; i < places->count; i++) {
         struct plumb_error own = {0};
         if (!compare_place(&places->places[i], to_file, request, &total, &own))

@@ -1,4 +1,4 @@
-/* Memory of commands that run operators. */
+/* Memory of commands that load tensors or run operators. */
 #define _GNU_SOURCE
 #include "cli/cli.h"
 
@@ -7,6 +7,12 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
+
+void cli_keep_blocks(void)
+{
+    mallopt(M_MMAP_THRESHOLD, 32 << 20); /* the most that glibc takes */
+    mallopt(M_TRIM_THRESHOLD, 64 << 20);
+}
 
 void cli_keep_memory(void)
 {

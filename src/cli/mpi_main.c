@@ -6,8 +6,11 @@
 #include "cli/mpi_transport.h"
 #include "cli/progress.h"
 #include "crew/crew.h"
+#include "run/seen.h"
 #include "task/compare/spread.h"
+#include "task/condense/hosts.h"
 #include "task/condense/spread.h"
+#include "task/ranks/finding.h"
 #include "task/ranks/reading.h"
 #include "verdict/calls_spread.h"
 
@@ -158,7 +161,9 @@ static int lead(struct start *start)
     status = cli_main(start->argc, start->argv);
     if (fflush(stdout) != 0 || !show_hidden(terminal))
         status = CLI_UNUSABLE;
-    const bool hosts = crew_has_hosts(cli_crew);
+    /* Whoever chose the ways to speak may have chosen the network on one host, too. */
+    const bool hosts =
+        crew_has_hosts(cli_crew) || (start->transport.count > 1 && getenv("UCX_TLS"));
     mpi_end(crew_free(cli_crew, true), hosts, status);
     return status;
 }
@@ -204,9 +209,13 @@ static _Noreturn void serve(struct start *start, const struct args_command *comm
     struct calls_desk *calls = calls_desk_new(&start->places);
     if (!walks || !calls)
         plumb_no_memory(&err), end_serving(start, &err);
-    const struct crew_handler handlers[] = {spread_handler(walks), calls_handler(calls),
+    const struct crew_handler handlers[] = {spread_handler(walks),
+                                            calls_handler(calls),
                                             rank_handler(&start->places),
-                                            condense_handler(&start->places)};
+                                            finding_handler(&start->places),
+                                            seen_handler(&start->places),
+                                            condense_handler(&start->places),
+                                            hosts_scan_handler(&start->places)};
     const struct crew_serving serving = {
         .handlers = handlers, .count = sizeof handlers / sizeof *handlers, .lanes = start->lanes};
     setenv("OPENBLAS_NUM_THREADS", "1", 1); /* or it starts threads that wait in a loop */

@@ -154,13 +154,13 @@ bool mpi_begin(struct crew_transport *transport)
     return mpi.dead;
 }
 
-/* MPICH before 4.2 hangs in MPI_Finalize when three or more processes have spoken with each other
- * over a network: one waits there for another to read, which waits for the launcher and reads no
- * more. */
+/* MPICH before 4.2 hangs in MPI_Finalize, now and then with two processes that have spoken with
+ * each other over a network and always with more: one waits there for another to read, which waits
+ * for the launcher and reads no more. */
 static bool hangs_at_the_end(bool hosts)
 {
 #if defined MPICH_NUMVERSION && MPICH_NUMVERSION < 40200000
-    return hosts && mpi.count > 2;
+    return hosts;
 #else
     (void)hosts;
     return false;

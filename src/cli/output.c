@@ -4,6 +4,7 @@
 #include "cli/cli.h"
 #include "cli/terminal.h"
 #include "plumb/metric.h"
+#include "run/run.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -117,8 +118,7 @@ unsigned cli_threads(const struct cli_common *common)
     return common->threads == ARGS_UNSET ? 0 : (unsigned)common->threads;
 }
 
-/* `plumb ... | head` is no error: the reader has what it wanted. */
-static bool reader_has_gone(void)
+bool cli_reader_has_gone(void)
 {
     struct pollfd out = {.fd = STDOUT_FILENO};
     return poll(&out, 1, 0) > 0 && out.revents & POLLERR;
@@ -127,7 +127,7 @@ static bool reader_has_gone(void)
 bool cli_print(const char *text)
 {
     errno = 0;
-    if ((fputs(text, stdout) == EOF || fflush(stdout) == EOF) && !reader_has_gone()) {
+    if ((fputs(text, stdout) == EOF || fflush(stdout) == EOF) && !cli_reader_has_gone()) {
         cli_message("cannot write to standard output: %s", strerror(errno));
         return false;
     }
@@ -164,7 +164,7 @@ enum plumb_code cli_show(const struct plumb_table *table, const struct cli_view 
         plumb_table_print(table, (enum plumb_table_format)view->format, &look, stdout, err);
     if (!code && fflush(stdout) == EOF)
         code = plumb_fail(err, PLUMB_E_IO, "cannot write to standard output: %s", strerror(errno));
-    if (code == PLUMB_E_IO && reader_has_gone())
+    if (code == PLUMB_E_IO && cli_reader_has_gone())
         code = PLUMB_OK;
     return code;
 }
@@ -195,6 +195,18 @@ void cli_say_warnings(const struct plumb_run *run)
     const char *text;
     for (size_t i = 0; (text = plumb_run_warning(run, i)); i++)
         cli_message("warning: %s", text);
+}
+
+static void say_stray(void *context, const char *line)
+{
+    (void)context;
+    cli_message("warning: %s", line);
+}
+
+void cli_say_strays(const char *path)
+{
+    if (path)
+        dumps_strays(path, say_stray, NULL);
 }
 
 void cli_say_written(const struct plumb_table *table, const char *path)

@@ -33,8 +33,9 @@ struct crew_job {
     const char *kind; /* of the handler that the others have for it */
     size_t count;
     void *context;
-    bool slow; /* pieces may take minutes, or change files: none is given out twice before the
+    bool slow;     /* pieces may take minutes, or change files: none is given out twice before the
                 * patience is over */
+    bool fleeting; /* not for the journal: doing it again is as quick */
 
     /* Writes what another process has to know; several threads may ask at once. */
     void (*ask)(void *context, size_t piece, struct buf *request);
@@ -45,6 +46,10 @@ struct crew_job {
     bool (*take)(void *context, size_t piece, const void *reply, size_t size, bool resumed);
     /* Whether the rest is not wanted any more; under the same lock as take. NULL: all is. */
     bool (*over)(void *context);
+    /* Whether a host, by its number in crew_hosts, has what a piece is about; under the same lock.
+     * A piece goes only there. When all who have it refuse or are lost, process 0 is asked to do
+     * it, and has to know what that means. NULL: all have all. */
+    bool (*has)(void *context, size_t piece, unsigned host);
 };
 
 /* Leads. Keeps the transport until crew_free. Fails when memory or threads cannot be had, or the
@@ -63,6 +68,37 @@ const struct crew_places *crew_places_of(const struct plumb_crew *crew);
 
 /* Whether a process on another host has been heard; between loops. */
 bool crew_has_hosts(struct plumb_crew *crew);
+
+/* Host names, each once; that of process 0 is the first. */
+struct crew_hosts {
+    const char **names; /* in the arena of the caller */
+    unsigned count;
+    unsigned unheard; /* processes that have not said where they are */
+};
+
+/* Waits until all processes have been heard, or for the patience, and numbers their hosts; between
+ * loops. PLUMB_E_NOMEM. */
+enum plumb_code crew_hosts(struct plumb_crew *crew, struct crew_hosts *hosts, struct arena *arena,
+                           struct plumb_error *err);
+
+/* What every host is asked for itself. */
+struct crew_question {
+    const char *kind; /* of the handler that the others have for it */
+    void *context;
+    /* Writes what they have to know; several threads may ask at once. */
+    void (*ask)(void *context, struct buf *request);
+    /* What this host says. */
+    void (*here)(void *context, struct buf *reply);
+    /* Takes what a host says, one at a time; no bytes: it is lost. False: they are damaged. */
+    bool (*take)(void *context, unsigned host, const void *reply, size_t size);
+};
+
+/* Asks all hosts, as crew_hosts numbers them. Fails as crew_run does. */
+enum plumb_code crew_ask_hosts(struct plumb_crew *crew, const struct crew_question *question,
+                               unsigned hosts, struct plumb_error *err);
+
+/* Something is left for the next start: the journal stays. */
+void crew_keep_journal(struct plumb_crew *crew);
 
 /* Tells the others to end. finished: the journal is removed, else kept for the next start. True
  * when all have said goodbye; false when some are dead or hang. NULL is fine: true. */

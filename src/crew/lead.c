@@ -18,7 +18,10 @@ enum { LISTEN_MS = 2, GOODBYE_SECONDS = 3 };
 
 struct member {
     bool known, lost, late, gone; /* gone: it has said goodbye */
+    bool greeted;
     unsigned lanes, held;
+    unsigned number;     /* of its host */
+    size_t dry;          /* returns of pieces when there last was none for it, plus one */
     double heard, given; /* when it last finished or got a piece */
     char host[MESSAGE_HOST];
 };
@@ -40,6 +43,7 @@ struct plumb_crew {
     pthread_cond_t moved;
     const struct crew_job *job; /* NULL: between loops */
     uint64_t serial;            /* of the loop */
+    uint64_t chapter;           /* of the loop in the journal */
     struct pieces pieces;
     struct refusal *refusals; /* few */
     size_t refusal_count;
@@ -47,8 +51,11 @@ struct plumb_crew {
     enum plumb_code code;
     struct plumb_error err; /* why the loop failed */
     bool ending;
+    bool unfinished; /* the journal stays */
     double pinged;
 };
+
+enum { HOST_UNKNOWN = UINT32_MAX };
 
 static void note(const struct plumb_crew *crew, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
@@ -89,10 +96,10 @@ static void write_down(struct plumb_crew *crew, size_t piece, const void *reply,
 {
     struct plumb_error err;
     char text[800];
-    if (!crew->journal.open)
+    if (!crew->journal.open || crew->job->fleeting)
         return;
     const struct crew_entry entry = {
-        .job = crew->serial, .piece = piece, .request = request_hash(crew, piece), .size = size};
+        .job = crew->chapter, .piece = piece, .request = request_hash(crew, piece), .size = size};
     if (crew_journal_add(&crew->journal, &entry, reply, &err))
         note(crew, "the journal ends here: %s", plumb_error_text(&err, text, sizeof text));
 }
@@ -116,10 +123,10 @@ static bool deliver(struct plumb_crew *crew, size_t piece, const void *reply, si
 static void resume(struct plumb_crew *crew)
 {
     size_t taken = 0;
-    for (size_t k = 0; k < crew->journal.count && crew->journal.open; k++) {
+    for (size_t k = 0; k < crew->journal.count && crew->journal.open && !crew->job->fleeting; k++) {
         const struct crew_entry *entry = &crew->journal.entries[k];
         struct buf reply = {0};
-        if (entry->job != crew->serial || entry->piece >= crew->pieces.count ||
+        if (entry->job != crew->chapter || entry->piece >= crew->pieces.count ||
             crew->pieces.list[entry->piece].done ||
             request_hash(crew, (size_t)entry->piece) != entry->request)
             continue;
@@ -138,12 +145,19 @@ static void resume(struct plumb_crew *crew)
 
 /* ---- Lanes of this process ------------------------------------------------------------------- */
 
-static size_t next_here(struct plumb_crew *crew)
+/* Where not all pieces can go to all: after there was none for a process, one has to come back, or
+ * somebody has to be lost, before there is one again. */
+static size_t next_for(struct plumb_crew *crew, unsigned who, double now)
 {
-    const double now = crew_now();
-    size_t piece = pieces_give(&crew->pieces, 0, now);
+    struct member *member = &crew->members[who];
+    const size_t dry = crew->pieces.returns + 1;
+    size_t piece = PIECE_NONE;
+    if (!crew->job->has || member->dry != dry)
+        piece = pieces_give(&crew->pieces, who, now);
+    if (piece == PIECE_NONE)
+        member->dry = dry;
     if (piece == PIECE_NONE && !crew->job->slow)
-        piece = pieces_double(&crew->pieces, 0, now);
+        piece = pieces_double(&crew->pieces, who, now);
     return piece;
 }
 
@@ -169,7 +183,7 @@ static void *work(void *context)
     struct plumb_crew *crew = context;
     pthread_mutex_lock(&crew->lock);
     while (goes_on(crew)) {
-        const size_t piece = next_here(crew);
+        const size_t piece = next_for(crew, 0, crew_now());
         if (piece == PIECE_NONE) {
             wait_a_little(crew);
             continue;
@@ -198,8 +212,9 @@ enum plumb_code crew_run(struct plumb_crew *crew, const struct crew_job *job,
     unsigned started = 0;
     pthread_mutex_lock(&crew->lock);
     crew->serial++;
+    crew->chapter += !job->fleeting;
     crew->code = PLUMB_OK;
-    if (!pieces_init(&crew->pieces, job->count)) {
+    if (!pieces_init(&crew->pieces, job->count, job->has)) {
         pthread_mutex_unlock(&crew->lock);
         return plumb_no_memory(err);
     }
@@ -218,8 +233,10 @@ enum plumb_code crew_run(struct plumb_crew *crew, const struct crew_job *job,
 
     pthread_mutex_lock(&crew->lock);
     crew->job = NULL;
-    for (unsigned i = 0; i < crew->transport.count; i++)
+    for (unsigned i = 0; i < crew->transport.count; i++) {
         crew->members[i].held = 0;
+        crew->members[i].dry = 0;
+    }
     pieces_free(&crew->pieces);
     free(crew->refusals);
     crew->refusals = NULL;
@@ -257,6 +274,50 @@ bool crew_has_hosts(struct plumb_crew *crew)
     return others;
 }
 
+/* Those that have neither been heard nor are lost for good. */
+static unsigned count_unheard(const struct plumb_crew *crew, bool waiting)
+{
+    unsigned count = 0;
+    for (unsigned i = 1; i < crew->transport.count; i++)
+        count += !crew->members[i].greeted && !(waiting && crew->members[i].lost);
+    return count;
+}
+
+enum plumb_code crew_hosts(struct plumb_crew *crew, struct crew_hosts *hosts, struct arena *arena,
+                           struct plumb_error *err)
+{
+    const double end = crew_now() + crew->options.patience;
+    *hosts = (struct crew_hosts){
+        .names = arena_array(arena, crew->transport.count, sizeof *hosts->names)};
+    if (!hosts->names)
+        return plumb_no_memory(err);
+    pthread_mutex_lock(&crew->lock);
+    while (count_unheard(crew, true) && crew_now() < end)
+        wait_a_little(crew);
+    hosts->unheard = count_unheard(crew, false);
+    bool fine = true;
+    for (unsigned i = 0; i < crew->transport.count && fine; i++) {
+        struct member *member = &crew->members[i];
+        unsigned at = 0;
+        member->number = HOST_UNKNOWN;
+        if (i && !member->greeted)
+            continue;
+        while (at < hosts->count && strcmp(hosts->names[at], member->host) != 0)
+            at++;
+        if (at == hosts->count)
+            fine = (hosts->names[hosts->count++] =
+                        arena_copy(arena, member->host, strlen(member->host)));
+        member->number = at;
+    }
+    pthread_mutex_unlock(&crew->lock);
+    return fine ? PLUMB_OK : plumb_no_memory(err);
+}
+
+void crew_keep_journal(struct plumb_crew *crew)
+{
+    crew->unfinished = true;
+}
+
 /* ---- Pieces that some hosts cannot do -------------------------------------------------------- */
 
 static bool has_refused(const struct plumb_crew *crew, size_t piece, unsigned who)
@@ -268,16 +329,25 @@ static bool has_refused(const struct plumb_crew *crew, size_t piece, unsigned wh
     return false;
 }
 
-/* Every other host is asked once. Then process 0 does it, whose word on it is the last. */
+static bool can_do(const struct plumb_crew *crew, size_t piece, unsigned who)
+{
+    const struct crew_job *job = crew->job;
+    const unsigned host = crew->members[who].number;
+    return (!job->has || (host != HOST_UNKNOWN && job->has(job->context, piece, host))) &&
+           !has_refused(crew, piece, who);
+}
+
+/* Every other host is asked once, if it has what the piece is about. Then process 0 does it, whose
+ * word on it is the last. */
 static bool may_do(const void *context, size_t piece, unsigned who)
 {
     const struct plumb_crew *crew = context;
-    if (who)
-        return !has_refused(crew, piece, who);
+    if (who || (crew->job->has && can_do(crew, piece, 0)))
+        return can_do(crew, piece, who);
     for (unsigned i = 1; i < crew->transport.count; i++) {
         const struct member *member = &crew->members[i];
         if (member->known && member->lanes && !member->lost && !member->late &&
-            !has_refused(crew, piece, i))
+            can_do(crew, piece, i))
             return false;
     }
     return true;
@@ -316,6 +386,7 @@ static void lose(struct plumb_crew *crew, unsigned who)
     crew->lanes -= member->known ? member->lanes : 0;
     if (crew->job)
         pieces_return_all(&crew->pieces, who);
+    crew->pieces.returns++;
     if (!crew->ending)
         note(crew, "process %u on %s is lost; its pieces are done again elsewhere", who,
              member->host);
@@ -354,9 +425,7 @@ static void hand_out(struct plumb_crew *crew)
             const bool many = crew->pieces.left - crew->pieces.out > crew->lanes;
             if (member->held >= member->lanes + many)
                 break;
-            size_t piece = pieces_give(&crew->pieces, who, now);
-            if (piece == PIECE_NONE && !crew->job->slow)
-                piece = pieces_double(&crew->pieces, who, now);
+            const size_t piece = next_for(crew, who, now);
             if (piece == PIECE_NONE)
                 break;
             give(crew, who, piece);
@@ -376,6 +445,7 @@ static void watch(struct plumb_crew *crew)
         member->late = true;
         member->held = 0;
         pieces_return_all(&crew->pieces, who);
+        crew->pieces.returns++;
         note(crew,
              "process %u on %s has not answered for %.0f s; its pieces are done again "
              "elsewhere",
@@ -396,6 +466,8 @@ static void greet(struct plumb_crew *crew, unsigned who, const struct message *m
     const char *version = plumb_version();
     snprintf(member->host, sizeof member->host, "%.*s", (int)message->host_size,
              (const char *)message->host);
+    member->greeted = true;
+    pthread_cond_broadcast(&crew->moved);
     if (message->version_size != strlen(version) ||
         memcmp(message->version, version, message->version_size) != 0) {
         note(crew, "process %u on %s is of another version and gets no work", who, member->host);
@@ -530,7 +602,7 @@ bool crew_free(struct plumb_crew *crew, bool finished)
     pthread_mutex_unlock(&crew->lock);
     pthread_join(crew->thread, NULL);
     const bool clean = all_gone(crew);
-    crew_journal_close(&crew->journal, finished);
+    crew_journal_close(&crew->journal, finished && !crew->unfinished);
     pthread_mutex_destroy(&crew->lock);
     pthread_cond_destroy(&crew->moved);
     free(crew->members);

@@ -7,12 +7,12 @@
 #define SLOW_TIMES 20
 #define SLOW_SECONDS 2.0
 
-bool pieces_init(struct pieces *pieces, size_t count)
+bool pieces_init(struct pieces *pieces, size_t count, bool choosy)
 {
     *pieces = (struct pieces){.count = count, .left = count};
     pieces->list = calloc(count ? count : 1, sizeof *pieces->list);
     for (size_t i = 0; pieces->list && i < count; i++)
-        pieces->list[i].holder = PIECE_NOBODY;
+        pieces->list[i] = (struct piece){.holder = PIECE_NOBODY, .refused = choosy};
     return pieces->list;
 }
 
@@ -38,12 +38,16 @@ static bool is_free(const struct piece *piece)
     return !piece->out && !piece->done;
 }
 
+static bool may(const struct pieces *pieces, size_t i, unsigned who)
+{
+    return !pieces->list[i].refused || !pieces->may || pieces->may(pieces->context, i, who);
+}
+
 size_t pieces_give(struct pieces *pieces, unsigned who, double now)
 {
     for (size_t k = pieces->again_count; k--;) {
         const size_t i = pieces->again[k];
-        if (is_free(&pieces->list[i]) && pieces->list[i].refused && pieces->may &&
-            !pieces->may(pieces->context, i, who))
+        if (is_free(&pieces->list[i]) && !may(pieces, i, who))
             continue;
         pieces->again[k] = pieces->again[--pieces->again_count];
         if (is_free(&pieces->list[i]))
@@ -51,7 +55,10 @@ size_t pieces_give(struct pieces *pieces, unsigned who, double now)
     }
     while (pieces->next < pieces->count && !is_free(&pieces->list[pieces->next]))
         pieces->next++;
-    return pieces->next < pieces->count ? give(pieces, pieces->next++, who, now) : PIECE_NONE;
+    for (size_t i = pieces->next; i < pieces->count; i++)
+        if (is_free(&pieces->list[i]) && may(pieces, i, who))
+            return give(pieces, i, who, now);
+    return PIECE_NONE;
 }
 
 bool pieces_waiting(const struct pieces *pieces)
@@ -67,6 +74,7 @@ void pieces_return(struct pieces *pieces, size_t i, bool refused)
     piece->out = false;
     pieces->out--;
     piece->refused = piece->refused || refused;
+    pieces->returns++;
     if (pieces->again_count == pieces->again_capacity) {
         const size_t capacity = pieces->again_capacity ? pieces->again_capacity * 2 : 64;
         size_t *grown = realloc(pieces->again, capacity * sizeof *grown);
@@ -114,9 +122,10 @@ size_t pieces_double(struct pieces *pieces, unsigned who, double now)
     double limit = done ? SLOW_TIMES * pieces->spent / (double)done : 0;
     limit = limit > SLOW_SECONDS ? limit : SLOW_SECONDS;
     size_t oldest = PIECE_NONE;
-    for (size_t i = pieces->low; i < pieces->next; i++) {
+    for (size_t i = pieces->low; i < pieces->count && !pieces_waiting(pieces); i++) {
         const struct piece *piece = &pieces->list[i];
         if (piece->out && piece->holder != who && now - piece->given > limit &&
+            may(pieces, i, who) &&
             (oldest == PIECE_NONE || piece->given < pieces->list[oldest].given))
             oldest = i;
     }

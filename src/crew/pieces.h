@@ -13,7 +13,7 @@ enum { PIECE_NOBODY = UINT32_MAX };
 struct piece {
     double given;    /* when */
     uint32_t holder; /* who had it last; PIECE_NOBODY: nobody yet */
-    bool refused;    /* somebody could not do it; the caller knows who */
+    bool refused;    /* not everybody can do it; the caller knows who */
     bool out, done;
 };
 
@@ -24,14 +24,16 @@ struct pieces {
     size_t out;               /* given to somebody and not done */
     size_t *again; /* those that come again, the last first; may have some that are done */
     size_t again_count, again_capacity;
-    double spent; /* seconds, on those that are done */
+    double spent;   /* seconds, on those that are done */
+    size_t returns; /* how often one came again */
 
-    /* Whether a piece that somebody refused may go to `who`. */
+    /* Whether a piece that not everybody can do may go to `who`. */
     bool (*may)(const void *context, size_t piece, unsigned who);
     const void *context;
 };
 
-bool pieces_init(struct pieces *pieces, size_t count); /* false when out of memory */
+/* choosy: from the beginning, not everybody can do all. False when out of memory. */
+bool pieces_init(struct pieces *pieces, size_t count, bool choosy);
 void pieces_free(struct pieces *pieces);
 
 /* The next one for process `who`, marked as given to it; or PIECE_NONE. */
@@ -49,8 +51,9 @@ bool pieces_done(struct pieces *pieces, size_t piece, double now);
 /* All that process `who` has come again; their number. */
 size_t pieces_return_all(struct pieces *pieces, unsigned who);
 
-/* The piece that has been out for longest among those that take far longer than pieces do, and are
- * not with `who`; it is given to `who`, and stays with whoever has it. Or PIECE_NONE. */
+/* When all are out: the piece that has been so for longest among those that take far longer than
+ * pieces do, and are not with `who`; it is given to `who`, and stays with whoever has it. Or
+ * PIECE_NONE. */
 size_t pieces_double(struct pieces *pieces, unsigned who, double now);
 
 #endif

@@ -236,17 +236,18 @@ static enum plumb_code on_entry(void *context)
     struct dump_api *api = &apis[tree->api_count];
     *api = (struct dump_api){.first = tree->row_count + r->taken, .order = -1};
     api->name = arena_copy(&tree->arena, r->path.data, r->path.size);
-    bool added;
-    uint64_t *place = api->name ? map_put(&tree->api_index, api->name, r->path.size, &added) : NULL;
-    if (!place)
+    if (!api->name)
         return PLUMB_E_NOMEM;
-    if (!added && dump_warn(tree, "%.200s: there twice", api->name))
+    tree->api_count++;
+    bool twice;
+    if (dump_name_last(tree, &twice) ||
+        (twice && dump_warn(tree, "%.200s: there twice", api->name)))
         return PLUMB_E_NOMEM;
-    *place = tree->api_count++;
 
     r->depth = 0;
     r->takes_memory = dump_takes_memory(r->path.data, r->path.size);
     enum plumb_code code = read_entry(r, api);
+    api->cut = code == PLUMB_E_FORMAT;
     api->count = tree->row_count + r->taken - api->first;
     api->size = (uint64_t)(r->json.next - r->json.begin) - api->offset;
     return hand_on(r, code);
@@ -374,7 +375,7 @@ void dump_close(struct dump_tree *tree)
     free(tree->apis);
     free(tree->rows);
     free(tree->stacks);
-    map_free(&tree->api_index);
+    free(tree->names.slots);
     arena_free(&tree->arena);
     *tree = (struct dump_tree){0};
 }

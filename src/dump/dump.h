@@ -66,6 +66,16 @@ struct dump_api {
     const char *parent;    /* from construct.json, or NULL */
     int64_t order;         /* of what ranks exchange: counted as they began; -1: not recorded */
     const char *group;     /* ranks of its process group, "[0, 1]"; NULL: not recorded */
+    bool cut;              /* the file is damaged inside it, and rows may be missing */
+};
+
+/* Where in the tree the API of a name is. */
+struct dump_slot {
+    uint32_t hash, number; /* + 1; 0: none */
+};
+struct dump_names {
+    struct dump_slot *slots;
+    size_t count, capacity;
 };
 
 struct dump_tree {
@@ -82,9 +92,9 @@ struct dump_tree {
     size_t row_count;
     const char *const **stacks; /* each a NULL-terminated list of lines */
     size_t stack_count;
-    struct map api_index; /* name to number */
-    bool cut;             /* the file is damaged, and entries from there on are missing */
-    char **warnings;      /* entries that could not be understood, a line each */
+    struct dump_names names; /* of the APIs: dump_named */
+    bool cut;                /* the file is damaged, and entries from there on are missing */
+    char **warnings;         /* entries that could not be understood, a line each */
     size_t warning_count;
 };
 
@@ -104,6 +114,9 @@ enum plumb_code dump_stream(struct dump_tree *tree, const char *json_path, dump_
                             void *context, struct plumb_error *err);
 void dump_close(struct dump_tree *tree);
 
+/* The API of that name, the last one where it is there twice; NULL: none. */
+struct dump_api *dump_named(const struct dump_tree *tree, const char *name, size_t length);
+
 /* The payload file of that data_name in path; false when there is none or it leads out of the
  * folder. */
 bool dump_payload(const struct dump_tree *tree, const char *data_name, char *path, size_t size);
@@ -118,6 +131,7 @@ struct dump_places {
     struct arena arena;
     struct dump_place *places;
     size_t count;
+    const char *strays; /* files beside rank folders that are none, in a line for people; or NULL */
 };
 enum plumb_code dump_find(struct dump_places *places, const char *path, struct plumb_error *err);
 void dump_places_free(struct dump_places *places);

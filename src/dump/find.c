@@ -11,7 +11,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { MAX_RANK_DIGITS = 9, MAX_PLACES = 1 << 20 };
+enum { MAX_RANK_DIGITS = 9, MAX_PLACES = 1 << 20, NAMED_STRAYS = 3 };
 
 static bool is_file(const char *path)
 {
@@ -87,6 +87,41 @@ static enum plumb_code add_place(struct dump_places *places, size_t *capacity, c
     return PLUMB_OK;
 }
 
+/* What is no rank beside those that are: how many, and the first by name. */
+struct strays {
+    char names[NAMED_STRAYS][NAME_MAX + 1];
+    size_t count;
+};
+
+/* Files, and whatever is called like a rank. What is hidden, and folders of other names, nobody
+ * takes for one. */
+static bool is_stray(const char *path, const char *name)
+{
+    return name[0] != '.' && (strncmp(name, "rank", 4) == 0 || is_file(path));
+}
+
+static void note_stray(struct strays *strays, const char *name)
+{
+    size_t at = strays->count < NAMED_STRAYS ? strays->count : NAMED_STRAYS;
+    strays->count++;
+    for (; at && strcmp(strays->names[at - 1], name) > 0; at--)
+        if (at < NAMED_STRAYS)
+            memcpy(strays->names[at], strays->names[at - 1], sizeof strays->names[at]);
+    if (at < NAMED_STRAYS)
+        memcpy(strays->names[at], name, strlen(name) + 1);
+}
+
+static bool tell_strays(struct dump_places *places, const struct strays *strays, const char *path)
+{
+    const char *text = arena_printf(&places->arena, "%s: no rank, and ignored: ", path);
+    for (size_t i = 0; text && i < strays->count && i < NAMED_STRAYS; i++)
+        text = arena_printf(&places->arena, "%s%s%s", text, i ? ", " : "", strays->names[i]);
+    if (text && strays->count > NAMED_STRAYS)
+        text = arena_printf(&places->arena, "%s and %zu more", text, strays->count - NAMED_STRAYS);
+    places->strays = text;
+    return text;
+}
+
 /* Rank folders below a step folder, else its only proc folder. */
 static enum plumb_code find_ranks(struct dump_places *places, const char *path,
                                   struct plumb_error *err)
@@ -97,20 +132,22 @@ static enum plumb_code find_ranks(struct dump_places *places, const char *path,
     enum plumb_code code = PLUMB_OK;
     size_t capacity = 0, procs = 0;
     char proc[NAME_MAX + 1] = "";
+    struct strays strays = {.count = 0};
     for (const struct dirent *entry; !code && (entry = readdir(dir));) {
         bool rank = is_rank(entry->d_name);
-        if (!rank && (strncmp(entry->d_name, "proc", 4) != 0 || !digits(entry->d_name + 4)))
-            continue;
+        bool is_proc = strncmp(entry->d_name, "proc", 4) == 0 && digits(entry->d_name + 4);
         char *sub = NULL;
         if (asprintf(&sub, "%s/%s", path, entry->d_name) < 0) {
             code = plumb_no_memory(err);
             break;
         }
-        if (is_folder(sub)) {
+        if ((rank || is_proc) && is_folder(sub)) {
             if (rank && places->count < MAX_PLACES)
                 code = add_place(places, &capacity, path, entry->d_name, err);
             if (!rank && !procs++)
                 memcpy(proc, entry->d_name, strlen(entry->d_name) + 1);
+        } else if (is_stray(sub, entry->d_name)) {
+            note_stray(&strays, entry->d_name);
         }
         free(sub);
     }
@@ -118,6 +155,8 @@ static enum plumb_code find_ranks(struct dump_places *places, const char *path,
     if (code)
         return code;
     if (places->count) {
+        if (strays.count && !tell_strays(places, &strays, path))
+            return plumb_no_memory(err);
         qsort(places->places, places->count, sizeof *places->places, by_number);
         return PLUMB_OK;
     }

@@ -78,6 +78,10 @@ const char *dump_intern(struct reader *r, const char *text, size_t length, unsig
 /* The same of a shape; without dims where it is no list of integers. */
 const struct dump_shape *dump_shape(struct reader *r, enum json_event event);
 
+/* Lets dump_named find the last of the APIs, in place of an earlier one of that name (*twice).
+ * PLUMB_E_NOMEM. */
+enum plumb_code dump_name_last(struct dump_tree *tree, bool *twice);
+
 /* A line for the tree's warnings. */
 enum plumb_code dump_warn(struct dump_tree *tree, const char *format, ...)
     __attribute__((format(printf, 2, 3)));

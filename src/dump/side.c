@@ -23,8 +23,7 @@ static struct dump_api *api_named(struct side *side)
     python_string(&side->json, &side->text);
     if (side->text.failed || !side->text.data)
         return NULL;
-    uint64_t *place = map_get(&side->tree->api_index, side->text.data, side->text.size);
-    return place ? &side->tree->apis[*place] : NULL;
+    return dump_named(side->tree, side->text.data, side->text.size);
 }
 
 /* One line of a stack, or one name of those that share it. */

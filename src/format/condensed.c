@@ -34,7 +34,7 @@ struct fields {
     bool has_shape, too_deep;
     struct plumb_value statistic[PLUMB_STATISTICS];
     struct plumb_kept kept;
-    struct plumb_sketch *sketch;
+    struct condensed_sketch sketch;
 };
 
 static enum plumb_code odd(const struct reader *r, const char *what, struct plumb_error *err)
@@ -185,8 +185,7 @@ static enum plumb_code read_field(struct reader *r, struct fields *fields, struc
 }
 
 /* A record from what was read; a tensor that cannot be is one with an error. */
-static enum plumb_code add_tensor(struct reader *r, const struct fields *fields,
-                                  struct plumb_error *err)
+static enum plumb_code add_tensor(struct reader *r, struct fields *fields, struct plumb_error *err)
 {
     struct listing *out = r->out;
     struct plumb_error why;
@@ -198,7 +197,7 @@ static enum plumb_code add_tensor(struct reader *r, const struct fields *fields,
     if (!record || !recorded || !kept || !note)
         return plumb_no_memory(err);
     *kept = fields->kept;
-    kept->sketch = fields->sketch;
+    kept->sketch = fields->sketch.sketch;
     note->format = r->format;
     record->step = fields->step;
     record->rank = fields->rank;
@@ -211,7 +210,8 @@ static enum plumb_code add_tensor(struct reader *r, const struct fields *fields,
         code = plumb_fail(&why, PLUMB_E_UNSUPPORTED, "the unknown type '%.40s'", fields->dtype);
     else if (fields->too_deep)
         code = plumb_fail(&why, PLUMB_E_FORMAT, "more than %d dimensions", PLUMB_MAX_RANK);
-    else if (fields->sketch && !condensed_fit_sketch(fields->sketch, fields->ndim, fields->shape))
+    else if (fields->sketch.sketch &&
+             !condensed_fit_sketch(&fields->sketch, dtype, fields->ndim, fields->shape))
         code = plumb_fail(&why, PLUMB_E_FORMAT, "a sketch of another shape");
     else
         code = listing_set_shape(out, record, dtype, fields->ndim, fields->shape, &why);
@@ -228,12 +228,14 @@ static enum plumb_code add_tensor(struct reader *r, const struct fields *fields,
         .type = "torch.Tensor",
         .dtype = fields->dtype,
         .shape = arena_copy(out->arena, shape, strlen(shape)),
-        .kept = kept,
         .checksum = kept->crc32,
         .data_name = r->file,
     };
     record->recorded = recorded;
-    bool good = recorded->shape;
+    struct plumb_recorded_rest *rest = recorded_rest(recorded, out->arena);
+    bool good = recorded->shape && rest;
+    if (rest)
+        rest->kept = kept;
     for (unsigned i = 0; i < PLUMB_STATISTICS; i++)
         good = good && recorded_set_statistic(recorded, i, &fields->statistic[i], out->arena);
     return good ? PLUMB_OK : plumb_no_memory(err);
@@ -345,7 +347,10 @@ enum plumb_code condensed_add(struct plumb_recorded *recorded, const struct plum
             !recorded_set_statistic(recorded, i, &value, arena))
             return PLUMB_E_NOMEM;
     }
-    recorded->kept = kept->kept;
+    struct plumb_recorded_rest *rest = recorded_rest(recorded, arena);
+    if (!rest)
+        return PLUMB_E_NOMEM;
+    rest->kept = plumb_recorded_kept(kept);
     /* Statistics say more: a checksum must not make this a run of checksums. */
     if (!recorded->checksum && !plumb_recorded_has_statistics(recorded) && record->count)
         recorded->checksum = kept->checksum;

@@ -9,12 +9,14 @@
 #define CONDENSED_ENDING ".condensed.json"
 
 /* Of the form as a whole, and of the sketches that it may have. That of form 1 is skipped; form 2
- * has version 1, form 3 version 2, which form 4 writes with fewer digits, as version 3. */
+ * has version 1, form 3 version 2, which form 4 has with fewer digits, as version 3; form 5 has
+ * version 4. */
 enum {
-    CONDENSED_VERSION = 4,
+    CONDENSED_VERSION = 5,
     CONDENSED_SKETCH_OLD = 1,
     CONDENSED_SKETCH_WIDE = 2,
-    CONDENSED_SKETCH = 3,
+    CONDENSED_SKETCH_NARROW = 3,
+    CONDENSED_SKETCH = 4,
 };
 
 /* record->detail of a condensed tensor. */
@@ -36,14 +38,22 @@ enum plumb_code condensed_add(struct plumb_recorded *recorded, const struct plum
  * those. A condensed file like any other. */
 #define CONDENSED_SKETCHES "sketches" CONDENSED_ENDING
 
-/* The value of the key "sketch", whose first event (not yet read) is an object: into *sketch, in
- * the arena; NULL for versions that are not known, which are skipped. PLUMB_E_FORMAT, without a
- * message, when it is damaged. condensed_fit_sketch is to follow once the shape is known. */
-enum plumb_code condensed_read_sketch(struct json *json, struct arena *arena,
-                                      struct plumb_sketch **sketch);
+/* A sketch as far as it can be read without the shape of its tensor. */
+struct condensed_sketch {
+    struct plumb_sketch *sketch; /* in the arena; NULL: none, or of a version that is not known */
+    const char *text;            /* in the file: its sums, where the blocks follow from the shape */
+    size_t length;
+};
 
-/* Gives its axes the sizes that a tensor of this shape has; false when they are another's. */
-bool condensed_fit_sketch(struct plumb_sketch *sketch, unsigned rank, const int64_t *shape);
+/* The value of the key "sketch", whose first event (not yet read) is an object. PLUMB_E_FORMAT,
+ * without a message, when it is damaged. condensed_fit_sketch is to follow once the shape is
+ * known. */
+enum plumb_code condensed_read_sketch(struct json *json, struct arena *arena,
+                                      struct condensed_sketch *out);
+
+/* Completes it with what follows from type and shape; false when it is that of others. */
+bool condensed_fit_sketch(struct condensed_sketch *read, enum plumb_dtype dtype, unsigned rank,
+                          const int64_t *shape);
 
 /* A number, with the text that Python has for it. False when out of memory. */
 bool condensed_number(struct arena *arena, struct plumb_value *value, double number);

@@ -121,35 +121,66 @@ static bool read_narrow(struct json *json, struct plumb_sketch *sketch)
     return json_next(json) == JSON_OBJECT_END;
 }
 
-/* Versions 2 and 3 are the same sums. */
-static bool read_known(struct json *json, struct plumb_sketch *sketch, int version)
+/* {"sums": "..."} */
+static bool read_text(struct json *json, struct condensed_sketch *out)
 {
-    const bool narrow = version == CONDENSED_SKETCH;
-    *sketch = (struct plumb_sketch){.version = narrow ? CONDENSED_SKETCH_WIDE : version};
-    return narrow ? read_narrow(json, sketch) : read_wide(json, sketch);
+    if (!next_key(json, "sums") || json_next(json) != JSON_STRING || json->escaped)
+        return false;
+    out->text = json->text;
+    out->length = json->length;
+    return json_next(json) == JSON_OBJECT_END;
+}
+
+/* Versions 2 and 3 are the same sums. */
+static bool read_known(struct json *json, struct condensed_sketch *out, int version)
+{
+    const bool narrow = version == CONDENSED_SKETCH_NARROW;
+    *out->sketch = (struct plumb_sketch){.version = narrow ? CONDENSED_SKETCH_WIDE : version};
+    return version == CONDENSED_SKETCH ? read_text(json, out)
+           : narrow                    ? read_narrow(json, out->sketch)
+                                       : read_wide(json, out->sketch);
 }
 
 enum plumb_code condensed_read_sketch(struct json *json, struct arena *arena,
-                                      struct plumb_sketch **sketch)
+                                      struct condensed_sketch *out)
 {
     enum json_event event = json_next(json);
     struct json start = *json;
     int64_t version = 0;
-    *sketch = NULL;
+    *out = (struct condensed_sketch){0};
     if (event == JSON_OBJECT && next_key(json, "version"))
         version = next_integer(json, &version) ? version : 0;
     if (version < CONDENSED_SKETCH_OLD || version > CONDENSED_SKETCH) {
         *json = start;
         return json_skip(json, event) ? PLUMB_OK : PLUMB_E_FORMAT;
     }
-    struct plumb_sketch *found = arena_alloc(arena, sizeof *found);
-    if (!found)
+    out->sketch = arena_alloc(arena, sizeof *out->sketch);
+    if (!out->sketch)
         return PLUMB_E_NOMEM;
-    *sketch = found;
-    return read_known(json, found, (int)version) ? PLUMB_OK : PLUMB_E_FORMAT;
+    return read_known(json, out, (int)version) ? PLUMB_OK : PLUMB_E_FORMAT;
 }
 
-bool condensed_fit_sketch(struct plumb_sketch *sketch, unsigned rank, const int64_t *shape)
+static bool is_exponent(int exponent)
+{
+    return exponent >= -MAX_EXPONENT && exponent <= MAX_EXPONENT;
+}
+
+static bool take_text(const struct condensed_sketch *read, enum plumb_dtype dtype, unsigned rank,
+                      const int64_t *shape)
+{
+    uint8_t bytes[SKETCH_MOST_BYTES];
+    struct plumb_sketch *sketch = read->sketch;
+    for (unsigned i = 0; i < rank; i++)
+        if (shape[i] < 0)
+            return false;
+    sketch_divide(sketch, dtype, rank, shape);
+    if (!base85_take(read->text, read->length, bytes, sketch_bytes(sketch)))
+        return false;
+    sketch_from_bytes(sketch, bytes);
+    return is_exponent(sketch->exponent) && is_exponent(sketch->block_exponent);
+}
+
+static bool fit_axes(struct plumb_sketch *sketch, unsigned rank, const int64_t *shape)
 {
     for (unsigned k = 0; k < sketch->axes; k++) {
         struct plumb_sketch_axis *axis = &sketch->axis[k];
@@ -161,4 +192,10 @@ bool condensed_fit_sketch(struct plumb_sketch *sketch, unsigned rank, const int6
             return false;
     }
     return true;
+}
+
+bool condensed_fit_sketch(struct condensed_sketch *read, enum plumb_dtype dtype, unsigned rank,
+                          const int64_t *shape)
+{
+    return read->text ? take_text(read, dtype, rank, shape) : fit_axes(read->sketch, rank, shape);
 }

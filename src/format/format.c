@@ -111,6 +111,14 @@ const char *plumb_format_endings(char *text, size_t size)
 
 enum { HEAD_BYTES = 512 };
 
+static const struct format *format_of(const uint8_t *head, size_t n)
+{
+    for (size_t i = 0; i < FORMATS; i++)
+        if (formats[i]->probe(head, n))
+            return formats[i];
+    return NULL;
+}
+
 const struct format *format_probe(const struct plumb_file *file)
 {
     size_t n = file->size < HEAD_BYTES ? (size_t)file->size : HEAD_BYTES;
@@ -120,12 +128,7 @@ const struct format *format_probe(const struct plumb_file *file)
     struct plumb_file_guard guard;
     plumb_file_guard_enter(&guard, file);
     memcpy(head, file->data, n);
-    if (plumb_file_guard_leave(&guard))
-        return NULL;
-    for (size_t i = 0; i < FORMATS; i++)
-        if (formats[i]->probe(head, n))
-            return formats[i];
-    return NULL;
+    return plumb_file_guard_leave(&guard) ? NULL : format_of(head, n);
 }
 
 enum plumb_code format_list(const struct format *format, struct listing *out,
@@ -154,13 +157,38 @@ static enum plumb_code fail_unknown(const struct plumb_file *file, struct plumb_
                       plumb_format_endings(endings, sizeof endings));
 }
 
+/* Lists a file by its first bytes, where they are enough: mapping it takes several times as long,
+ * which counts in folders of many. False: nothing was listed, and why is for others to find out,
+ * unless memory is short. */
+static bool list_by_head(struct listing *out, const char *path, struct format_file *found,
+                         enum plumb_code *code, struct plumb_error *err)
+{
+    uint8_t head[HEAD_BYTES];
+    struct plumb_file file;
+    const size_t n = file_peek(&file, path, head, sizeof head), before = out->count;
+    const struct format *format = n ? format_of(head, n) : NULL;
+    const size_t listed_by = format && format->listed_by ? format->listed_by(head, n) : 0;
+    if (!listed_by || listed_by > n || condensed_is_reduced(path))
+        return false;
+    file.data = head;
+    *found = (struct format_file){format, file.file_size, file.mtime_ns};
+    out->path = path;
+    *code = format_list(format, out, &file, err);
+    if (*code)
+        out->count = before;
+    return !*code || *code == PLUMB_E_NOMEM;
+}
+
 enum plumb_code format_list_file(struct listing *out, const char *path, struct format_file *found,
                                  struct plumb_error *err)
 {
     struct mapped in;
     size_t before = out->count;
+    enum plumb_code code = PLUMB_OK;
+    if (list_by_head(out, path, found, &code, err))
+        return code;
     *found = (struct format_file){0};
-    enum plumb_code code = mapped_open(&in, path, err);
+    code = mapped_open(&in, path, err);
     if (code)
         return code;
     const struct format *format = format_probe(&in.file);
@@ -237,6 +265,20 @@ enum plumb_code listing_set_shape(struct listing *out, struct plumb_record *reco
     return PLUMB_OK;
 }
 
+bool listing_set_view(struct listing *out, struct plumb_record *record, uint64_t start,
+                      const int64_t *stride)
+{
+    struct plumb_view *view = arena_alloc(out->arena, sizeof *view);
+    int64_t *copy = stride ? arena_array(out->arena, record->ndim, sizeof *copy) : NULL;
+    if (!view || (stride && !copy))
+        return false;
+    if (stride && record->ndim)
+        memcpy(copy, stride, record->ndim * sizeof *copy);
+    *view = (struct plumb_view){start, copy};
+    record->view = view;
+    return true;
+}
+
 enum plumb_code listing_fail(struct listing *out, struct plumb_record *record,
                              const struct plumb_error *err)
 {
@@ -289,18 +331,19 @@ static enum plumb_code make_view(const struct plumb_record *record, const void *
 
     unsigned bits = plumb_dtype_info(record->dtype)->bits;
     uint64_t available = bits < 8 ? bytes * 2 : bytes / (bits / 8);
-    if (bits < 8 && record->start % 2)
+    const struct plumb_view view = record->view ? *record->view : (struct plumb_view){0};
+    if (bits < 8 && view.start % 2)
         return plumb_fail(err, PLUMB_E_UNSUPPORTED,
                           "a view of a packed 4-bit type that begins in the middle of a byte");
-    code = plumb_tensor_set_strides(tensor, record->stride ? record->stride : tensor->stride,
-                                    record->start, available, err);
+    code = plumb_tensor_set_strides(tensor, view.stride ? view.stride : tensor->stride, view.start,
+                                    available, err);
     if (code)
         return code;
     tensor->swap = record->swap;
     tensor->data = nothing;
     if (tensor->count)
         tensor->data =
-            (const uint8_t *)storage + (bits < 8 ? record->start / 2 : record->start * (bits / 8));
+            (const uint8_t *)storage + (bits < 8 ? view.start / 2 : view.start * (bits / 8));
     return PLUMB_OK;
 }
 

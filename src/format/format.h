@@ -27,6 +27,10 @@ struct format {
     /* Does the file start like one? head holds its first n (up to 512) bytes. */
     bool (*probe)(const uint8_t *head, size_t n);
 
+    /* How many bytes at the start of the file list reads, told by the first n, with which it starts
+     * like one; 0 when that takes more of it. NULL: any part of the file. */
+    size_t (*listed_by)(const uint8_t *head, size_t n);
+
     /* Appends a record for each tensor, in the file's own order. A tensor that cannot be read gets
      * a record with an error (listing_fail) and the others follow; only damage that leaves nothing
      * to list is an error of the call. Never reads outside file, never allocates by a promised
@@ -116,6 +120,11 @@ enum plumb_code listing_set_shape(struct listing *out, struct plumb_record *reco
 /* The same with a shape that lives as long as the arena: it is not copied. */
 enum plumb_code listing_lend_shape(struct plumb_record *record, enum plumb_dtype dtype,
                                    unsigned ndim, const int64_t *shape, struct plumb_error *err);
+
+/* After its shape: where in its storage the record begins, and its strides (copied; NULL: C order).
+ * False when out of memory. */
+bool listing_set_view(struct listing *out, struct plumb_record *record, uint64_t start,
+                      const int64_t *stride);
 
 /* Marks the record unreadable, with a copy of err. */
 enum plumb_code listing_fail(struct listing *out, struct plumb_record *record,

@@ -59,9 +59,13 @@ static const struct plumb_recorded *copy_recorded(const struct plumb_recorded *r
         .dtype = copy_text(arena, recorded->dtype),
         .shape = copy_text(arena, recorded->shape),
         .checksum = copy_text(arena, recorded->checksum),
-        .kept = recorded->kept ? copy_kept(recorded->kept, arena) : NULL,
     };
-    bool ok = copy->dtype && copy->shape && !copy->kept == !recorded->kept;
+    bool ok = copy->dtype && copy->shape;
+    const struct plumb_kept *kept = plumb_recorded_kept(recorded);
+    struct plumb_recorded_rest *rest = kept ? recorded_rest(copy, arena) : NULL;
+    if (rest)
+        rest->kept = copy_kept(kept, arena);
+    ok = ok && !kept == !plumb_recorded_kept(copy);
     for (unsigned i = 0; i < PLUMB_STATISTICS; i++) {
         struct plumb_value value = plumb_recorded_statistic(recorded, i);
         const bool written = value.text;

@@ -1,4 +1,5 @@
 /* HDF5 files, as plumb-h5 describes them. */
+#include "format/h5plain.h"
 #include "format/h5proc.h"
 #include "format/h5reply.h"
 #include "format/writer.h"
@@ -8,7 +9,7 @@
 
 /* The format itself: libhdf5 finds out what is where, in a process of its own because damaged files
  * crash it; the bytes are mapped or decoded here, because it would do so on one thread at a time.
- * */
+ * Plain files are understood without it: starting a process takes longer than all else. */
 
 static const double list_seconds = 60, bytes_per_second = 2e7;
 #define REPLY_BASE ((uint64_t)64 << 20)
@@ -45,8 +46,9 @@ static enum plumb_code ask(const char *const arguments[], double seconds, size_t
     return code;
 }
 
-static enum plumb_code hdf5_list(struct listing *out, const struct plumb_file *file,
-                                 struct plumb_error *err)
+/* What libhdf5 finds in the file. */
+static enum plumb_code ask_list(struct listing *out, const struct plumb_file *file,
+                                struct plumb_error *err)
 {
     uint64_t limit =
         file->size < (REPLY_MOST - REPLY_BASE) / 8 ? REPLY_BASE + 8 * file->size : REPLY_MOST;
@@ -59,6 +61,18 @@ static enum plumb_code hdf5_list(struct listing *out, const struct plumb_file *f
         return code;
     code = h5reply_parse(out, reply, size, file->size, err);
     free(reply);
+    return code;
+}
+
+static enum plumb_code hdf5_list(struct listing *out, const struct plumb_file *file,
+                                 struct plumb_error *err)
+{
+    struct buf plain = {0};
+    const bool known = h5plain_list(&plain, file->data, (size_t)file->size);
+    enum plumb_code code = known ? h5reply_parse(out, plain.data, plain.size, file->size, err)
+                           : plain.failed ? plumb_no_memory(err)
+                                          : ask_list(out, file, err);
+    buf_free(&plain);
     return code;
 }
 

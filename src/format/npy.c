@@ -13,6 +13,17 @@ static bool probe(const uint8_t *head, size_t n)
     return n >= sizeof magic && memcmp(head, magic, sizeof magic) == 0;
 }
 
+/* The length of the header is in front of it. */
+static size_t listed_by(const uint8_t *head, size_t n)
+{
+    if (n < 12)
+        return 0;
+    const size_t length = (size_t)head[8] | (size_t)head[9] << 8;
+    if (head[6] == 1)
+        return 10 + length;
+    return head[10] || head[11] ? 0 : 12 + length; /* of 64 KiB and more */
+}
+
 /* The header is the text of a Python dictionary. */
 struct cursor {
     const char *begin, *at, *end;
@@ -314,14 +325,17 @@ static enum plumb_code list(struct listing *out, const struct plumb_file *file,
                              " follow: the file is cut short",
                              record->bytes, room);
     if (header.fortran && header.ndim > 1) {
-        int64_t *stride = arena_array(out->arena, header.ndim, sizeof *stride);
-        if (!stride)
-            return plumb_no_memory(err);
+        int64_t stride[PLUMB_MAX_RANK];
         npy_fortran_strides(header.ndim, header.shape, stride);
-        record->stride = stride;
+        if (!listing_set_view(out, record, 0, stride))
+            return plumb_no_memory(err);
     }
     return PLUMB_OK;
 }
 
-const struct format format_npy = {
-    .name = "npy", .endings = ".npy", .unnamed = true, .probe = probe, .list = list};
+const struct format format_npy = {.name = "npy",
+                                  .endings = ".npy",
+                                  .unnamed = true,
+                                  .probe = probe,
+                                  .listed_by = listed_by,
+                                  .list = list};

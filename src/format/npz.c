@@ -65,11 +65,10 @@ static enum plumb_code set_array(struct listing *out, struct plumb_record *recor
                              entry->name, bytes, room);
     record->swap = header->swap;
     if (header->fortran && header->ndim > 1) {
-        int64_t *stride = arena_array(out->arena, header->ndim, sizeof *stride);
-        if (!stride)
-            return plumb_no_memory(err);
+        int64_t stride[PLUMB_MAX_RANK];
         npy_fortran_strides(header->ndim, header->shape, stride);
-        record->stride = stride;
+        if (!listing_set_view(out, record, 0, stride))
+            return plumb_no_memory(err);
     }
     if (entry->method == ZIP_STORED) {
         record->offset = entry->offset + header->data_offset;

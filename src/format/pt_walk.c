@@ -102,14 +102,9 @@ static enum plumb_code place(struct walk *w, struct plumb_record *record,
                           "a view that repeats %" PRIu64 " stored elements to %" PRIu64
                           ": save a smaller one",
                           available, view.count);
-    if (!view.dense) {
-        int64_t *stride = arena_array(w->out->arena, tensor->ndim, sizeof *stride);
-        if (!stride)
-            return plumb_no_memory(err);
-        memcpy(stride, tensor->stride, tensor->ndim * sizeof *stride);
-        record->stride = stride;
-    }
-    record->start = tensor->start;
+    if ((!view.dense || tensor->start) &&
+        !listing_set_view(w->out, record, tensor->start, view.dense ? NULL : tensor->stride))
+        return plumb_no_memory(err);
     record->swap = archive->swap;
     record->requires_grad = tensor->requires_grad;
     record->offset = entry->offset;

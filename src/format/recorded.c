@@ -6,7 +6,7 @@ struct plumb_value plumb_recorded_statistic(const struct plumb_recorded *recorde
                                             enum plumb_statistic which)
 {
     const enum plumb_value_kind kind = (enum plumb_value_kind)recorded->statistic_kind[which];
-    const char *text = recorded->statistic_text ? recorded->statistic_text[which] : NULL;
+    const char *text = recorded->rest ? recorded->rest->statistic_text[which] : NULL;
     return (struct plumb_value){.kind = kind,
                                 .written = kind == PLUMB_VALUE_NUMBER && !text,
                                 .number = recorded->statistic_number[which],
@@ -21,18 +21,37 @@ bool plumb_recorded_has_statistics(const struct plumb_recorded *recorded)
     return false;
 }
 
+const char *plumb_recorded_parent(const struct plumb_recorded *recorded)
+{
+    return recorded && recorded->caller ? recorded->caller->parent : NULL;
+}
+
+const char *const *plumb_recorded_stack(const struct plumb_recorded *recorded)
+{
+    return recorded && recorded->caller ? recorded->caller->stack : NULL;
+}
+
+const struct plumb_kept *plumb_recorded_kept(const struct plumb_recorded *recorded)
+{
+    return recorded && recorded->rest ? recorded->rest->kept : NULL;
+}
+
+struct plumb_recorded_rest *recorded_rest(struct plumb_recorded *recorded, struct arena *arena)
+{
+    if (!recorded->rest)
+        recorded->rest = arena_alloc(arena, sizeof *recorded->rest);
+    return (struct plumb_recorded_rest *)recorded->rest; /* made here */
+}
+
 bool recorded_set_statistic(struct plumb_recorded *recorded, enum plumb_statistic which,
                             const struct plumb_value *value, struct arena *arena)
 {
-    const char **texts = (const char **)recorded->statistic_text;
-    if (value->text && !texts) {
-        texts = arena_array(arena, PLUMB_STATISTICS, sizeof *texts);
-        if (!texts)
+    if (value->text || recorded->rest) {
+        struct plumb_recorded_rest *rest = recorded_rest(recorded, arena);
+        if (!rest)
             return false;
-        recorded->statistic_text = texts;
+        rest->statistic_text[which] = value->text;
     }
-    if (texts)
-        texts[which] = value->text;
     recorded->statistic_kind[which] = (uint8_t)value->kind;
     recorded->statistic_number[which] = value->number;
     return true;

@@ -3,9 +3,56 @@
 
 #include <math.h>
 
-/* A sum is a multiple of 2^-15, a rest one of 2^-25, a sum of a block one of 2^-23: 16, 12 and 24
- * bits with their signs. */
-enum { SUM_BITS = 15, SUM_MOST = 32767, REST_BITS = 25, REST_MOST = 2047, BLOCK_BITS = 23 };
+const struct sketch_digits *sketch_digits(int version)
+{
+    static const struct sketch_digits now = {.sum = 10,
+                                             .rest = 22,
+                                             .block = 19,
+                                             .rest_bits = 14,
+                                             .fold = 2,
+                                             .down = true,
+                                             .exponents = true};
+    static const struct sketch_digits old = {
+        .sum = 15, .rest = 25, .block = 23, .rest_bits = 12, .fold = 4};
+    return version == 2 ? &old : &now;
+}
+
+/* -- Blocks ------------------------------------------------------------------------------------ */
+
+static uint64_t divide_up(uint64_t a, uint64_t b)
+{
+    return a / b + (a % b != 0);
+}
+
+void sketch_divide(struct plumb_sketch *sketch, enum plumb_dtype dtype, unsigned rank,
+                   const int64_t *shape)
+{
+    enum { LEAST_RUN = 64 };
+    struct plumb_sketch_axis found[PLUMB_SKETCH_AXES];
+    unsigned count = 0;
+    uint64_t inner = plumb_dtype_parts(dtype);
+    sketch->axes = 0;
+    for (unsigned i = rank; i-- && count < PLUMB_SKETCH_AXES;) {
+        const uint64_t size = (uint64_t)shape[i];
+        if (!size)
+            return;
+        uint64_t blocks = size * inner / LEAST_RUN;
+        blocks = blocks > PLUMB_SKETCH_BLOCKS ? PLUMB_SKETCH_BLOCKS : blocks ? blocks : 1;
+        uint64_t length = divide_up(size, blocks < size ? blocks : size);
+        if (sketch->version != 2 && inner == 1 && size % LEAST_RUN == 0) /* rows of whole tiles */
+            length = divide_up(length, LEAST_RUN) * LEAST_RUN;
+        blocks = divide_up(size, length);
+        if (blocks > 1)
+            found[count++] = (struct plumb_sketch_axis){
+                .axis = i, .blocks = (unsigned)blocks, .size = size, .length = length};
+        inner *= size;
+    }
+    for (unsigned k = 0; k < count; k++)
+        sketch->axis[k] = found[count - 1 - k];
+    sketch->axes = count;
+}
+
+/* -- Rounding ---------------------------------------------------------------------------------- */
 
 /* The power of two that is to be divided by, so that multiples of 2^-bits up to `largest` fit. */
 static int exponent_of(double largest, int bits)
@@ -15,134 +62,174 @@ static int exponent_of(double largest, int bits)
     return rint(ldexp(largest, bits - exponent)) < ldexp(1, bits) ? exponent : exponent + 1;
 }
 
-/* As a multiple of 2^-bits; never -0. */
-static double rounded(double x, int bits)
-{
-    return rint(ldexp(x, bits)) + 0.0;
-}
-
-static double largest_of(const float *sums, size_t count)
-{
-    double largest = 0;
-    for (size_t i = 0; i < count; i++)
-        largest = fabs((double)sums[i]) > largest ? fabs((double)sums[i]) : largest;
-    return largest;
-}
-
 static double limited(double x, double most)
 {
     return x < -most - 1 ? -most - 1 : x > most ? most : x;
 }
 
-/* Every 64th sum from the j-th on. What they lose together fits into the rest, unless the rest was
- * there before: then the first sum takes some of it. */
-static void round_fourth(struct plumb_sketch *sketch, size_t j, int shift)
+/* Every 64th sum from the j-th on, in steps, which are 1 / scale of what they are. What they lose
+ * together fits into the rest, unless the rest was there before: then the first sum takes some of
+ * it. Zeros are never -0. */
+static void round_fourth(struct plumb_sketch *sketch, const struct sketch_digits *digits, size_t j,
+                         double scale)
 {
-    double whole = ldexp((double)sketch->rest[j], -shift), kept = 0;
+    const double steps = (double)(1 << digits->sum), fine = (double)(1 << digits->rest);
+    double whole = (double)sketch->rest[j] * scale, kept = 0;
     for (size_t i = j; i < PLUMB_SKETCH_SUMS; i += PLUMB_SKETCH_FINE) {
-        const double sum = ldexp((double)sketch->sum[i], -shift), code = rounded(sum, SUM_BITS);
+        const double sum = (double)sketch->sum[i] * scale, code = rint(sum) + 0.0;
         whole += sum;
         kept += code;
-        sketch->sum[i] = (float)ldexp(code, -SUM_BITS);
+        sketch->sum[i] = (float)(code / steps);
     }
-    double rest = whole - ldexp(kept, -SUM_BITS);
-    if (fabs(rest) > ldexp(2, -SUM_BITS)) {
-        const double first = ldexp((double)sketch->sum[j], SUM_BITS);
-        const double moved = limited(first + rounded(rest, SUM_BITS), SUM_MOST) - first;
-        sketch->sum[j] = (float)ldexp(first + moved, -SUM_BITS);
-        rest -= ldexp(moved, -SUM_BITS);
+    double rest = whole - kept;
+    if (fabs(rest) > 2) {
+        const double first = (double)sketch->sum[j] * steps;
+        const double moved = limited(first + rint(rest), steps - 1) - first;
+        sketch->sum[j] = (float)((first + moved) / steps);
+        rest -= moved;
     }
-    sketch->rest[j] = (float)ldexp(limited(rounded(rest, REST_BITS), REST_MOST), -REST_BITS);
+    const double most = (double)(1 << (digits->rest_bits - 1)) - 1;
+    sketch->rest[j] = (float)(limited(rint(rest / steps * fine) + 0.0, most) / fine);
 }
 
-static void round_blocks(struct plumb_sketch *sketch)
+static void round_sums(struct plumb_sketch *sketch, const struct sketch_digits *digits)
 {
-    double largest = 0;
-    for (unsigned k = 0; k < sketch->axes; k++) {
-        const size_t count = (size_t)sketch->axis[k].blocks * PLUMB_SKETCH_FOLD;
-        largest = fmax(largest, largest_of(&sketch->axis[k].sum[0][0], count));
+    double largest = 0; /* not by fmax, at which gcc 12 for ARM breaks down */
+    for (size_t i = 0; i < PLUMB_SKETCH_SUMS; i++) {
+        const double size = fabs((double)sketch->sum[i]);
+        largest = size > largest ? size : largest;
     }
-    const int shift = exponent_of(largest, BLOCK_BITS);
-    sketch->block_exponent = largest > 0 ? sketch->block_exponent + shift : 0;
-    for (unsigned k = 0; k < sketch->axes; k++) {
-        float *sums = &sketch->axis[k].sum[0][0];
-        for (size_t i = 0; i < (size_t)sketch->axis[k].blocks * PLUMB_SKETCH_FOLD; i++)
-            sums[i] =
-                (float)ldexp(rounded(ldexp((double)sums[i], -shift), BLOCK_BITS), -BLOCK_BITS);
-    }
+    const int shift = exponent_of(largest, digits->sum);
+    const double scale = ldexp(1, digits->sum - shift);
+    for (size_t j = 0; j < PLUMB_SKETCH_FINE; j++)
+        round_fourth(sketch, digits, j, scale);
+    sketch->exponent = largest > 0 ? sketch->exponent + shift : 0;
+}
+
+/* The same for sums that are rounded down: -1 fits, 1 does not. */
+static int exponent_down(double least, double largest)
+{
+    int below = 0, above = 0;
+    const bool power = frexp(least, &below) == -0.5;
+    frexp(largest, &above);
+    below -= power;
+    return largest > 0 && (above > below || !(least < 0)) ? above : below;
+}
+
+static void round_blocks(struct plumb_sketch *sketch, const struct sketch_digits *digits)
+{
+    double least = 0, largest = 0;
+    for (unsigned k = 0; k < sketch->axes; k++)
+        for (unsigned b = 0; b < sketch->axis[k].blocks; b++)
+            for (unsigned j = 0; j < digits->fold; j++) {
+                least = fmin(least, (double)sketch->axis[k].sum[b][j]);
+                largest = fmax(largest, (double)sketch->axis[k].sum[b][j]);
+            }
+    const int shift = digits->down ? exponent_down(least, largest)
+                                   : exponent_of(fmax(-least, largest), digits->block);
+    sketch->block_exponent = least < 0 || largest > 0 ? sketch->block_exponent + shift : 0;
+    for (unsigned k = 0; k < sketch->axes; k++)
+        for (unsigned b = 0; b < sketch->axis[k].blocks; b++)
+            for (unsigned j = 0; j < digits->fold; j++) {
+                const double sum = ldexp((double)sketch->axis[k].sum[b][j], digits->block - shift);
+                sketch->axis[k].sum[b][j] =
+                    (float)ldexp((digits->down ? floor(sum) : rint(sum)) + 0.0, -digits->block);
+            }
 }
 
 void sketch_round(struct plumb_sketch *sketch)
 {
-    const double largest = largest_of(sketch->sum, PLUMB_SKETCH_SUMS);
-    const int shift = exponent_of(largest, SUM_BITS);
-    for (size_t j = 0; j < PLUMB_SKETCH_FINE; j++)
-        round_fourth(sketch, j, shift);
-    sketch->exponent = largest > 0 ? sketch->exponent + shift : 0;
-    round_blocks(sketch);
+    const struct sketch_digits *digits = sketch_digits(sketch->version);
+    round_sums(sketch, digits);
+    round_blocks(sketch, digits);
 }
 
 /* -- Bytes ------------------------------------------------------------------------------------- */
 
+/* Integers of any number of bits, one after the other; the first bit of a byte counts least. */
+struct bits {
+    uint8_t *bytes;
+    uint64_t at;
+    unsigned have; /* bits in at, below 8 between calls */
+};
+
+static void put_bits(struct bits *out, int value, int count)
+{
+    out->at |= ((uint64_t)(unsigned)value & ((UINT64_C(1) << count) - 1)) << out->have;
+    for (out->have += (unsigned)count; out->have >= 8; out->have -= 8) {
+        *out->bytes++ = (uint8_t)out->at;
+        out->at >>= 8;
+    }
+}
+
+struct taken {
+    const uint8_t *bytes;
+    uint64_t at;
+    unsigned have;
+};
+
+static int take_bits(struct taken *in, int count)
+{
+    for (; in->have < (unsigned)count; in->have += 8)
+        in->at |= (uint64_t)*in->bytes++ << in->have;
+    const int minus = 1 << (count - 1), value = (int)(in->at & ((UINT64_C(1) << count) - 1));
+    in->at >>= count;
+    in->have -= (unsigned)count;
+    return (value ^ minus) - minus;
+}
+
 size_t sketch_bytes(const struct plumb_sketch *sketch)
 {
-    size_t bytes = SKETCH_SUM_BYTES;
+    const struct sketch_digits *digits = sketch_digits(sketch->version);
+    size_t blocks = 0;
     for (unsigned k = 0; k < sketch->axes; k++)
-        bytes += (size_t)sketch->axis[k].blocks * SKETCH_BLOCK_BYTES;
-    return bytes;
+        blocks += sketch->axis[k].blocks;
+    const size_t bits = PLUMB_SKETCH_SUMS * (size_t)(digits->sum + 1) +
+                        PLUMB_SKETCH_FINE * (size_t)digits->rest_bits +
+                        blocks * digits->fold * (size_t)(digits->block + 1);
+    return (bits + 31) / 32 * 4 + (digits->exponents ? 4 : 0);
 }
 
-/* Multiples of 2^-bits in so many bytes, the first of which counts least. */
-static uint8_t *put_sums(uint8_t *bytes, const float *sums, size_t count, int bits)
+static void put_sums(struct bits *out, const float *sums, size_t count, int digits, int bits)
 {
-    for (size_t i = 0; i < count; i++) {
-        const unsigned code = (unsigned)(int)ldexpf(sums[i], bits);
-        for (int shift = 0; shift < bits; shift += 8)
-            *bytes++ = (uint8_t)(code >> shift);
-    }
-    return bytes;
+    for (size_t i = 0; i < count; i++)
+        put_bits(out, (int)(sums[i] * (float)(1 << digits)), bits);
 }
 
-static const uint8_t *take_sums(const uint8_t *bytes, float *sums, size_t count, int bits)
+static void take_sums(struct taken *in, float *sums, size_t count, int digits, int bits)
 {
-    const int minus = 1 << bits;
-    for (size_t i = 0; i < count; i++) {
-        int code = 0;
-        for (int shift = 0; shift < bits; shift += 8)
-            code |= *bytes++ << shift;
-        sums[i] = ldexpf((float)((code ^ minus) - minus), -bits);
-    }
-    return bytes;
+    for (size_t i = 0; i < count; i++)
+        sums[i] = (float)take_bits(in, bits) / (float)(1 << digits);
 }
 
 void sketch_to_bytes(const struct plumb_sketch *sketch, uint8_t *bytes)
 {
-    bytes = put_sums(bytes, sketch->sum, PLUMB_SKETCH_SUMS, SUM_BITS);
-    for (size_t j = 0; j < PLUMB_SKETCH_FINE; j += 2) {
-        const unsigned low = (unsigned)(int)ldexpf(sketch->rest[j], REST_BITS) & 0xFFF;
-        const unsigned high = (unsigned)(int)ldexpf(sketch->rest[j + 1], REST_BITS) & 0xFFF;
-        for (unsigned k = 0; k < 3; k++)
-            *bytes++ = (uint8_t)((low | high << 12) >> 8 * k);
+    const struct sketch_digits *digits = sketch_digits(sketch->version);
+    struct bits out = {.bytes = bytes};
+    if (digits->exponents) {
+        put_bits(&out, sketch->exponent, 16);
+        put_bits(&out, sketch->block_exponent, 16);
     }
+    put_sums(&out, sketch->sum, PLUMB_SKETCH_SUMS, digits->sum, digits->sum + 1);
+    put_sums(&out, sketch->rest, PLUMB_SKETCH_FINE, digits->rest, digits->rest_bits);
     for (unsigned k = 0; k < sketch->axes; k++)
-        bytes = put_sums(bytes, &sketch->axis[k].sum[0][0],
-                         (size_t)sketch->axis[k].blocks * PLUMB_SKETCH_FOLD, BLOCK_BITS);
-}
-
-static float rest_of(unsigned code)
-{
-    return ldexpf((float)((int)((code & 0xFFF) ^ 0x800) - 0x800), -REST_BITS);
+        for (unsigned b = 0; b < sketch->axis[k].blocks; b++)
+            put_sums(&out, sketch->axis[k].sum[b], digits->fold, digits->block, digits->block + 1);
+    while (out.bytes < bytes + sketch_bytes(sketch))
+        put_bits(&out, 0, 8);
 }
 
 void sketch_from_bytes(struct plumb_sketch *sketch, const uint8_t *bytes)
 {
-    bytes = take_sums(bytes, sketch->sum, PLUMB_SKETCH_SUMS, SUM_BITS);
-    for (size_t j = 0; j < PLUMB_SKETCH_FINE; j += 2, bytes += 3) {
-        const unsigned both = bytes[0] | (unsigned)bytes[1] << 8 | (unsigned)bytes[2] << 16;
-        sketch->rest[j] = rest_of(both);
-        sketch->rest[j + 1] = rest_of(both >> 12);
+    const struct sketch_digits *digits = sketch_digits(sketch->version);
+    struct taken in = {.bytes = bytes};
+    if (digits->exponents) {
+        sketch->exponent = take_bits(&in, 16);
+        sketch->block_exponent = take_bits(&in, 16);
     }
+    take_sums(&in, sketch->sum, PLUMB_SKETCH_SUMS, digits->sum, digits->sum + 1);
+    take_sums(&in, sketch->rest, PLUMB_SKETCH_FINE, digits->rest, digits->rest_bits);
     for (unsigned k = 0; k < sketch->axes; k++)
-        bytes = take_sums(bytes, &sketch->axis[k].sum[0][0],
-                          (size_t)sketch->axis[k].blocks * PLUMB_SKETCH_FOLD, BLOCK_BITS);
+        for (unsigned b = 0; b < sketch->axis[k].blocks; b++)
+            take_sums(&in, sketch->axis[k].sum[b], digits->fold, digits->block, digits->block + 1);
 }

@@ -47,10 +47,10 @@ INLINE __m512i uppers(v8 a, v8 b)
     return _mm512_castps_si512(_mm512_shuffle_ps(_mm512_castpd_ps(a), _mm512_castpd_ps(b), 0xDD));
 }
 
-INLINE __m512i entries(const uint32_t *table, __m512i place)
+INLINE __m512i entries(const void *table, __m512i place)
 {
     return _mm512_permutex2var_epi32(_mm512_loadu_si512(table), place,
-                                     _mm512_loadu_si512(table + 16));
+                                     _mm512_loadu_si512((const __m512i *)table + 1));
 }
 
 /* See struct size_classes. A size is 0, or one that has a bin of its own. */
@@ -104,19 +104,24 @@ INLINE __m512i add_bits(__m512i a, __m512i b, __m512i c, __m512i *carry)
     return _mm512_ternarylogic_epi64(a, b, c, 0x96);
 }
 
+/* Adds up n vectors bit by bit: returns the bits of value 1, those of value 2 are in n / 2 others.
+ * n is a constant, or the vectors go by way of memory. */
+INLINE __m512i add_level(const __m512i *x, int n, __m512i *carry)
+{
+    __m512i sum = _mm512_setzero_si512();
+    for (int i = 0; i < n; i += 2)
+        sum = add_bits(x[i], x[i + 1], sum, &carry[i / 2]);
+    return sum;
+}
+
 /* Adds up VECTORS vectors bit by bit: weight[k] has the bits of value 2^k. */
 INLINE void add_vectors(const __m512i *x, __m512i weight[5])
 {
-    const __m512i none = _mm512_setzero_si512();
-    __m512i carry[VECTORS / 2];
-    int n = VECTORS;
-    for (int k = 0; k < 4; k++, n /= 2) {
-        __m512i sum = none;
-        for (int i = 0; i < n; i += 2)
-            sum = add_bits(k ? carry[i] : x[i], k ? carry[i + 1] : x[i + 1], sum, &carry[i / 2]);
-        weight[k] = sum;
-    }
-    weight[4] = carry[0];
+    __m512i twos[VECTORS / 2], fours[VECTORS / 4], eights[VECTORS / 8];
+    weight[0] = add_level(x, VECTORS, twos);
+    weight[1] = add_level(twos, VECTORS / 2, fours);
+    weight[2] = add_level(fours, VECTORS / 4, eights);
+    weight[3] = add_level(eights, VECTORS / 8, &weight[4]);
 }
 
 /* How many bytes have bit 0, bit 1, ... bit 7 set. */
@@ -137,6 +142,18 @@ INLINE __m128i count_columns(const __m512i *x)
     return _mm_add_epi16(_mm256_castsi256_si128(half), _mm256_extracti128_si256(half, 1));
 }
 
+/* Bytes other than top, which are counted: their largest, and how many there are of top. */
+INLINE __m512i without_top(const __m512i *x, uint8_t top, uint64_t *tops)
+{
+    __m512i high = _mm512_setzero_si512();
+    for (int i = 0; i < VECTORS; i++) {
+        const __mmask64 is_top = _mm512_cmpeq_epi8_mask(x[i], _mm512_set1_epi8((char)top));
+        *tops += (uint64_t)_mm_popcnt_u64(is_top);
+        high = _mm512_mask_max_epu8(high, ~is_top, high, x[i]);
+    }
+    return high;
+}
+
 /* Eight bins at a time: a bin becomes one bit of a byte, and the bits are added up by columns. The
  * range that occurs seldom takes more than four such rounds. */
 static void count_bins(const uint8_t *bin, size_t n, uint8_t top, uint64_t *bins)
@@ -146,16 +163,17 @@ static void count_bins(const uint8_t *bin, size_t n, uint8_t top, uint64_t *bins
         kernels_c.count_bins(bin, n, top, bins);
         return;
     }
-    __m512i x[VECTORS], bits[VECTORS], low = _mm512_setzero_si512(), high = low;
-    uint64_t infinite = 0, found = 0;
+    __m512i x[VECTORS], bits[VECTORS], low = _mm512_setzero_si512(), high = low, found = low;
+    uint64_t tops = 0;
     for (int i = 0; i < VECTORS; i++) {
         x[i] = _mm512_loadu_si512(bin + i * 64);
-        const __mmask64 is_top = _mm512_cmpeq_epi8_mask(x[i], _mm512_set1_epi8((char)top));
-        infinite += (uint64_t)_mm_popcnt_u64(is_top);
-        high = _mm512_mask_max_epu8(high, ~is_top, high, x[i]);
+        high = _mm512_max_epu8(high, x[i]);
         low = _mm512_max_epu8(low, _mm512_sub_epi8(_mm512_setzero_si512(), x[i])); /* 0 stays 0 */
     }
-    const unsigned last = largest_byte(high), first = 256 - largest_byte(low);
+    const unsigned first = 256 - largest_byte(low);
+    unsigned last = largest_byte(high);
+    if (last == top)
+        last = largest_byte(without_top(x, top, &tops));
     if (first < 8 || last >= 128) { /* tables have 128 places: 128 and more would be 0 and more */
         kernels_c.count_bins(bin, n, top, bins);
         return;
@@ -165,15 +183,14 @@ static void count_bins(const uint8_t *bin, size_t n, uint8_t top, uint64_t *bins
                                   _mm512_loadu_si512(one_bit + 192 - value)};
         for (int i = 0; i < VECTORS; i++)
             bits[i] = _mm512_permutex2var_epi8(table[0], x[i], table[1]);
-        uint64_t count[8];
-        _mm512_storeu_si512(count, _mm512_cvtepu16_epi64(count_columns(bits)));
-        for (unsigned k = 0; k < 8 && value + k <= last; k++) {
-            bins[value + k] += count[k];
-            found += count[k];
-        }
+        const __mmask8 wanted = (__mmask8)(0xFF >> (value + 7 > last ? value + 7 - last : 0));
+        const __m512i count = _mm512_maskz_cvtepu16_epi64(wanted, count_columns(bits));
+        const __m512i sum = _mm512_maskz_loadu_epi64(wanted, bins + value);
+        _mm512_mask_storeu_epi64(bins + value, wanted, _mm512_add_epi64(sum, count));
+        found = _mm512_add_epi64(found, count);
     }
-    bins[top] += infinite;
-    bins[0] += n - found - infinite;
+    bins[top] += tops;
+    bins[0] += n - (uint64_t)_mm512_reduce_add_epi64(found) - tops;
 }
 
 #endif

@@ -49,6 +49,38 @@ static void find_places(struct size_classes *sizes)
     }
 }
 
+/* As find_steps, but nothing has to be taken back: a limit is rounded down to a float32, and what
+ * is above it is above the limit. */
+static void find_short_steps(struct size_classes *sizes)
+{
+    const uint32_t one = UINT32_C(1) << 23, lowest = 127 + HISTOGRAM_LOWEST - 1;
+    int passed = 0;
+    sizes->short_first = sizes->first - 1023 + 127;
+    for (uint32_t i = 0; i < CLASS_STEPS; i++) {
+        const double limit = passed < sizes->limits ? sizes->limit[passed] : INFINITY;
+        const bool here = upper_half(limit) >> 20 == sizes->first + i;
+        uint64_t bits;
+        memcpy(&bits, &limit, sizeof bits);
+        const uint32_t mantissa = (uint32_t)(bits >> 29) % one;
+        sizes->short_step[i] = ((uint32_t)passed - lowest) * one + (here ? one - mantissa - 1 : 0);
+        passed += here;
+    }
+}
+
+static void find_quotient_steps(struct size_classes *sizes)
+{
+    int passed = 0;
+    for (int k = 1 - QUOTIENT_STEPS; k <= 0; k++) {
+        const double limit = passed < sizes->limits ? sizes->limit[passed] : INFINITY;
+        const bool here = limit < ldexp(1, k + 1);
+        const unsigned i = (unsigned)k % QUOTIENT_STEPS;
+        passed += here;
+        /* Where there is no limit a product of 0 is below, and one more is taken back. */
+        sizes->quotient_factor[i] = here ? (float)rint(1 / limit) : 0;
+        sizes->quotient_class[i] = (uint32_t)(passed + !here - HISTOGRAM_LOWEST + 1);
+    }
+}
+
 struct size_classes abs_classes(void)
 {
     struct size_classes sizes = {.limits = ABS_LIMITS};
@@ -56,6 +88,7 @@ struct size_classes abs_classes(void)
         sizes.limit[k] = kernel_abs_limits[ABS_LIMITS - 1 - k];
     find_steps(&sizes);
     find_places(&sizes);
+    find_short_steps(&sizes);
     return sizes;
 }
 
@@ -64,6 +97,7 @@ struct size_classes ratio_classes(void)
     struct size_classes sizes = {.limit = {1e-4, 1e-3, 5e-3, 1e-2}, .limits = 4, .reached = true};
     find_steps(&sizes);
     find_places(&sizes);
+    find_quotient_steps(&sizes);
     return sizes;
 }
 

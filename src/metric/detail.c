@@ -17,7 +17,7 @@ struct look {
     uint16_t *last_cell[PLUMB_DETAIL_MAPS + 1]; /* along the last axis: of each map, the profile */
     double *sums[PLUMB_DETAIL_AXES];
     uint64_t *counts[PLUMB_DETAIL_AXES];
-    double scale; /* bins per unit of the values */
+    double unit, scale; /* of the values, and bins per unit of them */
 };
 
 static unsigned cell_of(int64_t at, int64_t extent, unsigned size)
@@ -158,7 +158,7 @@ static void count_value(struct look *l, int side, double value)
 {
     if (!isfinite(value))
         return;
-    const double bin = (value - l->out->low) * l->scale;
+    const double bin = (value * l->unit - l->out->low * l->unit) * l->scale;
     const int k = bin >= PLUMB_DETAIL_BINS ? PLUMB_DETAIL_BINS - 1 : bin > 0 ? (int)bin : 0;
     l->out->values[side][k]++;
 }
@@ -367,7 +367,9 @@ static void take_range(struct look *l)
     }
     l->out->low = isnan(low) ? 0 : low;
     l->out->high = isnan(high) ? 0 : high;
-    const double scale = PLUMB_DETAIL_BINS / (l->out->high - l->out->low);
+    const double range = l->out->high - l->out->low;
+    l->unit = isinf(range) ? 0x1p-1 : range < 0x1p-1000 ? 0x1p600 : 1; /* neither end of float64 */
+    const double scale = PLUMB_DETAIL_BINS / (l->out->high * l->unit - l->out->low * l->unit);
     l->scale = isfinite(scale) ? scale : 0;
 }
 

@@ -1,9 +1,11 @@
 /* Blocks of one type, straight from memory. */
 #include "metric/direct.h"
 
+#include "metric/edges.h"
 #include "metric/sums.h"
 
 #include <math.h>
+#include <string.h>
 
 #define LOOP_ENTRY(GROUP, LOOP) {GROUP, LOOP},
 #define LOOP_GROUP(GROUP, LOOP) | (GROUP)
@@ -15,7 +17,6 @@ struct direct {
     uint64_t base;
     unsigned groups;
     struct size_counts *counts;
-    bool rested;                             /* has the divergence been added? */
     struct all_sums sums;                    /* as far as groups need them */
     uint8_t classes[3 * PLUMB_METRIC_BLOCK]; /* likewise */
 };
@@ -25,8 +26,22 @@ static void direct_relative(struct plumb_metric_state *state, struct direct *dir
     sums_add_relative(state, &direct->sums.relative);
 }
 
+/* Ratios whose sum alone is infinite, once more as numbers. */
+static void huge_ratios(struct plumb_metric_state *state, struct direct *direct)
+{
+    const struct kernels *k = &state->kernels;
+    double t[PLUMB_METRIC_BLOCK], g[PLUMB_METRIC_BLOCK];
+    k->load[state->direct](direct->t, direct->n, t);
+    k->load[state->direct](direct->g, direct->n, g);
+    k->difference(t, g, direct->n, t);
+    k->relative(t, g, direct->n, t);
+    edges_add_ratios(state, t, direct->n, &direct->sums.ratio);
+}
+
 static void direct_ratios(struct plumb_metric_state *state, struct direct *direct)
 {
+    if (isinf(sums_lanes(direct->sums.ratio.sum)) && isfinite(direct->sums.relative.max))
+        huge_ratios(state, direct);
     sums_add_ratio(state, &direct->sums.ratio);
 }
 
@@ -57,52 +72,48 @@ static void direct_small(struct plumb_metric_state *state, struct direct *direct
     sums_add_small(state, &direct->sums.small);
 }
 
-/* Statistics may bring the divergence with them. */
 static void direct_kl(struct plumb_metric_state *state, struct direct *direct)
 {
     const struct error_lanes *error = &direct->sums.error;
-    if (!direct->rested)
-        kl_block(&state->kl, &state->kernels, (enum kernel_type)state->direct, direct->t, direct->g,
-                 direct->n, sums_largest_value(error), error->max <= KL_NEAR);
+    kl_block(&state->kl, &state->kernels, (enum kernel_type)state->direct, direct->t, direct->g,
+             direct->n, sums_largest_value(error), error->max <= KL_NEAR);
+}
+
+/* Deviations from 0 are the values, whose sums are there already. */
+static struct centre_lanes centre_of(const struct plumb_metric_state *state,
+                                     const struct direct *direct, int side, double middle)
+{
+    const void *data = side ? direct->g : direct->t;
+    const struct error_lanes *error = &direct->sums.error;
+    struct centre_lanes centre = {.sum = {0}};
+    if (middle != 0) {
+        state->kernels.centre[state->direct](data, direct->n, middle, &centre);
+    } else {
+        memcpy(centre.sum, direct->sums.range[side].sum, sizeof centre.sum);
+        memcpy(centre.squares, side ? error->gg : error->tt, sizeof centre.squares);
+    }
+    return centre;
 }
 
 static void one_side(struct plumb_metric_state *state, const struct direct *direct, int side)
 {
-    const enum kernel_type type = (enum kernel_type)state->direct;
     const void *data = side ? direct->g : direct->t;
     const struct range_lanes *range = &direct->sums.range[side];
     struct stats_state *stats = &state->stats[side];
     double middle, x[PLUMB_METRIC_BLOCK];
     if (stats_middle(range, direct->n, &middle)) {
-        struct centre_lanes centre = {0};
-        state->kernels.centre[type](data, direct->n, middle, &centre);
+        const struct centre_lanes centre = centre_of(state, direct, side, middle);
         stats_add(stats, direct->n, range, middle, &centre);
     } else {
-        state->kernels.load[type](data, direct->n, x);
+        state->kernels.load[state->direct](data, direct->n, x);
         stats_values(stats, &state->kernels, x, direct->n);
     }
 }
 
 static void direct_stats(struct plumb_metric_state *state, struct direct *direct)
 {
-    const struct error_lanes *error = &direct->sums.error;
-    const struct range_lanes *range = direct->sums.range;
-    struct kl_lanes kl = {0};
-    struct centre_lanes centre[2] = {{.sum = {0}}, {.sum = {0}}};
-    double middle[2];
-    direct->rested = direct->groups & PLUMB_G_KL && sums_largest_value(error) <= KL_FAST &&
-                     stats_middle(&range[0], direct->n, &middle[0]) &&
-                     stats_middle(&range[1], direct->n, &middle[1]);
-    if (!direct->rested) {
-        one_side(state, direct, 0);
-        one_side(state, direct, 1);
-        return;
-    }
-    state->kernels.pair_rest[state->direct](direct->t, direct->g, direct->n, error->max <= KL_NEAR,
-                                            middle, &kl, centre);
-    kl_add(&state->kl, &kl);
-    stats_add(&state->stats[0], direct->n, &range[0], middle[0], &centre[0]);
-    stats_add(&state->stats[1], direct->n, &range[1], middle[1], &centre[1]);
+    one_side(state, direct, 0);
+    one_side(state, direct, 1);
 }
 
 /* Of which the limits are, too. */
@@ -187,19 +198,23 @@ bool direct_block(struct plumb_metric_state *state, const void *t, const void *g
                   uint64_t base, struct size_counts *counts)
 {
     struct direct direct; /* not all of it is used */
-    direct.t = t;
-    direct.g = g;
+    uint16_t wide[2][PLUMB_METRIC_BLOCK];
+    if (!goes_direct(state))
+        return false;
+    if (state->words) {
+        state->kernels.widen(state->words, t, n, wide[0]);
+        state->kernels.widen(state->words, g, n, wide[1]);
+    }
+    direct.t = state->words ? wide[0] : t;
+    direct.g = state->words ? wide[1] : g;
     direct.n = n;
     direct.base = base;
     direct.groups = state->spec.groups;
     direct.counts = counts;
-    direct.rested = false;
-    if (!goes_direct(state))
-        return false;
     direct_sums(state, &direct);
     const struct error_lanes *error = &direct.sums.error;
     const double squares = sums_of_squares(error);
-    if (!isfinite(squares) || (state->direct == KERNEL_F64 && !sums_are_ordinary(squares)))
+    if (!isfinite(squares) || (state->direct == KERNEL_F64 && !sums_are_all_ordinary(error)))
         return false;
 
     state->classes[PLUMB_FINITE][PLUMB_FINITE] += n;

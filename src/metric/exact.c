@@ -43,9 +43,24 @@ void exact_add(struct exact *sum, double value)
     }
 }
 
+/* a*b of finite numbers, beyond what float64 holds: one of them is large, and can be scaled. */
+static void add_huge_product(struct exact *sum, double a, double b)
+{
+    struct exact scaled = {0};
+    if (fabs(a) > fabs(b))
+        exact_add_product(&scaled, a / EXACT_SCALE, b);
+    else
+        exact_add_product(&scaled, a, b / EXACT_SCALE);
+    exact_merge_shifted(sum, &scaled, EXACT_STEP);
+}
+
 void exact_add_product(struct exact *sum, double a, double b)
 {
     double product = a * b;
+    if (isinf(product) && isfinite(a) && isfinite(b)) {
+        add_huge_product(sum, a, b);
+        return;
+    }
     exact_add(sum, product);
     if (isfinite(product)) {
         const double rest = fma(a, b, -product);

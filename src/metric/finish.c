@@ -48,38 +48,71 @@ static double quotient(double a, double b)
     return b > 0 ? a / b : NAN;
 }
 
-struct sums {
-    double tg, tt, gg, dd;
-    double scale; /* what norms have to be multiplied with */
+/* A mean may be a number though its sum is more than float64 holds. */
+static double mean(const struct exact *sum, double n)
+{
+    const double whole = exact_round(sum);
+    if (!isinf(whole))
+        return quotient(whole, n);
+    return quotient(exact_round_shifted(sum, -EXACT_STEP), n) * EXACT_SCALE;
+}
+
+/* A sum of squares as float64 can hold it, and what its root has to be multiplied with. */
+struct squares {
+    double sum, scale;
 };
 
-/* Sums that float64 cannot hold, or not with all digits, are scaled. Only the plain rule knows
- * norms that small. */
+struct sums {
+    double tg, tt, gg, dd;                   /* of one scale */
+    struct squares target, golden, distance; /* tt, gg and dd by themselves */
+    double product;                          /* tg in the scales of target and golden */
+};
+
+/* How a sum of squares that float64 cannot hold, or not with all digits, is shifted. Only the plain
+ * rule knows norms that small. */
+static int shift_of(const struct plumb_metric_state *state, double size)
+{
+    const bool tiny = size < 0x1p-700 && state->rule.which == PLUMB_REL_PLAIN;
+    return size > 0x1p900 ? -2 * EXACT_STEP : tiny ? 2 * EXACT_STEP : 0;
+}
+
+static struct squares shifted(const struct exact *sum, int limbs)
+{
+    return (struct squares){exact_round_shifted(sum, limbs), limbs < 0   ? EXACT_SCALE
+                                                             : limbs > 0 ? 1 / EXACT_SCALE
+                                                                         : 1};
+}
+
 static struct sums round_sums(const struct plumb_metric_state *state)
 {
     const struct error_sums *e = &state->sums;
-    double size = exact_round(&e->tt) + exact_round(&e->gg);
-    bool huge = size > 0x1p900, tiny = size < 0x1p-700 && state->rule.which == PLUMB_REL_PLAIN;
-    int limbs = huge ? -2 * EXACT_STEP : tiny ? 2 * EXACT_STEP : 0;
-    return (struct sums){exact_round_shifted(&e->tg, limbs), exact_round_shifted(&e->tt, limbs),
-                         exact_round_shifted(&e->gg, limbs), exact_round_shifted(&e->dd, limbs),
-                         huge   ? EXACT_SCALE
-                         : tiny ? 1 / EXACT_SCALE
-                                : 1};
+    const double tt = exact_round(&e->tt), gg = exact_round(&e->gg);
+    const int limbs = shift_of(state, tt + gg), of_t = shift_of(state, tt),
+              of_g = shift_of(state, gg);
+    return (struct sums){exact_round_shifted(&e->tg, limbs),
+                         exact_round_shifted(&e->tt, limbs),
+                         exact_round_shifted(&e->gg, limbs),
+                         exact_round_shifted(&e->dd, limbs),
+                         shifted(&e->tt, of_t),
+                         shifted(&e->gg, of_g),
+                         shifted(&e->dd, shift_of(state, exact_round(&e->dd))),
+                         exact_round_shifted(&e->tg, (of_t + of_g) / 2)};
 }
 
 /* 1 - cos = (|d|^2 - (|t| - |g|)^2) / (2 |t| |g|): no cancellation where the two are close, which
  * is where the digits are wanted. What rounding does to |t| - |g| is squared, and so cannot be
  * seen. Where d is long, as for vectors of very different lengths, the quotient of the sums is
- * better. */
+ * better, each in its own scale: one may be tiny where the other is huge. */
 static void finish_cosine(const struct plumb_metric_state *state, const struct sums *s,
                           struct plumb_metrics *out)
 {
     double t = sqrt(s->tt), g = sqrt(s->gg);
     enum plumb_relative_rule rule = state->rule.which;
     double none = rule == PLUMB_REL_GENERAL ? 0x1p-52 : 0; /* a norm up to this is that of zeros */
-    if (t <= none || g <= none) {
-        bool both = t <= none && g <= none;
+    const double own_t = sqrt(s->target.sum), own_g = sqrt(s->golden.sum);
+    const bool no_t = own_t * s->target.scale <= none, no_g = own_g * s->golden.scale <= none;
+    if (no_t || no_g) {
+        bool both = no_t && no_g;
         out->cosine = both ? 1 : rule == PLUMB_REL_GENERAL ? NAN : 0;
         out->one_minus_cosine = 1 - out->cosine;
         return;
@@ -89,7 +122,7 @@ static void finish_cosine(const struct plumb_metric_state *state, const struct s
         out->one_minus_cosine = 1 - out->cosine;
         return;
     }
-    double direct = s->tg / (t * g);
+    double direct = s->product / (own_t * own_g);
     double gap = (s->tt - s->gg) / (t + g);
     double away = (s->dd - gap * gap) / (2 * t * g);
     bool near = s->dd < 2 * t * g;
@@ -103,8 +136,15 @@ static void finish_cosine(const struct plumb_metric_state *state, const struct s
 
 static double relative_euclidean(const struct plumb_metric_state *state, const struct sums *s)
 {
+    const struct squares *d = &s->distance, *g = &s->golden;
+    if (state->rule.which != PLUMB_REL_TORCHAIR && !(g->sum > 0))
+        return d->sum > 0 ? INFINITY : 0;
+    const double square = d->sum / g->sum;
+    const bool ordinary = square > 0x1p-900 && square < 0x1p900;
+    if (state->rule.which != PLUMB_REL_TORCHAIR && d->scale == g->scale)
+        return ordinary ? sqrt(square) : sqrt(d->sum) / sqrt(g->sum);
     if (state->rule.which != PLUMB_REL_TORCHAIR)
-        return s->gg > 0 ? sqrt(s->dd / s->gg) : s->dd > 0 ? INFINITY : 0;
+        return sqrt(d->sum) / sqrt(g->sum) * d->scale / g->scale;
     if (sqrt(s->gg) <= state->rule.eps)
         return 0;
     double dd = s->dd > FLT_MAX ? INFINITY : s->dd, gg = s->gg > FLT_MAX ? INFINITY : s->gg;
@@ -165,9 +205,9 @@ void plumb_metric_finish(const struct plumb_metric_state *state, struct plumb_me
     finish_cosine(state, &sums, out);
     if (s->error != 0 || !out->count)
         out->cosine = out->one_minus_cosine = NAN;
-    out->euclidean = spoiled(s, sqrt(sums.dd) * sums.scale);
+    out->euclidean = spoiled(s, sqrt(sums.distance.sum) * sums.distance.scale);
     out->relative_euclidean = spoiled(s, relative_euclidean(state, &sums));
-    out->rmse = spoiled(s, sqrt(quotient(sums.dd, n)) * sums.scale);
+    out->rmse = spoiled(s, sqrt(quotient(sums.distance.sum, n)) * sums.distance.scale);
     out->max_abs = spoiled(s, out->count ? state->max_abs : NAN);
     if (state->rule.which == PLUMB_REL_GENERAL &&
         out->count == 1) /* there, in the data's own type */
@@ -182,7 +222,7 @@ void plumb_metric_finish(const struct plumb_metric_state *state, struct plumb_me
         out->rel_below_1e3 = state->below_1e3 + near;
     }
     if (groups & PLUMB_G_RATIOS) {
-        out->mean_rel = spoiled(s, quotient(exact_round(&state->rel_sum), n));
+        out->mean_rel = spoiled(s, mean(&state->rel_sum, n));
         out->rel_below_1e2 = state->below_1e2 + near;
         out->rel_below_1e4 = state->below_1e4 + near;
     }
@@ -197,14 +237,14 @@ void plumb_metric_finish(const struct plumb_metric_state *state, struct plumb_me
         out->error_balance = quotient((double)gap, n);
     }
     if (groups & PLUMB_G_ABSOLUTE) {
-        out->mean_abs = spoiled(s, quotient(exact_round(&state->abs_sum), n));
-        out->min_abs = isinf(state->min_abs) ? 0 : state->min_abs;
+        out->mean_abs = spoiled(s, mean(&state->abs_sum, n));
+        out->min_abs = isinf(state->min_abs) && !isinf(state->max_abs) ? 0 : state->min_abs;
         for (int k = 0; k < ABS_LIMITS; k++)
             out->abs_over[k] = state->abs_over[k] + different;
     }
     if (groups & PLUMB_G_ULP && state->has_ulp) {
         out->max_ulp = spoiled(s, out->count ? state->max_ulp : NAN);
-        out->mean_ulp = spoiled(s, quotient(exact_round(&state->ulp_sum), n));
+        out->mean_ulp = spoiled(s, mean(&state->ulp_sum, n));
         out->ulp_over = state->ulp_over + different;
         if (state->rule.which == PLUMB_REL_PRECHECK)
             precheck_ulps(state, out);

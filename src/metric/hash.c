@@ -4,6 +4,7 @@
 #include "metric/kernel.h"
 
 #include <inttypes.h>
+#include <libdeflate.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -84,27 +85,29 @@ static void add_four(struct hash *hash, const unsigned char *bytes, uint64_t pie
         hash_merge(hash, &all[k]);
 }
 
-void hash_eight_c(const void *data, uint64_t piece, struct hash *hash)
+uint32_t hash_eight_c(const void *data, uint64_t piece, struct hash *hash, uint32_t crc)
 {
     add_four(hash, data, piece);
     add_four(hash, (const unsigned char *)data + 4 * HASH_PIECE, piece + 4);
+    return libdeflate_crc32(crc, data, (size_t)HASH_SIDE * HASH_PIECE);
 }
 
 void hash_add(struct hash *hash, const struct kernels *kernels, const void *data, size_t size,
-              uint64_t piece)
+              uint64_t piece, uint32_t *crc)
 {
     const size_t side = (size_t)HASH_SIDE * HASH_PIECE;
     const unsigned char *bytes = data;
-    size_t at = 0;
-    for (; size - at >= side; at += side, piece += HASH_SIDE)
-        kernels->hash_eight(bytes + at, piece, hash);
-    for (; size - at >= 4 * HASH_PIECE; at += 4 * HASH_PIECE, piece += 4)
-        add_four(hash, bytes + at, piece);
-    for (; at < size; piece++) {
-        size_t n = size - at < HASH_PIECE ? size - at : HASH_PIECE;
-        struct hash one = hash_murmur3(bytes + at, n, piece);
+    for (; size >= side; bytes += side, size -= side, piece += HASH_SIDE)
+        *crc = kernels->hash_eight(bytes, piece, hash, *crc);
+    *crc = kernels->crc32(*crc, bytes, size);
+    for (; size >= 4 * HASH_PIECE; bytes += 4 * HASH_PIECE, size -= 4 * HASH_PIECE, piece += 4)
+        add_four(hash, bytes, piece);
+    for (; size; piece++) {
+        size_t n = size < HASH_PIECE ? size : HASH_PIECE;
+        struct hash one = hash_murmur3(bytes, n, piece);
         hash_merge(hash, &one);
-        at += n;
+        bytes += n;
+        size -= n;
     }
 }
 

@@ -29,13 +29,14 @@ struct kernels;
 struct hash hash_murmur3(const void *data, size_t size, uint64_t seed);
 
 /* Adds the bytes that begin with piece number `piece`; all zero is the hash of nothing. Only the
- * last piece of all may be short. Hashes of parts are merged by hash_merge. */
+ * last piece of all may be short. Hashes of parts are merged by hash_merge. The same bytes are
+ * added to a CRC-32, since both together take little longer than the hash. */
 void hash_add(struct hash *hash, const struct kernels *kernels, const void *data, size_t size,
-              uint64_t piece);
+              uint64_t piece, uint32_t *crc);
 void hash_merge(struct hash *hash, const struct hash *other);
 
 /* Adds HASH_SIDE whole pieces in plain C: what the kernel of that name does. */
-void hash_eight_c(const void *data, uint64_t piece, struct hash *hash);
+uint32_t hash_eight_c(const void *data, uint64_t piece, struct hash *hash, uint32_t crc);
 
 /* 32 hex digits, and NUL. */
 void hash_text(const struct hash *hash, char text[HASH_BYTES]);

@@ -8,25 +8,33 @@
 #include <stdlib.h>
 #include <string.h>
 
+static struct sketch_state *begin_sketch(int version, const struct plumb_tensor *tensor)
+{
+    struct sketch_frame frame;
+    sketch_frame_init(&frame, version, tensor->dtype, tensor->rank, tensor->shape);
+    return sketch_new(&frame);
+}
+
 bool kept_begin(struct kept_state *state, const struct plumb_tensor *tensor, unsigned wanted)
 {
     *state = (struct kept_state){.wanted = wanted};
-    if (wanted & KEPT_SKETCH) {
-        struct sketch_frame frame;
-        sketch_frame_init(&frame, tensor->dtype, tensor->rank, tensor->shape);
-        state->sketch = sketch_new(&frame);
-    }
+    if (wanted & KEPT_SKETCH)
+        state->sketch = begin_sketch(SKETCH_VERSION, tensor);
+    if (wanted & KEPT_SKETCH2)
+        state->sketch2 = begin_sketch(SKETCH_OLD, tensor);
     if (wanted & KEPT_SKETCH1)
         state->sketch1 = sketch1_new();
     return (state->sketch || !(wanted & KEPT_SKETCH)) &&
+           (state->sketch2 || !(wanted & KEPT_SKETCH2)) &&
            (state->sketch1 || !(wanted & KEPT_SKETCH1));
 }
 
 void kept_end(struct kept_state *state)
 {
     sketch_free(state->sketch);
+    sketch_free(state->sketch2);
     free(state->sketch1);
-    state->sketch = NULL;
+    state->sketch = state->sketch2 = NULL;
     state->sketch1 = NULL;
 }
 
@@ -56,9 +64,26 @@ static void take_sizes(double *x, size_t n)
         x[i] = hypot(x[2 * i], x[2 * i + 1]);
 }
 
-/* Numbers of types that have no kernels of their own, converted once for all, a block at a time. */
+static bool below_large(const struct stats_state *stats)
+{
+    return stats->max < SKETCH_LARGE && stats->min > -SKETCH_LARGE;
+}
+
+/* plain: as sketch_add has it. */
+static void add_sketches(struct kept_state *state, const struct kernels *kernels, uint64_t first,
+                         const double *x, size_t n, bool plain)
+{
+    if (state->sketch)
+        sketch_add(state->sketch, kernels, first, x, n, plain);
+    if (state->sketch2)
+        sketch_add(state->sketch2, kernels, first, x, n, plain);
+    if (state->sketch1)
+        sketch1_add(state->sketch1, first, x, n);
+}
+
+/* Numbers converted once for all, a block at a time. */
 static void add_converted(struct kept_state *state, const struct kernels *kernels,
-                          const struct plumb_tensor *chunk, uint64_t first, bool with_stats)
+                          const struct plumb_tensor *chunk, uint64_t first)
 {
     const unsigned parts = plumb_dtype_parts(chunk->dtype);
     const unsigned bits = plumb_dtype_info(chunk->dtype)->bits;
@@ -69,71 +94,57 @@ static void add_converted(struct kept_state *state, const struct kernels *kernel
         const void *bytes = (const char *)chunk->data + at * bits / 8;
         bool plain = false;
         dense_load(kernels, chunk->dtype, bytes, n * parts, x);
-        if (with_stats && parts == 1) {
+        if (parts == 1) {
             const uint64_t before = odd_ones(&state->stats);
             stats_values(&state->stats, kernels, x, n);
             ends_add(&state->stats.ends, chunk->dtype, bytes, n);
-            plain = odd_ones(&state->stats) == before; /* none of these types has large numbers */
+            plain = odd_ones(&state->stats) == before && below_large(&state->stats);
         }
-        if (state->sketch)
-            sketch_add(state->sketch, kernels, (first + at) * parts, x, n * parts, plain);
-        if (state->sketch1)
-            sketch1_add(state->sketch1, (first + at) * parts, x, n * parts);
-        if (with_stats && parts == 2) {
+        add_sketches(state, kernels, (first + at) * parts, x, n * parts, plain);
+        if (parts == 2) {
             take_sizes(x, n);
             stats_values(&state->stats, kernels, x, n);
         }
     }
 }
 
-/* Types that kernels read as they are stored. */
-static void add_stored(struct kept_state *state, const struct kernels *kernels,
-                       enum kernel_type type, const struct plumb_tensor *chunk, uint64_t first)
+/* Whole blocks of a type that kernels read as it is stored; false when they are not that simple. */
+static bool add_blocks(struct kept_state *state, const struct kernels *kernels,
+                       const struct plumb_tensor *chunk, uint64_t first)
 {
-    struct stats_state *stats = &state->stats;
-    const uint64_t before = odd_ones(stats);
-    stats_tensor(stats, kernels, chunk, 0, chunk->count);
-    const bool plain =
-        odd_ones(stats) == before && stats->max < SKETCH_LARGE && stats->min > -SKETCH_LARGE;
-    if (state->sketch1 || (state->sketch && !plain))
-        add_converted(state, kernels, chunk, first, false);
-    else if (state->sketch)
-        sketch_add_stored(state->sketch, kernels, type, first, chunk->data, (size_t)chunk->count);
-}
-
-/* Dense elements in native byte order; first: of the whole tensor. */
-static void add_chunk(struct kept_state *state, const struct kernels *kernels,
-                      const struct plumb_tensor *chunk, uint64_t first, uint32_t *crc)
-{
-    const unsigned bits = plumb_dtype_info(chunk->dtype)->bits;
-    const size_t size = (size_t)((chunk->count * bits + 7) / 8);
+    _Alignas(64) double wide[STATS_BLOCKS];
     const int type = kernel_type_of(chunk->dtype);
-    if (type >= 0 && plumb_dtype_parts(chunk->dtype) == 1)
-        add_stored(state, kernels, (enum kernel_type)type, chunk, first);
-    else
-        add_converted(state, kernels, chunk, first, true);
-    *crc = kernels->crc32(*crc, chunk->data, size);
-    if (state->wanted & KEPT_XOR)
-        state->words ^= xor_words(chunk->data, size);
+    if (type < 0 || plumb_dtype_parts(chunk->dtype) != 1 || chunk->count != STATS_BLOCKS)
+        return false;
+    const double *x =
+        stats_blocks(&state->stats, kernels, (enum kernel_type)type, chunk->data, wide);
+    if (x)
+        add_sketches(state, kernels, first, x, STATS_BLOCKS, below_large(&state->stats));
+    return x;
 }
 
-/* As many whole pieces as are hashed side by side, or the rest, in chunks that stay in the cache
- * nearest to the processor until all but the hash is done. */
+/* Dense elements in native byte order, as many whole pieces as are hashed side by side, or the
+ * rest; first: of the whole tensor. Blocks stay in the cache nearest to the processor until all
+ * that needs their numbers is done; what needs bytes comes last. */
 static void add_span(struct kept_state *state, const struct kernels *kernels,
                      const struct plumb_tensor *span, uint64_t first, uint32_t *crc)
 {
-    enum { NUMBERS = SIDE_BY_SIDE * PLUMB_METRIC_BLOCK };
     const unsigned bits = plumb_dtype_info(span->dtype)->bits;
-    const uint64_t step = NUMBERS / plumb_dtype_parts(span->dtype);
+    const uint64_t step = STATS_BLOCKS / plumb_dtype_parts(span->dtype);
+    const size_t size = (size_t)((span->count * bits + 7) / 8);
     struct plumb_tensor chunk = *span;
     for (uint64_t at = 0; at < span->count; at += chunk.count) {
         chunk.count = span->count - at < step ? span->count - at : step;
         chunk.data = (const char *)span->data + at * bits / 8;
-        add_chunk(state, kernels, &chunk, first + at, crc);
+        if (!add_blocks(state, kernels, &chunk, first + at))
+            add_converted(state, kernels, &chunk, first + at);
     }
+    if (state->wanted & KEPT_XOR)
+        state->words ^= xor_words(span->data, size);
     if (state->wanted & KEPT_HASH)
-        hash_add(&state->hash, kernels, span->data, (size_t)((span->count * bits + 7) / 8),
-                 first * bits / 8 / HASH_PIECE);
+        hash_add(&state->hash, kernels, span->data, size, first * bits / 8 / HASH_PIECE, crc);
+    else
+        *crc = kernels->crc32(*crc, span->data, size);
 }
 
 void kept_tensor(struct kept_state *state, const struct kernels *kernels,
@@ -175,6 +186,8 @@ void kept_merge(struct kept_state *state, const struct kept_state *other)
     hash_merge(&state->hash, &other->hash);
     if (state->sketch)
         sketch_merge(state->sketch, other->sketch);
+    if (state->sketch2)
+        sketch_merge(state->sketch2, other->sketch2);
     if (state->sketch1)
         sketch1_merge(state->sketch1, other->sketch1);
 }

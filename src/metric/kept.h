@@ -10,7 +10,7 @@
 #include "metric/stats.h"
 
 /* What is wanted besides statistics and CRC-32. */
-enum { KEPT_HASH = 1, KEPT_SKETCH = 2, KEPT_SKETCH1 = 4, KEPT_XOR = 8 };
+enum { KEPT_HASH = 1, KEPT_SKETCH = 2, KEPT_SKETCH1 = 4, KEPT_XOR = 8, KEPT_SKETCH2 = 16 };
 
 /* Elements at whose multiples a tensor may be cut, so that the parts merge to the same bits. */
 enum { KEPT_CUT = SKETCH_CHUNK };
@@ -23,6 +23,7 @@ struct kept_state {
     uint64_t words;                /* all 64-bit words of the same bytes, exclusive-ored */
     struct hash hash;              /* of the same bytes */
     struct sketch_state *sketch;   /* NULL: not wanted */
+    struct sketch_state *sketch2;  /* of version 2 */
     struct sketch1_state *sketch1; /* of version 1 */
 };
 

@@ -6,26 +6,26 @@
 #include <libdeflate.h>
 #include <math.h>
 
-enum { TOGETHER = 1 };
-#define REST_APART
+#define widen_bytes kernel_widen_c
 #define LEVEL "avx2"
 #define crc32_of libdeflate_crc32
 #define hash_of_eight hash_eight_c
-#define ALL_LOOPS(X)                                                                               \
-    X(PART_ERROR | PART_RANGE)                                                                     \
-    X(PART_CLOSE | PART_ABSOLUTE | PART_SMALL)                                                     \
-    X(PART_SORT)                                                                                   \
-    X(PART_RATIO | PART_ULP)
+#define ALL_LOOPS(X) X(ALL_PARTS)
 
 #include "metric/bins_avx2.h"
+#include "metric/crc_avx2.h"
 #include "metric/kernel_tally.h"
+#include "metric/singles_avx2.h"
 
 #include "metric/kernel_pair.h"
 
 #include "metric/relative_avx2.h"
 
+#include "metric/kernel_short.h"
+
 #include "metric/kernel_all.h"
 
+#include "metric/kernel_ranges.h"
 #include "metric/sketch_avx2.h"
 
 #include "metric/kernel_table.h"
@@ -33,4 +33,6 @@ enum { TOGETHER = 1 };
 void kernels_avx2(struct kernels *table)
 {
     *table = level;
+    if (__builtin_cpu_supports("vpclmulqdq"))
+        table->crc32 = crc32_wide;
 }

@@ -1,4 +1,5 @@
 /* The kernels in plain C: the definition that the vector versions are tested against. */
+#include "metric/bytes.h"
 #include "metric/hash.h"
 #include "metric/kernel.h"
 #include "metric/kernel_bits.h"
@@ -13,18 +14,32 @@ static_assert(HISTOGRAM_BINS == PLUMB_HISTOGRAM_BINS, "one layout of histograms"
 
 const double kernel_abs_limits[ABS_LIMITS] = {1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7};
 
-/* (ln 2)^i / i! */
-const double kernel_exp2[10] = {
+/* Nearly least relative errors over |r| <= 1/2, with 2^0 = 1: 9e-13 and 3e-9. */
+const double kernel_exp2[EXP_TERMS] = {
     1.0,
-    0x1.62e42fefa39efp-1,
-    0x1.ebfbdff82c58fp-3,
-    0x1.c6b08d704a0cp-5,
-    0x1.3b2ab6fba4e77p-7,
-    0x1.5d87fe78a6731p-10,
-    0x1.430912f86c787p-13,
-    0x1.ffcbfc588b0c7p-17,
-    0x1.62c0223a5c824p-20,
-    0x1.b5253d395e7c4p-24,
+    0x1.62e42fef8939fp-1,
+    0x1.ebfbdff8ebffap-3,
+    0x1.c6b08dcf908a6p-5,
+    0x1.3b2ab5f1b857ap-7,
+    0x1.5d874c84661a9p-10,
+    0x1.430aa165dfb73p-13,
+    0x1.00d8866fc08a8p-16,
+    0x1.61cb748e84266p-20,
+};
+
+const double kernel_weight2[WEIGHT_TERMS] = {
+    1.0,
+    0x1.62e430ad8f1fcp-1,
+    0x1.ebfbdc06d02e6p-3,
+    0x1.c6aee9f958c13p-5,
+    0x1.3b2d7723b53afp-7,
+    0x1.5f3dbb8523a22p-10,
+    0x1.41deb972dcfbdp-13,
+};
+
+const float kernel_short2[WEIGHT_TERMS] = {
+    1.0f,           0x1.62e43p-1f,   0x1.ebfbdcp-3f,  0x1.c6aeeap-5f,
+    0x1.3b2d78p-7f, 0x1.5f3dbcp-10f, 0x1.41debap-13f,
 };
 
 static uint64_t bits_of(double x)
@@ -184,23 +199,27 @@ static void centre_wide(const double *x, size_t n, double middle, struct centre_
     }
 }
 
-/* 2^k * 2^r with k = round(x / ln 2) and |r| <= 1/2, 2^r by its series up to r^9, in pairs so that
- * few operations wait for each other. Adding 1.5*2^52 rounds to an integer, which then sits in the
- * low bits of the sum. Fused multiply-adds are written out: they are part of the definition. */
-double kernel_exp(double x)
+/* 2^k * 2^r with k = round(x / ln 2) and |r| <= 1/2, 2^r by a polynomial. Adding 1.5*2^52 rounds to
+ * an integer, which then sits in the low bits of the sum. Fused multiply-adds are written out: they
+ * are part of the definition. */
+static double power_of_e(double x, const double *terms, int count)
 {
     double sum = fma(x, KERNEL_LOG2E, 0x1.8p52);
     double r = fma(x, KERNEL_LOG2E, -(sum - 0x1.8p52));
-    double r2 = r * r, r4 = r2 * r2;
-    double p01 = fma(r, kernel_exp2[1], kernel_exp2[0]);
-    double p23 = fma(r, kernel_exp2[3], kernel_exp2[2]);
-    double p45 = fma(r, kernel_exp2[5], kernel_exp2[4]);
-    double p67 = fma(r, kernel_exp2[7], kernel_exp2[6]);
-    double p89 = fma(r, kernel_exp2[9], kernel_exp2[8]);
-    double low = fma(p23, r2, p01);
-    double high = fma(p67, r2, p45);
-    double p = fma(fma(p89, r4, high), r4, low);
+    double p = terms[count - 1];
+    for (int i = count - 2; i >= 0; i--)
+        p = fma(p, r, terms[i]);
     return p * from_bits((bits_of(sum) + 1023) << 52);
+}
+
+double kernel_exp(double x)
+{
+    return power_of_e(x, kernel_exp2, EXP_TERMS);
+}
+
+double kernel_weight(double x)
+{
+    return power_of_e(x, kernel_weight2, WEIGHT_TERMS);
 }
 
 static void kl_wide(const double *t, const double *g, size_t n, struct kl_lanes *out)
@@ -214,18 +233,77 @@ static void kl_wide(const double *t, const double *g, size_t n, struct kl_lanes 
     }
 }
 
-/* exp(d) by its series up to d^6. */
+/* exp(d) = 1 + d * growth, by its series up to d^5. */
 static void kl_near_wide(const double *d, const double *g, size_t n, struct kl_lanes *out)
 {
     for (size_t i = 0; i < n; i++) {
         size_t l = i % LANES;
-        double weight = kernel_exp(g[i]), d2 = d[i] * d[i];
-        double high = fma(d2, 1.0 / 720, fma(d[i], 1.0 / 120, 1.0 / 24));
-        double growth = fma(fma(high, d2, fma(d[i], 1.0 / 6, 0.5)), d2, 1.0 + d[i]);
+        double growth = fma(d[i], 1.0 / 120, 1.0 / 24);
+        growth = fma(growth, d[i], 1.0 / 6);
+        growth = fma(growth, d[i], 0.5);
+        growth = fma(growth, d[i], 1.0);
+        double weight = kernel_weight(g[i]), shift = weight * d[i];
         out->golden[l] += weight;
-        out->target[l] = fma(weight, growth, out->target[l]);
-        out->weighted[l] = fma(-weight, d[i], out->weighted[l]);
+        out->target[l] += fma(shift, growth, weight);
+        out->weighted[l] -= shift;
     }
+}
+
+/* As power_of_e, with the logarithm in two parts: products of it keep all digits of float32. */
+float kernel_short_weight(float x)
+{
+    const float sum = fmaf(x, SHORT_LOG2E, 0x1.8p23f);
+    float r = fmaf(x, SHORT_LOG2E, -(sum - 0x1.8p23f)), p = kernel_short2[WEIGHT_TERMS - 1];
+    r = fmaf(x, SHORT_LOG2E_REST, r);
+    for (int i = WEIGHT_TERMS - 2; i >= 0; i--)
+        p = fmaf(p, r, kernel_short2[i]);
+    uint32_t bits, power;
+    memcpy(&bits, &p, sizeof bits);
+    memcpy(&power, &sum, sizeof power);
+    bits += power << 23;
+    memcpy(&p, &bits, sizeof p);
+    return p;
+}
+
+struct short_lanes {
+    float golden[2 * LANES], shift[2 * LANES], curve[2 * LANES];
+};
+
+/* exp(d) = 1 + d + d^2 * half, by its series up to d^5. */
+static void short_run(const double *t, const double *g, size_t n, struct short_lanes *out)
+{
+    for (size_t i = 0; i < n; i++) {
+        const size_t l = i % (2 * LANES);
+        const float d = (float)t[i] - (float)g[i], weight = kernel_short_weight((float)g[i]);
+        float half = fmaf(d, 1.0f / 120, 1.0f / 24);
+        half = fmaf(half, d, 1.0f / 6);
+        half = fmaf(half, d, 0.5f);
+        const float shift = weight * d;
+        out->golden[l] += weight;
+        out->shift[l] += shift;
+        out->curve[l] = fmaf(shift * d, half, out->curve[l]);
+    }
+}
+
+/* t and g have the digits of float32. */
+static bool kl_short(const double *t, const double *g, size_t n, struct kl_lanes *out)
+{
+    for (size_t i = 0; i < n; i++)
+        if (fabs(g[i]) > KL_SHORT)
+            return false;
+    for (size_t i = 0; i < n; i += KL_RUN) {
+        struct short_lanes s = {.golden = {0}};
+        short_run(t + i, g + i, n - i < KL_RUN ? n - i : KL_RUN, &s);
+        for (size_t l = 0, u = LANES; l < LANES; l++, u++) {
+            const double golden = (double)s.golden[l] + (double)s.golden[u];
+            const double shift = (double)s.shift[l] + (double)s.shift[u];
+            const double curve = (double)s.curve[l] + (double)s.curve[u];
+            out->golden[l] += golden;
+            out->target[l] += golden + (shift + curve);
+            out->weighted[l] -= shift;
+        }
+    }
+    return true;
 }
 
 static void find_bins(const double *x, size_t n, uint8_t *bins)
@@ -254,32 +332,32 @@ static void count_bins(const uint8_t *bin, size_t n, uint8_t top, uint64_t *bins
 
 /* The kernels over stored values, put together from the others. */
 
-/* Numbers of the group that are not there are 0. */
-static void sketch_group(const double x[KERNEL_SKETCH_GROUP], uint64_t group, double *sums,
-                         double fold[4])
+/* Numbers of the tile that are not there are 0. */
+static void sketch_tile(const double x[KERNEL_SKETCH_TILE], uint64_t tile, double *sums,
+                        double fold[4])
 {
-    const uint64_t word = kernel_sketch_word(group);
-    const size_t start = word & 255;
-    double y[KERNEL_SKETCH_GROUP];
-    for (size_t l = 0; l < KERNEL_SKETCH_GROUP; l++) {
-        y[l] = word >> (8 + l) & 1 ? -x[l] : x[l];
-        sums[start + l] += y[l];
+    const uint64_t signs = kernel_sketch_signs(tile);
+    const unsigned place = kernel_sketch_place(kernel_sketch_places(tile), tile);
+    double y[KERNEL_SKETCH_TILE], column[8];
+    for (unsigned l = 0; l < KERNEL_SKETCH_TILE; l++) {
+        y[l] = signs >> l & 1 ? -x[l] : x[l];
+        sums[place ^ l] += y[l];
     }
-    for (size_t l = 0; l < 4; l++)
-        fold[(start + l) % 4] += (y[l] + y[l + 4]) + (y[l + 8] + y[l + 12]);
+    for (unsigned c = 0; c < 8; c++)
+        column[c] = ((y[c] + y[c + 8]) + (y[c + 16] + y[c + 24])) +
+                    ((y[c + 32] + y[c + 40]) + (y[c + 48] + y[c + 56]));
+    for (unsigned c = 0; c < 4; c++)
+        fold[(place ^ c) % 4] = column[c] + column[c + 4];
 }
 
-static void sketch(enum kernel_type type, const void *data, size_t n, uint64_t first, double *sums,
-                   double fold[4])
+static void sketch(const double *x, size_t n, uint64_t first, double *sums, double (*fold)[4])
 {
-    double wide[PLUMB_METRIC_BLOCK], *x = wide;
-    kernels_c.load[type](data, n, wide);
     while (n) {
-        const size_t lane = first % KERNEL_SKETCH_GROUP, room = KERNEL_SKETCH_GROUP - lane;
+        const size_t lane = first % KERNEL_SKETCH_TILE, room = KERNEL_SKETCH_TILE - lane;
         const size_t m = n < room ? n : room;
-        double group[KERNEL_SKETCH_GROUP] = {0};
-        memcpy(group + lane, x, m * sizeof *x);
-        sketch_group(group, first / KERNEL_SKETCH_GROUP, sums, fold);
+        double tile[KERNEL_SKETCH_TILE] = {0};
+        memcpy(tile + lane, x, m * sizeof *x);
+        sketch_tile(tile, first / KERNEL_SKETCH_TILE, sums, *fold++);
         first += m;
         x += m;
         n -= m;
@@ -324,6 +402,17 @@ static void pair_kl(enum kernel_type type, const void *t, const void *g, size_t 
         kl_wide(wide_t, wide_g, n, out);
 }
 
+static bool pair_kl_short(enum kernel_type type, const void *t, const void *g, size_t n,
+                          struct kl_lanes *out)
+{
+    double wide_t[PLUMB_METRIC_BLOCK], wide_g[PLUMB_METRIC_BLOCK];
+    if (type == KERNEL_F64)
+        return false;
+    kernels_c.load[type](t, n, wide_t);
+    kernels_c.load[type](g, n, wide_g);
+    return kl_short(wide_t, wide_g, n, out);
+}
+
 static void pair_all(enum kernel_type type, const void *t, const void *g, size_t n,
                      const struct all_limits *limits, struct all_sums *out, uint8_t *classes)
 {
@@ -356,9 +445,9 @@ static void centre(enum kernel_type type, const void *data, size_t n, double mid
     centre_wide(x, n, middle, out);
 }
 
-static void ranges(enum kernel_type type, const void *data, struct range_lanes *out)
+static void ranges(enum kernel_type type, const void *data, double *wide, struct range_lanes *out)
 {
-    double x[SIDE_BY_SIDE * PLUMB_METRIC_BLOCK];
+    double copy[SIDE_BY_SIDE * PLUMB_METRIC_BLOCK], *x = type == KERNEL_F64 ? copy : wide;
     kernels_c.load[type](data, SIDE_BY_SIDE * PLUMB_METRIC_BLOCK, x);
     for (int b = 0; b < SIDE_BY_SIDE; b++) {
         out[b] = range_of_nothing();
@@ -366,14 +455,11 @@ static void ranges(enum kernel_type type, const void *data, struct range_lanes *
     }
 }
 
-static void centres(enum kernel_type type, const void *data, const double *middle,
-                    struct centre_lanes *out)
+static void centres(const double *wide, const double *middle, struct centre_lanes *out)
 {
-    double x[SIDE_BY_SIDE * PLUMB_METRIC_BLOCK];
-    kernels_c.load[type](data, SIDE_BY_SIDE * PLUMB_METRIC_BLOCK, x);
     for (int b = 0; b < SIDE_BY_SIDE; b++) {
         out[b] = (struct centre_lanes){0};
-        centre_wide(x + b * PLUMB_METRIC_BLOCK, PLUMB_METRIC_BLOCK, middle[b], &out[b]);
+        centre_wide(wide + b * PLUMB_METRIC_BLOCK, PLUMB_METRIC_BLOCK, middle[b], &out[b]);
     }
 }
 
@@ -418,26 +504,14 @@ static void centres(enum kernel_type type, const void *data, const double *middl
     {                                                                                              \
         centre(type, data, n, middle, out);                                                        \
     }                                                                                              \
-    static void pair_rest_##suffix(const void *t, const void *g, size_t n, bool near,              \
-                                   const double middle[2], struct kl_lanes *kl,                    \
-                                   struct centre_lanes *out)                                       \
+    static bool pair_kl_short_##suffix(const void *t, const void *g, size_t n,                     \
+                                       struct kl_lanes *out)                                       \
     {                                                                                              \
-        pair_kl(type, t, g, n, near, kl);                                                          \
-        centre(type, t, n, middle[0], &out[0]);                                                    \
-        centre(type, g, n, middle[1], &out[1]);                                                    \
+        return pair_kl_short(type, t, g, n, out);                                                  \
     }                                                                                              \
-    static void ranges_##suffix(const void *data, struct range_lanes *out)                         \
+    static void ranges_##suffix(const void *data, double *wide, struct range_lanes *out)           \
     {                                                                                              \
-        ranges(type, data, out);                                                                   \
-    }                                                                                              \
-    static void centres_##suffix(const void *data, const double *middle, struct centre_lanes *out) \
-    {                                                                                              \
-        centres(type, data, middle, out);                                                          \
-    }                                                                                              \
-    static void sketch_##suffix(const void *data, size_t n, uint64_t first, double *sums,          \
-                                double fold[4])                                                    \
-    {                                                                                              \
-        sketch(type, data, n, first, sums, fold);                                                  \
+        ranges(type, data, wide, out);                                                             \
     }
 
 TYPED(f64, KERNEL_F64, PLUMB_F64)
@@ -445,9 +519,17 @@ TYPED(f32, KERNEL_F32, PLUMB_F32)
 TYPED(f16, KERNEL_F16, PLUMB_F16)
 TYPED(bf16, KERNEL_BF16, PLUMB_BF16)
 
+void kernel_widen_c(const struct byte_words *words, const void *bytes, size_t n, uint16_t *out)
+{
+    const uint8_t *code = bytes;
+    for (size_t i = 0; i < n; i++)
+        out[i] = words->word[code[i]];
+}
+
 const struct kernels kernels_c = {
     .name = "c",
     .load = {load_f64, load_f32, load_f16, load_bf16},
+    .widen = kernel_widen_c,
     .difference = difference,
     .relative = relative,
     .ulps = ulps,
@@ -463,7 +545,7 @@ const struct kernels kernels_c = {
     .count_bins = count_bins,
     .differing = differing,
     .crc32 = libdeflate_crc32,
-    .sketch = {sketch_f64, sketch_f32, sketch_f16, sketch_bf16},
+    .sketch = sketch,
     .hash_eight = hash_eight_c,
     .pair_error = {pair_error_f64, pair_error_f32, pair_error_f16, pair_error_bf16},
     .pair_relative = {pair_relative_f64, pair_relative_f32, pair_relative_f16, pair_relative_bf16},
@@ -471,8 +553,8 @@ const struct kernels kernels_c = {
     .pair_kl = {pair_kl_f64, pair_kl_f32, pair_kl_f16, pair_kl_bf16},
     .pair_kl_near = {pair_kl_near_f64, pair_kl_near_f32, pair_kl_near_f16, pair_kl_near_bf16},
     .pair_all = {pair_all_f64, pair_all_f32, pair_all_f16, pair_all_bf16},
-    .pair_rest = {pair_rest_f64, pair_rest_f32, pair_rest_f16, pair_rest_bf16},
+    .pair_kl_short = {pair_kl_short_f64, pair_kl_short_f32, pair_kl_short_f16, pair_kl_short_bf16},
     .centre = {centre_f64, centre_f32, centre_f16, centre_bf16},
     .ranges = {ranges_f64, ranges_f32, ranges_f16, ranges_bf16},
-    .centres = {centres_f64, centres_f32, centres_f16, centres_bf16},
+    .centres = centres,
 };

@@ -6,9 +6,8 @@
 #include <libdeflate.h>
 #include <math.h>
 
-enum { TOGETHER = 1 };
-#define REST_APART
 #define relative_kernel quotient_kernel
+#define widen_bytes kernel_widen_c
 #define LEVEL "neon"
 #define crc32_of libdeflate_crc32
 #define hash_of_eight hash_eight_c
@@ -21,14 +20,21 @@ enum { TOGETHER = 1 };
 
 #include "metric/bins_neon.h"
 #include "metric/kernel_tally.h"
+#include "metric/singles_neon.h"
 
 #include "metric/kernel_pair.h"
 
+#include "metric/kernel_short.h"
+
 #include "metric/kernel_all.h"
 
-/* A group goes to 16 sums anywhere: two lanes gain nothing. */
-#define sketch_kernel(type, data, n, first, sums, fold)                                            \
-    kernels_c.sketch[type](data, n, first, sums, fold)
+#include "metric/kernel_ranges.h"
+
+/* Two lanes gain little. */
+static void sketch(const double *x, size_t n, uint64_t first, double *sums, double (*fold)[4])
+{
+    kernels_c.sketch(x, n, first, sums, fold);
+}
 
 #include "metric/kernel_table.h"
 

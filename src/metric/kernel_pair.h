@@ -77,18 +77,21 @@ INLINE void close_kernel(enum kernel_type type, const void *t, const void *g, si
         kernels_c.pair_close[type](element(type, t, i), element(type, g, i), n - i, limits, out);
 }
 
-/* See kernel_exp. */
-INLINE v8 exp8(v8 x)
+/* See power_of_e in kernel_c.c. One term after another: few operations count more than long chains,
+ * of which processors have several under way. */
+INLINE v8 power_of_e(v8 x, const double *terms, int count)
 {
-    const double *c = kernel_exp2;
     const v8 sum = fused(x, all(KERNEL_LOG2E), all(0x1.8p52));
     const v8 r = product_less(x, all(KERNEL_LOG2E), subtract(sum, all(0x1.8p52)));
-    const v8 r2 = multiply(r, r), r4 = multiply(r2, r2);
-    const v8 p01 = fused(r, all(c[1]), all(c[0])), p23 = fused(r, all(c[3]), all(c[2]));
-    const v8 p45 = fused(r, all(c[5]), all(c[4])), p67 = fused(r, all(c[7]), all(c[6]));
-    const v8 p89 = fused(r, all(c[9]), all(c[8]));
-    const v8 low = fused(p23, r2, p01), high = fused(p67, r2, p45);
-    return times_power(fused(fused(p89, r4, high), r4, low), sum);
+    v8 p = all(terms[count - 1]);
+    for (int i = count - 2; i >= 0; i--)
+        p = fused(p, r, all(terms[i]));
+    return times_power(p, sum);
+}
+
+INLINE v8 exp8(v8 x)
+{
+    return power_of_e(x, kernel_exp2, EXP_TERMS);
 }
 
 struct kl8 {
@@ -118,13 +121,15 @@ INLINE struct kl8 add_kl(struct kl8 k, v8 t, v8 g)
 
 INLINE struct kl8 add_kl_near(struct kl8 k, v8 t, v8 g)
 {
-    const v8 d = subtract(t, g), d2 = multiply(d, d), weight = exp8(g);
-    const v8 high = fused(d2, all(1.0 / 720), fused(d, all(1.0 / 120), all(1.0 / 24)));
-    const v8 low = fused(d, all(1.0 / 6), all(0.5));
-    const v8 growth = fused(fused(high, d2, low), d2, add(all(1.0), d));
+    const v8 d = subtract(t, g), weight = power_of_e(g, kernel_weight2, WEIGHT_TERMS);
+    v8 growth = fused(d, all(1.0 / 120), all(1.0 / 24));
+    growth = fused(growth, d, all(1.0 / 6));
+    growth = fused(growth, d, all(0.5));
+    growth = fused(growth, d, all(1.0));
+    const v8 shift = multiply(weight, d);
     k.golden = add(k.golden, weight);
-    k.target = fused(weight, growth, k.target);
-    k.weighted = less_product(k.weighted, weight, d);
+    k.target = add(k.target, fused(shift, growth, weight));
+    k.weighted = subtract(k.weighted, shift);
     return k;
 }
 
@@ -186,73 +191,6 @@ INLINE void centre_kernel(enum kernel_type type, const void *data, size_t n, dou
     put_centre(out, r);
     if (i < n)
         kernels_c.centre[type](element(type, data, i), n - i, middle, out);
-}
-
-#ifdef REST_APART
-INLINE void rest_kernel(enum kernel_type type, bool near, const void *t, const void *g, size_t n,
-                        const double middle[2], struct kl_lanes *kl, struct centre_lanes centre[2])
-{
-    (near ? kl_near_kernel : kl_kernel)(type, t, g, n, kl);
-    centre_kernel(type, t, n, middle[0], &centre[0]);
-    centre_kernel(type, g, n, middle[1], &centre[1]);
-}
-#else
-/* Exponentials are multiplications, deviations additions: processors do both at a time. */
-INLINE void rest_kernel(enum kernel_type type, bool near, const void *t, const void *g, size_t n,
-                        const double middle[2], struct kl_lanes *kl, struct centre_lanes centre[2])
-{
-    struct kl8 k = get_kl(kl);
-    struct centre8 a = get_centre(&centre[0]), b = get_centre(&centre[1]);
-    size_t i = 0;
-    for (; i + 8 <= n; i += 8) {
-        const v8 x = load8(type, t, i), y = load8(type, g, i);
-        k = near ? add_kl_near(k, x, y) : add_kl(k, x, y);
-        a = add_centre(a, x, all(middle[0]));
-        b = add_centre(b, y, all(middle[1]));
-    }
-    put_kl(kl, k);
-    put_centre(&centre[0], a);
-    put_centre(&centre[1], b);
-    if (i < n)
-        kernels_c.pair_rest[type](element(type, t, i), element(type, g, i), n - i, near, middle, kl,
-                                  centre);
-}
-#endif
-
-/* TOGETHER blocks at a time: as many as there are registers for. */
-_Static_assert(SIDE_BY_SIDE % TOGETHER == 0, "whole groups of blocks");
-
-INLINE void ranges_kernel(enum kernel_type type, const void *data, struct range_lanes *out)
-{
-    enum { N = PLUMB_METRIC_BLOCK };
-    const struct range8 nothing = {all(0), all(INFINITY), all(-INFINITY)};
-    for (size_t first = 0; first < SIDE_BY_SIDE; first += TOGETHER) {
-        struct range8 r[TOGETHER];
-        for (size_t b = 0; b < TOGETHER; b++)
-            r[b] = nothing;
-        for (size_t i = 0; i < N; i += 8)
-            for (size_t b = 0; b < TOGETHER; b++)
-                r[b] = add_range(r[b], load8(type, data, (first + b) * N + i));
-        for (size_t b = 0; b < TOGETHER; b++)
-            put_range(&out[first + b], r[b]);
-    }
-}
-
-INLINE void centres_kernel(enum kernel_type type, const void *data, const double *middle,
-                           struct centre_lanes *out)
-{
-    enum { N = PLUMB_METRIC_BLOCK };
-    for (size_t first = 0; first < SIDE_BY_SIDE; first += TOGETHER) {
-        struct centre8 r[TOGETHER];
-        for (size_t b = 0; b < TOGETHER; b++)
-            r[b] = (struct centre8){all(0), all(0)};
-        for (size_t i = 0; i < N; i += 8)
-            for (size_t b = 0; b < TOGETHER; b++)
-                r[b] = add_centre(r[b], load8(type, data, (first + b) * N + i),
-                                  all(middle[first + b]));
-        for (size_t b = 0; b < TOGETHER; b++)
-            put_centre(&out[first + b], r[b]);
-    }
 }
 
 #endif

@@ -45,27 +45,14 @@
     {                                                                                              \
         centre_kernel(type, data, n, middle, out);                                                 \
     }                                                                                              \
-    static void pair_rest_##suffix(const void *t, const void *g, size_t n, bool near,              \
-                                   const double middle[2], struct kl_lanes *kl,                    \
-                                   struct centre_lanes *out)                                       \
+    static bool pair_kl_short_##suffix(const void *t, const void *g, size_t n,                     \
+                                       struct kl_lanes *out)                                       \
     {                                                                                              \
-        if (near)                                                                                  \
-            rest_kernel(type, true, t, g, n, middle, kl, out);                                     \
-        else                                                                                       \
-            rest_kernel(type, false, t, g, n, middle, kl, out);                                    \
+        return kl_short_kernel(type, t, g, n, out);                                                \
     }                                                                                              \
-    static void ranges_##suffix(const void *data, struct range_lanes *out)                         \
+    static void ranges_##suffix(const void *data, double *wide, struct range_lanes *out)           \
     {                                                                                              \
-        ranges_kernel(type, data, out);                                                            \
-    }                                                                                              \
-    static void centres_##suffix(const void *data, const double *middle, struct centre_lanes *out) \
-    {                                                                                              \
-        centres_kernel(type, data, middle, out);                                                   \
-    }                                                                                              \
-    static void sketch_##suffix(const void *data, size_t n, uint64_t first, double *sums,          \
-                                double fold[4])                                                    \
-    {                                                                                              \
-        sketch_kernel(type, data, n, first, sums, fold);                                           \
+        ranges_kernel(type, data, wide, out);                                                      \
     }
 
 TYPED(f64, KERNEL_F64)
@@ -81,6 +68,7 @@ TYPED(bf16, KERNEL_BF16)
 static const struct kernels level = {
     .name = LEVEL,
     .load = OF_ALL_TYPES(load),
+    .widen = widen_bytes,
     .difference = difference,
     .relative = relative,
     .ulps = ulps,
@@ -96,7 +84,7 @@ static const struct kernels level = {
     .count_bins = count_bins,
     .differing = differing,
     .crc32 = crc32_of,
-    .sketch = OF_ALL_TYPES(sketch),
+    .sketch = sketch,
     .hash_eight = hash_of_eight,
     .pair_error = OF_ALL_TYPES(pair_error),
     .pair_relative = OF_ALL_TYPES(pair_relative),
@@ -104,10 +92,10 @@ static const struct kernels level = {
     .pair_kl = OF_ALL_TYPES(pair_kl),
     .pair_kl_near = OF_ALL_TYPES(pair_kl_near),
     .pair_all = OF_ALL_TYPES(pair_all),
-    .pair_rest = OF_ALL_TYPES(pair_rest),
+    .pair_kl_short = OF_ALL_TYPES(pair_kl_short),
     .centre = OF_ALL_TYPES(centre),
     .ranges = OF_ALL_TYPES(ranges),
-    .centres = OF_ALL_TYPES(centres),
+    .centres = centres,
 };
 
 #endif

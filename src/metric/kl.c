@@ -38,7 +38,9 @@ static void add(struct kl_sum *sum, double bucket, double total, double weighted
     exact_add(&sum->weighted[place], weighted);
 }
 
-static void add_one(struct kl_sum *sum, double x, double factor)
+/* exp(x) as a multiple of its bucket; times x - y too, without rounding: what is large in it
+ * cancels in the end. */
+static void add_one(struct kl_sum *sum, double x, double y)
 {
     double bucket = bucket_of(x);
     double value = fabs(x) < LONE ? kernel_exp(fma(-bucket, WIDTH, x)) : 1;
@@ -46,7 +48,13 @@ static void add_one(struct kl_sum *sum, double x, double factor)
     if (place == 2)
         return;
     exact_add(&sum->total[place], value);
-    exact_add_product(&sum->weighted[place], value, factor);
+    const double d = x - y, part = d - x, rest = (x - (d - part)) - (y + part);
+    if (rest == 0 && d != 0) {
+        exact_add_product(&sum->weighted[place], value, d);
+    } else if (rest != 0) { /* not all of the difference is in d, or it is infinite */
+        exact_add_product(&sum->weighted[place], value, x);
+        exact_add_product(&sum->weighted[place], -value, y);
+    }
 }
 
 static double total(const double *lanes)
@@ -61,24 +69,34 @@ void kl_add(struct kl_state *kl, const struct kl_lanes *lanes)
     add(&kl->target, 0, total(lanes->target), 0);
 }
 
-void kl_block(struct kl_state *kl, const struct kernels *kernels, enum kernel_type type,
-              const void *t, const void *g, size_t n, double largest, bool near)
+static double larger_size(const struct kernels *kernels, const double *x, size_t n, double least)
 {
-    if (largest <= KL_FAST && n) {
+    struct range_lanes range = range_of_nothing();
+    kernels->range(x, n, &range);
+    return fmax(least, range_largest(&range));
+}
+
+void kl_block(struct kl_state *kl, const struct kernels *kernels, enum kernel_type type,
+              const void *t, const void *g, size_t n, double bound, bool near)
+{
+    double x[PLUMB_METRIC_BLOCK], y[PLUMB_METRIC_BLOCK];
+    if (bound > KL_FAST) {
+        kernels->load[type](t, n, x);
+        kernels->load[type](g, n, y);
+        bound = larger_size(kernels, x, n, larger_size(kernels, y, n, 0));
+    }
+    if (bound <= KL_FAST && n) {
         struct kl_lanes lanes = {0};
-        if (near)
-            kernels->pair_kl_near[type](t, g, n, &lanes);
-        else
+        if (!near)
             kernels->pair_kl[type](t, g, n, &lanes);
+        else if (!kernels->pair_kl_short[type](t, g, n, &lanes))
+            kernels->pair_kl_near[type](t, g, n, &lanes);
         kl_add(kl, &lanes);
         return;
     }
-    double x[PLUMB_METRIC_BLOCK], y[PLUMB_METRIC_BLOCK];
-    kernels->load[type](t, n, x);
-    kernels->load[type](g, n, y);
     for (size_t i = 0; i < n; i++) {
-        add_one(&kl->golden, y[i], y[i] - x[i]);
-        add_one(&kl->target, x[i], 0);
+        add_one(&kl->golden, y[i], x[i]);
+        add_one(&kl->target, x[i], x[i]);
     }
 }
 
@@ -101,19 +119,21 @@ void kl_merge(struct kl_state *kl, const struct kl_state *other)
     merge_sum(&kl->golden, &other->golden);
 }
 
-static double combined(const struct exact sums[2])
+/* Both buckets together. */
+static struct exact joined(const struct exact sums[2])
 {
-    return exact_round(&sums[0]) + exact_round(&sums[1]) * 0x1p-512;
+    struct exact sum = sums[0];
+    exact_merge_shifted(&sum, &sums[1], -512 / 32);
+    return sum;
 }
 
-/* Adds -factor * (where the side's bucket begins) * total to sum, without rounding. */
-static void subtract_start(struct exact *sum, const struct kl_sum *side, double factor,
-                           double total)
+/* Adds factor * (where the side's bucket begins) * total to sum, without rounding. */
+static void add_start(struct exact *sum, const struct kl_sum *side, double factor, double total)
 {
     double width = fabs(side->bucket) < LONE ? WIDTH : 1;
     double start = side->bucket * width, rest = fma(side->bucket, width, -start);
-    exact_add_product(sum, -factor * start, total);
-    exact_add_product(sum, -factor * rest, total);
+    exact_add_product(sum, factor * start, total);
+    exact_add_product(sum, factor * rest, total);
 }
 
 /* sum(P * (g - t)) - ln(sum exp(g)) + ln(sum exp(t)). What the buckets begin with cancels against
@@ -122,18 +142,16 @@ double kl_finish(const struct kl_state *kl)
 {
     if (!kl->golden.any)
         return 0;
-    double golden = combined(kl->golden.total), target = combined(kl->target.total);
-    double high = exact_round(&kl->golden.total[0]);
-    struct exact lower = kl->golden.total[0], mean = kl->golden.weighted[0];
-    exact_add(&lower, -high);
-    double parts[2] = {high, exact_round(&lower)};
-    bool apart = kl->golden.bucket != kl->target.bucket;
-    for (int i = 0; apart && i < 2; i++) {
-        subtract_start(&mean, &kl->golden, 1, parts[i]);
-        subtract_start(&mean, &kl->target, -1, parts[i]);
+    struct exact total = joined(kl->golden.total), mean = joined(kl->golden.weighted);
+    const struct exact of_target = joined(kl->target.total);
+    const double golden = exact_round(&total), target = exact_round(&of_target);
+    const bool apart = kl->golden.bucket != kl->target.bucket;
+    for (double part = golden; apart && part != 0; part = exact_round(&total)) {
+        add_start(&mean, &kl->golden, -1, part);
+        add_start(&mean, &kl->target, 1, part);
+        exact_add(&total, -part);
     }
-    double start = (kl->golden.bucket - kl->target.bucket) * WIDTH;
-    double below = exact_round(&kl->golden.weighted[1]) - start * exact_round(&kl->golden.total[1]);
-    double divergence = (exact_round(&mean) + below * 0x1p-512) / golden + log(target / golden);
+    const double first = exact_round_shifted(&mean, -EXACT_STEP) / golden * EXACT_SCALE;
+    const double divergence = first + log(target / golden);
     return divergence < 0 ? 0 : divergence;
 }

@@ -209,6 +209,8 @@ void metric_pack_kept(struct pack *pack, struct kept_state *kept)
     pack_u64(pack, &kept->hash.word[1]);
     if (kept->sketch)
         pack_sketch(pack, kept->sketch);
+    if (kept->sketch2)
+        pack_sketch(pack, kept->sketch2);
     for (int i = 0; kept->sketch1 && i < PLUMB_SKETCH_SUMS; i++)
         pack_parts(pack, kept->sketch1->sum[i].high, kept->sketch1->sum[i].low,
                    &kept->sketch1->rest[i]);

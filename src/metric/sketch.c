@@ -1,6 +1,7 @@
 /* Adding numbers to a sketch. */
 #include "metric/sketch.h"
 
+#include "metric/sketch2.h"
 #include "metric/sketch_cursor.h"
 #include "plumb/metric.h"
 
@@ -10,10 +11,10 @@
 
 struct sketch_state *sketch_new(const struct sketch_frame *frame)
 {
-    struct sketch_state *sketch = calloc(1, sizeof *sketch);
+    struct sketch_state *sketch = aligned_alloc(_Alignof(struct sketch_state), sizeof *sketch);
     if (!sketch)
         return NULL;
-    sketch->frame = *frame;
+    *sketch = (struct sketch_state){.frame = *frame};
     cursor_seek(&sketch->cursor, frame, 0);
     return sketch;
 }
@@ -27,7 +28,7 @@ void sketch_free(struct sketch_state *sketch)
 
 size_t sketch_cells(const struct sketch_state *sketch)
 {
-    return KERNEL_SKETCH_ROOM + (size_t)sketch->frame.count * SKETCH_AXIS_SUMS;
+    return PLUMB_SKETCH_SUMS + (size_t)sketch->frame.count * SKETCH_AXIS_SUMS;
 }
 
 /* a + b without rounding: the sum, and what float64 lost of it. */
@@ -69,16 +70,13 @@ void sketch_flush(struct sketch_state *sketch)
 /* The first sum of a block, at hand, of the k-th axis. */
 static size_t block_cell(const struct sketch_state *sketch, unsigned k)
 {
-    return KERNEL_SKETCH_ROOM + (size_t)k * SKETCH_AXIS_SUMS +
+    return PLUMB_SKETCH_SUMS + (size_t)k * SKETCH_AXIS_SUMS +
            (size_t)sketch->cursor.block[k] * PLUMB_SKETCH_FOLD;
 }
 
-/* Numbers in one block of every axis and in one chunk. */
-static void add_run(struct sketch_state *sketch, const struct kernels *kernels,
-                    enum kernel_type type, const void *data, size_t n)
+/* Adds the sums of n numbers in one block of every axis. */
+static void add_fold(struct sketch_state *sketch, const double fold[PLUMB_SKETCH_FOLD], size_t n)
 {
-    double fold[PLUMB_SKETCH_FOLD] = {0};
-    kernels->sketch[type](data, n, sketch->cursor.next, sketch->chunk, fold);
     for (unsigned k = 0; k < sketch->frame.count; k++) {
         double *sums = sketch->chunk + block_cell(sketch, k);
         for (int j = 0; j < PLUMB_SKETCH_FOLD; j++)
@@ -87,16 +85,54 @@ static void add_run(struct sketch_state *sketch, const struct kernels *kernels,
     cursor_advance(&sketch->cursor, &sketch->frame, n);
 }
 
+/* The same of each run among n numbers, from the sums of their tiles. */
+static void add_folds(struct sketch_state *sketch, double (*fold)[PLUMB_SKETCH_FOLD], size_t n)
+{
+    enum { TILE = KERNEL_SKETCH_TILE };
+    for (size_t run; n; n -= run) {
+        double sum[PLUMB_SKETCH_FOLD];
+        run = cursor_run(&sketch->cursor, &sketch->frame, n);
+        const size_t tiles = ((size_t)(sketch->cursor.next % TILE) + run + TILE - 1) / TILE;
+        memcpy(sum, fold[0], sizeof sum);
+        for (size_t k = 1; k < tiles; k++)
+            for (int j = 0; j < PLUMB_SKETCH_FOLD; j++)
+                sum[j] += fold[k][j];
+        add_fold(sketch, sum, run);
+        fold += tiles;
+    }
+}
+
+/* Numbers in one chunk, and in one block of every axis or of whole tiles. */
+static void add_run(struct sketch_state *sketch, const struct kernels *kernels, const double *x,
+                    size_t n)
+{
+    double fold[KERNEL_SKETCH_TILES][PLUMB_SKETCH_FOLD];
+    const uint64_t first = sketch->cursor.next;
+    if (sketch->frame.version == SKETCH_OLD) {
+        sketch2_add(x, n, first, sketch->chunk, fold[0]);
+        add_fold(sketch, fold[0], n);
+    } else {
+        kernels->sketch(x, n, first, sketch->chunk, fold);
+        add_folds(sketch, fold, n);
+    }
+}
+
 /* What is too large for sums in float64 goes around them. */
 static void add_large(struct sketch_state *sketch, uint64_t index, double x)
 {
-    const uint64_t word = kernel_sketch_word(index / KERNEL_SKETCH_GROUP);
-    const size_t lane = index % KERNEL_SKETCH_GROUP, cell = (word & 255) + lane;
-    const double y = word >> (8 + lane) & 1 ? -x : x;
+    size_t cell;
+    bool minus;
+    if (sketch->frame.version == SKETCH_OLD) {
+        minus = sketch2_place(index, &cell);
+    } else {
+        const uint64_t tile = index / KERNEL_SKETCH_TILE, l = index % KERNEL_SKETCH_TILE;
+        cell = kernel_sketch_place(kernel_sketch_places(tile), tile) ^ l;
+        minus = kernel_sketch_signs(tile) >> l & 1;
+    }
     cursor_seek(&sketch->cursor, &sketch->frame, index);
-    add_exactly(sketch, cell, y);
+    add_exactly(sketch, cell, minus ? -x : x);
     for (unsigned k = 0; k < sketch->frame.count; k++)
-        add_exactly(sketch, block_cell(sketch, k) + cell % PLUMB_SKETCH_FOLD, y);
+        add_exactly(sketch, block_cell(sketch, k) + cell % PLUMB_SKETCH_FOLD, minus ? -x : x);
 }
 
 /* A copy with zeros for what is not finite, or is added already. */
@@ -112,10 +148,9 @@ static void clean(struct sketch_state *sketch, uint64_t first, const double *x, 
 }
 
 /* Up to a block, inside one chunk. */
-static void add_piece(struct sketch_state *sketch, const struct kernels *kernels,
-                      enum kernel_type type, uint64_t first, const char *data, size_t n)
+static void add_piece(struct sketch_state *sketch, const struct kernels *kernels, uint64_t first,
+                      const double *x, size_t n)
 {
-    const size_t width = kernel_width(type);
     if (first / SKETCH_CHUNK != sketch->at) {
         sketch_flush(sketch);
         sketch->at = first / SKETCH_CHUNK;
@@ -123,9 +158,10 @@ static void add_piece(struct sketch_state *sketch, const struct kernels *kernels
     if (sketch->cursor.next != first)
         cursor_seek(&sketch->cursor, &sketch->frame, first);
     while (n) {
-        const size_t run = cursor_run(&sketch->cursor, &sketch->frame, n);
-        add_run(sketch, kernels, type, data, run);
-        data += run * width;
+        const size_t run =
+            sketch->frame.whole_tiles ? n : cursor_run(&sketch->cursor, &sketch->frame, n);
+        add_run(sketch, kernels, x, run);
+        x += run;
         n -= run;
     }
 }
@@ -137,30 +173,15 @@ static size_t piece_of(uint64_t first, size_t n)
     return n < room ? n : room;
 }
 
-void sketch_add_stored(struct sketch_state *sketch, const struct kernels *kernels,
-                       enum kernel_type type, uint64_t first, const void *data, size_t n)
-{
-    const char *bytes = data;
-    for (size_t piece; n; n -= piece) {
-        piece = piece_of(first, n);
-        add_piece(sketch, kernels, type, first, bytes, piece);
-        first += piece;
-        bytes += piece * kernel_width(type);
-    }
-}
-
 void sketch_add(struct sketch_state *sketch, const struct kernels *kernels, uint64_t first,
                 const double *x, size_t n, bool plain)
 {
     double copy[PLUMB_METRIC_BLOCK];
-    if (plain) {
-        sketch_add_stored(sketch, kernels, KERNEL_F64, first, x, n);
-        return;
-    }
     for (size_t piece; n; n -= piece) {
         piece = piece_of(first, n);
-        clean(sketch, first, x, piece, copy);
-        add_piece(sketch, kernels, KERNEL_F64, first, (const char *)copy, piece);
+        if (!plain)
+            clean(sketch, first, x, piece, copy);
+        add_piece(sketch, kernels, first, plain ? x : copy, piece);
         first += piece;
         x += piece;
     }

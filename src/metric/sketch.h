@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { SKETCH_VERSION = 2 };
+enum { SKETCH_VERSION = 4, SKETCH_OLD = 2 };
 
 /* Numbers whose sums are taken in float64; those of chunks are added up without rounding. Parts
  * that begin at multiples of it can be merged to the same bits. */
@@ -29,19 +29,21 @@ struct sketch_axis {
     uint64_t inner;        /* numbers for each index */
 };
 
-/* How a tensor is divided: at most 16 blocks an axis, with runs of about 64 numbers at least; axes
- * that stay whole are left out, and all but the last six of the others. */
+/* How a tensor is divided: the axes of sketch_divide() (format/sketch_kept.h), for
+ * SKETCH_VERSION or, to compare values with what older files have, for SKETCH_OLD. */
 struct sketch_frame {
+    int version;
     unsigned count;
+    bool whole_tiles; /* no tile lies in two blocks of an axis */
     struct sketch_axis axis[PLUMB_SKETCH_AXES];
 };
 
-void sketch_frame_init(struct sketch_frame *frame, enum plumb_dtype dtype, unsigned rank,
-                       const int64_t *shape);
+void sketch_frame_init(struct sketch_frame *frame, int version, enum plumb_dtype dtype,
+                       unsigned rank, const int64_t *shape);
 
 enum {
     SKETCH_AXIS_SUMS = PLUMB_SKETCH_BLOCKS * PLUMB_SKETCH_FOLD,
-    SKETCH_CELLS = KERNEL_SKETCH_ROOM + PLUMB_SKETCH_AXES * SKETCH_AXIS_SUMS,
+    SKETCH_CELLS = PLUMB_SKETCH_SUMS + PLUMB_SKETCH_AXES * SKETCH_AXIS_SUMS,
 };
 
 /* Where in each axis the next number lies. */
@@ -56,10 +58,11 @@ struct sketch_cursor {
 struct sketch_state {
     struct sketch_frame frame;
     struct sketch_cursor cursor;
-    uint64_t at; /* number of the chunk at hand */
-    bool failed; /* out of memory */
-    double chunk[SKETCH_CELLS], high[SKETCH_CELLS], low[SKETCH_CELLS];
+    uint64_t at;        /* number of the chunk at hand */
     struct exact *rest; /* what two float64 do not hold; NULL: nothing */
+    bool failed;        /* out of memory */
+    _Alignas(64) double chunk[SKETCH_CELLS];
+    double high[SKETCH_CELLS], low[SKETCH_CELLS];
 };
 
 /* The sketch of nothing yet. NULL when out of memory. */
@@ -73,10 +76,6 @@ size_t sketch_cells(const struct sketch_state *sketch);
  * counts as 0. plain: all are finite and below 2^1000 in size. */
 void sketch_add(struct sketch_state *sketch, const struct kernels *kernels, uint64_t first,
                 const double *x, size_t n, bool plain);
-
-/* The same of stored numbers that are all finite and below 2^1000 in size. */
-void sketch_add_stored(struct sketch_state *sketch, const struct kernels *kernels,
-                       enum kernel_type type, uint64_t first, const void *data, size_t n);
 
 /* Adds a part of a larger tensor, whose frame the sketch has: `shape` is that of the whole, offset
  * where the part begins in it. Both have the rank of the part. PLUMB_E_ARG when it does not fit.
@@ -94,8 +93,8 @@ void sketch_flush(struct sketch_state *sketch);
 /* False when memory ran out on the way. */
 bool sketch_finish(struct sketch_state *sketch, struct plumb_sketch *out);
 
-/* a + b, of parts of one tensor. False when they are not: other versions or blocks;
- * and for version 1. */
+/* a + b, of parts of one tensor. False when they are not: other versions or blocks; and for
+ * versions other than SKETCH_VERSION. */
 bool sketch_sum(struct plumb_sketch *out, const struct plumb_sketch *a,
                 const struct plumb_sketch *b);
 
@@ -114,7 +113,7 @@ struct sketch_estimate {
 #define SKETCH_ERROR 0.0442
 
 /* The Euclidean distance of target and golden over the norm of golden, from their sketches; norm is
- * that norm, or NaN when it has to be estimated too. 0/0 is 0. Distances of less than about 5e-4
+ * that norm; if it is not finite, it is estimated too. 0/0 is 0. Distances of less than about 1e-2
  * are estimated from 64 sums with more digits. */
 struct sketch_estimate sketch_distance(const struct plumb_sketch *target,
                                        const struct plumb_sketch *golden, double norm);

@@ -5,53 +5,53 @@
 #include "metric/kernel.h"
 #include "metric/vec_avx2.h"
 
-/* Rotations of four lanes, as 32-bit halves: lane (j - by) mod 4 goes to lane j. */
-static const int rotations[4][8] = {{0, 1, 2, 3, 4, 5, 6, 7},
-                                    {6, 7, 0, 1, 2, 3, 4, 5},
-                                    {4, 5, 6, 7, 0, 1, 2, 3},
-                                    {2, 3, 4, 5, 6, 7, 0, 1}};
-
-INLINE __m256d sketch_group(enum kernel_type type, const void *data, uint64_t group, double *sums,
-                            __m256d fold)
+/* Numbers l to l + 3 of a tile; returns them with their signs, in the order of their sums. order:
+ * that of halves of float64. */
+INLINE __m256d add_four(const double *x, size_t l, __m256i signs, unsigned place, __m256i order,
+                        double *sums)
 {
-    const uint64_t word = kernel_sketch_word(group);
-    double *start = sums + (word & 255);
-    const __m256i all_signs = _mm256_set1_epi64x((long long)word);
-    const __m256d sign = _mm256_set1_pd(-0.0);
-    __m256d y[4];
-    for (int v = 0; v < 4; v++) {
-        const __m256i by =
-            _mm256_sub_epi64(_mm256_setr_epi64x(55, 54, 53, 52), _mm256_set1_epi64x(4LL * v));
-        const __m256i bits = _mm256_sllv_epi64(all_signs, by);
-        y[v] = _mm256_xor_pd(load4(type, data, 4 * (size_t)v),
-                             _mm256_and_pd(_mm256_castsi256_pd(bits), sign));
-        _mm256_storeu_pd(start + 4 * v, _mm256_add_pd(_mm256_loadu_pd(start + 4 * v), y[v]));
-    }
-    const __m256d four = _mm256_add_pd(_mm256_add_pd(y[0], y[1]), _mm256_add_pd(y[2], y[3]));
-    const __m256i by = _mm256_loadu_si256((const __m256i *)rotations[word & 3]);
-    return _mm256_add_pd(fold,
-                         _mm256_castps_pd(_mm256_permutevar8x32_ps(_mm256_castpd_ps(four), by)));
+    double *to = sums + ((place ^ l) & ~(size_t)3);
+    const __m256i by =
+        _mm256_sub_epi64(_mm256_setr_epi64x(63, 62, 61, 60), _mm256_set1_epi64x((long long)l));
+    const __m256d sign =
+        _mm256_and_pd(_mm256_castsi256_pd(_mm256_sllv_epi64(signs, by)), _mm256_set1_pd(-0.0));
+    const __m256d with = _mm256_xor_pd(_mm256_loadu_pd(x + l), sign);
+    const __m256d y = _mm256_castps_pd(_mm256_permutevar8x32_ps(_mm256_castpd_ps(with), order));
+    _mm256_storeu_pd(to, _mm256_add_pd(_mm256_loadu_pd(to), y));
+    return y;
 }
 
-INLINE void sketch_kernel(enum kernel_type type, const void *data, size_t n, uint64_t first,
-                          double *sums, double fold[4])
+/* The columns from c on, four of eight. */
+INLINE __m256d add_columns(const double *x, size_t c, __m256i signs, unsigned place, __m256i order,
+                           double *sums)
 {
-    enum { GROUP = KERNEL_SKETCH_GROUP };
-    __m256d folded = _mm256_loadu_pd(fold);
-    while (n) {
-        const size_t lane = first % GROUP, m = n < GROUP - lane ? n : GROUP - lane;
-        if (m == GROUP) {
-            folded = sketch_group(type, data, first / GROUP, sums, folded);
-        } else {
-            double group[GROUP] = {0};
-            load_kernel(type, data, m, group + lane);
-            folded = sketch_group(KERNEL_F64, group, first / GROUP, sums, folded);
-        }
-        first += m;
-        data = element(type, data, m);
-        n -= m;
-    }
-    _mm256_storeu_pd(fold, folded);
+    __m256d pair[4];
+    for (size_t k = 0; k < 4; k++)
+        pair[k] = _mm256_add_pd(add_four(x, c + 16 * k, signs, place, order, sums),
+                                add_four(x, c + 16 * k + 8, signs, place, order, sums));
+    return _mm256_add_pd(_mm256_add_pd(pair[0], pair[1]), _mm256_add_pd(pair[2], pair[3]));
 }
+
+INLINE void sketch_tile(const double *x, const uint64_t *signs, unsigned place, double *sums,
+                        double fold[4])
+{
+    const __m256i all_signs = _mm256_set1_epi64x((long long)*signs);
+    const __m256i order = _mm256_xor_si256(_mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7),
+                                           _mm256_set1_epi32((int)(place & 3) * 2));
+    _mm256_storeu_pd(fold, _mm256_add_pd(add_columns(x, 0, all_signs, place, order, sums),
+                                         add_columns(x, 4, all_signs, place, order, sums)));
+}
+
+/* Seldom, and not to take registers from the others. */
+static __attribute__((noinline)) void sketch_some(const double *x, size_t lane, size_t n,
+                                                  const uint64_t *signs, unsigned place,
+                                                  double *sums, double fold[4])
+{
+    double some[KERNEL_SKETCH_TILE] = {0};
+    memcpy(some + lane, x, n * sizeof *x);
+    sketch_tile(some, signs, place, sums, fold);
+}
+
+#include "metric/sketch_tiles.h"
 
 #endif

@@ -5,73 +5,67 @@
 #include "metric/kernel.h"
 #include "metric/vec_avx512.h"
 
-/* Rotations of four lanes: lane (j - by) mod 4 goes to lane j. */
-static const long long rotations[4][4] = {{0, 1, 2, 3}, {3, 0, 1, 2}, {2, 3, 0, 1}, {1, 2, 3, 0}};
-
-INLINE void add_to(double *sums, __m512d y)
-{
-    _mm512_storeu_pd(sums, _mm512_add_pd(_mm512_loadu_pd(sums), y));
-}
-
-INLINE __m512d with_signs(__m512d x, uint64_t signs)
+/* Eight numbers with their signs, one byte of which is read straight into a mask: by way of other
+ * registers it would take the pipes that add. */
+INLINE __m512d with_signs(__m512d x, const uint8_t *signs)
 {
     const __m512i bits = _mm512_castpd_si512(x);
-    const __m512i sign = _mm512_set1_epi64((long long)(UINT64_C(1) << 63));
-    return _mm512_castsi512_pd(_mm512_mask_xor_epi64(bits, (__mmask8)signs, bits, sign));
+    const __m512i sign = _mm512_set1_epi64(INT64_MIN);
+    __mmask8 minus;
+    __asm__("kmovb %1, %0" : "=k"(minus) : "m"(*signs));
+    return _mm512_castsi512_pd(_mm512_mask_xor_epi64(bits, minus, bits, sign));
 }
 
-INLINE __m256d sketch_group(__m512d low, __m512d high, uint64_t group, double *sums, __m256d fold)
+/* Which numbers of a tile are there: all, which needs no masks, or those whose bit is set. */
+struct present {
+    bool all;
+    uint64_t bits;
+};
+
+/* Numbers l to l + 7 of a tile, in the order of their sums. */
+INLINE __m512d add_eight(const double *x, size_t l, struct present there, const uint64_t *signs,
+                         unsigned place, double *sums)
 {
-    const uint64_t word = kernel_sketch_word(group);
-    double *start = sums + (word & 255);
-    low = with_signs(low, word >> 8);
-    high = with_signs(high, word >> 16);
-    add_to(start, low);
-    add_to(start + 8, high);
-    const __m256d four =
-        _mm256_add_pd(_mm256_add_pd(_mm512_castpd512_pd256(low), _mm512_extractf64x4_pd(low, 1)),
-                      _mm256_add_pd(_mm512_castpd512_pd256(high), _mm512_extractf64x4_pd(high, 1)));
-    const __m256i by = _mm256_loadu_si256((const __m256i *)rotations[word & 3]);
-    return _mm256_add_pd(fold, _mm256_permutexvar_pd(by, four));
+    const __m512i order =
+        _mm512_xor_si512(_mm512_setr_epi64(0, 1, 2, 3, 4, 5, 6, 7), _mm512_set1_epi64(place & 7));
+    double *to = sums + ((place ^ l) & ~(size_t)7);
+    const __m512d numbers =
+        there.all ? get(x + l) : _mm512_maskz_loadu_pd((__mmask8)(there.bits >> l), x + l);
+    const __m512d y =
+        _mm512_permutexvar_pd(order, with_signs(numbers, (const uint8_t *)signs + l / 8));
+    put(to, add(get(to), y));
+    return y;
 }
 
-/* The m numbers from lane `lane` on; those of the other lanes, which are not there, are 0. */
-INLINE void load_some(enum kernel_type type, const void *data, size_t lane, size_t m, __m512d *low,
-                      __m512d *high)
+INLINE void sketch_present(const double *x, struct present there, const uint64_t *signs,
+                           unsigned place, double *sums, double fold[4])
 {
-    if (type == KERNEL_F64) {
-        const unsigned there = ((1u << m) - 1) << lane;
-        const size_t in_low = lane < 8 ? (m < 8 - lane ? m : 8 - lane) : 0;
-        *low = _mm512_maskz_expandloadu_pd((__mmask8)there, data);
-        *high = _mm512_maskz_expandloadu_pd((__mmask8)(there >> 8), (const double *)data + in_low);
-    } else {
-        double group[KERNEL_SKETCH_GROUP] = {0};
-        load_kernel(type, data, m, group + lane);
-        *low = get(group);
-        *high = get(group + 8);
-    }
+    __m512d pair[4];
+    for (size_t k = 0; k < 4; k++)
+        pair[k] = add(add_eight(x, 16 * k, there, signs, place, sums),
+                      add_eight(x, 16 * k + 8, there, signs, place, sums));
+    const __m512d column = add(add(pair[0], pair[1]), add(pair[2], pair[3]));
+    _mm256_storeu_pd(
+        fold, _mm256_add_pd(_mm512_castpd512_pd256(column), _mm512_extractf64x4_pd(column, 1)));
 }
 
-INLINE void sketch_kernel(enum kernel_type type, const void *data, size_t n, uint64_t first,
-                          double *sums, double fold[4])
+INLINE void sketch_tile(const double *x, const uint64_t *signs, unsigned place, double *sums,
+                        double fold[4])
 {
-    enum { GROUP = KERNEL_SKETCH_GROUP };
-    __m256d folded = _mm256_loadu_pd(fold);
-    while (n) {
-        const size_t lane = first % GROUP, m = n < GROUP - lane ? n : GROUP - lane;
-        __m512d low, high;
-        if (m == GROUP) {
-            low = load8(type, data, 0);
-            high = load8(type, data, 8);
-        } else {
-            load_some(type, data, lane, m, &low, &high);
-        }
-        folded = sketch_group(low, high, first / GROUP, sums, folded);
-        first += m;
-        data = element(type, data, m);
-        n -= m;
-    }
-    _mm256_storeu_pd(fold, folded);
+    sketch_present(x, (struct present){.all = true}, signs, place, sums, fold);
 }
+
+/* Seldom, and not to take registers from the others. */
+static __attribute__((noinline)) void sketch_some(const double *x, size_t lane, size_t n,
+                                                  const uint64_t *signs, unsigned place,
+                                                  double *sums, double fold[4])
+{
+    /* Where the tile would begin: what is not there is not read. */
+    const double *start = (const double *)((uintptr_t)x - lane * sizeof *x);
+    const struct present there = {.bits = ((UINT64_C(1) << n) - 1) << lane};
+    sketch_present(start, there, signs, place, sums, fold);
+}
+
+#include "metric/sketch_tiles.h"
 
 #endif

@@ -9,41 +9,25 @@
 /* A sum too large to be scaled by what float64 has. */
 #define LARGE 0x1p1000
 
-static void add_cell(struct exact *sum, const struct sketch_state *sketch, size_t cell)
+/* A sum times 2^(32*limbs), rounded once. */
+static double round_cell(const struct sketch_state *sketch, size_t cell, int limbs)
 {
-    if (sketch->rest)
-        exact_merge(sum, &sketch->rest[cell]);
-    exact_add(sum, sketch->high[cell]);
-    exact_add(sum, sketch->low[cell]);
-}
-
-/* The sum of two cells, which may be the same, times 2^(32*limbs), rounded once. */
-static double round_cells(const struct sketch_state *sketch, size_t cell, size_t more, int limbs)
-{
-    const bool easy = !sketch->rest && !limbs;
-    if (easy && more == cell)
+    if (!sketch->rest && !limbs)
         return sketch->high[cell] + sketch->low[cell];
-    if (easy && sketch->low[cell] == 0 && sketch->low[more] == 0)
-        return sketch->high[cell] + sketch->high[more];
     struct exact sum = {0};
-    add_cell(&sum, sketch, cell);
-    if (more != cell)
-        add_cell(&sum, sketch, more);
+    if (sketch->rest)
+        exact_merge(&sum, &sketch->rest[cell]);
+    exact_add(&sum, sketch->high[cell]);
+    exact_add(&sum, sketch->low[cell]);
     return exact_round_shifted(&sum, limbs);
 }
 
 /* All sums and those of blocks, times 2^(32*limbs); returns the largest in size. */
 static double round_all(const struct sketch_state *sketch, int limbs, double *sums)
 {
-    const size_t behind = (size_t)sketch->frame.count * SKETCH_AXIS_SUMS;
     double largest = 0;
-    for (size_t i = 0; i < PLUMB_SKETCH_SUMS + behind; i++) {
-        size_t cell = i, more = i + PLUMB_SKETCH_SUMS;
-        if (i >= PLUMB_SKETCH_SUMS)
-            cell = more = KERNEL_SKETCH_ROOM + i - PLUMB_SKETCH_SUMS;
-        else if (more >= KERNEL_SKETCH_ROOM)
-            more = cell;
-        sums[i] = round_cells(sketch, cell, more, limbs);
+    for (size_t i = 0; i < sketch_cells(sketch); i++) {
+        sums[i] = round_cell(sketch, i, limbs);
         largest = fabs(sums[i]) > largest ? fabs(sums[i]) : largest;
     }
     return largest;
@@ -52,6 +36,7 @@ static double round_all(const struct sketch_state *sketch, int limbs, double *su
 static void set_axes(struct plumb_sketch *out, const struct sketch_frame *frame, const double *sums,
                      int exponent)
 {
+    const unsigned fold = sketch_digits(frame->version)->fold;
     out->axes = frame->count;
     for (unsigned k = 0; k < frame->count; k++, sums += SKETCH_AXIS_SUMS) {
         const struct sketch_axis *from = &frame->axis[k];
@@ -59,14 +44,18 @@ static void set_axes(struct plumb_sketch *out, const struct sketch_frame *frame,
         *axis =
             (struct plumb_sketch_axis){from->axis, from->blocks, from->size, from->length, {{0}}};
         for (unsigned b = 0; b < from->blocks; b++)
-            for (unsigned j = 0; j < PLUMB_SKETCH_FOLD; j++)
-                axis->sum[b][j] = (float)ldexp(sums[b * PLUMB_SKETCH_FOLD + j], -exponent);
+            for (unsigned j = 0; j < fold; j++) {
+                double sum = 0;
+                for (unsigned i = j; i < PLUMB_SKETCH_FOLD; i += fold)
+                    sum += ldexp(sums[b * PLUMB_SKETCH_FOLD + i], -exponent);
+                axis->sum[b][j] = (float)sum;
+            }
     }
 }
 
 bool sketch_finish(struct sketch_state *sketch, struct plumb_sketch *out)
 {
-    double sums[PLUMB_SKETCH_SUMS + PLUMB_SKETCH_AXES * SKETCH_AXIS_SUMS];
+    double sums[SKETCH_CELLS];
     int exponent = 0, shift = 0;
     sketch_flush(sketch);
     double largest = round_all(sketch, 0, sums);
@@ -75,7 +64,7 @@ bool sketch_finish(struct sketch_state *sketch, struct plumb_sketch *out)
         shift = 32 * EXACT_STEP;
     }
     frexp(largest, &exponent);
-    *out = (struct plumb_sketch){.version = SKETCH_VERSION,
+    *out = (struct plumb_sketch){.version = sketch->frame.version,
                                  .exponent = exponent + shift,
                                  .block_exponent = exponent + shift};
     for (int i = 0; i < PLUMB_SKETCH_SUMS; i++)

@@ -1,35 +1,26 @@
 /* How a tensor is divided into blocks along its axes, and where in them a number lies. */
 #include "metric/sketch_cursor.h"
 
-enum { LEAST_RUN = 64 };
+#include "format/sketch_kept.h"
 
-static uint64_t divide_up(uint64_t a, uint64_t b)
+void sketch_frame_init(struct sketch_frame *frame, int version, enum plumb_dtype dtype,
+                       unsigned rank, const int64_t *shape)
 {
-    return a / b + (a % b != 0);
-}
-
-void sketch_frame_init(struct sketch_frame *frame, enum plumb_dtype dtype, unsigned rank,
-                       const int64_t *shape)
-{
-    struct sketch_axis found[PLUMB_SKETCH_AXES];
-    unsigned count = 0;
+    struct plumb_sketch divided = {.version = version};
+    sketch_divide(&divided, dtype, rank, shape);
+    *frame = (struct sketch_frame){
+        .version = version, .count = divided.axes, .whole_tiles = version != SKETCH_OLD};
     uint64_t inner = plumb_dtype_parts(dtype);
-    *frame = (struct sketch_frame){0};
-    for (unsigned i = rank; i-- && count < PLUMB_SKETCH_AXES;) {
-        const uint64_t size = (uint64_t)shape[i];
-        if (!size)
-            return;
-        uint64_t blocks = size * inner / LEAST_RUN;
-        blocks = blocks > PLUMB_SKETCH_BLOCKS ? PLUMB_SKETCH_BLOCKS : blocks ? blocks : 1;
-        const uint64_t length = divide_up(size, blocks < size ? blocks : size);
-        blocks = divide_up(size, length);
-        if (blocks > 1)
-            found[count++] = (struct sketch_axis){i, (unsigned)blocks, size, length, inner};
-        inner *= size;
+    unsigned left = divided.axes;
+    for (unsigned i = rank; i-- && left; inner *= (uint64_t)shape[i]) {
+        const struct plumb_sketch_axis *from = &divided.axis[left - 1];
+        if (from->axis != i)
+            continue;
+        frame->axis[--left] =
+            (struct sketch_axis){i, from->blocks, from->size, from->length, inner};
+        frame->whole_tiles = frame->whole_tiles && from->length * inner % KERNEL_SKETCH_TILE == 0 &&
+                             from->size * inner % KERNEL_SKETCH_TILE == 0;
     }
-    for (unsigned k = 0; k < count; k++)
-        frame->axis[k] = found[count - 1 - k];
-    frame->count = count;
 }
 
 void cursor_seek(struct sketch_cursor *cursor, const struct sketch_frame *frame, uint64_t index)

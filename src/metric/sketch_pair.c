@@ -1,6 +1,8 @@
 /* What two sketches say about two tensors. */
 #include "metric/sketch.h"
 
+#include "format/sketch_kept.h"
+
 #include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
@@ -21,11 +23,27 @@ struct sums {
     unsigned count;
     double t[PLUMB_SKETCH_SUMS], g[PLUMB_SKETCH_SUMS];
     int exponent; /* of the scale */
+    double noise; /* mean square of what rounding adds to a difference */
 };
 
-/* Below so many steps of 2^-15, a distance is estimated from the fewer sums that have more digits:
- * above, the rounding of all sums, sqrt(256 / 6) steps, adds at most half a percent to it. */
-#define FEW_STEPS (64 * 0x1p-15)
+/* Below so many steps of the sums, a distance is estimated from the fewer ones that have more
+ * digits. Above, their rounding is known well enough to be taken off, unless the sketch is a sum of
+ * many: below SOME_STEPS the fewer ones have a say. */
+enum { FEW_STEPS = 16, SOME_STEPS = 128 };
+
+/* The mean square of the rounding of one side: a twelfth of a squared step. */
+static double rounding(int exponent, int digits)
+{
+    const double step = ldexp(1, exponent - digits);
+    return step * step / 12;
+}
+
+static double noise_of(const struct plumb_sketch *target, const struct plumb_sketch *golden,
+                       int exponent, int digits)
+{
+    return rounding(target->exponent - exponent, digits) +
+           rounding(golden->exponent - exponent, digits);
+}
 
 static struct sums all_sums(const struct plumb_sketch *target, const struct plumb_sketch *golden)
 {
@@ -35,6 +53,8 @@ static struct sums all_sums(const struct plumb_sketch *target, const struct plum
         sums.t[i] = ldexp((double)target->sum[i], target->exponent - exponent);
         sums.g[i] = ldexp((double)golden->sum[i], golden->exponent - exponent);
     }
+    if (target->version > 1)
+        sums.noise = noise_of(target, golden, exponent, sketch_digits(target->version)->sum);
     return sums;
 }
 
@@ -43,6 +63,7 @@ static struct sums fine_sums(const struct plumb_sketch *target, const struct plu
 {
     const struct sums all = all_sums(target, golden);
     struct sums fine = {.count = PLUMB_SKETCH_FINE, .exponent = all.exponent};
+    fine.noise = noise_of(target, golden, all.exponent, sketch_digits(target->version)->rest);
     for (int j = 0; j < PLUMB_SKETCH_FINE; j++) {
         fine.t[j] = ldexp((double)target->rest[j], target->exponent - all.exponent);
         fine.g[j] = ldexp((double)golden->rest[j], golden->exponent - all.exponent);
@@ -54,15 +75,20 @@ static struct sums fine_sums(const struct plumb_sketch *target, const struct plu
     return fine;
 }
 
-/* The squared length of target - factor * golden. */
+/* The squared length of target - factor * golden, without what rounding adds to it. A change of few
+ * numbers leaves most sums alone, which adds nothing. Where all sums differ, down to a step on
+ * average, at least 1 in 1.6 is seen to. */
 static double squared(const struct sums *sums, double factor)
 {
     double square = 0;
+    unsigned differ = 0;
     for (unsigned i = 0; i < sums->count; i++) {
         const double d = sums->t[i] - factor * sums->g[i];
         square += d * d;
+        differ += d != 0;
     }
-    return square;
+    const double changed = fmin(1.6 * differ, sums->count);
+    return fmax(square - changed * sums->noise, square / 4);
 }
 
 static double product(const double *a, const double *b, unsigned count)
@@ -73,40 +99,45 @@ static double product(const double *a, const double *b, unsigned count)
     return sum;
 }
 
-/* Is what is left of all sums mostly their rounding? */
-static bool is_little(const struct plumb_sketch *sketch, double square)
+/* Is what is left of all sums below so many steps? */
+static bool is_below(const struct plumb_sketch *sketch, double square, int steps)
 {
-    return sketch->version == SKETCH_VERSION && square < FEW_STEPS * FEW_STEPS;
+    if (sketch->version < 2)
+        return false;
+    const double few = ldexp(steps, -sketch_digits(sketch->version)->sum);
+    return square < few * few;
 }
 
-/* Three standard deviations of an estimated square, as a share of it. */
-static double three(unsigned count)
+/* The squared standard error of a distance, as a share of it: that of so many sums, and that of
+ * their rounding. */
+static double error_of(const struct sums *sums, double square)
 {
-    return 3 * sqrt(2.0 / count);
+    const double share = sums->noise / square;
+    return 0.5 / sums->count + share + 0.5 * sums->count * share * share;
 }
 
 struct sketch_estimate sketch_distance(const struct plumb_sketch *target,
                                        const struct plumb_sketch *golden, double norm)
 {
     const struct sums all = all_sums(target, golden);
-    double square = squared(&all, 1), error = 0, excess;
-    unsigned count = all.count;
-    if (is_little(target, square)) {
+    double square = squared(&all, 1), error = error_of(&all, square);
+    if (is_below(target, square, SOME_STEPS)) {
         const struct sums fine = fine_sums(target, golden);
         const double with_digits = squared(&fine, 1);
-        if (with_digits > 0) { /* else differences that are none of the rounding cancel in them */
+        /* Zero: differences that are none of the rounding cancel in them. */
+        if (with_digits > 0 && (is_below(target, square, FEW_STEPS) || with_digits < square / 2)) {
             square = with_digits;
-            count = fine.count;
+            error = error_of(&fine, square);
         }
     }
     if (square == 0)
         return (struct sketch_estimate){0};
-    excess = sqrt(1 + three(count));
-    error = 1.0 / (2 * count);
-    if (isnan(norm)) {
+    double excess = sqrt(1 + 6 * sqrt(error)); /* three standard deviations of the square */
+    if (!isfinite(norm)) {                     /* that of huge values is infinite */
+        const double of_norm = 0.5 / all.count;
         norm = sqrt(product(all.g, all.g, all.count));
-        excess /= sqrt(1 - three(all.count));
-        error += 1.0 / (2 * all.count);
+        excess /= sqrt(1 - 6 * sqrt(of_norm));
+        error += of_norm;
     } else {
         norm = ldexp(norm, -all.exponent);
     }
@@ -134,7 +165,7 @@ struct sketch_scale sketch_scale(const struct plumb_sketch *target,
         return (struct sketch_scale){NAN, NAN, NAN};
     double rest;
     struct sketch_scale scale = scale_of(&all, &rest);
-    if (is_little(target, rest)) {
+    if (is_below(target, rest, FEW_STEPS)) {
         const struct sums fine = fine_sums(target, golden);
         if (product(fine.g, fine.g, fine.count) > 0)
             scale = scale_of(&fine, &rest);
@@ -142,58 +173,84 @@ struct sketch_scale sketch_scale(const struct plumb_sketch *target,
     return scale;
 }
 
-/* The squared differences of each block of axis k, in steps of 2^-23, and their sum. */
+/* A sum of a block in steps of 2^exponent. Where all are rounded down, so is this: then blocks that
+ * are the same stay the same, even when one of the sketches has coarser steps. */
+static double in_steps(float sum, int by, const struct sketch_digits *digits)
+{
+    const double steps = ldexp((double)sum, by);
+    return digits->down ? floor(steps) : steps;
+}
+
+/* The squared differences of each block of axis k, in steps of the coarser, and their sum. A single
+ * step, which next to nothing may make, is none. */
 static double block_squares(const struct plumb_sketch *target, const struct plumb_sketch *golden,
                             unsigned k, double square[PLUMB_SKETCH_BLOCKS])
 {
+    const struct sketch_digits *digits = sketch_digits(target->version);
     const struct plumb_sketch_axis *t = &target->axis[k], *g = &golden->axis[k];
     const int of_t = target->block_exponent, of_g = golden->block_exponent;
-    const int exponent = (of_t > of_g ? of_t : of_g) - 23;
+    const int exponent = (of_t > of_g ? of_t : of_g) - digits->block;
     double total = 0;
     for (unsigned b = 0; b < t->blocks; b++) {
         square[b] = 0;
-        for (unsigned j = 0; j < PLUMB_SKETCH_FOLD; j++) {
-            const double d = ldexp((double)t->sum[b][j], of_t - exponent) -
-                             ldexp((double)g->sum[b][j], of_g - exponent);
-            square[b] += d * d;
+        for (unsigned j = 0; j < digits->fold; j++) {
+            const double d = in_steps(t->sum[b][j], of_t - exponent, digits) -
+                             in_steps(g->sum[b][j], of_g - exponent, digits);
+            square[b] += fabs(d) > 1 ? d * d : 0;
         }
         total += square[b];
     }
     return total;
 }
 
-/* Marks the blocks where an axis differs: those that do more than rounding, or those that hold
- * nearly all of the distance when they are few. Of two or three blocks one may seem to by chance,
- * since a share is an estimate from four sums; of four, once in a million times. How many there
- * are; 0: everywhere.
- *
- * Sums that differ by less than a step mostly do not seem to. When those of the others differed as
- * much as the marked ones do on average, all would seem not to once in 10,000 times at most, from
- * CERTAIN on: that is (0.4 / s)^(4 u) for u blocks and s steps. */
-static unsigned choose(const double *square, double total, unsigned blocks, bool *marked)
+/* Marks the blocks that differ most until they hold `share` of all. How many these are; 0 when it
+ * takes more than `most`. */
+static unsigned mark_largest(const double *square, double share, unsigned blocks, unsigned most,
+                             bool *marked)
 {
-    enum { CERTAIN = 20 };
-    const double nearly_all = 0.9 * total, nothing = 1e-6 * total / blocks;
     unsigned count = 0;
-    for (unsigned b = 0; b < blocks; b++) {
-        marked[b] = square[b] > nothing;
-        count += marked[b];
-    }
-    if (count < blocks)
-        return total / (count * PLUMB_SKETCH_FOLD) * (blocks - count) >= CERTAIN ? count : 0;
-    memset(marked, 0, blocks * sizeof *marked);
-    const unsigned few = blocks / 4;
     double held = 0;
-    for (count = 0; count < few && held < nearly_all; count++) {
-        unsigned most = 0;
-        while (marked[most])
-            most++;
-        for (unsigned b = most; b < blocks; b++)
-            most = !marked[b] && square[b] > square[most] ? b : most;
-        marked[most] = true;
-        held += square[most];
+    memset(marked, 0, blocks * sizeof *marked);
+    for (; count < most && held < share; count++) {
+        unsigned largest = 0;
+        while (largest + 1 < blocks && marked[largest])
+            largest++;
+        for (unsigned b = largest; b < blocks; b++)
+            largest = !marked[b] && square[b] > square[largest] ? b : largest;
+        marked[largest] = true;
+        held += square[largest];
     }
-    return held >= nearly_all ? count : 0;
+    return held >= share ? count : 0;
+}
+
+/* What blocks that do not differ may hold of all, by rounding and noise. */
+#define NOTHING 1e-3
+
+/* When all blocks differ by so many steps, would some `same` of them seem not to at most once in
+ * 10,000 times? A sum seems not to with a chance of 1.2 / steps, or is that small with one of
+ * 0.025; there are at most blocks^few ways to choose them. */
+static bool is_certain(double steps, unsigned blocks, unsigned same, unsigned fold)
+{
+    const unsigned few = same < blocks - same ? same : blocks - same;
+    return -log(1.2 / steps + 0.025) * fold * same - log(blocks) * few >= log(1e4);
+}
+
+/* Marks the blocks where an axis differs: those beside which the others do not, or those that hold
+ * nearly all of the distance when they are few. How many there are; 0: everywhere.
+ *
+ * The share of a block is an estimate from two sums (four in version 2), so that blocks that differ
+ * alike may seem not to. That a quarter of them seems to hold nearly all happens once in 90,000
+ * times at most. */
+static unsigned choose(const double *square, double total, unsigned blocks, unsigned fold,
+                       bool *marked)
+{
+    const double nearly_all = fold == 2 && blocks < 10 ? 0.99 : 0.9;
+    const unsigned count = mark_largest(square, (1 - NOTHING) * total, blocks, blocks - 1, marked);
+    if (count && is_certain(sqrt(total / (count * fold)), blocks, blocks - count, fold))
+        return count;
+    if (total < 4.0 * blocks * fold) /* less than two steps on average */
+        return 0;
+    return mark_largest(square, nearly_all * total, blocks, blocks / 4, marked);
 }
 
 /* Text that is cut where its room ends. */
@@ -253,8 +310,9 @@ const char *sketch_where(const struct plumb_sketch *target, const struct plumb_s
         double square[PLUMB_SKETCH_BLOCKS];
         bool marked[PLUMB_SKETCH_BLOCKS];
         const double total = block_squares(target, golden, k, square);
-        const unsigned count =
-            total > 0 ? choose(square, total, target->axis[k].blocks, marked) : 0;
+        const unsigned count = total > 0 ? choose(square, total, target->axis[k].blocks,
+                                                  sketch_digits(target->version)->fold, marked)
+                                         : 0;
         if (!count)
             continue;
         put(&out, "%s", out.at == text ? "" : "; ");

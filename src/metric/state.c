@@ -1,6 +1,7 @@
 /* Beginning and merging metric states. */
 #include "metric/state.h"
 
+#include "metric/bytes.h"
 #include "metric/classes.h"
 #include "metric/dense.h"
 
@@ -33,6 +34,9 @@ static void state_setup(struct plumb_metric_state *state, const struct plumb_met
     plumb_dtype_bytes(golden, count, &state->bytes[1]);
     state->kernels = kernels_current();
     state->direct = target == golden ? kernel_type_of(target) : -1;
+    state->words = target == golden ? bytes_words(target) : NULL;
+    if (state->words)
+        state->direct = KERNEL_BF16;
     rule_init(&state->rule, spec->relative, target, golden);
     precheck_init(&state->precheck, spec, target, golden);
     state->limits.small = (struct small_limits){state->precheck.small, state->precheck.atol};
@@ -69,12 +73,12 @@ void plumb_metric_free(struct plumb_metric_state *state)
     free(state);
 }
 
-void error_sums_merge(struct error_sums *sums, const struct error_sums *other, int limbs)
+static void merge_errors(struct error_sums *sums, const struct error_sums *other)
 {
-    exact_merge_shifted(&sums->tg, &other->tg, limbs);
-    exact_merge_shifted(&sums->tt, &other->tt, limbs);
-    exact_merge_shifted(&sums->gg, &other->gg, limbs);
-    exact_merge_shifted(&sums->dd, &other->dd, limbs);
+    exact_merge(&sums->tg, &other->tg);
+    exact_merge(&sums->tt, &other->tt);
+    exact_merge(&sums->gg, &other->gg);
+    exact_merge(&sums->dd, &other->dd);
 }
 
 static double larger(double a, double b)
@@ -87,7 +91,7 @@ void plumb_metric_merge(struct plumb_metric_state *state, const struct plumb_met
     for (int t = 0; t < PLUMB_CLASSES; t++)
         for (int g = 0; g < PLUMB_CLASSES; g++)
             state->classes[t][g] += other->classes[t][g];
-    error_sums_merge(&state->sums, &other->sums, 0);
+    merge_errors(&state->sums, &other->sums);
 
     /* Of equal errors, the one that comes first. */
     if (other->max_index != UINT64_MAX &&

@@ -15,15 +15,13 @@ struct error_sums {
     struct exact tg, tt, gg, dd;
 };
 
-/* Adds other, shifted as exact_merge_shifted does. */
-void error_sums_merge(struct error_sums *sums, const struct error_sums *other, int limbs);
-
 struct plumb_metric_state {
     struct plumb_metric_spec spec;
     enum plumb_dtype target, golden;
     uint64_t bytes[2]; /* of each whole side, for the checksums */
     struct kernels kernels;
-    int direct; /* kernel_type that reads both sides as they are, or -1 */
+    int direct;                     /* kernel_type that reads both sides as they are, or -1 */
+    const struct byte_words *words; /* they are made such by these, or NULL */
     struct rule rule;
     struct all_limits limits; /* that of ULPs where has_ulp */
     bool has_ulp, integers;

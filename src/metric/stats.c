@@ -71,6 +71,15 @@ static void widen(struct stats_state *stats, double min, double max)
         stats->max = max;
 }
 
+/* What deviations are taken from: the mean, or 0 where that costs no digits, and nothing has to be
+ * subtracted. Of up to PLUMB_METRIC_BLOCK values the standard deviation is at least a 46th of what
+ * they span, so that such a mean is less than six of those. */
+static double middle_of(const struct range_lanes *range, size_t n, double min, double max)
+{
+    const double mean = total(range->sum) / (double)n;
+    return fabs(mean) * 8 <= max - min ? 0 : mean;
+}
+
 /* With m near the block's mean and r = x - m, the sums of x and x^2 are n*m + sum(r) and n*m^2 +
  * 2*m*sum(r) + sum(r^2). Put together from these parts without rounding, they keep the digits that
  * the deviation of values far from zero needs. */
@@ -78,18 +87,19 @@ static void add_centred(size_t n, double m, const struct centre_lanes *centre, s
                         struct exact *squares)
 {
     double rest = total(centre->sum), square = m * m;
-    exact_add_product(sum, m, (double)n);
     exact_add(sum, rest);
+    exact_add(squares, total(centre->squares));
+    if (m == 0)
+        return;
+    exact_add_product(sum, m, (double)n);
     exact_add_product(squares, square, (double)n);
     exact_add_product(squares, fma(m, m, -square), (double)n);
     exact_add_product(squares, 2 * m, rest);
-    exact_add(squares, total(centre->squares));
 }
 
-static void add_sums(const struct kernels *kernels, const double *x, size_t n, double about,
+static void add_sums(const struct kernels *kernels, const double *x, size_t n, double m,
                      struct exact *sum, struct exact *squares)
 {
-    double m = about / (double)n;
     struct centre_lanes centre = {0};
     kernels->centre[KERNEL_F64](x, n, m, &centre);
     add_centred(n, m, &centre, sum, squares);
@@ -100,7 +110,7 @@ bool stats_middle(const struct range_lanes *range, size_t n, double *middle)
     double min, max;
     find_ends(range, &min, &max);
     const double size = size_of(min, max);
-    *middle = total(range->sum) / (double)n;
+    *middle = middle_of(range, n, min, max);
     return !is_huge(size) && !is_tiny(size);
 }
 
@@ -135,41 +145,46 @@ void stats_values(struct stats_state *stats, const struct kernels *kernels, cons
     double size = size_of(min, max);
     bool huge = is_huge(size), tiny = is_tiny(size);
     if (!huge && !tiny) {
-        add_sums(kernels, x, n, sum, &stats->sum, &stats->squares);
+        add_sums(kernels, x, n, middle_of(&range, n, min, max), &stats->sum, &stats->squares);
         return;
     }
     int limbs = huge ? EXACT_STEP : -EXACT_STEP;
     struct exact scaled = {0}, squares = {0};
     for (size_t i = 0; i < n; i++)
         finite[i] = x[i] * (huge ? 1 / EXACT_SCALE : EXACT_SCALE);
-    add_sums(kernels, finite, n, find_range(kernels, finite, n, &range), &scaled, &squares);
+    const double mean = find_range(kernels, finite, n, &range) / (double)n;
+    add_sums(kernels, finite, n, mean, &scaled, &squares);
     exact_merge_shifted(&stats->sum, &scaled, limbs);
     exact_merge_shifted(&stats->squares, &squares, 2 * limbs);
 }
 
-/* Adds blocks that lie side by side, unless one of them takes more than two looks: then false. */
-static bool add_blocks(struct stats_state *stats, const struct kernels *kernels, int type,
-                       const void *data)
+const double *stats_blocks(struct stats_state *stats, const struct kernels *kernels,
+                           enum kernel_type type, const void *data, double *wide)
 {
     struct range_lanes range[SIDE_BY_SIDE];
     struct centre_lanes centre[SIDE_BY_SIDE];
-    double min[SIDE_BY_SIDE], max[SIDE_BY_SIDE], mean[SIDE_BY_SIDE];
-    kernels->ranges[type](data, range);
+    double min[SIDE_BY_SIDE], max[SIDE_BY_SIDE], middle[SIDE_BY_SIDE];
+    if (type == KERNEL_F64 && (uintptr_t)data % _Alignof(double)) {
+        kernels->load[type](data, STATS_BLOCKS, wide);
+        data = wide;
+    }
+    const double *x = type == KERNEL_F64 ? data : wide;
+    kernels->ranges[type](data, wide, range);
     for (int b = 0; b < SIDE_BY_SIDE; b++) {
         double sum = total(range[b].sum);
         find_ends(&range[b], &min[b], &max[b]);
         double size = size_of(min[b], max[b]);
         if (!isfinite(sum) || is_huge(size) || is_tiny(size))
-            return false;
-        mean[b] = sum / PLUMB_METRIC_BLOCK;
+            return NULL;
+        middle[b] = middle_of(&range[b], PLUMB_METRIC_BLOCK, min[b], max[b]);
     }
-    kernels->centres[type](data, mean, centre);
+    kernels->centres(x, middle, centre);
     for (int b = 0; b < SIDE_BY_SIDE; b++) {
         widen(stats, min[b], max[b]);
         stats->finite += PLUMB_METRIC_BLOCK;
-        add_centred(PLUMB_METRIC_BLOCK, mean[b], &centre[b], &stats->sum, &stats->squares);
+        add_centred(PLUMB_METRIC_BLOCK, middle[b], &centre[b], &stats->sum, &stats->squares);
     }
-    return true;
+    return x;
 }
 
 void stats_tensor(struct stats_state *stats, const struct kernels *kernels,
@@ -177,18 +192,18 @@ void stats_tensor(struct stats_state *stats, const struct kernels *kernels,
 {
     unsigned parts = plumb_dtype_parts(tensor->dtype);
     uint64_t end = count < tensor->count - first ? first + count : tensor->count;
-    const uint64_t side = SIDE_BY_SIDE * PLUMB_METRIC_BLOCK / parts;
+    const uint64_t side = STATS_BLOCKS / parts;
     const int type = tensor->dense && !tensor->swap ? kernel_type_of(tensor->dtype) : -1;
     uint64_t alone = first; /* up to here blocks are counted one by one */
     struct room room;
-    double x[PLUMB_METRIC_BLOCK];
+    _Alignas(64) double x[STATS_BLOCKS];
     for (uint64_t at = first; at < end;) {
         size_t n = PLUMB_METRIC_BLOCK / parts;
         if (n > end - at)
             n = (size_t)(end - at);
         const void *bytes = dense_block(tensor, at, n, &room);
         if (type >= 0 && at >= alone && end - at >= side) {
-            if (add_blocks(stats, kernels, type, bytes)) {
+            if (stats_blocks(stats, kernels, (enum kernel_type)type, bytes, x)) {
                 at += side;
                 continue;
             }

@@ -26,6 +26,12 @@ bool stats_middle(const struct range_lanes *range, size_t n, double *middle);
 void stats_add(struct stats_state *stats, size_t n, const struct range_lanes *range, double middle,
                const struct centre_lanes *centre);
 
+/* Adds STATS_BLOCKS stored numbers, and returns where they are as float64: in `wide`, or in their
+ * own place. NULL when they take more than two looks: nothing is added then. */
+enum { STATS_BLOCKS = SIDE_BY_SIDE * PLUMB_METRIC_BLOCK };
+const double *stats_blocks(struct stats_state *stats, const struct kernels *kernels,
+                           enum kernel_type type, const void *data, double *wide);
+
 /* Adds elements [first, first+count) of a tensor; first is a multiple of PLUMB_METRIC_BLOCK and
  * below the tensor's count, count may exceed what is left. */
 void stats_tensor(struct stats_state *stats, const struct kernels *kernels,

@@ -21,6 +21,11 @@ void sums_add_error(struct error_sums *sums, const struct error_lanes *lanes)
     exact_add(&sums->dd, sum8(lanes->dd));
 }
 
+double sums_lanes(const double lanes[LANES])
+{
+    return sum8(lanes);
+}
+
 double sums_of_squares(const struct error_lanes *lanes)
 {
     return sum8(lanes->tt) + sum8(lanes->gg);

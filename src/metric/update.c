@@ -5,6 +5,7 @@
 #include "metric/crc.h"
 #include "metric/dense.h"
 #include "metric/direct.h"
+#include "metric/edges.h"
 #include "metric/sums.h"
 
 #include <math.h>
@@ -52,29 +53,12 @@ static void keep_finite(struct plumb_metric_state *state, struct block *block)
     block->n = kept;
 }
 
-/* The squares of finite float64 values may overflow, or vanish; of scaled ones they do not. */
-static void add_scaled(struct plumb_metric_state *state, const struct block *block, bool huge)
-{
-    double factor = huge ? 1 / EXACT_SCALE : EXACT_SCALE;
-    double t[PLUMB_METRIC_BLOCK], g[PLUMB_METRIC_BLOCK], d[PLUMB_METRIC_BLOCK];
-    for (size_t i = 0; i < block->n; i++) {
-        t[i] = block->t[i] * factor;
-        g[i] = block->g[i] * factor;
-        d[i] = t[i] - g[i];
-    }
-    struct error_lanes lanes = {0};
-    struct error_sums scaled = {0};
-    state->kernels.error(t, g, d, block->n, &lanes);
-    if (sums_of_squares(&lanes) == 0)
-        return;
-    sums_add_error(&scaled, &lanes);
-    error_sums_merge(&state->sums, &scaled, huge ? 2 * EXACT_STEP : -2 * EXACT_STEP);
-}
-
 static void block_absolute(struct plumb_metric_state *state, struct block *block)
 {
     struct absolute_lanes lanes = {.min = state->min_abs};
     state->kernels.absolute(block->d, block->n, &lanes);
+    if (!isfinite(sums_lanes(lanes.sum)))
+        edges_add_absolute(state, block->t, block->g, block->n, &lanes);
     sums_add_absolute(state, &lanes);
 }
 
@@ -98,6 +82,8 @@ static void block_ratios(struct plumb_metric_state *state, struct block *block)
 {
     struct ratio_lanes lanes = {0};
     state->kernels.ratio_tally(block->r, block->n, &lanes);
+    if (!isfinite(sums_lanes(lanes.sum)))
+        edges_add_ratios(state, block->r, block->n, &lanes);
     sums_add_ratio(state, &lanes);
 }
 
@@ -177,11 +163,10 @@ static bool general_errors(struct plumb_metric_state *state, struct block *block
     state->classes[PLUMB_FINITE][PLUMB_FINITE] += block->n;
     if (!block->n)
         return false;
-    const double squares = sums_of_squares(&block->error);
-    if (sums_are_ordinary(squares))
+    if (sums_are_all_ordinary(&block->error))
         sums_add_error(&state->sums, &block->error);
     else
-        add_scaled(state, block, !(squares < 1));
+        edges_add_error(state, block->t, block->g, block->d, block->n, &block->error);
     return true;
 }
 
@@ -206,6 +191,9 @@ static void general_block(struct plumb_metric_state *state, struct block *block,
         rule_relative(&state->rule, block->t, block->g, n, block->d, block->r);
     else if (needs_r)
         k->relative(block->d, block->g, n, block->r);
+    const bool infinite = block->plain && isinf(block->error.max);
+    if (infinite && needs_r)
+        edges_relative(k, block->t, block->g, block->d, n, block->r);
     if (!block->plain) { /* the rule may have masked errors */
         block->error = (struct error_lanes){0};
         k->error(block->t, block->g, block->d, n, &block->error);
@@ -214,6 +202,8 @@ static void general_block(struct plumb_metric_state *state, struct block *block,
     if (groups & (PLUMB_G_ULP | PLUMB_G_HISTOGRAM) && state->has_ulp) {
         k->ulps(block->d, block->g, n, &state->limits.ulp, block->u);
         rule_ulps(&state->rule, block->d, block->g, n, block->u);
+        if (infinite)
+            edges_ulps(k, block->t, block->g, block->d, n, &state->limits.ulp, block->u);
     }
     for (size_t i = 0; i < sizeof general_loops / sizeof *general_loops; i++)
         if (groups & general_loops[i].group)

@@ -65,11 +65,6 @@ INLINE v8 fused(v8 a, v8 b, v8 c)
     return ALL_THREE(_mm256_fmadd_pd, a, b, c);
 }
 
-INLINE v8 less_product(v8 c, v8 a, v8 b)
-{
-    return ALL_THREE(_mm256_fnmadd_pd, a, b, c);
-}
-
 INLINE v8 product_less(v8 a, v8 b, v8 c)
 {
     return ALL_THREE(_mm256_fmsub_pd, a, b, c);
@@ -203,6 +198,12 @@ INLINE __m256d unit_of_4(__m256d x, int emin)
 INLINE v8 unit_of(v8 x, int emin)
 {
     return (v8){unit_of_4(x.lo, emin), unit_of_4(x.hi, emin)};
+}
+
+INLINE v8 unit_of_normal(v8 x)
+{
+    const __m256d field = _mm256_castsi256_pd(_mm256_set1_epi64x(0x7FFLL << 52));
+    return (v8){_mm256_andnot_pd(x.lo, field), _mm256_andnot_pd(x.hi, field)};
 }
 
 /* Four stored values as float64. */

@@ -52,15 +52,10 @@ INLINE v8 divide(v8 a, v8 b)
     return _mm512_div_pd(a, b);
 }
 
-/* a * b + c, c - a * b, a * b - c, rounded once. */
+/* a * b + c, a * b - c, rounded once. */
 INLINE v8 fused(v8 a, v8 b, v8 c)
 {
     return _mm512_fmadd_pd(a, b, c);
-}
-
-INLINE v8 less_product(v8 c, v8 a, v8 b)
-{
-    return _mm512_fnmadd_pd(a, b, c);
 }
 
 INLINE v8 product_less(v8 a, v8 b, v8 c)
@@ -181,6 +176,13 @@ INLINE v8 unit_of(v8 x, int emin)
     const __mmask8 any = _mm512_cmp_pd_mask(x, _mm512_setzero_pd(), _CMP_NEQ_UQ);
     const __m512d y = _mm512_mask_range_pd(all(1), any, x, least, LARGER_SIZE);
     return _mm512_castsi512_pd(_mm512_andnot_si512(_mm512_castpd_si512(y), field));
+}
+
+/* The same for numbers that are not smaller than 2^emin. */
+INLINE v8 unit_of_normal(v8 x)
+{
+    const __m512i field = _mm512_set1_epi64(0x7FFLL << 52);
+    return _mm512_castsi512_pd(_mm512_andnot_si512(_mm512_castpd_si512(x), field));
 }
 
 /* Eight stored values as float64. */

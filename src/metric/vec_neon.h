@@ -86,13 +86,6 @@ INLINE v8 fused(v8 a, v8 b, v8 c)
 #undef PART
 }
 
-INLINE v8 less_product(v8 c, v8 a, v8 b)
-{
-#define PART(k) vfmsq_f64(c.part[k], a.part[k], b.part[k])
-    return ALL_PARTS(v8, PART);
-#undef PART
-}
-
 INLINE v8 product_less(v8 a, v8 b, v8 c)
 {
 #define PART(k) vfmaq_f64(vnegq_f64(c.part[k]), a.part[k], b.part[k])
@@ -195,6 +188,15 @@ INLINE float64x2_t unit_of_2(float64x2_t x, int emin)
 INLINE v8 unit_of(v8 x, int emin)
 {
 #define PART(k) unit_of_2(x.part[k], emin)
+    return ALL_PARTS(v8, PART);
+#undef PART
+}
+
+INLINE v8 unit_of_normal(v8 x)
+{
+#define PART(k)                                                                                    \
+    vreinterpretq_f64_u64(                                                                         \
+        vbicq_u64(vdupq_n_u64(UINT64_C(0x7FF) << 52), vreinterpretq_u64_f64(x.part[k])))
     return ALL_PARTS(v8, PART);
 #undef PART
 }

@@ -46,12 +46,12 @@ static bool list_known(struct matcher *matcher, int which, struct index *index)
         struct known *call = known_call(matcher, index, recorded->api, record);
         if (!call)
             return false;
-        call->parent = recorded->parent;
+        const char *parent = plumb_recorded_parent(recorded);
+        call->parent = parent;
         if (side->partner[i] != PLUMB_NO_RECORD)
             call->paired = i + 1;
-        struct known *around =
-            recorded->parent ? known_call(matcher, index, recorded->parent, record) : NULL;
-        if (recorded->parent && !around)
+        struct known *around = parent ? known_call(matcher, index, parent, record) : NULL;
+        if (parent && !around)
             return false;
         if (around)
             around->holds = true;
@@ -64,7 +64,7 @@ static bool is_inside(struct matcher *matcher, int which, struct index sides[2],
 {
     const struct match_side *side = &matcher->side[which], *other = &matcher->side[!which];
     const struct plumb_record *record = side->records[i];
-    const char *parent = record->recorded ? record->recorded->parent : NULL;
+    const char *parent = plumb_recorded_parent(record->recorded);
     for (int depth = 0; parent && depth < DEEPEST; depth++) {
         const struct known *call = known_call(matcher, &sides[which], parent, record);
         if (!call)
@@ -83,8 +83,19 @@ static bool is_inside(struct matcher *matcher, int which, struct index sides[2],
     return false;
 }
 
+/* Most often all have partners, and there is nothing to explain. */
+static bool any_alone(const struct match_side *side)
+{
+    for (size_t i = 0; i < side->count; i++)
+        if (side->partner[i] == PLUMB_NO_RECORD && !side->covered[i])
+            return true;
+    return false;
+}
+
 bool match_covered(struct matcher *matcher)
 {
+    if (!any_alone(&matcher->side[TARGET]) && !any_alone(&matcher->side[GOLDEN]))
+        return true;
     struct index sides[2] = {{.count = 0}, {.count = 0}};
     bool done =
         list_known(matcher, TARGET, &sides[TARGET]) && list_known(matcher, GOLDEN, &sides[GOLDEN]);

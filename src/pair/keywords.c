@@ -276,9 +276,19 @@ static void pair_all(struct matcher *matcher, const struct arguments sides[2], b
     }
 }
 
+static bool has_free(const struct match_side *side)
+{
+    for (size_t i = 0; i < side->count; i++)
+        if (side->partner[i] == PLUMB_NO_RECORD)
+            return true;
+    return false;
+}
+
 bool match_keywords(struct matcher *matcher)
 {
     struct arguments sides[2];
+    if (!has_free(&matcher->side[TARGET]) || !has_free(&matcher->side[GOLDEN]))
+        return true;
     if (!list_both(matcher, sides))
         return false;
     if (!sides[TARGET].count || !sides[GOLDEN].count)

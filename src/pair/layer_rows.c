@@ -38,8 +38,11 @@ static bool list_calls(struct rows *rows, struct matcher *matcher, int which)
                 return false;
             api = recorded->api;
             rows->first[rows->calls.count] = i;
-            rows->calls.calls[rows->calls.count++] = (struct layer_call){
-                .api = api, .parent = recorded->parent, .stack = recorded->stack, .place = place};
+            rows->calls.calls[rows->calls.count++] =
+                (struct layer_call){.api = api,
+                                    .parent = plumb_recorded_parent(recorded),
+                                    .stack = plumb_recorded_stack(recorded),
+                                    .place = place};
         }
         rows->call[i] = rows->calls.count - 1;
     }

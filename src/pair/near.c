@@ -51,10 +51,33 @@ static unsigned cut(struct near_token tokens[MAX_TOKENS], const char *text)
     return count;
 }
 
-static bool add_name(struct near *near, size_t record, const char *text)
+static bool make_room(struct near *near)
+{
+    if (near->count < near->capacity)
+        return true;
+    const size_t more = near->capacity ? near->capacity * 2 : 64;
+    struct near_name *names =
+        arena_grow(&near->arena, near->names, near->count, more, sizeof *names);
+    if (!names)
+        return false;
+    near->names = names;
+    near->capacity = more;
+    return true;
+}
+
+bool near_add(struct near *near, const char *text, size_t record)
 {
     struct near_token tokens[MAX_TOKENS];
-    struct near_name *name = &near->names[near->count++];
+    bool added = false;
+    if (near->count >= UINT32_MAX / MAX_TOKENS)
+        return true;
+    if (!map_put(&near->known, text, strlen(text), &added))
+        return false;
+    if (!added)
+        return true;
+    if (!make_room(near))
+        return false;
+    struct near_name *name = &near->names[near->count];
     *name = (struct near_name){.record = record, .text = text, .count = cut(tokens, text)};
     name->tokens = arena_array(&near->arena, name->count, sizeof *name->tokens);
     if (!name->tokens)
@@ -68,11 +91,13 @@ static bool add_name(struct near *near, size_t record, const char *text)
         tokens[i].number = (uint32_t)*number;
         name->tokens[i] = tokens[i];
     }
+    near->count++;
     return true;
 }
 
-static bool make_lists(struct near *near)
+bool near_ready(struct near *near)
 {
+    near->letter_budget = LETTER_BUDGET;
     near->lists = arena_array(&near->arena, near->tokens.count + 1, sizeof *near->lists);
     if (!near->lists)
         return false;
@@ -97,22 +122,15 @@ static bool make_lists(struct near *near)
 bool near_init(struct near *near, const struct matcher *matcher, int which)
 {
     const struct match_side *side = &matcher->side[which];
-    *near = (struct near){.letter_budget = LETTER_BUDGET};
-    size_t count = 0;
-    for (size_t i = 0; i < side->count; i++)
-        count += side->partner[i] == PLUMB_NO_RECORD;
-    bool all = count == 0;
-
-    near->names = arena_array(&near->arena, all ? side->count : count, sizeof *near->names);
-    if (!near->names)
-        goto fail;
-    for (size_t i = 0; i < side->count && near->count < UINT32_MAX / MAX_TOKENS; i++)
-        if ((all || side->partner[i] == PLUMB_NO_RECORD) &&
-            !add_name(near, i, side->records[i]->name))
-            goto fail;
-    if (make_lists(near))
+    *near = (struct near){0};
+    bool all = true, fine = true;
+    for (size_t i = 0; i < side->count && all; i++)
+        all = side->partner[i] != PLUMB_NO_RECORD;
+    for (size_t i = 0; i < side->count && fine; i++)
+        if (all || side->partner[i] == PLUMB_NO_RECORD)
+            fine = near_add(near, side->records[i]->name, i);
+    if (fine && near_ready(near))
         return true;
-fail:
     near_destroy(near);
     return false;
 }
@@ -120,6 +138,7 @@ fail:
 void near_destroy(struct near *near)
 {
     map_free(&near->tokens);
+    map_free(&near->known);
     arena_free(&near->arena);
 }
 

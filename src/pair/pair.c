@@ -396,6 +396,7 @@ static enum plumb_code match_all(struct plumb_matching *out,
     }
     code = run_stages(&matcher, options, err);
     out->mapping = matcher.mapping;
+    out->decided = matcher.decided;
     if (code == PLUMB_OK && !list_pairs(&matcher, out))
         code = out_of_memory(err);
 out:
@@ -476,8 +477,7 @@ static void translate(struct plumb_matching *out, const struct part parts[2])
 /* Whether both are dumps of the same level. */
 static bool same_level(const struct plumb_run *target, const struct plumb_run *golden)
 {
-    const char *a = target->tree_count ? target->trees[0].level : target->level;
-    const char *b = golden->tree_count ? golden->trees[0].level : golden->level;
+    const char *a = run_level(target), *b = run_level(golden);
     return a && b && strcmp(a, b) == 0;
 }
 

@@ -22,6 +22,14 @@ struct match_side {
     const char **keys; /* by record: what exact matching compares; NULL: as the records say */
 };
 
+/* What a stage decides by all records of a side, or of both. */
+enum match_decision {
+    MATCH_SHIFTED = 1,      /* numbers of some classes say nothing */
+    MATCH_PARENTS = 2,      /* the target knows modules; next bit: the golden run */
+    MATCH_COMMON_SCOPE = 8, /* most of its calls are in modules that the other has; next bit: the
+                               golden run's */
+};
+
 struct matcher {
     struct match_side side[2];
     enum plumb_pair_how *how; /* by target record */
@@ -29,6 +37,7 @@ struct matcher {
     bool same_level;          /* both recorded the same kinds of calls */
     bool dumps;               /* both sides are: records may say what to compare, not their name */
     char *mapping;            /* what match_layers found, as a file; or NULL */
+    unsigned decided;         /* enum match_decision */
     struct arena arena;       /* whatever lives as long as the matching */
 };
 

@@ -57,7 +57,8 @@ bool match_is_function(const struct plumb_record *record)
 /* "Module.blocks.0.fc.Linear.forward.2" without wrappers and class; other parents as they are. */
 static const char *scope_of(struct matcher *matcher, const struct plumb_record *record)
 {
-    const char *parent = record->recorded->parent, *place = match_place(matcher, record);
+    const char *parent = plumb_recorded_parent(record->recorded),
+               *place = match_place(matcher, record);
     const char *tail = NULL;
     if (!place)
         return NULL;
@@ -160,7 +161,7 @@ static bool list_calls(struct scopes *s, int which)
         struct call *last = calls->count ? &calls->list[calls->count - 1] : NULL;
         if (!match_is_function(record))
             continue;
-        calls->parents |= record->recorded->parent != NULL;
+        calls->parents |= plumb_recorded_parent(record->recorded) != NULL;
         if (last && last->recorded->api == record->recorded->api && last->first + last->count == i)
             last->count++;
         else
@@ -383,14 +384,21 @@ static bool has_common_scopes(const struct scopes *s)
             common[which] +=
                 g < other->count && other->list[g].scope == s->side[which].list[t].scope;
         }
-    return 2 * common[TARGET] >= s->side[TARGET].count ||
-           2 * common[GOLDEN] >= s->side[GOLDEN].count;
+    bool any = false;
+    for (int which = TARGET; which <= GOLDEN; which++)
+        if (2 * common[which] >= s->side[which].count) {
+            s->matcher->decided |= (unsigned)MATCH_COMMON_SCOPE << which;
+            any = true;
+        }
+    return any;
 }
 
 bool match_scopes(struct matcher *matcher)
 {
     struct scopes s = {.matcher = matcher};
     bool done = list_calls(&s, TARGET) && list_calls(&s, GOLDEN);
+    for (int which = TARGET; which <= GOLDEN; which++)
+        matcher->decided |= s.side[which].parents ? (unsigned)MATCH_PARENTS << which : 0;
     if (done && s.side[TARGET].parents && s.side[GOLDEN].parents) {
         done = number_calls(&s, TARGET) && number_calls(&s, GOLDEN) && index_names(&s, TARGET) &&
                index_names(&s, GOLDEN);

@@ -36,8 +36,9 @@ enum shards_reduce { SHARDS_ONE, SHARDS_SUM, SHARDS_MEAN };
 struct shards_layout {
     struct shards_split split[SHARDS_SPLITS]; /* the outermost first */
     unsigned splits;
-    bool flat;      /* parts are rows of numbers, one behind the other */
-    uint64_t total; /* elements of a flat whole, without the padding behind them; 0: all */
+    bool flat;        /* parts are rows of numbers, one behind the other */
+    uint64_t total;   /* elements of a flat whole, without the padding behind them; 0: all */
+    uint64_t padding; /* that many zeros */
     enum shards_reduce reduce;
     unsigned terms; /* of each sum; 1 for SHARDS_ONE */
     /* Parts are this many times too large: gradients of a loss that each rank took the mean of over
@@ -59,6 +60,9 @@ struct shards_layout *shards_replica(struct arena *arena, unsigned parts);
 
 /* The first part of a slot and term; layout->parts: there is none. */
 unsigned shards_first(const struct shards_layout *layout, unsigned slot, unsigned term);
+
+/* The only replica of a part; layout->parts: it has none, or several. */
+unsigned shards_twin(const struct shards_layout *layout, unsigned part);
 
 /* "concat axis 1 over ranks 0,1,2,3"; replicas are "0|2", sums "0+1". Cut to size; returns text. */
 const char *shards_text(const struct shards_layout *layout, const int64_t *ranks, char *text,

@@ -278,6 +278,15 @@ static enum plumb_code only_axis(struct shards_mesh *mesh, const struct shards_d
     return PLUMB_OK;
 }
 
+const char *shards_dims_stranger(const struct shards_dims *dims, const struct shards_mesh *mesh)
+{
+    for (unsigned d = 0; d < dims->count; d++)
+        for (unsigned m = 0; m < dims->dim[d].modifiers; m++)
+            if (!shards_mesh_find(mesh, dims->dim[d].modifier[m].axis))
+                return dims->dim[d].modifier[m].axis;
+    return NULL;
+}
+
 enum plumb_code shards_dims_layout(struct shards_layout **layout, struct arena *arena,
                                    const struct shards_dims *dims, const struct shards_mesh *mesh,
                                    const int64_t *ranks, unsigned parts, unsigned ndim,

@@ -92,6 +92,9 @@ enum plumb_code shards_dims_layout(struct shards_layout **layout, struct arena *
                                    const int64_t *ranks, unsigned parts, unsigned ndim,
                                    struct plumb_error *err);
 
+/* The first axis that dimensions name and the mesh does not have; NULL: it has all. */
+const char *shards_dims_stranger(const struct shards_dims *dims, const struct shards_mesh *mesh);
+
 /* ---- Rules ----------------------------------------------------------------------------------- */
 
 struct shards_rule {
@@ -127,6 +130,9 @@ enum plumb_code shards_rules_read(struct shards_rules *rules, struct arena *aren
 /* The dimensions that a name has on a side, or NULL. */
 const struct shards_dims *shards_rules_find(const struct shards_rules *rules, int side,
                                             const char *name);
+
+/* Does a rule match a name on a side? */
+bool shards_rule_matches(const struct shards_rule *rule, int side, const char *name);
 
 void shards_rules_free(struct shards_rules *rules);
 

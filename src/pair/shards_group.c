@@ -197,11 +197,16 @@ static bool add_record(struct grouping *g, size_t i)
     const struct plumb_record *record = g->records[i];
     const char *name = record->name;
     const int64_t rank = numbering_rank(record, &name);
+    if (g->out->rank_count && rank < g->out->ranks[0]) {
+        if (!g->out->strays++)
+            g->out->stray = record->name;
+        return true;
+    }
     if (record->recorded && !record->recorded->tensor) {
         g->out->values++;
         return true;
     }
-    const char *parent = record->recorded ? record->recorded->parent : NULL;
+    const char *parent = plumb_recorded_parent(record->recorded);
     name = numbering_whole(&g->numbering, g->arena, name, rank);
     if (parent)
         parent = numbering_whole(&g->numbering, g->arena, parent, rank);

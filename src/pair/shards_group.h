@@ -22,6 +22,8 @@ struct shards_groups {
     int64_t *ranks; /* of the run, ascending; none: it knows no ranks */
     unsigned rank_count;
     size_t values;            /* arguments that are no tensors, left out */
+    size_t strays;            /* tensors of no rank beside those of ranks, left out */
+    const char *stray;        /* the first of them */
     unsigned stages, experts; /* groups of ranks with layers, or experts, of their own; 1: none */
 };
 
@@ -38,6 +40,9 @@ struct shards_numbers shards_count_numbers(const struct plumb_record *const *rec
  * of memory. */
 bool shards_expert_places(struct arena *arena, const struct plumb_record *const *records,
                           size_t count, const struct shards_numbers *other, unsigned *places);
+
+/* The rank that a folder is named after, "rank3", "rank_3"; -1: none. */
+int64_t shards_rank_of_folder(const char *name);
 
 /* The number of the expert in a name, or -1. */
 int64_t shards_expert(const char *name);

@@ -125,7 +125,7 @@ static void try_grid(struct search *s)
         const int64_t size = part->shape[a], all = s->whole->shape[a];
         if (size == all)
             continue;
-        if (!size || all % size || all / size > s->count || count == SHARDS_SPLITS)
+        if (!size || !all || all % size || all / size > s->count || count == SHARDS_SPLITS)
             return;
         splits[count] = (struct shards_split){.axis = a, .count = (unsigned)(all / size)};
         slots *= splits[count++].count;

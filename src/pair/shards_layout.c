@@ -31,6 +31,18 @@ unsigned shards_first(const struct shards_layout *layout, unsigned slot, unsigne
     return p;
 }
 
+unsigned shards_twin(const struct shards_layout *layout, unsigned part)
+{
+    unsigned twin = layout->parts, found = 0;
+    for (unsigned p = 0; p < layout->parts; p++)
+        if (p != part && layout->slot[p] == layout->slot[part] &&
+            layout->term[p] == layout->term[part]) {
+            twin = p;
+            found++;
+        }
+    return found == 1 ? twin : layout->parts;
+}
+
 struct writing {
     char *text;
     size_t size, used;
@@ -99,5 +111,7 @@ const char *shards_text(const struct shards_layout *layout, const int64_t *ranks
     }
     if (layout->divisor > 1)
         put(&w, ", each %u times too large", layout->divisor);
+    if (layout->padding)
+        put(&w, ", padding of %" PRIu64 " zero%s", layout->padding, layout->padding > 1 ? "s" : "");
     return text;
 }

@@ -36,6 +36,14 @@ static bool find_number(enum numbering_kind kind, const char *name, size_t *at, 
     return false;
 }
 
+bool numbering_layer(const char *name, size_t *at, size_t *length)
+{
+    static const char top[] = "Module."; /* what is numbered there may be of any kind */
+    return find_number(NUMBER_LAYERS, name, at, length) &&
+           !(*at >= sizeof top - 1 &&
+             memcmp(name + *at - (sizeof top - 1), top, sizeof top - 1) == 0);
+}
+
 /* "rank3/", "rank_3.", "rank=3___": the number, and how much of the name it takes. */
 static int64_t rank_in(const char *name, size_t *length)
 {
@@ -48,6 +56,15 @@ static int64_t rank_in(const char *name, size_t *length)
         return -1;
     *length = (size_t)(p - name) + digits + gap;
     return strtol(p, NULL, 10);
+}
+
+int64_t shards_rank_of_folder(const char *name)
+{
+    if (strncmp(name, "rank", 4) != 0)
+        return -1;
+    const char *p = name + 4 + (name[4] == '_' || name[4] == '=' || name[4] == '-');
+    const size_t digits = strspn(p, "0123456789");
+    return digits && digits < 10 && !p[digits] ? strtol(p, NULL, 10) : -1;
 }
 
 int64_t numbering_rank(const struct plumb_record *record, const char **name)
@@ -84,8 +101,10 @@ bool numbering_ranks(struct arena *arena, const struct plumb_record *const *reco
     for (size_t i = 0; i < used; i++)
         if (!distinct || list[distinct - 1] != list[i])
             list[distinct++] = list[i];
-    *ranks = list;
-    *rank_count = (unsigned)distinct;
+    /* Files beside those of ranks are none. */
+    const bool strays = distinct > 1 && list[0] < 0;
+    *ranks = list + strays;
+    *rank_count = (unsigned)(distinct - strays);
     return true;
 }
 
@@ -113,7 +132,7 @@ static bool read_ranges(struct range *ranges, enum numbering_kind kind,
         const char *name = records[i]->name;
         size_t at, length;
         const int64_t rank = numbering_rank(records[i], &name);
-        if (!find_number(kind, name, &at, &length))
+        if (rank < ranks[0] || !find_number(kind, name, &at, &length))
             continue;
         const int64_t number = strtol(name + at, NULL, 10);
         struct range *range = &ranges[index_of(ranks, rank_count, rank)];

@@ -19,6 +19,9 @@ struct numbering {
 /* The rank of a record, from its name where the run does not know; *name goes behind it. */
 int64_t numbering_rank(const struct plumb_record *record, const char **name);
 
+/* Where the number of a layer is in a name, "layers.3."; false: there is none. */
+bool numbering_layer(const char *name, size_t *at, size_t *length);
+
 /* All ranks of a run, ascending. False when out of memory. */
 bool numbering_ranks(struct arena *arena, const struct plumb_record *const *records, size_t count,
                      int64_t **ranks, unsigned *rank_count);

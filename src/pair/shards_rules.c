@@ -211,15 +211,18 @@ enum plumb_code shards_rules_read(struct shards_rules *rules, struct arena *aren
     return code;
 }
 
+bool shards_rule_matches(const struct shards_rule *rule, int side, const char *name)
+{
+    return rule->side[side] && (rule->regular ? regexec(&rule->compiled, name, 0, NULL, 0) == 0
+                                              : fnmatch(rule->pattern, name, 0) == 0);
+}
+
 const struct shards_dims *shards_rules_find(const struct shards_rules *rules, int side,
                                             const char *name)
 {
-    for (size_t i = 0; i < rules->count; i++) {
-        const struct shards_rule *rule = &rules->list[i];
-        if (rule->side[side] && (rule->regular ? regexec(&rule->compiled, name, 0, NULL, 0) == 0
-                                               : fnmatch(rule->pattern, name, 0) == 0))
-            return &rule->dims;
-    }
+    for (size_t i = 0; i < rules->count; i++)
+        if (shards_rule_matches(&rules->list[i], side, name))
+            return &rules->list[i].dims;
     return NULL;
 }
 

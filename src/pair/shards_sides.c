@@ -144,6 +144,23 @@ struct ways {
     enum plumb_code code;
 };
 
+/* Are parts that a layout takes for replicas alike? A few may be wrong; what most of the values
+ * deny is no layout. 1 for yes, 0 for no, -1 when out of memory. */
+static int replicas_agree(struct arena *arena, const struct shards_layout *layout,
+                          const struct plumb_tensor *const *parts)
+{
+    enum { FEW = 4 }; /* one of so many */
+    unsigned odd = 0;
+    for (unsigned p = 0; p < layout->parts; p++) {
+        const unsigned first = shards_first(layout, layout->slot[p], layout->term[p]);
+        const int same = first == p ? 1 : agree(arena, parts[first], parts[p]);
+        if (same < 0)
+            return -1;
+        odd += !same;
+    }
+    return odd * FEW <= layout->parts;
+}
+
 static void try_way(struct ways *w, struct shards_layout *layout)
 {
     struct whole whole = {.owned = NULL};
@@ -162,6 +179,11 @@ static void try_way(struct ways *w, struct shards_layout *layout)
     if (shards_plan(&plan, w->arena, layout, w->sides[1].parts, NULL) || plan.count > sum ||
         plan.count < most)
         return;
+    const int alike = replicas_agree(w->arena, layout, w->sides[1].parts);
+    if (alike < 1) {
+        w->code = alike < 0 ? plumb_no_memory(w->err) : PLUMB_OK;
+        return;
+    }
     enum plumb_code code = make_whole(&whole, w->arena, layout, w->sides[1].parts, w->err);
     if (!code)
         code = shards_infer(&found, w->arena, &whole.tensor, other->parts, other->count, w->err);

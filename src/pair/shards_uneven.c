@@ -4,6 +4,20 @@
 #include <math.h>
 #include <string.h>
 
+/* Are all numbers behind the first `total` of all parts, one behind the other, zeros? Others would
+ * be left out of the comparison. */
+static bool is_padded(const struct search *s, uint64_t total)
+{
+    for (unsigned p = 0; p < s->count; p++) {
+        const struct plumb_tensor *part = s->parts[p];
+        const uint64_t taken = total < part->count ? total : part->count;
+        total -= taken;
+        if (!plumb_tensor_is_zero(part, taken))
+            return false;
+    }
+    return true;
+}
+
 /* Tries the parts in an order, one behind the other along an axis or as flat rows of numbers. */
 static bool try_order(struct search *s, const unsigned *slot, unsigned slots, unsigned axis,
                       bool flat)
@@ -17,6 +31,9 @@ static bool try_order(struct search *s, const unsigned *slot, unsigned slots, un
     }
     layout->flat = flat;
     layout->total = flat ? s->whole->count : 0;
+    for (unsigned p = 0; p < s->count && flat; p++)
+        layout->padding += s->parts[p]->count;
+    layout->padding -= layout->total;
     layout->splits = 1;
     layout->split[0] = (struct shards_split){.axis = axis, .count = slots};
     memcpy(layout->slot, slot, s->count * sizeof *slot);
@@ -107,7 +124,7 @@ void search_uneven(struct search *s)
         for (unsigned p = 0; p < s->count; p++)
             sum += s->parts[p]->shape[axis];
         const int64_t all = s->whole->shape[axis];
-        if (!same_but(s, axis) || !all || sum % all || (int64_t)s->count % (sum / all))
+        if (!same_but(s, axis) || !all || !sum || sum % all || (int64_t)s->count % (sum / all))
             continue;
         const unsigned slots = (unsigned)((int64_t)s->count / (sum / all));
         if (slots < 2)
@@ -123,7 +140,7 @@ void search_uneven(struct search *s)
     }
 }
 
-/* One behind the other as rows of numbers, with padding at the end. */
+/* One behind the other as rows of numbers, with zeros at the end. */
 void search_flat(struct search *s)
 {
     uint64_t sum = 0, most = 0;
@@ -135,6 +152,7 @@ void search_flat(struct search *s)
         most = s->parts[p]->count > most ? s->parts[p]->count : most;
     }
     most = most < s->count ? s->count : most;
-    if (slot && s->count > 1 && sum >= s->whole->count && sum - s->whole->count < most)
+    if (slot && s->count > 1 && sum >= s->whole->count && sum - s->whole->count < most &&
+        is_padded(s, s->whole->count))
         try_order(s, slot, s->count, 0, true);
 }

@@ -47,7 +47,8 @@ static const char *find_role(const char *name)
 {
     const char *found = NULL;
     for (const char *dot = name; (dot = strchr(dot, '.')); dot++)
-        if (strncmp(dot + 1, "forward_", 8) == 0 || strncmp(dot + 1, "backward_", 9) == 0)
+        if ((dot[1] == 'f' && strncmp(dot + 1, "forward_", 8) == 0) ||
+            (dot[1] == 'b' && strncmp(dot + 1, "backward_", 9) == 0))
             found = dot + 1;
     return found;
 }
@@ -301,6 +302,7 @@ bool match_turns(struct matcher *matcher)
     done =
         done && find_shifted(sides, &shifted) && make_keys(matcher, sides, &shifted, keys) &&
         match_by_keys(matcher, keys[TARGET], keys[GOLDEN], MATCH_UNIQUE, PLUMB_BY_NAME, NULL, NULL);
+    matcher->decided |= shifted.count ? MATCH_SHIFTED : 0;
     const struct match_side *side = &matcher->side[TARGET];
     for (size_t i = 0; i < side->count && done; i++) {
         size_t partner = side->partner[i];

@@ -31,6 +31,8 @@ struct graph_node {
     bool bad;           /* something is wrong with what it made, and not with what it got */
     bool tainted;       /* communication: something is wrong with what it made or got */
     bool bad_input;     /* communication: something is wrong with what it got */
+    bool given;         /* for ranks/travel.h: it has something wrong, which begins here where its
+                           rank had nothing of the kind before */
     enum graph_role role;
     const int64_t *peers; /* ranks it exchanges with; none means all */
     size_t peer_count;

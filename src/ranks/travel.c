@@ -25,22 +25,30 @@ static void *grow(struct follow *f, void *list, size_t count, size_t *capacity, 
     return grown;
 }
 
-static void begin(struct follow *f, const struct graph_node *node)
+/* Whether what is known of a rank is something asked for, which stayed there. */
+static bool is_replaceable(const struct travels *out, size_t rank)
+{
+    const struct travel *known = out->owner[rank] ? &out->list[out->owner[rank] - 1] : NULL;
+    return !known || (known->from->ignored && known->from->bad && !known->count);
+}
+
+static void begin(struct follow *f, const struct graph_node *node, bool given)
 {
     struct travels *out = f->out;
-    if (!node->bad || node->ignored || out->owner[node->rank])
+    const bool made = node->bad && !node->ignored;
+    if (made ? !is_replaceable(out, node->rank) : !given || !node->given || out->owner[node->rank])
         return;
     struct travel *list = grow(f, out->list, out->count, &out->capacity, sizeof *list);
     if (!list)
         return;
     out->list = list;
-    list[out->count++] = (struct travel){.from = node};
+    list[out->count++] = (struct travel){.from = node, .given = !made};
     out->owner[node->rank] = out->count;
 }
 
 static void see_node(void *context, struct graph_node *node)
 {
-    begin(context, node);
+    begin(context, node, true);
 }
 
 static bool carries(const struct follow *f, const struct graph_node *node)
@@ -81,6 +89,9 @@ static void see_exchange(void *context, struct graph_node *const *members, size_
 {
     struct follow *f = context;
     const struct graph_node *by = NULL;
+    for (size_t i = 0; i < count; i++) /* what a receiver has in its buffer is nothing */
+        if (!members[i]->bad && members[i]->role != GRAPH_TARGET)
+            begin(f, members[i], true);
     for (size_t i = 0; i < count && !by; i++)
         if (carries(f, members[i]))
             by = members[i];
@@ -88,7 +99,7 @@ static void see_exchange(void *context, struct graph_node *const *members, size_
         hop(f, by, members, count);
     /* What is bad of the exchange itself, at ranks that nothing came to. */
     for (size_t i = 0; i < count; i++)
-        begin(f, members[i]);
+        begin(f, members[i], false);
 }
 
 enum plumb_code travel_find(struct travels *out, struct graph_rank *ranks, size_t count, bool seen,

@@ -52,29 +52,33 @@ static const char **make_keys(struct arena *arena, const struct plumb_table *tab
     return keys;
 }
 
-enum plumb_code json_write(const struct plumb_table *table, const struct plumb_table_look *look,
-                           struct sink *sink)
+static bool begin(const struct plumb_table *table, struct sink *sink)
 {
-    static const char *const severities[] = {"normal", "suspicious", "failed"};
-    (void)look;
     struct arena arena = {0};
     struct buf scratch = {0};
-    size_t columns = plumb_table_columns(table), rows = plumb_table_rows(table);
     const char **keys = make_keys(&arena, table);
-    if (!keys) {
-        arena_free(&arena);
-        return PLUMB_E_NOMEM;
-    }
-
     sink_text(sink, "{\"columns\": [");
-    for (size_t i = 0; i < columns; i++) {
+    for (size_t i = 0; keys && i < plumb_table_columns(table); i++) {
         if (i)
             sink_text(sink, ", ");
         write_string(sink, &scratch, keys[i]);
     }
     sink_text(sink, "],\n \"rows\": [");
-    for (size_t row = 0; row < rows; row++) {
-        sink_text(sink, row ? ",\n  {" : "\n  {");
+    const bool fine = keys && !scratch.failed;
+    arena_free(&arena);
+    buf_free(&scratch);
+    return fine;
+}
+
+static bool write_rows(const struct plumb_table *table, size_t before, struct sink *sink)
+{
+    static const char *const severities[] = {"normal", "suspicious", "failed"};
+    struct arena arena = {0};
+    struct buf scratch = {0};
+    size_t columns = plumb_table_columns(table), rows = plumb_table_rows(table);
+    const char **keys = make_keys(&arena, table);
+    for (size_t row = 0; keys && row < rows; row++) {
+        sink_text(sink, before + row ? ",\n  {" : "\n  {");
         for (size_t i = 0; i < columns; i++) {
             write_string(sink, &scratch, keys[i]);
             sink_text(sink, ": ");
@@ -86,9 +90,10 @@ enum plumb_code json_write(const struct plumb_table *table, const struct plumb_t
         sink_text(sink, severities[plumb_table_severity(table, row)]);
         sink_text(sink, "\"}");
     }
-    sink_text(sink, "]}\n");
+    const bool fine = keys && !scratch.failed;
     arena_free(&arena);
-    bool failed = scratch.failed;
     buf_free(&scratch);
-    return failed ? PLUMB_E_NOMEM : PLUMB_OK;
+    return fine;
 }
+
+const struct row_writer json_rows = {begin, write_rows, "]}\n"};

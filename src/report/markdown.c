@@ -30,11 +30,9 @@ static void write_text(struct sink *sink, const char *text)
     }
 }
 
-enum plumb_code markdown_write(const struct plumb_table *table, const struct plumb_table_look *look,
-                               struct sink *sink)
+static bool begin(const struct plumb_table *table, struct sink *sink)
 {
-    (void)look;
-    size_t columns = plumb_table_columns(table), rows = plumb_table_rows(table);
+    size_t columns = plumb_table_columns(table);
     for (size_t i = 0; i < columns; i++) {
         sink_text(sink, i ? " | " : "| ");
         write_text(sink, plumb_table_column(table, i)->title);
@@ -43,7 +41,13 @@ enum plumb_code markdown_write(const struct plumb_table *table, const struct plu
     for (size_t i = 0; i < columns; i++)
         sink_text(sink, plumb_table_column(table, i)->left ? " :--- |" : " ---: |");
     sink_char(sink, '\n');
+    return true;
+}
 
+static bool write_rows(const struct plumb_table *table, size_t before, struct sink *sink)
+{
+    size_t columns = plumb_table_columns(table), rows = plumb_table_rows(table);
+    (void)before;
     for (size_t row = 0; row < rows; row++) {
         for (size_t i = 0; i < columns; i++) {
             char number[NUMBER_BYTES];
@@ -53,5 +57,7 @@ enum plumb_code markdown_write(const struct plumb_table *table, const struct plu
         }
         sink_text(sink, " |\n");
     }
-    return PLUMB_OK;
+    return true;
 }
+
+const struct row_writer markdown_rows = {begin, write_rows, ""};

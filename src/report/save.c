@@ -1,6 +1,7 @@
 /* Tables to streams and to files. */
 #define _GNU_SOURCE
 #include "base/output.h"
+#include "report/parts.h"
 #include "report/writer.h"
 
 #include <errno.h>
@@ -10,15 +11,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-typedef enum plumb_code write_function(const struct plumb_table *, const struct plumb_table_look *,
-                                       struct sink *);
-
 static const struct {
     const char *ending;
-    write_function *write; /* NULL for what needs a file */
+    const struct row_writer *rows; /* NULL for what needs all of them: boxes and workbooks */
 } formats[] = {
-    [PLUMB_TABLE_BOX] = {".txt", box_write},    [PLUMB_TABLE_CSV] = {".csv", csv_write},
-    [PLUMB_TABLE_JSON] = {".json", json_write}, [PLUMB_TABLE_MARKDOWN] = {".md", markdown_write},
+    [PLUMB_TABLE_BOX] = {".txt", NULL},         [PLUMB_TABLE_CSV] = {".csv", &csv_rows},
+    [PLUMB_TABLE_JSON] = {".json", &json_rows}, [PLUMB_TABLE_MARKDOWN] = {".md", &markdown_rows},
     [PLUMB_TABLE_XLSX] = {".xlsx", NULL},
 };
 
@@ -52,19 +50,35 @@ const char *cell_exact(const struct plumb_cell *cell, const struct plumb_column 
     return "";
 }
 
+static void sink_begin(struct sink *sink, FILE *out)
+{
+    sink->out = out;
+    sink->error = 0;
+    sink->used = 0;
+}
+
+static bool write_all(const struct plumb_table *table, const struct row_writer *writer,
+                      struct sink *sink)
+{
+    if (!writer->begin(table, sink) || !writer->rows(table, 0, sink))
+        return false;
+    sink_text(sink, writer->end);
+    return true;
+}
+
 enum plumb_code plumb_table_print(const struct plumb_table *table, enum plumb_table_format format,
                                   const struct plumb_table_look *look, FILE *out,
                                   struct plumb_error *err)
 {
     static const struct plumb_table_look usual = {0};
-    if ((unsigned)format >= FORMAT_COUNT || !formats[format].write)
+    if ((unsigned)format >= FORMAT_COUNT || format == PLUMB_TABLE_XLSX)
         return plumb_fail(err, PLUMB_E_ARG,
                           "this format cannot go to a stream; give a file name for it");
     struct sink sink;
-    sink.out = out;
-    sink.error = 0;
-    sink.used = 0;
-    if (formats[format].write(table, look ? look : &usual, &sink) != PLUMB_OK)
+    sink_begin(&sink, out);
+    const struct row_writer *writer = formats[format].rows;
+    if (writer ? !write_all(table, writer, &sink)
+               : box_write(table, look ? look : &usual, &sink) != PLUMB_OK)
         return plumb_fail(err, PLUMB_E_NOMEM, "out of memory while writing the table");
     return sink_finish(&sink, err);
 }
@@ -137,6 +151,35 @@ static enum plumb_code save_in_place(const struct content *content, const char *
     return code;
 }
 
+/* Begins a file that has its name only when it is whole. What is there keeps its rights, and a link
+ * stays a link. *final is where it will be: malloc. */
+static enum plumb_code begin_file(struct output *out, char **final, const char *path,
+                                  struct plumb_error *err)
+{
+    struct stat old;
+    const bool exists = stat(path, &old) == 0;
+    *final = exists ? realpath(path, NULL) : strdup(path);
+    if (!*final)
+        return fail_errno(err, path, "find it");
+    const enum plumb_code code = output_open(out, *final, err);
+    if (!code && exists)
+        (void)!fchmod(out->fd, old.st_mode & 07777);
+    return code;
+}
+
+static enum plumb_code end_file(struct output *out, const char *final, enum plumb_code code,
+                                struct plumb_error *err)
+{
+    if (code) {
+        output_discard(out);
+        return code;
+    }
+    code = output_commit(out, true, err);
+    if (!code)
+        (void)output_sync_folder(final); /* best effort */
+    return code;
+}
+
 static enum plumb_code save(const struct content *content, const char *path,
                             struct plumb_error *err)
 {
@@ -150,24 +193,116 @@ static enum plumb_code save(const struct content *content, const char *path,
         return save_in_place(content, path, err);
 
     struct output out;
-    char *final = exists ? realpath(path, NULL) : strdup(path); /* a link stays a link */
-    if (!final)
-        return fail_errno(err, path, "find it");
-    enum plumb_code code = output_open(&out, final, err);
-    if (!code) {
-        if (exists)
-            (void)!fchmod(out.fd, old.st_mode & 07777);
-        code = write_into(content, out.fd, out.temp, err);
-        if (code)
-            output_discard(&out);
-        else
-            code = output_commit(&out, true, err);
-        if (!code)
-            (void)output_sync_folder(final); /* best effort */
-    }
+    char *final = NULL;
+    enum plumb_code code = begin_file(&out, &final, path, err);
+    if (!code)
+        code = end_file(&out, final, write_into(content, out.fd, out.temp, err), err);
     if (code != PLUMB_OK)
         plumb_error_in_file(err, path);
     free(final);
+    return code;
+}
+
+bool table_parts_suit(const struct table_parts *parts)
+{
+    struct stat old;
+    if ((unsigned)parts->format >= FORMAT_COUNT || !formats[parts->format].rows)
+        return false;
+    return !parts->path || (stat(parts->path, &old) == 0 ? S_ISREG(old.st_mode) : errno == ENOENT);
+}
+
+/* A file without a name, which is gone with its stream; NULL with errno set. */
+static FILE *open_nameless(void)
+{
+    const char *base = getenv("TMPDIR");
+    char *name = NULL;
+    if (asprintf(&name, "%s/plumb-XXXXXX", base && *base ? base : "/tmp") < 0)
+        return NULL;
+    const int fd = mkostemp(name, O_CLOEXEC);
+    FILE *file = fd < 0 ? NULL : fdopen(fd, "w+");
+    if (fd >= 0)
+        unlink(name);
+    if (fd >= 0 && !file)
+        close(fd);
+    free(name);
+    return file;
+}
+
+static enum plumb_code open_parts(struct table_parts *parts, struct plumb_error *err)
+{
+    if (!parts->path) {
+        parts->stream = open_nameless();
+        return parts->stream ? PLUMB_OK
+                             : plumb_fail(err, PLUMB_E_IO, "cannot write a temporary file: %s",
+                                          strerror(errno));
+    }
+    const enum plumb_code code = begin_file(&parts->out, &parts->final, parts->path, err);
+    if (code)
+        return code;
+    parts->open = true;
+    const int own = dup(parts->out.fd);
+    parts->stream = own < 0 ? NULL : fdopen(own, "w");
+    if (!parts->stream && own >= 0)
+        close(own);
+    return parts->stream ? PLUMB_OK : plumb_no_memory(err);
+}
+
+enum plumb_code table_parts_add(struct table_parts *parts, const struct plumb_table *table,
+                                struct plumb_error *err)
+{
+    const struct row_writer *writer = formats[parts->format].rows;
+    const bool begins = !parts->stream;
+    enum plumb_code code = begins ? open_parts(parts, err) : PLUMB_OK;
+    if (!code) {
+        struct sink sink;
+        sink_begin(&sink, parts->stream);
+        const bool fine =
+            (!begins || writer->begin(table, &sink)) && writer->rows(table, parts->rows, &sink);
+        parts->rows += plumb_table_rows(table);
+        code = sink_finish(&sink, err);
+        if (!fine)
+            code = plumb_no_memory(err);
+    }
+    if (code && parts->path)
+        plumb_error_in_file(err, parts->path);
+    return code;
+}
+
+/* All that a nameless file holds. */
+static enum plumb_code pour(FILE *from, FILE *out, bool *lost, struct plumb_error *err)
+{
+    char bytes[16384];
+    size_t size;
+    rewind(from);
+    while ((size = fread(bytes, 1, sizeof bytes, from)))
+        if (fwrite(bytes, 1, size, out) != size)
+            break;
+    if (ferror(from))
+        return plumb_fail(err, PLUMB_E_IO, "cannot read a temporary file: %s", strerror(errno));
+    *lost = size || fflush(out) != 0;
+    return *lost ? plumb_fail(err, PLUMB_E_IO, "cannot write: %s", strerror(errno)) : PLUMB_OK;
+}
+
+enum plumb_code table_parts_end(struct table_parts *parts, bool keep, FILE *out, bool *lost,
+                                struct plumb_error *err)
+{
+    enum plumb_code code = PLUMB_OK;
+    FILE *stream = parts->stream;
+    if (stream && keep)
+        if (fputs(formats[parts->format].rows->end, stream) == EOF || fflush(stream) != 0)
+            code = plumb_fail(err, PLUMB_E_IO, "cannot write: %s", strerror(errno));
+    if (stream && keep && !code && !parts->path)
+        code = pour(stream, out, lost, err);
+    if (stream && fclose(stream) != 0 && keep && !code)
+        code = plumb_fail(err, PLUMB_E_IO, "cannot write: %s", strerror(errno));
+    if (parts->open && keep)
+        code = end_file(&parts->out, parts->final, code, err);
+    else if (parts->open)
+        output_discard(&parts->out);
+    if (code && parts->final)
+        plumb_error_in_file(err, parts->final);
+    free(parts->final);
+    *parts = (struct table_parts){0};
     return code;
 }
 

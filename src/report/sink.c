@@ -5,6 +5,7 @@
 
 static void pass_on(struct sink *sink, const char *bytes, size_t size)
 {
+    sink->passed += size;
     if (sink->error || !size)
         return;
     errno = 0;

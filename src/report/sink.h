@@ -4,6 +4,7 @@
 
 #include "plumb/error.h"
 
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -11,6 +12,7 @@ struct sink {
     FILE *out;
     int error; /* errno of the first failure, 0 while all is well */
     size_t used;
+    uint64_t passed; /* bytes that came before those here */
     char bytes[16384];
 };
 

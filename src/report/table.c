@@ -77,6 +77,16 @@ bool plumb_table_add_row(struct plumb_table *table, enum plumb_severity severity
     return true;
 }
 
+/* The text of the row above, where it is the same, as in columns of words it mostly is; or NULL. */
+static const char *same_above(const struct plumb_table *table, size_t column, const char *text)
+{
+    if (table->count < 2)
+        return NULL;
+    const struct plumb_cell *above = &table->rows[table->count - 2].cells[column];
+    return above->type == PLUMB_CELL_TEXT && strcmp(above->as.text, text) == 0 ? above->as.text
+                                                                               : NULL;
+}
+
 bool plumb_table_text(struct plumb_table *table, size_t column, const char *text)
 {
     if (!table->current || column >= table->column_count)
@@ -84,7 +94,9 @@ bool plumb_table_text(struct plumb_table *table, size_t column, const char *text
     struct plumb_cell cell = {.type = PLUMB_CELL_EMPTY};
     if (text) {
         cell.type = PLUMB_CELL_TEXT;
-        cell.as.text = arena_copy(&table->arena, text, strlen(text));
+        cell.as.text = same_above(table, column, text);
+        if (!cell.as.text)
+            cell.as.text = arena_copy(&table->arena, text, strlen(text));
         if (!cell.as.text)
             return false;
     }

@@ -6,15 +6,20 @@
 #include "plumb/table.h"
 #include "report/sink.h"
 
-/* Each writes the whole table; failures of the stream stay in the sink. NOMEM is the only error. */
+/* Writes the whole table; failures of the stream stay in the sink. NOMEM is the only error. */
 enum plumb_code box_write(const struct plumb_table *table, const struct plumb_table_look *look,
                           struct sink *sink);
-enum plumb_code csv_write(const struct plumb_table *table, const struct plumb_table_look *look,
-                          struct sink *sink);
-enum plumb_code json_write(const struct plumb_table *table, const struct plumb_table_look *look,
-                           struct sink *sink);
-enum plumb_code markdown_write(const struct plumb_table *table, const struct plumb_table_look *look,
-                               struct sink *sink);
+
+/* The writer of a format whose rows do not depend on each other: tables may come in parts. Failures
+ * of the stream stay in the sink; false when out of memory. */
+struct row_writer {
+    bool (*begin)(const struct plumb_table *table, struct sink *sink);
+    /* before: how many rows were written already. */
+    bool (*rows)(const struct plumb_table *table, size_t before, struct sink *sink);
+    const char *end;
+};
+
+extern const struct row_writer csv_rows, json_rows, markdown_rows;
 
 /* One cell of a CSV file: quoted where needed, made harmless where a spreadsheet would run it. */
 void csv_write_text(struct sink *sink, const char *text);

@@ -88,10 +88,23 @@ static enum plumb_code read_tree(struct plumb_run *run, const char *json, const 
     return code;
 }
 
+/* Once: of ranks that are opened one by one, with the first. */
+static enum plumb_code warn_of_strays(struct plumb_run *run, const struct dump_places *places,
+                                      struct plumb_error *err)
+{
+    if (!places->strays ||
+        (run->only && *run->only != number_after(places->places[0].rank, "rank")))
+        return PLUMB_OK;
+    const char *text = arena_copy(&run->arena, places->strays, strlen(places->strays));
+    return !text || dumps_warn(run, text) ? plumb_no_memory(err) : PLUMB_OK;
+}
+
 /* The trees of one step. A tree that cannot be read is a record, unless it is the only one. */
 static enum plumb_code add_step(struct plumb_run *run, const struct dump_places *places,
                                 int64_t step, bool only, struct plumb_error *err)
 {
+    if (warn_of_strays(run, places, err))
+        return PLUMB_E_NOMEM;
     for (size_t i = 0; i < places->count; i++) {
         if (run->only && *run->only != number_after(places->places[i].rank, "rank"))
             continue;
@@ -106,7 +119,8 @@ static enum plumb_code add_step(struct plumb_run *run, const struct dump_places 
         struct place place = {.step = step, .rank = number_after(places->places[i].rank, "rank")};
         struct plumb_error why;
         enum plumb_code code = read_tree(run, places->places[i].json, &place, &why);
-        if (code && code != PLUMB_E_NOMEM && !(only && places->count == 1)) {
+        const bool alone = only && places->count == 1 && !run->others;
+        if (code && code != PLUMB_E_NOMEM && !alone) {
             const char *json = places->places[i].json;
             run->listing.path = arena_copy(&run->arena, json, strlen(json));
             code = run->listing.path ? add_lost(run, &place, "dump.json", 9, &why) : PLUMB_E_NOMEM;
@@ -170,8 +184,8 @@ typedef enum plumb_code step_fn(void *context, const struct dump_places *places,
                                 bool only, struct plumb_error *err);
 
 /* Steps below a dump path; MindSpore puts them into a folder of the mode that it ran in. */
-static enum plumb_code each_below(const char *path, struct arena *arena, bool *found, step_fn *fn,
-                                  void *context, struct plumb_error *err)
+static enum plumb_code each_below(const char *path, struct arena *arena, bool bare, bool *found,
+                                  step_fn *fn, void *context, struct plumb_error *err)
 {
     static const char *const below[] = {"", "/graph", "/pynative"};
     enum plumb_code code = PLUMB_OK;
@@ -185,7 +199,7 @@ static enum plumb_code each_below(const char *path, struct arena *arena, bool *f
             struct plumb_error none;
             if (dump_find(&places, steps.names[i], &none))
                 continue;
-            if (has_tree(&places)) {
+            if (bare || has_tree(&places)) {
                 *found = true;
                 code = fn(context, &places, steps.numbers[i], false, err);
             }
@@ -195,8 +209,9 @@ static enum plumb_code each_below(const char *path, struct arena *arena, bool *f
     return code;
 }
 
-static enum plumb_code each_step(const char *path, struct arena *arena, bool *found, step_fn *fn,
-                                 void *context, struct plumb_error *err)
+/* bare: also where no rank has a dump.json; those of another host may. */
+static enum plumb_code each_step(const char *path, struct arena *arena, bool bare, bool *found,
+                                 step_fn *fn, void *context, struct plumb_error *err)
 {
     struct dump_places places;
     struct plumb_error none;
@@ -205,8 +220,8 @@ static enum plumb_code each_step(const char *path, struct arena *arena, bool *fo
     if (code == PLUMB_E_NOMEM)
         return plumb_no_memory(err);
     if (code)
-        return each_below(path, arena, found, fn, context, err);
-    *found = has_tree(&places);
+        return each_below(path, arena, bare, found, fn, context, err);
+    *found = bare || has_tree(&places);
     if (*found)
         code = fn(context, &places, -1, true, err);
     dump_places_free(&places);
@@ -221,7 +236,8 @@ static enum plumb_code open_step(void *context, const struct dump_places *places
 
 enum plumb_code dumps_open(struct plumb_run *run, bool *found, struct plumb_error *err)
 {
-    enum plumb_code code = each_step(run->path, &run->arena, found, open_step, run, err);
+    enum plumb_code code =
+        each_step(run->path, &run->arena, run->others, found, open_step, run, err);
     if (*found)
         run->kind = "dump";
     if (!code && *found && !run->listing.count && !run->only) {
@@ -248,16 +264,42 @@ static enum plumb_code look_at_step(void *context, const struct dump_places *pla
     return PLUMB_OK;
 }
 
-enum plumb_code dumps_look(const char *path,
+enum plumb_code dumps_look(const char *path, bool bare,
                            bool (*see)(void *context, int64_t rank, const char *json),
                            void *context, struct plumb_error *err)
 {
     struct arena arena = {0};
     struct looking looking = {see, context};
     bool found;
-    const enum plumb_code code = each_step(path, &arena, &found, look_at_step, &looking, err);
+    const enum plumb_code code = each_step(path, &arena, bare, &found, look_at_step, &looking, err);
     arena_free(&arena);
     return code;
+}
+
+struct telling {
+    void (*say)(void *context, const char *line);
+    void *context;
+};
+
+static enum plumb_code tell_strays(void *context, const struct dump_places *places, int64_t step,
+                                   bool only, struct plumb_error *err)
+{
+    const struct telling *telling = context;
+    (void)step, (void)only, (void)err;
+    if (places->strays)
+        telling->say(telling->context, places->strays);
+    return PLUMB_OK;
+}
+
+void dumps_strays(const char *path, void (*say)(void *context, const char *line), void *context)
+{
+    struct arena arena = {0};
+    struct telling telling = {say, context};
+    struct plumb_error none;
+    bool found;
+    /* Whoever opens the dump says what is wrong with it. */
+    (void)each_step(path, &arena, false, &found, tell_strays, &telling, &none);
+    arena_free(&arena);
 }
 
 void dumps_free(struct plumb_run *run)

@@ -114,7 +114,7 @@ static enum plumb_code read_json(struct index *index, struct arena *arena, const
     json_init(&json, bytes, size);
     enum json_event event = json_next(&json);
     if (event == JSON_OBJECT)
-        while (good && (event = json_next(&json)) == JSON_KEY) {
+        while (good && json_next(&json) == JSON_KEY) {
             if (!json_is(&json, "weight_map"))
                 good = json_skip(&json, JSON_KEY);
             else if ((event = json_next(&json)) == JSON_OBJECT)

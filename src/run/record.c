@@ -157,16 +157,13 @@ static enum plumb_code find_payload(struct record_maker *maker, struct plumb_rec
     return PLUMB_OK;
 }
 
-static struct plumb_recorded *recorded_of(struct record_maker *maker, const struct dump_row *row)
+static bool fill_recorded(struct record_maker *maker, struct plumb_recorded *recorded,
+                          const struct dump_row *row)
 {
-    const struct dump_tree *tree = maker->tree;
-    const struct dump_api *api = &tree->apis[row->api];
-    struct plumb_recorded *recorded = arena_alloc(&maker->run->arena, sizeof *recorded);
-    if (!recorded)
-        return NULL;
+    struct arena *arena = &maker->run->arena;
     *recorded = (struct plumb_recorded){
         .tensor = row->tensor,
-        .api = api->name,
+        .api = maker->tree->apis[row->api].name,
         .type = row->type,
         .dtype = row->dtype,
         .shape = row->shape,
@@ -175,9 +172,6 @@ static struct plumb_recorded *recorded_of(struct record_maker *maker, const stru
         .data_name = row->data_name,
         .uninitialised = row->uninitialised,
         .spread = row->spread,
-        .p2p_op = row->p2p_op,
-        .p2p_peer = row->p2p_peer,
-        .dtensor = row->dtensor,
     };
     if (!row->tensor && !row->value)
         recorded->value = row->group_ranks ? row->group_ranks : row->type ? row->shape : "None";
@@ -190,10 +184,18 @@ static struct plumb_recorded *recorded_of(struct record_maker *maker, const stru
             .number = value->number,
             .text = value->kind == DUMP_ABSENT ? NULL : value->text,
         };
-        if (!recorded_set_statistic(recorded, i, &taken, &maker->run->arena))
-            return NULL;
+        if (!recorded_set_statistic(recorded, i, &taken, arena))
+            return false;
     }
-    return recorded;
+    if (!row->p2p_op && !row->p2p_peer && !row->dtensor)
+        return true;
+    struct plumb_recorded_rest *rest = recorded_rest(recorded, arena);
+    if (!rest)
+        return false;
+    rest->p2p_op = row->p2p_op;
+    rest->p2p_peer = row->p2p_peer;
+    rest->dtensor = row->dtensor;
+    return true;
 }
 
 _Static_assert((int)PLUMB_STATISTIC_MAX == DUMP_MAX && (int)PLUMB_STATISTIC_NORM == DUMP_NORM,
@@ -233,7 +235,8 @@ static enum plumb_code list_kept(struct record_maker *maker)
     return PLUMB_OK;
 }
 
-static enum plumb_code add_record(struct record_maker *maker, const struct dump_row *row)
+static enum plumb_code add_record(struct record_maker *maker, struct plumb_recorded *recorded,
+                                  const struct dump_row *row)
 {
     struct listing *listing = &maker->run->listing;
     if (maker->api != row->api + 1) {
@@ -248,9 +251,8 @@ static enum plumb_code add_record(struct record_maker *maker, const struct dump_
     record->step = maker->place.step;
     record->rank = maker->place.rank;
     record->key = key_of(maker, row);
-    struct plumb_recorded *recorded = recorded_of(maker, row);
     record->recorded = recorded;
-    if (!record->key || !recorded)
+    if (!record->key || !fill_recorded(maker, recorded, row))
         return PLUMB_E_NOMEM;
     if (row->requires_grad)
         record->requires_grad = strcmp(row->requires_grad, "True") == 0;
@@ -274,11 +276,12 @@ enum plumb_code record_take(void *context, const struct dump_tree *tree,
                             const struct dump_row *rows, size_t count)
 {
     struct record_maker *maker = context;
+    struct plumb_recorded *recorded = arena_array(&maker->run->arena, count, sizeof *recorded);
+    enum plumb_code code = recorded ? PLUMB_OK : PLUMB_E_NOMEM;
     maker->tree = tree;
-    for (size_t i = 0; i < count; i++)
-        if (add_record(maker, &rows[i]))
-            return PLUMB_E_NOMEM;
-    return PLUMB_OK;
+    for (size_t i = 0; i < count && !code; i++)
+        code = add_record(maker, &recorded[i], &rows[i]);
+    return code;
 }
 
 /* Who threw all data files away to save space has a dump of statistics. */
@@ -301,27 +304,33 @@ static void look_for_payloads(struct record_maker *maker)
 }
 
 /* What is known of the calls only when all of the tree was read. */
-static void set_calls(struct record_maker *maker)
+static enum plumb_code set_callers(struct record_maker *maker)
 {
     const struct dump_tree *tree = maker->tree;
     for (size_t a = 0; a < tree->api_count; a++) {
         const struct dump_api *api = &tree->apis[a];
         if (!api->parent && !api->stack)
             continue;
+        struct plumb_caller *caller = arena_alloc(&maker->run->arena, sizeof *caller);
+        if (!caller)
+            return PLUMB_E_NOMEM;
+        *caller =
+            (struct plumb_caller){api->parent, api->stack ? tree->stacks[api->stack - 1] : NULL};
         for (size_t i = api->first; i < api->first + api->count; i++) {
             struct plumb_recorded *recorded =
                 (struct plumb_recorded *)maker->run->listing.records[maker->first + i].recorded;
-            recorded->parent = api->parent;
-            recorded->stack = api->stack ? tree->stacks[api->stack - 1] : NULL;
+            recorded->caller = caller;
         }
     }
+    return PLUMB_OK;
 }
 
 enum plumb_code record_end(struct record_maker *maker)
 {
     struct listing *listing = &maker->run->listing;
     enum plumb_code code = list_kept(maker);
-    set_calls(maker);
+    if (!code)
+        code = set_callers(maker);
     if (code || !maker->named)
         return code; /* all of them are absent */
     look_for_payloads(maker);

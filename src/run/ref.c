@@ -128,7 +128,7 @@ static struct listed *list_file(const struct run_files *files, const char *path)
         return NULL;
     }
     file->listing.arena = &file->arena;
-    const char *here = crew_places_here(files->places, path, &file->arena);
+    const char *here = crew_places_here(files->places, file->path, &file->arena);
     file->code = here ? format_list_file(&file->listing, here, &file->found, &file->err)
                       : plumb_no_memory(&file->err);
     return file;

@@ -32,7 +32,7 @@ static enum plumb_code open_any(struct plumb_run *run, bool folder, struct plumb
 }
 
 static enum plumb_code open_run(struct plumb_run **out, const char *path, const int64_t *rank,
-                                struct plumb_error *err)
+                                const struct run_part *part, struct plumb_error *err)
 {
     enum plumb_code code;
     struct stat st;
@@ -41,12 +41,16 @@ static enum plumb_code open_run(struct plumb_run **out, const char *path, const 
         return plumb_no_memory(err);
     run->listing.arena = &run->arena;
     run->only = rank;
+    run->others = part && part->others;
     size_t length = strlen(path);
     while (length > 1 && path[length - 1] == '/')
         length--;
     run->path = arena_copy(&run->arena, path, length);
     if (!run->path) {
         code = plumb_no_memory(err);
+    } else if (part && part->none) {
+        run->kind = "dump";
+        code = PLUMB_OK;
     } else if (stat(path, &st) != 0) {
         code = plumb_fail(err, PLUMB_E_IO, "cannot open it: %s", strerror(errno));
         plumb_error_in_file(err, path);
@@ -66,13 +70,19 @@ static enum plumb_code open_run(struct plumb_run **out, const char *path, const 
 
 enum plumb_code plumb_run_open(struct plumb_run **run, const char *path, struct plumb_error *err)
 {
-    return open_run(run, path, NULL, err);
+    return open_run(run, path, NULL, NULL, err);
 }
 
 enum plumb_code plumb_run_open_rank(struct plumb_run **run, const char *path, int64_t rank,
                                     struct plumb_error *err)
 {
-    return open_run(run, path, &rank, err);
+    return open_run(run, path, &rank, NULL, err);
+}
+
+enum plumb_code run_open_part(struct plumb_run **run, const char *path, int64_t rank,
+                              const struct run_part *part, struct plumb_error *err)
+{
+    return open_run(run, path, &rank, part, err);
 }
 
 static bool add_rank(void *context, int64_t rank, const char *json)
@@ -97,7 +107,7 @@ static bool add_rank(void *context, int64_t rank, const char *json)
 enum plumb_code plumb_run_ranks(struct plumb_ranks *ranks, const char *path,
                                 struct plumb_error *err)
 {
-    return dumps_look(path, add_rank, ranks, err);
+    return dumps_look(path, false, add_rank, ranks, err);
 }
 
 void plumb_run_free(struct plumb_run *run)
@@ -108,6 +118,11 @@ void plumb_run_free(struct plumb_run *run)
     holder_free(run->holder);
     arena_free(&run->arena);
     free(run);
+}
+
+const char *run_level(const struct plumb_run *run)
+{
+    return run->tree_count ? run->trees[0].level : run->level;
 }
 
 size_t plumb_run_count(const struct plumb_run *run)
@@ -161,7 +176,8 @@ enum plumb_code plumb_run_load(const struct plumb_run *run, size_t index,
                           run->listing.count);
     if (run->load)
         return run->load(&run->listing.records[index], payload, err);
-    if (run->tree_count)
+    /* No source: of a dump whose only rank cannot be read. */
+    if (run->tree_count || !run->source_count)
         return dumps_load(&run->listing.records[index], payload, err);
     const struct source *source = source_of(run, index);
     return format_load(source->format, &run->listing.records[index], source->size, source->mtime_ns,

@@ -25,6 +25,7 @@ struct span {
 
 struct plumb_run {
     const int64_t *only; /* of a dump, while it is opened: the rank that is wanted; NULL: all */
+    bool others;         /* while it is opened: other hosts have more ranks of the dump */
     struct arena arena;
     const char *path, *kind;
     struct listing listing;
@@ -58,11 +59,23 @@ enum plumb_code spans_list(struct plumb_run *run);
 enum plumb_code dumps_open(struct plumb_run *run, bool *found, struct plumb_error *err);
 void dumps_free(struct plumb_run *run);
 
+/* A rank of a dump whose ranks are on several hosts, as if all of them were here. */
+struct run_part {
+    bool none;   /* this rank is nowhere */
+    bool others; /* some of the other ranks are elsewhere */
+};
+enum plumb_code run_open_part(struct plumb_run **run, const char *path, int64_t rank,
+                              const struct run_part *part, struct plumb_error *err);
+
 /* Calls see(context, rank, path) for every dump.json below a path, in the order of a run, without
- * reading it; nothing when the path is no dump. False from see ends it as if out of memory. */
-enum plumb_code dumps_look(const char *path,
+ * reading it; nothing when the path is no dump. bare: also for rank folders without one, where no
+ * other rank has one either. False from see ends it as if out of memory. */
+enum plumb_code dumps_look(const char *path, bool bare,
                            bool (*see)(void *context, int64_t rank, const char *json),
                            void *context, struct plumb_error *err);
+
+/* Calls say(context, line) for every step of a dump that has files beside its rank folders. */
+void dumps_strays(const char *path, void (*say)(void *context, const char *line), void *context);
 
 /* Adds a line, which lives as long as the run. */
 enum plumb_code dumps_warn(struct plumb_run *run, const char *text);

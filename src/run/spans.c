@@ -16,8 +16,8 @@ bool record_has_statistics(const struct plumb_record *record)
 {
     if (!record->recorded || !record->recorded->tensor)
         return false;
-    return plumb_recorded_has_statistics(record->recorded) ||
-           (record->recorded->kept && record->recorded->kept->sketch);
+    const struct plumb_kept *kept = plumb_recorded_kept(record->recorded);
+    return plumb_recorded_has_statistics(record->recorded) || (kept && kept->sketch);
 }
 
 bool record_has_checksum(const struct plumb_record *record)

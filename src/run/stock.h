@@ -14,6 +14,9 @@ struct stock {
 /* Looks at all records where nobody has before. */
 struct stock run_stock(const struct plumb_run *run);
 
+/* Of a dump, as its first dump.json has it: "L1"; NULL: it is none, or does not say. */
+const char *run_level(const struct plumb_run *run);
+
 bool record_is_tensor(const struct plumb_record *record);
 bool record_has_payload(const struct plumb_record *record);
 bool record_has_statistics(const struct plumb_record *record);

@@ -168,6 +168,22 @@ void plumb_tensor_to_f64(const struct plumb_tensor *tensor, uint64_t first, size
     }
 }
 
+bool plumb_tensor_is_zero(const struct plumb_tensor *tensor, uint64_t first)
+{
+    enum { PIECE = 512 };
+    double numbers[2 * PIECE];
+    const size_t parts = plumb_dtype_parts(tensor->dtype);
+    for (uint64_t at = first; at < tensor->count; at += PIECE) {
+        const uint64_t left = tensor->count - at;
+        const size_t count = left < PIECE ? (size_t)left : PIECE;
+        plumb_tensor_to_f64(tensor, at, count, numbers);
+        for (size_t i = 0; i < count * parts; i++)
+            if (numbers[i] != 0)
+                return false;
+    }
+    return true;
+}
+
 const char *plumb_dims_text(unsigned rank, const int64_t *shape, char *text, size_t size)
 {
     size_t used = (size_t)snprintf(text, size, "[");

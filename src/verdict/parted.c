@@ -62,7 +62,11 @@ enum parted parted_judge(const struct parted_side *target, const struct parted_s
         return PARTED_EQUAL;
     }
     if (!t->sketch || !g->sketch || t->sketch->version != g->sketch->version) {
-        snprintf(why, size, "no sketch of the same kind there");
+        if (t->sketch && g->sketch)
+            snprintf(why, size, "a sketch of version %d there, which cannot be compared with %d",
+                     g->sketch->version, t->sketch->version);
+        else
+            snprintf(why, size, "no sketch there");
         return hashes ? PARTED_APART : PARTED_UNKNOWN;
     }
     const struct sketch_estimate estimate = sketch_distance(t->sketch, g->sketch, golden->norm);

@@ -57,6 +57,10 @@ void recorded_judge_statistics(const struct plumb_standard *standard,
 void recorded_judge_checksums(const char *target, const char *golden,
                               struct recorded_judgement *out);
 
+/* Whether two arguments may be the same, since of one of them only the address in memory was
+ * recorded: "<ReduceOp object at 0x7f12>". Two of those must be of one class. */
+bool recorded_hides(const char *a, const char *b);
+
 /* Judges arguments that are no tensors by their values as they were written. */
 void recorded_judge_argument(const struct plumb_standard *standard,
                              const struct plumb_recorded *target,

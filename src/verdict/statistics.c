@@ -7,6 +7,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 static const char *const names[PLUMB_STATISTICS] = {"Max", "Min", "Mean", "Norm"};
@@ -21,6 +22,7 @@ struct finding {
     double relative;
     const char *relative_to; /* what the difference was divided by, if not by the golden value */
     bool sketched;
+    int versions[2];           /* of sketches that cannot be compared; 0: none */
     double distance, at_least; /* relative, estimated; and what it surely is */
     double error;              /* the standard error of the estimate */
 };
@@ -142,9 +144,13 @@ static void look_at_sketches(struct finding *finding, const struct recorded_evid
 {
     const struct plumb_kept *t = evidence->side[0].kept, *g = evidence->side[1].kept;
     /* Those of tensors without finite values are all zero, and tell nothing. */
-    if (!t || !g || !t->sketch || !g->sketch || t->sketch->version != g->sketch->version ||
-        nothing_finite(evidence))
+    if (!t || !g || !t->sketch || !g->sketch || nothing_finite(evidence))
         return;
+    if (t->sketch->version != g->sketch->version) {
+        finding->versions[0] = t->sketch->version;
+        finding->versions[1] = g->sketch->version;
+        return;
+    }
     const struct plumb_value *norm = &g->finite[PLUMB_STATISTIC_NORM];
     if (norm->kind != PLUMB_VALUE_NUMBER)
         norm = &evidence->side[1].statistic[PLUMB_STATISTIC_NORM];
@@ -266,14 +272,22 @@ static void judge_worst(struct plumb_verdict *verdict, const struct finding *fin
     else if (isnan(relative))
         verdict_decide(verdict, rule->severity, "%s %s against %s: NaN on one side only",
                        finding->what, t, g);
-    else if (finding->relative_to)
-        verdict_decide(verdict, rule->severity, "%s %s against %s: difference %s%% of %s >= %s%%",
-                       finding->what, t, g, number_brief(relative, 4, c), finding->relative_to,
-                       number_brief(limit, 4, d));
-    else
-        verdict_decide(verdict, rule->severity,
-                       "%s %s against %s: relative difference %s%% >= %s%%", finding->what, t, g,
-                       number_brief(relative, 4, c), number_brief(limit, 4, d));
+    else {
+        const char *const pieces[] = {finding->what,
+                                      " ",
+                                      t,
+                                      " against ",
+                                      g,
+                                      finding->relative_to ? ": difference "
+                                                           : ": relative difference ",
+                                      number_brief(relative, 4, c),
+                                      finding->relative_to ? "% of " : "%",
+                                      finding->relative_to ? finding->relative_to : "",
+                                      " >= ",
+                                      number_brief(limit, 4, d),
+                                      "%"};
+        verdict_join(verdict, rule->severity, pieces, sizeof pieces / sizeof *pieces);
+    }
     verdict->nonfinite =
         statistic_breaks(finding, rule) &&
         is_infinite_or_nan(&finding->worst[0]) != is_infinite_or_nan(&finding->worst[1]);
@@ -317,8 +331,13 @@ static void judge_rest(struct plumb_verdict *verdict, const struct recorded_evid
         verdict_decide(verdict, PLUMB_SUSPICIOUS, "integers that are not the same: %.4g%% (%s)",
                        largest * 100, what);
     } else {
-        verdict_decide(verdict, PLUMB_NORMAL, "largest relative difference %.4g%% < %.4g%% (%s)",
-                       largest * 100, limit * 100, what);
+        char more[80] = "";
+        if (finding->versions[0])
+            snprintf(more, sizeof more,
+                     "; sketches of versions %d and %d, which cannot be compared",
+                     finding->versions[0], finding->versions[1]);
+        verdict_decide(verdict, PLUMB_NORMAL, "largest relative difference %.4g%% < %.4g%% (%s)%s",
+                       largest * 100, limit * 100, what, more);
     }
 }
 

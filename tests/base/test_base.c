@@ -54,6 +54,34 @@ static void test_arena(void **state)
 }
 
 /* An array that grows, among others that must not be moved with it. */
+/* An arena with very many small blocks, the first of a wide chunk among them, beside large ones. */
+static void test_arena_wide(void **state)
+{
+    (void)state;
+    enum { BLOCKS = 40000, BYTES = 96 };
+    struct arena arena = {0};
+    unsigned char **blocks = arena_array(&arena, BLOCKS, sizeof *blocks);
+    assert_non_null(blocks);
+    for (size_t i = 0; i < BLOCKS; i++) {
+        blocks[i] = arena_alloc(&arena, BYTES);
+        assert_non_null(blocks[i]);
+        for (size_t k = 0; k < BYTES; k++)
+            assert_int_equal(blocks[i][k], 0);
+        memset(blocks[i], (int)(i % 251 + 1), BYTES);
+    }
+    /* None of them is a large block, wherever it lies. */
+    for (size_t i = 0; i < BLOCKS; i += 7) {
+        unsigned char *grown = arena_grow(&arena, blocks[i], BYTES, BYTES + 16, 1);
+        assert_true(grown && grown != blocks[i]);
+        assert_memory_equal(grown, blocks[i], BYTES);
+    }
+    const void *used[] = {blocks};
+    arena_keep(&arena, used, 1);
+    for (size_t i = 0; i < BLOCKS; i++)
+        assert_true(blocks[i][0] == i % 251 + 1 && blocks[i][BYTES - 1] == i % 251 + 1);
+    arena_free(&arena);
+}
+
 static void test_arena_grow(void **state)
 {
     (void)state;
@@ -508,14 +536,14 @@ static void test_output_whole(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_arena),          cmocka_unit_test(test_arena_huge),
-        cmocka_unit_test(test_arena_spares),   cmocka_unit_test(test_arena_limits),
-        cmocka_unit_test(test_arena_grow),     cmocka_unit_test(test_buf),
-        cmocka_unit_test(test_buf_failed),     cmocka_unit_test(test_map),
-        cmocka_unit_test(test_map_collisions), cmocka_unit_test(test_map_bytes),
-        cmocka_unit_test(test_pool),           cmocka_unit_test(test_errors),
-        cmocka_unit_test(test_file),           cmocka_unit_test(test_guard),
-        cmocka_unit_test(test_output_whole),
+        cmocka_unit_test(test_arena),        cmocka_unit_test(test_arena_huge),
+        cmocka_unit_test(test_arena_spares), cmocka_unit_test(test_arena_limits),
+        cmocka_unit_test(test_arena_wide),   cmocka_unit_test(test_arena_grow),
+        cmocka_unit_test(test_buf),          cmocka_unit_test(test_buf_failed),
+        cmocka_unit_test(test_map),          cmocka_unit_test(test_map_collisions),
+        cmocka_unit_test(test_map_bytes),    cmocka_unit_test(test_pool),
+        cmocka_unit_test(test_errors),       cmocka_unit_test(test_file),
+        cmocka_unit_test(test_guard),        cmocka_unit_test(test_output_whole),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -139,5 +139,22 @@ def tiny():
         f["y"] = ramp(4, dtype="i2")
 
 
-for make in (module_dump, types, unsupported, layouts, layouts_latest, nested, promises, tiny):
+def plain():
+    """What plumb lists itself: groups of names, and headers of both versions."""
+    with h5py.File(out / "plain_names.h5", "w") as f:
+        f.attrs["globalrank"] = 3
+        for k, kind in enumerate(("i1", "<u2", "<f8", "<f2", ">i8", ">f4", "<u4", "<i4", "<i2", "<f4")):
+            f[f"g{k % 2}/d{k}"] = ramp(k, dtype=kind)
+        f["one"] = np.float32(3)
+        f["one"].attrs["dtype"] = np.bytes_("torch.float32  ")
+        f["one"].attrs["path_call"] = 7
+        f.create_group("empty")
+    with h5py.File(out / "plain_order.h5", "w", track_order=True) as f:
+        for name in ("b", "a", "c"):
+            d = f.create_dataset(name, data=ramp(2, 3), track_order=True)
+            d.attrs["dtype"] = "torch.float32"
+            d.attrs["other"] = ramp(5)
+
+
+for make in (plain, module_dump, types, unsupported, layouts, layouts_latest, nested, promises, tiny):
     make()

@@ -310,7 +310,8 @@ static void test_odd_entries(void **state)
               "[1,\"x\",true,{\"type\":3}]},\"A.c.0.forward\":{\"output\":[null]}}}");
     assert_int_equal(tree.row_count, 1);
     assert_int_equal(tree.warning_count, 3);
-    assert_int_equal(*map_get(&tree.api_index, "A.c.0.forward", 13), 2);
+    assert_ptr_equal(dump_named(&tree, "A.c.0.forward", 13), &tree.apis[2]);
+    assert_null(dump_named(&tree, "A.c.0.forwar", 12));
     dump_close(&tree);
 }
 

@@ -295,6 +295,33 @@ static void values_are_read(void **state)
     scratch_remove(&scratch);
 }
 
+/* A file is listed by its first 512 bytes, if these are all of the header. */
+static void headers_may_be_long(void **state)
+{
+    (void)state;
+    static const float numbers[] = {1, 2};
+    struct scratch scratch;
+    struct plumb_tensor tensor;
+    double values[2];
+    uint8_t bytes[1024];
+    scratch_make(&scratch);
+    for (unsigned version = 1; version <= 3; version++)
+        for (int pad = 440; pad < 460; pad++) {
+            char dict[600];
+            snprintf(dict, sizeof dict,
+                     "{'descr': '<f4', 'fortran_order': False, 'shape': (2,)}%*s", pad, "");
+            size_t size = make_npy(bytes, version, dict, numbers, sizeof numbers);
+            assert_int_equal(format_npy.listed_by(bytes, 512), size - sizeof numbers);
+            load_values(scratch_write(&scratch, "long.npy", bytes, size), &tensor, values);
+            assert_true(values[0] == 1 && values[1] == 2);
+        }
+    make_npy(bytes, 2, "{}", "", 0);
+    bytes[10] = 1; /* a header of 64 KiB and more */
+    assert_int_equal(format_npy.listed_by(bytes, 512), 0);
+    assert_int_equal(format_npy.listed_by(bytes, 11), 0);
+    scratch_remove(&scratch);
+}
+
 static void a_changed_file_is_noticed(void **state)
 {
     (void)state;
@@ -336,6 +363,7 @@ int main(void)
         cmocka_unit_test(every_cut_is_an_error),
         cmocka_unit_test(huge_promises_are_refused),
         cmocka_unit_test(values_are_read),
+        cmocka_unit_test(headers_may_be_long),
         cmocka_unit_test(a_changed_file_is_noticed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -16,8 +16,8 @@ static void check_arrays(struct opened *o)
     assert_values(o, &format_npz, "fortran", PLUMB_F64, 2, (int64_t[]){2, 3}, ramp);
     assert_values(o, &format_npz, "big", PLUMB_I16, 1, (int64_t[]){4}, big);
     assert_values(o, &format_npz, "sub/empty", PLUMB_F16, 2, (int64_t[]){0, 5}, NULL);
-    assert_int_equal(record_of(o, "fortran")->stride[0], 1);
-    assert_int_equal(record_of(o, "fortran")->stride[1], 2);
+    assert_int_equal(record_of(o, "fortran")->view->stride[0], 1);
+    assert_int_equal(record_of(o, "fortran")->view->stride[1], 2);
 }
 
 static void stored_members_are_mapped(void **state)

@@ -65,7 +65,7 @@ static void views_share_a_storage(void **state)
     assert_values(&o, &format_pt, "param", PLUMB_F32, 1, (int64_t[]){4}, ramp + 8);
     assert_int_equal(record_of(&o, "param")->requires_grad, 1);
     assert_int_equal(record_of(&o, "frozen")->requires_grad, 0);
-    assert_int_equal(record_of(&o, "row")->start, 4);
+    assert_int_equal(record_of(&o, "row")->view->start, 4);
     assert_int_equal(record_of(&o, "row")->offset, record_of(&o, "base")->offset);
     assert_int_equal(record_of(&o, "row")->bytes, 48);
     close_data(&o);

@@ -183,6 +183,27 @@ static void test_special(void **state)
 }
 
 /* What is all the same, or empty, has no worst element and no window. */
+/* Ranges that float64 cannot hold, or whose reciprocal it cannot. */
+static void test_wide_and_narrow_ranges(void **state)
+{
+    (void)state;
+    static const double ends[] = {1.5e308, 1e-318};
+    for (size_t k = 0; k < 2; k++) {
+        const double x[4] = {-ends[k], -ends[k] / 2, ends[k] / 2, ends[k]};
+        struct plumb_tensor tensor;
+        struct plumb_detail d;
+        assert_int_equal(plumb_tensor_init(&tensor, PLUMB_F64, 1, (const int64_t[]){4}, NULL),
+                         PLUMB_OK);
+        tensor.data = x;
+        assert_int_equal(plumb_detail_measure(&d, &tensor, &tensor, NULL), PLUMB_OK);
+        assert_int_equal(d.values[0][0], 1);
+        assert_int_equal(d.values[0][PLUMB_DETAIL_BINS / 4], 1);
+        assert_int_equal(d.values[0][PLUMB_DETAIL_BINS * 3 / 4], 1);
+        assert_int_equal(d.values[0][PLUMB_DETAIL_BINS - 1], 1);
+        plumb_detail_free(&d);
+    }
+}
+
 static void test_nothing(void **state)
 {
     (void)state;
@@ -229,6 +250,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_shapes), cmocka_unit_test(test_special),
-        cmocka_unit_test(test_nothing), cmocka_unit_test(test_forms)};
+        cmocka_unit_test(test_wide_and_narrow_ranges), cmocka_unit_test(test_nothing),
+        cmocka_unit_test(test_forms)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

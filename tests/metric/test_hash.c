@@ -1,4 +1,5 @@
-/* The 128-bit hash: known values of MurmurHash3, and that parts add up. */
+/* The 128-bit hash: known values of MurmurHash3, and that parts add up. The CRC-32 of the same
+ * bytes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,11 +16,19 @@
 
 static struct kernels kernels;
 
+/* With a CRC-32 on the way, which must be right, too. */
+static void add(struct hash *hash, const void *data, size_t size, uint64_t piece)
+{
+    uint32_t crc = 0x12345678;
+    hash_add(hash, &kernels, data, size, piece, &crc);
+    assert_int_equal(crc, kernels_c.crc32(0x12345678, data, size));
+}
+
 static void check(const void *data, size_t size, const char *wanted)
 {
     struct hash hash = {0};
     char text[HASH_BYTES];
-    hash_add(&hash, &kernels, data, size, 0);
+    add(&hash, data, size, 0);
     hash_text(&hash, text);
     assert_string_equal(text, wanted);
 }
@@ -46,23 +55,23 @@ static void test_parts(void **state)
     for (size_t i = 0; i < SIZE; i++)
         bytes[i] = (unsigned char)random_below(&seed, 256);
     struct hash whole = {0}, parts = {0}, other = {0};
-    hash_add(&whole, &kernels, bytes, SIZE, 0);
-    hash_add(&other, &kernels, bytes + 4 * HASH_PIECE, SIZE - 4 * HASH_PIECE, 4);
-    hash_add(&parts, &kernels, bytes, 4 * HASH_PIECE, 0);
+    add(&whole, bytes, SIZE, 0);
+    add(&other, bytes + 4 * HASH_PIECE, SIZE - 4 * HASH_PIECE, 4);
+    add(&parts, bytes, 4 * HASH_PIECE, 0);
     hash_merge(&parts, &other);
     assert_memory_equal(&whole, &parts, sizeof whole);
     for (size_t i = 0; i < SIZE; i += 97) { /* every bit counts, and so does its place */
         struct hash changed = {0};
         bytes[i] ^= 1;
-        hash_add(&changed, &kernels, bytes, SIZE, 0);
+        add(&changed, bytes, SIZE, 0);
         assert_true(changed.word[0] != whole.word[0] && changed.word[1] != whole.word[1]);
         bytes[i] ^= 1;
     }
     struct hash moved = {0};
-    hash_add(&moved, &kernels, bytes + HASH_PIECE, HASH_PIECE, 0);
-    hash_add(&moved, &kernels, bytes, HASH_PIECE, 1);
+    add(&moved, bytes + HASH_PIECE, HASH_PIECE, 0);
+    add(&moved, bytes, HASH_PIECE, 1);
     struct hash straight = {0};
-    hash_add(&straight, &kernels, bytes, 2 * HASH_PIECE, 0);
+    add(&straight, bytes, 2 * HASH_PIECE, 0);
     assert_true(moved.word[0] != straight.word[0]);
 }
 
@@ -83,7 +92,9 @@ static void test_levels(void **state)
             const struct hash one = hash_murmur3(start + k * HASH_PIECE, HASH_PIECE, piece + k);
             hash_merge(&wanted, &one);
         }
-        kernels.hash_eight(start, piece, &got);
+        const uint32_t crc = (uint32_t)random_bits(&seed);
+        assert_int_equal(kernels.hash_eight(start, piece, &got, crc),
+                         kernels_c.crc32(crc, start, SIZE));
         assert_memory_equal(&wanted, &got, sizeof got);
     }
 }

@@ -351,16 +351,17 @@ static void check_statistics(const struct kernels *k, const struct data *data, s
     }
 }
 
-/* From any number of a tensor on, also in the middle of groups. */
-static void check_sketch(const struct kernels *k, enum kernel_type type, const void *data, size_t n)
+/* From any number of a tensor on, also in the middle of tiles. */
+static void check_sketch(const struct kernels *k, const double *x, size_t n)
 {
     doing = "sketch";
     for (uint64_t first = 0; first < 1u << 20; first = first * 5 + 7) {
-        double a[KERNEL_SKETCH_ROOM] = {0}, b[KERNEL_SKETCH_ROOM] = {0}, c[4] = {0}, d[4] = {0};
-        kernels_c.sketch[type](data, n, first, a, c);
-        k->sketch[type](data, n, first, b, d);
-        same_reals(a, b, KERNEL_SKETCH_ROOM);
-        same_reals(c, d, 4);
+        double a[KERNEL_SKETCH_SUMS] = {0}, b[KERNEL_SKETCH_SUMS] = {0};
+        double c[KERNEL_SKETCH_TILES][4] = {{0}}, d[KERNEL_SKETCH_TILES][4] = {{0}};
+        kernels_c.sketch(x, n, first, a, c);
+        k->sketch(x, n, first, b, d);
+        same_reals(a, b, KERNEL_SKETCH_SUMS);
+        same_reals(c[0], d[0], KERNEL_SKETCH_TILES * 4);
     }
 }
 
@@ -372,7 +373,7 @@ static void check_all(const struct kernels *k, const struct data *data, size_t n
     check_tallies(k, data, n);
     check_limits(k, data, n);
     check_statistics(k, data, n);
-    check_sketch(k, KERNEL_F64, data->t, n);
+    check_sketch(k, data->t, n);
 }
 
 static void test_float64(void **state)
@@ -502,7 +503,6 @@ static void check_stored(const struct kernels *k, enum kernel_type type, const v
     c->load[type](t, n, x);
     k->load[type](t, n, y);
     same_reals(x, y, n + 1);
-    check_sketch(k, type, t, n);
 
     doing = "pair_error";
     struct error_lanes a = {.max = 1e-3}, b = a;
@@ -516,6 +516,8 @@ static void check_stored(const struct kernels *k, enum kernel_type type, const v
     const double before[] = {
         0, nextafter(largest.max, 0), largest.max, nextafter(largest.max, 1), 1e3, INFINITY};
     for (size_t i = 0; i < sizeof before / sizeof *before; i++) {
+        if (i % 2 && type >= KERNEL_F16)
+            continue; /* no quotient of such values is that near to another */
         struct error_lanes again = {.max = 1e-3};
         struct relative_counts ra = {.max = before[i], .below_5e3 = 3}, rb = ra;
         c->pair_relative[type](t, g, n, &again, &ra);
@@ -544,9 +546,11 @@ static void check_all_groups(const struct kernels *k, enum kernel_type type, con
     const struct all_limits limits[] = {
         {{1e-3, 1e-5, 0}, {0x1p-10, 1e-16}, {23, -126, 32}, sizes[0], sizes[1]},
         {{0, 0, 1e-3}, {0x1p-20, 0x1p-30}, {10, -14, 1}, sizes[0], sizes[1]},
+        {{1e-2, 0, 1e-4}, {0x1p-20, 0x1p-30}, {7, -126, 1}, sizes[0], sizes[1]},
+        {{1e-6, 0x1p-20, 0}, {1, 1e-2}, {10, -14, 0.25}, sizes[0], sizes[1]},
     };
     doing = "pair_all";
-    for (size_t i = 0; i < 2; i++) {
+    for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
         struct all_sums a = {.relative.max = i ? 1e-3 : 0, .absolute.min = INFINITY}, b;
         uint8_t classes[2][3 * BLOCK];
         uint64_t counts[2][CLASSES];
@@ -573,6 +577,8 @@ static void check_all_groups(const struct kernels *k, enum kernel_type type, con
     }
 }
 
+static size_t short_pairs;
+
 /* Values small enough for exponentials. */
 static void check_stored_kl(const struct kernels *k, enum kernel_type type, const void *t,
                             const void *g, size_t n)
@@ -593,16 +599,11 @@ static void check_stored_kl(const struct kernels *k, enum kernel_type type, cons
     k->pair_kl_near[type](t, g, n, &b);
     same_kl(&a, &b);
 
-    doing = "pair_rest";
-    const double middle[] = {0.3, -1e-3};
-    for (int near = 0; near < 2; near++) {
-        struct centre_lanes c[2] = {{.sum = {1}}, {.squares = {0, 2}}}, d[2] = {c[0], c[1]};
-        kernels_c.pair_rest[type](t, g, n, near, middle, &a, c);
-        k->pair_rest[type](t, g, n, near, middle, &b, d);
-        same_kl(&a, &b);
-        same_centres(&c[0], &d[0]);
-        same_centres(&c[1], &d[1]);
-    }
+    doing = "pair_kl_short";
+    const bool is_short = kernels_c.pair_kl_short[type](t, g, n, &a);
+    assert_int_equal(is_short, k->pair_kl_short[type](t, g, n, &b));
+    same_kl(&a, &b);
+    short_pairs += is_short ? n : 0;
 }
 
 /* Whole blocks side by side: each as if it were alone. */
@@ -610,14 +611,18 @@ static void check_side_by_side(const struct kernels *k, enum kernel_type type, c
 {
     struct range_lanes ranges[SIDE_BY_SIDE];
     struct centre_lanes centres[SIDE_BY_SIDE];
-    const double middle[SIDE_BY_SIDE] = {0, 0.3, -1e3, 0x1p-30};
-    k->ranges[type](data, ranges);
-    k->centres[type](data, middle, centres);
+    double wide[SIDE_BY_SIDE * BLOCK];
+    const double middle[SIDE_BY_SIDE] = {0.3, -1e3};
+    k->ranges[type](data, wide, ranges);
+    if (type == KERNEL_F64)
+        memcpy(wide, data, sizeof wide);
+    k->centres(wide, middle, centres);
     length = BLOCK;
     for (size_t b = 0; b < SIDE_BY_SIDE; b++) {
         double x[BLOCK];
         kernels_c.load[type]((const char *)data + b * BLOCK * widths[type], BLOCK, x);
         doing = "ranges";
+        same_reals(x, wide + b * BLOCK, BLOCK);
         struct range_lanes range = range_of_nothing();
         kernels_c.range(x, BLOCK, &range);
         same_ranges(&range, &ranges[b]);
@@ -645,6 +650,35 @@ static void test_side_by_side(void **state)
         }
 }
 
+/* Of 0 and -0 the first stays; NaN is no end. */
+static void test_side_by_side_ends(void **state)
+{
+    (void)state;
+    static const uint64_t one[KERNEL_TYPES] = {UINT64_C(0x3FF) << 52, 0x3F800000, 0x3C00, 0x3F80};
+    static unsigned char data[SIDE_BY_SIDE * BLOCK * 8];
+    static const unsigned char nan_end[KERNEL_TYPES][2] = {
+        {0xF8, 0x7F}, {0xC0, 0x7F}, {0x00, 0x7E}, {0xC0, 0x7F}};
+    uint64_t seed = 5;
+    for (int type = 0; type < KERNEL_TYPES; type++)
+        for (unsigned subset = 1; subset < 32; subset++) {
+            const size_t width = widths[type];
+            const uint64_t minus = UINT64_C(1) << (8 * width - 1);
+            const uint64_t values[] = {0, minus, one[type], one[type] | minus};
+            for (size_t i = 0; i < sizeof data / 8; i++) {
+                size_t k;
+                do
+                    k = random_below(&seed, 4);
+                while (subset % 16 && !(subset >> k & 1));
+                memcpy(data + i * width, &values[k], width);
+            }
+            if (subset >= 16)
+                memcpy(data + (BLOCK + 77) * width - 2, nan_end[type], 2);
+            check_side_by_side(&kernels_c, (enum kernel_type)type, data);
+            for (size_t level = 0; level < level_count; level++)
+                check_side_by_side(&levels[level], (enum kernel_type)type, data);
+        }
+}
+
 static void test_stored(void **state)
 {
     (void)state;
@@ -663,10 +697,60 @@ static void test_stored(void **state)
                         check_stored_kl(k, (enum kernel_type)type, t + offset, g + offset, n);
                     }
             }
+    assert_true(!level_count || short_pairs > 1000);
+}
+
+/* A pair that differs by some steps of its type, or by one of the limits of quotients. */
+static void store_near(enum kernel_type type, bool zeros, unsigned char *t, unsigned char *g,
+                       uint64_t *seed)
+{
+    static const unsigned mantissa[] = {[KERNEL_F32] = 23, [KERNEL_F16] = 10, [KERNEL_BF16] = 7};
+    static const uint32_t one[] = {
+        [KERNEL_F32] = 0x3F800000, [KERNEL_F16] = 0x3C00, [KERNEL_BF16] = 0x3F80};
+    static const unsigned factors[] = {100, 200, 1000, 10000};
+    const uint32_t half = 1u << mantissa[type], factor = factors[random_below(seed, 4)];
+    uint32_t golden = (uint32_t)stored_value(type, NORMAL, seed);
+    uint32_t step = (uint32_t)random_below(seed, 1u << random_below(seed, mantissa[type] - 1));
+    if (type == KERNEL_F32 && random_below(seed, 4) == 0) {
+        step = half / factor + 1 + (uint32_t)random_below(seed, half / factor);
+        golden = one[type] + (step * factor - half);
+        step += (uint32_t)random_below(seed, 3) - 1;
+    }
+    uint32_t target = random_below(seed, 2) ? golden + step : golden - step;
+    const uint32_t sign = 1u << (8 * widths[type] - 1);
+    if (zeros && random_below(seed, 5) == 0) /* one in a long while has another sign */
+        golden = target = random_below(seed, 2000) ? 0 : sign;
+    memcpy(g, &golden, widths[type]);
+    memcpy(t, &target, widths[type]);
+}
+
+/* Pairs that are all close, for which levels may have a shorter way. */
+static void test_near(void **state)
+{
+    (void)state;
+    static unsigned char t[BLOCK * 4], g[BLOCK * 4];
+    uint64_t seed = 8;
+    for (int round = 0; round < 300; round++)
+        for (int type = KERNEL_F32; type < KERNEL_TYPES; type++) {
+            const size_t n = round % 3 ? BLOCK : 1 + (size_t)random_below(&seed, BLOCK);
+            const size_t width = widths[type];
+            for (size_t i = 0; i < BLOCK; i++)
+                store_near((enum kernel_type)type, round % 4 > 1, t + i * width, g + i * width,
+                           &seed);
+            if (round % 8 == 0) /* all but one */
+                memset(g + width * random_below(&seed, BLOCK), 0, width);
+            if (round % 32 == 1)
+                memcpy(t, g, sizeof t);
+            for (size_t level = 0; level < level_count; level++) {
+                length = n;
+                check_all_groups(&levels[level], (enum kernel_type)type, t, g, n);
+                check_stored_kl(&levels[level], (enum kernel_type)type, t, g, n);
+            }
+        }
 }
 
 /* Quotients at the limits 1/200 and 1/1000 and next to them, where a product may decide otherwise
- * than the rounded quotient. */
+ * than the rounded quotient; and those of zeros and the smallest numbers. */
 static void test_quotients(void **state)
 {
     (void)state;
@@ -686,8 +770,12 @@ static void test_quotients(void **state)
                     whole = (first + (unsigned)random_below(&seed, multiples)) * limit;
                 const unsigned step = whole / limit + (unsigned)random_below(&seed, 3) - 1;
                 exact += step * limit == whole;
-                const uint32_t golden = one[type] + (whole - half);
-                const uint32_t target = i % 3 ? golden + step : golden - step;
+                uint32_t golden = one[type] + (whole - half);
+                uint32_t target = i % 3 ? golden + step : golden - step;
+                if (i % 5 == 0) {
+                    golden = (uint32_t)random_below(&seed, 3) * limit;
+                    target = golden + (uint32_t)random_below(&seed, 4);
+                }
                 memcpy(g + i * widths[type], &golden, widths[type]);
                 memcpy(t + i * widths[type], &target, widths[type]);
             }
@@ -700,6 +788,38 @@ static void test_quotients(void **state)
 }
 
 /* All 65,536 codes of the 16-bit types, NaNs and infinities too. */
+/* Quotients of all sizes, one hardly larger than another, also of the smallest numbers there are,
+ * after a largest one that was found before. */
+static void test_rising_quotients(void **state)
+{
+    (void)state;
+    static const uint32_t greatest[] = {
+        [KERNEL_F32] = 0x7F000000, [KERNEL_F16] = 0x7800, [KERNEL_BF16] = 0x7F00};
+    static unsigned char t[BLOCK * 4], g[BLOCK * 4];
+    uint64_t seed = 11;
+    for (int round = 0; round < 300; round++)
+        for (int type = KERNEL_F32; type < KERNEL_TYPES; type++) {
+            const uint32_t most = greatest[type] >> (round % 10), step = 1u << round % 5;
+            for (size_t i = 0; i < BLOCK; i++) {
+                const uint32_t golden = step + (uint32_t)random_below(&seed, most - 2 * step);
+                const uint32_t target =
+                    golden - step + (uint32_t)random_below(&seed, 2 * step + (i % 8 != 0));
+                memcpy(g + i * widths[type], &golden, widths[type]);
+                memcpy(t + i * widths[type], &target, widths[type]);
+            }
+            for (size_t level = 0; level < level_count; level++) {
+                struct relative_counts a = {0}, b = {0};
+                for (size_t i = 0; i < BLOCK; i += BLOCK / 4) {
+                    const size_t at = i * widths[type];
+                    struct error_lanes none = {0};
+                    kernels_c.pair_relative[type](t + at, g + at, BLOCK / 4, &none, &a);
+                    levels[level].pair_relative[type](t + at, g + at, BLOCK / 4, &none, &b);
+                    same_relatives(&a, &b);
+                }
+            }
+        }
+}
+
 static void test_load_codes(void **state)
 {
     (void)state;
@@ -803,11 +923,19 @@ static void test_mask(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_float64),   cmocka_unit_test(test_not_finite),
-        cmocka_unit_test(test_stored),    cmocka_unit_test(test_side_by_side),
-        cmocka_unit_test(test_quotients), cmocka_unit_test(test_load_codes),
-        cmocka_unit_test(test_crc),       cmocka_unit_test(test_differing),
-        cmocka_unit_test(test_unfold),    cmocka_unit_test(test_mask),
+        cmocka_unit_test(test_float64),
+        cmocka_unit_test(test_not_finite),
+        cmocka_unit_test(test_stored),
+        cmocka_unit_test(test_side_by_side),
+        cmocka_unit_test(test_side_by_side_ends),
+        cmocka_unit_test(test_near),
+        cmocka_unit_test(test_quotients),
+        cmocka_unit_test(test_load_codes),
+        cmocka_unit_test(test_crc),
+        cmocka_unit_test(test_differing),
+        cmocka_unit_test(test_unfold),
+        cmocka_unit_test(test_mask),
+        cmocka_unit_test(test_rising_quotients),
     };
     return cmocka_run_group_tests(tests, find_levels, NULL);
 }

@@ -215,7 +215,7 @@ static void test_kl(void **state)
     static const double widths[] = {1, 10, 100, 170, 180, 400, 700, 1e3, 1e4, 1e6, 1e9};
     uint64_t seed = 5;
     for (size_t w = 0; w < sizeof widths / sizeof *widths; w++)
-        for (int variant = 0; variant < 5; variant++) {
+        for (int variant = 0; variant < 6; variant++) {
             double width = widths[w];
             for (int i = 0; i < N; i++) {
                 g[i] = width * random_unit(&seed);
@@ -223,12 +223,42 @@ static void test_kl(void **state)
                        : variant == 1 ? g[i] + 1e-3 * random_unit(&seed)
                        : variant == 2 ? width * random_unit(&seed)
                        : variant == 3 ? g[i] - width /* a constant changes nothing */
-                                      : g[i] + random_unit(&seed);
+                       : variant == 4 || i / 1024 == 3
+                           ? g[i] + random_unit(&seed)
+                           : g[i] + (random_below(&seed, 2) ? 0.03 : -0.03); /* the series' ends */
                 if (variant == 4 && i / 1024 == 2) /* one block of ordinary values among others */
                     g[i] = t[i] = random_unit(&seed);
             }
             double apart = variant == 0 ? 0 : variant == 2 || variant == 3 ? 2 * width : 2;
             check_kl(t, g, N, 3e-11 * (1 + apart) + 4e-16 * width, &seed);
+        }
+}
+
+/* Close pairs of float32, for which float32 is precise enough: a part of 1e-6 of the divergence. */
+static void test_kl_short(void **state)
+{
+    (void)state;
+    enum { N = 5000 };
+    static double t[N], g[N];
+    static const double widths[] = {1e-3, 1, 10, 59, 65, 160}, noises[] = {0.03, 1e-3, 1e-6};
+    struct plumb_metric_spec spec;
+    uint64_t seed = 7;
+    plumb_metric_spec_init(&spec);
+    spec.groups = PLUMB_G_KL;
+    for (size_t w = 0; w < sizeof widths / sizeof *widths; w++)
+        for (int variant = 0; variant < 6; variant++) {
+            struct pair pair;
+            for (int i = 0; i < N; i++) { /* low numbers alone, too, whose weights are small */
+                g[i] = widths[w] * random_unit(&seed);
+                g[i] = (double)(float)(variant % 2 ? -widths[w] + 1e-3 * g[i] : g[i]);
+                t[i] = (double)(float)(g[i] + noises[variant / 2] * random_unit(&seed));
+            }
+            pair_from(&pair, PLUMB_F32, t, g, N);
+            const double wanted = reference_kl(&pair), got = whole(&pair, &spec).kl;
+            if (!(fabs(got - wanted) <= 1e-6 * wanted + 1e-15))
+                fail_msg("KL up to %g is %.17g, not %.17g", widths[w], got, wanted);
+            check_pair(&pair, &spec, &seed);
+            pair_free(&pair);
         }
 }
 
@@ -312,10 +342,10 @@ static void test_std(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_cuts),    cmocka_unit_test(test_wild_cuts),
-        cmocka_unit_test(test_layouts), cmocka_unit_test(test_crc),
-        cmocka_unit_test(test_kl),      cmocka_unit_test(test_kl_masked),
-        cmocka_unit_test(test_std),
+        cmocka_unit_test(test_cuts),      cmocka_unit_test(test_wild_cuts),
+        cmocka_unit_test(test_layouts),   cmocka_unit_test(test_crc),
+        cmocka_unit_test(test_kl),        cmocka_unit_test(test_kl_short),
+        cmocka_unit_test(test_kl_masked), cmocka_unit_test(test_std),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -468,6 +468,37 @@ static void test_scales(void **state)
         check_scaled(ldexp(1, tiny[i]), &unit);
 }
 
+/* Differences that have nothing of the size of the values beside them: d at two places, equal
+ * values elsewhere. */
+static void test_differences_of_another_size(void **state)
+{
+    (void)state;
+    enum { N = 1500 };
+    static double t[N], g[N];
+    static const double values[] = {1, 1e170, 1.5e308, 1e-200},
+                        sizes[] = {1, 2e9, 1e-120, 1e-170, 1e-310, 1e200, 1.2e308};
+    for (size_t v = 0; v < sizeof values / sizeof *values; v++)
+        for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
+            for (int i = 0; i < N; i++)
+                t[i] = g[i] = values[v];
+            t[7] = g[7] = t[1200] = g[1200] = 0;
+            t[7] = sizes[k];
+            t[1200] = -sizes[k];
+            struct plumb_metric_spec spec;
+            struct pair pair;
+            plumb_metric_spec_init(&spec);
+            pair_from(&pair, PLUMB_F64, t, g, N);
+            struct plumb_metrics m = metrics_of(&pair, &spec);
+            const double distance = sqrt(2) * sizes[k];
+            const double norm = values[v] / distance * sqrt(N - 2);
+            assert_true(fabs(m.euclidean / distance - 1) < 1e-12);
+            assert_true(fabs(m.rmse * sqrt(N) / distance - 1) < 1e-12);
+            if (isfinite(norm) && norm != 0) /* of subnormal numbers some digits are left */
+                assert_true(fabs(m.relative_euclidean * norm - 1) < (norm > 1e300 ? 0.1 : 1e-12));
+            pair_free(&pair);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -484,6 +515,7 @@ int main(void)
         cmocka_unit_test(test_classes_directly),
         cmocka_unit_test(test_nothing_finite),
         cmocka_unit_test(test_scales),
+        cmocka_unit_test(test_differences_of_another_size),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -103,11 +103,11 @@ static void test_wild(void **state)
     }
 }
 
-/* What plumb condense keeps, with its hash and both sketches. */
+/* What plumb condense keeps, with its hash and the sketches of all versions. */
 static void test_kept(void **state)
 {
     (void)state;
-    enum { N = 150000, WANTED = KEPT_HASH | KEPT_SKETCH | KEPT_SKETCH1 | KEPT_XOR };
+    enum { N = 150000, WANTED = KEPT_HASH | KEPT_SKETCH | KEPT_SKETCH1 | KEPT_SKETCH2 | KEPT_XOR };
     static double x[N];
     uint64_t seed = 7;
     struct plumb_tensor tensor;
@@ -142,6 +142,8 @@ static void test_kept(void **state)
     assert_memory_equal(&a.mean, &b.mean, sizeof a.mean);
     assert_memory_equal(&a.norm, &b.norm, sizeof a.norm);
     assert_true(sketch_finish(whole.sketch, &first) && sketch_finish(sum.sketch, &second));
+    assert_memory_equal(&first, &second, sizeof first);
+    assert_true(sketch_finish(whole.sketch2, &first) && sketch_finish(sum.sketch2, &second));
     assert_memory_equal(&first, &second, sizeof first);
     sketch1_finish(whole.sketch1, &first);
     sketch1_finish(sum.sketch1, &second);

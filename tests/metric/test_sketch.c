@@ -53,59 +53,89 @@ static double sum_of(const struct plumb_sketch *sketch, int i)
 
 /* -- The definition ---------------------------------------------------------------------------- */
 
+struct known_place {
+    uint64_t index;
+    int place, sign;
+};
+
+static void check_places(int version, const struct known_place *known, size_t count)
+{
+    const struct sketch_frame frame = {.version = version};
+    const struct kernels kernels = kernels_current();
+    for (size_t i = 0; i < count; i++) {
+        for (double x = 1; x < INFINITY; x *= 0x1p1000) { /* large ones go another way */
+            struct plumb_sketch sketch;
+            struct sketch_state *sums = sketch_new(&frame);
+            assert_non_null(sums);
+            sketch_add(sums, &kernels, known[i].index, &x, 1, false);
+            assert_true(sketch_finish(sums, &sketch));
+            sketch_free(sums);
+            for (int k = 0; k < PLUMB_SKETCH_SUMS; k++)
+                if (sum_of(&sketch, k) != (k == known[i].place ? known[i].sign * x : 0))
+                    fail_msg("index %llu: place %d has %g", (unsigned long long)known[i].index, k,
+                             sum_of(&sketch, k));
+        }
+    }
+}
+
 /* These must never change: files have been written with them. */
 static void test_places_and_signs(void **state)
 {
     (void)state;
-    static const struct {
-        uint64_t index;
-        int place, sign;
-    } known[] = {{0, 175, -1},    {1, 176, 1},        {15, 190, 1},
-                 {16, 244, -1},   {160, 9, -1},       {255, 186, 1},
-                 {4095, 173, -1}, {1000003, 106, -1}, {UINT64_C(1) << 40, 71, -1}};
-    const struct sketch_frame frame = {0};
-    const struct kernels kernels = kernels_current();
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
-        struct plumb_sketch sketch;
-        struct sketch_state *sums = sketch_new(&frame);
-        assert_non_null(sums);
-        sketch_add(sums, &kernels, known[i].index, (const double[]){1}, 1, true);
-        assert_true(sketch_finish(sums, &sketch));
-        sketch_free(sums);
-        for (int k = 0; k < PLUMB_SKETCH_SUMS; k++)
-            if (sum_of(&sketch, k) != (k == known[i].place ? known[i].sign : 0))
-                fail_msg("index %llu: place %d has %g", (unsigned long long)known[i].index, k,
-                         sum_of(&sketch, k));
-    }
+    static const struct known_place now[] = {
+        {0, 219, -1},   {1, 218, -1},       {63, 228, -1},
+        {64, 243, 1},   {511, 119, -1},     {512, 18, -1},
+        {4095, 93, -1}, {1000003, 108, -1}, {UINT64_C(1) << 40, 29, 1}};
+    static const struct known_place old[] = {
+        {0, 175, -1},    {1, 176, 1},        {15, 190, 1},
+        {16, 244, -1},   {160, 9, -1},       {255, 186, 1},
+        {4095, 173, -1}, {1000003, 106, -1}, {UINT64_C(1) << 40, 71, -1}};
+    check_places(SKETCH_VERSION, now, sizeof now / sizeof *now);
+    check_places(SKETCH_OLD, old, sizeof old / sizeof *old);
 }
 
-/* The sums and those of blocks of a tensor of integers, which need no rounding, as FORMATS.md has
- * it. */
+static uint64_t split_mix(uint64_t j)
+{
+    uint64_t z = (j + 1) * 0x9E3779B97F4A7C15u;
+    z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9u;
+    z = (z ^ z >> 27) * 0x94D049BB133111EBu;
+    return z ^ z >> 31;
+}
+
+/* The sums and those of blocks of a tensor of integers, which only what is kept of them rounds, as
+ * FORMATS.md has it. */
 static void define(struct plumb_sketch *out, const float *x, const int64_t shape[2])
 {
     double sums[PLUMB_SKETCH_SUMS] = {0};
-    static double blocks[2][PLUMB_SKETCH_BLOCKS][PLUMB_SKETCH_FOLD];
+    static double blocks[2][PLUMB_SKETCH_BLOCKS][2];
     memset(blocks, 0, sizeof blocks);
     for (int64_t i = 0; i < shape[0] * shape[1]; i++) {
-        uint64_t z = ((uint64_t)i / 16 + 1) * 0x9E3779B97F4A7C15u;
-        z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9u;
-        z = (z ^ z >> 27) * 0x94D049BB133111EBu;
-        z ^= z >> 31;
-        const int64_t place = (int64_t)(z % 256 + (uint64_t)i % 16) % 256;
-        const double y = z >> (8 + i % 16) & 1 ? -(double)x[i] : (double)x[i];
+        const uint64_t tile = (uint64_t)i / 64, l = (uint64_t)i % 64;
+        const uint64_t places = split_mix((UINT64_C(1) << 63) + tile / 8);
+        const uint64_t place = (places >> 8 * (tile % 8) & 255) ^ l;
+        const double y = split_mix(tile) >> l & 1 ? -(double)x[i] : (double)x[i];
         sums[place] += y;
         for (unsigned k = 0; k < out->axes; k++) {
             const int64_t at = out->axis[k].axis ? i % shape[1] : i / shape[1];
-            blocks[k][at / (int64_t)out->axis[k].length][place % PLUMB_SKETCH_FOLD] += y;
+            blocks[k][at / (int64_t)out->axis[k].length][place % 2] += y;
         }
     }
+    const double step = ldexp(1, out->exponent - 10), small = ldexp(1, out->exponent - 22);
     for (int i = 0; i < PLUMB_SKETCH_SUMS; i++)
-        assert_true(sum_of(out, i) == sums[i]);
+        assert_true(sum_of(out, i) == rint(sums[i] / step) * step);
+    for (int j = 0; j < PLUMB_SKETCH_FINE; j++) {
+        const double whole = sums[j] + sums[j + 64] + sums[j + 128] + sums[j + 192];
+        const double kept =
+            sum_of(out, j) + sum_of(out, j + 64) + sum_of(out, j + 128) + sum_of(out, j + 192);
+        const double rest = ldexp((double)out->rest[j], out->exponent);
+        assert_true(kept + rest == whole || rest == 8191 * small);
+    }
+    const double down = ldexp(1, out->block_exponent - 19);
     for (unsigned k = 0; k < out->axes; k++)
         for (unsigned b = 0; b < out->axis[k].blocks; b++)
-            for (unsigned j = 0; j < PLUMB_SKETCH_FOLD; j++)
+            for (unsigned j = 0; j < 2; j++)
                 assert_true(ldexp((double)out->axis[k].sum[b][j], out->block_exponent) ==
-                            blocks[k][b][j]);
+                            floor(blocks[k][b][j] / down) * down);
 }
 
 static void test_definition(void **state)
@@ -149,7 +179,7 @@ static void test_blocks(void **state)
     };
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         struct sketch_frame frame;
-        sketch_frame_init(&frame, PLUMB_F32, known[i].rank, known[i].shape);
+        sketch_frame_init(&frame, SKETCH_VERSION, PLUMB_F32, known[i].rank, known[i].shape);
         assert_int_equal(frame.count, known[i].axes);
         for (unsigned k = 0; k < frame.count; k++) {
             assert_int_equal(frame.axis[k].axis, known[i].axis[k].axis);
@@ -158,7 +188,7 @@ static void test_blocks(void **state)
         }
     }
     struct sketch_frame frame;
-    sketch_frame_init(&frame, PLUMB_C64, 1, (const int64_t[]){64});
+    sketch_frame_init(&frame, SKETCH_VERSION, PLUMB_C64, 1, (const int64_t[]){64});
     assert_true(frame.count == 1 && frame.axis[0].blocks == 2); /* 128 numbers */
 }
 
@@ -218,7 +248,7 @@ static void test_parts_add_up(void **state)
     struct plumb_tensor tensor = tensor_of(PLUMB_F32, 2, shape, x);
     struct plumb_sketch whole = sketch_of(&tensor);
     struct sketch_frame frame;
-    sketch_frame_init(&frame, PLUMB_F32, 2, shape);
+    sketch_frame_init(&frame, SKETCH_VERSION, PLUMB_F32, 2, shape);
     for (size_t c = 0; c < sizeof cuts / sizeof *cuts; c++) {
         const int64_t size[2] = {cuts[c].rows, cuts[c].columns};
         struct sketch_state *merged = sketch_new(&frame);
@@ -247,7 +277,7 @@ static void test_parts_add_up(void **state)
         assert_true(sketch_finish(merged, &all));
         sketch_free(merged);
         assert_true(sketch_distance(&all, &whole, NAN).distance < 1e-7);
-        assert_true(sketch_distance(&sum, &whole, NAN).distance < 1e-6);
+        assert_true(sketch_distance(&sum, &whole, NAN).distance < 3e-6);
         for (unsigned k = 0; k < whole.axes; k++)
             for (unsigned b = 0; b < whole.axis[k].blocks; b++)
                 for (unsigned j = 0; j < PLUMB_SKETCH_FOLD; j++)
@@ -399,8 +429,7 @@ static void test_small_distances(void **state)
         printf("# distance %.0e: stated %.4f, root mean square %.4f\n", size, stated,
                sqrt(squares / PAIRS));
         assert_true(within >= PAIRS - 1 && sqrt(squares / PAIRS) < 1.4 * stated);
-        assert_true(fabs(stated - (size > 1e-3 ? SKETCH_ERROR : 2 * SKETCH_ERROR)) < 1e-3 ||
-                    size == 1e-3);
+        assert_true(fabs(stated - (size > 5e-3 ? SKETCH_ERROR : 2 * SKETCH_ERROR)) < 5e-3);
     }
 }
 
@@ -424,9 +453,9 @@ static void test_rounding(void **state)
         uint8_t bytes[SKETCH_MOST_BYTES];
         sketch_round(&again);
         assert_memory_equal(&again, &first, sizeof first);
+        const size_t blocks = first.axis[0].blocks + first.axis[1].blocks;
         assert_int_equal(sketch_bytes(&first),
-                         SKETCH_SUM_BYTES +
-                             SKETCH_BLOCK_BYTES * (first.axis[0].blocks + first.axis[1].blocks));
+                         SKETCH_SUM_BYTES + (SKETCH_BLOCK_BYTES * blocks + 3) / 4 * 4);
         sketch_to_bytes(&first, bytes);
         memset(again.sum, 0, sizeof again.sum);
         memset(again.rest, 0, sizeof again.rest);
@@ -468,7 +497,7 @@ static void test_scale(void **state)
     struct plumb_tensor b = tensor_of(PLUMB_F64, 1, (const int64_t[]){COUNT}, y);
     struct plumb_sketch s = sketch_of(&a), t = sketch_of(&b);
     struct sketch_scale scale = sketch_scale(&t, &s);
-    assert_true(fabs(scale.factor - 1.01) < 4 * scale.error && scale.error < 1e-4);
+    assert_true(fabs(scale.factor - 1.01) < 4 * scale.error && scale.error < 2e-4);
     assert_true(scale.left > 0.05 && scale.left < 0.15);
     memset(x, 0, sizeof x);
     s = sketch_of(&a);
@@ -525,6 +554,63 @@ static void test_where(void **state)
     assert_int_equal(strlen(sketch_where(&t, &s, text, 10)), 9);
 }
 
+/* Noise of one size in an eighth of one axis, with none or a thousandth of it everywhere else; or
+ * everywhere: how often (a part of) that is named, and how often anything else. */
+enum fault { ALONE, AMONG_NOISE, EVERYWHERE, FAULTS };
+
+static void plant(enum fault fault, unsigned axis, const int64_t shape[3], int64_t at, double size,
+                  const float *x, float *y, uint64_t *seed)
+{
+    const int64_t n = shape[0] * shape[1] * shape[2];
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t index[3] = {i / (shape[1] * shape[2]), i / shape[2] % shape[1], i % shape[2]};
+        const bool inside = fault == EVERYWHERE || index[axis] / (shape[axis] / 8) == at;
+        const double part = inside ? size : fault == AMONG_NOISE ? size / 1000 : 0;
+        y[i] = part > 0 ? (float)((double)x[i] + part * bell(seed)) : x[i];
+    }
+}
+
+static void test_planted_blocks(void **state)
+{
+    (void)state;
+    enum { ROUNDS = 20, MOST = 64 * 512 };
+    static const int64_t shapes[][3] = {{1, 64, 512}, {16, 32, 64}, {1, 1, 8192}};
+    static const char *const names[FAULTS] = {"alone", "among noise", "everywhere"};
+    static float x[MOST], y[MOST];
+    uint64_t seed = 41;
+    for (int fault = 0; fault < FAULTS; fault++)
+        for (int digits = 0; digits < 6; digits++) {
+            unsigned planted = 0, found = 0, wrong = 0;
+            for (int round = 0; round < ROUNDS * 6; round++) {
+                const int64_t *shape = shapes[round % 3], at = (int64_t)random_below(&seed, 8);
+                unsigned axis = (unsigned)random_below(&seed, 3);
+                while (shape[axis] < 16 || (axis == 2 && shape[2] < 128))
+                    axis = (axis + 1) % 3;
+                for (int64_t i = 0; i < shape[0] * shape[1] * shape[2]; i++)
+                    x[i] = (float)bell(&seed);
+                plant((enum fault)fault, axis, shape, at, pow(10, -digits), x, y, &seed);
+                struct plumb_tensor a = tensor_of(PLUMB_F32, 3, shape, x);
+                struct plumb_tensor b = tensor_of(PLUMB_F32, 3, shape, y);
+                const struct plumb_sketch s = sketch_of(&a), t = sketch_of(&b);
+                const long long size = shape[axis] / 8, from = at * size;
+                long long first = -1, last = -1;
+                unsigned named = 3;
+                char text[120];
+                sketch_where(&t, &s, text, sizeof text);
+                sscanf(text, "axis %u: %lld-%lld", &named, &first, &last);
+                const bool right = fault != EVERYWHERE && named == axis && first >= from &&
+                                   last < from + size && !strpbrk(text, ";,");
+                planted++;
+                found += right;
+                wrong += *text && !right;
+            }
+            printf("# %s, size 1e-%d: %u of %u found, %u wrong\n", names[fault], digits, found,
+                   planted, wrong);
+            assert_true(wrong == 0);
+            assert_true(fault == EVERYWHERE || digits > 4 || found * 100 >= planted * 95);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -539,6 +625,7 @@ int main(void)
         cmocka_unit_test(test_rounding),
         cmocka_unit_test(test_scale),
         cmocka_unit_test(test_where),
+        cmocka_unit_test(test_planted_blocks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -102,6 +102,7 @@ static void test_extremes(void **state)
     assert_true(sketch.exponent > 1023 && sketch.exponent < 1100);
     double distance = sketch_distance(&other, &sketch, NAN).distance;
     assert_true(distance > 0.01 && distance < 0.02); /* 1/64 */
+    assert_true(sketch_distance(&other, &sketch, INFINITY).distance == distance);
     take(&sketch, tiny, 4096);
     take(&other, tiny, 4095);
     distance = sketch_distance(&other, &sketch, 0x1p-1068).distance;

@@ -101,7 +101,7 @@ static size_t match_rows(const char *const *rows[2], const size_t counts[2],
         for (size_t i = 0; i < counts[side]; i++) {
             size_t length = strcspn(rows[side][i], "|");
             snprintf(apis[side][i], 128, "%.*s", (int)length, rows[side][i]);
-            snprintf(names[side][i], 128, "%s.%s", apis[side][i], rows[side][i] + length + 1);
+            snprintf(names[side][i], 128, "%.60s.%.60s", apis[side][i], rows[side][i] + length + 1);
             bool same = i && !strcmp(apis[side][i - 1], apis[side][i]);
             recorded[side][i] = (struct plumb_recorded){
                 .api = same ? recorded[side][i - 1].api : apis[side][i], .tensor = true};

@@ -17,6 +17,7 @@ enum { MOST = 64 };
 struct side {
     struct plumb_record records[MOST];
     struct plumb_recorded recorded[MOST];
+    struct plumb_caller callers[MOST];
     const struct plumb_record *pointers[MOST];
     char texts[MOST][2][128];
     int64_t shapes[MOST][1];
@@ -34,10 +35,11 @@ static void add(struct side *side, const char *api, const char *parent, int64_t 
         if (!call)
             call = strcpy(side->texts[i][1], api);
         side->shapes[i][0] = size;
+        side->callers[i].parent = *parent ? parent : NULL;
         side->recorded[i] = (struct plumb_recorded){.tensor = true,
                                                     .api = call,
                                                     .shape = size == 4 ? "[4]" : "[8]",
-                                                    .parent = *parent ? parent : NULL};
+                                                    .caller = &side->callers[i]};
         side->records[i] = (struct plumb_record){.name = side->texts[i][0],
                                                  .step = -1,
                                                  .rank = -1,

@@ -167,9 +167,10 @@ static void test_rules(void **state)
 /* Stages that count their layers from 0, and calls that two stages both call the first. */
 static void test_groups(void **state)
 {
+    static const struct plumb_caller caller = {.parent = "Module.layers.0.A.forward.0"};
     static const struct plumb_recorded first = {.tensor = true,
                                                 .api = "Functional.linear.0.forward",
-                                                .parent = "Module.layers.0.A.forward.0"},
+                                                .caller = &caller},
                                        whole = {.tensor = true,
                                                 .api = "Module.layers.0.A.forward.0"};
     struct plumb_record records[4] = {

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import tempfile
 import unittest
@@ -130,6 +131,37 @@ class ExchangesTest(unittest.TestCase):
             writer.call(r, "all_reduce.0", [terms[r]], [terms[r]], [0, 1], op={"type": "torch.distributed.ReduceOp", "value": "BXOR"})
         answer = self.expect(writer, [], calls=0)
         self.assertEqual(answer["not_judged"][0]["what"], "plumb does not compute this reduction")
+
+    def test_reduction_recorded_as_an_address(self) -> None:
+        """As older captures of PyTorch 1.13 have it: nothing is known of it, and nothing said."""
+        terms, dumps = self.tensors(2), []
+        for address in ("0x7fdc3f19c4b0", "0x7f9912ab44f0"):
+            op = {"type": "torch.distributed.ReduceOp", "value": f"<torch.distributed.distributed_c10d.ReduceOp object at {address}>"}
+            dumps.append(writer := self.writer(2))
+            for r in range(2):
+                writer.call(r, "all_reduce.0", [terms[r]], [terms[0] + terms[1], op], [0, 1], op=op)
+            answer = self.expect(writer, [], calls=0)
+            self.assertEqual(answer["not_judged"][0]["what"], "of its reduction only an address in memory was recorded")
+        steps = [str(writer.folder) for writer in dumps]
+        for more in ([], ["-da", "-o", str(self.root / "found")]):
+            done = subprocess.run([str(PLUMB), "compare", *steps, *more], stdout=subprocess.PIPE, text=True)
+            self.assertEqual(done.returncode, 0, done.stdout)
+
+    def test_gathered_statistics(self) -> None:
+        """What ranks put in is recorded after the call, too, and is no result that all have alike."""
+        terms, group = self.tensors(4), [0, 1, 2, 3]
+        for wrong in ([], [2]):
+            writer = self.writer(4)
+            for r in range(4):
+                got = [self.spoil(x) if r in wrong else x for x in terms]
+                writer.call(r, "all_gather.0", [None, terms[r]], [got, terms[r]], group)
+                writer.call(r, "all_gather_into_tensor.0", [None, terms[r]], [np.concatenate(got), terms[r]], group)
+            writer.write()
+            for path in writer.folder.glob("rank*/dump.json"):
+                path.write_text(re.sub(r', "data_name": "[^"]*"', "", path.read_text()).replace('"tensor"', '"statistics"', 1))
+            answer = blame(writer.folder)
+            self.assertEqual([(odd["rank"], odd["tensors"]) for odd in answer["odd"]], [(r, 5) for r in wrong])
+            self.assertEqual(answer["replicas"], 5)
 
     def test_gathered(self) -> None:
         terms, group = self.tensors(3), [0, 1, 2]

@@ -95,7 +95,7 @@ class RanksTest(CaptureTest):
         self.assertLess(names.index("Torch.exp.0.forward"), names.index("Distributed.all_reduce.1.forward"))
         second = data["Distributed.all_reduce.1.forward"]
         self.assertEqual(second["input_kwargs"]["async_op"], {"type": "bool", "value": True})
-        self.assertEqual(second["input_kwargs"]["op"]["type"], "torch.distributed.ReduceOp")
+        self.assertEqual(second["input_kwargs"]["op"], {"type": "torch.distributed.ReduceOp", "value": "RedOpType.MAX"})
         self.assertEqual(len(second["output"]), 3)
 
         gathered = data["Distributed.all_gather.0.forward"]

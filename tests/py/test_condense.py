@@ -21,6 +21,7 @@ from typing import Callable, Dict, List
 import numpy as np
 
 from rights import NOBODY, full_disk, make_folder, preload, without_rights
+from sketches import codes_of, content_hash, packed, wide_sketch
 
 BUILD = Path(os.environ["PLUMB_BUILD"])
 PLUMB = str(BUILD / "plumb")
@@ -36,98 +37,6 @@ def condense(folder: Path, *more: str, program: str = PLUMB, **how) -> subproces
 def kept(path: Path) -> List[dict]:
     """The tensors of a condensed file."""
     return json.loads(path.read_text("utf-8"))["tensors"]
-
-
-def signs_and_places(count: int) -> "tuple[np.ndarray, np.ndarray]":
-    """Of each number, what docs/FORMATS.md says, by other means; places before they are taken modulo 256."""
-    index = np.arange(count, dtype=np.uint64)
-    lane = index % np.uint64(16)
-    with np.errstate(over="ignore"):
-        word = (index // np.uint64(16) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
-        word = (word ^ word >> np.uint64(30)) * np.uint64(0xBF58476D1CE4E5B9)
-        word = (word ^ word >> np.uint64(27)) * np.uint64(0x94D049BB133111EB)
-    word ^= word >> np.uint64(31)
-    signs = np.where(word >> (lane + np.uint64(8)) & np.uint64(1), -1.0, 1.0)
-    return signs, (word % np.uint64(256) + lane).astype(np.int64)
-
-
-def divided(shape: "tuple[int, ...]") -> "list[tuple[int, int]]":
-    """The axes of blocks, and the lengths of these."""
-    found, inner = [], 1
-    for axis in reversed(range(len(shape))):
-        blocks = min(16, max(1, shape[axis] * inner // 64))
-        length = -(-shape[axis] // min(blocks, shape[axis]))
-        if length < shape[axis]:
-            found.append((axis, length))
-        inner *= shape[axis]
-    return found[:6][::-1]
-
-
-def murmur3(data: bytes, seed: int) -> "tuple[int, int]":
-    """MurmurHash3_x64_128."""
-    mask, c1, c2 = (1 << 64) - 1, 0x87c37b91114253d5, 0x4cf5ad432745937f
-
-    def rotate(x: int, by: int) -> int:
-        return (x << by | x >> (64 - by)) & mask
-
-    def scramble(x: int) -> int:
-        x = (x ^ x >> 33) * 0xff51afd7ed558ccd & mask
-        x = (x ^ x >> 33) * 0xc4ceb9fe1a85ec53 & mask
-        return x ^ x >> 33
-
-    a = b = seed
-    for at in range(0, len(data), 16):
-        block = data[at:at + 16]
-        first, second = (int.from_bytes(part, "little") for part in (block[:8], block[8:]))
-        a ^= rotate(first * c1 & mask, 31) * c2 & mask
-        if len(block) == 16:
-            a = ((rotate(a, 27) + b) * 5 + 0x52dce729) & mask
-        b ^= rotate(second * c2 & mask, 33) * c1 & mask
-        if len(block) == 16:
-            b = ((rotate(b, 31) + a) * 5 + 0x38495ab5) & mask
-    a, b = a ^ len(data), b ^ len(data)
-    a = (a + b) & mask
-    b = (b + a) & mask
-    a, b = scramble(a), scramble(b)
-    a = (a + b) & mask
-    return a, (b + a) & mask
-
-
-def content_hash(data: bytes) -> str:
-    pieces = [murmur3(data[at:at + 4096], at // 4096) for at in range(0, len(data), 4096)]
-    return "".join(f"{sum(half) % (1 << 64):016x}" for half in zip(*pieces))
-
-
-def wide_sketch(numbers: np.ndarray, shape: "tuple[int, ...]") -> "tuple[int, np.ndarray, list[np.ndarray]]":
-    """The exponent, the sums and those of the blocks of each axis, divided by it, as float32: of less than a chunk."""
-    signs, places = signs_and_places(numbers.size)
-    sums = np.zeros(272)
-    np.add.at(sums, places, signs * numbers)
-    sums[:16] += sums[256:]
-    blocks = []
-    for axis, length in divided(shape):
-        at = np.indices(shape)[axis].ravel() // length
-        table = np.zeros((at.max() + 1, 4))
-        np.add.at(table, (at, places % 4), signs * numbers)
-        blocks.append(table)
-    exponent = math.frexp(max(np.abs(table).max() for table in (sums[:256], *blocks)))[1]
-    sums, *blocks = (np.ldexp(table, -exponent).astype(np.float32) for table in (sums[:256], *blocks))
-    return exponent, sums, blocks
-
-
-def codes_of(values: np.ndarray, bits: int) -> "tuple[int, np.ndarray]":
-    """The power of two by which they are divided, and the multiples of 2^-bits that they are then."""
-    exponent = math.frexp(np.abs(values).max())[1]
-    codes = np.rint(np.ldexp(values.astype(np.float64), bits - exponent))
-    return (exponent, codes) if np.abs(codes).max() < 2 ** bits else \
-        (exponent + 1, np.rint(np.ldexp(values.astype(np.float64), bits - exponent - 1)))
-
-
-def packed(data: bytes, width: int) -> np.ndarray:
-    """Signed integers of so many bits, the lowest first."""
-    whole = int.from_bytes(data, "little")
-    codes = [whole >> at & (1 << width) - 1 for at in range(0, 8 * len(data), width)]
-    return np.array([code - (code >> width - 1 << width) for code in codes])
 
 
 def near(a: float, b: float) -> bool:
@@ -172,22 +81,23 @@ class Folder(unittest.TestCase):
 
     def check_sketch(self, sketch: dict, numbers: np.ndarray, shape: "tuple[int, ...]") -> None:
         """Of less than a chunk."""
-        self.assertEqual(sketch["version"], 3)
+        self.assertEqual(sketch["version"], 4)
         exponent, sums, blocks = wide_sketch(numbers, shape)
         data = base64.b85decode(sketch["sums"])
-        shift, codes = codes_of(sums, 15)
-        self.assertEqual(sketch["exponents"][0], exponent + shift)
-        np.testing.assert_array_equal(packed(data[:512], 16), codes)
-        lost = np.ldexp(sums.astype(np.float64), -shift) - np.ldexp(codes, -15)
-        rests = np.clip(np.rint(np.ldexp(lost.reshape(4, 64).sum(0), 25)), -2048, 2047)
-        np.testing.assert_allclose(packed(data[512:608], 12), rests, atol=1)
-        self.assertEqual(sketch["axes"], [[axis, len(table), length]
-                                          for (axis, length), table in zip(divided(shape), blocks)])
+        count = 2 * sum(map(len, blocks))
+        self.assertEqual(len(data), 468 + -(-count * 20 // 32) * 4)
+        exponents, found, rests, folds = np.split(
+            packed(int.from_bytes(data, "little"), [16] * 2 + [11] * 256 + [14] * 64 + [20] * count), [2, 258, 322])
+        shift, codes = codes_of(sums, 10)
+        self.assertEqual(exponents[0], exponent + shift if sums.any() else 0)
+        np.testing.assert_array_equal(found, codes)
+        lost = np.ldexp(sums.astype(np.float64), -shift) - np.ldexp(codes, -10)
+        np.testing.assert_allclose(rests, np.clip(np.rint(np.ldexp(lost.reshape(4, 64).sum(0), 22)), -8192, 8191), atol=1)
         if blocks:
-            shift, codes = codes_of(np.concatenate([table.ravel() for table in blocks]), 23)
-            self.assertEqual(sketch["exponents"][1], exponent + shift)
-            np.testing.assert_allclose(packed(data[608:], 24), codes, atol=2)
-        self.assertEqual(len(data), 608 + 12 * sum(map(len, blocks)))
+            wide = np.concatenate([table.ravel() for table in blocks]).astype(np.float64)
+            shift = int(exponents[1]) - exponent
+            np.testing.assert_allclose(folds, np.floor(np.ldexp(wide, 19 - shift)), atol=1)
+            self.assertGreaterEqual(np.abs(folds).max(), 1 << 18)
 
 
 class Values(Folder):

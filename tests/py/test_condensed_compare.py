@@ -1,71 +1,22 @@
 """Dumps of which only statistics are left, against each other and against full ones: what differs
 must be seen, and what cannot be judged must not pass."""
 
-import base64
 import csv
 import io
 import json
-import math
-import os
 import shutil
 import subprocess
 import unittest
 import zlib
 from pathlib import Path
-from typing import Dict, Optional
+from typing import Dict
 
 import numpy as np
 
+from condensed_case import PLUMB, Folder, Tensors
 from ge_dump import Op, Tensor, fx_folder, ge_folder, write_fx, write_ge, write_graph
-from rights import make_folder
-from test_condense import divided, wide_sketch
 
-PLUMB = str(Path(os.environ["PLUMB_BUILD"]) / "plumb")
 STATISTICS = "minmax,mean,norm"
-
-Tensors = Dict[str, np.ndarray]
-
-
-class Folder(unittest.TestCase):
-    def setUp(self) -> None:
-        self.folder = make_folder("plumb-condensed-")
-        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
-        self.made = 0
-
-    def dump(self, tensors: Tensors, keep: Optional[str] = None) -> Path:
-        """A folder of .npy files; condensed when keep says what to keep ("all")."""
-        self.made += 1
-        folder = self.folder / f"dump{self.made}"
-        folder.mkdir()
-        for name, values in tensors.items():
-            np.save(folder / f"{name}.npy", values)
-        if keep:
-            more = [] if keep == "all" else ["--keep", keep]
-            subprocess.run([PLUMB, "condense", str(folder), "--settle", "0.01", *more], check=True,
-                           stdout=subprocess.PIPE, timeout=600)
-        return folder
-
-    def compare(self, target: Path, golden: Path, *more: str) -> Dict[str, Dict[str, str]]:
-        """Rows of the table by name; "closing" and "code" besides."""
-        done = subprocess.run([PLUMB, "compare", str(target), str(golden), "--format", "csv", *more],
-                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                              timeout=600)
-        self.assertIn(done.returncode, (0, 1), done.stderr)
-        self.assertNotIn("nan%", done.stdout + done.stderr)
-        self.assertNotIn("-nan", done.stdout + done.stderr)
-        rows = {row["API Name"]: row for row in csv.DictReader(io.StringIO(done.stdout))}
-        rows["closing"] = {"text": done.stderr}
-        rows["code"] = {"code": str(done.returncode)}
-        return rows
-
-    def verdict(self, target: np.ndarray, golden: np.ndarray, keep: str = "all",
-                golden_keep: Optional[str] = "same") -> "tuple[str, str]":
-        """Result and message of one tensor."""
-        rows = self.compare(self.dump({"x": target}, keep),
-                            self.dump({"x": golden}, keep if golden_keep == "same" else golden_keep))
-        row = rows["x"]
-        self.assertEqual(rows["code"]["code"], "1" if row["Result"] == "FAIL" else "0")
-        return row["Result"], row["Err_message"]
 
 
 def wide(values: np.ndarray) -> np.ndarray:
@@ -561,91 +512,6 @@ class Sketches(Folder):
                                        (b, full, "PASS"), (full, b, "PASS")):
             row = self.compare(target, golden)["Torch.relu.0.forward.output.0"]
             self.assertEqual(row["Result"], wanted, row["Err_message"])
-
-
-
-class OlderForms(Folder):
-    """Files that earlier versions left are still compared, by all that they have."""
-
-    def older(self, tensors: Tensors) -> Path:
-        """As form 2 had it: the sketch of version 1, and no hash."""
-        folder = self.dump(tensors, "all")
-        for path in folder.iterdir():
-            text = json.loads(path.read_text("utf-8"))
-            text["plumb_condensed"] = 2
-            for tensor in text["tensors"]:
-                del tensor["hash"]
-                numbers = tensors[tensor["name"]].astype(np.float64).ravel()
-                exponent, sums = first_sketch(numbers)
-                tensor["sketch"] = {"version": 1, "exponent": exponent,
-                                    "sums": base64.b64encode(sums.astype("<f4").tobytes()).decode()}
-            path.write_text(json.dumps(text), "utf-8")
-        return folder
-
-    def form_3(self, tensors: Tensors) -> Path:
-        """The sketch of version 2: sums as float32."""
-        folder = self.dump(tensors, "all")
-        for path in folder.iterdir():
-            text = json.loads(path.read_text("utf-8"))
-            text["plumb_condensed"] = 3
-            for tensor in text["tensors"]:
-                values = tensors[tensor["name"]]
-                exponent, sums, blocks = wide_sketch(values.astype(np.float64).ravel(), values.shape)
-                coded = [base64.b64encode(table.astype("<f4").tobytes()).decode() for table in (sums, *blocks)]
-                axes = [{"axis": axis, "block": length, "sums": sums}
-                        for (axis, length), sums in zip(divided(values.shape), coded[1:])]
-                tensor["sketch"] = {"version": 2, "exponent": exponent, "sums": coded[0], "axes": axes}
-                tensor.update({"nan": 0, "pos_inf": 0, "neg_inf": 0})
-            path.write_text(json.dumps(text), "utf-8")
-        return folder
-
-    def test_form_3(self) -> None:
-        """Its sketches compare with those of today and with values: equal ones to the bit."""
-        rng = np.random.default_rng(6)
-        values = rng.standard_normal((64, 256)).astype(np.float32)
-        other = values.copy()
-        other[16:20] *= np.float32(1.001)
-        truth = float(np.linalg.norm(other - values) / np.linalg.norm(values))
-        old = self.form_3({"x": values})
-        for same in (self.form_3, lambda tensors: self.dump(tensors, "all"), self.dump):
-            row = self.compare(same({"x": values}), old)["x"]
-            self.assertEqual((row["Result"], row["Distance (estimate)"]), ("PASS", "0%"), row)
-            for target, golden in ((same({"x": other}), old), (old, same({"x": other}))):
-                row = self.compare(target, golden)["x"]
-                self.assertAlmostEqual(float(row["Distance (estimate)"].rstrip("%")) / 100, truth, delta=0.3 * truth)
-                self.assertEqual(row["Differs At"], "axis 0: 16-19 (1 of 16 blocks)")
-
-    def test_form_2(self) -> None:
-        rng = np.random.default_rng(5)
-        values = rng.standard_normal(4096).astype(np.float32)
-        other = values[::-1].copy()  # the same statistics
-        old = self.older({"x": values})
-        self.assertEqual(self.compare(self.dump({"x": values}), old)["x"]["Result"], "PASS")
-        for target in (self.dump({"x": other}), self.older({"x": other})):
-            row = self.compare(target, old)["x"]
-            self.assertEqual(row["Result"], "FAIL", row)
-            self.assertIn("by the sketches", row["Err_message"])
-            self.assertAlmostEqual(float(row["Distance (estimate)"].rstrip("%")), 141, delta=20)
-            self.assertEqual(row["Differs At"], "")
-        row = self.compare(self.dump({"x": other}, "all"), old)["x"]  # other sketches: no distance, but a checksum
-        self.assertEqual((row["Result"], row["Distance (estimate)"]), ("N/A", "N/A"), row)
-        self.assertIn("the checksums differ", row["Err_message"])
-        self.assertIn("the checksums are equal", self.compare(self.dump({"x": values}, "all"), old)["x"]["Err_message"])
-
-
-def first_sketch(numbers: np.ndarray) -> "tuple[int, np.ndarray]":
-    """Version 1, as docs/FORMATS.md has it."""
-    index = np.arange(numbers.size, dtype=np.uint64)
-    with np.errstate(over="ignore"):
-        word = (index // np.uint64(4) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
-        word = (word ^ word >> np.uint64(30)) * np.uint64(0xBF58476D1CE4E5B9)
-        word = (word ^ word >> np.uint64(27)) * np.uint64(0x94D049BB133111EB)
-    word ^= word >> np.uint64(31)
-    field = word >> np.uint64(16) * (index % np.uint64(4))
-    signed = np.where(field & np.uint64(256), -1.0, 1.0) * numbers
-    sums = np.array([math.fsum(signed[field & np.uint64(255) == k]) for k in range(256)])
-    exponent = math.frexp(np.abs(sums).max())[1]
-    return exponent, np.ldexp(sums, -exponent)
 
 
 if __name__ == "__main__":

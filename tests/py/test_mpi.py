@@ -231,6 +231,20 @@ class Same(MpiCase):
         self.assertEqual(self.run_one(MPIS[0].command(2, "--map", "rule", *words[2:])).code, 2)
 
 
+class Measured(MpiCase):
+    """bench/cluster processes, on a job that is too small to say anything."""
+
+    def test_all_ways_are_measured(self) -> None:
+        done = subprocess.run([sys.executable, str(ROOT / "bench/cluster"), "processes", "--processes", "1", "3", "--seconds", "0.02",
+                               "--numbers", "9000", "--build", str(BUILD), "--scratch", str(self.folder)],
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment(), timeout=300)
+        self.assertIn("all bytes are equal", done.stdout, done.stderr)
+        self.assertEqual(done.returncode, int("not all are within their goals" in done.stdout))
+        rows = re.findall(r"^\| (.*?) \| (\d+.*?) \|", done.stdout, re.MULTILINE)
+        self.assertEqual(sorted(rows), sorted((mpi.name, count) for mpi in MPIS for count in ("1 (2 threads)", "3")))
+        self.assertEqual(list(self.folder.iterdir()), [])
+
+
 class Killed(MpiCase):
     WORDS = ("compare", "npu", "gpu", "--metrics", "all")
 

@@ -34,6 +34,7 @@ class ShardsTest(unittest.TestCase):
         self.assertNotIn("ambiguous", found.said)
         self.assertNotIn("by shapes alone", found.said)
         self.assertNotIn("without a layout", found.said)
+        self.assertNotIn("suspicious layout", found.said)
         self.assertGreater(len(found.rows), 600)
 
     def layouts(self, found: Compared) -> Dict[str, str]:
@@ -87,6 +88,7 @@ class ShardsTest(unittest.TestCase):
         bad = [row["API Name"] for row in found.rows if row["Result"] != "PASS"]
         self.assertEqual([], bad)
         self.assertIn("golden, 4 ranks", found.said)
+        self.assertNotIn("suspicious layout", found.said)
 
     def test_fault_in_a_part(self) -> None:
         """A weight of rank 2 is wrong: the first failing row says so, and nothing before it is blamed."""

@@ -155,6 +155,7 @@ class ExpertsTest(Case):
         golden = self.run_of([whole])
         rows, said = self.compare(self.run_of(ranks, groups), golden, *words)
         self.assertEqual({name for name in whole}, set(rows), said)
+        self.assertNotIn("suspicious layout", said)
         self.assertEqual({"PASS"}, {row["Result"] for row in rows.values()})
         wrong = "layers.1.mlp.experts.0.up"
         broken = [dict(rank) for rank in ranks]

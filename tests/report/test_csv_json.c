@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include "base/buf.h"
 #include "plumb/table.h"
 
 #include <dirent.h>
@@ -113,6 +114,62 @@ static void csv_texts(void **state)
         check_print(table, PLUMB_TABLE_CSV, expected);
         plumb_table_free(table);
     }
+}
+
+/* Every byte at every place: texts are looked at by words of eight. */
+/* Texts of the row above are written again as they were, also where the buffer ended between. */
+static void csv_repeats(void **state)
+{
+    (void)state;
+    enum { COLUMNS = 70, ROWS = 2000 };
+    static const char *const cells[] = {"a", "[8, 512]", "say \"x\"", "=sum"};
+    static const char *const written[] = {"a", "\"[8, 512]\"", "\"say \"\"x\"\"\"", "'=sum"};
+    struct plumb_column all[COLUMNS];
+    struct buf expected = {0};
+    for (int i = 0; i < COLUMNS; i++) {
+        all[i] = (struct plumb_column){.title = "t"};
+        buf_text(&expected, i ? ",t" : "t");
+    }
+    buf_text(&expected, "\n");
+    struct plumb_table *table = plumb_table_new(all, COLUMNS);
+    assert_non_null(table);
+    for (size_t row = 0; row < ROWS; row++) {
+        assert_true(plumb_table_add_row(table, PLUMB_NORMAL));
+        for (size_t i = 0; i < COLUMNS; i++) {
+            const size_t k = (i + row / 3) % 4; /* the same three times, then another */
+            assert_true(plumb_table_text(table, i, cells[k]));
+            buf_printf(&expected, i ? ",%s" : "%s", written[k]);
+        }
+        buf_text(&expected, "\n");
+    }
+    assert_false(expected.failed);
+    check_print(table, PLUMB_TABLE_CSV, expected.data);
+    buf_free(&expected);
+    plumb_table_free(table);
+}
+
+static void csv_bytes(void **state)
+{
+    (void)state;
+    const struct plumb_column column = {"Name", PLUMB_STYLE_TEXT, true, false};
+    for (int c = 1; c < 0x80; c++)
+        for (size_t at = 1; at < 17; at++) {
+            char text[20] = "abcdefghijklmnopq", expected[64] = "Name\n";
+            struct plumb_table *table = plumb_table_new(&column, 1);
+            text[at] = (char)c;
+            assert_true(table && plumb_table_add_row(table, PLUMB_NORMAL));
+            assert_true(plumb_table_text(table, 0, text));
+            const bool quoted = c == ',' || c == '"' || c == '\r' || c == '\n';
+            const char kept[2] = {(char)c, '\0'};
+            const char *shown = c == '"'                                           ? "\"\""
+                                : (c < ' ' && c != '\n' && c != '\t') || c == 0x7f ? "\xef\xbf\xbd"
+                                                                                   : kept;
+            const size_t used = strlen(expected);
+            snprintf(expected + used, sizeof expected - used, "%s%.*s%s%s%s\n", quoted ? "\"" : "",
+                     (int)at, text, shown, text + at + 1, quoted ? "\"" : "");
+            check_print(table, PLUMB_TABLE_CSV, expected);
+            plumb_table_free(table);
+        }
 }
 
 static void json_values(void **state)
@@ -297,6 +354,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(csv_numbers),
         cmocka_unit_test(csv_texts),
+        cmocka_unit_test(csv_repeats),
+        cmocka_unit_test(csv_bytes),
         cmocka_unit_test(json_values),
         cmocka_unit_test(json_repeated_titles),
         cmocka_unit_test(markdown),

@@ -93,6 +93,24 @@ static void many_rows(void **state)
     plumb_table_free(table);
 }
 
+/* What a column says again and again is there once. */
+static void shares_texts(void **state)
+{
+    (void)state;
+    struct plumb_table *table = new_table();
+    const char *const names[] = {"same", "same", "other", "same"};
+    for (int i = 0; i < 4; i++)
+        add(table, i, names[i], 0, PLUMB_NORMAL);
+    const char *texts[4];
+    for (size_t i = 0; i < 4; i++) {
+        texts[i] = plumb_table_cell(table, i, 1)->as.text;
+        assert_string_equal(texts[i], names[i]);
+    }
+    assert_ptr_equal(texts[0], texts[1]);
+    assert_ptr_not_equal(texts[0], names[0]);
+    plumb_table_free(table);
+}
+
 static void sorts_numbers(void **state)
 {
     (void)state;
@@ -233,6 +251,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(keeps_what_it_was_given),
         cmocka_unit_test(many_rows),
+        cmocka_unit_test(shares_texts),
         cmocka_unit_test(sorts_numbers),
         cmocka_unit_test(sorts_large_integers_exactly),
         cmocka_unit_test(sorts_texts_stably),

@@ -7,13 +7,16 @@
 
 #include <cmocka.h>
 
+#include "base/buf.h"
 #include "plumb/run.h"
 #include "plumb/write.h"
+#include "run/run.h"
 #include "scratch.h"
 
 #define LEAF                                                                                       \
     "{\"type\":\"torch.Tensor\",\"dtype\":\"torch.float32\",\"shape\":[2,2],\"Max\":3.5,"          \
     "\"Min\":-1,\"Mean\":NaN,\"Norm\":null,\"requires_grad\":true,\"md5\":\"0123abcd\"}"
+#define PLAIN "{\"type\":\"T\",\"dtype\":\"torch.float32\",\"shape\":[2],\"Max\":1.5,\"Min\":-1.5}"
 
 static void put(struct scratch *scratch, const char *name, const char *data)
 {
@@ -72,8 +75,8 @@ static void test_rows(void **state)
         assert_string_equal(recorded->api, "Torch.add.0.forward");
         assert_string_equal(recorded->shape, "[2, 2]");
         assert_string_equal(recorded->checksum, "0123abcd");
-        assert_string_equal(recorded->stack[1], "up");
-        assert_null(recorded->stack[2]);
+        assert_string_equal(plumb_recorded_stack(recorded)[1], "up");
+        assert_null(plumb_recorded_stack(recorded)[2]);
         struct plumb_value statistic[PLUMB_STATISTICS];
         for (unsigned k = 0; k < PLUMB_STATISTICS; k++)
             statistic[k] = plumb_recorded_statistic(recorded, k);
@@ -87,6 +90,7 @@ static void test_rows(void **state)
         assert_string_equal(integer->recorded->value, "-2");
         assert_int_equal(integer->requires_grad, -1);
         assert_ptr_equal(integer->recorded->api, recorded->api);
+        assert_ptr_equal(integer->recorded->caller, recorded->caller);
         assert_string_equal(plumb_run_record(run, 2)->recorded->value, "None");
 
         struct plumb_payload payload;
@@ -242,12 +246,43 @@ static void test_damage(void **state)
     scratch_remove(&scratch);
 }
 
+/* A run of a million tensors is held in memory: what each of them takes besides its name. */
+static void test_size(void **state)
+{
+    (void)state;
+    enum { CALLS = 16384, ROWS = 4 * CALLS };
+    struct scratch scratch;
+    struct buf text = {0};
+    scratch_make(&scratch);
+    buf_text(&text, "{\"data\":{");
+    for (int i = 0; i < CALLS; i++)
+        buf_printf(&text,
+                   "%s\"A.b.%d.forward\":{\"input\":[" PLAIN "," PLAIN "," PLAIN
+                   "],\"output\":[" PLAIN "]}",
+                   i ? "," : "", i);
+    buf_text(&text, "}}");
+    assert_false(text.failed);
+    scratch_write(&scratch, "dump.json", text.data, text.size);
+    struct plumb_run *run = open_run(&scratch, "dump.json");
+    assert_int_equal(plumb_run_count(run), ROWS);
+    const struct dump_tree *tree = &run->trees[0];
+    size_t bytes = run->arena.bytes + tree->arena.bytes + tree->api_count * sizeof *tree->apis +
+                   tree->names.capacity * sizeof *tree->names.slots;
+    for (size_t i = 0; i < ROWS; i++)
+        bytes -= strlen(plumb_run_record(run, i)->name) + 1;
+    /* A record and what was recorded, a quarter of a call, and what is not in use yet. */
+    assert_in_range(bytes / ROWS, 1, 290);
+    plumb_run_free(run);
+    buf_free(&text);
+    scratch_remove(&scratch);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rows),     cmocka_unit_test(test_keys),
         cmocka_unit_test(test_payloads), cmocka_unit_test(test_places),
-        cmocka_unit_test(test_damage),
+        cmocka_unit_test(test_damage),   cmocka_unit_test(test_size),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,6 +8,7 @@
 
 #include "plumb/run.h"
 #include "plumb/write.h"
+#include "run/ref.h"
 #include "run/walk.h"
 #include "scratch.h"
 
@@ -412,6 +413,38 @@ static void a_shrinking_file_is_noticed(void **state)
     scratch_remove(&scratch);
 }
 
+/* Files by reference stay listed; the text that named them first may be gone by the second time. */
+static void loads_by_names_that_come_and_go(void **state)
+{
+    (void)state;
+    struct scratch scratch;
+    scratch_make(&scratch);
+    put_pair(&scratch, "pair.safetensors", 3, 4);
+    struct plumb_run *run = open_run(scratch.path);
+    struct run_files *files = run_files_new(NULL);
+    char *names[2];
+    assert_non_null(files);
+    for (size_t i = 0; i < 2; i++) {
+        struct run_ref ref;
+        struct plumb_payload payload;
+        assert_true(run_ref_of(run, i, &ref));
+        char *name = names[i] = strdup(ref.path);
+        assert_non_null(name);
+        ref.path = name;
+        assert_int_equal(run_files_load(files, &ref, &payload, NULL), PLUMB_OK);
+        double value = 0;
+        plumb_tensor_to_f64(&payload.tensor, 0, 1, &value);
+        assert_true(value == 3 + (double)i);
+        plumb_payload_release(&payload);
+        memset(name, '?', strlen(name));
+    }
+    free(names[0]);
+    free(names[1]);
+    run_files_free(files);
+    plumb_run_free(run);
+    scratch_remove(&scratch);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -429,6 +462,7 @@ int main(void)
         cmocka_unit_test(special_files_are_not_read),
         cmocka_unit_test(depth_is_limited),
         cmocka_unit_test(nothing_to_read_is_explained),
+        cmocka_unit_test(loads_by_names_that_come_and_go),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

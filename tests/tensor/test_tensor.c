@@ -298,6 +298,23 @@ static void test_equivalent(void **state)
     assert_false(plumb_shape_equivalent(&a, &b) || plumb_shape_equivalent(&b, &a));
 }
 
+/* The last number of a complex element counts, what lies before `first` does not. */
+static void test_is_zero(void **state)
+{
+    (void)state;
+    static float numbers[2 * 1300];
+    struct plumb_tensor tensor;
+    const int64_t shape[] = {1300};
+    assert_int_equal(plumb_tensor_init(&tensor, PLUMB_C64, 1, shape, NULL), PLUMB_OK);
+    tensor.data = numbers;
+    assert_true(plumb_tensor_is_zero(&tensor, 0));
+    numbers[2 * 700 + 1] = 1e-45f;
+    assert_false(plumb_tensor_is_zero(&tensor, 0));
+    assert_false(plumb_tensor_is_zero(&tensor, 700));
+    assert_true(plumb_tensor_is_zero(&tensor, 701));
+    assert_true(plumb_tensor_is_zero(&tensor, 1300));
+}
+
 static void test_shape_text(void **state)
 {
     (void)state;
@@ -323,6 +340,7 @@ int main(void)
         cmocka_unit_test(test_strides),    cmocka_unit_test(test_stride_of_one),
         cmocka_unit_test(test_walk),       cmocka_unit_test(test_packed),
         cmocka_unit_test(test_equivalent), cmocka_unit_test(test_shape_text),
+        cmocka_unit_test(test_is_zero),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -137,6 +137,12 @@ static void test_arguments(void **state)
         {"1000002", "1000000", PLUMB_FAILED, "the arguments differ: 1000002 against 1000000"},
         {"1e-30", "0", PLUMB_FAILED, "the arguments differ: 1e-30 against 0"},
         {"sum", "mean", PLUMB_FAILED, "the arguments differ: sum against mean"},
+        {"<a.ReduceOp object at 0x1>", "<a.ReduceOp object at 0x2>", PLUMB_NORMAL,
+         "addresses, not compared: <a.ReduceOp object at 0x1> against <a.ReduceOp object at 0x2>"},
+        {"<a.ReduceOp object at 0x1>", "RedOpType.SUM", PLUMB_NORMAL,
+         "addresses, not compared: <a.ReduceOp object at 0x1> against RedOpType.SUM"},
+        {"<a.ReduceOp object at 0x1>", "<a.Group object at 0x1>", PLUMB_FAILED,
+         "the arguments differ: <a.ReduceOp object at 0x1> against <a.Group object at 0x1>"},
     };
     struct plumb_standard *standard = load("statistics");
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

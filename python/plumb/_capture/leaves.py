@@ -235,5 +235,6 @@ class Encoder:
                     "peer": value.peer, "tag": value.tag,
                     "group_id": group_id(group_ranks(value.group))}
         if type(value).__name__ in ("ReduceOp", "RedOpType"):
-            return {"type": "torch.distributed.ReduceOp", "value": str(value)}
+            # PyTorch 1.13 wraps the operation in an object whose text is an address.
+            return {"type": "torch.distributed.ReduceOp", "value": str(getattr(value, "op", value))}
         return None

@@ -7,9 +7,6 @@
 #include <string.h>
 #include <strings.h>
 
-/* How far from finite: a NaN is worse than an infinity, which masks are made of. */
-enum level { FINITE, INFINITE, NOT_A_NUMBER };
-
 static enum level level_of(const struct dump_value *value)
 {
     if (value->kind == DUMP_NUMBER)
@@ -21,20 +18,32 @@ static enum level level_of(const struct dump_value *value)
                                                                                  : FINITE;
 }
 
-static enum level worst_of(const struct dump_tree *tree, const struct dump_api *api, bool outputs)
+static enum level worst_of(const struct dump_row *row)
 {
-    enum level worst = FINITE;
+    const enum level max = level_of(&row->statistic[DUMP_MAX]);
+    const enum level min = level_of(&row->statistic[DUMP_MIN]);
+    return max > min ? max : min;
+}
+
+/* What nobody has written to counts where it is asked for, so that it is known later on. False when
+ * out of memory. */
+static bool look_at(struct finite *out, const struct dump_tree *tree, const struct dump_api *api,
+                    bool asked_for, struct arena *arena)
+{
+    const char *worst = NULL;
     for (size_t i = api->first; i < api->first + api->count; i++) {
         const struct dump_row *row = &tree->rows[i];
         const bool output = row->section == DUMP_OUTPUT || row->section == DUMP_GRADIENTS;
-        if (output != outputs || !row->tensor || row->uninitialised)
+        const bool counts = row->tensor && (!row->uninitialised || (output && asked_for));
+        const enum level level = counts ? worst_of(row) : FINITE;
+        if (level <= (output ? out->out : out->in))
             continue;
-        const enum level max = level_of(&row->statistic[DUMP_MAX]);
-        const enum level min = level_of(&row->statistic[DUMP_MIN]);
-        worst = max > worst ? max : worst;
-        worst = min > worst ? min : worst;
+        *(output ? &out->out : &out->in) = level;
+        const char *path = row->path_name + strlen(api->name);
+        worst = output ? worst : path + (*path == '.');
     }
-    return worst;
+    out->place = worst ? arena_copy(arena, worst, strlen(worst)) : NULL;
+    return !worst || out->place;
 }
 
 /* A mask is made of infinities, on purpose; what is asked for is nobody's fault. */
@@ -51,7 +60,7 @@ static bool is_asked_for(const char *name)
 
 /* The nodes of a rank, from a second look at its dump.json: the run has not kept all of it. */
 static enum plumb_code describe(struct across *across, struct graph_rank *rank, size_t *sites_of,
-                                bool *nan, const struct dump_tree *tree,
+                                struct finite *finite, const struct dump_tree *tree,
                                 const struct dump_tree *known, const struct sites *sites)
 {
     static const struct ranks_rules own = {0};
@@ -61,13 +70,10 @@ static enum plumb_code describe(struct across *across, struct graph_rank *rank, 
         const struct dump_api *api = &tree->apis[i];
         struct graph_node *node = &rank->nodes[i];
         code = roles_describe(&roles, node, tree, api, rank->number);
-        const enum level input = worst_of(tree, api, false), output = worst_of(tree, api, true);
         node->name = known->apis[i].name;
         node->ignored = is_asked_for(node->name);
-        node->bad = output > input;
-        node->bad_input = input != FINITE;
-        node->tainted = input || output;
-        nan[i] = output == NOT_A_NUMBER;
+        if (!look_at(&finite[i], tree, api, node->ignored, &across->arena))
+            code = PLUMB_E_NOMEM;
         const struct site *site =
             sites_find(sites, node->name, strlen(node->name), known->step, known->rank);
         sites_of[i] = site ? (size_t)(site - sites->list) + 1 : 0;
@@ -101,11 +107,11 @@ static enum plumb_code add_rank(struct across *across, struct across_step *step,
         rank->nodes = arena_array(&across->arena, tree.api_count, sizeof *rank->nodes);
         size_t *of = arena_array(&across->arena, tree.api_count, sizeof *of);
         step->trees[step->count] = known;
-        bool *nan = arena_array(&across->arena, tree.api_count, sizeof *nan);
-        step->nan[step->count] = nan;
+        struct finite *finite = arena_array(&across->arena, tree.api_count, sizeof *finite);
+        step->finite[step->count] = finite;
         step->sites[step->count++] = of;
-        code = rank->nodes && of && nan ? describe(across, rank, of, nan, &tree, known, sites)
-                                        : PLUMB_E_NOMEM;
+        code = rank->nodes && of && finite ? describe(across, rank, of, finite, &tree, known, sites)
+                                           : PLUMB_E_NOMEM;
     }
     dump_close(&tree);
     return code;
@@ -120,8 +126,8 @@ static enum plumb_code add_step(struct across *across, const struct plumb_run *r
     step->ranks = arena_array(&across->arena, to - from, sizeof *step->ranks);
     step->trees = arena_array(&across->arena, to - from, sizeof *step->trees);
     step->sites = arena_array(&across->arena, to - from, sizeof *step->sites);
-    step->nan = arena_array(&across->arena, to - from, sizeof *step->nan);
-    if (!step->ranks || !step->trees || !step->sites || !step->nan)
+    step->finite = arena_array(&across->arena, to - from, sizeof *step->finite);
+    if (!step->ranks || !step->trees || !step->sites || !step->finite)
         return PLUMB_E_NOMEM;
     for (size_t t = from; t < to; t++)
         if (run->trees[t].rank >= 0 && !run->trees[t].debug) {

@@ -44,7 +44,12 @@ static void put_journeys(struct buf *out, const char *title, const struct plumb_
         struct buf line = {0};
         buf_text(&line, title);
         put_where(&line, list[k].step, list[k].rank);
+        if (list[k].place)
+            buf_printf(&line, "%s came in with %s of ",
+                       list[k].nan && !list[k].since ? "a NaN" : "an infinity", list[k].place);
         buf_text(&line, list[k].call);
+        if (list[k].since)
+            buf_printf(&line, ", a NaN since %s", list[k].since);
         put_hops_text(&line, &list[k], seen);
         text_put(out, line.data ? line.data : "", width, 2);
         out->failed |= line.failed;
@@ -103,15 +108,29 @@ static void put_ranks_json(struct buf *out, const int64_t *ranks, size_t n)
     buf_text(out, "]");
 }
 
+static void put_word_json(struct buf *out, const char *key, const char *text)
+{
+    buf_printf(out, ", \"%s\": ", key);
+    if (text)
+        json_put_string(out, text);
+    else
+        buf_text(out, "null");
+}
+
 static void put_journeys_json(struct buf *out, const char *name, const struct plumb_journey *list,
-                              size_t n)
+                              size_t n, bool finite)
 {
     buf_printf(out, ",\n  \"%s\": [", name);
     for (size_t k = 0; k < n; k++) {
         buf_printf(out, "%s{\"call\": ", k ? ",\n    " : "\n    ");
         json_put_string(out, list[k].call);
-        buf_printf(out, ", \"step\": %" PRId64 ", \"rank\": %" PRId64 ", \"hops\": [", list[k].step,
-                   list[k].rank);
+        buf_printf(out, ", \"step\": %" PRId64 ", \"rank\": %" PRId64, list[k].step, list[k].rank);
+        if (finite) {
+            put_word_json(out, "place", list[k].place);
+            put_word_json(out, "since", list[k].since);
+            buf_printf(out, ", \"nan\": %s", list[k].nan ? "true" : "false");
+        }
+        buf_text(out, ", \"hops\": [");
         for (size_t h = 0; h < list[k].n_hops; h++) {
             buf_printf(out, "%s{\"call\": ", h ? ", " : "");
             json_put_string(out, list[k].hops[h].call);
@@ -129,9 +148,9 @@ void across_put_json(struct buf *out, const struct plumb_blame *blame)
     buf_printf(out,
                ",\n  \"ranks\": %" PRIu64 ", \"exchanges\": %" PRIu64 ", \"replicas\": %" PRIu64,
                blame->ranks, blame->exchanges, blame->replicas);
-    put_journeys_json(out, "first", blame->first, blame->n_first);
+    put_journeys_json(out, "first", blame->first, blame->n_first, false);
     buf_printf(out, ",\n  \"followed\": %s", blame->followed ? "true" : "false");
-    put_journeys_json(out, "not_finite", blame->not_finite, blame->n_not_finite);
+    put_journeys_json(out, "not_finite", blame->not_finite, blame->n_not_finite, true);
     buf_text(out, ",\n  \"odd\": [");
     for (size_t k = 0; k < blame->n_odd; k++) {
         const struct plumb_odd *odd = &blame->odd[k];

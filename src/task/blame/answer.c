@@ -2,6 +2,7 @@
 #include "task/blame/parts.h"
 
 #include "base/number.h"
+#include "ranks/graph.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -26,8 +27,10 @@ static double steady_floor(const struct site *site)
 
 static double growth(const struct site *site)
 {
-    const double in = isnan(site->is.in) ? 0 : site->is.in;
+    const double in = fmax(isnan(site->is.in) ? 0 : site->is.in, site->saved);
     const double least = fmax(fmax(in, site->floor), steady_floor(site));
+    if (isinf(in)) /* whatever comes out, that explains it */
+        return 1;
     return site->is.out == 0 ? 0 : least > 0 ? site->is.out / least : INFINITY;
 }
 
@@ -43,11 +46,12 @@ static bool is_right(enum plumb_word word)
 static const char *say_inherited(const struct site *site, struct arena *arena)
 {
     char out[NUMBER_BYTES], in[NUMBER_BYTES];
-    return arena_printf(arena, "%s %% from the other run, since its inputs are %s %% from it%s%s",
-                        number_brief(100 * site->is.out, 3, out),
-                        number_brief(100 * (isnan(site->is.in) ? 0 : site->is.in), 3, in),
-                        site->judged_locally ? "; the call itself: " : "",
-                        site->judged_locally ? site->is.why : "");
+    return arena_printf(
+        arena, "%s %% from the other run, since its inputs are %s %% from it%s%s",
+        number_brief(100 * site->is.out, 3, out),
+        number_brief(100 * fmax(isnan(site->is.in) ? 0 : site->is.in, site->saved), 3, in),
+        site->judged_locally ? "; the call itself: " : "",
+        site->judged_locally ? site->is.why : "");
 }
 
 /* A repeat of the program jumps as no rounding does: a race, or memory that nobody wrote. */
@@ -98,8 +102,8 @@ static bool decide_by_jump(struct site *site, struct arena *arena)
                                : "no further from the other run than "
                                  "rounding";
     site->jumps = jump > JUMP_SUSPICIOUS && jump <= JUMP_FAULT;
-    is->unsteady =
-        jump <= JUMP_SUSPICIOUS && is->out > JUMP_SUSPICIOUS * fmax(fmax(is->in, 0), site->floor);
+    is->unsteady = jump <= JUMP_SUSPICIOUS &&
+                   is->out > JUMP_SUSPICIOUS * fmax(fmax(is->in, site->saved), site->floor);
     is->word = jump > JUMP_FAULT       ? PLUMB_WORD_FAULT
                : site->jumps           ? PLUMB_WORD_NOT_JUDGED
                : is->out > site->floor ? PLUMB_WORD_INHERITED
@@ -113,6 +117,8 @@ static bool decide(struct site *site, bool golden, struct arena *arena)
 {
     struct plumb_suspect *is = &site->is;
     const bool apart = golden && !isnan(is->out);
+    if (site->cut)
+        return true;
     if (site->judged_locally && is->word != PLUMB_WORD_NOT_JUDGED) {
         if (!is_right(is->word) || !apart || !(is->out > 2 * site->floor))
             return true;
@@ -276,8 +282,8 @@ static bool is_suspicious(const struct site *site)
 
 static bool amplifies(const struct site *site)
 {
-    return is_right(site->is.word) && !site->holds && !isnan(site->is.out) && growth(site) > 2 &&
-           isfinite(site->is.out);
+    return is_right(site->is.word) && !site->holds && !graph_is_communication(site->is.call) &&
+           !isnan(site->is.out) && growth(site) > 2 && isfinite(site->is.out);
 }
 
 /* The chosen ones, sorted; NULL when out of memory. */
@@ -347,9 +353,30 @@ static struct plumb_tally *tally(const struct sites *sites, enum plumb_word word
     return out;
 }
 
+/* A backward call computes with what its forward call was given, too. */
+static void note_saved(struct sites *sites)
+{
+    static const char forward[] = ".forward", backward[] = ".backward";
+    for (size_t k = 0; k < sites->count; k++) {
+        struct site *site = &sites->list[k];
+        const char *at = strstr(site->is.call, backward);
+        char name[4096];
+        const int size = at ? snprintf(name, sizeof name, "%.*s%s%s", (int)(at - site->is.call),
+                                       site->is.call, forward, at + sizeof backward - 1)
+                            : -1;
+        const struct site *other =
+            size > 0 && (size_t)size < sizeof name
+                ? sites_find(sites, name, (size_t)size, site->is.step, site->is.rank)
+                : NULL;
+        if (other)
+            site->saved = fmax(site->saved, other->is.in);
+    }
+}
+
 enum plumb_code answer_decide(struct sites *sites, bool golden, struct arena *arena,
                               struct plumb_error *err)
 {
+    note_saved(sites);
     for (size_t k = 0; k < sites->count; k++)
         if (!decide(&sites->list[k], golden, arena))
             return plumb_no_memory(err);

@@ -8,6 +8,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 void meter_add(struct meter *meter, uint64_t n)
 {
@@ -17,6 +18,26 @@ void meter_add(struct meter *meter, uint64_t n)
     meter->done += n;
     meter->tell(meter->context, meter->done, meter->total);
     pthread_mutex_unlock(&meter->lock);
+}
+
+/* An entry that ends early lacks arguments that the call had. False when out of memory. */
+static bool note_cut(struct kept *kept)
+{
+    for (size_t t = 0; t < kept->target->tree_count; t++) {
+        const struct dump_tree *tree = &kept->target->trees[t];
+        const struct dump_api *last = tree->api_count ? &tree->apis[tree->api_count - 1] : NULL;
+        struct site *site =
+            last && last->cut
+                ? sites_find(&kept->sites, last->name, strlen(last->name), tree->step, tree->rank)
+                : NULL;
+        if (!site)
+            continue;
+        site->cut = true;
+        site->is.why = arena_printf(&kept->arena, "dump.json is cut short in %s", site->is.call);
+        if (!site->is.why)
+            return false;
+    }
+    return true;
 }
 
 static enum plumb_code open_runs(struct kept *kept, struct plumb_error *err)
@@ -34,6 +55,8 @@ static enum plumb_code open_runs(struct kept *kept, struct plumb_error *err)
             repeats_open(options->repeats, options->n_repeats, kept->target, &kept->repeats, err);
     if (!code)
         code = sites_list(&kept->sites, kept->target, err);
+    if (!code && !note_cut(kept))
+        code = plumb_no_memory(err);
     if (!code && !kept->sites.count) {
         code = plumb_fail(err, PLUMB_E_UNSUPPORTED,
                           "no calls: names of inputs and outputs are what tells them");
@@ -150,6 +173,8 @@ enum plumb_code plumb_blame_run(const struct plumb_blame_options *options, struc
         code = across_judge(&across, kept, err);
     if (!code)
         code = measure_distances(kept, err);
+    if (!code)
+        code = across_note_saved(&across, &kept->sites, err);
     if (!code)
         code = answer_decide(&kept->sites, kept->golden != NULL, &kept->arena, err);
     if (!code)

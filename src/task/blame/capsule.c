@@ -196,8 +196,8 @@ static enum plumb_code save_stack(struct capsule *c, struct plumb_error *err)
     const struct case_place *place = case_place(c->file, c->call);
     struct buf out = {0}, name = {0};
     buf_printf(&name, "%s%s", place->name, c->aten ? "" : ".forward");
-    const uint64_t *api = name.data ? map_get(&c->tree->api_index, name.data, name.size) : NULL;
-    const size_t stack = api ? c->tree->apis[*api].stack : 0;
+    const struct dump_api *api = name.data ? dump_named(c->tree, name.data, name.size) : NULL;
+    const size_t stack = api ? api->stack : 0;
     buf_text(&out, "{\"0\": [[");
     json_put_string(&out, name.data ? name.data : "");
     buf_text(&out, "], [");

@@ -1,6 +1,8 @@
 /* Functions that exchange tensors, and their arguments. */
 #include "task/blame/exchanged_form.h"
 
+#include "verdict/recorded.h"
+
 #include <ctype.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -157,19 +159,20 @@ static bool has_word(const char *text, const char *word)
     return false;
 }
 
-bool form_op(const struct plan *p, const struct exchanged_member *m, const struct form *form,
-             enum exchanged_op *op)
+const char *form_op(const struct plan *p, const struct exchanged_member *m, const struct form *form,
+                    enum exchanged_op *op)
 {
     static const struct {
         const char *word;
         enum exchanged_op op;
     } ops[] = {{"AVG", EXCHANGED_MEAN}, {"PRODUCT", EXCHANGED_PRODUCT}, {"MIN", EXCHANGED_MIN},
                {"MAX", EXCHANGED_MAX},  {"PREMUL", EXCHANGED_COPY},     {"SUM", EXCHANGED_SUM}};
+    static const char unknown[] = "plumb does not compute this reduction";
     const char *name = "", *rest;
     size_t length = 0;
     *op = EXCHANGED_SUM;
     if (form_argument(p, m, form->how, form->how_name, &name, &length) < 0)
-        return true;
+        return NULL;
     for (size_t i = m->first; i < m->first + m->count; i++) {
         const struct plumb_record *record = plumb_run_record(p->run, i);
         if (!form_begins(form_below(record), "input.", &rest) || strlen(rest) != length ||
@@ -179,9 +182,13 @@ bool form_op(const struct plan *p, const struct exchanged_member *m, const struc
         for (size_t k = 0; value && k < sizeof ops / sizeof *ops; k++)
             if (has_word(value, ops[k].word)) {
                 *op = ops[k].op;
-                return *op != EXCHANGED_COPY;
+                return *op == EXCHANGED_COPY ? unknown : NULL;
             }
-        return !record->recorded->type; /* None is the default */
+        if (!record->recorded->type) /* None is the default */
+            return NULL;
+        return value && recorded_hides(value, "")
+                   ? "of its reduction only an address in memory was recorded"
+                   : unknown;
     }
-    return true;
+    return NULL;
 }

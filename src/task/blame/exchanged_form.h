@@ -55,9 +55,9 @@ struct given inputs_of(struct plan *p, const struct exchanged_member *m, const s
 struct given outputs_of(struct plan *p, const struct exchanged_member *m, const struct form *form,
                         int *number);
 
-/* The operation that a member asked for; false: one that is not known here. */
-bool form_op(const struct plan *p, const struct exchanged_member *m, const struct form *form,
-             enum exchanged_op *op);
+/* The operation that a member asked for. Returns why it is not known here; NULL: it is. */
+const char *form_op(const struct plan *p, const struct exchanged_member *m, const struct form *form,
+                    enum exchanged_op *op);
 
 /* Which argument it is, as arguments are counted among outputs: places first, then names. -1: there
  * is none. *name, *length: as the input calls it. */

@@ -252,17 +252,27 @@ static void plan_point(struct plan *p, size_t m, const struct given *in, const s
         plan_copy(p, m, &p->whole[other], out->records[0], number, -1);
 }
 
+/* Whether a record is a tensor of a batch that is sent ("send"), received ("recv") or either (""),
+ * and to or from whom. */
+static bool is_exchanged(const struct plumb_record *record, const char *what, int64_t *peer)
+{
+    const struct plumb_recorded_rest *rest = record->recorded->rest;
+    if (!rest || !rest->p2p_op || !rest->p2p_peer || !strstr(rest->p2p_op, what))
+        return false;
+    *peer = strtoll(rest->p2p_peer, NULL, 10);
+    return true;
+}
+
 /* The k-th send of a batch to a rank; SIZE_MAX: there is none. */
 static size_t find_send(const struct plan *p, const struct exchanged_member *m, int64_t to,
                         size_t k)
 {
     const char *rest;
+    int64_t peer;
     for (size_t i = m->first; i < m->first + m->count; i++) {
         const struct plumb_record *record = plumb_run_record(p->run, i);
-        const struct plumb_recorded *recorded = record->recorded;
-        if (recorded->p2p_op && strstr(recorded->p2p_op, "send") && recorded->p2p_peer &&
-            form_begins(form_below(record), "input.", &rest) &&
-            strtoll(recorded->p2p_peer, NULL, 10) == to && k-- == 0)
+        if (is_exchanged(record, "send", &peer) &&
+            form_begins(form_below(record), "input.", &rest) && peer == to && k-- == 0)
             return i;
     }
     return SIZE_MAX;
@@ -284,24 +294,21 @@ static void plan_batch(struct plan *p, size_t m)
 {
     const struct exchanged_member *me = &p->x->members[m];
     const char *rest;
+    int64_t peer, other;
     int item = -1;
     for (size_t i = me->first; i < me->first + me->count && !p->failed; i++) {
         const struct plumb_record *record = plumb_run_record(p->run, i);
         const struct plumb_recorded *recorded = record->recorded;
-        if (!form_begins(form_below(record), "output.", &rest) || !recorded->p2p_op ||
-            !recorded->p2p_peer)
+        if (!form_begins(form_below(record), "output.", &rest) || !is_exchanged(record, "", &peer))
             continue;
         item++;
-        if (!strstr(recorded->p2p_op, "recv"))
+        if (!is_exchanged(record, "recv", &peer))
             continue;
-        const int64_t peer = strtoll(recorded->p2p_peer, NULL, 10);
         size_t earlier = 0; /* receives from the same rank */
         for (size_t k = me->first; k < i; k++) {
-            const struct plumb_record *other = plumb_run_record(p->run, k);
-            earlier += form_begins(form_below(other), "output.", &rest) &&
-                       other->recorded->p2p_op && strstr(other->recorded->p2p_op, "recv") &&
-                       other->recorded->p2p_peer &&
-                       strtoll(other->recorded->p2p_peer, NULL, 10) == peer;
+            const struct plumb_record *before = plumb_run_record(p->run, k);
+            earlier += form_begins(form_below(before), "output.", &rest) &&
+                       is_exchanged(before, "recv", &other) && other == peer;
         }
         const struct exchanged_member *from = only_member(p, peer);
         const size_t send = from ? find_send(p, from, me->rank, earlier) : SIZE_MAX;
@@ -388,11 +395,10 @@ enum plumb_code exchanged_plan(struct exchanged *x, const struct plumb_run *run,
     if (!form || !is_whole(&p, form))
         return p.failed ? PLUMB_E_NOMEM : PLUMB_OK;
     x->op = EXCHANGED_COPY;
-    if ((form->kind == REDUCED || form->kind == REDUCED_DEALT) &&
-        !form_op(&p, &x->members[0], form, &x->op)) {
-        x->refused = "plumb does not compute this reduction";
+    if (form->kind == REDUCED || form->kind == REDUCED_DEALT)
+        x->refused = form_op(&p, &x->members[0], form, &x->op);
+    if (x->refused)
         return PLUMB_OK;
-    }
     for (size_t m = 0; m < x->count; m++)
         records += x->members[m].count;
     struct given *in = arena_array(arena, x->count, sizeof *in);

@@ -54,6 +54,8 @@ static bool take_verdict(struct arena *arena, const struct local_verdict *v,
 enum plumb_code jobs_store(struct kept *kept, struct site *site, const struct local_verdict *v,
                            struct plumb_error *err)
 {
+    if (site->cut)
+        return PLUMB_OK;
     site->judged_locally = true;
     site->doubtful = v->doubtful;
     if (!take_verdict(&kept->arena, v, &site->is))
@@ -69,7 +71,7 @@ static bool note_unreadable(struct kept *kept, const struct judged_dump *dump)
     const char *text = arena_printf(&kept->arena, "its dump.json: %s", dump->unreadable);
     for (size_t k = 0; k < kept->sites.count; k++) {
         struct plumb_suspect *is = &kept->sites.list[k].is;
-        if (is->step == dump->step && is->rank == dump->rank)
+        if (is->step == dump->step && is->rank == dump->rank && !kept->sites.list[k].cut)
             is->why = text;
     }
     return text != NULL;

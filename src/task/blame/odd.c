@@ -1,5 +1,5 @@
 /* The odd rank out: tensors that a group of ranks must have alike, and one has not. */
-#include "task/blame/odd.h"
+#include "task/blame/odd_teams.h"
 
 #include "base/number.h"
 
@@ -16,132 +16,19 @@
 #define DRIFT 0.99
 enum { MOST_COMPARED = 16 };
 
-/* Ranks that work together, by their places in the step. */
-struct team {
-    const size_t *ranks; /* ascending */
-    size_t count;
-    bool reduces; /* as many elements as there are parameters */
-};
-
 struct oddity {
     struct across *across;
     struct across_step *step;
     struct kept *kept;
     struct replica_sets sets;
-    struct team *teams; /* largest first */
-    size_t n_teams, team_capacity;
-    struct map names; /* of teams */
-    size_t *members;  /* of the set at hand and the team at hand: places in its list */
-    bool *settled;    /* of ranks: something is known of them for the set at hand */
+    struct teams teams;
+    size_t *members; /* of the set at hand and the team at hand: places in its list */
+    bool *settled;   /* of ranks: something is known of them for the set at hand */
     struct plumb_odd *found;
     size_t n_found;
     struct arena arena;
     bool failed;
 };
-
-/* ---- Teams ----------------------------------------------------------------------------------- */
-
-/* Room for one more; false when out of memory. */
-static bool grow_teams(struct oddity *o)
-{
-    if (o->n_teams < o->team_capacity)
-        return true;
-    const size_t more = o->team_capacity ? 2 * o->team_capacity : 16;
-    struct team *teams = arena_array(&o->arena, more, sizeof *teams);
-    if (teams && o->n_teams)
-        memcpy(teams, o->teams, o->n_teams * sizeof *teams);
-    if (!teams)
-        return false;
-    o->teams = teams;
-    o->team_capacity = more;
-    return true;
-}
-
-static struct team *team_of(struct oddity *o, const int64_t *numbers, size_t count)
-{
-    uint64_t *place = map_get(&o->names, (const char *)numbers, count * sizeof *numbers);
-    if (place)
-        return &o->teams[*place];
-    size_t *ranks = arena_array(&o->arena, count, sizeof *ranks), n = 0;
-    place = ranks ? map_put(&o->names, (const char *)numbers, count * sizeof *numbers, NULL) : NULL;
-    if (!place || !grow_teams(o)) {
-        o->failed = true;
-        return NULL;
-    }
-    for (size_t k = 0, r = 0; k < count; k++) {
-        while (r < o->step->count && o->step->ranks[r].number < numbers[k])
-            r++;
-        if (r < o->step->count && o->step->ranks[r].number == numbers[k])
-            ranks[n++] = r;
-    }
-    *place = o->n_teams;
-    o->teams[o->n_teams] = (struct team){ranks, n, false};
-    return &o->teams[o->n_teams++];
-}
-
-static uint64_t reduced_elements(const struct oddity *o, const struct graph_node *node)
-{
-    size_t count;
-    const size_t first = across_records(o->across, o->kept->target, node->name, &count);
-    uint64_t elements = 0;
-    for (size_t i = first; i < first + count; i++) {
-        const struct plumb_record *record = plumb_run_record(o->kept->target, i);
-        if (record->recorded->tensor && strstr(record->key ? record->key : "", ".input."))
-            elements += record->count;
-    }
-    return elements;
-}
-
-/* The groups of all exchanges; and whether the first rank of each reduces gradients in it. */
-static void find_teams(struct oddity *o)
-{
-    int64_t *all = arena_array(&o->arena, o->step->count, sizeof *all);
-    uint64_t *reduced = NULL;
-    size_t capacity = 0;
-    o->failed |= !all;
-    for (size_t r = 0; all && r < o->step->count; r++)
-        all[r] = o->step->ranks[r].number;
-    if (all)
-        team_of(o, all, o->step->count);
-    for (size_t r = 0; r < o->step->count && !o->failed; r++) {
-        const int64_t *last = NULL;
-        for (size_t i = 0; i < o->step->ranks[r].count && !o->failed; i++) {
-            const struct graph_node *node = &o->step->ranks[r].nodes[i];
-            if (!node->communication)
-                continue;
-            const bool everybody = !node->group_count;
-            const int64_t *group = everybody ? all : node->group;
-            const size_t count = everybody ? o->step->count : node->group_count;
-            const bool reduces = strstr(node->name, "reduce") && group[0] == all[r];
-            if (group == last && !reduces)
-                continue;
-            last = group;
-            const struct team *team = team_of(o, group, count);
-            const size_t number = team ? (size_t)(team - o->teams) : 0;
-            if (number >= capacity) {
-                const size_t more = 2 * number + 16;
-                uint64_t *grown = arena_array(&o->arena, more, sizeof *grown);
-                o->failed |= !grown;
-                if (!grown)
-                    break;
-                if (capacity)
-                    memcpy(grown, reduced, capacity * sizeof *grown);
-                reduced = grown;
-                capacity = more;
-            }
-            reduced[number] += reduces ? reduced_elements(o, node) : 0;
-        }
-    }
-    for (size_t t = 0; t < o->n_teams && t < capacity; t++)
-        o->teams[t].reduces = o->sets.elements && reduced[t] >= o->sets.elements / 2;
-}
-
-static int by_size(const void *a, const void *b)
-{
-    const struct team *x = a, *y = b;
-    return x->count != y->count ? (x->count > y->count ? -1 : 1)
-                                : (x->ranks[0] > y->ranks[0]) - (x->ranks[0] < y->ranks[0]);
-}
 
 /* ---- One set and one team -------------------------------------------------------------------- */
 
@@ -192,17 +79,22 @@ static bool has_distinct_sibling(const struct oddity *o, const struct replicas *
     return false;
 }
 
+static bool must_agree(const struct oddity *o, const struct replicas *set, const struct team *team)
+{
+    return teams_must_agree(&o->teams, team, &o->sets, set, o->kept->target);
+}
+
 /* Whether two tensors of one name are meant to be the same; *apart: how far they are apart. */
 static bool is_replica(const struct oddity *o, const struct replicas *set, const struct team *team,
                        const struct replica *right, const struct replica *odd, double *apart)
 {
     double together;
     print_compare(o->kept->target, right->record, odd->record, apart, &together);
-    if (set->exchanged)
+    if (set->exchanged || must_agree(o, set, team))
         return true;
     if (right->print.constant && has_distinct_sibling(o, set))
         return false;
-    return (isnan(together) ? *apart < NEAR : together > TOGETHER) ||
+    return (isnan(together) ? *apart < NEAR : together > (team->crosses ? DRIFT : TOGETHER)) ||
            (team->count > 2 && team->reduces);
 }
 
@@ -290,17 +182,20 @@ static bool name_odd(struct oddity *o, const struct replicas *set, const struct 
     return true;
 }
 
-/* Nobody has a majority: two that differ, or all that drift. */
-static bool name_all(struct oddity *o, const struct replicas *set, size_t n)
+/* Nobody has a majority: two that differ, or all that drift. Where a model is cut, ranks that have
+ * different parts of it do. */
+static bool name_all(struct oddity *o, const struct replicas *set, const struct team *team,
+                     size_t n)
 {
     double most = 0;
-    if (n > MOST_COMPARED || (set->list[o->members[0]].print.constant && !set->exchanged))
+    const bool certain = set->exchanged || must_agree(o, set, team);
+    if (!certain && (n > MOST_COMPARED || set->list[o->members[0]].print.constant || team->crosses))
         return false;
-    for (size_t k = 1; k < n; k++) {
+    for (size_t k = 1; k < n && k < MOST_COMPARED; k++) {
         const struct replica *a = &set->list[o->members[0]], *b = &set->list[o->members[k]];
         double apart, together;
         print_compare(o->kept->target, a->record, b->record, &apart, &together);
-        if (!set->exchanged && !(together > (n == 2 ? TOGETHER : DRIFT)))
+        if (!certain && !(together > (n == 2 ? TOGETHER : DRIFT)))
             return false;
         most = fmax(most, apart);
     }
@@ -326,14 +221,15 @@ static void look_at(struct oddity *o, struct replicas *set)
 {
     bool replicated = false;
     memset(o->settled, 0, o->step->count * sizeof *o->settled);
-    for (size_t t = 0; t < o->n_teams && !o->failed; t++) {
-        const size_t n = meet(o, set, &o->teams[t]);
+    for (size_t t = 0; t < o->teams.count && !o->failed; t++) {
+        const struct team *team = &o->teams.list[t];
+        const size_t n = meet(o, set, team);
         if (n < 2 || all_settled(o, set, n))
             continue;
         size_t votes;
         const size_t right = find_majority(o, set, n, &votes);
-        if (right == SIZE_MAX ? name_all(o, set, n)
-                              : votes == n || name_odd(o, set, &o->teams[t], n, right, votes)) {
+        if (right == SIZE_MAX ? name_all(o, set, team, n)
+                              : votes == n || name_odd(o, set, team, n, right, votes)) {
             settle(o, set, n);
             replicated = true;
         }
@@ -354,6 +250,114 @@ static void find_distinct(struct oddity *o)
     }
 }
 
+/* ---- Beside another run ---------------------------------------------------------------------- */
+
+/* Whether the other run has it, and how. */
+enum there { UNKNOWN_THERE, SAME_THERE, OTHER_THERE };
+
+static enum there look_there(const struct oddity *o, const struct replica *own)
+{
+    const struct plumb_record *record = plumb_run_record(o->kept->target, own->record);
+    for (size_t i = 0; i < plumb_run_count(o->kept->golden); i++) {
+        const struct plumb_record *other = plumb_run_record(o->kept->golden, i);
+        struct print print;
+        if (other->rank != record->rank || other->step != record->step || !other->key ||
+            !record->key || strcmp(other->key, record->key) != 0)
+            continue;
+        print_of(&print, o->kept->golden, i);
+        return !print.known                                       ? UNKNOWN_THERE
+               : is_equal(&(struct replica){.print = print}, own) ? SAME_THERE
+                                                                  : OTHER_THERE;
+    }
+    return UNKNOWN_THERE;
+}
+
+/* Ranks that differ, all but one of which have the tensor as the other run has it: that one. -1:
+ * there is no such. */
+static int64_t odd_beside(const struct oddity *o, const struct plumb_odd *differ)
+{
+    const uint64_t *place = map_get(&o->sets.index, differ->name, strlen(differ->name));
+    const struct replicas *set = place ? &o->sets.list[*place] : NULL;
+    int64_t odd = -1;
+    size_t others = 0;
+    for (size_t k = 0; k < (set ? set->count : 0); k++) {
+        const int64_t rank = o->step->ranks[set->list[k].rank].number;
+        bool member = false;
+        for (size_t g = 0; g < differ->n_group && !member; g++)
+            member = differ->group[g] == rank;
+        const enum there there = member ? look_there(o, &set->list[k]) : SAME_THERE;
+        if (there == SAME_THERE)
+            continue;
+        odd = rank;
+        others += there == OTHER_THERE ? 1 : 2; /* of one that is not known nothing follows */
+    }
+    return others == 1 ? odd : -1;
+}
+
+static const char *say_beside(struct oddity *o, double apart)
+{
+    const char *far = say_apart(o, apart);
+    const char *text =
+        far ? arena_printf(&o->kept->arena,
+                           "the others of its group have it as the other run has, and this "
+                           "one has not%s",
+                           far)
+            : NULL;
+    o->failed |= !text;
+    return text;
+}
+
+static void ask_other_run(struct oddity *o, size_t before)
+{
+    for (size_t k = before; k < o->n_found && o->kept->golden && !o->failed; k++) {
+        struct plumb_odd *is = &o->found[k];
+        const int64_t rank = is->rank < 0 ? odd_beside(o, is) : -1;
+        if (rank < 0)
+            continue;
+        is->rank = rank;
+        is->why = say_beside(o, is->apart);
+        for (size_t j = 0; j < o->n_found; j++)
+            if (j != k && o->found[j].rank == rank) { /* it is told once */
+                o->found[j].tensors += o->found[j].step == is->step ? is->tensors : 0;
+                is->tensors = 0;
+                break;
+            }
+    }
+}
+
+/* Two that differ, one of which is the odd one by another tensor of the step. */
+static struct plumb_odd *odd_of_two(const struct oddity *o, const struct plumb_odd *differ)
+{
+    struct plumb_odd *odd = NULL;
+    for (size_t k = 0; k < o->n_found && differ->rank < 0 && differ->n_group == 2; k++) {
+        struct plumb_odd *is = &o->found[k];
+        if (!is->tensors || is->step != differ->step ||
+            (is->rank != differ->group[0] && is->rank != differ->group[1]))
+            continue;
+        if (odd)
+            return NULL; /* both are */
+        odd = is;
+    }
+    return odd;
+}
+
+/* Leaves out ranks that differ because one of them is named already, or as what an earlier step
+ * has led to. `before`: how many were found in earlier steps. */
+static void leave_out(struct oddity *o, size_t before)
+{
+    size_t n = before;
+    for (size_t k = before; k < o->n_found; k++) {
+        struct plumb_odd *odd = odd_of_two(o, &o->found[k]);
+        if (odd)
+            odd->tensors += o->found[k].tensors;
+        o->found[k].tensors = odd || (before && o->found[k].rank < 0) ? 0 : o->found[k].tensors;
+    }
+    for (size_t k = before; k < o->n_found; k++)
+        if (o->found[k].tensors)
+            o->found[n++] = o->found[k];
+    o->n_found = n;
+}
+
 static enum plumb_code look_at_step(struct oddity *o)
 {
     enum plumb_code code =
@@ -362,12 +366,14 @@ static enum plumb_code look_at_step(struct oddity *o)
     o->settled = arena_array(&o->arena, o->step->count, sizeof *o->settled);
     if (code || !o->members || !o->settled)
         return PLUMB_E_NOMEM;
-    find_teams(o);
-    if (!o->failed)
-        qsort(o->teams, o->n_teams, sizeof *o->teams, by_size);
+    if (teams_find(&o->teams, o->across, o->step, &o->sets, o->kept->target))
+        return PLUMB_E_NOMEM;
     find_distinct(o);
+    const size_t before = o->n_found;
     for (size_t s = 0; s < o->sets.count && !o->failed; s++)
         look_at(o, &o->sets.list[s]);
+    ask_other_run(o, before);
+    leave_out(o, before);
     return o->failed ? PLUMB_E_NOMEM : PLUMB_OK;
 }
 
@@ -386,7 +392,7 @@ enum plumb_code odd_find(struct across *across, struct kept *kept, struct plumb_
         found = o.found;
         n = o.n_found;
         sets_close(&o.sets);
-        map_free(&o.names);
+        teams_close(&o.teams);
         arena_free(&o.arena);
     }
     kept->blame.odd = found;

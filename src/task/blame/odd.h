@@ -13,8 +13,8 @@ struct print {
 /* Of its values, else of its checksum, else of its statistics. */
 void print_of(struct print *out, const struct plumb_run *run, size_t record);
 
-/* How far apart two tensors of one shape are, relative to the first, and how they go together about
- * their means, -1 to 1; NaN: not known. By statistics where there are no values. */
+/* How far apart two tensors of one shape are, relative to the first, and how they at least go
+ * together about their means, -1 to 1; NaN: not known. By statistics where there are no values. */
 void print_compare(const struct plumb_run *run, size_t a, size_t b, double *apart,
                    double *together);
 
@@ -39,12 +39,13 @@ struct replica_sets {
     size_t count, capacity;
     struct map index;  /* by name */
     uint64_t elements; /* of the parameters of a rank */
+    bool arguments;    /* there are no parameters: these are what functions were given */
     struct arena arena;
 };
 
 /* Parameters and reduced gradients by their names (without parameters: what functions are given
- * that has a gradient), and what exchanges gave to all of their ranks where only statistics of it
- * were kept. With their prints, which takes reading them. */
+ * that has a gradient, and that no call has made), and what exchanges gave to all of their ranks
+ * where only statistics of it were kept. With their prints, which takes reading them. */
 enum plumb_code sets_find(struct replica_sets *sets, const struct across *across,
                           const struct across_step *step, const struct plumb_run *run,
                           unsigned threads);

@@ -107,6 +107,13 @@ static void add_values(struct sums *s, const double *a, const double *b, size_t 
     }
 }
 
+/* What a correlation over n values is at least, but for a chance of 1 in 30,000: few values go
+ * together easily. */
+static double at_least(double correlation, double n)
+{
+    return n > 3 ? tanh(atanh(fmin(correlation, 1)) - 4 / sqrt(n - 3)) : NAN;
+}
+
 static void compare_values(const struct plumb_tensor *a, const struct plumb_tensor *b,
                            double *apart, double *together)
 {
@@ -122,7 +129,7 @@ static void compare_values(const struct plumb_tensor *a, const struct plumb_tens
     const double n = (double)a->count * plumb_dtype_parts(a->dtype);
     const double p = s.aa - s.a * s.a / n, q = s.bb - s.b * s.b / n, r = s.ab - s.a * s.b / n;
     *apart = s.aa > 0 ? sqrt(s.square / s.aa) : NAN;
-    *together = p > 0 && q > 0 ? r / sqrt(p * q) : NAN;
+    *together = p > 0 && q > 0 ? at_least(r / sqrt(p * q), n) : NAN;
 }
 
 static void compare_statistics(const struct plumb_recorded *a, const struct plumb_recorded *b,

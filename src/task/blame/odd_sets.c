@@ -3,6 +3,7 @@
 
 #include "base/pool.h"
 #include "ranks/order.h"
+#include "task/blame/exchanged_form.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -71,7 +72,6 @@ static bool add_record(struct replica_sets *sets, const struct across_step *step
         *place = sets->count;
         if (!add_set(sets, key, step->count))
             return false;
-        sets->elements += rank == 0 ? tensor->count : 0;
     }
     struct replicas *set = &sets->list[*place];
     const struct plumb_record *first =
@@ -98,6 +98,82 @@ static bool add_named(struct replica_sets *sets, const struct across_step *step,
             return false;
     }
     return true;
+}
+
+/* ---- What calls have made -------------------------------------------------------------------- */
+
+struct made {
+    const struct plumb_run *run;
+    size_t *records;
+    struct print *prints;
+    size_t count;
+};
+
+/* Same numbers at the same rank. */
+struct made_key {
+    int64_t rank;
+    uint64_t bits[2];
+};
+
+static bool is_result(const struct plumb_record *record, int64_t step)
+{
+    const char *key = key_of(record);
+    return record->step == step && record->count && !record->error && record->recorded &&
+           record->recorded->tensor && strstr(key, ".forward.output.");
+}
+
+static void print_made(void *context, size_t i, unsigned thread)
+{
+    const struct made *made = context;
+    (void)thread;
+    print_of(&made->prints[i], made->run, made->records[i]);
+}
+
+static bool key_in(struct made_key *key, const struct plumb_run *run, size_t record,
+                   const struct print *print)
+{
+    *key = (struct made_key){.rank = plumb_run_record(run, record)->rank,
+                             .bits = {print->bits[0], print->bits[1]}};
+    return print->known;
+}
+
+/* Leaves out tensors that are what a call gave: ranks have other data, and other results. */
+static bool drop_results(struct replica_sets *sets, const struct made *made)
+{
+    struct map results = {0};
+    struct made_key key;
+    bool fine = true;
+    for (size_t i = 0; i < made->count && fine; i++)
+        if (key_in(&key, made->run, made->records[i], &made->prints[i]))
+            fine = map_put(&results, (const char *)&key, sizeof key, NULL) != NULL;
+    for (size_t s = 0; s < sets->count && fine; s++) {
+        struct replicas *set = &sets->list[s];
+        for (size_t k = 0; k < set->count && !set->exchanged; k++)
+            if (key_in(&key, made->run, set->list[k].record, &set->list[k].print) &&
+                map_get(&results, (const char *)&key, sizeof key))
+                set->count = 0;
+    }
+    map_free(&results);
+    return fine;
+}
+
+static bool leave_out_results(struct replica_sets *sets, const struct across_step *step,
+                              const struct plumb_run *run, unsigned threads)
+{
+    struct arena work = {0};
+    const size_t all = plumb_run_count(run);
+    struct made made = {.run = run, .records = arena_array(&work, all, sizeof *made.records)};
+    for (size_t i = 0; i < all && made.records; i++)
+        if (is_result(plumb_run_record(run, i), step->step))
+            made.records[made.count++] = i;
+    made.prints = arena_array(&work, made.count, sizeof *made.prints);
+    bool fine = made.records && (made.prints || !made.count);
+    if (fine) {
+        pool_run(threads, made.count, print_made, &made);
+        fine = drop_results(sets, &made);
+    }
+    arena_free(&work);
+    return fine;
 }
 
 /* ---- Exchanges ------------------------------------------------------------------------------- */
@@ -132,18 +208,17 @@ static bool gives_all_the_same(const struct graph_node *node)
     return false;
 }
 
-/* The k-th tensor that came out of a call; SIZE_MAX: there is none. */
-static size_t find_output(const struct collecting *c, const struct graph_node *node, size_t k)
+/* The records of what an exchange gave to a rank. Its own arguments, which are recorded after it
+ * too, are not among them. */
+static struct given results_of(struct collecting *c, const struct graph_node *node)
 {
-    size_t count;
-    const size_t first = across_records(c->across, c->run, node->name, &count);
-    for (size_t i = first; i < first + count; i++) {
-        const struct plumb_record *record = plumb_run_record(c->run, i);
-        if (strstr(key_of(record), ".forward.output.") && record->recorded->tensor &&
-            record->absent && k-- == 0)
-            return i;
-    }
-    return SIZE_MAX;
+    struct exchanged_member member = {.node = node};
+    struct plan plan = {.run = c->run, .arena = &c->sets->arena};
+    int number;
+    member.first = across_records(c->across, c->run, node->name, &member.count);
+    const struct given out = outputs_of(&plan, &member, form_of(node), &number);
+    c->failed |= plan.failed;
+    return out;
 }
 
 static void take_exchange(void *context, struct graph_node *const *members, size_t count)
@@ -151,22 +226,22 @@ static void take_exchange(void *context, struct graph_node *const *members, size
     struct collecting *c = context;
     if (count < 2 || !gives_all_the_same(members[0]) || c->failed)
         return;
-    for (size_t k = 0;; k++) {
-        size_t record = find_output(c, members[0], k);
-        if (record == SIZE_MAX)
-            return;
-        const uint64_t elements = plumb_run_record(c->run, record)->count;
-        struct replicas *set =
-            add_set(c->sets, key_of(plumb_run_record(c->run, record)), c->step->count);
-        c->failed |= !set;
-        if (!set)
-            return;
-        set->exchanged = true;
-        for (size_t m = 0; m < count && set->count < c->step->count; m++)
-            if ((record = find_output(c, members[m], k)) != SIZE_MAX &&
-                plumb_run_record(c->run, record)->count == elements)
+    const struct given first = results_of(c, members[0]);
+    const size_t from = c->sets->count;
+    for (size_t k = 0; k < first.count && !c->failed; k++)
+        c->failed |=
+            !add_set(c->sets, key_of(plumb_run_record(c->run, first.records[k])), c->step->count);
+    for (size_t m = 0; m < count && !c->failed; m++) {
+        const struct given got = results_of(c, members[m]);
+        for (size_t k = 0; k < first.count && k < got.count && !c->failed; k++) {
+            struct replicas *set = &c->sets->list[from + k];
+            const struct plumb_record *record = plumb_run_record(c->run, got.records[k]);
+            set->exchanged = true;
+            if (record->absent && set->count < c->step->count &&
+                record->count == plumb_run_record(c->run, first.records[k])->count)
                 set->list[set->count++] =
-                    (struct replica){.record = record, .rank = members[m]->rank};
+                    (struct replica){.record = got.records[k], .rank = members[m]->rank};
+        }
     }
 }
 
@@ -191,8 +266,12 @@ enum plumb_code sets_find(struct replica_sets *sets, const struct across *across
                           unsigned threads)
 {
     *sets = (struct replica_sets){0};
-    if (!add_named(sets, step, run, false) || (!sets->count && !add_named(sets, step, run, true)))
+    if (!add_named(sets, step, run, false))
         return PLUMB_E_NOMEM;
+    sets->arguments = !sets->count;
+    if (sets->arguments && !add_named(sets, step, run, true))
+        return PLUMB_E_NOMEM;
+    const size_t named = sets->count;
     struct collecting c = {.sets = sets, .across = across, .step = step, .run = run};
     struct arena work = {0};
     const enum plumb_code code = order_walk(
@@ -201,6 +280,11 @@ enum plumb_code sets_find(struct replica_sets *sets, const struct across *across
     if (code || c.failed)
         return PLUMB_E_NOMEM;
     pool_run(threads, sets->count, print_set, &(struct printing){run, sets});
+    if (sets->arguments && !leave_out_results(sets, step, run, threads))
+        return PLUMB_E_NOMEM;
+    for (size_t s = 0; s < named; s++)
+        if (sets->list[s].count && sets->list[s].list[0].rank == 0)
+            sets->elements += plumb_run_record(run, sets->list[s].list[0].record)->count;
     return PLUMB_OK;
 }
 

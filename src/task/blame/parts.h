@@ -31,6 +31,7 @@ void meter_add(struct meter *meter, uint64_t n);
 struct site {
     struct plumb_suspect is; /* what is to be said of it */
     bool judged_locally;
+    bool cut;        /* its entry in dump.json ends early: nothing can be said of it */
     bool module;     /* and is a module, with calls inside that may be judged too */
     bool doubtful;   /* its results are not explained, but what is known of it is not enough to
                         call that a fault */
@@ -44,6 +45,8 @@ struct site {
     double of_call;             /* the worst of both directions of the call */
     size_t n_out;               /* outputs whose distance is known */
     double floor;               /* distance that the type's rounding makes by itself */
+    double saved;               /* the largest distance of what else went into it: what the forward
+                                   call was given, or other ranks put in; 0: nothing is known */
     double between_in, between; /* largest distance of inputs and outputs between repeats of the
                                    program; NaN: not known */
 };

@@ -101,9 +101,9 @@ enum plumb_code sites_list(struct sites *sites, const struct plumb_run *run,
         if (!site)
             return plumb_no_memory(err);
         if (recorded && !site->is.stack)
-            site->is.stack = recorded->stack;
+            site->is.stack = plumb_recorded_stack(recorded);
         if (recorded && !site->is.parent)
-            site->is.parent = recorded->parent;
+            site->is.parent = plumb_recorded_parent(recorded);
     }
     return PLUMB_OK;
 }

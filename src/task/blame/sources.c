@@ -4,6 +4,7 @@
 
 #include "base/number.h"
 #include "pair/role.h"
+#include "ranks/graph.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -18,6 +19,13 @@
 /* A parameter differs by more than this many roundings of the narrower type. */
 #define OTHER 4.0
 
+/* What was seen of a rank. What differs there began there, or came through an exchange. */
+struct seen {
+    int64_t rank;
+    double most; /* the farthest tensor */
+    bool found;  /* an input that came in from outside */
+};
+
 struct search {
     const struct plumb_run *target, *golden;
     const struct plumb_matching *matching;
@@ -25,6 +33,8 @@ struct search {
     struct arena *arena;
     struct plumb_source *list;
     size_t count;
+    struct seen *ranks;
+    size_t n_ranks;
     struct plumb_source parting;
     struct plumb_source absent; /* an argument that one run gives and the other leaves out, which
                                    counts when its call parts the two; call NULL: none is seen */
@@ -71,8 +81,8 @@ static struct plumb_source source_of(const struct plumb_record *record, double a
     const struct plumb_recorded *recorded = record->recorded;
     return (struct plumb_source){.call = recorded ? recorded->api : record->name,
                                  .place = place_of(record),
-                                 .parent = recorded ? recorded->parent : NULL,
-                                 .stack = recorded ? recorded->stack : NULL,
+                                 .parent = plumb_recorded_parent(recorded),
+                                 .stack = plumb_recorded_stack(recorded),
                                  .step = record->step,
                                  .rank = record->rank,
                                  .apart = apart,
@@ -187,11 +197,27 @@ static bool see_parameter(struct search *s, const struct plumb_record *a,
     return add(s, a, apart, say_far(s, apart, ", whose rounding does not explain that"));
 }
 
+/* NULL when out of memory. */
+static struct seen *seen_of(struct search *s, int64_t rank)
+{
+    for (size_t k = s->n_ranks; k-- > 0;)
+        if (s->ranks[k].rank == rank)
+            return &s->ranks[k];
+    if (!(s->n_ranks & (s->n_ranks - 1))) { /* full */
+        struct seen *more = arena_array(s->arena, s->n_ranks ? 2 * s->n_ranks : 1, sizeof *more);
+        if (!more)
+            return NULL;
+        if (s->n_ranks)
+            memcpy(more, s->ranks, s->n_ranks * sizeof *more);
+        s->ranks = more;
+    }
+    s->ranks[s->n_ranks] = (struct seen){.rank = rank};
+    return &s->ranks[s->n_ranks++];
+}
+
 /* Walks the pairs in the order of the run. */
 static bool walk(struct search *s)
 {
-    double most = 0;
-    bool found = false;
     for (size_t i = 0; i < s->matching->matched; i++) {
         const struct plumb_pair *pair = &s->matching->pairs[i];
         const struct plumb_record *a = plumb_run_record(s->target, pair->target);
@@ -212,25 +238,29 @@ static bool walk(struct search *s)
                 return false;
             continue;
         }
+        struct seen *seen = seen_of(s, a->rank);
+        if (!seen)
+            return false;
         const int64_t terms = a->ndim ? a->shape[a->ndim - 1] : 1;
-        const double near = fmax(most, floor_of(a, b, terms));
+        const double near = fmax(seen->most, floor_of(a, b, terms));
         const bool output = pair_role(a->name, &length) == ROLE_OUTPUT;
         if (output && s->absent.call && a->recorded && s->absent.call == a->recorded->api) {
             if (apart > ABSENT * near)
                 s->list[s->count++] = s->absent;
             s->absent.call = NULL;
         }
-        if (apart > PARTS * near && !found && output && !s->parting.call) {
+        if (apart > PARTS * near && !seen->found && output && !s->parting.call &&
+            !(a->recorded && graph_is_communication(a->recorded->api))) {
             s->parting = source_of(a, apart, say_far(s, apart, ", from inputs that agree"));
             if (!s->parting.why)
                 return false;
         }
-        if (apart > FAR * near && !found && !output) {
-            found = true;
+        if (apart > FAR * near && !seen->found && !output) {
+            seen->found = true;
             if (!add(s, a, apart, say_far(s, apart, ", and nothing before it is nearly as far")))
                 return false;
         }
-        most = fmax(most, isfinite(apart) ? apart : 1);
+        seen->most = fmax(seen->most, apart);
     }
     return true;
 }

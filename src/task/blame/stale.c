@@ -202,7 +202,7 @@ static size_t path_length(const char *call)
  * its last call gave. */
 static bool is_inside(const struct wrong *w, const struct plumb_record *record)
 {
-    const char *parent = record->recorded ? record->recorded->parent : NULL;
+    const char *parent = plumb_recorded_parent(record->recorded);
     const char *call = w->site->is.call;
     const size_t length = path_length(call);
     if (!parent)

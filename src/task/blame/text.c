@@ -300,7 +300,10 @@ static void put_sources(struct buf *out, const struct plumb_blame *blame, unsign
     for (size_t k = 0; k < blame->n_sources && k < SHOWN_FAULTS; k++) {
         const struct plumb_source *source = &blame->sources[k];
         const char *line = source_line(source->stack);
-        put_line(out, width, 3, "%zu. %s of %s%s%s: %s", k + 1, source->place, source->call,
+        char rank[32] = "";
+        if (blame->ranks)
+            snprintf(rank, sizeof rank, ", rank %" PRId64, source->rank);
+        put_line(out, width, 3, "%zu. %s of %s%s%s%s: %s", k + 1, source->place, source->call, rank,
                  source->parent ? ", in " : "", source->parent ? source->parent : "", source->why);
         if (line)
             put_source(out, line, width);

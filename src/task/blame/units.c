@@ -245,8 +245,9 @@ static bool add_piece(struct units *units, struct pieces *pieces, const char *pl
 static bool note_parent(struct units *units, const struct plumb_record *record)
 {
     const struct plumb_recorded *recorded = record->recorded;
-    return !recorded || !recorded->parent || strncmp(recorded->api, "Module.", 7) != 0 ||
-           map_put(&units->parents, recorded->parent, strlen(recorded->parent), NULL);
+    const char *parent = plumb_recorded_parent(recorded);
+    return !parent || strncmp(recorded->api, "Module.", 7) != 0 ||
+           map_put(&units->parents, parent, strlen(parent), NULL);
 }
 
 static enum plumb_code take_record(struct units *units, const struct sites *sites,

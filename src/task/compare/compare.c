@@ -181,7 +181,7 @@ static bool has_ranks(const struct comparison *comparison)
                 plumb_run_record(run, i)->rank != plumb_run_record(run, 0)->rank)
                 return true;
     }
-    return false;
+    return comparison->part;
 }
 
 /* Whether the rows have a column for the modules that calls were made in. */
@@ -189,12 +189,9 @@ static bool has_modules(const struct comparison *comparison)
 {
     const struct plumb_compare_options *options = comparison->options;
     for (int side = 0; side < 2 && (options->wide || options->modules); side++)
-        for (size_t i = 0; i < plumb_run_count(comparison->run[side]); i++) {
-            const struct plumb_recorded *recorded =
-                plumb_run_record(comparison->run[side], i)->recorded;
-            if (recorded && recorded->parent)
+        for (size_t i = 0; i < plumb_run_count(comparison->run[side]); i++)
+            if (plumb_recorded_parent(plumb_run_record(comparison->run[side], i)->recorded))
                 return true;
-        }
     return false;
 }
 
@@ -204,9 +201,9 @@ static bool has_sketches(const struct comparison *comparison)
 {
     for (int side = 0; side < 2; side++)
         for (size_t i = 0; i < plumb_run_count(comparison->run[side]); i++) {
-            const struct plumb_recorded *recorded =
-                plumb_run_record(comparison->run[side], i)->recorded;
-            if (recorded && recorded->kept && recorded->kept->sketch)
+            const struct plumb_kept *kept =
+                plumb_recorded_kept(plumb_run_record(comparison->run[side], i)->recorded);
+            if (kept && kept->sketch)
                 return true;
         }
     return false;
@@ -276,7 +273,8 @@ static enum plumb_code prepare(struct comparison *comparison, struct plumb_error
         standard = columns == PLUMB_COLUMNS_XRAY ? "xray" : "torchair";
     code = compare_load_standards(&comparison->standards, standard, options->settings,
                                   options->settings_count, err);
-    comparison->mode = compare_choose_mode(comparison->run[0], comparison->run[1]);
+    comparison->mode =
+        compare_choose_mode(run_stock(comparison->run[0]), run_stock(comparison->run[1]));
     if (!code)
         code = make_layout(comparison, err);
     if (code)
@@ -288,9 +286,10 @@ static enum plumb_code prepare(struct comparison *comparison, struct plumb_error
         comparison->spec.groups |= PLUMB_G_RELATIVE;
 
     size_t pairs = comparison->matching.count;
-    comparison->rows = calloc(pairs + 1, sizeof *comparison->rows);
+    comparison->rows = arena_array(&comparison->arena, pairs + 1, sizeof *comparison->rows);
     comparison->values =
-        calloc(pairs * comparison->layout.metric_count + 1, sizeof *comparison->values);
+        arena_array(&comparison->arena, pairs * comparison->layout.metric_count + 1,
+                    sizeof *comparison->values);
     if (!comparison->rows || !comparison->values)
         return plumb_no_memory(err);
     return PLUMB_OK;
@@ -330,9 +329,58 @@ enum plumb_code plumb_compare(struct plumb_comparison *out, const struct plumb_r
                               const struct plumb_run *golden,
                               const struct plumb_compare_options *options, struct plumb_error *err)
 {
-    struct comparison comparison = {.run = {target, golden}, .options = options};
+    struct closing_facts facts = {0};
+    const enum plumb_code code = compare_part(out, &facts, target, golden, options, NULL, err);
+    closing_facts_free(&facts);
+    return code;
+}
+
+static bool name_nearest(struct comparison *comparison)
+{
+    const struct part *part = comparison->part;
+    const size_t count = comparison->matching.count;
+    comparison->nearest = arena_array(&comparison->arena, count + 1, sizeof *comparison->nearest);
+    for (size_t i = 0; comparison->nearest && i < count; i++)
+        comparison->nearest[i] = part->nearest(
+            part->context, compare_record(comparison, i, part->rows == PART_GOLDEN_ONLY)->name);
+    return comparison->nearest;
+}
+
+/* Keeps the rows of a part. False when out of memory. */
+static bool choose_rows(struct comparison *comparison)
+{
+    struct part *part = comparison->part;
+    struct plumb_matching *matching = &comparison->matching;
+    part->decided = matching->decided;
+    if (part->rows == PART_PAIRS) {
+        bool fine = true;
+        for (size_t i = matching->matched; i < matching->count && fine; i++) {
+            const int side = matching->pairs[i].target == PLUMB_NO_RECORD;
+            fine = part->alone(part->context, side, compare_record(comparison, i, side));
+        }
+        matching->count = matching->matched;
+        return fine;
+    }
+    size_t kept = 0;
+    for (size_t i = matching->matched; i < matching->count; i++)
+        if ((matching->pairs[i].target == PLUMB_NO_RECORD) == (part->rows == PART_GOLDEN_ONLY))
+            matching->pairs[kept++] = matching->pairs[i];
+    matching->count = kept;
+    matching->matched = 0;
+    return name_nearest(comparison);
+}
+
+enum plumb_code compare_part(struct plumb_comparison *out, struct closing_facts *facts,
+                             const struct plumb_run *target, const struct plumb_run *golden,
+                             const struct plumb_compare_options *options, struct part *part,
+                             struct plumb_error *err)
+{
+    struct comparison comparison = {.run = {target, golden}, .options = options, .part = part};
+    *facts = (struct closing_facts){0};
     *out = (struct plumb_comparison){0};
     enum plumb_code code = plumb_match(&comparison.matching, target, golden, &options->match, err);
+    if (!code && part && !choose_rows(&comparison))
+        code = plumb_no_memory(err);
     if (!code)
         code = prepare(&comparison, err);
     if (!code) {
@@ -352,7 +400,7 @@ enum plumb_code plumb_compare(struct plumb_comparison *out, const struct plumb_r
     if (!code)
         code = table_of_page(out, &comparison, err);
     if (!code)
-        code = compare_closing(out, &comparison, err);
+        code = compare_closing(out, facts, &comparison, err);
     if (!code)
         code = compare_pages(out, &comparison, err);
     out->mapping = comparison.matching.mapping;
@@ -369,9 +417,6 @@ enum plumb_code plumb_compare(struct plumb_comparison *out, const struct plumb_r
         for (int k = 0; k < 3; k++)
             free(comparison.rows[i].histogram[k]);
     }
-    free(comparison.rows);
-    free(comparison.values);
-    free(comparison.differences);
     free(comparison.opinions);
     calls_free(&comparison.calls);
     arena_free(&comparison.arena);

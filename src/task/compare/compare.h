@@ -2,6 +2,7 @@
 #ifndef COMPARE_COMPARE_H
 #define COMPARE_COMPARE_H
 
+#include "run/stock.h"
 #include "task/compare/layout.h"
 #include "task/compare/outcome.h"
 #include "verdict/calls.h"
@@ -50,10 +51,32 @@ struct opinion {
     const struct local_verdict *result; /* of which it is; NULL: it was not judged */
 };
 
+/* A name of the other run that is near, and where it is. */
+struct near_record {
+    const char *name;
+    int64_t step, rank;
+};
+
+/* Which rows of two runs that are one rank of several. */
+enum part_rows { PART_PAIRS, PART_TARGET_ONLY, PART_GOLDEN_ONLY };
+
+struct part {
+    enum part_rows rows;
+    /* With the pairs: takes what has no partner on a side. False when out of memory. */
+    bool (*alone)(void *context, int side, const struct plumb_record *record);
+    /* With what has none: the nearest of the other side, among all ranks. NULL: none is near. */
+    const struct near_record *(*nearest)(void *context, const char *name);
+    void *context;
+    unsigned decided; /* set: plumb_matching.decided */
+};
+
 struct comparison {
     const struct plumb_run *run[2]; /* target, golden */
     const struct plumb_compare_options *options;
+    struct part *part; /* NULL: all rows of both runs */
     struct plumb_matching matching;
+    const struct near_record *
+        *nearest; /* one a pair, of what is alone in a part; NULL: as matched */
     struct compare_standards standards;
     struct plumb_metric_spec spec;
     struct layout layout;
@@ -63,14 +86,13 @@ struct comparison {
     struct recorded_difference *differences; /* PLUMB_STATISTICS a pair */
     struct opinion *opinions;                /* one a pair; NULL: none are asked for */
     struct judged_calls calls;               /* the target's, for them */
-    struct arena arena;                      /* of their texts */
+    struct arena arena;                      /* of all these, and of texts of opinions */
     char judged_by[256];                     /* version and options */
 };
 
 /* Tensors where both have them, else checksums where both are dumps made for them, else statistics,
  * else checksums. */
-enum compare_mode compare_choose_mode(const struct plumb_run *target,
-                                      const struct plumb_run *golden);
+enum compare_mode compare_choose_mode(struct stock target, struct stock golden);
 
 /* Loads the standard of that name or file and the one of what was recorded, and changes them:
  * "stat_limit=0.02" is for the latter. Free them in any case. */
@@ -149,9 +171,51 @@ bool compare_is_dump(const struct plumb_run *run);
 enum plumb_code compare_table(struct plumb_table **table, const struct comparison *comparison,
                               struct plumb_error *err);
 
-/* Counts and the closing line, from finished rows. */
-enum plumb_code compare_closing(struct plumb_comparison *out, const struct comparison *comparison,
-                                struct plumb_error *err);
+/* What the closing line says besides counts: enough to say it of several comparisons together. */
+struct closing_facts {
+    enum compare_mode mode;
+    size_t alike, groups;     /* pairs by similar names; ends of groups of calls */
+    bool any;                 /* something was compared */
+    double distance;          /* of the worst row */
+    struct buf worst;         /* its name */
+    struct buf difference;    /* "; first difference: NAME (why)", or nothing */
+    struct buf failure, rule; /* "; first failure: NAME (why)", or nothing; "; standard: NAME\n" */
+};
+
+/* What is said where some records have no partner. */
+struct advice {
+    size_t matched, count[2]; /* pairs; records of each side */
+    struct buf first[2];      /* names of its first records */
+    struct buf nearest;       /* "TARGET ~ GOLDEN" of the first that has one */
+    bool dumps;
+    enum plumb_pair_mode mode;
+};
+
+void advice_free(struct advice *advice);
+
+/* Adds the first names of a run, which has more records than those that are known already. */
+void advice_add(struct advice *advice, int side, const struct plumb_run *run);
+void advice_near(struct advice *advice, const char *target, const char *golden);
+
+/* Counts and the closing line, from finished rows. The facts are the caller's to free. */
+enum plumb_code compare_closing(struct plumb_comparison *out, struct closing_facts *facts,
+                                const struct comparison *comparison, struct plumb_error *err);
+void closing_facts_free(struct closing_facts *facts);
+
+/* Adds a comparison whose rows follow, and takes over texts of its facts. */
+void closing_add(struct plumb_comparison *sum, struct closing_facts *facts,
+                 const struct plumb_comparison *next, struct closing_facts *more);
+
+/* The closing line of a sum of comparisons without second opinions. */
+enum plumb_code closing_end(struct plumb_comparison *sum, const struct closing_facts *facts,
+                            const struct advice *advice, struct plumb_error *err);
+
+/* As plumb_compare; part: the runs are one rank of several, the table says which, and has these
+ * rows. NULL: all rows. The facts are the caller's to free. */
+enum plumb_code compare_part(struct plumb_comparison *out, struct closing_facts *facts,
+                             const struct plumb_run *target, const struct plumb_run *golden,
+                             const struct plumb_compare_options *options, struct part *part,
+                             struct plumb_error *err);
 
 /* The record of a side of a pair, or NULL. */
 const struct plumb_record *compare_record(const struct comparison *comparison, size_t pair,

@@ -36,8 +36,8 @@ bool statistics_only(const struct air_side *side)
 
 static bool is_checksum(const struct plumb_recorded *recorded)
 {
-    return recorded && recorded->kept && recorded->kept->crc32 && !recorded->kept->sketch &&
-           !plumb_recorded_has_statistics(recorded);
+    const struct plumb_kept *kept = plumb_recorded_kept(recorded);
+    return kept && kept->crc32 && !kept->sketch && !plumb_recorded_has_statistics(recorded);
 }
 
 bool statistics_are_checksums(const struct air_side *side)
@@ -86,14 +86,15 @@ static void take_recorded(struct known *out, const struct plumb_recorded *record
         snprintf(out->text[i], ENDS_BYTES, "%s", value.text);
         out->account.statistic[i].text = out->text[i];
     }
-    if (!recorded->kept)
+    const struct plumb_kept *kept = plumb_recorded_kept(recorded);
+    if (!kept)
         return;
-    take_number(&out->deviation, &recorded->kept->deviation);
+    take_number(&out->deviation, &kept->deviation);
     out->account.kept = &out->kept;
-    out->kept = *recorded->kept;
+    out->kept = *kept;
     memset(out->kept.finite, 0, sizeof out->kept.finite);
     for (int i = 0; i < PLUMB_STATISTICS; i++)
-        take_number(&out->kept.finite[i], &recorded->kept->finite[i]);
+        take_number(&out->kept.finite[i], &kept->finite[i]);
     if (out->kept.crc32) {
         snprintf(out->crc, sizeof out->crc, "%s", out->kept.crc32);
         out->kept.crc32 = out->account.checksum = out->crc;

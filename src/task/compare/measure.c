@@ -25,6 +25,7 @@ static unsigned wanted_of(unsigned measures)
 {
     return (measures & MEASURE_HASH ? KEPT_HASH : 0) |
            (measures & MEASURE_SKETCH ? KEPT_SKETCH : 0) |
+           (measures & MEASURE_SKETCH2 ? KEPT_SKETCH2 : 0) |
            (measures & MEASURE_SKETCH1 ? KEPT_SKETCH1 : 0) |
            (measures & MEASURE_XOR ? KEPT_XOR : 0);
 }
@@ -33,7 +34,9 @@ unsigned compare_measures_kept(const struct plumb_kept *kept)
 {
     unsigned measures = MEASURE_KEPT | (kept->hash ? MEASURE_HASH : 0);
     if (kept->sketch)
-        measures |= kept->sketch->version == SKETCH_VERSION ? MEASURE_SKETCH : MEASURE_SKETCH1;
+        measures |= kept->sketch->version == SKETCH_VERSION ? MEASURE_SKETCH
+                    : kept->sketch->version == SKETCH_OLD   ? MEASURE_SKETCH2
+                                                            : MEASURE_SKETCH1;
     return measures;
 }
 
@@ -155,13 +158,14 @@ static bool set_kept(struct measured *measured, struct kept_state *state,
     struct plumb_kept *kept = &measured->kept;
     struct plumb_stats finite;
     stats_finish_finite(&state->stats, &finite);
-    if (measured->wanted & (MEASURE_SKETCH | MEASURE_SKETCH1)) {
+    if (measured->wanted & (MEASURE_SKETCH | MEASURE_SKETCH2 | MEASURE_SKETCH1)) {
         measured->sketch = malloc(sizeof *measured->sketch);
         if (!measured->sketch)
             return false;
         if (measured->wanted & MEASURE_SKETCH1)
             sketch1_finish(state->sketch1, measured->sketch);
-        else if (!sketch_finish(state->sketch, measured->sketch))
+        else if (!sketch_finish(measured->wanted & MEASURE_SKETCH2 ? state->sketch2 : state->sketch,
+                                measured->sketch))
             return false;
     }
     if (measured->wanted & MEASURE_HASH)
@@ -256,9 +260,10 @@ enum plumb_code compare_measure(struct measured *out, const struct walk_side *si
 
 static void add_recorded(struct recorded_account *account, const struct plumb_recorded *recorded)
 {
-    if (recorded->kept) {
-        account->kept = recorded->kept;
-        account->deviation = &recorded->kept->deviation;
+    const struct plumb_kept *kept = plumb_recorded_kept(recorded);
+    if (kept) {
+        account->kept = kept;
+        account->deviation = &kept->deviation;
     }
     if (recorded->checksum) {
         account->checksum = recorded->checksum;

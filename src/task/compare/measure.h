@@ -13,10 +13,11 @@ enum {
     MEASURE_CRC = 2,
     MEASURE_XOR = 4,
     MEASURE_EXACT = 8,
-    MEASURE_KEPT = 16,    /* what plumb condense would have kept besides */
-    MEASURE_SKETCH = 32,  /* with its sketch */
-    MEASURE_SKETCH1 = 64, /* with the sketch that older files have */
-    MEASURE_HASH = 128,   /* with its hash */
+    MEASURE_KEPT = 16,     /* what plumb condense would have kept besides */
+    MEASURE_SKETCH = 32,   /* with its sketch */
+    MEASURE_SKETCH1 = 64,  /* with the sketch that files of form 2 have */
+    MEASURE_HASH = 128,    /* with its hash */
+    MEASURE_SKETCH2 = 256, /* with the sketch that files of forms 3 and 4 have */
 };
 
 struct measured {

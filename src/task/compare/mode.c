@@ -10,10 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum compare_mode compare_choose_mode(const struct plumb_run *target,
-                                      const struct plumb_run *golden)
+enum compare_mode compare_choose_mode(struct stock t, struct stock g)
 {
-    const struct stock t = run_stock(target), g = run_stock(golden);
     /* A few tensors kept beside the statistics of all do not make a dump of tensors. */
     if (t.payloads * 2 >= t.tensors && g.payloads * 2 >= g.tensors)
         return MODE_TENSORS;
@@ -72,8 +70,11 @@ const char *compare_shape(const struct plumb_record *record, char *text, size_t 
 /* Types that hold the same kind of number may be compared. */
 static bool same_kind(const struct plumb_record *target, const struct plumb_record *golden)
 {
+    const char *a = compare_dtype(target), *b = compare_dtype(golden);
+    if (a && b && strcmp(a, b) == 0)
+        return true;
     char t = compare_kind(target), g = compare_kind(golden);
-    return t == g && (t != '?' || strcmp(compare_dtype(target), compare_dtype(golden)) == 0);
+    return t == g && t != '?';
 }
 
 /* Scripts that reduced a dump to ranges kept no shapes; even a scalar has one element. */

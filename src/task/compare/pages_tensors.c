@@ -147,7 +147,7 @@ static int32_t put_tensor(struct plumb_report *report, struct comparison *c,
                     .mood = plumb_trouble_mood(is->trouble),
                     .dtypes = {dtypes[0] ? dtypes[0] : "", dtypes[1] ? dtypes[1] : ""},
                     .facts = facts,
-                    .stack = target->recorded ? target->recorded->stack : NULL,
+                    .stack = plumb_recorded_stack(target->recorded),
                     .commands = commands,
                     .detail = &is->detail});
     buf_free(&arguments);

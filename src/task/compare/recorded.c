@@ -22,8 +22,8 @@ static unsigned measures_of(enum basis basis, const struct plumb_record *record,
         return 0;
     if (!here || !plumb_recorded_has_statistics(here))
         wanted = MEASURE_STATISTICS | (there && there->exact ? MEASURE_EXACT : 0);
-    if (there && there->kept && !(here && here->kept))
-        wanted |= compare_measures_kept(there->kept);
+    if (plumb_recorded_kept(there) && !plumb_recorded_kept(here))
+        wanted |= compare_measures_kept(plumb_recorded_kept(there));
     else if (there && there->checksum && !(here && here->checksum))
         wanted |= recorded_is_xor(there->checksum) ? MEASURE_XOR : MEASURE_CRC;
     return wanted;
@@ -199,7 +199,8 @@ enum plumb_code compare_recorded(struct comparison *comparison, struct plumb_err
     const size_t places = wants_measures(comparison) ? 2 * count : 0;
     struct measured *measured = calloc(places + 2, sizeof *measured);
     struct walk_side *sides = calloc(places + 2, sizeof *sides);
-    comparison->differences = calloc(count * PLUMB_STATISTICS + 1, sizeof *comparison->differences);
+    comparison->differences = arena_array(&comparison->arena, count * PLUMB_STATISTICS + 1,
+                                          sizeof *comparison->differences);
     enum plumb_code code = PLUMB_OK;
     if (!measured || !sides || !comparison->differences) {
         code = plumb_no_memory(err);

@@ -8,6 +8,7 @@
 #include "pair/parts.h"
 #include "run/run.h"
 
+#include <dirent.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -91,6 +92,54 @@ static bool find_families(struct shards_work *work, struct shards_run *side)
                            side->groups.rank_count);
 }
 
+static bool has_rank(const struct shards_groups *groups, int64_t rank)
+{
+    for (unsigned i = 0; i < groups->rank_count; i++)
+        if (groups->ranks[i] == rank)
+            return true;
+    return false;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+/* Ranks between others that left nothing, and those that have a folder without a tensor. */
+static bool find_missing(struct shards_work *work, struct shards_run *side)
+{
+    enum { MOST = 8 };
+    const struct shards_groups *groups = &side->groups;
+    int64_t missing[MOST];
+    unsigned count = 0;
+    for (unsigned i = 1; i < groups->rank_count; i++)
+        for (int64_t r = groups->ranks[i - 1] + 1; r < groups->ranks[i] && count < MOST; r++)
+            if (groups->ranks[i - 1] >= 0)
+                missing[count++] = r;
+    DIR *folder = groups->rank_count ? opendir(side->run->path) : NULL;
+    for (struct dirent *entry; folder && count < MOST && (entry = readdir(folder));) {
+        const int64_t rank = shards_rank_of_folder(entry->d_name);
+        bool known = rank < 0 || has_rank(groups, rank);
+        for (unsigned i = 0; i < count; i++)
+            known = known || missing[i] == rank;
+        if (!known)
+            missing[count++] = rank;
+    }
+    if (folder)
+        closedir(folder);
+    qsort(missing, count, sizeof *missing, by_value);
+    struct buf text = {0};
+    for (unsigned i = 0; i < count; i++)
+        buf_printf(&text, "%s%" PRId64, i ? "," : "", missing[i]);
+    if (count == MOST)
+        buf_text(&text, ", ...");
+    const bool made = !count || (!text.failed &&
+                                 (side->missing = arena_copy(&work->arena, text.data, text.size)));
+    buf_free(&text);
+    return made;
+}
+
 static enum plumb_code group(struct shards_work *work, struct plumb_error *err)
 {
     struct shards_numbers numbers[2];
@@ -105,7 +154,7 @@ static enum plumb_code group(struct shards_work *work, struct plumb_error *err)
         if (!shards_group(&side->groups, &work->arena, side->records, side->count, mesh,
                           &numbers[!k]))
             return plumb_no_memory(err);
-        if (!find_families(work, side))
+        if (!find_families(work, side) || !find_missing(work, side))
             return plumb_no_memory(err);
         const enum plumb_code code = check_mesh(work, k, err);
         if (code)
@@ -129,17 +178,19 @@ static bool make_head(struct shards_work *work, struct shards_run *side, size_t 
     head->key = strcmp(group->name, first->name) == 0 ? first->key : NULL;
     head->detail = NULL;
     side->listed[number] = head;
-    const bool moved = first->recorded && group->parent && first->recorded->parent &&
-                       strcmp(group->parent, first->recorded->parent) != 0;
+    const char *parent = plumb_recorded_parent(first->recorded);
+    const bool moved = group->parent && parent && strcmp(group->parent, parent) != 0;
     if (!first->recorded || (!group->api && !moved))
         return true;
     struct plumb_recorded *recorded = arena_alloc(&work->arena, sizeof *recorded);
-    if (!recorded)
+    struct plumb_caller *caller = arena_alloc(&work->arena, sizeof *caller);
+    if (!recorded || !caller)
         return false;
     *recorded = *first->recorded;
+    *caller = (struct plumb_caller){group->parent, plumb_recorded_stack(recorded)};
     if (group->api)
         recorded->api = group->api;
-    recorded->parent = group->parent;
+    recorded->caller = caller;
     head->recorded = recorded;
     return true;
 }
@@ -202,9 +253,9 @@ static void drop_collectives(struct shards_work *work)
 /* ---- Told ------------------------------------------------------------------------------------ */
 
 struct counts {
-    size_t whole, by[SHARDS_SHAPE + 1], open, odd, unknown, dropped;
-    int64_t odd_rank;
-    const char *odd_name;
+    size_t whole, by[SHARDS_SHAPE + 1], open, odd, unknown, dropped, doubtful;
+    int64_t odd_rank, odd_twin; /* of two that differ, both; else the twin is -1 */
+    const char *odd_name, *doubtful_name, *doubt;
 };
 
 static struct counts count(const struct shards_run *side)
@@ -221,8 +272,14 @@ static struct counts count(const struct shards_run *side)
         c.by[choice->source]++;
         c.open += choice->open;
         if (choice->odds && !c.odd++) {
+            const unsigned twin = shards_twin(choice->layout, choice->odd[0].part);
             c.odd_rank = group->ranks[choice->odd[0].part];
+            c.odd_twin = twin < group->parts ? group->ranks[twin] : -1;
             c.odd_name = group->name;
+        }
+        if (choice->doubt && !c.doubtful++) {
+            c.doubtful_name = group->name;
+            c.doubt = choice->doubt;
         }
     }
     return c;
@@ -279,18 +336,64 @@ static void tell(struct buf *text, const struct shards_run *side, const char *na
     gap = "; left out: ";
     put(text, &gap, side->groups.values, "arguments that are no tensors");
     put(text, &gap, c.dropped, "tensors of collectives that the other run does not make");
+    if (side->groups.strays) {
+        put(text, &gap, side->groups.strays, "of no rank, the first ");
+        utf8_put_clean(text, side->groups.stray);
+    }
     if (side->groups.stages > 1)
         buf_printf(text, "; %u pipeline stages", side->groups.stages);
     if (side->groups.experts > 1)
         buf_printf(text, "; experts on %u groups of ranks", side->groups.experts);
     buf_text(text, "\n");
     tell_families(text, &side->families, name);
-    if (!c.odd)
-        return;
-    buf_printf(text, "%s: replicas differ in %zu tensor%s, the first on rank %" PRId64 ": ", name,
-               c.odd, c.odd == 1 ? "" : "s", c.odd_rank);
-    utf8_put_clean(text, c.odd_name);
-    buf_text(text, "\n");
+    if (side->missing)
+        buf_printf(text, "%s: nothing of rank%s %s\n", name, strchr(side->missing, ',') ? "s" : "",
+                   side->missing);
+    if (c.odd) {
+        buf_printf(text, "%s: replicas differ in %zu tensor%s, the first on rank", name, c.odd,
+                   c.odd == 1 ? "" : "s");
+        if (c.odd_twin >= 0)
+            buf_printf(text, "s %" PRId64 " and", c.odd_twin);
+        buf_printf(text, " %" PRId64 ": ", c.odd_rank);
+        utf8_put_clean(text, c.odd_name);
+        buf_text(text, "\n");
+    }
+    if (c.doubtful) {
+        buf_printf(text, "%s: %zu suspicious layout%s, the first of ", name, c.doubtful,
+                   c.doubtful == 1 ? "" : "s");
+        utf8_put_clean(text, c.doubtful_name);
+        buf_printf(text, ": %s\n", c.doubt);
+    }
+}
+
+/* Patterns of layouts that no name of a run matches: a slip of the pen, most likely. */
+static void tell_unused(struct buf *text, const struct shards_work *work)
+{
+    size_t unused = 0;
+    for (size_t r = 0; r < work->rules.count; r++) {
+        const struct shards_rule *rule = &work->rules.list[r];
+        bool used = false;
+        for (int k = 0; k < 2 && !used; k++)
+            for (size_t i = 0; i < work->side[k].groups.count && !used; i++)
+                used = shards_rule_matches(rule, k, work->side[k].groups.list[i].name);
+        if (used)
+            continue;
+        buf_text(text, unused++ ? ", " : "warning: layouts that match no tensor: ");
+        utf8_put_clean(text, rule->pattern);
+    }
+    if (unused)
+        buf_printf(text, " (%zu of %zu)\n", unused, work->rules.count);
+}
+
+/* Ranks that neither divide nor multiply into each other are seldom meant. */
+static void tell_counts(struct buf *text, const struct shards_work *work)
+{
+    const unsigned a = work->side[0].groups.rank_count, b = work->side[1].groups.rank_count;
+    if (a < 2 && b < 2)
+        buf_text(text, "neither run has ranks: these are folders rank0, rank1, ... or files "
+                       "rank0.safetensors, ...\n");
+    else if (a > 1 && b > 1 && a % b && b % a)
+        buf_printf(text, "warning: %u ranks against %u: is one missing?\n", a, b);
 }
 
 static bool add_notes(struct shards_work *work, struct plumb_run *run)
@@ -299,6 +402,8 @@ static bool add_notes(struct shards_work *work, struct plumb_run *run)
     buf_text(&text, "");
     tell(&text, &work->side[0], "target");
     tell(&text, &work->side[1], "golden");
+    tell_counts(&text, work);
+    tell_unused(&text, work);
     run->shards = text.failed ? NULL : arena_copy(&run->arena, text.data, text.size);
     buf_free(&text);
     return run->shards != NULL;
@@ -336,6 +441,8 @@ enum plumb_code plumb_shards_join(struct plumb_run *joined[2], const struct plum
         drop_collectives(&work);
         code = shards_decide_alike(&work, err);
     }
+    if (!code && !shards_doubt_all(&work))
+        code = plumb_no_memory(err);
     for (int k = 0; k < 2 && !code; k++)
         code = shards_make_run(&made[k], &work, k, err);
     if (!code && !add_notes(&work, made[0]))

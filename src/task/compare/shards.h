@@ -41,6 +41,8 @@ struct shards_choice {
     int64_t *shape;
     uint64_t count;
     enum plumb_dtype dtype;
+    char *doubt;                      /* what is odd about it, or NULL */
+    bool denied;                      /* so odd that the tensor does not pass */
     struct plumb_error *error;        /* why there is no layout, or NULL */
     const struct shards_layout *hint; /* of the same tensor in another layer, or NULL */
 };
@@ -56,6 +58,7 @@ struct shards_run {
     struct plumb_record *heads;         /* by group: the whole, as far as it is known */
     const struct plumb_record **listed; /* pointers to them */
     bool *dropped;                      /* by group: not compared, and counted */
+    const char *missing;                /* ranks without a tensor, "2,3"; NULL: none */
 };
 
 struct shards_work {
@@ -103,7 +106,21 @@ void shards_choice_free(struct shards_choice *choice);
 /* Sets the shape, type and representatives of a choice from its layout. Where that does not fit,
  * the choice gets an error instead. */
 enum plumb_code shards_settle(struct shards_choice *choice, const struct plumb_tensor *const *parts,
-                              struct plumb_error *err);
+                              const int64_t *ranks, struct plumb_error *err);
+
+/* Notes what is odd about a choice, unless something was noted before. Rows of such tensors are
+ * suspicious; with `denied` they fail. False when out of memory. */
+bool shards_doubt(struct shards_choice *choice, bool denied, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* What is odd about the parts as such: terms that are copies of each other or nothing but zeros,
+ * and slices of which some have more replicas. False when out of memory. */
+bool shards_doubt_parts(struct shards_choice *choice, const struct plumb_tensor *const *parts,
+                        const int64_t *ranks);
+
+/* What is odd beside other tensors of the run: the order of the ranks, a factor, a layout unlike
+ * that of the same tensor in other layers, ranks that are missing. False when out of memory. */
+bool shards_doubt_all(struct shards_work *work);
 
 /* A run of wholes, with a record for each group. */
 enum plumb_code shards_make_run(struct plumb_run **out, struct shards_work *work, int side,
@@ -125,6 +142,8 @@ struct shards_whole {
     unsigned ndim;
     const int64_t *shape;
     enum plumb_dtype dtype;
+    const char *doubt; /* as a choice has it */
+    bool denied;
 };
 const char *compare_shards_note(const struct plumb_run *run); /* as compare.h has it */
 const struct shards_whole *shards_whole_of(const struct plumb_run *run,

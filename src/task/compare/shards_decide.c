@@ -8,6 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Replicas may differ by rounding. */
+#define ALIKE 1e-2
+
 static struct plumb_error *keep_error(const struct plumb_error *err)
 {
     struct plumb_error *copy = malloc(sizeof *copy);
@@ -40,6 +43,7 @@ void shards_choice_free(struct shards_choice *choice)
     free(choice->odd);
     free(choice->shape);
     free(choice->error);
+    free(choice->doubt);
     *choice = (struct shards_choice){0};
 }
 
@@ -103,8 +107,26 @@ static void check_replicas(struct shards_choice *choice, const struct plumb_tens
     }
 }
 
+/* Where it is not known that parts are replicas, one that differs gets no row; but then it was
+ * compared with nothing. False when out of memory. */
+static bool doubt_replicas(struct shards_choice *choice, const int64_t *ranks)
+{
+    const unsigned odds = choice->odds;
+    double most = 0;
+    if (!odds || (!(choice->open && choice->rival) && choice->source < SHARDS_ALIKE))
+        return true;
+    for (unsigned i = 0; i < odds; i++)
+        most = choice->odd[i].distance > most ? choice->odd[i].distance : most;
+    choice->odds = 0;
+    return shards_doubt(choice, most > ALIKE,
+                        "%u part%s not compared, the first of rank %" PRId64
+                        ": differ%s by up to %.2g from what would be replicas",
+                        odds, odds > 1 ? "s" : "", ranks[choice->odd[0].part], odds > 1 ? "" : "s",
+                        most);
+}
+
 enum plumb_code shards_settle(struct shards_choice *choice, const struct plumb_tensor *const *parts,
-                              struct plumb_error *err)
+                              const int64_t *ranks, struct plumb_error *err)
 {
     struct arena arena = {0};
     struct shards_plan plan;
@@ -126,9 +148,8 @@ enum plumb_code shards_settle(struct shards_choice *choice, const struct plumb_t
         choice->dtype = shards_dtype(choice->layout, parts[0]->dtype);
         memcpy(choice->shape, plan.shape, plan.ndim * sizeof *plan.shape);
         check_replicas(choice, parts);
-        /* Where it is not known that these are replicas, they need not agree. */
-        if ((choice->open && choice->rival) || choice->source >= SHARDS_ALIKE)
-            choice->odds = 0;
+        if (!doubt_replicas(choice, ranks) || !shards_doubt_parts(choice, parts, ranks))
+            code = plumb_no_memory(err);
     }
     arena_free(&arena);
     return code;
@@ -148,7 +169,7 @@ static enum plumb_code find_known(const struct shards_layout **known, enum shard
         &work->side[side].choices[group - work->side[side].groups.list];
     const struct shards_dims *dims = shards_rules_find(&work->rules, side, group->name);
     const struct plumb_recorded *recorded = work->side[side].records[group->records[0]]->recorded;
-    const char *dtensor = recorded ? recorded->dtensor : NULL;
+    const char *dtensor = recorded && recorded->rest ? recorded->rest->dtensor : NULL;
     enum plumb_code code = PLUMB_OK;
     if (dims) {
         code = shards_dims_layout(&layout, arena, dims, &work->rules.mesh[side], group->ranks,
@@ -236,7 +257,7 @@ static enum plumb_code decide(struct shards_work *work, const struct plumb_pair 
         take(choice, &found[k], source[k], same);
         if (!choice->layout)
             continue;
-        code = shards_settle(choice, loaded[k].parts, err);
+        code = shards_settle(choice, loaded[k].parts, sides[k].ranks, err);
     }
     for (int k = 0; k < 2 && !code && !same; k++)
         code = reshape(&work->side[k].choices[k ? pair->golden : pair->target],

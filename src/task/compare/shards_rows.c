@@ -84,7 +84,7 @@ static enum plumb_code visit_parts(struct inspection *in, struct plumb_error *er
 }
 
 /* "the error is in the part of rank 2": the fewest ranks that have 99 % of it. */
-static char *name_ranks(const struct inspection *in, bool failed)
+static char *name_ranks(const struct inspection *in, int side, bool failed)
 {
     const struct shards_whole *whole = in->whole;
     double sum = 0, most = 0;
@@ -101,10 +101,10 @@ static char *name_ranks(const struct inspection *in, bool failed)
             buf_printf(&text, "%s%" PRId64, named++ ? "," : "", whole->ranks[p]);
     struct buf out = {0};
     if (named && named == parts && failed)
-        buf_text(&out, "the error is in all parts");
+        buf_printf(&out, "the error is in all parts%s", side ? " of the golden run" : "");
     else if (named && named < parts)
-        buf_printf(&out, "the error is in the part%s of rank%s %s", named > 1 ? "s" : "",
-                   named > 1 ? "s" : "", text.data ? text.data : "");
+        buf_printf(&out, "the error is in the part%s of %srank%s %s", named > 1 ? "s" : "",
+                   side ? "the golden " : "", named > 1 ? "s" : "", text.data ? text.data : "");
     buf_free(&text);
     return out.data; /* NULL: there is nothing to say */
 }
@@ -130,9 +130,12 @@ static bool only_rounding(const struct inspection *in, const struct plumb_tensor
         for (size_t i = 0; i < count * width; i++) {
             const double terms = in->terms[at * width + i] * share;
             const double bound = ldexp(terms, -bits[0]) + ldexp(fabs(b[i]), -bits[1]);
-            if (!(fabs(a[i] - b[i]) <= bound))
+            const double error = fabs(a[i] - b[i]);
+            if (a[i] == b[i] || (isnan(a[i]) && isnan(b[i])))
+                continue;
+            if (!isfinite(error) || !(error <= bound)) /* nothing rounds to infinity by itself */
                 return false;
-            const double ratio = bound > 0 ? fabs(a[i] - b[i]) / bound : 0;
+            const double ratio = bound > 0 ? error / bound : 0;
             *largest = ratio > *largest ? ratio : *largest;
         }
     }
@@ -207,7 +210,7 @@ static void inspect(const struct comparison *comparison, size_t pair, int side)
         if (whole->layout->reduce != SHARDS_ONE)
             inspect_sum(&in, comparison, pair, side, &err);
         else if (!visit_parts(&in, &err))
-            row->parts = name_ranks(&in, compare_fails(comparison, pair));
+            row->parts = name_ranks(&in, side, compare_fails(comparison, pair));
         plumb_payload_release(&in.other);
     }
     free(in.terms);
@@ -226,6 +229,20 @@ static void judge_odd(const struct comparison *comparison, size_t pair, struct r
                        whole->odd);
 }
 
+/* What is odd about how a tensor was put together. */
+static void judge_doubt(const struct comparison *comparison, size_t pair, struct row *row)
+{
+    for (int side = 0; side < 2; side++) {
+        const struct shards_whole *whole =
+            shards_whole_of(comparison->run[side], compare_record(comparison, pair, side));
+        if (!whole || !whole->doubt)
+            continue;
+        const enum plumb_severity severity = whole->denied ? PLUMB_FAILED : PLUMB_SUSPICIOUS;
+        if (row->verdict.severity < severity)
+            verdict_decide(&row->verdict, severity, "%s%s", side ? "golden: " : "", whole->doubt);
+    }
+}
+
 static void inspect_row(void *context, size_t pair, unsigned thread)
 {
     const struct comparison *comparison = context;
@@ -236,6 +253,7 @@ static void inspect_row(void *context, size_t pair, unsigned thread)
     for (int side = 0; side < 2; side++)
         inspect(comparison, pair, side);
     judge_odd(comparison, pair, row);
+    judge_doubt(comparison, pair, row);
 }
 
 void compare_shards(struct comparison *comparison)

@@ -66,7 +66,12 @@ static struct shards_whole *make_whole(struct making *m, const struct shards_gro
         .ndim = choice->ndim,
         .shape = copy(m, choice->shape, choice->ndim, sizeof *choice->shape),
         .dtype = choice->dtype,
+        .doubt =
+            choice->doubt ? arena_copy(&m->run->arena, choice->doubt, strlen(choice->doubt)) : NULL,
+        .denied = choice->denied,
     };
+    if (choice->doubt && !whole->doubt)
+        return NULL;
     return whole->records && whole->ranks && whole->layout && whole->use && whole->shape ? whole
                                                                                          : NULL;
 }
@@ -106,11 +111,16 @@ static const char *layout_text(struct making *m, const struct shards_group *grou
 {
     char text[SHARDS_TEXT], number[NUMBER_BYTES];
     struct buf out = {0};
-    for (unsigned i = 0; i < choice->odds; i++)
-        buf_printf(&out, "rank %" PRId64 " differs from its replicas by %s%s",
-                   group->ranks[choice->odd[i].part],
-                   number_brief(choice->odd[i].distance, 2, number),
+    for (unsigned i = 0; i < choice->odds; i++) {
+        const unsigned part = choice->odd[i].part, twin = shards_twin(choice->layout, part);
+        if (twin < choice->layout->parts) /* which of two is odd, nobody knows */
+            buf_printf(&out, "ranks %" PRId64 " and %" PRId64 ", replicas, differ by ",
+                       group->ranks[twin], group->ranks[part]);
+        else
+            buf_printf(&out, "rank %" PRId64 " differs from its replicas by ", group->ranks[part]);
+        buf_printf(&out, "%s%s", number_brief(choice->odd[i].distance, 2, number),
                    i + 1 < choice->odds ? ", " : ": ");
+    }
     if (choice->source == SHARDS_SAME)
         buf_printf(&out, "the same %u parts on both sides", group->parts);
     else
@@ -139,10 +149,16 @@ static struct plumb_recorded *whole_recorded(struct making *m, const struct plum
     if (plumb_dtype_from_name(from->dtype) != dtype)
         made->dtype = plumb_dtype_info(dtype)->name;
     memset(made->statistic_kind, PLUMB_VALUE_NONE, sizeof made->statistic_kind);
-    made->kept = NULL;
     made->checksum = NULL;
     made->spread = false;
-    made->dtensor = NULL;
+    if (from->rest) {
+        struct plumb_recorded_rest *rest = copy(m, from->rest, 1, sizeof *rest);
+        if (!rest)
+            return NULL;
+        rest->kept = NULL;
+        rest->dtensor = NULL;
+        made->rest = rest;
+    }
     return made->shape ? made : NULL;
 }
 
@@ -158,9 +174,15 @@ static bool own_names(struct making *m, struct plumb_record *record)
     }
     if (made->api && !(made->api = m->own))
         return false;
-    if (made->parent &&
-        !(made->parent = arena_copy(&m->run->arena, made->parent, strlen(made->parent))))
-        return false;
+    const char *parent = plumb_recorded_parent(made);
+    if (made->caller) {
+        struct plumb_caller *caller = copy(m, made->caller, 1, sizeof *caller);
+        if (!caller)
+            return false;
+        if (parent && !(caller->parent = arena_copy(&m->run->arena, parent, strlen(parent))))
+            return false;
+        made->caller = caller;
+    }
     record->recorded = made;
     return true;
 }
@@ -185,9 +207,9 @@ static bool set_whole(struct making *m, struct plumb_record *record,
     record->dtype = whole->dtype;
     record->ndim = whole->ndim;
     record->shape = whole->shape;
-    record->stride = NULL;
+    record->view = NULL;
     record->count = count;
-    record->offset = record->start = record->bytes = 0;
+    record->offset = record->bytes = 0;
     if (!record->recorded || !record->recorded->dtype)
         return true;
     record->recorded = whole_recorded(m, record->recorded, whole->ndim, whole->shape, whole->dtype);
@@ -201,11 +223,6 @@ static unsigned part_of(const struct shards_whole *whole, int64_t rank)
     while (p < whole->layout->parts && whole->ranks[p] != rank)
         p++;
     return p;
-}
-
-static bool is_replica(const struct shards_layout *layout)
-{
-    return layout && shards_slots(layout) * layout->terms == 1;
 }
 
 static bool is_odd(const struct shards_group *group, const struct shards_choice *choice,
@@ -223,17 +240,33 @@ struct half {
     const struct shards_choice *choice;
 };
 
-/* A replica that differs is held against the same rank of the other side, or against what stands
- * for all of it: under a name of its own, which the record of the other side has as well. False
- * when out of memory. */
+/* Lets the part of a rank stand for its replicas; false when out of memory. */
+static bool stand_in(struct making *m, struct shards_whole *whole, int64_t rank)
+{
+    const unsigned part = part_of(whole, rank);
+    const struct shards_layout *layout = whole->layout;
+    bool *use = copy(m, whole->use, layout->parts, sizeof *use);
+    if (!use || part == layout->parts)
+        return use != NULL;
+    for (unsigned p = 0; p < layout->parts; p++)
+        if (layout->slot[p] == layout->slot[part] && layout->term[p] == layout->term[part])
+            use[p] = p == part;
+    whole->use = use;
+    if (whole->only != UINT_MAX)
+        whole->only = part;
+    return true;
+}
+
+/* A replica that differs gets a row of its own: of the whole in which it stands for its replicas,
+ * beside that of the other side, where the same rank does so if it is odd there as well. Both
+ * records have the name. False when out of memory. */
 static bool add_odd(struct making *m, const struct plumb_record *head,
                     const struct shards_whole *whole, const struct half halves[2], int side)
 {
     const struct shards_choice *odd = halves[side].choice;
-    for (unsigned i = 0; i < odd->odds && is_replica(odd->layout); i++) {
+    for (unsigned i = 0; i < odd->odds; i++) {
         const int64_t rank = halves[side].group->ranks[odd->odd[i].part];
-        if (side && is_replica(halves[0].choice->layout) &&
-            is_odd(halves[0].group, halves[0].choice, rank))
+        if (side && is_odd(halves[0].group, halves[0].choice, rank))
             continue; /* the target's row has it already */
         const char *name = arena_printf(&m->run->arena, "%s (%srank %" PRId64 ")", head->name,
                                         side ? "golden " : "", rank);
@@ -241,9 +274,8 @@ static bool add_odd(struct making *m, const struct plumb_record *head,
         struct shards_whole *own = copy(m, whole, 1, sizeof *whole);
         if (!record || !own)
             return false;
-        const unsigned part = part_of(whole, rank);
-        if (is_replica(whole->layout) && part < whole->layout->parts)
-            own->only = part;
+        if (is_odd(halves[m->side].group, halves[m->side].choice, rank) && !stand_in(m, own, rank))
+            return false;
         own->odd = odd->odd[i].distance;
         record->layout = arena_printf(&m->run->arena, "the replica of rank %" PRId64, rank);
         if (!record->layout || !set_whole(m, record, own, halves[m->side].choice->count))

@@ -84,9 +84,10 @@ static double number_of(const struct plumb_recorded *recorded, enum plumb_statis
 static void count_others(const struct plumb_recorded *recorded, double *nan, double *inf)
 {
     *nan = *inf = 0;
-    if (recorded->kept) {
-        *nan = (double)recorded->kept->nan;
-        *inf = (double)(recorded->kept->pos_inf + recorded->kept->neg_inf);
+    const struct plumb_kept *kept = plumb_recorded_kept(recorded);
+    if (kept) {
+        *nan = (double)kept->nan;
+        *inf = (double)(kept->pos_inf + kept->neg_inf);
         return;
     }
     for (unsigned k = 0; k < PLUMB_STATISTICS; k++)

@@ -149,19 +149,20 @@ static bool set_end(struct plumb_table *table, size_t column, const struct ends 
 static bool add_recorded(struct plumb_table *table, const struct plumb_record *record, bool wide)
 {
     const struct plumb_recorded *recorded = record->recorded;
+    const struct plumb_kept *kept = plumb_recorded_kept(recorded);
     bool ok = true;
     if (recorded->tensor)
         ok = set_recorded(table, MIN, recorded, PLUMB_STATISTIC_MIN) &&
              set_recorded(table, MAX, recorded, PLUMB_STATISTIC_MAX) &&
              set_recorded(table, MEAN, recorded, PLUMB_STATISTIC_MEAN) &&
-             (!recorded->kept || set_value(table, STD, &recorded->kept->deviation)) &&
+             (!kept || set_value(table, STD, &kept->deviation)) &&
              (!wide || set_recorded(table, NORM, recorded, PLUMB_STATISTIC_NORM));
     else if (recorded->value)
         ok = plumb_table_text(table, MIN, recorded->value) &&
              plumb_table_text(table, MAX, recorded->value);
-    if (wide && recorded->kept) {
-        plumb_table_int(table, NANS, (int64_t)recorded->kept->nan);
-        plumb_table_int(table, INFS, (int64_t)(recorded->kept->pos_inf + recorded->kept->neg_inf));
+    if (wide && kept) {
+        plumb_table_int(table, NANS, (int64_t)kept->nan);
+        plumb_table_int(table, INFS, (int64_t)(kept->pos_inf + kept->neg_inf));
     }
     return ok && (!wide || (plumb_table_text(table, DTYPE, recorded->dtype) &&
                             plumb_table_text(table, SHAPE, recorded->shape)));
@@ -266,7 +267,8 @@ enum plumb_code plumb_summary(struct plumb_table **table, size_t *unreadable,
     made = plumb_table_new(columns, options->wide ? ALL_COLUMNS : NORMAL_COLUMNS);
     *unreadable = 0;
     for (size_t i = 0; made && i < count; i++) {
-        if (!add_row(made, i, plumb_run_record(run, i), &summary.results[i], options->wide)) {
+        if (!add_row(made, options->first + i, plumb_run_record(run, i), &summary.results[i],
+                     options->wide)) {
             plumb_table_free(made);
             made = NULL;
         }

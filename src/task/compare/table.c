@@ -8,6 +8,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* "float16" when both sides agree, else "float16/float32"; the same for shapes. */
@@ -38,18 +39,34 @@ static const char *how_text(enum plumb_pair_how how)
     return words[how];
 }
 
-/* " at step 2, rank 0", as far as the record knows. */
-static const char *place_of(const struct plumb_record *record, char *text, size_t size)
+/* " at step 2, rank 0", as far as that is known. */
+static const char *place_of(int64_t step, int64_t rank, char *text, size_t size)
 {
-    bool step = record->step >= 0, rank = record->rank >= 0;
-    if (step && rank)
-        snprintf(text, size, " at step %" PRId64 ", rank %" PRId64, record->step, record->rank);
-    else if (step || rank)
-        snprintf(text, size, " at %s %" PRId64, step ? "step" : "rank",
-                 step ? record->step : record->rank);
+    if (step >= 0 && rank >= 0)
+        snprintf(text, size, " at step %" PRId64 ", rank %" PRId64, step, rank);
+    else if (step >= 0 || rank >= 0)
+        snprintf(text, size, " at %s %" PRId64, step >= 0 ? "step" : "rank",
+                 step >= 0 ? step : rank);
     else
         snprintf(text, size, " without step and rank");
     return text;
+}
+
+/* False: no name of the other run is near. */
+static bool find_nearest(struct near_record *near, const struct comparison *comparison, size_t pair,
+                         int side)
+{
+    const size_t index = comparison->matching.pairs[pair].nearest;
+    if (comparison->nearest) {
+        if (comparison->nearest[pair])
+            *near = *comparison->nearest[pair];
+        return comparison->nearest[pair];
+    }
+    if (index == PLUMB_NO_RECORD)
+        return false;
+    const struct plumb_record *record = plumb_run_record(comparison->run[1 - side], index);
+    *near = (struct near_record){record->name, record->step, record->rank};
+    return true;
 }
 
 static const char *unmatched_reason(const struct comparison *comparison, size_t pair, char *text,
@@ -59,24 +76,22 @@ static const char *unmatched_reason(const struct comparison *comparison, size_t 
     int side = p->target == PLUMB_NO_RECORD ? 1 : 0;
     const struct plumb_record *record = compare_record(comparison, pair, side);
     const char *where = side ? "golden" : "target";
-    const struct plumb_record *nearest =
-        p->nearest == PLUMB_NO_RECORD ? NULL
-                                      : plumb_run_record(comparison->run[1 - side], p->nearest);
+    struct near_record near;
     char problem[900], here[64], there[64];
     if (p->covered)
         snprintf(text, size, "only in the %s run: the other does this in other steps", where);
     else if (record->error)
         snprintf(text, size, "only in the %s run, and unreadable there: %s", where,
                  plumb_error_text(record->error, problem, sizeof problem));
-    else if (!nearest)
+    else if (!find_nearest(&near, comparison, pair, side))
         snprintf(text, size, "only in the %s run", where);
-    else if (strcmp(nearest->name, record->name) == 0 &&
-             (nearest->step != record->step || nearest->rank != record->rank))
+    else if (strcmp(near.name, record->name) == 0 &&
+             (near.step != record->step || near.rank != record->rank))
         snprintf(text, size, "only in the %s run%s; the other has it%s", where,
-                 place_of(record, here, sizeof here), place_of(nearest, there, sizeof there));
+                 place_of(record->step, record->rank, here, sizeof here),
+                 place_of(near.step, near.rank, there, sizeof there));
     else
-        snprintf(text, size, "only in the %s run; nearest name in the other: %s", where,
-                 nearest->name);
+        snprintf(text, size, "only in the %s run; nearest name in the other: %s", where, near.name);
     return text;
 }
 
@@ -103,7 +118,7 @@ const char *compare_module(const struct plumb_record *record, char *text, size_t
     const struct plumb_recorded *recorded = record->recorded;
     if (!recorded)
         return run_module(record->name, text, size);
-    const char *const calls[] = {recorded->api, recorded->parent};
+    const char *const calls[] = {recorded->api, plumb_recorded_parent(recorded)};
     for (int k = 0; k < 2; k++)
         if (calls[k] && strncmp(calls[k], "Module.", 7) == 0)
             return run_module(calls[k], text, size);
@@ -198,11 +213,13 @@ static bool set_stack(struct plumb_table *table, size_t column, const struct com
 {
     const struct plumb_record *target = compare_record(comparison, pair, 0);
     const struct plumb_record *golden = compare_record(comparison, pair, 1);
-    const char *const *stack = target && target->recorded ? target->recorded->stack : NULL;
+    const char *const *stack = target ? plumb_recorded_stack(target->recorded) : NULL;
     if (!stack && golden && golden->recorded)
-        stack = golden->recorded->stack;
+        stack = plumb_recorded_stack(golden->recorded);
     const char *call = call_of(comparison, pair);
-    if (!stack || (pair && call_of(comparison, pair - 1) == call))
+    /* What has no partner stands apart from the rest of its call. */
+    const bool begins = !pair || pair == comparison->matching.matched;
+    if (!stack || (!begins && call_of(comparison, pair - 1) == call))
         return plumb_table_text(table, column, "N/A");
     struct buf text = {0};
     buf_text(&text, "");
@@ -226,14 +243,19 @@ static bool set_stack(struct plumb_table *table, size_t column, const struct com
 static bool set_names(struct plumb_table *table, size_t column, const struct plumb_record *target,
                       const struct plumb_record *golden)
 {
-    struct buf text = {0};
-    buf_text(&text, "[");
-    buf_text(&text, target ? target->name : "N/A");
-    buf_text(&text, ", ");
-    buf_text(&text, golden ? golden->name : "N/A");
-    buf_text(&text, "]");
-    bool ok = !text.failed && plumb_table_text(table, column, text.data);
-    buf_free(&text);
+    const char *const left = target ? target->name : "N/A", *right = golden ? golden->name : "N/A";
+    const size_t lefts = strlen(left), rights = strlen(right), need = lefts + rights + 5;
+    char brief[512], *text = need <= sizeof brief ? brief : malloc(need);
+    if (!text)
+        return false;
+    memcpy(text, "[", 1);
+    memcpy(text + 1, left, lefts);
+    memcpy(text + 1 + lefts, ", ", 2);
+    memcpy(text + 3 + lefts, right, rights);
+    memcpy(text + 3 + lefts + rights, "]", 2);
+    bool ok = plumb_table_text(table, column, text);
+    if (text != brief)
+        free(text);
     return ok;
 }
 
@@ -267,15 +289,22 @@ static bool set_layout(struct plumb_table *table, size_t column,
     return ok;
 }
 
+/* What all cells of a row ask for. */
+struct line {
+    size_t pair;
+    const struct plumb_record *target, *golden; /* or NULL */
+    bool failed;
+};
+
 static bool set_cell(struct plumb_table *table, size_t column, const struct comparison *comparison,
-                     size_t pair)
+                     const struct line *line)
 {
     const struct field *field = &comparison->layout.fields[column];
+    const size_t pair = line->pair;
     const struct row *row = &comparison->rows[pair];
-    const struct plumb_record *target = compare_record(comparison, pair, 0);
-    const struct plumb_record *golden = compare_record(comparison, pair, 1);
+    const struct plumb_record *target = line->target, *golden = line->golden;
     const struct plumb_record *either = golden ? golden : target;
-    bool failed = compare_fails(comparison, pair);
+    const bool failed = line->failed;
     bool judged = !row->verdict.unjudged && !comparison->matching.pairs[pair].covered;
     char text[1024], a[160], b[160];
 
@@ -367,9 +396,12 @@ enum plumb_code compare_table(struct plumb_table **table, const struct compariso
     const struct layout *layout = &comparison->layout;
     struct plumb_table *made = plumb_table_new(layout->columns, layout->count);
     for (size_t pair = 0; made && pair < comparison->matching.count; pair++) {
+        const struct line line = {pair, compare_record(comparison, pair, 0),
+                                  compare_record(comparison, pair, 1),
+                                  compare_fails(comparison, pair)};
         bool ok = plumb_table_add_row(made, compare_severity(comparison, pair));
         for (size_t column = 0; ok && column < layout->count; column++)
-            ok = set_cell(made, column, comparison, pair);
+            ok = set_cell(made, column, comparison, &line);
         if (!ok) {
             plumb_table_free(made);
             made = NULL;

@@ -5,6 +5,7 @@
 #include "base/pool.h"
 #include "run/walk.h"
 #include "task/condense/file.h"
+#include "task/condense/hosts.h"
 #include "task/condense/scan.h"
 #include "task/condense/spread.h"
 #include "task/condense/watch.h"
@@ -53,6 +54,11 @@ struct session {
     size_t *work, work_count; /* numbers of the files to condense now */
     uint64_t work_done, work_bytes;
     pthread_mutex_t lock;
+    struct arena arena;      /* of what follows */
+    struct crew_hosts hosts; /* those that list and condense their own files; none: the folder is
+                                the same for all */
+    bool *lost;              /* by host: it does not answer */
+    bool *named;             /* by host: that was said */
 };
 
 static double now(void)
@@ -81,6 +87,12 @@ static bool is_same(const struct scan_file *a, const struct scan_file *b)
            a->changed.tv_sec == b->changed.tv_sec && a->changed.tv_nsec == b->changed.tv_nsec;
 }
 
+static int compare_files(const struct scan_file *a, const struct scan_file *b)
+{
+    const int order = walk_compare(a->path, b->path);
+    return order ? order : a->host < b->host ? -1 : a->host > b->host;
+}
+
 /* Both lists are in the same order. */
 static struct entry *carry_over(struct session *session, const struct scan *scan, double time)
 {
@@ -89,7 +101,7 @@ static struct entry *carry_over(struct session *session, const struct scan *scan
     for (size_t i = 0; entries && i < scan->file_count; i++) {
         int order = -1;
         while (old < session->scan.file_count &&
-               (order = walk_compare(session->scan.files[old].path, scan->files[i].path)) < 0)
+               (order = compare_files(&session->scan.files[old], &scan->files[i])) < 0)
             old++;
         if (old < session->scan.file_count && order == 0 &&
             is_same(&session->scan.files[old], &scan->files[i])) {
@@ -102,9 +114,32 @@ static struct entry *carry_over(struct session *session, const struct scan *scan
     return entries;
 }
 
+/* Hosts that do not answer may have files that nobody else has. */
+static void report_hosts(struct session *session)
+{
+    struct plumb_error error = {0};
+    for (unsigned host = 0; host < session->hosts.count; host++) {
+        if (!session->lost[host])
+            continue;
+        session->unreadable++;
+        plumb_fail(&error, PLUMB_E_IO, "%s does not answer", session->hosts.names[host]);
+        if (!session->named[host])
+            tell(session, &(struct plumb_condense_event){
+                              .outcome = PLUMB_CONDENSE_FAILED, .path = "", .error = &error});
+        session->named[host] = true;
+    }
+    session->unreadable += session->hosts.unheard;
+    plumb_fail(&error, PLUMB_E_IO, "what only the hosts of %u processes have, which do not answer",
+               session->hosts.unheard);
+    if (session->hosts.unheard && !session->folders_reported)
+        tell(session, &(struct plumb_condense_event){
+                          .outcome = PLUMB_CONDENSE_FAILED, .path = "", .error = &error});
+}
+
 static void report_folders(struct session *session)
 {
     session->unreadable = 0;
+    report_hosts(session);
     for (size_t i = 0; i < session->scan.folder_count; i++) {
         const struct scan_folder *folder = &session->scan.folders[i];
         if (!folder->error)
@@ -125,7 +160,10 @@ static enum plumb_code look(struct session *session, bool sweep, struct plumb_er
 {
     struct scan scan;
     struct entry *entries = NULL;
-    enum plumb_code code = scan_folder(&scan, session->folder, sweep, err);
+    enum plumb_code code = session->hosts.count
+                               ? hosts_scan(&scan, session->options.crew, &session->hosts,
+                                            session->folder, sweep, session->lost, err)
+                               : scan_folder(&scan, session->folder, sweep, err);
     if (!code && !(entries = carry_over(session, &scan, now())))
         code = plumb_no_memory(err);
     if (code) {
@@ -258,17 +296,21 @@ static enum plumb_code condense_spread(struct session *session, struct plumb_err
     struct arena arena = {0};
     const char **paths = arena_array(&arena, count, sizeof *paths);
     uint64_t *sizes = arena_array(&arena, count, sizeof *sizes);
+    const struct scan_file **where = arena_array(&arena, count, sizeof *where);
     struct file_result *results = calloc(count + 1, sizeof *results);
-    bool ready = paths && sizes && results;
+    bool ready = paths && sizes && where && results;
     for (size_t i = 0; i < count && ready; i++) {
         const struct scan_file *file = &session->scan.files[session->work[i]];
         paths[i] = arena_printf(&arena, "%s/%s", session->folder, file->path);
         sizes[i] = file->size;
+        where[i] = file;
         results[i].outcome = FILE_BUSY;
         ready = paths[i];
     }
     const struct spread_files files = {.paths = paths,
                                        .sizes = sizes,
+                                       .files = session->hosts.count ? where : NULL,
+                                       .hosts = &session->hosts,
                                        .count = count,
                                        .keep = session->options.keep,
                                        .dry_run = session->options.dry_run,
@@ -414,6 +456,24 @@ static enum plumb_code lock_folder(const char *folder, int *fd, struct plumb_err
     return PLUMB_E_IO;
 }
 
+/* Several hosts look for themselves, unless a map says where they find what process 0 sees. */
+static enum plumb_code find_hosts(struct session *session, struct plumb_error *err)
+{
+    struct plumb_crew *crew = session->options.crew;
+    if (!crew || crew_places_of(crew)->given)
+        return PLUMB_OK;
+    enum plumb_code code = crew_hosts(crew, &session->hosts, &session->arena, err);
+    if (!code && session->hosts.count < 2 && !session->hosts.unheard)
+        session->hosts = (struct crew_hosts){0};
+    if (!code && session->hosts.count) {
+        const unsigned count = session->hosts.count;
+        session->lost = arena_array(&session->arena, count, sizeof *session->lost);
+        session->named = arena_array(&session->arena, count, sizeof *session->named);
+        code = session->lost && session->named ? PLUMB_OK : plumb_no_memory(err);
+    }
+    return code;
+}
+
 static void count_what_is_left(struct session *session)
 {
     struct plumb_condensed *result = session->result;
@@ -446,16 +506,22 @@ enum plumb_code plumb_condense(struct plumb_condensed *result, const char *folde
     if (options->dry_run && options->watch)
         return plumb_fail(err, PLUMB_E_ARG, "a dry run does not watch");
 
-    int lock;
-    enum plumb_code code = lock_folder(folder, &lock, err);
-    if (code)
+    int lock = -1;
+    enum plumb_code code = find_hosts(&session, err);
+    if (!code && (!session.hosts.count || access(folder, F_OK) == 0))
+        code = lock_folder(folder, &lock, err);
+    if (code) {
+        arena_free(&session.arena);
         return code;
+    }
     pthread_mutex_init(&session.lock, NULL);
     code = options->watch ? pass_many(&session, err) : pass_once(&session, err);
     count_what_is_left(&session);
     pthread_mutex_destroy(&session.lock);
     scan_free(&session.scan);
     free(session.entries);
-    close(lock);
+    arena_free(&session.arena);
+    if (lock >= 0)
+        close(lock);
     return code;
 }

@@ -12,6 +12,8 @@ struct scan_file {
     const char *path; /* inside the folder */
     uint64_t device, inode, size;
     struct timespec changed; /* its mtime */
+    unsigned host;           /* the first that has it, by its number among those of a crew */
+    uint8_t *hosts;          /* a bit for each that has it; NULL: whoever asks has */
 };
 
 struct scan_folder {

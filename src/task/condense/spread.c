@@ -3,6 +3,7 @@
 #include "task/condense/spread.h"
 
 #include "base/pack.h"
+#include "task/condense/hosts.h"
 
 static const char kind[] = "condense";
 
@@ -67,9 +68,20 @@ static void work(void *context, size_t piece, struct buf *reply)
     const struct spread_files *files = context;
     struct pack pack = pack_writer(reply);
     struct file_result result = {.outcome = FILE_BUSY};
-    if (!files->stop(files->context))
+    if (files->files && !hosts_have(files->files[piece], 0)) {
+        result.outcome = FILE_FAILED;
+        plumb_fail(&result.error, PLUMB_E_IO, "only %s has it, and does not answer",
+                   files->hosts->names[files->files[piece]->host]);
+        plumb_error_in_file(&result.error, files->paths[piece]);
+    } else if (!files->stop(files->context))
         file_condense(&result, files->paths[piece], files->keep, files->dry_run);
     pack_result(&pack, &result);
+}
+
+static bool has(void *context, size_t piece, unsigned host)
+{
+    const struct spread_files *files = context;
+    return hosts_have(files->files[piece], host);
 }
 
 static bool take(void *context, size_t piece, const void *reply, size_t size, bool resumed)
@@ -94,6 +106,7 @@ enum plumb_code spread_condense(struct plumb_crew *crew, const struct spread_fil
                                  .slow = true,
                                  .ask = ask,
                                  .work = work,
-                                 .take = take};
+                                 .take = take,
+                                 .has = files->files ? has : NULL};
     return crew_run(crew, &job, err);
 }

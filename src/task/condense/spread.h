@@ -4,11 +4,15 @@
 
 #include "crew/crew.h"
 #include "task/condense/file.h"
+#include "task/condense/scan.h"
 
 /* Files to condense, and what became of them. */
 struct spread_files {
     const char *const *paths; /* complete */
     const uint64_t *sizes;
+    const struct scan_file *const
+        *files; /* the same, where they are; NULL: whoever asks has them */
+    const struct crew_hosts *hosts;
     size_t count;
     unsigned keep;
     bool dry_run;

@@ -35,11 +35,11 @@ void text_begin(struct buf *out, const char *file, const char *format, uint64_t 
 static void put_place(struct buf *out, const struct plumb_record *record)
 {
     if (record->step >= 0)
-        buf_printf(out, ", \"step\": %" PRId64, record->step);
+        buf_printf(out, ",\"step\":%" PRId64, record->step);
     if (record->rank >= 0)
-        buf_printf(out, ", \"rank\": %" PRId64, record->rank);
+        buf_printf(out, ",\"rank\":%" PRId64, record->rank);
     if (record->requires_grad >= 0)
-        buf_printf(out, ", \"requires_grad\": %s", record->requires_grad ? "true" : "false");
+        buf_printf(out, ",\"requires_grad\":%s", record->requires_grad ? "true" : "false");
 }
 
 /* Integers that float64 does not hold are written as such. */
@@ -48,7 +48,7 @@ static void put_ends(struct buf *out, const struct ends *ends)
     char min[ENDS_BYTES], max[ENDS_BYTES];
     ends_text(ends->dtype, ends_min(ends), min);
     ends_text(ends->dtype, ends_max(ends), max);
-    buf_printf(out, ", \"min\": %s, \"max\": %s", min, max);
+    buf_printf(out, ",\"min\":%s,\"max\":%s", min, max);
 }
 
 /* "finite_" stands before the keys of what is about the finite values only. */
@@ -68,7 +68,7 @@ static void put_statistics(struct buf *out, const struct plumb_stats *stats, con
     for (size_t i = 0; stats->count && i < sizeof fields / sizeof *fields; i++) {
         if (!(keep & fields[i].bit))
             continue;
-        buf_printf(out, ", \"%s%s\": ", prefix, fields[i].key);
+        buf_printf(out, ",\"%s%s\":", prefix, fields[i].key);
         put_number(out, fields[i].value);
     }
 }
@@ -82,21 +82,14 @@ static void put_counts(struct buf *out, const struct plumb_stats *stats)
     } counts[] = {{"nan", stats->nan}, {"pos_inf", stats->pos_inf}, {"neg_inf", stats->neg_inf}};
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
         if (counts[i].count)
-            buf_printf(out, ", \"%s\": %" PRIu64, counts[i].key, counts[i].count);
+            buf_printf(out, ",\"%s\":%" PRIu64, counts[i].key, counts[i].count);
 }
 
 static void put_sketch(struct buf *out, const struct plumb_sketch *sketch)
 {
     uint8_t bytes[SKETCH_MOST_BYTES];
-    buf_printf(out, ", \"sketch\": {\"version\": %d, \"exponents\": [%d, %d], \"axes\": [",
-               CONDENSED_SKETCH, sketch->exponent, sketch->block_exponent);
-    for (unsigned k = 0; k < sketch->axes; k++) {
-        const struct plumb_sketch_axis *axis = &sketch->axis[k];
-        buf_printf(out, "%s[%u, %u, %" PRIu64 "]", k ? ", " : "", axis->axis, axis->blocks,
-                   axis->length);
-    }
     sketch_to_bytes(sketch, bytes);
-    buf_text(out, "], \"sums\": \"");
+    buf_printf(out, ",\"sketch\":{\"version\":%d,\"sums\":\"", CONDENSED_SKETCH);
     base85_put(out, bytes, sketch_bytes(sketch));
     buf_text(out, "\"}");
 }
@@ -105,12 +98,12 @@ void text_tensor(struct buf *out, const struct plumb_record *record,
                  const struct plumb_tensor *tensor, const struct measured *measured, unsigned keep,
                  bool first)
 {
-    buf_text(out, first ? "\n{\"name\": " : ",\n{\"name\": ");
+    buf_text(out, first ? "\n{\"name\":" : ",\n{\"name\":");
     json_put_string(out, record->name);
     put_place(out, record);
-    buf_printf(out, ", \"dtype\": \"%s\", \"shape\": [", plumb_dtype_info(tensor->dtype)->name);
+    buf_printf(out, ",\"dtype\":\"%s\",\"shape\":[", plumb_dtype_info(tensor->dtype)->name);
     for (unsigned i = 0; i < tensor->rank; i++)
-        buf_printf(out, "%s%" PRId64, i ? ", " : "", tensor->shape[i]);
+        buf_printf(out, "%s%" PRId64, i ? "," : "", tensor->shape[i]);
     buf_text(out, "]");
     put_counts(out, &measured->stats);
     if (keep & PLUMB_KEEP_MINMAX && ends_needed(&measured->ends)) {
@@ -122,11 +115,11 @@ void text_tensor(struct buf *out, const struct plumb_record *record,
     if (measured->finite.count != measured->stats.count)
         put_statistics(out, &measured->finite, "finite_", keep);
     if (keep & PLUMB_KEEP_CRC32)
-        buf_printf(out, ", \"crc32\": \"%08" PRIx32 "\"", measured->crc);
+        buf_printf(out, ",\"crc32\":\"%08" PRIx32 "\"", measured->crc);
     if (keep & PLUMB_KEEP_HASH) {
         char hash[HASH_BYTES];
         hash_text(&measured->hash, hash);
-        buf_printf(out, ", \"hash\": \"%s\"", hash);
+        buf_printf(out, ",\"hash\":\"%s\"", hash);
     }
     if (keep & PLUMB_KEEP_SKETCH)
         put_sketch(out, &measured->sketch);

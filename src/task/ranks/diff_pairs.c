@@ -3,6 +3,7 @@
 #include "task/ranks/diff.h"
 
 #include "base/number.h"
+#include "verdict/recorded.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -117,7 +118,8 @@ static bool word_differs(const struct diff *diff, const struct general_pair *pai
     if (mine->kind == DUMP_NUMBER && right->kind == DUMP_NUMBER && right->number == 0 &&
         isfinite(mine->number))
         return fabs(mine->number) > LIMIT / 100 * magnitude(golden);
-    return true;
+    return !(mine->kind == DUMP_WORD && right->kind == DUMP_WORD &&
+             recorded_hides(mine->text, right->text));
 }
 
 static bool statistics_differ(const struct diff *diff, const struct general_pair *pair, char *words,

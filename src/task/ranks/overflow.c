@@ -1,21 +1,18 @@
 /* The first NaN or infinity. */
 #define _GNU_SOURCE
-#include "base/json.h"
-#include "base/mapped.h"
-#include "plumb/file.h"
-#include "ranks/roles.h"
 #include "ranks/travel.h"
 #include "task/ranks/analyze.h"
+#include "task/ranks/finding.h"
 #include "task/ranks/reading.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 struct overflow {
     struct plumb_analysis *out;
     const struct plumb_analyze_options *options; /* or NULL */
     struct dump_places places;
+    struct seen *seen; /* on which hosts they are; NULL: there is one process */
     const struct ranks_rules *rules;
     struct arena arena;
     struct graph_rank *ranks;   /* those that could be read */
@@ -58,7 +55,7 @@ static enum plumb_code read_ranks(struct overflow *o)
     o->source = arena_array(&o->arena, count, sizeof *o->source);
     enum plumb_code code = list && o->ranks && o->source ? PLUMB_OK : PLUMB_E_NOMEM;
     if (!code)
-        code = rank_read_all(list, &o->places, o->options, &o->arena, o->err);
+        code = rank_read_all(list, &o->places, o->seen, o->options, &o->arena, o->err);
     for (size_t i = 0; i < count && !code; i++)
         code = add_rank(o, &o->places.places[i], &list[i], text, sizeof text);
     for (size_t i = 0; i < count && list; i++)
@@ -70,132 +67,122 @@ static enum plumb_code read_ranks(struct overflow *o)
                     : plumb_fail(o->err, PLUMB_E_FORMAT, "no rank of it can be read: %.300s", text);
 }
 
-/* The value of a key of an API's entry as the file has it, or what stands for nothing. */
-static void put_part(struct pretty *out, const struct plumb_file *file, const struct dump_api *api,
-                     const char *key, const char *nothing)
+/* Nodes [from, to) of what was found, which are of one rank. */
+static enum plumb_code make_finding(struct overflow *o, struct finding *finding,
+                                    const struct graph_result *result, size_t from, size_t to)
 {
-    struct json json;
-    const uint8_t *bytes = file->data + api->offset;
-    pretty_key(out, key);
-    json_init(&json, bytes, api->size);
-    if (json_next(&json) == JSON_OBJECT) {
-        while (json_next(&json) == JSON_KEY) {
-            bool wanted = json_is(&json, key);
-            enum json_event event = json_next(&json);
-            uint64_t start = json.start;
-            if (!json_skip(&json, event))
-                break;
-            if (!wanted)
-                continue;
-            pretty_value(out, bytes + start, (size_t)(json.next - bytes) - start);
-            return;
-        }
-    }
-    pretty_word(out, nothing);
+    const size_t rank = result->found[from]->rank;
+    *finding = (struct finding){.place = *o->source[rank],
+                                .at = (size_t)(o->source[rank] - o->places.places),
+                                .number = o->ranks[rank].number,
+                                .nodes = arena_array(&o->arena, to - from, sizeof *finding->nodes),
+                                .count = to - from,
+                                .given = o->out->given};
+    if (!finding->nodes)
+        return plumb_no_memory(o->err);
+    for (size_t i = from; i < to; i++)
+        finding->nodes[i - from] = (struct finding_node){
+            (size_t)(result->found[i] - o->ranks[rank].nodes), result->found[i]->name};
+    return PLUMB_OK;
 }
 
-static void put_node(struct overflow *o, struct pretty *out, const struct plumb_file *file,
-                     const struct dump_tree *tree, const struct dump_api *api, const char *rank)
+static size_t end_of_rank(const struct graph_result *result, size_t i)
 {
-    pretty_item(out);
-    pretty_open(out, '{');
-    pretty_key(out, "op_name");
-    pretty_string(out, api->name);
-    pretty_key(out, "data_info");
-    pretty_open(out, '{');
-    if (strstr(api->name, "forward")) {
-        put_part(out, file, api, "input_args", "[]");
-        put_part(out, file, api, "input_kwargs", "{}");
-    } else {
-        put_part(out, file, api, "input", "[]");
-    }
-    put_part(out, file, api, "output", "{}");
-    pretty_close(out, '}');
-    pretty_key(out, "construct_info");
-    if (!analyze_put_ancestors(out, tree->folder, api->name, &o->arena))
-        analyze_note(&o->notes, rank,
-                     "construct.json is missing or damaged: the modules around "
-                     "the node are not known");
-    pretty_key(out, "stack_info");
-    analyze_put_stack(out, tree, api, "{}");
-    if (!api->stack && strstr(api->name, "forward")) /* nobody calls a backward */
-        analyze_note(&o->notes, rank, "stack.json does not tell where %.200s was called",
-                     api->name);
-    pretty_close(out, '}');
-}
-
-static bool add_row(struct plumb_table *table, const char *rank, const struct dump_api *api,
-                    const struct dump_row *row)
-{
-    size_t length = strlen(api->name);
-    char texts[2][NUMBER_BYTES];
-    const char *max = dump_value_text(&row->statistic[DUMP_MAX], texts[0]);
-    const char *min = dump_value_text(&row->statistic[DUMP_MIN], texts[1]);
-    return plumb_table_add_row(table, PLUMB_FAILED) && plumb_table_text(table, 0, rank) &&
-           plumb_table_text(table, 1, api->name) &&
-           plumb_table_text(table, 2, row->path_name + length + (row->path_name[length] == '.')) &&
-           plumb_table_text(table, 3, max ? max : "None") &&
-           plumb_table_text(table, 4, min ? min : "None");
-}
-
-/* One rank's part of the report: nodes [from, to) of what was found. */
-static enum plumb_code put_rank(struct overflow *o, struct pretty *out,
-                                const struct graph_result *result, size_t from, size_t to)
-{
-    size_t rank = result->found[from]->rank;
-    const struct dump_place *place = o->source[rank];
-    struct dump_tree tree;
-    struct mapped in;
-    char key[32], label[32];
-    snprintf(key, sizeof key, "rank_%lld", (long long)o->ranks[rank].number);
-    snprintf(label, sizeof label, "%lld", (long long)o->ranks[rank].number);
-    enum plumb_code code = dump_open(&tree, place->json, o->err);
-    if (code)
-        return code;
-    code = mapped_open(&in, place->json, o->err);
-    if (code)
-        goto out;
-    pretty_key(out, key);
-    pretty_open(out, '[');
-    for (size_t i = from; !code && i < to; i++) {
-        size_t number = (size_t)(result->found[i] - o->ranks[rank].nodes);
-        const struct dump_api *api = number < tree.api_count ? &tree.apis[number] : NULL;
-        if (!api || strcmp(api->name, result->found[i]->name) != 0 || api->offset > in.file.size ||
-            api->size > in.file.size - api->offset) {
-            code = plumb_fail(o->err, PLUMB_E_IO, "the file changed while it was read");
-            break;
-        }
-        put_node(o, out, &in.file, &tree, api, place->rank);
-        for (size_t k = api->first; k < api->first + api->count; k++)
-            if (tree.rows[k].section == DUMP_OUTPUT && rank_is_abnormal(&tree.rows[k], o->rules) &&
-                !add_row(o->out->table, label, api, &tree.rows[k]))
-                code = plumb_no_memory(o->err);
-    }
-    pretty_close(out, ']');
-    code = mapped_close(&in, code, o->err);
-out:
-    dump_close(&tree);
-    return code;
+    const size_t rank = result->found[i]->rank;
+    while (i < result->count && result->found[i]->rank == rank)
+        i++;
+    return i;
 }
 
 static enum plumb_code write_report(struct overflow *o, const struct graph_result *result)
 {
-    struct pretty out = {.indent = 1};
-    enum plumb_code code = PLUMB_OK;
-    pretty_open(&out, '{');
+    struct finding *list = arena_array(&o->arena, result->count, sizeof *list);
+    struct buf text = {0};
+    size_t count = 0;
+    enum plumb_code code = list ? PLUMB_OK : plumb_no_memory(o->err);
     for (size_t i = 0, end; !code && i < result->count; i = end) {
-        for (end = i + 1; end < result->count && result->found[end]->rank == result->found[i]->rank;
-             end++)
-            ;
-        code = put_rank(o, &out, result, i, end);
+        end = end_of_rank(result, i);
+        code = make_finding(o, &list[count++], result, i, end);
     }
-    pretty_close(&out, '}');
-    if (!code && out.text.failed)
+    if (!code)
+        code = findings_read(list, count, o->seen, o->options, o->err);
+    buf_text(&text, "{");
+    for (size_t i = 0; i < count; i++) {
+        if (!code && !finding_add_rows(&list[i], o->out->table))
+            code = plumb_no_memory(o->err);
+        buf_text(&text, i ? "," : "");
+        buf_append(&text, list[i].text.data, list[i].text.size);
+        buf_append(&o->notes, list[i].notes.data, list[i].notes.size);
+        finding_free(&list[i]);
+    }
+    buf_text(&text, "\n}");
+    if (!code && text.failed)
         code = PLUMB_E_NOMEM;
     if (code)
-        buf_free(&out.text);
-    o->out->report = out.text.data;
+        buf_free(&text);
+    o->out->report = text.data;
     return code;
+}
+
+/* ---- Where it came from ---------------------------------------------------------------------- */
+
+static enum graph_phase phase_of(const struct overflow *o, const struct graph_node *node)
+{
+    const struct graph_rank *rank = &o->ranks[node->rank];
+    bool before = false, after = node->communication;
+    for (const struct graph_node *other = rank->nodes; other < rank->nodes + rank->count; other++) {
+        before |= other->communication && other < node;
+        after |= other->communication && other > node;
+    }
+    return !before ? GRAPH_BEFORE : after ? GRAPH_DURING : GRAPH_AFTER;
+}
+
+static int by_rank(const void *a, const void *b)
+{
+    const struct graph_node *const *x = a, *const *y = b;
+    return (*x)->rank < (*y)->rank ? -1 : (*x)->rank > (*y)->rank;
+}
+
+/* What was asked for does not count. */
+static bool is_given(const struct travel *travel)
+{
+    return travel->given && !(travel->from->ignored && travel->from->bad);
+}
+
+/* It may have come with gradients that were reduced, which is no call. */
+static bool is_after_reduced(const struct overflow *o, const struct graph_node *node)
+{
+    static const char reduced[] = "Module.reduced.";
+    for (const struct graph_node *at = o->ranks[node->rank].nodes; at < node; at++)
+        if (strncmp(at->name, reduced, sizeof reduced - 1) == 0)
+            return true;
+    return false;
+}
+
+/* Nodes at ranks that something came to before them made nothing. Where no other is left, it came
+ * in with what a rank was given. */
+static void keep_origins(struct overflow *o, const struct travels *travels,
+                         struct graph_result *result)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < result->count; i++) {
+        const size_t owner = travels->owner[result->found[i]->rank];
+        if (!owner || !is_given(&travels->list[owner - 1]))
+            result->found[kept++] = result->found[i];
+    }
+    result->count = kept;
+    for (int later = 0; later < 2 && !result->count; later++)
+        for (size_t t = 0; t < travels->count; t++) {
+            const struct graph_node *from = travels->list[t].from;
+            struct graph_node *nodes = o->ranks[from->rank].nodes;
+            if (is_given(&travels->list[t]) && (later || !is_after_reduced(o, from)))
+                result->found[result->count++] = &nodes[from - nodes];
+        }
+    if (kept)
+        return;
+    qsort(result->found, result->count, sizeof *result->found, by_rank);
+    o->out->given = result->count;
+    result->phase = result->count ? phase_of(o, result->found[0]) : GRAPH_CLEAN;
 }
 
 static void put_travel(const struct overflow *o, const struct travel *travel, struct buf *out)
@@ -220,18 +207,53 @@ static void put_travel(const struct overflow *o, const struct travel *travel, st
 }
 
 /* How what is not finite went from rank to rank. */
-static enum plumb_code follow(struct overflow *o)
+static enum plumb_code say_travels(struct overflow *o, const struct travels *travels)
 {
-    struct travels travels;
     struct buf text = {0};
-    enum plumb_code code = travel_find(&travels, o->ranks, o->count, true, &o->arena);
-    for (size_t t = 0; t < travels.count && !code; t++)
-        if (travels.list[t].count)
-            put_travel(o, &travels.list[t], &text);
+    for (size_t t = 0; t < travels->count; t++)
+        if (travels->list[t].count)
+            put_travel(o, &travels->list[t], &text);
     if (text.failed)
         buf_free(&text);
     o->out->travelled = text.data;
-    return text.failed ? PLUMB_E_NOMEM : code;
+    return text.failed ? PLUMB_E_NOMEM : PLUMB_OK;
+}
+
+/* The name of the rank folder of a dump.json below a path; "" when it lies in there itself; NULL:
+ * it is deeper, in steps, or out of memory. */
+static const char *folder_of(const char *json, const char *path, struct arena *arena)
+{
+    const size_t length = strlen(path);
+    if (strlen(json) <= length + 1)
+        return "";
+    const char *name = json + length + 1, *slash = strchr(name, '/');
+    if (!slash)
+        return "";
+    return strchr(slash + 1, '/') ? NULL : arena_copy(arena, name, (size_t)(slash - name));
+}
+
+/* Where the ranks are: below the path, on whatever host. */
+static enum plumb_code find_places(struct overflow *o, const char *path)
+{
+    const struct seen *seen = o->seen;
+    enum plumb_code code = seen ? seen_look(o->seen, o->options->crew, &path, 1, o->err) : PLUMB_OK;
+    if (code)
+        return code;
+    bool found = seen && seen->count;
+    o->places.places =
+        arena_array(&o->places.arena, found ? seen->count : 0, sizeof *o->places.places);
+    for (size_t i = 0; found && o->places.places && i < seen->count; i++) {
+        struct dump_place *place = &o->places.places[o->places.count++];
+        place->json = seen->ranks[i].side[0].json;
+        place->rank = folder_of(place->json, path, &o->places.arena);
+        found = place->rank;
+    }
+    if (found && o->places.places)
+        return PLUMB_OK;
+    dump_places_free(&o->places);
+    seen_free(o->seen ? o->seen : &(struct seen){0});
+    o->seen = NULL;
+    return dump_find(&o->places, path, o->err);
 }
 
 enum plumb_code plumb_overflow_check(struct plumb_analysis *out, const char *path,
@@ -246,18 +268,28 @@ enum plumb_code plumb_overflow_check(struct plumb_analysis *out, const char *pat
         {.title = "Min"},
     };
     *out = (struct plumb_analysis){0};
+    struct seen seen = {0};
     struct overflow o = {.out = out,
+                         .seen = options && options->crew ? &seen : NULL,
                          .options = options,
                          .rules = rank_rules(options ? options->rules : NULL),
                          .err = err};
+    const bool own = o.rules == rank_rules(NULL);
     struct graph_result result;
-    enum plumb_code code = dump_find(&o.places, path, err);
-    if (code)
+    struct travels travels;
+    enum plumb_code code = find_places(&o, path);
+    if (code) {
+        seen_free(&seen);
         return code;
+    }
     out->table = plumb_table_new(columns, sizeof columns / sizeof columns[0]);
     code = out->table ? read_ranks(&o) : PLUMB_E_NOMEM;
     if (!code)
         code = graph_search(&result, o.ranks, o.count, o.rules, &o.arena);
+    if (!code && own)
+        code = travel_find(&travels, o.ranks, o.count, true, &o.arena);
+    if (!code && own)
+        keep_origins(&o, &travels, &result);
     if (!code) {
         out->phase = (enum plumb_phase)result.phase;
         out->found = result.count;
@@ -265,8 +297,8 @@ enum plumb_code plumb_overflow_check(struct plumb_analysis *out, const char *pat
     }
     if (!code && result.count)
         code = write_report(&o, &result);
-    if (!code && result.count && o.rules == rank_rules(NULL))
-        code = follow(&o);
+    if (!code && result.count && own)
+        code = say_travels(&o, &travels);
     if (code == PLUMB_E_NOMEM)
         plumb_fail(err, code, "out of memory");
     out->notes = o.notes.failed ? NULL : o.notes.data;
@@ -278,5 +310,6 @@ enum plumb_code plumb_overflow_check(struct plumb_analysis *out, const char *pat
     }
     arena_free(&o.arena);
     dump_places_free(&o.places);
+    seen_free(&seen);
     return code;
 }

@@ -37,6 +37,36 @@ bool rank_is_abnormal(const struct dump_row *row, const struct ranks_rules *rule
            is_abnormal_value(&row->statistic[DUMP_MIN]);
 }
 
+static bool is_nan_value(const struct dump_value *value)
+{
+    return value->kind == DUMP_NUMBER
+               ? isnan(value->number)
+               : value->kind == DUMP_WORD && value->text && !strcasecmp(value->text, "nan");
+}
+
+bool rank_has_nan(const struct dump_row *row)
+{
+    return row->tensor && !row->uninitialised &&
+           (is_nan_value(&row->statistic[DUMP_MAX]) || is_nan_value(&row->statistic[DUMP_MIN]));
+}
+
+bool rank_is_given(const struct dump_row *row)
+{
+    return row->section == DUMP_INPUT || row->section == DUMP_PARAMETERS ||
+           row->section == DUMP_BUFFERS;
+}
+
+/* Gradients that were reduced are neither: they came from all ranks. */
+static bool has_nan(const struct dump_tree *tree, const struct dump_api *api, bool given)
+{
+    for (size_t i = api->first; i < api->first + api->count; i++) {
+        const struct dump_row *row = &tree->rows[i];
+        if ((given ? rank_is_given(row) : row->section == DUMP_OUTPUT) && rank_has_nan(row))
+            return true;
+    }
+    return false;
+}
+
 static bool has_abnormal(const struct dump_tree *tree, const struct dump_api *api,
                          enum dump_section section, const struct ranks_rules *rules)
 {
@@ -87,6 +117,12 @@ static enum plumb_code describe(struct graph_rank *rank, const struct dump_tree 
         node->ignored = is_ignored(api->name);
         node->bad = output && !input;
         node->bad_input = input;
+        if (rules == rank_rules(NULL)) { /* a NaN that is made of an infinity is made, too */
+            const bool in = has_nan(tree, api, true), out = has_nan(tree, api, false);
+            node->bad =
+                out ? !in : output && !input && !has_abnormal(tree, api, DUMP_PARAMETERS, rules);
+            node->given = in || (output && node->ignored);
+        }
         node->tainted = input || output;
         node->name = arena_copy(arena, api->name, strlen(api->name)); /* the tree goes */
         code = node->name ? PLUMB_OK : PLUMB_E_NOMEM;
@@ -162,6 +198,7 @@ static void pack_node(struct pack *pack, struct graph_node *node, const struct g
     pack_bool(pack, &node->bad);
     pack_bool(pack, &node->tainted);
     pack_bool(pack, &node->bad_input);
+    pack_bool(pack, &node->given);
     pack_below(pack, &role, GRAPH_TARGET + 1);
     node->role = (enum graph_role)role;
     if (node->communication)
@@ -209,8 +246,13 @@ static void pack_reading(struct pack *pack, struct rank_reading *is, struct aren
 
 /* ---- By several processes -------------------------------------------------------------------- */
 
-static void pack_request(struct pack *pack, struct dump_place *place, const char **profile,
-                         struct arena *arena)
+const char *rank_profile(const struct plumb_analyze_options *options)
+{
+    return options && options->rules ? options->rules->name : NULL;
+}
+
+void rank_pack_request(struct pack *pack, struct dump_place *place, const char **profile,
+                       struct arena *arena)
 {
     pack_text(pack, &place->json, arena);
     pack_text(pack, &place->rank, arena);
@@ -225,7 +267,7 @@ static bool answer(void *context, const void *request, size_t size, struct buf *
     struct pack in = pack_reader(request, size), out = pack_writer(reply);
     struct dump_place place = {0};
     const char *profile = NULL;
-    pack_request(&in, &place, &profile, &arena);
+    rank_pack_request(&in, &place, &profile, &arena);
     bool fine = pack_good(&in) && (place.json = crew_places_here(places, place.json, &arena));
     if (fine) {
         struct rank_reading is = {0};
@@ -247,33 +289,53 @@ struct crew_handler rank_handler(const struct crew_places *places)
 struct session {
     struct rank_reading *list;
     const struct dump_places *places;
+    const struct seen *seen;
     const struct plumb_analyze_options *options;
     struct arena *arena;
     size_t done;
 };
-
-static const char *profile_of(const struct session *session)
-{
-    return session->options && session->options->rules ? session->options->rules->name : NULL;
-}
 
 static void ask(void *context, size_t piece, struct buf *request)
 {
     const struct session *session = context;
     struct pack pack = pack_writer(request);
     struct dump_place place = session->places->places[piece];
-    const char *profile = profile_of(session);
-    pack_request(&pack, &place, &profile, NULL);
+    const char *profile = rank_profile(session->options);
+    rank_pack_request(&pack, &place, &profile, NULL);
+}
+
+/* A rank that nobody has a dump.json of is as missing here as elsewhere. */
+static bool has(void *context, size_t piece, unsigned host)
+{
+    const struct seen *seen = ((const struct session *)context)->seen;
+    return seen->ranks[piece].side[0].files ? seen_has(seen, piece, host) : !host;
+}
+
+static void read_elsewhere(struct rank_reading *is, const struct session *session, size_t piece,
+                           struct arena *arena)
+{
+    const char *why = seen_trouble(session->seen, piece, arena);
+    if (!why)
+        why = seen_lost(session->seen, piece, arena);
+    is->code = why ? plumb_fail(&is->error, PLUMB_E_IO, "%s", why) : plumb_no_memory(&is->error);
 }
 
 static void work(void *context, size_t piece, struct buf *reply)
 {
     const struct session *session = context;
+    const struct crew_places *places = crew_places_of(session->options->crew);
     struct pack pack = pack_writer(reply);
     struct arena arena = {0};
     struct rank_reading is = {0};
-    read_rank(&is, &session->places->places[piece],
-              rank_rules(session->options ? session->options->rules : NULL), &arena);
+    struct dump_place place = session->places->places[piece];
+    place.json = crew_places_here(places, place.json, &arena);
+    if (!place.json)
+        is.code = plumb_no_memory(&is.error);
+    else if (has(context, piece, 0))
+        read_rank(&is, &place, rank_rules(session->options->rules), &arena);
+    else
+        read_elsewhere(&is, session, piece, &arena);
+    crew_places_name(places, &is.error);
     pack_reading(&pack, &is, NULL);
     buf_free(&is.notes);
     arena_free(&arena);
@@ -284,8 +346,7 @@ static bool take(void *context, size_t piece, const void *reply, size_t size, bo
     struct session *session = context;
     struct rank_reading is = {0};
     struct pack pack = pack_reader(reply, size);
-    if (resumed) /* reading again is as quick, and sees what has changed */
-        return false;
+    (void)resumed;
     pack_reading(&pack, &is, session->arena);
     if (!pack_good(&pack) || is.notes.failed) {
         buf_free(&is.notes);
@@ -297,17 +358,19 @@ static bool take(void *context, size_t piece, const void *reply, size_t size, bo
 }
 
 enum plumb_code rank_read_all(struct rank_reading *list, const struct dump_places *places,
-                              const struct plumb_analyze_options *options, struct arena *arena,
-                              struct plumb_error *err)
+                              const struct seen *seen, const struct plumb_analyze_options *options,
+                              struct arena *arena, struct plumb_error *err)
 {
-    struct session session = {list, places, options, arena, 0};
+    struct session session = {list, places, seen, options, arena, 0};
     const struct crew_job job = {.kind = kind,
                                  .count = places->count,
                                  .context = &session,
+                                 .fleeting = true,
                                  .ask = ask,
                                  .work = work,
-                                 .take = take};
-    if (options && options->crew)
+                                 .take = take,
+                                 .has = has};
+    if (seen)
         return crew_run(options->crew, &job, err);
     for (size_t i = 0; i < places->count; i++) {
         analyze_progress(options, i, places->count);

@@ -37,7 +37,7 @@ static void test_keep(void **state)
 
 static bool sketch_is(const struct plumb_sketch *sketch, const double *numbers, size_t n)
 {
-    const struct sketch_frame frame = {0};
+    const struct sketch_frame frame = {.version = SKETCH_VERSION, .whole_tiles = true};
     const struct kernels kernels = kernels_current();
     struct plumb_sketch other;
     struct sketch_state *state = sketch_new(&frame);
@@ -138,11 +138,11 @@ static void test_what_is_written_is_read(void **state)
     assert_true(statistic[PLUMB_STATISTIC_MAX].number == 1);
     assert_true(isinf(statistic[PLUMB_STATISTIC_MIN].number));
     assert_string_equal(statistic[PLUMB_STATISTIC_MIN].text, "-inf");
-    assert_true(isnan(record->recorded->kept->deviation.number));
+    assert_true(isnan(plumb_recorded_kept(record->recorded)->deviation.number));
     assert_int_equal(strlen(record->recorded->checksum), 8);
     const struct condensed_note *note = record->detail;
     assert_string_equal(note->format, "npz");
-    const struct plumb_kept *kept = record->recorded->kept;
+    const struct plumb_kept *kept = plumb_recorded_kept(record->recorded);
     assert_int_equal(kept->neg_inf, 1);
     assert_true(kept->finite[PLUMB_STATISTIC_MIN].number == 0.1);
     assert_true(kept->finite[PLUMB_STATISTIC_MEAN].number == 0.55);
@@ -187,7 +187,7 @@ static void test_other_versions_and_odd_tensors(void **state)
         bool error; /* of the record */
     } cases[] = {
         {"{\"plumb_condensed\": 0}", PLUMB_E_UNSUPPORTED, false},
-        {"{\"plumb_condensed\": 5}", PLUMB_E_UNSUPPORTED, false},
+        {"{\"plumb_condensed\": 6}", PLUMB_E_UNSUPPORTED, false},
         {"{\"plumb_condensed\": 1}", PLUMB_E_FORMAT, false},
         {"{\"plumb_condensed\": 1, \"file\": \"x\", \"format\": \"npy\", \"tensors\": []}",
          PLUMB_E_FORMAT, false},
@@ -227,7 +227,8 @@ static enum plumb_code list_shaped(const char *shape, const char *sketch, bool *
              "[{\"name\": \"x\", \"sketch\": %s, \"dtype\": \"int8\", \"shape\": %s}]}",
              sketch, shape);
     enum plumb_code code = list(&listing, text, strlen(text), NULL);
-    *kept = !code && !listing.records[0].error && listing.records[0].recorded->kept->sketch;
+    *kept = !code && !listing.records[0].error &&
+            plumb_recorded_kept(listing.records[0].recorded)->sketch;
     arena_free(&arena);
     return code;
 }
@@ -322,6 +323,47 @@ static void test_narrow_sketches(void **state)
         assert_int_equal(list_shaped(cases[i].shape, text, &kept), cases[i].code);
         assert_int_equal(kept, cases[i].kept);
     }
+}
+
+/* Version 4: 468 bytes as base85 text, and 5 more for each block that the shape has. */
+static void test_sketches_by_shape(void **state)
+{
+    (void)state;
+    enum { SUMS = 468 / 4 * 5 };
+    static const struct {
+        const char *shape, *first; /* text of both exponents */
+        size_t length;
+        enum plumb_code code;
+        bool kept;
+    } cases[] = {
+        {"[7]", "00000", SUMS, PLUMB_OK, true},
+        {"[]", "00000", SUMS, PLUMB_OK, true},
+        {"[0]", "00000", SUMS, PLUMB_OK, true},
+        {"[-1]", "00000", SUMS, PLUMB_OK, false},
+        {"[128]", "00000", SUMS + 15, PLUMB_OK, true}, /* two blocks, ten bytes, and two more */
+        {"[128]", "00000", SUMS, PLUMB_OK, false},
+        {"[1024]", "00000", SUMS + 100, PLUMB_OK, true},
+        {"[64, 1024]", "00000", SUMS + 200, PLUMB_OK, true},
+        {"[64, 1024]", "00000", SUMS + 100, PLUMB_OK, false},
+        {"[7]", "00000", SUMS - 1, PLUMB_OK, false},
+        {"[7]", "00000", SUMS + 5, PLUMB_OK, false},
+        {"[7]", "0000~", SUMS, PLUMB_OK, false},
+        {"[7]", "zzzzz", SUMS, PLUMB_OK, false}, /* exponents that no sum has */
+        {"[7]", "000\\\\", SUMS, PLUMB_E_FORMAT, false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char sums[1200], text[1600];
+        bool kept = false;
+        memset(sums, '0', cases[i].length);
+        memcpy(sums, cases[i].first, 5);
+        sums[cases[i].length] = '\0';
+        snprintf(text, sizeof text, "{\"version\":4,\"sums\":\"%s\"}", sums);
+        assert_int_equal(list_shaped(cases[i].shape, text, &kept), cases[i].code);
+        assert_int_equal(kept, cases[i].kept);
+    }
+    bool kept;
+    assert_int_equal(list_sketch("{\"version\":4}", &kept), PLUMB_E_FORMAT);
+    assert_int_equal(list_sketch("{\"version\":4,\"sums\":3}", &kept), PLUMB_E_FORMAT);
 }
 
 /* Blocks along axes must be those of the shape. */
@@ -527,6 +569,7 @@ int main(void)
         cmocka_unit_test(test_what_is_written_is_read),
         cmocka_unit_test(test_sketches),
         cmocka_unit_test(test_narrow_sketches),
+        cmocka_unit_test(test_sketches_by_shape),
         cmocka_unit_test(test_axes),
         cmocka_unit_test(test_every_cut_is_noticed),
         cmocka_unit_test(test_other_versions_and_odd_tensors),
