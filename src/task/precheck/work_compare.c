@@ -39,11 +39,12 @@ enum plumb_code work_skip_row(struct work *w, const char *direction, size_t k, c
                               struct plumb_error *err)
 {
     struct details_row *row = work_add_row(w, direction, k);
-    if (!row)
+    const char *kept = arena_printf(w->arena, "%s", why); /* rows outlive what a device returned */
+    if (!row || !kept)
         return work_no_memory(err);
     row->status = STATUS_SKIP;
-    row->message = why;
-    work_no_opinion(w, why, row);
+    row->message = kept;
+    work_no_opinion(w, kept, row);
     return PLUMB_OK;
 }
 

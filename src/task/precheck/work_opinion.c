@@ -54,7 +54,10 @@ enum plumb_code work_opine(struct work *w, enum plumb_expected_part part, size_t
         return PLUMB_OK;
     }
     if (got->kind == PLUMB_ARG_OTHER) {
-        work_no_opinion(w, got->text, row);
+        const char *why = arena_printf(w->arena, "%s", got->text);
+        if (!why)
+            return work_no_memory(err);
+        work_no_opinion(w, why, row);
         return PLUMB_OK;
     }
     struct plumb_error why = {0};
